@@ -1,0 +1,1 @@
+"""Output layers for neural language generation, on Keras 3."""
