@@ -1,0 +1,46 @@
+"""Metadata of the `keras-drill` distribution; tool configuration is in pyproject.toml."""
+
+from pathlib import Path
+
+from setuptools import find_packages, setup
+
+setup(
+    name="keras-drill",
+    version="0.1.0",
+    description="Output layers for neural language generation, on Keras 3 and TensorFlow.",
+    long_description=(Path(__file__).parent / "README.md").read_text(encoding="utf-8"),
+    long_description_content_type="text/markdown",
+    author="The keras_drill authors",
+    license="Apache-2.0",
+    license_files=["LICENSE"],
+    keywords="keras tensorflow language-model softmax weight-tying drill awd-lstm",
+    classifiers=[
+        "Development Status :: 4 - Beta",
+        "Intended Audience :: Developers",
+        "Intended Audience :: Science/Research",
+        "Programming Language :: Python :: 3",
+        "Programming Language :: Python :: 3.10",
+        "Programming Language :: Python :: 3.11",
+        "Programming Language :: Python :: 3.12",
+        "Programming Language :: Python :: 3.13",
+        "Topic :: Scientific/Engineering :: Artificial Intelligence",
+    ],
+    packages=find_packages(include=["keras_drill", "keras_drill.*"]),
+    package_data={"keras_drill": ["recipes/*.toml"]},
+    python_requires=">=3.10,<3.14",
+    install_requires=[
+        "keras>=3.12",
+        "tensorflow>=2.16",
+        "tensorflow-text>=2.16",
+        "tensorboard>=2.16",
+        "numpy>=1.26",
+        "matplotlib>=3.8",
+        "tomli>=2.0; python_version < '3.11'",
+    ],
+    extras_require={
+        "test": ["pytest>=8", "pytest-xdist>=3.5", "ruff>=0.6"],
+        "jax": ["jax>=0.4.34"],
+        "benchmarks": ["torch>=2.4"],
+    },
+    entry_points={"console_scripts": ["keras-drill=keras_drill.cli.main:main"]},
+)
