@@ -1,0 +1,85 @@
+"""What the report says about one training run."""
+
+import dataclasses
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from keras_drill.report.sample_continuation import SampleContinuation
+
+
+@dataclasses.dataclass(frozen=True)
+class RunSummary:
+    """One training run, as `write_report` shows it. Everything but the name may be missing.
+
+    Args:
+        name: Name of the run, unique in a report.
+        output_layer: What the output layer is, for example `"DRILL, depth 4, relu"`.
+        history: Per-epoch values as `keras.callbacks.History.history` holds them, also strings
+            read from a `history.csv`'s columns once converted to floats. `perplexity` and
+            `val_perplexity` are drawn when they are there, otherwise `exp(loss)` and
+            `exp(val_loss)`. NaN and infinity are allowed.
+        total_parameters: Trainable parameters of the whole model, a shared embedding counted once.
+        output_parameters: Dedicated parameters of the output layer (without a shared embedding).
+        valid_perplexity: Validation perplexity of the model that was kept.
+        test_perplexity: Its test perplexity.
+        best_epoch: Epoch of the model that was kept, counted from 1; by default the epoch of the
+            smallest finite validation value in `history`.
+        seconds_per_epoch: Mean training time of an epoch.
+        config: Resolved options, possibly nested (as read from `config.toml`).
+        samples: Continuations that the model wrote.
+
+    Example:
+
+    >>> run = RunSummary("drill", history={"val_loss": [5.0, 4.5, 4.6]})
+    >>> run.epochs, run.kept_epoch
+    (3, 2)
+    """
+
+    name: str
+    output_layer: str = ""
+    history: Mapping[str, Sequence[float]] = dataclasses.field(default_factory=dict)
+    total_parameters: int | None = None
+    output_parameters: int | None = None
+    valid_perplexity: float | None = None
+    test_perplexity: float | None = None
+    best_epoch: int | None = None
+    seconds_per_epoch: float | None = None
+    config: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    samples: tuple[SampleContinuation, ...] = ()
+
+    @property
+    def epochs(self) -> int:
+        """Number of epochs in the history."""
+        return max((len(values) for values in self.history.values()), default=0)
+
+    @property
+    def train_curve(self) -> list[float]:
+        """Training perplexity by epoch; empty when the history has none."""
+        return self._perplexities("")
+
+    @property
+    def valid_curve(self) -> list[float]:
+        """Validation perplexity by epoch; empty when the history has none."""
+        return self._perplexities("val_")
+
+    @property
+    def kept_epoch(self) -> int | None:
+        """`best_epoch`, or the epoch of the smallest finite validation perplexity."""
+        if self.best_epoch is not None:
+            return self.best_epoch
+        finite = [
+            (value, epoch)
+            for epoch, value in enumerate(self.valid_curve, 1)
+            if math.isfinite(value)
+        ]
+        return min(finite)[1] if finite else None
+
+    def _perplexities(self, prefix: str) -> list[float]:
+        if f"{prefix}perplexity" in self.history:
+            return [float(value) for value in self.history[f"{prefix}perplexity"]]
+        # exp overflows a Python float above 709: such a loss is drawn as no value at all.
+        return [
+            math.exp(loss) if loss < 709 else math.inf
+            for loss in map(float, self.history.get(f"{prefix}loss", ()))
+        ]
