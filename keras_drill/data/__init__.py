@@ -1,0 +1,25 @@
+"""Text in, batches of token ids out: tokenizers, vocabulary, corpora and tf.data pipelines."""
+
+from keras_drill.data.contiguous_batches import ContiguousBatches
+from keras_drill.data.corpus import Corpus
+from keras_drill.data.encoded_text import EncodedText
+from keras_drill.data.pydoc_topics import pydoc_topics
+from keras_drill.data.sentence_batches import SentenceBatches
+from keras_drill.data.text_lines import TextLines
+from keras_drill.data.tokenizer import Tokenizer
+from keras_drill.data.vocabulary import Vocabulary
+from keras_drill.data.whitespace_tokenizer import WhitespaceTokenizer
+from keras_drill.data.word_tokenizer import WordTokenizer
+
+__all__ = [
+    "ContiguousBatches",
+    "Corpus",
+    "EncodedText",
+    "SentenceBatches",
+    "TextLines",
+    "Tokenizer",
+    "Vocabulary",
+    "WhitespaceTokenizer",
+    "WordTokenizer",
+    "pydoc_topics",
+]

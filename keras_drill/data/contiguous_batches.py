@@ -1,0 +1,238 @@
+"""Windows of one long text, for recurrent models that carry their state."""
+
+import numpy as np
+import tensorflow as tf
+
+
+class ContiguousBatches:
+    """Cuts a text into rows, and the rows into windows that follow one another.
+
+    The `N` ids are laid out as `[batch_size, steps]`; batch `b` holds window `b` of every row, so
+    the state at the end of a batch is the right one for the beginning of the next. Each target
+    is the token that follows; each token is a target exactly once. With `batch_size=2`,
+    `sequence_length=3`, `first_token=0` and the ids 1 2 3 ... 11:
+
+        batch               0            1
+        tokens[0]       0  1  2        3  4
+        targets[0]      1  2  3        4  5
+        tokens[1]       5  6  7        8  9
+        targets[1]      6  7  8        9 10
+
+    The row of the first token begins with `first_token` (the end token: what stands before a
+    line), the others with the last token of the row above. The `N % batch_size` ids that do not
+    fill the rows are left out, here 11; the last window is shorter than the others, and kept.
+    With `padding=True` nothing is left out and the last window is as long as the others: places
+    after the end of the text hold `pad_id` and have weight 0:
+
+        batch               0            1
+        tokens[0]       0  1  2        3  4  5
+        targets[0]      1  2  3        4  5  6
+        sample_weight   1  1  1        1  1  1
+        tokens[1]       6  7  8        9 10  0
+        targets[1]      7  8  9       10 11  0
+        sample_weight   1  1  1        1  1  0
+
+    With `variable_length=True` windows are drawn as for AWD-LSTM, anew for each epoch: with
+    probability 0.95 around `sequence_length`, else around half of it, with a normal jitter of 5
+    and at least 5 tokens. All epochs have the same number of batches, so that the progress
+    bar and schedules by step stay right: the lengths drawn are lengthened or shortened by as
+    little as makes them fill the text.
+
+    The same `seed` and `epoch` give the same batches on every machine, and an epoch can be
+    entered at any batch without reading those before it.
+
+    Args:
+        ids: int array `[N]`.
+        batch_size: number of rows.
+        sequence_length: length of the windows.
+        variable_length: whether to draw the lengths of the windows.
+        padding: whether to fill up the last rows and the last window with weight 0, which keeps
+            every token and makes all shapes static (the lengths excepted that are drawn).
+        first_token: what comes before the first id.
+        pad_id: fills up what is padded.
+        seed: for `variable_length`.
+
+    Attributes:
+        num_batches: batches per epoch.
+        num_targets: targets per epoch, padding not counted.
+
+    Example:
+
+    >>> batches = ContiguousBatches(np.arange(1, 12), batch_size=2, sequence_length=3)
+    >>> for tokens, targets in batches.dataset():
+    ...     print(tokens.numpy().tolist(), targets.numpy().tolist())
+    [[0, 1, 2], [5, 6, 7]] [[1, 2, 3], [6, 7, 8]]
+    [[3, 4], [8, 9]] [[4, 5], [9, 10]]
+    >>> for tokens, _ in batches.dataset(epoch=7, first_batch=1):
+    ...     print(tokens.numpy().tolist())
+    [[3, 4], [8, 9]]
+
+    References:
+
+    - [Merity et al., 2018](https://arxiv.org/abs/1708.02182) (variable length, section 5)
+    """
+
+    def __init__(
+        self,
+        ids: np.ndarray,
+        batch_size: int,
+        sequence_length: int,
+        variable_length: bool = False,
+        padding: bool = False,
+        first_token: int = 0,
+        pad_id: int = 0,
+        seed: int = 0,
+    ):
+        ids = np.asarray(ids, np.int32)
+        for name, value in (("batch_size", batch_size), ("sequence_length", sequence_length)):
+            if value < 1:
+                raise ValueError(f"`{name}` must be at least 1. Received: {name}={value}")
+        needed = 1 if padding else batch_size * sequence_length
+        if len(ids) < needed:
+            raise ValueError(
+                f"The text has {len(ids)} tokens, fewer than one batch of `batch_size` × "
+                f"`sequence_length` = {batch_size} × {sequence_length} = {needed}: lower "
+                "`batch_size` (or `sequence_length`), or give more text. "
+                f"Received: batch_size={batch_size}, sequence_length={sequence_length}"
+            )
+        self.batch_size = batch_size
+        self.sequence_length = sequence_length
+        self.variable_length = variable_length
+        self.padding = padding
+        self.first_token = first_token
+        self.pad_id = pad_id
+        self.seed = seed
+        rows, self.num_targets = self._layout(ids)
+        self._steps = rows.shape[1] - 1
+        if variable_length:
+            self.num_batches = max(round(self._steps / _mean_length(sequence_length)), 1)
+        else:
+            self.num_batches = -(-self._steps // sequence_length)
+        with tf.device("CPU"):
+            self._rows = tf.constant(rows)  # [B, steps + 1]
+
+    @property
+    def element_spec(self) -> tuple[tf.TensorSpec, ...]:
+        """Specs of `(tokens, targets)`, with padding `(tokens, targets, sample_weight)`."""
+        return self._element_spec(self.batch_size)
+
+    def dataset(
+        self,
+        epoch: int = 0,
+        first_batch: int = 0,
+        epochs: int = 1,
+        num_shards: int = 1,
+        shard: int = 0,
+    ) -> tf.data.Dataset:
+        """The batches of one or several epochs.
+
+        To resume, pass the epoch and the number of batches of it that are done. To train several
+        epochs in one `fit`, pass `epochs` and `steps_per_epoch=num_batches`. For several
+        workers, `strategy.distribute_datasets_from_function(lambda context: batches.dataset(
+        num_shards=context.num_input_pipelines, shard=context.input_pipeline_id))` gives each
+        worker its own rows.
+
+        Args:
+            epoch: number of the first epoch, from 0.
+            first_batch: which batch of that epoch to begin with, from 0.
+            epochs: how many epochs, the first one (in part) included.
+            num_shards: into how many parts to cut the rows.
+            shard: which of these parts to give.
+
+        Returns:
+            Dataset of known cardinality.
+        """
+        if not 0 <= first_batch <= self.num_batches:
+            raise ValueError(
+                f"`first_batch` must be between 0 and `num_batches`={self.num_batches}. "
+                f"Received: first_batch={first_batch}"
+            )
+        if self.batch_size % num_shards or not 0 <= shard < num_shards:
+            raise ValueError(
+                f"`num_shards` must divide `batch_size`={self.batch_size} and `shard` be less "
+                f"than it. Received: num_shards={num_shards}, shard={shard}"
+            )
+        starts = np.concatenate([self._starts(epoch + number) for number in range(epochs)])
+        starts = starts[first_batch:]
+        size = self.batch_size // num_shards
+        rows = self._rows[shard * size : (shard + 1) * size]
+        pad_from = self._pad_from(shard * size, size)
+        spec = self._element_spec(size)
+
+        def batch(start_stop: tf.Tensor) -> tuple[tf.Tensor, ...]:
+            start, stop = start_stop[0], start_stop[1]
+            columns = (rows[:, start:stop], rows[:, start + 1 : stop + 1])
+            if self.padding:
+                steps = tf.range(start, stop)  # [T]
+                columns += (tf.cast(steps < pad_from, tf.float32),)
+            return tuple(
+                tf.ensure_shape(column, one.shape)
+                for column, one in zip(columns, spec, strict=True)
+            )
+
+        dataset = tf.data.Dataset.from_tensor_slices(starts).map(batch)
+        options = tf.data.Options()
+        # Whole batches handed to different workers would tear the rows apart.
+        options.experimental_distribute.auto_shard_policy = tf.data.experimental.AutoShardPolicy.OFF
+        return dataset.with_options(options).prefetch(tf.data.AUTOTUNE)
+
+    def _element_spec(self, num_rows: int) -> tuple[tf.TensorSpec, ...]:
+        static = self.padding and not self.variable_length
+        shape = [num_rows, self.sequence_length if static else None]
+        spec = (tf.TensorSpec(shape, tf.int32), tf.TensorSpec(shape, tf.int32))
+        return spec + (tf.TensorSpec(shape, tf.float32),) if self.padding else spec
+
+    def _layout(self, ids: np.ndarray) -> tuple[np.ndarray, int]:
+        """Rows `[B, steps + 1]`, each begun by the token before it, and the number of targets."""
+        if self.padding:
+            per_window = self.batch_size * (1 if self.variable_length else self.sequence_length)
+            padded = -(-len(ids) // per_window) * per_window
+            num_targets = len(ids)
+            ids = np.pad(ids, (0, padded - len(ids)), constant_values=self.pad_id)
+        else:
+            num_targets = len(ids) - len(ids) % self.batch_size
+            ids = ids[:num_targets]
+        targets = ids.reshape(self.batch_size, -1)  # [B, steps]
+        before = np.concatenate([[self.first_token], targets[:-1, -1]]).astype(np.int32)  # [B]
+        return np.concatenate([before[:, None], targets], axis=1), num_targets
+
+    def _pad_from(self, first_row: int, num_rows: int) -> tf.Tensor:
+        """First padded step of each row, `[rows, 1]`."""
+        rows = np.arange(first_row, first_row + num_rows)[:, None]
+        filled = np.clip(self.num_targets - rows * self._steps, 0, self._steps)
+        return tf.constant(filled, tf.int32)
+
+    def _starts(self, epoch: int) -> np.ndarray:
+        """Where each window of an epoch starts and stops, `[num_batches, 2]`."""
+        if self.variable_length:
+            stops = np.cumsum(self._draw_lengths(epoch))
+        else:
+            stops = np.minimum(
+                np.arange(1, self.num_batches + 1) * self.sequence_length, self._steps
+            )
+        return np.stack([np.concatenate([[0], stops[:-1]]), stops], axis=1).astype(np.int32)
+
+    def _draw_lengths(self, epoch: int) -> np.ndarray:
+        # RandomState's stream is frozen: the same numbers in every version of NumPy.
+        random = np.random.RandomState([self.seed, epoch])
+        base = np.where(
+            random.random_sample(self.num_batches) < 0.95,
+            self.sequence_length,
+            self.sequence_length // 2,
+        )
+        lengths = np.maximum((base + 5 * random.standard_normal(self.num_batches)).astype(int), 5)
+        order = random.permutation(self.num_batches)
+        return _fill(lengths, self._steps, order)
+
+
+def _mean_length(sequence_length: int) -> float:
+    return max(0.95 * sequence_length + 0.05 * (sequence_length // 2), 5)
+
+
+def _fill(lengths: np.ndarray, steps: int, order: np.ndarray) -> np.ndarray:
+    """Changes lengths by as little as possible, in the given order, so that they sum to `steps`."""
+    while (missing := steps - lengths.sum()) != 0:
+        able = order if missing > 0 else order[lengths[order] > min(5, lengths.max() - 1)]
+        some = able[: abs(missing)]
+        lengths[some] += np.sign(missing)
+    return lengths

@@ -1,0 +1,164 @@
+"""A corpus with its train, valid and test parts."""
+
+import os
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from keras_drill.data.text_lines import TextLines
+
+_SPLITS = {
+    "train": ("train", "training", "trn"),
+    "valid": ("valid", "validation", "val", "dev"),
+    "test": ("test", "tst"),
+}
+_SUFFIXES = (".txt", ".tokens", ".raw", ".tok", "")
+_PATHS = str | os.PathLike | Sequence[str | os.PathLike]
+
+
+class Corpus:
+    """Finds the train, valid and test text of a corpus.
+
+    - A folder is read as the usual corpora are distributed: `wiki.train.tokens`,
+      `wiki.valid.tokens`, `wiki.test.tokens` (WikiText-2), `ptb.train.txt`, ... (Penn Treebank;
+      its `ptb.char.*` files are passed over), `train.txt`, `valid.txt`, `test.txt`, with `val`,
+      `dev` or `validation` for `valid`, numbered parts (`train-00000-of-00002.txt`), any of them
+      gzipped (`.gz`), or sub-folders `train/`, `valid/`, `test/` full of text files.
+    - A file, or several, is cut by lines: the first 90 % for training, 5 % for validation, and
+      the last 5 % for testing, contiguous, the same at each call.
+    - A mapping `{"train": ..., "valid": ..., "test": ...}` names the files itself.
+
+    Args:
+        path: folder, file, list of files, or mapping from split to file or files.
+
+    Attributes:
+        splits: mapping from the names of the splits that are there to `TextLines`.
+        train, valid, test: the `TextLines` of one split; an error when the corpus has none.
+
+    Example:
+
+    >>> folder = getfixture("tmp_path")
+    >>> for name in ("train", "valid", "test"):
+    ...     _ = (folder / f"ptb.{name}.txt").write_text(f"the {name} text\\n")
+    >>> corpus = Corpus(folder)
+    >>> list(corpus.splits), list(corpus.valid)
+    (['train', 'valid', 'test'], [b'the valid text'])
+    """
+
+    def __init__(self, path: str | os.PathLike | Sequence | Mapping[str, _PATHS]):
+        self.path = path
+        if isinstance(path, Mapping):
+            unknown = set(path) - set(_SPLITS)
+            if unknown or "train" not in path:
+                raise ValueError(
+                    "`path` as a mapping must have the key 'train' and may have 'valid' and "
+                    f"'test'. Received: path={path!r}"
+                )
+            self.splits = {name: TextLines(path[name]) for name in _SPLITS if name in path}
+        elif isinstance(path, str | os.PathLike):
+            if not Path(path).exists():
+                raise FileNotFoundError(
+                    "`path` must be a text file or a folder with train, valid and test text; "
+                    f"there is nothing there. Received: path={str(path)!r}"
+                )
+            if Path(path).is_dir():
+                self.splits = _folder_splits(Path(path))
+            else:
+                self.splits = _line_splits([path])
+        else:
+            self.splits = _line_splits(path)
+
+    @property
+    def train(self) -> TextLines:
+        return self._split("train")
+
+    @property
+    def valid(self) -> TextLines:
+        return self._split("valid")
+
+    @property
+    def test(self) -> TextLines:
+        return self._split("test")
+
+    def _split(self, name: str) -> TextLines:
+        if name not in self.splits:
+            raise ValueError(
+                f"The corpus has no {name!r} text, only {list(self.splits)}; expected a file "
+                f"such as '{name}.txt', 'wiki.{name}.tokens' or 'ptb.{name}.txt'. "
+                f"Received: path={self.path!r}"
+            )
+        return self.splits[name]
+
+
+def _line_splits(files: Sequence[str | os.PathLike]) -> dict[str, TextLines]:
+    total = sum(len(block) for block in TextLines(files).blocks())
+    if total < 3:
+        raise ValueError(
+            "Text without train, valid and test files is cut by lines into the three and must "
+            f"have at least 3 lines, not {total}. Received: {[str(file) for file in files]}"
+        )
+    held_out = max(total // 20, 1)
+    train = total - 2 * held_out
+    return {
+        "train": TextLines(files, 0, train),
+        "valid": TextLines(files, train, held_out),
+        "test": TextLines(files, train + held_out, held_out),
+    }
+
+
+def _folder_splits(folder: Path) -> dict[str, TextLines]:
+    found: dict[str, list[Path]] = {}
+    for path in sorted(folder.iterdir()):
+        split = _split_of(path)
+        if split is not None:
+            found.setdefault(split, []).append(path)
+    if "train" not in found:
+        raise ValueError(
+            "Found no training text in the folder: expected a file such as 'train.txt', "
+            "'wiki.train.tokens' or 'ptb.train.txt' (or .gz), or a sub-folder 'train'. It holds "
+            f"{sorted(path.name for path in folder.iterdir())[:10]}. "
+            f"Received: path={str(folder)!r}"
+        )
+    return {name: _one_kind(found[name], name) for name in _SPLITS if name in found}
+
+
+def _split_of(path: Path) -> str | None:
+    """Which split a file or sub-folder belongs to, by its name; None when it is none of them."""
+    name = path.name.lower()
+    if name.startswith("."):
+        return None
+    stem = name
+    if path.is_file():
+        stem = stem.removesuffix(".gz")
+        suffix = next(suffix for suffix in _SUFFIXES if stem.endswith(suffix))
+        stem = stem.removesuffix(suffix)
+    parts = re.split(r"[^a-z]+", stem)
+    if "char" in parts:  # Penn Treebank's folder also holds a version spelt in characters
+        return None
+    if path.is_dir() and len(parts) > 1:
+        return None
+    if path.is_file() and stem.rpartition(".")[2] not in parts[-2:] and "." in stem:
+        return None
+    splits = [name for name, aliases in _SPLITS.items() if set(aliases) & set(parts)]
+    return splits[0] if len(splits) == 1 else None
+
+
+def _one_kind(paths: list[Path], split: str) -> TextLines:
+    kinds = {re.sub(r"\d+", "#", path.name) for path in paths}
+    if len(kinds) > 1:
+        raise ValueError(
+            f"Found several files that may be the {split!r} text and cannot choose; name them in "
+            "a mapping {'train': ..., 'valid': ..., 'test': ...}. "
+            f"Received: {[str(path) for path in paths]}"
+        )
+    files = []
+    for path in paths:
+        if path.is_dir():
+            files.extend(
+                sorted(f for f in path.rglob("*") if f.is_file() and not f.name.startswith("."))
+            )
+        else:
+            files.append(path)
+    if not files:
+        raise ValueError(f"The folder holds no files. Received: {[str(path) for path in paths]}")
+    return TextLines(files)

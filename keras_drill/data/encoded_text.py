@@ -1,0 +1,220 @@
+"""Text as token ids, encoded once and kept as TFRecord."""
+
+import fcntl
+import hashlib
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from keras_drill.data.text_lines import TextLines
+from keras_drill.data.tokenizer import Tokenizer
+from keras_drill.data.vocabulary import Vocabulary
+
+_FORMAT = 1  # part of the fingerprint: raise it when the meaning of the records changes
+_LINES_PER_RECORD = 4096
+_TOKENS_PER_SHARD = 1 << 23
+_FEATURES = {
+    "ids": tf.io.FixedLenFeature([], tf.string),
+    "line_lengths": tf.io.FixedLenFeature([], tf.string),
+}
+
+
+class EncodedText:
+    """The token ids of a text, the end token after each line (empty lines included).
+
+    Args:
+        ids: int32 array `[N]`, the lines one after the other.
+        line_lengths: int array `[L]`, tokens per line with its end token; sums to `N`.
+
+    Attributes:
+        ids: int32 array `[N]`.
+        line_lengths: int32 array `[L]`.
+
+    Example:
+
+    >>> folder = getfixture("tmp_path")
+    >>> _ = (folder / "a.txt").write_text("the cat\\n\\nthe dog\\n")
+    >>> vocabulary = Vocabulary(["<unk>", "<eos>", "the", "cat"])
+    >>> text = EncodedText.encode(
+    ...     TextLines(folder / "a.txt"), WhitespaceTokenizer(), vocabulary, cache=folder / "cache"
+    ... )
+    >>> text.ids, text.line_lengths
+    (array([2, 3, 1, 1, 2, 0, 1], dtype=int32), array([3, 1, 3], dtype=int32))
+    """
+
+    def __init__(self, ids: np.ndarray, line_lengths: np.ndarray):
+        self.ids = np.asarray(ids, np.int32)
+        self.line_lengths = np.asarray(line_lengths, np.int32)
+        if self.ids.ndim != 1 or self.line_lengths.sum(dtype=np.int64) != len(self.ids):
+            raise ValueError(
+                "`line_lengths` must sum to the number of `ids`, which must have one axis. "
+                f"Received: ids of shape {self.ids.shape}, line_lengths summing to "
+                f"{self.line_lengths.sum(dtype=np.int64)}"
+            )
+
+    @classmethod
+    def encode(
+        cls,
+        lines: TextLines,
+        tokenizer: Tokenizer,
+        vocabulary: Vocabulary,
+        cache: str | os.PathLike | None = None,
+        verbose: int = 0,
+    ) -> "EncodedText":
+        """Encodes a text, or reads it from the cache where the same was encoded before.
+
+        An entry of the cache is a folder of TFRecord shards, named by a fingerprint of the
+        text's bytes, the tokenizer and the vocabulary. It is written beside and renamed: a
+        process killed at any moment leaves no half entry, and several may encode at once.
+
+        Args:
+            lines: the text.
+            tokenizer: splits the lines into words.
+            vocabulary: gives the words' ids.
+            cache: folder of the cache, made where it is missing; `None` for no cache.
+            verbose: 1 to show progress.
+        """
+        if cache is None:
+            return cls._join(_encode_blocks(lines, tokenizer, vocabulary, verbose), lines)
+        name = _fingerprint(lines, tokenizer, vocabulary)
+        folder = Path(cache) / name
+        if folder.exists():
+            return cls.load(folder)
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with open(folder.with_suffix(".lock"), "w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)  # let go by the system even when we are killed
+            if folder.exists():
+                return cls.load(folder)
+            for leftover in folder.parent.glob(f".{name}.*"):
+                shutil.rmtree(leftover)
+            text = cls._join(_encode_blocks(lines, tokenizer, vocabulary, verbose), lines)
+            beside = tempfile.mkdtemp(prefix=f".{name}.", dir=folder.parent)
+            text.save(Path(beside) / name)
+            os.rename(Path(beside) / name, folder)
+            os.rmdir(beside)
+        return text
+
+    def save(self, folder: str | os.PathLike) -> None:
+        """Writes TFRecord shards and their description to a new folder."""
+        folder = Path(folder)
+        folder.mkdir(parents=True)
+        ends = np.concatenate([[0], np.cumsum(self.line_lengths, dtype=np.int64)])
+        num_shards = max(-(-len(self.ids) // _TOKENS_PER_SHARD), 1)
+        lines_per_shard = -(-len(self.line_lengths) // num_shards)
+        for shard in range(num_shards):
+            path = folder / f"shard-{shard:05d}-of-{num_shards:05d}.tfrecord"
+            with tf.io.TFRecordWriter(str(path)) as writer:
+                last = min((shard + 1) * lines_per_shard, len(self.line_lengths))
+                for line in range(shard * lines_per_shard, last, _LINES_PER_RECORD):
+                    stop = min(line + _LINES_PER_RECORD, last)
+                    writer.write(
+                        _record(self.ids[ends[line] : ends[stop]], self.line_lengths[line:stop])
+                    )
+            with open(path, "rb") as file:
+                os.fsync(file.fileno())
+        description = {
+            "format": _FORMAT,
+            "num_tokens": len(self.ids),
+            "num_lines": len(self.line_lengths),
+            "num_shards": num_shards,
+        }
+        with open(folder / "description.json", "w", encoding="utf-8") as file:
+            json.dump(description, file, indent=2)
+            file.flush()
+            os.fsync(file.fileno())
+
+    @classmethod
+    def load(cls, folder: str | os.PathLike) -> "EncodedText":
+        """Reads the folder that `save` wrote."""
+        records = cls.records(folder)
+        ids, lengths = zip(*records.as_numpy_iterator(), strict=True)
+        text = cls(np.concatenate(ids), np.concatenate(lengths))
+        description = json.loads((Path(folder) / "description.json").read_text(encoding="utf-8"))
+        if (len(text.ids), len(text.line_lengths)) != (
+            description["num_tokens"],
+            description["num_lines"],
+        ):
+            raise ValueError(
+                f"The encoded text is damaged: expected {description['num_tokens']} tokens, found "
+                f"{len(text.ids)}. Delete the folder and encode again. "
+                f"Received: {str(folder)!r}"
+            )
+        return text
+
+    @staticmethod
+    def records(folder: str | os.PathLike) -> tf.data.Dataset:
+        """The records of a saved folder in order: `(ids [n], line_lengths [l])`, both int32.
+
+        For text that is too large for memory; everything else goes by `load`.
+        """
+        files = sorted(str(path) for path in Path(folder).glob("shard-*.tfrecord"))
+        if not files:
+            raise FileNotFoundError(f"Found no TFRecord shards. Received: {str(folder)!r}")
+
+        def parse(record: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+            features = tf.io.parse_single_example(record, _FEATURES)
+            return (
+                tf.io.decode_raw(features["ids"], tf.int32),
+                tf.io.decode_raw(features["line_lengths"], tf.int32),
+            )
+
+        return tf.data.TFRecordDataset(files).map(parse, num_parallel_calls=tf.data.AUTOTUNE)
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    @classmethod
+    def _join(
+        cls, blocks: Iterator[tuple[np.ndarray, np.ndarray]], lines: TextLines
+    ) -> "EncodedText":
+        ids, lengths = zip(*blocks, strict=True)
+        text = cls(np.concatenate(ids), np.concatenate(lengths))
+        if len(text.ids) == len(text.line_lengths):
+            raise ValueError(f"The text holds no words, only empty lines. Received: {lines!r}")
+        return text
+
+
+def _encode_blocks(
+    lines: TextLines, tokenizer: Tokenizer, vocabulary: Vocabulary, verbose: int
+) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    @tf.function(input_signature=[tf.TensorSpec([None], tf.string)])
+    def encode(block: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        ids = vocabulary.ids(tokenizer.tokenize(block))  # [L, (T)]
+        end = tf.fill([ids.nrows(), 1], vocabulary.end_id)
+        ids = tf.concat([ids, end], axis=1)  # [L, (T+1)]
+        return ids.flat_values, tf.cast(ids.row_lengths(), tf.int32)
+
+    progress = keras.utils.Progbar(None, verbose=verbose, unit_name="block")
+    number = 0
+    for number, block in enumerate(lines.blocks(_LINES_PER_RECORD), start=1):
+        ids, lengths = encode(tf.constant(block))
+        progress.update(number, finalize=False)
+        yield ids.numpy(), lengths.numpy()
+    progress.update(number, finalize=True)
+
+
+def _record(ids: np.ndarray, line_lengths: np.ndarray) -> bytes:
+    arrays = {"ids": ids, "line_lengths": line_lengths}
+    features = {
+        name: tf.train.Feature(bytes_list=tf.train.BytesList(value=[array.astype("<i4").tobytes()]))
+        for name, array in arrays.items()
+    }
+    return tf.train.Example(features=tf.train.Features(feature=features)).SerializeToString()
+
+
+def _fingerprint(lines: TextLines, tokenizer: Tokenizer, vocabulary: Vocabulary) -> str:
+    description = {
+        "format": _FORMAT,
+        "lines": lines.fingerprint(),
+        "tokenizer": [type(tokenizer).__name__, tokenizer.get_config()],
+        "tokens": vocabulary.tokens,
+        "special": [vocabulary.unknown_id, vocabulary.end_id],
+    }
+    return hashlib.sha256(json.dumps(description, sort_keys=True).encode()).hexdigest()[:32]

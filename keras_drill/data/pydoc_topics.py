@@ -1,0 +1,107 @@
+"""English prose that comes with Python."""
+
+import os
+import re
+import unicodedata
+from collections.abc import Iterator
+from pathlib import Path
+
+from keras_drill.data.atomic import replace_file
+from keras_drill.data.corpus import Corpus
+
+# Named, not drawn, so that a topic more or less in some version of Python moves no other topic.
+_HELD_OUT = {
+    "valid": ("assignment", "execmodel", "import", "naming", "exceptions", "sequence-types"),
+    "test": ("attribute-access", "comparisons", "function", "typesseq-mutable", "with"),
+}
+_BULLET = re.compile(r"^(?:\*|\d+\.|\[\d+\]) +")
+_VERSION_NOTE = re.compile(r"^(?:New|Added|Changed|Deprecated|Removed)\b.{0,40} (?:version|since) ")
+_CODE = re.compile(
+    r">>>|::=|^\.\.\. |^[-+|=*~^#>]{1,3}|[=+|-]{5}|\w = \w|: \w+ = | # |\w\[.*\] = |;$"
+)
+_LITERAL = re.compile(r'"[^"]*"')
+
+
+def pydoc_topics(folder: str | os.PathLike) -> Corpus:
+    """Writes the prose of the Python language reference to `train.txt`, `valid.txt`, `test.txt`.
+
+    Python carries its language reference as text for `help()`, in `pydoc_data.topics`. Tables,
+    code, grammar, headings, version notes and markup are taken out; what remains is one
+    paragraph per line. Topics overlap: each paragraph is kept once, and the topics held out for
+    validation and testing take theirs first, so that nothing in them is also in the training
+    text. The text differs a little between versions of Python, as the reference does.
+
+    Args:
+        folder: where the files are written, each by rename.
+
+    Returns:
+        The corpus of the folder; `WordTokenizer` is the tokenizer for it.
+
+    Example:
+
+    >>> corpus = pydoc_topics(getfixture("tmp_path"))
+    >>> list(corpus.splits)
+    ['train', 'valid', 'test']
+    """
+    try:
+        from pydoc_data.topics import topics
+    except ImportError as error:
+        raise ImportError(
+            "This Python comes without `pydoc_data.topics` (some systems package it apart); give "
+            f"a text file or folder of your own. Received: {error}"
+        ) from error
+    held_out = {name for names in _HELD_OUT.values() for name in names}
+    parts = {**_HELD_OUT, "train": tuple(sorted(set(topics) - held_out))}
+    seen: set[str] = set()
+    for split in ("test", "valid", "train"):
+        lines = []
+        for name in parts[split]:
+            for paragraph in _paragraphs(topics.get(name, "")):
+                if paragraph not in seen:
+                    seen.add(paragraph)
+                    lines.append(paragraph)
+        replace_file(Path(folder) / f"{split}.txt", "".join(f"{line}\n" for line in lines))
+    return Corpus(folder)
+
+
+def _paragraphs(text: str) -> Iterator[str]:
+    """The paragraphs of prose in one topic, each on one line, without markup."""
+    text = unicodedata.normalize("NFKC", text)
+    for block in re.split(r"\n\s*\n", text):
+        indented = [line for line in block.split("\n") if line.strip()]
+        if not indented:
+            continue
+        indent = min(len(line) - len(line.lstrip()) for line in indented)
+        lines = [line[indent:].rstrip() for line in indented]
+        bullet = _BULLET.match(lines[0])
+        if bullet:
+            lines = [lines[0], *lines[1:]]
+            lines = [line[bullet.end() :] for line in lines]
+        if any(line.startswith(" ") for line in lines[1:]):
+            continue  # code, a table or a definition list
+        if any(_CODE.search(_LITERAL.sub("x", line)) for line in lines):
+            continue
+        paragraph = _without_markup("\n".join(lines))
+        if _is_prose(paragraph):
+            yield paragraph
+
+
+def _without_markup(text: str) -> str:
+    text = re.sub(r"(?<=[a-z])-\n(?=[a-z])", "-", text)
+    text = " ".join(text.split())
+    text = re.sub(r" \[\d+\]", "", text)  # footnotes
+    text = re.sub(r"\*{1,2}([^\s*](?:[^*]*[^\s*])?)\*{1,2}", r"\1", text)
+    text = text.replace('"', "").replace("()", "")
+    return text.strip()
+
+
+def _is_prose(paragraph: str) -> bool:
+    words = paragraph.split()
+    plain = sum(bool(re.fullmatch(r"[(“‘]?[A-Za-z'’-]+[.,;:!?)”’]*", word)) for word in words)
+    return (
+        len(words) >= 6
+        and plain >= 0.7 * len(words)
+        and paragraph[0].isupper()
+        and paragraph[-1] in ".:!?)”"
+        and not _VERSION_NOTE.match(paragraph)
+    )

@@ -1,0 +1,215 @@
+"""Independent sentences, padded."""
+
+import numpy as np
+import tensorflow as tf
+
+from keras_drill.data.encoded_text import EncodedText
+
+
+class SentenceBatches:
+    """Batches of independent sentences (lines of the text), padded to the longest of the batch.
+
+    With the start token 8, the end token 9, padding 0, and the sentences `1 2 3` and `4`:
+
+        tokens[0]         8  1  2  3
+        targets[0]        1  2  3  9
+        sample_weight[0]  1  1  1  1
+        tokens[1]         8  4  0  0
+        targets[1]        4  9  0  0
+        sample_weight[1]  1  1  0  0
+
+    Empty lines are left out. Sentences are shuffled by `seed`, otherwise in each epoch; then
+    pools of `bucket_batches` batches are sorted by length, so that a batch holds sentences of
+    like length and little padding, and the batches are shuffled. The same `seed` and `epoch` give the
+    same batches on every machine, and an epoch can be entered at any batch without reading those
+    before it.
+
+    Args:
+        text: the encoded text.
+        batch_size: sentences per batch.
+        end_id: the end token, as in `text`.
+        start_id: comes before each sentence; `None` takes the end token for it.
+        pad_id: fills up short sentences.
+        max_length: longer sentences (counted with their end token) are cut to this many targets;
+            `None` cuts none.
+        length_multiple: lengths are padded to a multiple of this: fewer shapes to compile for.
+            Equal to `max_length`, it makes the length static.
+        shuffle: whether to shuffle sentences and batches; without, the order is the text's.
+        bucket_batches: batches in a pool that is sorted by length; 1 for none. Needs `shuffle`.
+        fill_last_batch: whether to fill the last batch up with empty sentences of weight 0, so
+            that all have `batch_size` rows; without, it is smaller.
+        seed: for `shuffle`.
+
+    Attributes:
+        num_batches: batches per epoch.
+        num_targets: targets per epoch, padding not counted.
+        num_truncated: sentences that `max_length` cuts.
+
+    Example:
+
+    >>> text = EncodedText(ids=[1, 2, 3, 9, 4, 9], line_lengths=[4, 2])
+    >>> batches = SentenceBatches(text, batch_size=2, end_id=9, start_id=8, shuffle=False)
+    >>> for tokens, targets, sample_weight in batches.dataset():
+    ...     print(tokens.numpy().tolist(), targets.numpy().tolist())
+    [[8, 1, 2, 3], [8, 4, 0, 0]] [[1, 2, 3, 9], [4, 9, 0, 0]]
+    """
+
+    def __init__(
+        self,
+        text: EncodedText,
+        batch_size: int,
+        end_id: int,
+        start_id: int | None = None,
+        pad_id: int = 0,
+        max_length: int | None = None,
+        length_multiple: int = 1,
+        shuffle: bool = True,
+        bucket_batches: int = 50,
+        fill_last_batch: bool = False,
+        seed: int = 0,
+    ):
+        for name, value in (
+            ("batch_size", batch_size),
+            ("max_length", 1 if max_length is None else max_length),
+            ("length_multiple", length_multiple),
+            ("bucket_batches", bucket_batches),
+        ):
+            if value < 1:
+                raise ValueError(f"`{name}` must be at least 1. Received: {name}={value}")
+        self.batch_size = batch_size
+        self.end_id = end_id
+        self.start_id = start_id
+        self.pad_id = pad_id
+        self.max_length = max_length
+        self.length_multiple = length_multiple
+        self.shuffle = shuffle
+        self.bucket_batches = bucket_batches
+        self.fill_last_batch = fill_last_batch
+        self.seed = seed
+        starts = np.cumsum(text.line_lengths, dtype=np.int64) - text.line_lengths
+        kept = text.line_lengths > 1
+        self._starts = starts[kept]  # [S]
+        lengths = text.line_lengths[kept].astype(np.int64)  # [S]
+        if len(lengths) < (1 if fill_last_batch else batch_size):
+            raise ValueError(
+                f"The text has {len(lengths)} sentences (lines with words), fewer than one batch "
+                f"of {batch_size}: lower `batch_size`, or give more text. "
+                f"Received: batch_size={batch_size}"
+            )
+        cut = lengths if max_length is None else np.minimum(lengths, max_length)
+        self._lengths = cut
+        self.num_truncated = int((cut < lengths).sum())
+        self.num_targets = int(cut.sum())
+        self.num_batches = -(-len(cut) // batch_size)
+        with tf.device("CPU"):
+            self._ids = tf.constant(text.ids)  # [N]
+
+    @property
+    def element_spec(self) -> tuple[tf.TensorSpec, ...]:
+        """Specs of `(tokens, targets, sample_weight)`."""
+        return self._element_spec(1)
+
+    def dataset(
+        self,
+        epoch: int = 0,
+        first_batch: int = 0,
+        epochs: int = 1,
+        num_shards: int = 1,
+        shard: int = 0,
+    ) -> tf.data.Dataset:
+        """The batches of one or several epochs; see `ContiguousBatches.dataset`.
+
+        Args:
+            epoch: number of the first epoch, from 0.
+            first_batch: which batch of that epoch to begin with, from 0.
+            epochs: how many epochs, the first one (in part) included.
+            num_shards: into how many parts to cut the rows of each batch.
+            shard: which of these parts to give.
+
+        Returns:
+            Dataset of known cardinality.
+        """
+        if not 0 <= first_batch <= self.num_batches:
+            raise ValueError(
+                f"`first_batch` must be between 0 and `num_batches`={self.num_batches}. "
+                f"Received: first_batch={first_batch}"
+            )
+        if self.batch_size % num_shards or not 0 <= shard < num_shards:
+            raise ValueError(
+                f"`num_shards` must divide `batch_size`={self.batch_size} and `shard` be less "
+                f"than it. Received: num_shards={num_shards}, shard={shard}"
+            )
+        order = np.concatenate([self._order(epoch + number) for number in range(epochs)])
+        order = order[first_batch:]  # [batches, B]
+        size = self.batch_size // num_shards
+        spec = self._element_spec(num_shards)
+        starts, lengths = tf.constant(self._starts), tf.constant(self._lengths)
+
+        def batch(rows: tf.Tensor) -> tuple[tf.Tensor, ...]:
+            columns = self._batch(rows, starts, lengths)
+            columns = tuple(column[shard * size : (shard + 1) * size] for column in columns)
+            return tuple(
+                tf.ensure_shape(column, one.shape)
+                for column, one in zip(columns, spec, strict=True)
+            )
+
+        dataset = tf.data.Dataset.from_tensor_slices(order)
+        dataset = dataset.map(batch, num_parallel_calls=tf.data.AUTOTUNE, deterministic=True)
+        options = tf.data.Options()
+        options.experimental_distribute.auto_shard_policy = tf.data.experimental.AutoShardPolicy.OFF
+        return dataset.with_options(options).prefetch(tf.data.AUTOTUNE)
+
+    def _element_spec(self, num_shards: int) -> tuple[tf.TensorSpec, ...]:
+        full = self.fill_last_batch or len(self._lengths) % self.batch_size == 0
+        static = self.max_length is not None and self.length_multiple % self.max_length == 0
+        shape = [
+            self.batch_size // num_shards if full else None,
+            self.length_multiple if static else None,
+        ]
+        return (
+            tf.TensorSpec(shape, tf.int32),
+            tf.TensorSpec(shape, tf.int32),
+            tf.TensorSpec(shape, tf.float32),
+        )
+
+    def _order(self, epoch: int) -> np.ndarray:
+        """Sentences of each batch of an epoch, `[num_batches, B]`, -1 where there is none."""
+        order = np.full(self.num_batches * self.batch_size, -1)
+        order[: len(self._lengths)] = np.arange(len(self._lengths))
+        if not self.shuffle:
+            return order.reshape(self.num_batches, self.batch_size)
+        # RandomState's stream is frozen: the same numbers in every version of NumPy.
+        random = np.random.RandomState([self.seed, epoch])
+        random.shuffle(order[: len(self._lengths)])
+        pool = self.bucket_batches * self.batch_size
+        if self.bucket_batches > 1:
+            for start in range(0, len(self._lengths), pool):
+                some = order[start : start + pool]
+                some = some[some >= 0]
+                order[start : start + len(some)] = some[
+                    np.argsort(self._lengths[some], kind="stable")
+                ]
+        batches = order.reshape(self.num_batches, self.batch_size)
+        random.shuffle(batches)
+        return batches
+
+    def _batch(
+        self, rows: tf.Tensor, starts: tf.Tensor, lengths: tf.Tensor
+    ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+        if not self.fill_last_batch:
+            rows = tf.boolean_mask(rows, rows >= 0)
+        there = rows >= 0  # [B]
+        rows = tf.maximum(rows, 0)
+        starts = tf.gather(starts, rows)  # [B]
+        lengths = tf.where(there, tf.gather(lengths, rows), 0)  # [B]
+        longest = tf.reduce_max(lengths)
+        longest = -(-longest // self.length_multiple) * self.length_multiple
+        steps = tf.range(longest)[None]  # [1, T]
+        filled = steps < lengths[:, None]  # [B, T]
+        places = tf.where(filled, starts[:, None] + steps, 0)
+        targets = tf.where(filled, tf.gather(self._ids, places), self.pad_id)  # [B, T]
+        start_id = self.end_id if self.start_id is None else self.start_id
+        start = tf.fill([tf.shape(rows)[0], 1], start_id)
+        tokens = tf.concat([start, targets[:, :-1]], axis=1)  # [B, T]
+        tokens = tf.where(filled, tokens, self.pad_id)
+        return tokens, targets, tf.cast(filled, tf.float32)

@@ -1,0 +1,149 @@
+"""Lines of text files, checked as they are read."""
+
+import gzip
+import hashlib
+import os
+import zlib
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import IO
+
+_CHUNK = 1 << 20
+_GZIP_MAGIC = b"\x1f\x8b"
+
+
+class TextLines:
+    """The lines of one or several UTF-8 text files, read anew by each iteration.
+
+    Lines end at `\\n` alone (a `\\r` before it is dropped), so that U+2028 and its like inside a
+    line do not change the counts. Files may be gzipped, whatever their name. A byte-order mark
+    is skipped. Empty lines count.
+
+    Args:
+        files: path or paths of the files, read in this order.
+        first_line: first line to give, counted from 0 over all files.
+        num_lines: how many lines to give; `None` for all that follow.
+
+    Example:
+
+    >>> folder = getfixture("tmp_path")
+    >>> _ = (folder / "a.txt").write_text("one two\\n\\nthree\\n")
+    >>> list(TextLines(folder / "a.txt"))
+    [b'one two', b'', b'three']
+    >>> list(TextLines(folder / "a.txt", first_line=2))
+    [b'three']
+    """
+
+    def __init__(
+        self,
+        files: str | os.PathLike | Sequence[str | os.PathLike],
+        first_line: int = 0,
+        num_lines: int | None = None,
+    ):
+        paths = [files] if isinstance(files, str | os.PathLike) else list(files)
+        if not paths:
+            raise ValueError(f"`files` must name at least one file. Received: files={files!r}")
+        self.files = [Path(path) for path in paths]
+        self.first_line = first_line
+        self.num_lines = num_lines
+        for path in self.files:
+            if not path.exists():
+                raise FileNotFoundError(f"No such text file. Received: {str(path)!r}")
+            if path.is_dir():
+                raise IsADirectoryError(
+                    f"Expected a text file, found a folder. Received: {str(path)!r}"
+                )
+
+    def __iter__(self) -> Iterator[bytes]:
+        for block in self.blocks():
+            yield from block
+
+    def blocks(self, size: int = 4096) -> Iterator[list[bytes]]:
+        """Gives the lines in lists of `size` lines, the last one shorter."""
+        last = None if self.num_lines is None else self.first_line + self.num_lines
+        number = 0
+        block: list[bytes] = []
+        for path in self.files:
+            for lines in _read_chunks(path):
+                chosen = lines[
+                    max(self.first_line - number, 0) : None if last is None else last - number
+                ]
+                number += len(lines)
+                block.extend(chosen)
+                while len(block) >= size:
+                    yield block[:size]
+                    block = block[size:]
+                if last is not None and number >= last:
+                    break
+            if last is not None and number >= last:
+                break
+        if block:
+            yield block
+
+    def num_bytes(self) -> int:
+        """Size of the files on disk."""
+        return sum(path.stat().st_size for path in self.files)
+
+    def fingerprint(self) -> str:
+        """Hexadecimal digest of the files' bytes and of the range of lines."""
+        digest = hashlib.sha256(f"{self.first_line} {self.num_lines}".encode())
+        for path in self.files:
+            with open(path, "rb") as file:
+                content = hashlib.sha256()
+                while chunk := file.read(_CHUNK):
+                    content.update(chunk)
+            digest.update(content.digest())
+        return digest.hexdigest()
+
+    def __repr__(self) -> str:
+        files = [str(path) for path in self.files]
+        return f"TextLines({files}, first_line={self.first_line}, num_lines={self.num_lines})"
+
+
+def _open(path: Path) -> IO[bytes]:
+    with open(path, "rb") as file:
+        magic = file.read(2)
+    return gzip.open(path, "rb") if magic == _GZIP_MAGIC else open(path, "rb")
+
+
+def _read_chunks(path: Path) -> Iterator[list[bytes]]:
+    """Gives the checked lines of one file, about a mebibyte at a time."""
+    number, offset = 0, 0
+    with _open(path) as file:
+        while True:
+            try:
+                lines = file.readlines(_CHUNK)
+            except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+                raise ValueError(
+                    f"The gzip file is damaged or incomplete ({error}). Received: {str(path)!r}"
+                ) from error
+            if not lines:
+                break
+            chunk = b"".join(lines)
+            _check_text(chunk, path, number, offset)
+            if number == 0:
+                lines[0] = lines[0].removeprefix(b"\xef\xbb\xbf")
+            number += len(lines)
+            offset += len(chunk)
+            yield [line.rstrip(b"\r\n") for line in lines]
+    if number == 0:
+        raise ValueError(f"The text file is empty. Received: {str(path)!r}")
+
+
+def _check_text(chunk: bytes, path: Path, lines_before: int, bytes_before: int) -> None:
+    zero = chunk.find(b"\0")
+    if zero >= 0:
+        line = lines_before + chunk.count(b"\n", 0, zero) + 1
+        raise ValueError(
+            f"Expected UTF-8 text, found a binary (or UTF-16) file: NUL byte in line {line}, at "
+            f"byte {bytes_before + zero}. Received: {str(path)!r}"
+        )
+    try:
+        chunk.decode("utf-8")
+    except UnicodeDecodeError as error:
+        line = lines_before + chunk.count(b"\n", 0, error.start) + 1
+        raise ValueError(
+            f"Expected UTF-8 text: byte 0x{chunk[error.start]:02x} in line {line}, at byte "
+            f"{bytes_before + error.start}, is not UTF-8 ({error.reason}). Convert the file, for "
+            f"example with `iconv -f ISO-8859-1 -t UTF-8`. Received: {str(path)!r}"
+        ) from None

@@ -1,0 +1,214 @@
+"""Words and their numbers."""
+
+import os
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import tensorflow as tf
+
+from keras_drill.data.atomic import replace_file
+from keras_drill.data.text_lines import TextLines
+from keras_drill.data.tokenizer import Tokenizer
+
+
+class Vocabulary(tf.Module):
+    """A list of distinct words; a word's id is its place in the list.
+
+    `ids` and `words` are graph operations over constants, so that a SavedModel holds all it
+    needs. Words that are not in the list get the id of the unknown token.
+
+    Args:
+        tokens: the words in the order of their ids, special tokens among them.
+        counts: how often each word occurs in the training text, or `None`.
+        unknown_token: stands for every word that is not in the list; must be in the list.
+        end_token: ends each line; must be in the list.
+        start_token: starts each independent sentence; may be missing from the list.
+        pad_token: fills up batches; may be missing from the list.
+
+    Attributes:
+        unknown_id, end_id: ids of these tokens.
+        start_id, pad_id: ids of these tokens, `None` where they are not in the list.
+
+    Example:
+
+    >>> vocabulary = Vocabulary(["<unk>", "<eos>", "the", "cat"])
+    >>> vocabulary.ids(tf.constant(["the", "dog", "<eos>"])).numpy()
+    array([2, 0, 1], dtype=int32)
+    >>> vocabulary.words(tf.constant([2, 3])).numpy().tolist()
+    [b'the', b'cat']
+    """
+
+    def __init__(
+        self,
+        tokens: Sequence[str],
+        counts: Sequence[int] | None = None,
+        unknown_token: str = "<unk>",
+        end_token: str = "<eos>",
+        start_token: str = "<sos>",
+        pad_token: str = "<pad>",
+    ):
+        super().__init__(name="vocabulary")
+        # A tuple: tf.Module would wrap a list to watch it for variables.
+        self.tokens = tuple(tokens)
+        self.counts = None if counts is None else tuple(int(count) for count in counts)
+        self.unknown_token = unknown_token
+        self.end_token = end_token
+        self.start_token = start_token
+        self.pad_token = pad_token
+        self._check()
+        places = {token: place for place, token in enumerate(self.tokens)}
+        self.unknown_id = places[unknown_token]
+        self.end_id = places[end_token]
+        self.start_id = places.get(start_token)
+        self.pad_id = places.get(pad_token)
+        with tf.init_scope(), tf.device("CPU"):  # strings live on the CPU
+            self._words = tf.constant(self.tokens, tf.string)
+            self._table = tf.lookup.StaticHashTable(
+                tf.lookup.KeyValueTensorInitializer(
+                    self._words, tf.range(len(self.tokens), dtype=tf.int32)
+                ),
+                default_value=self.unknown_id,
+            )
+
+    @classmethod
+    def build(
+        cls,
+        lines: TextLines,
+        tokenizer: Tokenizer,
+        max_size: int | None = None,
+        min_count: int = 1,
+        special_tokens: Sequence[str] = ("<unk>", "<eos>"),
+        **token_names: str,
+    ) -> "Vocabulary":
+        """Counts the words of a text and keeps the most frequent ones.
+
+        The special tokens come first, in the order given, then the words by falling count, those
+        of equal count in alphabetical order (of their UTF-8 bytes), so that the order of the
+        files does not matter. Words that are left out are counted with the unknown token, and a
+        text that already has the unknown token in it does not get a second one. The end token is
+        counted once per line.
+
+        Args:
+            lines: the training text.
+            tokenizer: splits the lines into words.
+            max_size: how many tokens to keep at most, special tokens included.
+            min_count: how often a word must occur to be kept.
+            special_tokens: tokens that are always there.
+            **token_names: `unknown_token`, `end_token`, `start_token`, `pad_token` where they
+                differ from the usual names.
+        """
+        if max_size is not None and max_size <= len(special_tokens):
+            raise ValueError(
+                f"`max_size` must be greater than the {len(special_tokens)} special tokens. "
+                f"Received: max_size={max_size}"
+            )
+        counter: Counter[bytes] = Counter()
+        num_lines = 0
+        for block in lines.blocks():
+            num_lines += len(block)
+            words = tokenizer.tokenize(tf.constant(block)).flat_values
+            unique, _, counts = tf.unique_with_counts(words)
+            counter.update(dict(zip(unique.numpy().tolist(), counts.numpy().tolist(), strict=True)))
+        if not counter:
+            raise ValueError(f"The text holds no words, only white space. Received: {lines!r}")
+        special = [token.encode() for token in special_tokens]
+        ranked = sorted(counter.items(), key=lambda item: (-item[1], item[0]))
+        kept = [word for word, count in ranked if count >= min_count and word not in special]
+        if max_size is not None:
+            kept = kept[: max_size - len(special)]
+        vocabulary = cls(
+            [word.decode() for word in special + kept],
+            counts=[counter[word] for word in special + kept],
+            **token_names,
+        )
+        counts = list(vocabulary.counts)
+        counts[vocabulary.end_id] += num_lines
+        counts[vocabulary.unknown_id] += counter.total() - sum(vocabulary.counts)
+        vocabulary.counts = tuple(counts)
+        return vocabulary
+
+    @classmethod
+    def load(cls, path: str | os.PathLike, **token_names: str) -> "Vocabulary":
+        """Reads a vocabulary: one word per line, its id the number of the line, from 0.
+
+        Counts are read from the file `counts_path(path)` beside it where there is one.
+
+        Args:
+            path: the file.
+            **token_names: `unknown_token`, `end_token`, `start_token`, `pad_token` where they
+                differ from the usual names.
+        """
+        tokens = [line.decode() for line in TextLines(path)]
+        counts = None
+        if cls.counts_path(path).exists():
+            counts = [int(line) for line in TextLines(cls.counts_path(path))]
+        try:
+            return cls(tokens, counts, **token_names)
+        except ValueError as error:
+            raise ValueError(f"Cannot use the vocabulary file {str(path)!r}: {error}") from None
+
+    @staticmethod
+    def counts_path(path: str | os.PathLike) -> Path:
+        """Where the counts of a vocabulary file are kept: `vocabulary.txt` → `vocabulary.counts`."""
+        return Path(path).with_suffix(".counts")
+
+    def save(self, path: str | os.PathLike) -> None:
+        """Writes the words, one per line, and the counts beside them; by rename, so whole."""
+        if self.counts is not None:
+            replace_file(self.counts_path(path), "".join(f"{count}\n" for count in self.counts))
+        replace_file(path, "".join(f"{token}\n" for token in self.tokens))
+
+    def ids(self, words: tf.Tensor | tf.RaggedTensor) -> tf.Tensor | tf.RaggedTensor:
+        """Ids (int32) of words, dense or ragged, in their shape."""
+        return self._table.lookup(words)
+
+    def words(self, ids: tf.Tensor | tf.RaggedTensor) -> tf.Tensor | tf.RaggedTensor:
+        """Words (string) of ids, dense or ragged, in their shape."""
+        return tf.gather(self._words, ids)
+
+    def get_config(self) -> dict:
+        return {
+            "tokens": list(self.tokens),
+            "counts": None if self.counts is None else list(self.counts),
+            "unknown_token": self.unknown_token,
+            "end_token": self.end_token,
+            "start_token": self.start_token,
+            "pad_token": self.pad_token,
+        }
+
+    def __len__(self) -> int:
+        return len(self.tokens)
+
+    def _check(self) -> None:
+        _check_distinct(self.tokens)
+        for name in ("unknown_token", "end_token"):
+            if getattr(self, name) not in self.tokens:
+                raise ValueError(
+                    f"`tokens` must hold the `{name}`, {getattr(self, name)!r}: add it, or say "
+                    f"which word it is. Received: {len(self.tokens)} tokens, beginning "
+                    f"{list(self.tokens[:5])}"
+                )
+        if self.counts is not None and len(self.counts) != len(self.tokens):
+            raise ValueError(
+                f"`counts` must have one count for each of the {len(self.tokens)} tokens. "
+                f"Received: {len(self.counts)} counts"
+            )
+
+
+def _check_distinct(tokens: Iterable[str]) -> None:
+    seen: dict[str, int] = {}
+    for place, token in enumerate(tokens):
+        if token.encode().split() != [token.encode()]:  # what tf.strings.split calls space
+            raise ValueError(
+                f"`tokens` must be words without white space; number {place} is not. "
+                f"Received: {token!r}"
+            )
+        if token in seen:
+            raise ValueError(
+                f"`tokens` must be distinct; numbers {seen[token]} and {place} are the same. "
+                f"Received: {token!r}"
+            )
+        seen[token] = place
+    if not seen:
+        raise ValueError("`tokens` must not be empty. Received: no tokens")

@@ -1,0 +1,54 @@
+"""Words are what stands between spaces."""
+
+import tensorflow as tf
+
+from keras_drill.data.tokenizer import Tokenizer
+
+# Applied in order to words joined by single spaces; RE2 has no look-around.
+_SPACING = (
+    (r" @([-.,])@ ", r"\1"),  # WikiText writes `1 @,@ 000` and `well @-@ known`
+    (r" n't\b", "n't"),
+    (r" ('(?:s|m|d|re|ve|ll|S|M|D|RE|VE|LL))\b", r"\1"),
+    (r" ([.,;:!?%)\]}]+)", r"\1"),
+    (r"([(\[{$]) ", r"\1"),
+)
+
+
+class WhitespaceTokenizer(Tokenizer):
+    """Splits at white space and changes nothing else.
+
+    For corpora that are distributed already tokenised, such as Penn Treebank and WikiText-2:
+    the token counts published for them come out exactly.
+
+    Args:
+        lowercase: whether to lower-case the words (Unicode aware).
+
+    Example:
+
+    >>> tokenizer = WhitespaceTokenizer()
+    >>> words = tokenizer.tokenize(" = Robert <unk> = ")
+    >>> words.numpy().tolist()
+    [b'=', b'Robert', b'<unk>', b'=']
+    >>> tokenizer.detokenize(["Some", "1", "@,@", "000", "men", "(", "or", "so", ")", "."]).numpy()
+    b'Some 1,000 men (or so).'
+    """
+
+    def __init__(self, lowercase: bool = False):
+        super().__init__(name="whitespace_tokenizer")
+        self.lowercase = lowercase
+
+    def tokenize(self, text: tf.Tensor) -> tf.Tensor | tf.RaggedTensor:
+        text = tf.convert_to_tensor(text, tf.string)
+        if self.lowercase:
+            text = tf.strings.lower(text, encoding="utf-8")
+        return tf.strings.split(text)
+
+    def detokenize(self, words: tf.Tensor | tf.RaggedTensor) -> tf.Tensor:
+        text = tf.strings.reduce_join(words, axis=-1, separator=" ")
+        text = tf.strings.strip(tf.strings.regex_replace(text, " +", " "))
+        for pattern, replacement in _SPACING:
+            text = tf.strings.regex_replace(text, pattern, replacement)
+        return text
+
+    def get_config(self) -> dict:
+        return {"lowercase": self.lowercase}

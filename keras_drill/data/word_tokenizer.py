@@ -1,0 +1,79 @@
+"""Words and punctuation of raw text."""
+
+import tensorflow as tf
+import tensorflow_text as tf_text
+
+from keras_drill.data.tokenizer import Tokenizer
+
+_NORMALIZATIONS = ("NFC", "NFD", "NFKC", "NFKD")
+# Soft hyphen, zero-width space, word joiner and byte-order mark are no part of a word.
+_INVISIBLE = r"[\x{00AD}\x{200B}\x{2060}\x{FEFF}]"
+_SPACE = r"[\pZ\p{Cc}]"
+_WORD = "|".join(
+    (
+        r"<(?:unk|eos|sos|pad)>",  # text that the model itself wrote may be read again
+        r"\p{Nd}+(?:[.,]\p{Nd}+)*",
+        r"[\pL\pM\pN_]+(?:['’][\pL\pM]+)*",
+        r"\.\.+",
+        r"[^\pZ\p{Cc}]",
+    )
+)
+_SPACING = (
+    (r" ([.,;:!?%)\]}’”…]+)", r"\1"),
+    (r"([(\[{$“‘]) ", r"\1"),
+    (r" ([-/_]) ", r"\1"),
+    (r'" ([^"]*) "', r'"\1"'),
+)
+
+
+class WordTokenizer(Tokenizer):
+    """Splits raw text into words, numbers and single punctuation marks.
+
+    The text is normalised (Unicode NFKC), lower-cased, and cut into: words with the apostrophes
+    inside them (`don't`), numbers with the points and commas inside them (`1,000.5`), runs of
+    full stops, and single other characters. `<unk>`, `<eos>`, `<sos>` and `<pad>` stay whole.
+    Bytes that are not UTF-8 become U+FFFD.
+
+    Args:
+        lowercase: whether to lower-case the words (Unicode aware).
+        normalization: Unicode normal form: `"NFC"`, `"NFD"`, `"NFKC"` or `"NFKD"`.
+
+    Example:
+
+    >>> tokenizer = WordTokenizer()
+    >>> words = tokenizer.tokenize('He said: "Don\\'t pay 1,000.50!"')
+    >>> [word.decode() for word in words.numpy()]
+    ['he', 'said', ':', '"', "don't", 'pay', '1,000.50', '!', '"']
+    >>> tokenizer.detokenize(words).numpy().decode()
+    'he said: "don\\'t pay 1,000.50!"'
+    """
+
+    def __init__(self, lowercase: bool = True, normalization: str = "NFKC"):
+        super().__init__(name="word_tokenizer")
+        if normalization not in _NORMALIZATIONS:
+            raise ValueError(
+                f"`normalization` must be one of {_NORMALIZATIONS}. "
+                f"Received: normalization={normalization!r}"
+            )
+        self.lowercase = lowercase
+        self.normalization = normalization
+
+    def tokenize(self, text: tf.Tensor) -> tf.Tensor | tf.RaggedTensor:
+        text = tf.convert_to_tensor(text, tf.string)
+        text = tf.strings.unicode_transcode(text, "UTF-8", "UTF-8", errors="replace")
+        text = tf_text.normalize_utf8(text, self.normalization)
+        if self.lowercase:
+            text = tf.strings.lower(text, encoding="utf-8")
+        text = tf.strings.regex_replace(text, _INVISIBLE, "")
+        text = tf.strings.regex_replace(text, _SPACE, " ")
+        return tf.strings.split(tf.strings.regex_replace(text, f"({_WORD})", r" \1 "))
+
+    def detokenize(self, words: tf.Tensor | tf.RaggedTensor) -> tf.Tensor:
+        text = tf.strings.reduce_join(words, axis=-1, separator=" ")
+        text = tf.strings.strip(tf.strings.regex_replace(text, " +", " "))
+        for pattern, replacement in _SPACING:
+            text = tf.strings.regex_replace(text, pattern, replacement)
+        return text
+
+    def get_config(self) -> dict:
+        return {"lowercase": self.lowercase, "normalization": self.normalization}
