@@ -20,6 +20,8 @@ _CODE = re.compile(
     r">>>|::=|^\.\.\. |^[-+|=*~^#>]{1,3}|[=+|-]{5}|\w = \w|: \w+ = | # |\w\[.*\] = |;$"
 )
 _LITERAL = re.compile(r'"[^"]*"')
+# A literal's asterisks are its own; elsewhere they mark emphasis.
+_MARKED = re.compile(r'"([^"]*)"|\*{1,2}([^\s*](?:[^*]*[^\s*])?)\*{1,2}')
 
 
 def pydoc_topics(folder: str | os.PathLike) -> Corpus:
@@ -75,7 +77,6 @@ def _paragraphs(text: str) -> Iterator[str]:
         lines = [line[indent:].rstrip() for line in indented]
         bullet = _BULLET.match(lines[0])
         if bullet:
-            lines = [lines[0], *lines[1:]]
             lines = [line[bullet.end() :] for line in lines]
         if any(line.startswith(" ") for line in lines[1:]):
             continue  # code, a table or a definition list
@@ -90,9 +91,8 @@ def _without_markup(text: str) -> str:
     text = re.sub(r"(?<=[a-z])-\n(?=[a-z])", "-", text)
     text = " ".join(text.split())
     text = re.sub(r" \[\d+\]", "", text)  # footnotes
-    text = re.sub(r"\*{1,2}([^\s*](?:[^*]*[^\s*])?)\*{1,2}", r"\1", text)
-    text = text.replace('"', "").replace("()", "")
-    return text.strip()
+    text = _MARKED.sub(lambda match: match[1] or match[2] or "", text)
+    return text.replace('"', "").replace("()", "").strip()
 
 
 def _is_prose(paragraph: str) -> bool:

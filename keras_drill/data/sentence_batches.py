@@ -20,9 +20,9 @@ class SentenceBatches:
 
     Empty lines are left out. Sentences are shuffled by `seed`, otherwise in each epoch; then
     pools of `bucket_batches` batches are sorted by length, so that a batch holds sentences of
-    like length and little padding, and the batches are shuffled. The same `seed` and `epoch` give the
-    same batches on every machine, and an epoch can be entered at any batch without reading those
-    before it.
+    like length and little padding, and the batches are shuffled. The same `seed` and `epoch` give
+    the same batches on every machine, and an epoch can be entered at any batch without reading
+    those before it.
 
     Args:
         text: the encoded text.

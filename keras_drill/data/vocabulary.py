@@ -150,7 +150,7 @@ class Vocabulary(tf.Module):
 
     @staticmethod
     def counts_path(path: str | os.PathLike) -> Path:
-        """Where the counts of a vocabulary file are kept: `vocabulary.txt` → `vocabulary.counts`."""
+        """Where the counts are kept: beside `vocabulary.txt`, in `vocabulary.counts`."""
         return Path(path).with_suffix(".counts")
 
     def save(self, path: str | os.PathLike) -> None:
