@@ -1,0 +1,109 @@
+"""Text generation in one call."""
+
+import numpy as np
+
+from keras_drill.decoding.decoding_step import DecodingStep
+from keras_drill.decoding.generation import Generation
+from keras_drill.decoding.greedy_sampler import GreedySampler
+from keras_drill.decoding.language_model_step import LanguageModelStep
+from keras_drill.decoding.sampler import Sampler
+
+
+def generate(
+    model,
+    prompts,
+    max_length: int,
+    *,
+    sampler: Sampler | None = None,
+    lengths=None,
+    start_token: int | None = None,
+    end_token: int | None = None,
+    forbidden_tokens=(),
+    pad_token: int = 0,
+    seed=None,
+) -> Generation:
+    """Continues prompts with a language model.
+
+    The model's state is carried along, so a generated token costs one step of the model. The
+    prompts are read in parallel up to the length of the shortest.
+
+    Args:
+        model: A built `keras_drill.LanguageModel`, or a `DecodingStep` made from one beforehand
+            (which saves folding the output layer again at each call).
+        prompts: A list of lists of token ids, or an integer array `[B, T]`.
+        max_length: Length at which a sequence ends if it has not met the end token, the prompt
+            (and the start token) included.
+        sampler: A `Sampler`. Defaults to `GreedySampler()`.
+        lengths: Lengths `[B]` of the prompts when `prompts` is a padded array.
+        start_token: Put in front of every prompt; needed when a prompt may be empty. Models
+            trained on continuous text know the end token as the start of a line.
+        end_token: The token that ends a sequence, or None.
+        forbidden_tokens: Tokens never to generate, `[vocabulary.unknown_id]` for instance.
+        pad_token: Fills the result after a sequence's end.
+        seed: An integer: the same text at each call. See `Sampler.__call__` for one per row.
+
+    Returns:
+        A `Generation`: tokens `[B, max_length]`, lengths `[B]`, log-probabilities
+        `[B, max_length]`.
+
+    Example:
+
+    >>> import keras_drill
+    >>> backbone = keras_drill.models.AWDLSTM(11, embedding_dim=4, units=5, num_layers=1)
+    >>> head = keras_drill.OutputLayer(11, embedding=backbone.embedding)
+    >>> model = keras_drill.LanguageModel(backbone, head)
+    >>> _ = model(keras.ops.zeros((1, 1), dtype="int32"))
+    >>> result = generate(model, [[1, 2, 3], [4]], 7, sampler=TopKSampler(5), seed=0)
+    >>> result.tokens.shape[1]
+    7
+    """
+    step = model if isinstance(model, DecodingStep) else LanguageModelStep(model)
+    prompts = _rows(prompts, lengths, start_token)
+    lengths = np.array([len(prompt) for prompt in prompts], dtype="int32")
+    if 0 in lengths:
+        raise ValueError(
+            "`prompts` must not be empty unless `start_token` is given. "
+            f"Received: an empty prompt at row {lengths.tolist().index(0)}"
+        )
+    if max_length < np.max(lengths, initial=1):
+        raise ValueError(
+            f"`max_length` must be at least the longest prompt ({lengths.max(initial=1)} tokens, "
+            f"with the start token). Received: max_length={max_length}"
+        )
+    tokens = np.full((len(prompts), max_length), pad_token, dtype="int32")
+    for row, prompt in enumerate(prompts):
+        if prompt.min() < 0 or prompt.max() >= step.vocabulary_size:
+            raise ValueError(
+                f"`prompts` must hold token ids from 0 to {step.vocabulary_size - 1}. "
+                f"Received: {prompt.tolist()} at row {row}"
+            )
+        tokens[row, : len(prompt)] = prompt
+    return (GreedySampler() if sampler is None else sampler)(
+        step,
+        tokens,
+        lengths,
+        end_token=end_token,
+        forbidden_tokens=forbidden_tokens,
+        pad_token=pad_token,
+        seed=seed,
+    )
+
+
+def _rows(prompts, lengths, start_token):
+    """The prompts as a list of NumPy vectors."""
+    start = [] if start_token is None else [start_token]
+    lengths = [None] * len(prompts) if lengths is None else lengths
+    if len(lengths) != len(prompts):
+        raise ValueError(
+            f"`lengths` must have one number per prompt ({len(prompts)}). "
+            f"Received: {len(lengths)} numbers"
+        )
+    rows = []
+    for prompt, length in zip(prompts, lengths, strict=True):
+        if length is not None and length > len(prompt):
+            raise ValueError(
+                f"`lengths` must be at most the width of `prompts` ({len(prompt)}). "
+                f"Received: {length}"
+            )
+        rows.append(np.concatenate([start, np.asarray(prompt)[:length]]).astype("int32"))
+    return rows

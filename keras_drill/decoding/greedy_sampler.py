@@ -1,0 +1,23 @@
+"""Greedy decoding."""
+
+import keras
+from keras import ops
+
+from keras_drill.decoding.sampler import Sampler
+
+
+@keras.saving.register_keras_serializable(package="keras_drill")
+class GreedySampler(Sampler):
+    """Takes the most probable word at every step; among equals, the one with the lowest index.
+
+    Example:
+
+    >>> sampler = GreedySampler()
+    >>> int(sampler.choose(keras.ops.log(keras.ops.array([[0.2, 0.5, 0.3]])), None)[0])
+    1
+    """
+
+    is_random = False
+
+    def choose(self, log_probs, uniforms):
+        return ops.argmax(log_probs, axis=-1)

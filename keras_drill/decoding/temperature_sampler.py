@@ -1,0 +1,41 @@
+"""Sampling from the whole distribution."""
+
+import keras
+from keras import ops
+
+from keras_drill.decoding.draw import draw
+from keras_drill.decoding.sampler import Sampler
+
+
+@keras.saving.register_keras_serializable(package="keras_drill")
+class TemperatureSampler(Sampler):
+    """Draws from p^(1/temperature), renormalised.
+
+    Args:
+        temperature: Positive. Under 1 favours probable words, above 1 improbable ones.
+
+    Example:
+
+    >>> sampler = TemperatureSampler(0.7)
+    >>> log_probs = keras.ops.log(keras.ops.array([[0.25, 0.75]]))
+    >>> int(sampler.choose(log_probs, keras.ops.array([0.1]))[0])
+    0
+    """
+
+    def __init__(self, temperature: float = 1.0):
+        if temperature == 0:
+            raise ValueError(
+                "`temperature` must be positive; use `GreedySampler()` for the limit at 0. "
+                f"Received: temperature={temperature}"
+            )
+        if not 0 < temperature < float("inf"):
+            raise ValueError(
+                f"`temperature` must be positive and finite. Received: temperature={temperature}"
+            )
+        self.temperature = temperature
+
+    def get_config(self) -> dict:
+        return {"temperature": self.temperature}
+
+    def choose(self, log_probs, uniforms):
+        return draw(ops.softmax(log_probs / self.temperature, axis=-1), uniforms)

@@ -1,0 +1,46 @@
+"""Sampling among the k most probable words."""
+
+import keras
+from keras import ops
+
+from keras_drill.decoding.draw import draw
+from keras_drill.decoding.temperature_sampler import TemperatureSampler
+
+
+@keras.saving.register_keras_serializable(package="keras_drill")
+class TopKSampler(TemperatureSampler):
+    """Draws among the `k` most probable words, renormalised.
+
+    Args:
+        k: How many words to keep; among equals, those with the lowest indices.
+        temperature: Positive, see `TemperatureSampler`.
+
+    Example:
+
+    >>> sampler = TopKSampler(2)
+    >>> log_probs = keras.ops.log(keras.ops.array([[0.2, 0.5, 0.3]]))
+    >>> int(sampler.choose(log_probs, keras.ops.array([0.99]))[0])
+    2
+
+    References:
+        - Fan, Lewis, Dauphin, "Hierarchical Neural Story Generation", ACL 2018.
+    """
+
+    def __init__(self, k: int, temperature: float = 1.0):
+        super().__init__(temperature)
+        if not isinstance(k, int) or k < 1:
+            raise ValueError(f"`k` must be a positive integer. Received: k={k}")
+        self.k = k
+
+    def get_config(self) -> dict:
+        return {"k": self.k, **super().get_config()}
+
+    def choose(self, log_probs, uniforms):
+        if self.k > log_probs.shape[-1]:
+            raise ValueError(
+                f"`k` must be at most the vocabulary size {log_probs.shape[-1]}. "
+                f"Received: k={self.k}"
+            )
+        best, words = ops.top_k(log_probs, self.k)  # [B, k]
+        place = draw(ops.softmax(best / self.temperature, axis=-1), uniforms)
+        return ops.take_along_axis(words, place[:, None], axis=-1)[:, 0]

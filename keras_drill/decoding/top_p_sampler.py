@@ -1,0 +1,58 @@
+"""Nucleus sampling."""
+
+import keras
+from keras import ops
+
+from keras_drill.decoding.draw import draw
+from keras_drill.decoding.temperature_sampler import TemperatureSampler
+
+
+@keras.saving.register_keras_serializable(package="keras_drill")
+class TopPSampler(TemperatureSampler):
+    """Draws among the fewest words whose probabilities reach `p`, renormalised.
+
+    The most probable word is always among them. The temperature applies first, then the cut.
+
+    Args:
+        p: Above 0 and at most 1.
+        temperature: Positive, see `TemperatureSampler`.
+
+    Example:
+
+    >>> sampler = TopPSampler(0.6)
+    >>> log_probs = keras.ops.log(keras.ops.array([[0.2, 0.5, 0.3]]))
+    >>> int(sampler.choose(log_probs, keras.ops.array([0.99]))[0])
+    2
+
+    References:
+        - Holtzman et al., "The Curious Case of Neural Text Degeneration", ICLR 2020.
+    """
+
+    def __init__(self, p: float, temperature: float = 1.0):
+        super().__init__(temperature)
+        if not 0 < p <= 1:
+            raise ValueError(f"`p` must be above 0 and at most 1. Received: p={p}")
+        self.p = p
+
+    def get_config(self) -> dict:
+        return {"p": self.p, **super().get_config()}
+
+    def choose(self, log_probs, uniforms):
+        sorted_log_probs, words = ops.top_k(log_probs, log_probs.shape[-1])  # [B, V]
+        probabilities = ops.softmax(sorted_log_probs / self.temperature, axis=-1)
+        nucleus = keep_top_p(probabilities, self.p)
+        place = draw(nucleus, uniforms)
+        return ops.take_along_axis(words, place[:, None], axis=-1)[:, 0]
+
+
+def keep_top_p(probabilities, p):
+    """Sets to 0 what lies outside the nucleus.
+
+    Args:
+        probabilities: Float tensor `[B, V]`, sorted in decreasing order.
+        p: A number, or a tensor `[B, 1]`.
+    """
+    before = ops.cumsum(probabilities, axis=-1)[:, :-1]  # [B, V - 1], mass of the better words
+    size = 1 + ops.sum(ops.cast(before < p, "int32"), axis=-1, keepdims=True)  # [B, 1]
+    positions = ops.arange(ops.shape(probabilities)[-1], dtype="int32")  # [V]
+    return ops.where(positions < size, probabilities, 0.0)

@@ -1,0 +1,317 @@
+import keras
+import numpy as np
+import pytest
+from keras import ops
+
+from keras_drill.decoding import (
+    GreedySampler,
+    LanguageModelStep,
+    Sampler,
+    TemperatureSampler,
+    TopKSampler,
+    TopPSampler,
+    generate,
+)
+from keras_drill.decoding.counter_uniform import counter_uniform, threefry
+from keras_drill.decoding.draw import draw
+
+PROMPTS = [[2, 3, 5, 7, 11], [13], [17, 19, 1]]
+LENGTH = 13
+SAMPLERS = [GreedySampler(), TemperatureSampler(1.3), TopKSampler(3), TopPSampler(0.7, 0.9)]
+
+
+def numpy(x):
+    return ops.convert_to_numpy(x)
+
+
+def by_name(sampler):
+    return type(sampler).__name__
+
+
+def recomputed_greedy(model, prompt, length, forbidden=(), end_token=None):
+    """Greedy decoding without any state: the whole sequence again for every token."""
+    tokens, log_probs = list(prompt), [0.0] * len(prompt)
+    while len(tokens) < length:
+        scores = numpy(model(np.array([tokens], dtype="int32")))[0, -1].astype("float64")
+        allowed = scores.copy()
+        allowed[list(forbidden)] = -np.inf
+        tokens.append(int(allowed.argmax()))
+        log_probs.append(scores[tokens[-1]])
+        if tokens[-1] == end_token:
+            break
+    return tokens, log_probs
+
+
+@pytest.mark.parametrize("forbidden", [(), (4, 8, 20)])
+def test_greedy_is_the_argmax_of_a_full_recomputation(model, forbidden):
+    result = generate(model, PROMPTS, LENGTH, forbidden_tokens=forbidden)
+    for row, prompt in enumerate(PROMPTS):
+        tokens, log_probs = recomputed_greedy(model, prompt, LENGTH, forbidden)
+        assert numpy(result.tokens)[row].tolist() == tokens
+        np.testing.assert_allclose(numpy(result.log_probs)[row], log_probs, atol=1e-5)
+        assert not set(forbidden) & set(tokens[len(prompt) :])
+    assert numpy(result.lengths).tolist() == [LENGTH] * 3
+
+
+def test_a_finished_sequence_stays_finished(model):
+    free = numpy(generate(model, PROMPTS, LENGTH).tokens)
+    end_token = int(free[1, 4])  # a token that greedy decoding does reach
+    result = generate(model, PROMPTS, LENGTH, end_token=end_token, pad_token=21)
+    lengths, tokens = numpy(result.lengths), numpy(result.tokens)
+    for row, prompt in enumerate(PROMPTS):
+        expected, _ = recomputed_greedy(model, prompt, LENGTH, end_token=end_token)
+        assert lengths[row] == len(expected)
+        assert tokens[row, : lengths[row]].tolist() == expected
+        assert (tokens[row, lengths[row] :] == 21).all()
+        assert (numpy(result.log_probs)[row, lengths[row] :] == 0).all()
+    assert lengths[1] < LENGTH
+
+
+def test_the_loop_stops_when_all_have_ended(model):
+    class CountingStep(LanguageModelStep):
+        calls = 0
+
+        def __call__(self, tokens, state):
+            self.calls += 1
+            return super().__call__(tokens, state)
+
+    if keras.backend.backend() != "tensorflow":
+        pytest.skip("counts eager calls: JAX traces the loop once")
+    step = CountingStep(model)
+    end_token = recomputed_greedy(model, [13], 3)[0][-1]
+    generate(step, [[13]], 1009, end_token=end_token)
+    assert step.calls <= 2
+
+
+@pytest.mark.parametrize("sampler", SAMPLERS, ids=by_name)
+def test_a_batch_gives_the_same_as_one_by_one(model, sampler):
+    seeds = np.array([101, 103, 107])
+    together = generate(model, PROMPTS, LENGTH, sampler=sampler, seed=seeds, end_token=6)
+    for row, prompt in enumerate(PROMPTS):
+        alone = generate(
+            model, [prompt], LENGTH, sampler=sampler, seed=int(seeds[row]), end_token=6
+        )
+        assert numpy(alone.tokens)[0].tolist() == numpy(together.tokens)[row].tolist()
+        np.testing.assert_allclose(
+            numpy(alone.log_probs)[0], numpy(together.log_probs)[row], atol=1e-5
+        )
+
+
+@pytest.mark.parametrize("sampler", SAMPLERS[1:], ids=by_name)
+def test_seeds(model, sampler):
+    def text(seed):
+        return numpy(generate(model, PROMPTS, LENGTH, sampler=sampler, seed=seed).tokens).tolist()
+
+    assert text(5) == text(5)
+    assert text(5) != text(6)
+    assert text(None) != text(None)
+
+
+@pytest.mark.parametrize("sampler", SAMPLERS, ids=by_name)
+def test_log_probs_are_those_of_the_model(model, sampler):
+    result = generate(model, PROMPTS, LENGTH, sampler=sampler, seed=2)
+    tokens = numpy(result.tokens)
+    scores = numpy(model(tokens))
+    for row, prompt in enumerate(PROMPTS):
+        for t in range(len(prompt), LENGTH):
+            expected = scores[row, t - 1, tokens[row, t]]
+            assert numpy(result.log_probs)[row, t] == pytest.approx(expected, abs=1e-5)
+        assert (numpy(result.log_probs)[row, : len(prompt)] == 0).all()
+
+
+def test_scanned_prompt_equals_parallel_prompt(model):
+    step = LanguageModelStep(model)
+    tokens = ops.convert_to_tensor(np.arange(21).reshape(3, 7), dtype="int32")
+    for count in range(8):
+        parallel = step.prefill(tokens, count)
+        scanned = step.prefill(tokens, ops.convert_to_tensor(count, dtype="int32"))
+        for a, b in zip(parallel, scanned, strict=True):
+            np.testing.assert_allclose(numpy(a), numpy(b), atol=1e-6)
+
+
+@pytest.mark.parametrize("sampler", SAMPLERS, ids=by_name)
+def test_compiled_decoding_gives_the_same_text(model, sampler):
+    step = LanguageModelStep(model)
+    tokens = np.zeros((3, LENGTH), dtype="int32")
+    for row, prompt in enumerate(PROMPTS):
+        tokens[row, : len(prompt)] = prompt
+    lengths = np.array([len(prompt) for prompt in PROMPTS])
+
+    def decode(tokens, lengths):
+        return tuple(sampler(step, tokens, lengths, end_token=6, seed=3))
+
+    expected = [numpy(x) for x in decode(tokens, lengths)]
+    for compiled in compiled_versions(decode):
+        result = compiled(
+            ops.convert_to_tensor(tokens), ops.convert_to_tensor(lengths, dtype="int32")
+        )
+        for a, b in zip(result, expected, strict=True):
+            np.testing.assert_allclose(numpy(a), b, atol=1e-5)
+
+
+def compiled_versions(function):
+    if keras.backend.backend() == "jax":
+        import jax
+
+        return [jax.jit(function)]
+    import tensorflow as tf
+
+    int32 = tf.int32
+    unknown = [tf.TensorSpec([None, None], int32), tf.TensorSpec([None], int32)]
+    return [
+        tf.function(function),
+        tf.function(function, input_signature=unknown),
+        tf.function(function, jit_compile=True),
+    ]
+
+
+def test_max_lengths_end_each_row_apart(model):
+    tokens = np.full((3, LENGTH), 9, dtype="int32")
+    result = GreedySampler()(
+        LanguageModelStep(model), tokens, [1, 5, 2], max_lengths=[3, 5, LENGTH]
+    )
+    assert numpy(result.lengths).tolist() == [3, 5, LENGTH]
+
+
+def test_start_token_makes_an_empty_prompt_possible(model):
+    result = generate(model, [[], [2, 3]], 11, start_token=6)
+    expected = generate(model, [[6], [6, 2, 3]], 11)
+    assert numpy(result.tokens).tolist() == numpy(expected.tokens).tolist()
+
+
+def test_empty_batch(model):
+    result = generate(model, [], 7)
+    assert tuple(result.tokens.shape) == (0, 7)
+    scanned = GreedySampler()(
+        LanguageModelStep(model), np.zeros((0, 7)), ops.zeros((0,), dtype="int32"), seed=1
+    )
+    assert tuple(scanned.tokens.shape) == (0, 7)
+
+
+# The distributions that are drawn from
+
+
+def row_distribution(seed=0, size=29):
+    return np.random.default_rng(seed).dirichlet(np.full(size, 0.4)).astype("float32")
+
+
+def expected_distribution(sampler, p):
+    """What the sampler should draw from, in NumPy float64."""
+    p = p.astype("float64") ** (1 / sampler.temperature)
+    p /= p.sum()
+    order = np.argsort(-p, kind="stable")
+    keep = len(p)
+    if isinstance(sampler, TopKSampler):
+        keep = sampler.k
+    if isinstance(sampler, TopPSampler):
+        keep = 1 + int((np.cumsum(p[order])[:-1] < sampler.p).sum())
+    q = np.zeros_like(p)
+    q[order[:keep]] = p[order[:keep]]
+    return q / q.sum()
+
+
+def chi_square_limit(freedom):
+    """The 99.9 % quantile (Wilson-Hilferty)."""
+    return freedom * (1 - 2 / (9 * freedom) + 3.09 * np.sqrt(2 / (9 * freedom))) ** 3
+
+
+@pytest.mark.parametrize(
+    "sampler",
+    [
+        TemperatureSampler(),
+        TemperatureSampler(0.6),
+        TemperatureSampler(1.7),
+        TopKSampler(7),
+        TopKSampler(5, 1.9),
+        TopPSampler(0.8),
+        TopPSampler(0.5, 1.5),
+        TopPSampler(1.0),
+    ],
+    ids=lambda s: by_name(s) + str(list(s.get_config().values())),
+)
+def test_frequencies_match_probabilities(sampler):
+    p, draws = row_distribution(), 40009
+    keys = np.stack([np.full(draws, 7), np.arange(draws)], axis=-1)
+    uniforms = counter_uniform(ops.convert_to_tensor(keys, dtype="uint32"), 1)[:, 0]
+    log_probs = ops.broadcast_to(ops.log(ops.convert_to_tensor(p)), (draws, len(p)))
+    drawn = np.bincount(numpy(sampler.choose(log_probs, uniforms)), minlength=len(p))
+    expected = expected_distribution(sampler, p) * draws
+    assert (drawn[expected == 0] == 0).all()
+    # Cells where chi-square holds; the rare words are pooled.
+    common = expected >= 5
+    observed = np.append(drawn[common], drawn[~common].sum())
+    wanted = np.append(expected[common], expected[~common].sum())
+    observed, wanted = observed[wanted > 0], wanted[wanted > 0]
+    statistic = ((observed - wanted) ** 2 / wanted).sum()
+    assert statistic < chi_square_limit(len(wanted) - 1)
+
+
+def test_top_p_keeps_at_least_one():
+    log_probs = ops.log(ops.convert_to_tensor([[0.4, 0.6], [0.999, 0.001]], dtype="float32"))
+    uniforms = ops.convert_to_tensor([0.9999, 0.9999], dtype="float32")
+    assert numpy(TopPSampler(1e-6).choose(log_probs, uniforms)).tolist() == [1, 0]
+
+
+def test_draw_never_returns_the_impossible():
+    p = np.array([[0.0, 1e-30, 0.0, 1.0, 0.0], [1.0, 0.0, 0.0, 0.0, 0.0], [0, 0, 0, 0, 1e-20]])
+    for u in (0.0, 2.0**-24, 0.5, 1 - 2.0**-24):
+        uniforms = ops.convert_to_tensor(np.full(3, u), dtype="float32")
+        index = numpy(draw(ops.convert_to_tensor(p, dtype="float32"), uniforms))
+        assert (np.take_along_axis(p, index[:, None], axis=1) > 0).all()
+
+
+def test_threefry_known_answers():
+    """The vectors published with Random123."""
+    answers = [
+        ((0, 0, 0, 0), (0x6B200159, 0x99BA4EFE)),
+        ((0xFFFFFFFF,) * 4, (0x1CB996FC, 0xBB002BE7)),
+        ((0x13198A2E, 0x03707344, 0x243F6A88, 0x85A308D3), (0xC4923A9C, 0x483DF7A0)),
+    ]
+    for arguments, expected in answers:
+        words = threefry(*[ops.convert_to_tensor([x], dtype="uint32") for x in arguments])
+        assert tuple(int(numpy(word)[0]) for word in words) == expected
+
+
+def test_a_sampler_of_ones_own(model):
+    class SecondBest(Sampler):
+        def choose(self, log_probs, uniforms):
+            return ops.top_k(log_probs, 2)[1][:, 1]
+
+    result = generate(model, [[3]], 2, sampler=SecondBest())
+    scores = numpy(model(np.array([[3]])))[0, 0]
+    assert numpy(result.tokens)[0, 1] == np.argsort(-scores)[1]
+
+
+@pytest.mark.parametrize("sampler", SAMPLERS, ids=by_name)
+def test_config_round_trip(sampler):
+    copy = keras.saving.deserialize_keras_object(keras.saving.serialize_keras_object(sampler))
+    assert type(copy) is type(sampler)
+    assert copy.get_config() == sampler.get_config() == vars(sampler)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda model: TemperatureSampler(0), "GreedySampler"),
+        (lambda model: TemperatureSampler(-1.0), "`temperature` must be positive"),
+        (lambda model: TopKSampler(0), "`k` must be a positive integer"),
+        (lambda model: TopPSampler(0.0), "`p` must be above 0"),
+        (lambda model: TopPSampler(1.1), "`p` must be above 0"),
+        (lambda model: generate(model, [[1], []], 5), "an empty prompt at row 1"),
+        (lambda model: generate(model, [[1, 2, 3]], 2), "`max_length` must be at least"),
+        (lambda model: generate(model, [[1, 23]], 5), "`prompts` must hold token ids"),
+        (lambda model: generate(model, [[1]], 5, lengths=[1, 1]), "`lengths` must have one"),
+        (lambda model: generate(model, [[1]], 5, lengths=[2]), "`lengths` must be at most"),
+        (
+            lambda model: generate(model, [[1]], 5, seed=-1, sampler=TopKSampler(2)),
+            "`seed` must be from 0",
+        ),
+        (lambda model: generate(model, [[1]], 5, forbidden_tokens=[23]), "`forbidden_tokens`"),
+        (lambda model: generate(model, [[1]], 5, forbidden_tokens=range(23)), "at least one"),
+        (lambda model: generate(model, [[1]], 5, sampler=TopKSampler(24)), "`k` must be at most"),
+    ],
+)
+def test_errors_say_what_was_expected(model, call, message):
+    with pytest.raises(ValueError, match=message) as error:
+        call(model)
+    assert "Received:" in str(error.value)
