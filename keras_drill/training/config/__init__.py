@@ -1,0 +1,6 @@
+"""Options of a run, their defaults, and the files they are kept in."""
+
+from keras_drill.training.config.load_config import load_config, recipe_names, recipe_text
+from keras_drill.training.config.run_config import RunConfig
+
+__all__ = ["RunConfig", "load_config", "recipe_names", "recipe_text"]

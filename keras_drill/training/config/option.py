@@ -1,0 +1,35 @@
+"""One option of a configuration section."""
+
+import dataclasses
+from typing import Any
+
+
+def option(
+    default: Any,
+    comment: str,
+    *,
+    choices: tuple[str, ...] = (),
+    minimum: float | None = None,
+    below: float | None = None,
+    may_change: bool = False,
+) -> Any:
+    """Field of a configuration dataclass.
+
+    Args:
+        default: Value where a file says nothing.
+        comment: What it does; stands beside the option in recipes and in a run's `config.toml`.
+        choices: The strings that are allowed; empty for any.
+        minimum: Smallest number allowed.
+        below: Numbers must be less than this.
+        may_change: Whether a run may be resumed with another value.
+    """
+    metadata = {
+        "comment": comment,
+        "choices": choices,
+        "minimum": minimum,
+        "below": below,
+        "may_change": may_change,
+    }
+    if isinstance(default, list):
+        return dataclasses.field(default_factory=lambda: list(default), metadata=metadata)
+    return dataclasses.field(default=default, metadata=metadata)
