@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 
+import keras
 import numpy as np
 
 
@@ -20,4 +21,38 @@ def collect_log_probs(model, dataset: Iterable) -> tuple[np.ndarray, np.ndarray]
         `(targets, log_probs)`: int32 and float32 arrays `[N]`, batch after batch, row after row,
         without the tokens whose weight is 0.
     """
-    raise NotImplementedError
+    # Backbones without the protocol of `keras_drill.models` have no state to look after.
+    state = getattr(model.backbone, "state_variables", [])
+    saved = [keras.ops.convert_to_numpy(variable) for variable in state]
+    # XLA would compile once per sequence length; JAX has no other compiler.
+    scorer = _TargetLogProb(model.backbone, model.head)
+    scorer.compile(jit_compile=keras.backend.backend() == "jax")
+    targets, log_probs = [], []
+    try:
+        for variable in state:
+            variable.assign(keras.ops.zeros_like(variable))
+        for batch in dataset:
+            tokens, batch_targets, *weight = (np.asarray(part) for part in batch)
+            scores = scorer.predict_on_batch((tokens, batch_targets))
+            kept = weight[0] != 0 if weight else np.ones(batch_targets.shape, "bool")
+            targets.append(batch_targets[kept])
+            log_probs.append(scores[kept])
+    finally:
+        for variable, value in zip(state, saved, strict=True):
+            variable.assign(value)
+    if not targets:
+        raise ValueError(f"`dataset` must have at least one batch. Received: {dataset}")
+    return np.concatenate(targets).astype("int32"), np.concatenate(log_probs).astype("float32")
+
+
+class _TargetLogProb(keras.Model):
+    """Backbone and head as a model of `(tokens, targets)`, for Keras to compile."""
+
+    def __init__(self, backbone, head):
+        super().__init__()
+        self.backbone = backbone
+        self.head = head
+
+    def call(self, inputs, training=None):
+        tokens, targets = inputs
+        return self.head.log_prob(self.backbone(tokens, training=training), targets)

@@ -1,0 +1,74 @@
+"""Parameters that an output layer adds to a language model, by formula."""
+
+from collections.abc import Mapping, Sequence
+
+CONFIGURATIONS: Mapping[str, tuple[int, int, int, int, int]] = {
+    "AWD-LSTM, Penn Treebank": (10_000, 400, 400, 400, 4),
+    "AWD-LSTM, WikiText-2": (33_278, 400, 400, 400, 4),
+    "AWD-LSTM, WikiText-103": (267_735, 400, 400, 400, 4),
+    "Transformer base, WMT14 En→De, 32k subwords": (32_000, 512, 512, 512, 2),
+    "GPT-2 small": (50_257, 768, 768, 768, 4),
+    "Llama 3 8B": (128_256, 4_096, 4_096, 4_096, 4),
+    "AWD-LSTM, WikiText-2, narrow joint space": (33_278, 400, 400, 100, 4),
+}
+
+
+def count_output_parameters(
+    vocabulary_size: int, embedding_dim: int, hidden_dim: int, joint_dim: int, depth: int
+) -> dict[str, int]:
+    """Dedicated parameters of every output layer: those that a shared embedding does not cover.
+
+    With `V`, `d`, `d_h`, `d_j` and `k` the arguments in their order:
+
+    - softmax: `V d_h + V`
+    - tied: `V`
+    - bilinear: `d d_h + V`
+    - dual nonlinear: `d d_j + d_j d_h + 2 d_j + V`
+    - DRILL: `k (d² + d) + V`
+
+    Always `C_tied < C_bilinear`; `C_bilinear <= C_dual` when `d_j (d + d_h + 2) >= d d_h`, so from
+    `d_j = min(d, d_h)` on; and `C_dual <= C_softmax` when `d_j (d + d_h + 2) <= V d_h`, so whenever
+    the vocabulary is more than a few times larger than the joint space. Tied and DRILL need
+    `d_h = d`; their counts do not use `hidden_dim`.
+
+    Args:
+        vocabulary_size: Number of words `V`.
+        embedding_dim: Size `d` of the shared embedding.
+        hidden_dim: Size `d_h` of the hidden states.
+        joint_dim: Size `d_j` of the dual nonlinear layer's joint space.
+        depth: Number `k` of DRILL's label layers.
+
+    Example:
+
+    >>> count_output_parameters(10_000, 400, 400, 400, 4)["DRILL"]
+    651600
+    """
+    dual = joint_dim * (embedding_dim + hidden_dim + 2)
+    return {
+        "softmax": vocabulary_size * hidden_dim + vocabulary_size,
+        "tied": vocabulary_size,
+        "bilinear": embedding_dim * hidden_dim + vocabulary_size,
+        "dual nonlinear": dual + vocabulary_size,
+        "DRILL": depth * (embedding_dim**2 + embedding_dim) + vocabulary_size,
+    }
+
+
+def output_parameter_table(configurations: Mapping[str, Sequence[int]]) -> str:
+    """The counts as a Markdown table, one row per configuration.
+
+    Args:
+        configurations: Name to `(vocabulary_size, embedding_dim, hidden_dim, joint_dim, depth)`.
+    """
+    lines = [
+        "| configuration | V | d | d_h | d_j | k | softmax | tied | bilinear | dual nonlinear | "
+        "DRILL | tied < bilinear ≤ dual ≤ softmax |",
+        "|---|" + "--:|" * 10 + ":-:|",
+    ]
+    for name, sizes in configurations.items():
+        counts = count_output_parameters(*sizes)
+        ordered = (
+            counts["tied"] < counts["bilinear"] <= counts["dual nonlinear"] <= counts["softmax"]
+        )
+        numbers = (f"{number:,}" for number in (*sizes, *counts.values()))
+        lines.append(f"| {name} | {' | '.join(numbers)} | {'yes' if ordered else 'no'} |")
+    return "\n".join(lines)
