@@ -1,0 +1,63 @@
+import keras
+from keras import ops
+
+
+@keras.saving.register_keras_serializable(package="keras_drill")
+class EmbeddingDropout(keras.layers.Layer):
+    """Dropout of whole words: every occurrence of a dropped word becomes the zero vector.
+
+        y[b, t, :] = vectors[b, t, :] · mask[tokens[b, t]],
+        mask[v] ~ Bernoulli(1 − rate) / (1 − rate)
+
+    This is dropout on the rows of the embedding matrix, applied to the looked-up vectors: the
+    `[V, d]` product is never built, and weight tying sees the matrix undropped.
+
+    Call arguments:
+        vectors: `[..., d]`, the embeddings of `tokens`.
+        tokens: `[...]` int, the words that were looked up.
+
+    Args:
+        rate: float in `[0, 1)`, the probability of dropping a word.
+        vocabulary_size: number of words V.
+        seed: integer, or `None` for a random one.
+
+    Example:
+
+    >>> layer = EmbeddingDropout(0.5, vocabulary_size=11, seed=1)
+    >>> tokens = keras.ops.array([[3, 4, 3]])
+    >>> y = layer(keras.ops.ones((1, 3, 5)), tokens, training=True)
+    >>> bool(keras.ops.all(y[:, 0] == y[:, 2]))
+    True
+
+    References:
+        - [Gal and Ghahramani, 2016](https://arxiv.org/abs/1512.05287)
+        - [Merity et al., 2018](https://arxiv.org/abs/1708.02182), section 4.3
+    """
+
+    def __init__(self, rate: float, vocabulary_size: int, seed: int | None = None, **kwargs):
+        super().__init__(**kwargs)
+        if not 0 <= rate < 1:
+            raise ValueError(f"`rate` must be in [0, 1). Received: rate={rate}")
+        self.rate = rate
+        self.vocabulary_size = vocabulary_size
+        self.seed = seed
+        self.seed_generator = keras.random.SeedGenerator(seed)
+
+    def call(self, vectors, tokens, training=False):
+        if not training or self.rate == 0:
+            return vectors
+        mask = keras.random.dropout(
+            ops.ones((self.vocabulary_size,), vectors.dtype), self.rate, seed=self.seed_generator
+        )
+        return vectors * ops.expand_dims(ops.take(mask, tokens, axis=0), -1)
+
+    def compute_output_shape(self, vectors_shape, tokens_shape=None):
+        return vectors_shape
+
+    def get_config(self):
+        return {
+            **super().get_config(),
+            "rate": self.rate,
+            "vocabulary_size": self.vocabulary_size,
+            "seed": self.seed,
+        }

@@ -1,0 +1,52 @@
+import keras
+
+from keras_drill.layers.gru_sequence import gru_sequence
+from keras_drill.layers.recurrent import Recurrent
+
+
+@keras.saving.register_keras_serializable(package="keras_drill")
+class GRU(Recurrent):
+    """Gated recurrent unit with the fast time loop of `keras_drill.layers.LSTM`.
+
+        z = σ(x W_z + b_z + h U_z + b'_z),    r = σ(x W_r + b_r + h U_r + b'_r)
+        n = tanh(x W_n + b_n + r ⊙ (h U_n + b'_n))
+        h_t = z ⊙ h_{t-1} + (1 − z) ⊙ n
+
+    The weights are those of `keras.layers.GRU(reset_after=True)`, in the same order and layout.
+
+    Input shape: `[B, T, d]`, or `[T, B, d]` with `time_major=True`.
+
+    Output shape: `[B, H]`; `[B, T, H]` (`[T, B, H]`) with `return_sequences=True`. With
+    `return_state=True` a tuple: the output and h `[B, H]`.
+
+    Call arguments:
+        inputs: as above.
+        initial_state: `None`, or `[h]`. A layer that is given its state neither reads nor writes
+            the state it carries.
+        mask: `None`, or bool `[B, T]` (`[T, B]`). The state is carried through masked steps.
+        training: whether to drop weights.
+
+    Args:
+        units: H.
+        **kwargs: as for `keras_drill.layers.LSTM`, but for `unit_forget_bias`.
+
+    Example:
+
+    >>> layer = GRU(7, return_sequences=True)
+    >>> layer(keras.ops.ones((2, 5, 3))).shape
+    TensorShape([2, 5, 7])
+
+    References:
+        - [Cho et al., 2014](https://arxiv.org/abs/1406.1078)
+    """
+
+    num_gates = 3
+    num_states = 1
+
+    def bias_shape(self):
+        return (2, 3 * self.units)
+
+    def run_sequence(self, x, kernel, recurrent_kernel, bias, state, mask, training):
+        return gru_sequence(
+            x, kernel, recurrent_kernel, bias, *state, mask=mask, store_gates=training
+        )

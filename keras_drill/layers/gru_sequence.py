@@ -1,0 +1,110 @@
+"""The GRU recurrence over a sequence, with a hand-written derivative.
+
+T time steps, B sequences, d input features, H units. Everything here is time-major.
+"""
+
+import keras
+from keras import ops
+
+from keras_drill.layers.time_loop import matmul_rows, outer_rows, previous_steps, select
+
+
+def gru_sequence(x, kernel, recurrent_kernel, bias, h0, mask=None, store_gates: bool = True):
+    """Runs a GRU over `x` and returns every output and the last state.
+
+        x_z, x_r, x_n = split(x_t W + b_0)               the gate order of keras.layers.GRU
+        h_z, h_r, h_n = split(h_{t-1} U + b_1)           reset_after=True
+        z = σ(x_z + h_z),    r = σ(x_r + h_r),    n = tanh(x_n + r ⊙ h_n)
+        h_t = z ⊙ h_{t-1} + (1 − z) ⊙ n
+
+    Where `mask` is false the state is carried through. The loop, the derivative and the dtypes are
+    arranged as in `lstm_sequence`.
+
+    Args:
+        x: `[T, B, d]`.
+        kernel, recurrent_kernel, bias: `[d, 3H]`, `[H, 3H]`, `[2, 3H]`, in the dtype of `x`.
+        h0: `[B, H]`, the state before the first step.
+        mask: `None`, or `[T, B]` bool.
+        store_gates: keep the gates for the hand-written derivative.
+
+    Returns:
+        `(outputs [T, B, H], (h [B, H],))`, in the dtype of `h0`.
+    """
+    dtype = keras.backend.standardize_dtype(x.dtype)
+    cell_dtype = keras.backend.standardize_dtype(h0.dtype)
+    masks = () if mask is None else (ops.expand_dims(mask, -1),)  # [T, B, 1]
+
+    def forward(x, kernel, recurrent_kernel, bias, h0, store_gates):
+        def step(carry, inputs):
+            h = carry[0]
+            x_kernel, *mask = inputs
+            x_gates = ops.cast(x_kernel + bias[0], cell_dtype)  # [B, 3H]
+            h_gates = ops.matmul(ops.cast(h, dtype), recurrent_kernel) + bias[1]
+            x_z, x_r, x_n = ops.split(x_gates, 3, axis=-1)
+            h_z, h_r, h_n = ops.split(ops.cast(h_gates, cell_dtype), 3, axis=-1)
+            z, r = ops.sigmoid(x_z + h_z), ops.sigmoid(x_r + h_r)
+            n = ops.tanh(x_n + r * h_n)
+            carry = (select(mask, z * h + (1 - z) * n, h),)
+            if store_gates:
+                carry += (ops.cast(ops.concatenate([z, r, n, h_n], axis=-1), dtype),)
+            return carry, carry
+
+        carry = (h0,)
+        if store_gates:
+            carry += (ops.zeros((ops.shape(h0)[0], 4 * h0.shape[-1]), dtype),)
+        return ops.scan(step, carry, (matmul_rows(x, kernel), *masks))[1]
+
+    if not store_gates:
+        (h,) = forward(x, kernel, recurrent_kernel, bias, h0, store_gates=False)
+        return h, (h[-1],)
+
+    @ops.custom_gradient
+    def run(x, kernel, recurrent_kernel, bias, h0):
+        h, gates = forward(x, kernel, recurrent_kernel, bias, h0, store_gates=True)
+        units = h0.shape[-1]
+
+        def grad(d_outputs):
+            transposed = ops.transpose(recurrent_kernel)
+
+            def step(carry, inputs):
+                dh_next, _ = carry
+                d_output, gates, previous_h, *mask = inputs
+                dh = dh_next + d_output
+                z, r, n, h_n = ops.split(ops.cast(gates, cell_dtype), 4, axis=-1)
+                delta_n = dh * (1 - z) * (1 - n * n)
+                delta = ops.concatenate(
+                    [
+                        dh * (previous_h - n) * z * (1 - z),
+                        delta_n * h_n * r * (1 - r),
+                        delta_n * r,  # with respect to h_n
+                        delta_n,  # with respect to x_n
+                    ],
+                    axis=-1,
+                )  # [B, 4H]
+                delta = ops.cast(select(mask, delta, ops.zeros_like(delta)), dtype)
+                dh_previous = ops.matmul(delta[:, : 3 * units], transposed)
+                dh_previous = ops.cast(dh_previous, cell_dtype) + dh * z
+                carry = (select(mask, dh_previous, dh), delta)
+                return carry, carry
+
+            previous_h = previous_steps(h0, h)
+            (dh0, _), (_, delta) = ops.scan(
+                step,
+                (ops.zeros_like(h0), ops.zeros_like(gates[0])),
+                (d_outputs, gates, previous_h, *masks),
+                reverse=True,
+            )
+            h_delta = delta[..., : 3 * units]
+            x_delta = ops.concatenate([delta[..., : 2 * units], delta[..., 3 * units :]], axis=-1)
+            return (
+                matmul_rows(x_delta, ops.transpose(kernel)),
+                outer_rows(x, x_delta),
+                outer_rows(ops.cast(previous_h, dtype), h_delta),
+                ops.stack([ops.sum(x_delta, axis=(0, 1)), ops.sum(h_delta, axis=(0, 1))]),
+                dh0,
+            )
+
+        return h, grad
+
+    outputs = run(x, kernel, recurrent_kernel, bias, h0)
+    return outputs, (outputs[-1],)

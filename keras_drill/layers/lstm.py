@@ -1,0 +1,83 @@
+import keras
+from keras import ops
+
+from keras_drill.layers.lstm_sequence import lstm_sequence
+from keras_drill.layers.recurrent import Recurrent
+
+
+@keras.saving.register_keras_serializable(package="keras_drill")
+class LSTM(Recurrent):
+    """Long short-term memory that is fast enough to train language models on a CPU.
+
+        i, f, g, o = split(x_t W + h_{t-1} U + b)
+        c_t = σ(f) ⊙ c_{t-1} + σ(i) ⊙ tanh(g)
+        h_t = σ(o) ⊙ tanh(c_t)
+
+    The weights are those of `keras.layers.LSTM`, in the same order and layout, and can be copied
+    either way. What differs is the arithmetic (see `lstm_sequence`): `x W` is one product for all
+    time steps, the derivative is written by hand, the gates are kept for it only in training, and
+    under mixed precision the state and the gates' arithmetic stay in float32. On a TensorFlow GPU
+    the recurrence is cuDNN's.
+
+    Input shape: `[B, T, d]`, or `[T, B, d]` with `time_major=True`.
+
+    Output shape: `[B, H]`; `[B, T, H]` (`[T, B, H]`) with `return_sequences=True`. With
+    `return_state=True` a tuple: the output, h `[B, H]`, c `[B, H]`.
+
+    Call arguments:
+        inputs: as above.
+        initial_state: `None`, or `[h, c]`. A layer that is given its state neither reads nor writes
+            the state it carries.
+        mask: `None`, or bool `[B, T]` (`[T, B]`). The state is carried through masked steps.
+        training: whether to drop weights.
+
+    Args:
+        units: H.
+        return_sequences: return the outputs of all time steps, not just the last.
+        return_state: return the state as well.
+        stateful: start each batch from the state the previous one ended in. Needs a static batch
+            size. `reset_state()` zeroes it.
+        time_major: whether time is the first axis of inputs, outputs and mask.
+        weight_dropout: probability of dropping an entry of the recurrent matrix U, drawn once per
+            batch (`drop_connect`).
+        unit_forget_bias: add 1 to the initial bias of the forget gate.
+        kernel_initializer, recurrent_initializer, bias_initializer: of W, U, b.
+        kernel_regularizer, recurrent_regularizer, bias_regularizer: of W, U, b.
+        seed: integer for the dropped weights, or `None` for a random one.
+
+    Example:
+
+    >>> layer = LSTM(7, return_sequences=True, return_state=True)
+    >>> outputs, h, c = layer(keras.ops.ones((2, 5, 3)))
+    >>> outputs.shape, h.shape, c.shape
+    (TensorShape([2, 5, 7]), TensorShape([2, 7]), TensorShape([2, 7]))
+
+    References:
+        - [Hochreiter and Schmidhuber, 1997](https://www.bioinf.jku.at/publications/older/2604.pdf)
+        - [Merity et al., 2018](https://arxiv.org/abs/1708.02182)
+    """
+
+    num_gates = 4
+    num_states = 2
+
+    def __init__(self, units: int, unit_forget_bias: bool = True, **kwargs):
+        super().__init__(units, **kwargs)
+        self.unit_forget_bias = unit_forget_bias
+
+    def bias_shape(self):
+        return (4 * self.units,)
+
+    def initialize_bias(self, shape, dtype=None):
+        bias = super().initialize_bias(shape, dtype)
+        if not self.unit_forget_bias:
+            return bias
+        ones = ops.ones((self.units,), dtype)
+        return ops.concatenate([bias[: self.units], ones, bias[2 * self.units :]])
+
+    def run_sequence(self, x, kernel, recurrent_kernel, bias, state, mask, training):
+        return lstm_sequence(
+            x, kernel, recurrent_kernel, bias, *state, mask=mask, store_gates=training
+        )
+
+    def get_config(self):
+        return {**super().get_config(), "unit_forget_bias": self.unit_forget_bias}

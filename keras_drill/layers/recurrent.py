@@ -1,0 +1,194 @@
+"""The part of a recurrent layer that does not depend on its cell."""
+
+import keras
+from keras import ops
+
+from keras_drill.layers.drop_connect import drop_connect
+
+
+class Recurrent(keras.layers.Layer):
+    """Abstract recurrent layer: weights, state and masks. Subclasses give the recurrence.
+
+    A subclass sets `num_gates` and `num_states`, and implements `bias_shape`, and `run_sequence`
+    on time-major tensors.
+    """
+
+    num_gates: int
+    num_states: int
+
+    def __init__(
+        self,
+        units: int,
+        return_sequences: bool = False,
+        return_state: bool = False,
+        stateful: bool = False,
+        time_major: bool = False,
+        weight_dropout: float = 0.0,
+        kernel_initializer="glorot_uniform",
+        recurrent_initializer="orthogonal",
+        bias_initializer="zeros",
+        kernel_regularizer=None,
+        recurrent_regularizer=None,
+        bias_regularizer=None,
+        seed: int | None = None,
+        **kwargs,
+    ):
+        # The state keeps its float32 under mixed precision, so inputs are cast by hand.
+        super().__init__(autocast=False, **kwargs)
+        if units <= 0:
+            raise ValueError(f"`units` must be positive. Received: units={units}")
+        if not 0 <= weight_dropout < 1:
+            raise ValueError(
+                f"`weight_dropout` must be in [0, 1). Received: weight_dropout={weight_dropout}"
+            )
+        self.units = units
+        self.return_sequences = return_sequences
+        self.return_state = return_state
+        self.stateful = stateful
+        self.time_major = time_major
+        self.weight_dropout = weight_dropout
+        self.kernel_initializer = keras.initializers.get(kernel_initializer)
+        self.recurrent_initializer = keras.initializers.get(recurrent_initializer)
+        self.bias_initializer = keras.initializers.get(bias_initializer)
+        self.kernel_regularizer = keras.regularizers.get(kernel_regularizer)
+        self.recurrent_regularizer = keras.regularizers.get(recurrent_regularizer)
+        self.bias_regularizer = keras.regularizers.get(bias_regularizer)
+        self.seed = seed
+        self.seed_generator = keras.random.SeedGenerator(seed)
+        self.supports_masking = True
+        self.state_variables = []
+
+    def bias_shape(self) -> tuple[int, ...]:
+        raise NotImplementedError
+
+    def run_sequence(self, x, kernel, recurrent_kernel, bias, state, mask, training):
+        """Returns `(outputs [T, B, H], state)`; `x` is `[T, B, d]`, `mask` `None` or `[T, B]`."""
+        raise NotImplementedError
+
+    @property
+    def state_dtype(self) -> str:
+        """Dtype of the state and of element-wise arithmetic: at least float32."""
+        return keras.backend.result_type(self.compute_dtype, "float32")
+
+    def build(self, input_shape):
+        self.kernel = self.add_weight(
+            name="kernel",
+            shape=(input_shape[-1], self.num_gates * self.units),
+            initializer=self.kernel_initializer,
+            regularizer=self.kernel_regularizer,
+        )
+        self.recurrent_kernel = self.add_weight(
+            name="recurrent_kernel",
+            shape=(self.units, self.num_gates * self.units),
+            initializer=self.recurrent_initializer,
+            regularizer=self.recurrent_regularizer,
+        )
+        self.bias = self.add_weight(
+            name="bias",
+            shape=self.bias_shape(),
+            initializer=self.initialize_bias,
+            regularizer=self.bias_regularizer,
+        )
+        if self.stateful:
+            batch_size = input_shape[1 if self.time_major else 0]
+            if batch_size is None:
+                raise ValueError(
+                    "`stateful=True` needs a static batch size. "
+                    f"Received: input_shape={tuple(input_shape)}"
+                )
+            self.state_variables = [
+                self.add_weight(
+                    name=f"state_{i}",
+                    shape=(batch_size, self.units),
+                    dtype=self.state_dtype,
+                    initializer="zeros",
+                    trainable=False,
+                )
+                for i in range(self.num_states)
+            ]
+
+    def initialize_bias(self, shape, dtype=None):
+        return self.bias_initializer(shape, dtype=dtype)
+
+    def initial_state(self, batch_size):
+        """Zeros: a list of `num_states` tensors `[batch_size, units]`."""
+        return [
+            ops.zeros((batch_size, self.units), self.state_dtype) for _ in range(self.num_states)
+        ]
+
+    def reset_state(self):
+        """Sets the carried state of a stateful layer to zero."""
+        for variable in self.state_variables:
+            variable.assign(ops.zeros(variable.shape, variable.dtype))
+
+    def call(self, inputs, initial_state=None, mask=None, training=False):
+        x = ops.cast(inputs, self.compute_dtype)
+        if not self.time_major:
+            x = ops.transpose(x, (1, 0, 2))  # [T, B, d]
+            mask = None if mask is None else ops.transpose(mask)  # [T, B]
+        carries_state = self.stateful and initial_state is None
+        if carries_state:
+            initial_state = self.state_variables
+        elif initial_state is None:
+            initial_state = self.initial_state(ops.shape(x)[1])
+        # Reshaping reads a variable into a tensor, which a custom gradient needs on TensorFlow.
+        kernel, recurrent_kernel, bias = (
+            ops.cast(ops.reshape(weight, weight.shape), self.compute_dtype)
+            for weight in (self.kernel, self.recurrent_kernel, self.bias)
+        )
+        if training:
+            recurrent_kernel = drop_connect(
+                recurrent_kernel, self.weight_dropout, self.seed_generator
+            )
+        state = [
+            ops.cast(ops.reshape(s, (-1, self.units)), self.state_dtype) for s in initial_state
+        ]
+        outputs, state = self.run_sequence(x, kernel, recurrent_kernel, bias, state, mask, training)
+        if carries_state:
+            for variable, value in zip(self.state_variables, state, strict=True):
+                variable.assign(value)
+        if not self.return_sequences:
+            outputs = state[0]  # [B, H]
+        elif not self.time_major:
+            outputs = ops.transpose(outputs, (1, 0, 2))  # [B, T, H]
+        outputs = ops.cast(outputs, self.compute_dtype)
+        return (outputs, *state) if self.return_state else outputs
+
+    def compute_mask(self, inputs, mask=None, **kwargs):
+        output_mask = mask if self.return_sequences else None
+        return (output_mask, *[None] * self.num_states) if self.return_state else output_mask
+
+    def compute_output_shape(self, input_shape, initial_state_shape=None):
+        batch_size = input_shape[1 if self.time_major else 0]
+        state_shape = (batch_size, self.units)
+        output_shape = (*input_shape[:2], self.units) if self.return_sequences else state_shape
+        return (
+            (output_shape, *[state_shape] * self.num_states) if self.return_state else output_shape
+        )
+
+    def compute_output_spec(self, inputs, initial_state=None, mask=None, training=False):
+        shapes = self.compute_output_shape(inputs.shape)
+        if not self.return_state:
+            return keras.KerasTensor(shapes, self.compute_dtype)
+        return (
+            keras.KerasTensor(shapes[0], self.compute_dtype),
+            *[keras.KerasTensor(shape, self.state_dtype) for shape in shapes[1:]],
+        )
+
+    def get_config(self):
+        return {
+            **super().get_config(),
+            "units": self.units,
+            "return_sequences": self.return_sequences,
+            "return_state": self.return_state,
+            "stateful": self.stateful,
+            "time_major": self.time_major,
+            "weight_dropout": self.weight_dropout,
+            "kernel_initializer": keras.initializers.serialize(self.kernel_initializer),
+            "recurrent_initializer": keras.initializers.serialize(self.recurrent_initializer),
+            "bias_initializer": keras.initializers.serialize(self.bias_initializer),
+            "kernel_regularizer": keras.regularizers.serialize(self.kernel_regularizer),
+            "recurrent_regularizer": keras.regularizers.serialize(self.recurrent_regularizer),
+            "bias_regularizer": keras.regularizers.serialize(self.bias_regularizer),
+            "seed": self.seed,
+        }

@@ -1,0 +1,25 @@
+"""What the recurrences of the LSTM and the GRU have in common. Everything is time-major."""
+
+from keras import ops
+
+
+def matmul_rows(x, matrix):
+    """`x @ matrix` for `x` `[T, B, m]` and `matrix` `[m, n]`, as one product of T·B rows."""
+    rows = ops.matmul(ops.reshape(x, (-1, matrix.shape[0])), matrix)
+    return ops.reshape(rows, (*ops.shape(x)[:-1], matrix.shape[1]))  # [T, B, n]
+
+
+def outer_rows(x, delta):
+    """`Σ_{t,b} x[t, b]^T delta[t, b]` for `[T, B, m]` and `[T, B, n]`, as one product `[m, n]`."""
+    x = ops.reshape(x, (-1, x.shape[-1]))
+    return ops.matmul(ops.transpose(x), ops.reshape(delta, (-1, delta.shape[-1])))
+
+
+def previous_steps(initial, steps):
+    """`[initial, steps[0], ..., steps[T - 2]]`: the state each step started from."""
+    return ops.concatenate([initial[None], steps[:-1]], axis=0)
+
+
+def select(mask, if_true, if_false):
+    """`where(mask, if_true, if_false)` with the mask in a list; without a mask, `if_true`."""
+    return ops.where(mask[0], if_true, if_false) if mask else if_true

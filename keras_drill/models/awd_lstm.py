@@ -1,0 +1,128 @@
+import keras
+from keras import ops
+
+from keras_drill.layers import LSTM
+from keras_drill.models.recurrent_backbone import RecurrentBackbone
+
+
+@keras.saving.register_keras_serializable(package="keras_drill")
+class AWDLSTM(RecurrentBackbone):
+    """Backbone of the AWD-LSTM language model: everything but the output layer.
+
+        x^0 = D_input(D_embedding(E[tokens]))
+        x^l = D_hidden(LSTM_l(x^{l-1})),  l < L       recurrent matrices with dropped weights
+        raw = LSTM_L(x^{L-1}),    hidden = D(raw)     of size `output_dim`
+        losses: AR = α mean(hidden²),    TAR = β mean((raw_t − raw_{t-1})²)       in training
+
+    Every D is a dropout whose mask is shared by all time steps; D_embedding drops whole words. The
+    last layer has the size of the embeddings, so that the output layer can share them. The default
+    rates are those of WikiText-2 and Penn Treebank.
+
+    Input shape: tokens `[B, T]` int. Output shape: `[B, T, output_dim]`.
+
+    Call arguments:
+        tokens: `[B, T]` int.
+        initial_state: `None`, or a flat list of tensors as `initial_state(batch_size)` gives. With
+            it the call is functional: the carried state is neither read nor written.
+        return_state: return `(hidden, new_state)`.
+        mask: `None`, or bool `[B, T]`. The state is carried through masked steps, so after prompts
+            of different lengths each row's state is that of its last true word.
+        training: whether to drop and to add AR and TAR.
+
+    Args:
+        vocabulary_size: number of words V.
+        embedding_dim: size of the embeddings.
+        units: size of all LSTM layers but the last.
+        num_layers: number of LSTM layers L.
+        output_dim: size of the last layer; `None` for `embedding_dim`.
+        dropout: rate on the outputs of the last layer.
+        hidden_dropout: rate between layers.
+        input_dropout: rate on the embedded words.
+        embedding_dropout: rate of dropping a word of the vocabulary.
+        weight_dropout: rate on the entries of the recurrent matrices.
+        activation_regularization: α.
+        temporal_activation_regularization: β.
+        stateful: carry the state from batch to batch; `reset_state()` zeroes it.
+        batch_size: needed with `stateful` if the batches' first axis is dynamic.
+        seed: integer for all random choices, or `None` for a random one.
+
+    Example:
+
+    >>> backbone = AWDLSTM(vocabulary_size=31, embedding_dim=5, units=7, num_layers=2)
+    >>> tokens = keras.ops.array([[3, 1, 4], [1, 5, 9]])
+    >>> hidden, state = backbone(tokens, return_state=True)
+    >>> hidden.shape, len(state)
+    (TensorShape([2, 3, 5]), 4)
+    >>> hidden, state = backbone(tokens[:, :1], initial_state=state, return_state=True)
+    >>> hidden.shape
+    TensorShape([2, 1, 5])
+
+    References:
+        - [Merity et al., 2018](https://arxiv.org/abs/1708.02182)
+    """
+
+    def __init__(
+        self,
+        vocabulary_size: int,
+        embedding_dim: int = 400,
+        units: int = 1150,
+        num_layers: int = 3,
+        output_dim: int | None = None,
+        dropout: float = 0.4,
+        hidden_dropout: float = 0.25,
+        input_dropout: float = 0.65,
+        embedding_dropout: float = 0.1,
+        weight_dropout: float = 0.5,
+        activation_regularization: float = 2.0,
+        temporal_activation_regularization: float = 1.0,
+        stateful: bool = False,
+        batch_size: int | None = None,
+        seed: int | None = None,
+        **kwargs,
+    ):
+        super().__init__(
+            vocabulary_size=vocabulary_size,
+            embedding_dim=embedding_dim,
+            units=units,
+            num_layers=num_layers,
+            output_dim=output_dim,
+            dropout=dropout,
+            hidden_dropout=hidden_dropout,
+            input_dropout=input_dropout,
+            embedding_dropout=embedding_dropout,
+            stateful=stateful,
+            batch_size=batch_size,
+            seed=seed,
+            **kwargs,
+        )
+        self.weight_dropout = weight_dropout
+        self.activation_regularization = activation_regularization
+        self.temporal_activation_regularization = temporal_activation_regularization
+        self.recurrent_layers = [
+            LSTM(
+                size,
+                weight_dropout=weight_dropout,
+                unit_forget_bias=False,
+                **self.recurrent_arguments(i),
+            )
+            for i, size in enumerate(self.layer_sizes)
+        ]
+
+    def regularize_activations(self, raw, dropped):
+        raw, dropped = ops.cast(raw, "float32"), ops.cast(dropped, "float32")
+        if self.activation_regularization:
+            self.add_loss(self.activation_regularization * ops.mean(ops.square(dropped)))
+        if self.temporal_activation_regularization:
+            change = ops.sum(ops.square(raw[1:] - raw[:-1]))
+            count = ops.maximum(ops.size(raw[1:]), 1)  # a batch may hold one time step
+            self.add_loss(
+                self.temporal_activation_regularization * change / ops.cast(count, "float32")
+            )
+
+    def get_config(self):
+        return {
+            **super().get_config(),
+            "weight_dropout": self.weight_dropout,
+            "activation_regularization": self.activation_regularization,
+            "temporal_activation_regularization": self.temporal_activation_regularization,
+        }

@@ -1,0 +1,78 @@
+import keras
+
+from keras_drill.layers import GRU
+from keras_drill.models.recurrent_backbone import RecurrentBackbone
+
+
+@keras.saving.register_keras_serializable(package="keras_drill")
+class GRULanguageBackbone(RecurrentBackbone):
+    """Backbone of a GRU language model: everything but the output layer.
+
+        x^0 = D_input(D_embedding(E[tokens])),    x^l = D_hidden(GRU_l(x^{l-1}))
+        hidden = D(GRU_L(x^{L-1}))
+
+    Every D is a dropout whose mask is shared by all time steps; D_embedding drops whole words. The
+    last layer has the size of the embeddings, so that the output layer can share them.
+
+    Input shape: tokens `[B, T]` int. Output shape: `[B, T, output_dim]`.
+
+    Call arguments: as for `keras_drill.models.AWDLSTM`.
+
+    Args:
+        vocabulary_size: number of words V.
+        embedding_dim: size of the embeddings.
+        units: size of all GRU layers but the last.
+        num_layers: number of GRU layers.
+        output_dim: size of the last layer; `None` for `embedding_dim`.
+        dropout: rate on the outputs of the last layer.
+        hidden_dropout: rate between layers.
+        input_dropout: rate on the embedded words.
+        embedding_dropout: rate of dropping a word of the vocabulary.
+        stateful: carry the state from batch to batch; `reset_state()` zeroes it.
+        batch_size: needed with `stateful` if the batches' first axis is dynamic.
+        seed: integer for all random choices, or `None` for a random one.
+
+    Example:
+
+    >>> backbone = GRULanguageBackbone(vocabulary_size=31, embedding_dim=5, units=7, num_layers=2)
+    >>> backbone(keras.ops.array([[3, 1, 4], [1, 5, 9]])).shape
+    TensorShape([2, 3, 5])
+
+    References:
+        - [Cho et al., 2014](https://arxiv.org/abs/1406.1078)
+    """
+
+    def __init__(
+        self,
+        vocabulary_size: int,
+        embedding_dim: int,
+        units: int,
+        num_layers: int,
+        output_dim: int | None = None,
+        dropout: float = 0.0,
+        hidden_dropout: float = 0.0,
+        input_dropout: float = 0.0,
+        embedding_dropout: float = 0.0,
+        stateful: bool = False,
+        batch_size: int | None = None,
+        seed: int | None = None,
+        **kwargs,
+    ):
+        super().__init__(
+            vocabulary_size=vocabulary_size,
+            embedding_dim=embedding_dim,
+            units=units,
+            num_layers=num_layers,
+            output_dim=output_dim,
+            dropout=dropout,
+            hidden_dropout=hidden_dropout,
+            input_dropout=input_dropout,
+            embedding_dropout=embedding_dropout,
+            stateful=stateful,
+            batch_size=batch_size,
+            seed=seed,
+            **kwargs,
+        )
+        self.recurrent_layers = [
+            GRU(size, **self.recurrent_arguments(i)) for i, size in enumerate(self.layer_sizes)
+        ]
