@@ -111,11 +111,6 @@ class ContiguousBatches:
         with tf.device("CPU"):
             self._rows = tf.constant(rows)  # [B, steps + 1]
 
-    @property
-    def element_spec(self) -> tuple[tf.TensorSpec, ...]:
-        """Specs of `(tokens, targets)`, with padding `(tokens, targets, sample_weight)`."""
-        return self._element_spec(self.batch_size)
-
     def dataset(
         self,
         epoch: int = 0,

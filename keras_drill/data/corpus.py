@@ -12,7 +12,7 @@ _SPLITS = {
     "valid": ("valid", "validation", "val", "dev"),
     "test": ("test", "tst"),
 }
-_SUFFIXES = (".txt", ".tokens", ".raw", ".tok", "")
+_SUFFIXES = ("txt", "text", "tokens", "tok", "raw")
 _PATHS = str | os.PathLike | Sequence[str | os.PathLike]
 
 
@@ -124,23 +124,17 @@ def _folder_splits(folder: Path) -> dict[str, TextLines]:
 
 def _split_of(path: Path) -> str | None:
     """Which split a file or sub-folder belongs to, by its name; None when it is none of them."""
-    name = path.name.lower()
-    if name.startswith("."):
+    name = path.name.lower().removesuffix(".gz")
+    words = re.findall("[a-z]+", name)
+    if name.startswith(".") or "char" in words:  # Penn Treebank also comes spelt in characters
         return None
-    stem = name
-    if path.is_file():
-        stem = stem.removesuffix(".gz")
-        suffix = next(suffix for suffix in _SUFFIXES if stem.endswith(suffix))
-        stem = stem.removesuffix(suffix)
-    parts = re.split(r"[^a-z]+", stem)
-    if "char" in parts:  # Penn Treebank's folder also holds a version spelt in characters
+    splits = [split for split, aliases in _SPLITS.items() if set(aliases) & set(words)]
+    if len(splits) != 1:
         return None
-    if path.is_dir() and len(parts) > 1:
-        return None
-    if path.is_file() and stem.rpartition(".")[2] not in parts[-2:] and "." in stem:
-        return None
-    splits = [name for name, aliases in _SPLITS.items() if set(aliases) & set(parts)]
-    return splits[0] if len(splits) == 1 else None
+    if path.is_dir():
+        return splits[0] if len(words) == 1 else None
+    suffix = name.rpartition(".")[2] if "." in name else "txt"
+    return splits[0] if suffix in (*_SUFFIXES, *_SPLITS[splits[0]]) else None
 
 
 def _one_kind(paths: list[Path], split: str) -> TextLines:
@@ -151,14 +145,13 @@ def _one_kind(paths: list[Path], split: str) -> TextLines:
             "a mapping {'train': ..., 'valid': ..., 'test': ...}. "
             f"Received: {[str(path) for path in paths]}"
         )
-    files = []
-    for path in paths:
-        if path.is_dir():
-            files.extend(
-                sorted(f for f in path.rglob("*") if f.is_file() and not f.name.startswith("."))
-            )
-        else:
-            files.append(path)
+    files = [file for path in paths for file in ([path] if path.is_file() else _files_in(path))]
     if not files:
         raise ValueError(f"The folder holds no files. Received: {[str(path) for path in paths]}")
     return TextLines(files)
+
+
+def _files_in(folder: Path) -> list[Path]:
+    return sorted(
+        path for path in folder.rglob("*") if path.is_file() and not path.name.startswith(".")
+    )

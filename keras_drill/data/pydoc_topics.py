@@ -92,7 +92,7 @@ def _without_markup(text: str) -> str:
     text = " ".join(text.split())
     text = re.sub(r" \[\d+\]", "", text)  # footnotes
     text = _MARKED.sub(lambda match: match[1] or match[2] or "", text)
-    return text.replace('"', "").replace("()", "").strip()
+    return " ".join(text.replace('"', "").replace("()", "").split())
 
 
 def _is_prose(paragraph: str) -> bool:

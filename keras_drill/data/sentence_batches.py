@@ -104,11 +104,6 @@ class SentenceBatches:
         with tf.device("CPU"):
             self._ids = tf.constant(text.ids)  # [N]
 
-    @property
-    def element_spec(self) -> tuple[tf.TensorSpec, ...]:
-        """Specs of `(tokens, targets, sample_weight)`."""
-        return self._element_spec(1)
-
     def dataset(
         self,
         epoch: int = 0,
@@ -190,8 +185,7 @@ class SentenceBatches:
                     np.argsort(self._lengths[some], kind="stable")
                 ]
         batches = order.reshape(self.num_batches, self.batch_size)
-        random.shuffle(batches)
-        return batches
+        return batches[random.permutation(self.num_batches)]
 
     def _batch(
         self, rows: tf.Tensor, starts: tf.Tensor, lengths: tf.Tensor

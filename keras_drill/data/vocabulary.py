@@ -155,9 +155,11 @@ class Vocabulary(tf.Module):
 
     def save(self, path: str | os.PathLike) -> None:
         """Writes the words, one per line, and the counts beside them; by rename, so whole."""
+        # In this order no process that is killed leaves counts of other words beside the words.
+        self.counts_path(path).unlink(missing_ok=True)
+        replace_file(path, "".join(f"{token}\n" for token in self.tokens))
         if self.counts is not None:
             replace_file(self.counts_path(path), "".join(f"{count}\n" for count in self.counts))
-        replace_file(path, "".join(f"{token}\n" for token in self.tokens))
 
     def ids(self, words: tf.Tensor | tf.RaggedTensor) -> tf.Tensor | tf.RaggedTensor:
         """Ids (int32) of words, dense or ragged, in their shape."""

@@ -12,14 +12,16 @@ _SPACE = r"[\pZ\p{Cc}]"
 _WORD = "|".join(
     (
         r"<(?:unk|eos|sos|pad)>",  # text that the model itself wrote may be read again
-        r"\p{Nd}+(?:[.,]\p{Nd}+)*",
-        r"[\pL\pM\pN_]+(?:['’][\pL\pM]+)*",
+        r"\p{Nd}+(?:[.,]\p{Nd}+)*[\pL\pM\pN_]*",
+        r"\pL\.(?:\pL\.)+",
+        r"\.?[\pL_][\pL\pM\pN_]*(?:['’][\pL\pM]+)*",
+        r"\pN+",
         r"\.\.+",
         r"[^\pZ\p{Cc}]",
     )
 )
 _SPACING = (
-    (r" ([.,;:!?%)\]}’”…]+)", r"\1"),
+    (r" (\.?[.,;:!?%)\]}’”…]+|\.[\pL_])", r"\1"),
     (r"([(\[{$“‘]) ", r"\1"),
     (r" ([-/_]) ", r"\1"),
     (r'" ([^"]*) "', r'"\1"'),
@@ -30,9 +32,10 @@ class WordTokenizer(Tokenizer):
     """Splits raw text into words, numbers and single punctuation marks.
 
     The text is normalised (Unicode NFKC), lower-cased, and cut into: words with the apostrophes
-    inside them (`don't`), numbers with the points and commas inside them (`1,000.5`), runs of
-    full stops, and single other characters. `<unk>`, `<eos>`, `<sos>` and `<pad>` stay whole.
-    Bytes that are not UTF-8 become U+FFFD.
+    inside them (`don't`), a full stop staying with the word that it touches (`x.name` gives `x`
+    and `.name`); abbreviations (`e.g.`); numbers with the points and commas inside them
+    (`1,000.5`); runs of full stops; and single other characters. `<unk>`, `<eos>`, `<sos>` and
+    `<pad>` stay whole. Bytes that are not UTF-8 become U+FFFD.
 
     Args:
         lowercase: whether to lower-case the words (Unicode aware).

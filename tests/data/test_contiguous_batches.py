@@ -1,0 +1,197 @@
+import itertools
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from keras_drill.data import ContiguousBatches
+
+GRID = [
+    pytest.param(n, batch_size, length, variable, padding, id=f"{n}-{batch_size}x{length}-{kind}")
+    for n, batch_size, length in [(211, 3, 7), (2 * 5 * 11, 5, 11), (1009, 7, 29), (13, 13, 1)]
+    for variable, padding, kind in [
+        (False, False, "fixed"),
+        (True, False, "variable"),
+        (False, True, "padded"),
+        (True, True, "variable-padded"),
+    ]
+]
+
+
+def arrays(dataset):
+    return [tuple(part.numpy() for part in element) for element in dataset]
+
+
+def assert_equal(first, second):
+    assert len(first) == len(second)
+    for one, other in zip(first, second, strict=True):
+        assert len(one) == len(other)
+        for a, b in zip(one, other, strict=True):
+            np.testing.assert_array_equal(a, b)
+
+
+@pytest.mark.parametrize(("n", "batch_size", "length", "variable", "padding"), GRID)
+def test_every_token_is_a_target_once_and_follows_its_input(
+    n, batch_size, length, variable, padding
+):
+    ids = np.arange(1, n + 1)
+    batches = ContiguousBatches(ids, batch_size, length, variable, padding, first_token=0)
+    elements = arrays(batches.dataset(epoch=2))
+    tokens = np.concatenate([element[0] for element in elements], axis=1)
+    targets = np.concatenate([element[1] for element in elements], axis=1)
+    weights = np.ones_like(targets)
+    if padding:
+        weights = np.concatenate([element[2] for element in elements], axis=1)
+        assert batches.num_targets == n
+    else:
+        assert batches.num_targets == n - n % batch_size
+    assert weights.sum() == batches.num_targets
+    np.testing.assert_array_equal(targets[weights > 0], ids[: batches.num_targets])
+    np.testing.assert_array_equal(tokens[weights > 0], ids[: batches.num_targets] - 1)
+    np.testing.assert_array_equal(tokens[:, 1:], targets[:, :-1])  # across windows too
+    assert (targets[weights == 0] == 0).all()
+
+
+@pytest.mark.parametrize(("n", "batch_size", "length", "variable", "padding"), GRID)
+def test_number_and_shapes_are_known(n, batch_size, length, variable, padding):
+    batches = ContiguousBatches(np.ones(n), batch_size, length, variable, padding)
+    for epoch in range(3):
+        dataset = batches.dataset(epoch)
+        assert dataset.cardinality() == batches.num_batches
+        elements = arrays(dataset)
+        assert len(elements) == batches.num_batches
+        static = length if padding and not variable else None
+        for spec, part in zip(dataset.element_spec, elements[0], strict=True):
+            assert spec.shape == (batch_size, static)
+            assert spec.dtype == part.dtype
+        if not variable:
+            assert all(element[0].shape[1] == length for element in elements[:-1])
+    assert batches.dataset(epochs=3).cardinality() == 3 * batches.num_batches
+
+
+@pytest.mark.parametrize(("n", "batch_size", "length", "variable", "padding"), GRID)
+def test_resumed_stream_is_the_uninterrupted_one(n, batch_size, length, variable, padding):
+    ids = np.random.RandomState(5).randint(1, 97, n)
+    batches = ContiguousBatches(ids, batch_size, length, variable, padding, seed=3)
+    whole = arrays(batches.dataset(epoch=1, epochs=3))
+    again = ContiguousBatches(ids, batch_size, length, variable, padding, seed=3)
+    for done in {0, 1, batches.num_batches // 2, batches.num_batches}:
+        assert_equal(arrays(again.dataset(epoch=1, first_batch=done, epochs=3)), whole[done:])
+    single = [arrays(again.dataset(epoch)) for epoch in (1, 2, 3)]
+    assert_equal(list(itertools.chain.from_iterable(single)), whole)
+
+
+def test_variable_lengths_are_those_of_awd_lstm():
+    batches = ContiguousBatches(np.zeros(4 * 70_001), 4, 70, variable_length=True, seed=1)
+    epochs = [[e[0].shape[1] for e in arrays(batches.dataset(epoch))] for epoch in range(3)]
+    assert epochs[0] != epochs[1] != epochs[2]
+    for lengths in map(np.array, epochs):
+        assert sum(lengths) == 70_001
+        assert lengths.min() >= 5
+        assert abs(lengths.mean() - (0.95 * 70 + 0.05 * 35)) < 0.1
+        assert 0.03 < (lengths < 52).mean() < 0.07
+        assert 4 < lengths[lengths > 52].std() < 6
+    other = ContiguousBatches(np.zeros(4 * 70_001), 4, 70, variable_length=True, seed=2)
+    assert [e[0].shape[1] for e in arrays(other.dataset())] != epochs[0]
+
+
+def test_lengths_are_the_same_everywhere():
+    batches = ContiguousBatches(np.zeros(2 * 211), 2, 23, variable_length=True, seed=17)
+    assert [e[0].shape[1] for e in arrays(batches.dataset(epoch=19))] == [
+        29,
+        33,
+        24,
+        21,
+        22,
+        35,
+        24,
+        10,
+        13,
+    ]
+
+
+@pytest.mark.parametrize("steps", [1, 2, 5, 6, 11, 101])
+@pytest.mark.parametrize("length", [1, 2, 5, 13])
+def test_variable_lengths_of_tiny_texts(steps, length):
+    if steps < length:
+        pytest.skip("smaller than one batch")
+    batches = ContiguousBatches(np.arange(3 * steps), 3, length, variable_length=True)
+    for epoch in range(7):
+        lengths = [e[0].shape[1] for e in arrays(batches.dataset(epoch))]
+        assert sum(lengths) == steps
+        assert min(lengths) >= 1
+
+
+@pytest.mark.parametrize("padding", [False, True])
+def test_shards_are_rows(padding):
+    batches = ContiguousBatches(np.arange(1, 225), 6, 7, padding=padding)
+    whole = arrays(batches.dataset())
+    shards = [arrays(batches.dataset(num_shards=3, shard=shard)) for shard in range(3)]
+    joined = [
+        tuple(np.concatenate(parts) for parts in zip(*elements, strict=True))
+        for elements in zip(*shards, strict=True)
+    ]
+    assert_equal(joined, whole)
+    with pytest.raises(ValueError, match=r"`num_shards`.*Received: num_shards=4, shard=0"):
+        batches.dataset(num_shards=4)
+
+
+def test_fit_knows_the_number_of_batches_and_traces_once():
+    batches = ContiguousBatches(np.arange(1009) % 31, 3, 11, variable_length=True)
+    traces = []
+
+    class Model(keras.Model):
+        def __init__(self):
+            super().__init__()
+            self.scores = keras.layers.Embedding(31, 31)
+
+        def call(self, tokens):
+            traces.append(tokens.shape)
+            return self.scores(tokens)
+
+    model = Model()
+    loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+    model.compile("sgd", loss, jit_compile=False)
+    seen = []
+    counter = keras.callbacks.LambdaCallback(
+        on_train_batch_end=lambda batch, logs: seen.append(batch)
+    )
+    model.fit(
+        batches.dataset(epochs=3), epochs=3, steps_per_epoch=batches.num_batches,
+        verbose=0, shuffle=False, callbacks=[counter],
+    )  # fmt: skip
+    assert seen == 3 * list(range(batches.num_batches))
+    assert len([shape for shape in traces if shape[1] is None]) <= 2
+
+
+def test_too_small_a_text():
+    message = r"has 104 tokens.*5 × 21 = 105.*lower `batch_size`.*Received: batch_size=5, seq"
+    with pytest.raises(ValueError, match=message):
+        ContiguousBatches(np.zeros(104), 5, 21)
+    assert ContiguousBatches(np.zeros(105), 5, 21).num_batches == 1
+    assert ContiguousBatches(np.zeros(1), 5, 21, padding=True).num_batches == 1
+    with pytest.raises(ValueError, match="has 0 tokens"):
+        ContiguousBatches(np.zeros(0), 5, 21, padding=True)
+
+
+def test_wrong_arguments():
+    with pytest.raises(ValueError, match=r"`batch_size`.*Received: batch_size=0"):
+        ContiguousBatches(np.zeros(5), 0, 1)
+    with pytest.raises(ValueError, match=r"`sequence_length`.*Received: sequence_length=-1"):
+        ContiguousBatches(np.zeros(5), 1, -1)
+    with pytest.raises(ValueError, match=r"`first_batch`.*`num_batches`=5.*first_batch=6"):
+        ContiguousBatches(np.zeros(5), 1, 1).dataset(first_batch=6)
+
+
+def test_mirrored_strategy_gives_each_replica_its_own_rows():
+    batches = ContiguousBatches(np.arange(1, 225), 4, 7)
+    strategy = tf.distribute.MirroredStrategy(["CPU:0"])
+    distributed = strategy.distribute_datasets_from_function(
+        lambda context: batches.dataset(
+            num_shards=context.num_input_pipelines, shard=context.input_pipeline_id
+        )
+    )
+    assert_equal(
+        [tuple(part.numpy() for part in e) for e in distributed], arrays(batches.dataset())
+    )

@@ -1,0 +1,102 @@
+import gzip
+import os
+from pathlib import Path
+
+import pytest
+
+from keras_drill.data import Corpus, EncodedText, Vocabulary, WhitespaceTokenizer
+
+DATA = os.environ.get("KERAS_DRILL_DATA")
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        ("wiki.train.tokens", "wiki.valid.tokens", "wiki.test.tokens"),
+        ("wiki.train.raw", "wiki.valid.raw", "wiki.test.raw"),
+        ("ptb.train.txt", "ptb.valid.txt", "ptb.test.txt"),
+        ("train.txt", "valid.txt", "test.txt"),
+        ("train", "dev", "test"),
+        ("train.txt.gz", "val.txt.gz", "test.txt.gz"),
+        ("dialogues_train.txt", "dialogues_validation.txt", "dialogues_test.txt"),
+        ("en.train", "en.valid", "en.test"),
+        ("Train.TXT", "Valid.TXT", "Test.TXT"),
+    ],
+)
+def test_folder_namings(tmp_path, names):
+    for name in names:
+        content = f"{name}\n".encode()
+        (tmp_path / name).write_bytes(gzip.compress(content) if name.endswith(".gz") else content)
+    for other in ("README.md", "vocab.txt", "ptb.char.train.txt", ".train.txt", "train.json"):
+        (tmp_path / other).write_text("other\n")
+    corpus = Corpus(tmp_path)
+    splits = (corpus.train, corpus.valid, corpus.test)
+    assert [list(lines) for lines in splits] == [[name.encode()] for name in names]
+
+
+def test_folder_of_parts_and_of_folders(tmp_path):
+    for part in (2, 0, 1):
+        (tmp_path / f"train-{part:05d}-of-00003.txt").write_text(f"{part}\n")
+    (tmp_path / "valid" / "deep").mkdir(parents=True)
+    (tmp_path / "valid" / "b.txt").write_text("b\n")
+    (tmp_path / "valid" / "deep" / "a.txt").write_text("a\n")
+    corpus = Corpus(tmp_path)
+    assert list(corpus.train) == [b"0", b"1", b"2"]
+    assert list(corpus.valid) == [b"b", b"a"]
+    with pytest.raises(ValueError, match=r"no 'test' text, only \['train', 'valid'\].*Received: "):
+        _ = corpus.test
+
+
+@pytest.mark.parametrize("num_lines", [3, 20, 59, 1009])
+def test_files_are_cut_by_lines(tmp_path, num_lines):
+    lines = [f"line {i}".encode() for i in range(num_lines)]
+    half = num_lines // 2
+    (tmp_path / "a").write_bytes(b"\n".join(lines[:half]) + b"\n")
+    (tmp_path / "b").write_bytes(b"\n".join(lines[half:]) + b"\n")
+    corpus = Corpus([tmp_path / "a", tmp_path / "b"])
+    parts = [list(corpus.train), list(corpus.valid), list(corpus.test)]
+    assert [line for part in parts for line in part] == lines
+    assert len(parts[1]) == len(parts[2]) == max(num_lines // 20, 1)
+    assert list(Corpus([tmp_path / "a", tmp_path / "b"]).test) == parts[2]
+
+
+def test_mapping(tmp_path):
+    for name in "abc":
+        (tmp_path / name).write_text(f"{name}\n")
+    corpus = Corpus({"train": [tmp_path / "a", tmp_path / "b"], "test": tmp_path / "c"})
+    assert list(corpus.train) == [b"a", b"b"]
+    assert list(corpus.splits) == ["train", "test"]
+    with pytest.raises(ValueError, match=r"'train'.*Received: "):
+        Corpus({"valid": tmp_path / "a"})
+
+
+def test_wrong_folders(tmp_path):
+    with pytest.raises(FileNotFoundError, match=r"nothing there. Received: path='.*none'"):
+        Corpus(tmp_path / "none")
+    (tmp_path / "notes.txt").write_text("x\n")
+    with pytest.raises(ValueError, match=r"no training text.*notes\.txt.*Received: "):
+        Corpus(tmp_path)
+    (tmp_path / "train.txt").write_text("x\n")
+    (tmp_path / "wiki.train.tokens").write_text("x\n")
+    with pytest.raises(ValueError, match=r"several files.*Received: "):
+        Corpus(tmp_path)
+    with pytest.raises(ValueError, match=r"at least 3 lines, not 1.*Received: "):
+        Corpus(tmp_path / "notes.txt")
+
+
+@pytest.mark.skipif(DATA is None, reason="KERAS_DRILL_DATA does not name a folder of corpora")
+@pytest.mark.parametrize(
+    ("name", "vocabulary_size", "tokens"),
+    [
+        ("wikitext-2", 33_278, {"train": 2_088_628, "valid": 217_646, "test": 245_569}),
+        ("ptb", 10_000, {"train": 929_589, "valid": 73_760, "test": 82_430}),
+    ],
+)
+def test_published_counts(name, vocabulary_size, tokens):
+    corpus = Corpus(Path(DATA) / name)
+    tokenizer = WhitespaceTokenizer()
+    vocabulary = Vocabulary.build(corpus.train, tokenizer)
+    assert len(vocabulary) == vocabulary_size
+    for split, lines in corpus.splits.items():
+        assert len(EncodedText.encode(lines, tokenizer, vocabulary)) == tokens[split]
+    assert sum(vocabulary.counts) == tokens["train"]

@@ -1,0 +1,82 @@
+import gzip
+
+import pytest
+
+from keras_drill.data import TextLines
+
+
+def write(path, content):
+    path.write_bytes(content)
+    return path
+
+
+def test_lines_of_several_files(tmp_path):
+    first = write(tmp_path / "a", b"one\n\ntwo")
+    second = write(tmp_path / "b", "\ufeffthree \u2028 still\r\n\n".encode())
+    lines = TextLines([first, second])
+    assert list(lines) == [b"one", b"", b"two", "three \u2028 still".encode(), b""]
+    assert list(lines) == list(lines)
+
+
+@pytest.mark.parametrize("size", [1, 2, 7, 100])
+def test_ranges_and_blocks(tmp_path, size):
+    files = [
+        write(tmp_path / f"{k}", "".join(f"{k} {i}\n" for i in range(11)).encode())
+        for k in range(3)
+    ]
+    everything = list(TextLines(files))
+    for first in (0, 5, 11, 12, 32):
+        for number in (None, 1, 7, 13):
+            chosen = everything[first : None if number is None else first + number]
+            blocks = list(TextLines(files, first, number).blocks(size))
+            assert [line for block in blocks for line in block] == chosen
+            assert all(len(block) == size for block in blocks[:-1])
+
+
+def test_gzip_whatever_the_name(tmp_path):
+    path = write(tmp_path / "text.txt", gzip.compress("ä\nb\n".encode()))
+    assert list(TextLines(path)) == ["ä".encode(), b"b"]
+
+
+def test_fingerprint_follows_content_and_range(tmp_path):
+    path = write(tmp_path / "a", b"one\ntwo\n")
+    prints = {TextLines(path).fingerprint(), TextLines(path, 1).fingerprint()}
+    copy = write(tmp_path / "b", b"one\ntwo\n")
+    assert TextLines(copy).fingerprint() in prints
+    write(path, b"one\ntwo \n")
+    assert TextLines(path).fingerprint() not in prints
+
+
+def test_long_file_places_the_error(tmp_path):
+    good = b"a line of text\n" * 100_000
+    path = write(tmp_path / "latin", good + b"caf\xe9 au lait\n")
+    with pytest.raises(ValueError, match=r"line 100001, at byte 1500003, .*Received: .*latin"):
+        list(TextLines(path))
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "empty"),
+        (b"fine\nb\0d\n", r"binary.*line 2, at byte 6"),
+        ("text\n".encode("utf-16"), "UTF-16"),
+        (b"fine\n\xff\xfe\n", r"0xff in line 2, at byte 5"),
+        (gzip.compress(b"text\n" * 1000)[:-9], "damaged or incomplete"),
+        (gzip.compress(b""), "empty"),
+        (b"\x1f\x8bnonsense", "damaged or incomplete"),
+    ],
+)
+def test_bad_files(tmp_path, content, message):
+    path = write(tmp_path / "bad.txt", content)
+    with pytest.raises(ValueError, match=message) as caught:
+        list(TextLines(path))
+    assert str(caught.value).endswith(f"Received: {str(path)!r}")
+
+
+def test_bad_paths(tmp_path):
+    with pytest.raises(FileNotFoundError, match=r"Received: .*nothing"):
+        TextLines(tmp_path / "nothing")
+    with pytest.raises(IsADirectoryError, match="Received: "):
+        TextLines(tmp_path)
+    with pytest.raises(ValueError, match=r"`files`.*Received: files=\[\]"):
+        TextLines([])
