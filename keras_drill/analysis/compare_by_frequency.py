@@ -96,14 +96,15 @@ def compare_by_frequency(
         return np.concatenate([sums, sums.sum(axis=1, keepdims=True)], axis=1)
 
     counts = by_block(np.ones(targets.size))
-    savings = by_block(log_probs_b - log_probs_a)
     tokens = counts.sum(axis=0)
-    with np.errstate(invalid="ignore"):  # 0 / 0 in empty bins is the NaN that is wanted
+    # 0 / 0 in empty bins is the NaN that is wanted; so is ∞ - ∞ where a model rules a target out.
+    with np.errstate(invalid="ignore", divide="ignore"):
+        savings = by_block(log_probs_b - log_probs_a)
         entropies_a = by_block(-log_probs_a).sum(axis=0) / tokens
         entropies_b = by_block(-log_probs_b).sum(axis=0) / tokens
         differences = savings.sum(axis=0) / tokens
-    errors = _standard_errors(counts, savings)
-    intervals = _bootstrap_intervals(counts, savings, resamples, confidence, seed)
+        errors = _standard_errors(counts, savings)
+        intervals = _bootstrap_intervals(counts, savings, resamples, confidence, seed)
     intervals[np.isnan(errors)] = np.nan
 
     def bin_at(index: int, lower: int, upper: int | None, types: int) -> FrequencyBin:
@@ -137,10 +138,9 @@ def compare_by_frequency(
 def _standard_errors(counts: np.ndarray, savings: np.ndarray) -> np.ndarray:
     """Standard error of a ratio of sums over blocks, `[blocks, bins]` to `[bins]`."""
     occurs_in = np.count_nonzero(counts, axis=0)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        residuals = savings - counts * (savings.sum(axis=0) / counts.sum(axis=0))
-        variances = occurs_in / (occurs_in - 1) * np.square(residuals).sum(axis=0)
-        errors = np.sqrt(variances) / counts.sum(axis=0)
+    residuals = savings - counts * (savings.sum(axis=0) / counts.sum(axis=0))
+    variances = occurs_in / (occurs_in - 1) * np.square(residuals).sum(axis=0)
+    errors = np.sqrt(variances) / counts.sum(axis=0)
     return np.where(occurs_in < 2, np.nan, errors)
 
 

@@ -18,6 +18,7 @@ def environment_section(environment: Mapping[str, str]) -> ElementTree.Element:
 
 def configuration_section(runs: Sequence[RunSummary]) -> ElementTree.Element:
     """Resolved options of all runs in one folded table, after those that differ between runs."""
+    runs = [run for run in runs if run.config]
     options = [_flatten(run.config) for run in runs]
     names = list(dict.fromkeys(name for option in options for name in option))
     differing = [name for name in names if len({option.get(name) for option in options}) > 1]

@@ -28,7 +28,7 @@ def describe_environment(
         "command": shlex.join(sys.orig_argv if command is None else command),
         "seed": "not fixed" if seed is None else str(seed),
         "processor": f"{_processor_name()}, {_available_cores()} cores",
-        "memory": f"{os.sysconf('SC_PAGE_SIZE') * os.sysconf('SC_PHYS_PAGES') / 2**30:.1f} GiB",
+        "accelerators": ", ".join(keras.distribution.list_devices("gpu")) or "none",
         "system": platform.platform(),
         "Python": platform.python_version(),
         "Keras backend": keras.backend.backend(),

@@ -53,4 +53,6 @@ def format_nats(value: float, signed: bool = False) -> str:
     """
     if math.isnan(value):
         return MISSING
+    if math.isinf(value):
+        return "∞" if value > 0 else "−∞"
     return f"{value:{'+' if signed else ''}.3f}".replace("-", "−")

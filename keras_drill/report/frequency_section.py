@@ -116,6 +116,7 @@ def _draw(
         above.plot(
             position,
             bin.difference,
+            color=color,
             marker=series_marker(index) if bin.is_significant else "o",
             markersize=7,
             markerfacecolor=color if bin.is_significant else PAPER,

@@ -13,7 +13,7 @@ from keras_drill.report.elements import element
 from keras_drill.report.palette import GRID, INK, MUTED, VARIABLES
 
 # Width and height in inches. Text has the same size in both, so it stays legible on a phone.
-SHAPES = {"wide": (7.4, 3.5), "narrow": (3.7, 3.1)}
+SHAPES = {"wide": (7.4, 3.5), "narrow": (3.7, 3.6)}
 
 _SETTINGS = {
     "svg.fonttype": "none",  # text stays text: selectable, in the reader's own font

@@ -75,6 +75,7 @@ def _draw(figure: Figure, runs: Sequence[RunSummary], finite: Sequence[float]) -
             axes.plot(
                 run.kept_epoch,
                 valid[run.kept_epoch - 1],
+                color=color,
                 marker="o",
                 markersize=10,
                 markerfacecolor="none",
@@ -85,7 +86,7 @@ def _draw(figure: Figure, runs: Sequence[RunSummary], finite: Sequence[float]) -
     axes.set_ylabel("perplexity")
     axes.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
     epochs = max(run.epochs for run in runs)
-    axes.set_xlim(1 - 0.04 * epochs, epochs * 1.04)
+    axes.set_xlim(1 - min(0.5, 0.04 * epochs), epochs * 1.04)
     if max(finite) > 4 * min(finite):
         axes.set_yscale("log")
         within_two_decades = max(finite) < 100 * min(finite)

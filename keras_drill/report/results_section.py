@@ -18,33 +18,20 @@ from keras_drill.report.run_summary import RunSummary
 def results_section(runs: Sequence[RunSummary]) -> ElementTree.Element:
     """The comparison table; a column that no run has a value for is left out."""
     first = runs[0]
-    valid_perplexities = _perplexity_column([run.valid_perplexity for run in runs])
-    test_perplexities = _perplexity_column([run.test_perplexity for run in runs])
     columns = {
-        "run": [
-            element("span", series_key(index), element("bdi", run.name), class_="run")
-            for index, run in enumerate(runs)
-        ],
-        "output layer": [element("bdi", run.output_layer or MISSING) for run in runs],
+        "run and output layer": [_name(index, run) for index, run in enumerate(runs)],
+        "valid perplexity": _perplexity_column([run.valid_perplexity for run in runs]),
+        "test perplexity": _perplexity_column([run.test_perplexity for run in runs]),
+        "epoch kept": [_kept_epoch(run) for run in runs],
         "parameters": [format_count(run.total_parameters) for run in runs],
         "of the output layer": [format_count(run.output_parameters) for run in runs],
-        "epoch kept": [
-            MISSING
-            if run.kept_epoch is None
-            else f"{run.kept_epoch} of {run.epochs}"
-            if run.epochs
-            else str(run.kept_epoch)
-            for run in runs
-        ],
-        "valid perplexity": valid_perplexities,
-        "test perplexity": test_perplexities,
         "time per epoch": [format_duration(run.seconds_per_epoch) for run in runs],
         "time ratio": [_time_ratio(run, first) for run in runs] if len(runs) > 1 else [MISSING],
     }
     present = {
         name: cells
         for name, cells in columns.items()
-        if name == "run" or any(_text(cell) != MISSING for cell in cells)
+        if name.startswith("run") or any(_text(cell) != MISSING for cell in cells)
     }
     shown = table(
         "The runs compared",
@@ -66,27 +53,47 @@ def results_section(runs: Sequence[RunSummary]) -> ElementTree.Element:
 
 
 def summarize(runs: Sequence[RunSummary]) -> str:
-    """The outcome in one sentence, by test perplexity when every run has one."""
-    for kind in ("test", "validation"):
-        perplexities = [
-            run.test_perplexity if kind == "test" else run.valid_perplexity for run in runs
+    """The outcome in one sentence, by test perplexity when there is one."""
+    for kind, perplexities in (
+        ("test", [run.test_perplexity for run in runs]),
+        ("validation", [run.valid_perplexity for run in runs]),
+    ):
+        finite = [
+            index
+            for index, value in enumerate(perplexities)
+            if value is not None and math.isfinite(value)
         ]
-        if all(value is not None and math.isfinite(value) for value in perplexities):
-            break
-    else:
-        names = ", ".join(run.name for run in runs)
-        return f"{len(runs)} run{'s' if len(runs) > 1 else ''}: {names}."
-    best = min(range(len(runs)), key=perplexities.__getitem__)
+        if finite:
+            return _outcome(runs, kind, perplexities, finite)
+    return f"No perplexity was measured for {', '.join(run.name for run in runs)}."
+
+
+def _outcome(
+    runs: Sequence[RunSummary], kind: str, perplexities: Sequence[float | None], finite: list[int]
+) -> str:
+    best = min(finite, key=perplexities.__getitem__)
     shown = format_perplexity(perplexities[best])
-    if len(runs) == 1:
-        return f"{runs[0].name} reaches a {kind} perplexity of {shown}."
-    if best == 0:
-        return f"Of {len(runs)} runs, {runs[0].name} has the lowest {kind} perplexity: {shown}."
+    if len(finite) == 1:
+        return f"{runs[best].name} reaches a {kind} perplexity of {shown}."
+    sentence = f"Of {len(finite)} runs, {runs[best].name} has the lowest {kind} perplexity: {shown}"
+    if best == 0 or 0 not in finite:
+        return f"{sentence}."
     change = 100 * (1 - perplexities[best] / perplexities[0])
-    return (
-        f"Of {len(runs)} runs, {runs[best].name} has the lowest {kind} perplexity: {shown}, "
-        f"{change:.1f} % below {runs[0].name} ({format_perplexity(perplexities[0])})."
-    )
+    reference = f"{runs[0].name} ({format_perplexity(perplexities[0])})"
+    return f"{sentence}, {change:.1f} % below {reference}."
+
+
+def _name(index: int, run: RunSummary) -> ElementTree.Element:
+    name = element("span", element("bdi", run.name))
+    if run.output_layer:
+        name.append(element("small", run.output_layer, dir="auto"))
+    return element("div", series_key(index), name, class_="run")
+
+
+def _kept_epoch(run: RunSummary) -> str:
+    if run.kept_epoch is None:
+        return MISSING
+    return f"{run.kept_epoch} of {run.epochs}" if run.epochs else str(run.kept_epoch)
 
 
 def _perplexity_column(

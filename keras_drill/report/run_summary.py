@@ -15,8 +15,8 @@ class RunSummary:
     Args:
         name: Name of the run, unique in a report.
         output_layer: What the output layer is, for example `"DRILL, depth 4, relu"`.
-        history: Per-epoch values as `keras.callbacks.History.history` holds them, also strings
-            read from a `history.csv`'s columns once converted to floats. `perplexity` and
+        history: Per-epoch values as `keras.callbacks.History.history` holds them.
+            `perplexity` and
             `val_perplexity` are drawn when they are there, otherwise `exp(loss)` and
             `exp(val_loss)`. NaN and infinity are allowed.
         total_parameters: Trainable parameters of the whole model, a shared embedding counted once.
@@ -80,6 +80,6 @@ class RunSummary:
             return [float(value) for value in self.history[f"{prefix}perplexity"]]
         # exp overflows a Python float above 709: such a loss is drawn as no value at all.
         return [
-            math.exp(loss) if loss < 709 else math.inf
+            math.inf if loss >= 709 else math.exp(loss)
             for loss in map(float, self.history.get(f"{prefix}loss", ()))
         ]

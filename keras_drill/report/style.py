@@ -23,7 +23,7 @@ body {
 main, header { max-width: 58rem; margin: 0 auto; padding: 0 1.25rem; }
 header { padding-top: 3rem; }
 main { padding-bottom: 4rem; }
-h1, h2, p, li, th, td, code { overflow-wrap: anywhere; }
+h1, h2, p, li, bdi, code { overflow-wrap: anywhere; }
 h1 { margin: 0; font-size: 1.9rem; line-height: 1.2; letter-spacing: -0.015em; text-wrap: balance; }
 h2 {
   margin: 3rem 0 1rem; padding-top: 0.9rem; border-top: 1px solid var(--grid);
@@ -51,13 +51,16 @@ thead tr { border-bottom: 1.5px solid var(--muted); }
 tbody tr + tr { border-top: 1px solid var(--grid); }
 tfoot tr { border-top: 1.5px solid var(--muted); }
 tbody th, tfoot th { min-width: 6rem; font-weight: 600; }
-td { min-width: 4.5rem; }
-.run { display: flex; gap: 0.5rem; align-items: baseline; min-width: 8rem; }
-.results td:nth-child(2), .results th:nth-child(2) { text-align: left; }
+td { white-space: nowrap; }
+td bdi, td code { display: inline-block; min-width: 7rem; white-space: normal; }
+thead th bdi { display: inline-block; min-width: 5rem; max-width: 14rem; }
+.run { display: flex; gap: 0.5rem; align-items: baseline; min-width: 12rem; }
+.run small {
+  display: block; color: var(--muted); font-size: 0.85rem; font-weight: 400; line-height: 1.4;
+}
 .facts th, .facts td { text-align: left; }
-.facts tbody th { font-weight: 400; min-width: 8rem; }
-.facts td { width: 100%; min-width: 9rem; }
-.facts td ~ td, .facts td:has(~ td) { width: auto; }
+.facts tbody th { font-weight: 400; min-width: 12rem; }
+.facts td:only-of-type { width: 100%; }
 code {
   font: 0.9em/1.5 ui-monospace, SFMono-Regular, Menlo, Consolas, "DejaVu Sans Mono", monospace;
 }
@@ -71,6 +74,9 @@ figure + .scroll { margin-top: 1.5rem; }
   main, header { padding-left: 1rem; padding-right: 1rem; }
   header { padding-top: 1.75rem; }
   h1 { font-size: 1.55rem; }
+  .run { min-width: 7.5rem; }
+  .facts tbody th { min-width: 8.5rem; }
+  tr > th:first-child { position: sticky; left: 0; background: var(--paper); }
   .plot .wide { display: none; }
   .plot .narrow { display: block; }
 }

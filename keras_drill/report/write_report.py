@@ -46,7 +46,9 @@ def write_report(
         raise ValueError(
             f"`runs` must be one or several runs with different names. Received: {names}"
         )
-    sections = [results_section(runs), learning_curves_section(runs)]
+    sections = [results_section(runs)]
+    if any(run.history for run in runs):
+        sections.append(learning_curves_section(runs))
     if comparison is not None:
         # Models that are none of the runs get the first colours that are free.
         order = list(dict.fromkeys((*names, comparison.name_a, comparison.name_b)))

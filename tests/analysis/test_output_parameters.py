@@ -1,0 +1,52 @@
+import pathlib
+import subprocess
+import sys
+
+import pytest
+
+from keras_drill.analysis.output_parameters import (
+    CONFIGURATIONS,
+    count_output_parameters,
+    output_parameter_table,
+)
+
+
+def test_counts_written_out():
+    assert count_output_parameters(101, 7, 11, 5, 3) == {
+        "softmax": 101 * 11 + 101,
+        "tied": 101,
+        "bilinear": 7 * 11 + 101,
+        "dual nonlinear": (7 * 5 + 5) + (11 * 5 + 5) + 101,
+        "DRILL": 3 * (7 * 7 + 7) + 101,
+    }
+
+
+@pytest.mark.parametrize("embedding_dim", [2, 7, 400])
+@pytest.mark.parametrize("hidden_dim", [3, 11, 1150])
+def test_inequality_holds_where_the_docstring_says(embedding_dim, hidden_dim):
+    for joint_dim in (1, 5, min(embedding_dim, hidden_dim), 997):
+        counts = count_output_parameters(10_007, embedding_dim, hidden_dim, joint_dim, 3)
+        dual = joint_dim * (embedding_dim + hidden_dim + 2)
+        assert counts["tied"] < counts["bilinear"]
+        assert (counts["bilinear"] <= counts["dual nonlinear"]) == (
+            dual >= embedding_dim * hidden_dim
+        )
+        assert (counts["dual nonlinear"] <= counts["softmax"]) == (dual <= 10_007 * hidden_dim)
+    at_least_the_smaller = min(embedding_dim, hidden_dim)
+    counts = count_output_parameters(10_007, embedding_dim, hidden_dim, at_least_the_smaller, 3)
+    assert counts["bilinear"] <= counts["dual nonlinear"]
+
+
+def test_documentation_holds_the_table_that_the_command_prints():
+    page = pathlib.Path(__file__).parents[2] / "docs" / "output-layers.md"
+    assert output_parameter_table(CONFIGURATIONS) in page.read_text(encoding="utf-8")
+
+
+def test_command_prints_the_table_of_any_sizes():
+    printed = subprocess.run(
+        [sys.executable, "-m", "keras_drill.analysis", "101", "7", "7", "5", "3"],
+        check=True,
+        capture_output=True,
+        text=True,
+    ).stdout
+    assert "| these sizes | 101 | 7 | 7 | 5 | 3 | 808 | 101 | 150 | 181 | 269 | yes |" in printed
