@@ -49,7 +49,7 @@ class _TargetLogProb(keras.Model):
     """Backbone and head as a model of `(tokens, targets)`, for Keras to compile."""
 
     def __init__(self, backbone, head):
-        super().__init__()
+        super().__init__(name="target_log_probs")
         self.backbone = backbone
         self.head = head
 

@@ -2,8 +2,11 @@ import pathlib
 import subprocess
 import sys
 
+import keras
+import numpy as np
 import pytest
 
+import keras_drill
 from keras_drill.analysis.output_parameters import (
     CONFIGURATIONS,
     count_output_parameters,
@@ -50,3 +53,40 @@ def test_command_prints_the_table_of_any_sizes():
         text=True,
     ).stdout
     assert "| these sizes | 101 | 7 | 7 | 5 | 3 | 808 | 101 | 150 | 181 | 269 | yes |" in printed
+
+
+@pytest.mark.parametrize(
+    "vocabulary_size, embedding_dim, hidden_dim, joint_dim, depth",
+    [
+        (101, 7, 11, 5, 3),
+        (23, 13, 13, 17, 2),
+    ],
+)
+def test_counts_are_those_of_the_layers(
+    vocabulary_size, embedding_dim, hidden_dim, joint_dim, depth
+):
+    def dedicated(hidden_dim, shared=True, **options):
+        embedding = keras.layers.Embedding(vocabulary_size, embedding_dim) if shared else None
+        head = keras_drill.OutputLayer(vocabulary_size, embedding=embedding, **options)
+        head(keras.ops.ones((1, hidden_dim)))
+        of_embedding = [id(variable) for variable in embedding.variables] if shared else []
+        return sum(
+            int(np.prod(variable.shape))
+            for variable in head.trainable_variables
+            if id(variable) not in of_embedding
+        )
+
+    counted = {
+        "softmax": dedicated(hidden_dim, shared=False),
+        "tied": dedicated(embedding_dim),
+        "bilinear": dedicated(hidden_dim, label_encoder=keras_drill.BilinearLabelEncoder()),
+        "dual nonlinear": dedicated(
+            hidden_dim, label_encoder=keras_drill.DualNonlinearLabelEncoder(units=joint_dim)
+        ),
+        "DRILL": dedicated(
+            embedding_dim, label_encoder=keras_drill.ResidualLabelEncoder(depth=depth)
+        ),
+    }
+    assert counted == count_output_parameters(
+        vocabulary_size, embedding_dim, hidden_dim, joint_dim, depth
+    )
