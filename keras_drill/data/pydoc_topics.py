@@ -2,6 +2,7 @@
 
 import os
 import re
+import string
 import unicodedata
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,9 +18,10 @@ _HELD_OUT = {
 _BULLET = re.compile(r"^(?:\*|\d+\.|\[\d+\]) +")
 _VERSION_NOTE = re.compile(r"^(?:New|Added|Changed|Deprecated|Removed)\b.{0,40} (?:version|since) ")
 _CODE = re.compile(
-    r">>>|::=|^\.\.\. |^[-+|=*~^#>]{1,3}|[=+|-]{5}|\w = \w|: \w+ = | # |\w\[.*\] = |;$"
+    r">>>|::=|^\.\.\. |^[-+|=*~^#>]{1,3}|[=+|-]{5}|\w = \w|: \w+ = | # |\w\[.*\] = |;$",
+    re.MULTILINE,
 )
-_LITERAL = re.compile(r'"[^"]*"')
+_OPENING = string.ascii_uppercase + '"*“('  # a literal or emphasised word may begin a sentence
 # A literal's asterisks are its own; elsewhere they mark emphasis.
 _MARKED = re.compile(r'"([^"]*)"|\*{1,2}([^\s*](?:[^*]*[^\s*])?)\*{1,2}')
 
@@ -80,10 +82,11 @@ def _paragraphs(text: str) -> Iterator[str]:
             lines = [line[bullet.end() :] for line in lines]
         if any(line.startswith(" ") for line in lines[1:]):
             continue  # code, a table or a definition list
-        if any(_CODE.search(_LITERAL.sub("x", line)) for line in lines):
+        marked = "\n".join(lines)
+        if _CODE.search(_MARKED.sub("x", marked)):
             continue
-        paragraph = _without_markup("\n".join(lines))
-        if _is_prose(paragraph):
+        paragraph = _without_markup(marked)
+        if lines[0][0] in _OPENING and _is_prose(paragraph):
             yield paragraph
 
 
@@ -101,7 +104,6 @@ def _is_prose(paragraph: str) -> bool:
     return (
         len(words) >= 6
         and plain >= 0.7 * len(words)
-        and paragraph[0].isupper()
         and paragraph[-1] in ".:!?)”"
         and not _VERSION_NOTE.match(paragraph)
     )
