@@ -18,9 +18,9 @@ class ContiguousBatches:
         tokens[1]       5  6  7        8  9
         targets[1]      6  7  8        9 10
 
-    The row of the first token begins with `first_token` (the end token: what stands before a
-    line), the others with the last token of the row above. The `N % batch_size` ids that do not
-    fill the rows are left out, here 11; the last window is shorter than the others, and kept.
+    The first row begins with `first_token`, the others with the last token of the row above. The
+    `N % batch_size` ids that do not fill the rows are left out, here 11; the last window is
+    shorter than the others, and kept.
     With `padding=True` nothing is left out and the last window is as long as the others: places
     after the end of the text hold `pad_id` and have weight 0:
 
@@ -38,6 +38,9 @@ class ContiguousBatches:
     bar and schedules by step stay right: the lengths drawn are lengthened or shortened by as
     little as makes them fill the text.
 
+    The signature has no length in it, so TensorFlow traces once; XLA and JAX compile once per
+    length.
+
     The same `seed` and `epoch` give the same batches on every machine, and an epoch can be
     entered at any batch without reading those before it.
 
@@ -48,7 +51,8 @@ class ContiguousBatches:
         variable_length: whether to draw the lengths of the windows.
         padding: whether to fill up the last rows and the last window with weight 0, which keeps
             every token and makes all shapes static (the lengths excepted that are drawn).
-        first_token: what comes before the first id.
+        first_token: what comes before the first id; `None` for the last of the ids, which in
+            an `EncodedText` is the end token.
         pad_id: fills up what is padded.
         seed: for `variable_length`.
 
@@ -58,7 +62,8 @@ class ContiguousBatches:
 
     Example:
 
-    >>> batches = ContiguousBatches(np.arange(1, 12), batch_size=2, sequence_length=3)
+    >>> ids = np.arange(1, 12)
+    >>> batches = ContiguousBatches(ids, batch_size=2, sequence_length=3, first_token=0)
     >>> for tokens, targets in batches.dataset():
     ...     print(tokens.numpy().tolist(), targets.numpy().tolist())
     [[0, 1, 2], [5, 6, 7]] [[1, 2, 3], [6, 7, 8]]
@@ -79,7 +84,7 @@ class ContiguousBatches:
         sequence_length: int,
         variable_length: bool = False,
         padding: bool = False,
-        first_token: int = 0,
+        first_token: int | None = None,
         pad_id: int = 0,
         seed: int = 0,
     ):
@@ -87,6 +92,8 @@ class ContiguousBatches:
         for name, value in (("batch_size", batch_size), ("sequence_length", sequence_length)):
             if value < 1:
                 raise ValueError(f"`{name}` must be at least 1. Received: {name}={value}")
+        if not 0 <= seed < 2**32:
+            raise ValueError(f"`seed` must be from 0 to 2**32 - 1. Received: seed={seed}")
         needed = 1 if padding else batch_size * sequence_length
         if len(ids) < needed:
             raise ValueError(
@@ -99,7 +106,7 @@ class ContiguousBatches:
         self.sequence_length = sequence_length
         self.variable_length = variable_length
         self.padding = padding
-        self.first_token = first_token
+        self.first_token = int(ids[-1]) if first_token is None else first_token
         self.pad_id = pad_id
         self.seed = seed
         rows, self.num_targets = self._layout(ids)
@@ -122,8 +129,9 @@ class ContiguousBatches:
         """The batches of one or several epochs.
 
         To resume, pass the epoch and the number of batches of it that are done. To train several
-        epochs in one `fit`, pass `epochs` and `steps_per_epoch=num_batches`. For several
-        workers, `strategy.distribute_datasets_from_function(lambda context: batches.dataset(
+        epochs in one `fit`, pass `epochs` here and `steps_per_epoch=num_batches` there (without,
+        `fit` would begin the first one again at each epoch). For several workers,
+        `strategy.distribute_datasets_from_function(lambda context: batches.dataset(
         num_shards=context.num_input_pipelines, shard=context.input_pipeline_id))` gives each
         worker its own rows.
 

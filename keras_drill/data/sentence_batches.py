@@ -76,6 +76,8 @@ class SentenceBatches:
         ):
             if value < 1:
                 raise ValueError(f"`{name}` must be at least 1. Received: {name}={value}")
+        if not 0 <= seed < 2**32:
+            raise ValueError(f"`seed` must be from 0 to 2**32 - 1. Received: seed={seed}")
         self.batch_size = batch_size
         self.end_id = end_id
         self.start_id = start_id
