@@ -23,14 +23,14 @@ def collect_log_probs(model, dataset: Iterable) -> tuple[np.ndarray, np.ndarray]
     """
     # Backbones without the protocol of `keras_drill.models` have no state to look after.
     state = getattr(model.backbone, "state_variables", [])
-    saved = [keras.ops.convert_to_numpy(variable) for variable in state]
+    saved = [variable.numpy() for variable in state]
     # XLA would compile once per sequence length; JAX has no other compiler.
     scorer = _TargetLogProb(model.backbone, model.head)
     scorer.compile(jit_compile=keras.backend.backend() == "jax")
     targets, log_probs = [], []
     try:
         for variable in state:
-            variable.assign(keras.ops.zeros_like(variable))
+            variable.assign(keras.ops.zeros(variable.shape, variable.dtype))
         for batch in dataset:
             tokens, batch_targets, *weight = (np.asarray(part) for part in batch)
             scores = scorer.predict_on_batch((tokens, batch_targets))

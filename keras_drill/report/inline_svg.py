@@ -99,5 +99,7 @@ def _adapt_to_page(svg: ElementTree.Element, prefix: str) -> None:
                 value = value.replace("url(#", f"url(#{prefix}-")
             elif name == "style":
                 value = re.sub(r"#0101\d\d", lambda color: VARIABLES[color.group()], value)
+                # The family is the page's; Matplotlib before 3.10 writes size and family as one.
+                value = re.sub(r"font: ([\d.]+px)[^;]*", r"font-size: \1", value)
                 value = re.sub(r"font-family: [^;]*;? *", "", value)
             part.set(name, value)

@@ -5,7 +5,7 @@ STYLE = """
   color-scheme: light dark;
   --paper: #ffffff; --raised: #f6f7f9; --ink: #1b1f24; --muted: #656d76; --grid: #e3e6ea;
   --series-0: #0072b2; --series-1: #d55e00; --series-2: #009e73; --series-3: #b85a93;
-  --series-4: #b8860b; --series-5: #2f9fd6; --warning: #9a4a00;
+  --series-4: #b8860b; --series-5: #2a93c8; --warning: #9a4a00;
 }
 @media (prefers-color-scheme: dark) {
   :root {

@@ -41,12 +41,12 @@ def test_stateful_backbone_reads_on_from_zero_and_gets_its_state_back():
     model = _recurrent_model(stateful=True)
     batches = _batches([5, 2, 7])
     model(batches[0][0])  # leaves a state behind
-    before = [keras.ops.convert_to_numpy(state) for state in model.backbone.state_variables]
+    before = [state.numpy() for state in model.backbone.state_variables]
     assert any(state.any() for state in before)
 
     _, log_probs = collect_log_probs(model, batches)
 
-    after = [keras.ops.convert_to_numpy(state) for state in model.backbone.state_variables]
+    after = [state.numpy() for state in model.backbone.state_variables]
     for left, right in zip(before, after, strict=True):
         np.testing.assert_array_equal(left, right)
     # The three batches are one text for a model that carries its state.
