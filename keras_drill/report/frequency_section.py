@@ -77,6 +77,12 @@ def frequency_section(
             [_row(bin.label, bin) for bin in comparison.bins],
             footer=_row("all", comparison.overall),
         ),
+        element(
+            "p",
+            "Mean cross-entropies in nats per token. A difference is bold when its interval leaves "
+            "out zero.",
+            class_="note",
+        ),
     )
 
 

@@ -144,7 +144,10 @@ def _numbers(runs: Sequence[RunSummary]) -> ElementTree.Element:
     ]
     header = [
         "epoch",
-        *(element("span", element("bdi", run.name), f", {name}") for run, name, _ in curves),
+        *(
+            element("span", element("bdi", run.name), element("br"), name)
+            for run, name, _ in curves
+        ),
     ]
     rows = [
         [

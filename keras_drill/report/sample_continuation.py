@@ -9,7 +9,8 @@ class SampleContinuation:
 
     Args:
         prompt: The text given to the model; the report shows it in bold.
-        continuation: The text that the model added, without the prompt.
+        continuation: The text that the model added, without the prompt. It is shown right after the
+            prompt: begin it with a space where one belongs.
         sampler: How it was drawn, for example `"top-p 0.9, temperature 0.8, seed 3"`.
     """
 
