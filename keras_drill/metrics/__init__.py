@@ -1,0 +1,5 @@
+"""Metrics for language models."""
+
+from keras_drill.metrics.perplexity import Perplexity
+
+__all__ = ["Perplexity"]

@@ -1,0 +1,6 @@
+"""Scores compare context vectors with labels."""
+
+from keras_drill.scores.inner_product import InnerProduct
+from keras_drill.scores.score import Score
+
+__all__ = ["InnerProduct", "Score"]

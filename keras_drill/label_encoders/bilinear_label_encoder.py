@@ -1,0 +1,47 @@
+import keras
+
+from keras_drill.label_encoders.label_encoder import LabelEncoder
+
+
+@keras.saving.register_keras_serializable(package="keras_drill")
+class BilinearLabelEncoder(LabelEncoder):
+    """Bilinear mapping between labels and hidden states: scores `E W h`.
+
+    The product is taken as `E (W h)`: mapping the few hidden states of a batch costs `N d d_h`
+    operations where mapping every label would cost `V d d_h`. It holds `d * d_h` weights.
+
+    Args:
+        kernel_initializer: Initializer of `W`.
+        **kwargs: Keyword arguments of `keras.layers.Layer`.
+
+    Example:
+
+    >>> head = keras_drill.OutputLayer(
+    ...     11, embedding_dim=3, label_encoder=keras_drill.BilinearLabelEncoder()
+    ... )
+    >>> head(keras.ops.ones((2, 7))).shape  # hidden states of another width than the labels
+    TensorShape([2, 11])
+
+    References:
+        - [Pappas & Henderson, 2019](https://arxiv.org/abs/1905.05513), section 2.3
+    """
+
+    def __init__(self, kernel_initializer="glorot_uniform", **kwargs):
+        super().__init__(**kwargs)
+        self.kernel_initializer = keras.initializers.get(kernel_initializer)
+
+    def build(self, embeddings_shape, hidden_shape):
+        self.hidden_network = keras.layers.Dense(
+            embeddings_shape[-1],
+            use_bias=False,
+            kernel_initializer=self.kernel_initializer,
+            dtype=self.dtype_policy,
+            name="hidden_network",
+        )
+        super().build(embeddings_shape, hidden_shape)
+
+    def get_config(self) -> dict:
+        return {
+            **super().get_config(),
+            "kernel_initializer": keras.initializers.serialize(self.kernel_initializer),
+        }

@@ -1,0 +1,60 @@
+import keras
+
+from keras_drill.label_encoders.label_encoder import LabelEncoder
+
+
+@keras.saving.register_keras_serializable(package="keras_drill")
+class DualNonlinearLabelEncoder(LabelEncoder):
+    """One nonlinear layer on each side: scores `g_out(E) . g_in(h)`.
+
+    With a joint space of width `d_j`, `g_out(E) = act(E U + u)` and `g_in(h) = act(h V + v)`:
+    `d * d_j + d_j * d_h + 2 * d_j` weights.
+
+    Args:
+        units: Width `d_j` of the joint space.
+        activation: Activation of both layers.
+        kernel_initializer: Initializer of `U` and `V`.
+        **kwargs: Keyword arguments of `keras.layers.Layer`.
+
+    Example:
+
+    >>> encoder = keras_drill.DualNonlinearLabelEncoder(units=13)
+    >>> head = keras_drill.OutputLayer(11, embedding_dim=3, label_encoder=encoder)
+    >>> head(keras.ops.ones((2, 7))).shape
+    TensorShape([2, 11])
+    >>> head.encoded_labels().shape
+    TensorShape([11, 13])
+
+    References:
+        - [Pappas & Henderson, 2019](https://arxiv.org/abs/1905.05513), section 2.3
+    """
+
+    def __init__(self, units, activation="tanh", kernel_initializer="glorot_uniform", **kwargs):
+        super().__init__(**kwargs)
+        if units < 1:
+            raise ValueError(f"`units` must be a positive integer. Received: units={units}")
+        self.units = units
+        self.activation = keras.activations.get(activation)
+        self.kernel_initializer = keras.initializers.get(kernel_initializer)
+
+    def build(self, embeddings_shape, hidden_shape):
+        self.label_network = self._dense("label_network")
+        self.hidden_network = self._dense("hidden_network")
+        super().build(embeddings_shape, hidden_shape)
+
+    def _dense(self, name: str) -> keras.layers.Dense:
+        return keras.layers.Dense(
+            self.units,
+            activation=self.activation,
+            kernel_initializer=self.kernel_initializer.clone(),
+            dtype=self.dtype_policy,
+            name=name,
+        )
+
+    def get_config(self) -> dict:
+        return {
+            **super().get_config(),
+            "units": self.units,
+            "activation": keras.activations.serialize(self.activation),
+            "kernel_initializer": keras.initializers.serialize(self.kernel_initializer),
+        }

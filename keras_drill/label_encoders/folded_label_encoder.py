@@ -1,0 +1,31 @@
+import keras
+
+from keras_drill.label_encoders.label_encoder import LabelEncoder
+
+
+@keras.saving.register_keras_serializable(package="keras_drill")
+class FoldedLabelEncoder(LabelEncoder):
+    """What is left of a label encoder once its labels are a constant: the hidden side.
+
+    `OutputLayer.folded()` makes it.
+
+    Args:
+        hidden_network: The layer that maps hidden states to contexts, or `None`.
+        **kwargs: Keyword arguments of `keras.layers.Layer`.
+    """
+
+    def __init__(self, hidden_network=None, **kwargs):
+        super().__init__(**kwargs)
+        self.hidden_network = hidden_network
+
+    def get_config(self) -> dict:
+        network = self.hidden_network
+        return {
+            **super().get_config(),
+            "hidden_network": network and keras.saving.serialize_keras_object(network),
+        }
+
+    @classmethod
+    def from_config(cls, config: dict) -> "FoldedLabelEncoder":
+        network = config.pop("hidden_network")
+        return cls(network and keras.saving.deserialize_keras_object(network), **config)

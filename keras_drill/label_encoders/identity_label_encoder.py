@@ -1,0 +1,16 @@
+import keras
+
+from keras_drill.label_encoders.label_encoder import LabelEncoder
+
+
+@keras.saving.register_keras_serializable(package="keras_drill")
+class IdentityLabelEncoder(LabelEncoder):
+    """Labels are the embeddings themselves: plain softmax and weight tying.
+
+    Example:
+
+    >>> encoder = keras_drill.IdentityLabelEncoder()
+    >>> encoder.build((5, 3), (2, 3))
+    >>> encoder(keras.ops.ones((5, 3))).shape
+    TensorShape([5, 3])
+    """

@@ -1,0 +1,102 @@
+import keras
+
+from keras_drill.label_encoders.label_encoder import LabelEncoder
+from keras_drill.label_encoders.residual_network import ResidualNetwork
+
+
+@keras.saving.register_keras_serializable(package="keras_drill")
+class ResidualLabelEncoder(LabelEncoder):
+    """Deep residual label encoder (DRILL).
+
+    A feed-forward network of `depth` layers over all word embeddings, with a skip from the input
+    to every layer, gives the labels; see `ResidualNetwork` for its equation. It shares what it
+    learns about one word with all others at no cost in inference: the labels are computed once per
+    training step, whatever the number of tokens, and are a constant in an exported model. It holds
+    `depth * (d^2 + d)` weights, twice that with a network on the hidden side.
+
+    Args:
+        depth: Number of layers of the label network.
+        units: Width of every layer; `None` is the embedding's.
+        activation: Any Keras activation; the paper uses sigmoid, tanh and relu.
+        dropout: Dropout rate on the input of every layer.
+        variational_dropout: Draw one mask for all labels instead of one for each.
+        residual_to_input: Add the word embedding to every layer's output.
+        residual_to_previous: Add the previous layer's output to every later layer's.
+        dual: Put a network of the same kind on the hidden states as well.
+        kernel_initializer: Initializer of the kernels.
+        seed: Seed of the dropout masks.
+        **kwargs: Keyword arguments of `keras.layers.Layer`.
+
+    Example:
+
+    >>> embedding = keras.layers.Embedding(11, 3)
+    >>> head = keras_drill.OutputLayer(
+    ...     11,
+    ...     embedding=embedding,
+    ...     label_encoder=keras_drill.ResidualLabelEncoder(depth=4, dropout=0.6),
+    ... )
+    >>> head(keras.ops.ones((2, 3))).shape
+    TensorShape([2, 11])
+
+    References:
+        - [Pappas & Henderson, Deep Residual Output Layers for Neural Language Generation,
+          ICML 2019](https://arxiv.org/abs/1905.05513)
+    """
+
+    def __init__(
+        self,
+        depth=1,
+        units=None,
+        activation="relu",
+        dropout=0.0,
+        variational_dropout=False,
+        residual_to_input=True,
+        residual_to_previous=False,
+        dual=False,
+        kernel_initializer="glorot_uniform",
+        seed=None,
+        **kwargs,
+    ):
+        super().__init__(**kwargs)
+        self.depth = depth
+        self.units = units
+        self.activation = keras.activations.get(activation)
+        self.dropout = dropout
+        self.variational_dropout = variational_dropout
+        self.residual_to_input = residual_to_input
+        self.residual_to_previous = residual_to_previous
+        self.dual = dual
+        self.kernel_initializer = keras.initializers.get(kernel_initializer)
+        self.seed = seed
+        self.label_network = self._network("label_network")
+        self.hidden_network = self._network("hidden_network") if dual else None
+
+    def _network(self, name: str) -> ResidualNetwork:
+        return ResidualNetwork(
+            depth=self.depth,
+            units=self.units,
+            activation=self.activation,
+            dropout=self.dropout,
+            variational_dropout=self.variational_dropout,
+            residual_to_input=self.residual_to_input,
+            residual_to_previous=self.residual_to_previous,
+            kernel_initializer=self.kernel_initializer.clone(),
+            seed=self.seed,
+            dtype=self.dtype_policy,
+            name=name,
+        )
+
+    def get_config(self) -> dict:
+        return {
+            **super().get_config(),
+            "depth": self.depth,
+            "units": self.units,
+            "activation": keras.activations.serialize(self.activation),
+            "dropout": self.dropout,
+            "variational_dropout": self.variational_dropout,
+            "residual_to_input": self.residual_to_input,
+            "residual_to_previous": self.residual_to_previous,
+            "dual": self.dual,
+            "kernel_initializer": keras.initializers.serialize(self.kernel_initializer),
+            "seed": self.seed,
+        }

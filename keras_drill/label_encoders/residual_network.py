@@ -1,0 +1,137 @@
+import keras
+from keras import ops
+
+
+@keras.saving.register_keras_serializable(package="keras_drill")
+class ResidualNetwork(keras.layers.Layer):
+    """The network of the deep residual label encoder.
+
+    With input `X` and `i = 1..depth`,
+
+        X_i = act(dropout(X_{i-1}) U_i + u_i) + [X_{i-1}] + X,    X_0 = X.
+
+    The skip to the input is on unless switched off; the one to the previous layer is optional and
+    starts at `i = 2`, where it first differs from the input.
+
+    Shapes:
+        inputs: `[..., d]`; output: `[..., units]`.
+
+    Args:
+        depth: Number of layers.
+        units: Width of every layer; `None` is the input's. Skips need equal widths.
+        activation: Any Keras activation; the paper uses sigmoid, tanh and relu.
+        dropout: Dropout rate on the input of every layer.
+        variational_dropout: Draw one mask of width `d` for all rows (all labels) instead of one for
+            each entry.
+        residual_to_input: Add the input to every layer's output.
+        residual_to_previous: Add the previous layer's output to every later layer's.
+        kernel_initializer: Initializer of the `U_i`.
+        seed: Seed of the dropout masks.
+        **kwargs: Keyword arguments of `keras.layers.Layer`.
+
+    Raises:
+        ValueError: An argument is out of range, or a skip would add different widths.
+
+    Example:
+
+    >>> network = keras_drill.label_encoders.ResidualNetwork(depth=2)
+    >>> network(keras.ops.ones((11, 3))).shape
+    TensorShape([11, 3])
+
+    References:
+        - [Pappas & Henderson, 2019](https://arxiv.org/abs/1905.05513), equations 6-8
+    """
+
+    def __init__(
+        self,
+        depth=1,
+        units=None,
+        activation="relu",
+        dropout=0.0,
+        variational_dropout=False,
+        residual_to_input=True,
+        residual_to_previous=False,
+        kernel_initializer="glorot_uniform",
+        seed=None,
+        **kwargs,
+    ):
+        super().__init__(**kwargs)
+        if not isinstance(depth, int) or depth < 1:
+            raise ValueError(f"`depth` must be a positive integer. Received: depth={depth!r}")
+        if units is not None and units < 1:
+            raise ValueError(f"`units` must be a positive integer or None. Received: units={units}")
+        if not 0 <= dropout < 1:
+            raise ValueError(f"`dropout` must be in [0, 1). Received: dropout={dropout}")
+        self.depth = depth
+        self.units = units
+        self.activation = keras.activations.get(activation)
+        self.dropout = dropout
+        self.variational_dropout = variational_dropout
+        self.residual_to_input = residual_to_input
+        self.residual_to_previous = residual_to_previous
+        self.kernel_initializer = keras.initializers.get(kernel_initializer)
+        self.seed = seed
+        self.seed_generator = keras.random.SeedGenerator(seed)
+
+    def build(self, input_shape):
+        width, units = input_shape[-1], self.units or input_shape[-1]
+        if self.residual_to_input and units != width:
+            raise ValueError(
+                "`units` must be the width of the input, which `residual_to_input=True` adds to "
+                f"every layer. Received: units={units} for an input of width {width}"
+            )
+        self.kernels, self.biases = [], []
+        for i in range(self.depth):
+            self.kernels.append(
+                self.add_weight(
+                    shape=(width if i == 0 else units, units),
+                    initializer=self.kernel_initializer.clone(),
+                    name=f"kernel_{i}",
+                )
+            )
+            self.biases.append(
+                self.add_weight(shape=(units,), initializer="zeros", name=f"bias_{i}")
+            )
+        self.built = True
+
+    def call(self, inputs, training=None):
+        outputs = inputs
+        for i, (kernel, bias) in enumerate(zip(self.kernels, self.biases, strict=True)):
+            previous = outputs
+            outputs = self.activation(ops.matmul(*self._drop(previous, kernel, training)) + bias)
+            if self.residual_to_previous and i > 0:
+                outputs = outputs + previous
+            if self.residual_to_input:
+                outputs = outputs + inputs
+        return outputs
+
+    def _drop(self, inputs, kernel, training):
+        """The product's operands, with dropout on the input side."""
+        if not training or not self.dropout:
+            return inputs, kernel
+        if not self.variational_dropout:
+            return keras.random.dropout(inputs, self.dropout, seed=self.seed_generator), kernel
+        # One mask for all rows: X diag(m) U, and scaling the kernel's rows is as good as free.
+        mask = keras.random.dropout(
+            ops.ones((kernel.shape[0], 1), self.compute_dtype),
+            self.dropout,
+            seed=self.seed_generator,
+        )
+        return inputs, mask * kernel
+
+    def compute_output_shape(self, input_shape):
+        return (*input_shape[:-1], self.units or input_shape[-1])
+
+    def get_config(self) -> dict:
+        return {
+            **super().get_config(),
+            "depth": self.depth,
+            "units": self.units,
+            "activation": keras.activations.serialize(self.activation),
+            "dropout": self.dropout,
+            "variational_dropout": self.variational_dropout,
+            "residual_to_input": self.residual_to_input,
+            "residual_to_previous": self.residual_to_previous,
+            "kernel_initializer": keras.initializers.serialize(self.kernel_initializer),
+            "seed": self.seed,
+        }

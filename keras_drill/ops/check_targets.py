@@ -1,0 +1,36 @@
+import keras
+import numpy as np
+from keras import ops
+
+
+def check_targets(targets, vocabulary_size: int, weights=None):
+    """Refuses targets outside the vocabulary, wherever they carry weight.
+
+    Concrete targets raise at once. Inside a TensorFlow graph an assertion does; where nothing can be
+    raised (XLA, JAX), the caller turns the losses of the invalid tokens into NaN.
+
+    Args:
+        targets: `[N]` integers.
+        vocabulary_size: Number of words.
+        weights: `[N]`, or `None`. A token of weight 0 may have any target (-100, say).
+
+    Returns:
+        Targets that are safe to index with, and a boolean mask of the valid tokens.
+
+    Raises:
+        ValueError: A target is out of range.
+    """
+    valid = ops.logical_and(targets >= 0, targets < vocabulary_size)
+    counted_valid = valid if weights is None else ops.logical_or(valid, weights == 0)
+    expected = f"`targets` must be word indices in [0, {vocabulary_size})"
+    try:
+        wrong = np.asarray(targets)[~np.asarray(counted_valid)]
+    except (TypeError, NotImplementedError):  # a symbolic tensor, of JAX and of TensorFlow
+        if keras.backend.backend() == "tensorflow":
+            import tensorflow as tf
+
+            tf.debugging.Assert(ops.all(counted_valid), [f"{expected}. Received:", targets])
+    else:
+        if wrong.size:
+            raise ValueError(f"{expected}. Received: {wrong[:5].tolist()}")
+    return ops.where(valid, targets, ops.zeros_like(targets)), counted_valid
