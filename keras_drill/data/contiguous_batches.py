@@ -179,6 +179,11 @@ class ContiguousBatches:
         options.experimental_distribute.auto_shard_policy = tf.data.experimental.AutoShardPolicy.OFF
         return dataset.with_options(options).prefetch(tf.data.AUTOTUNE)
 
+    def lengths(self, epoch: int = 0) -> np.ndarray:
+        """Lengths of the windows of an epoch, `[num_batches]`: for `SequenceLengthSchedule`."""
+        starts = self._starts(epoch)
+        return starts[:, 1] - starts[:, 0]
+
     def _element_spec(self, num_rows: int) -> tuple[tf.TensorSpec, ...]:
         static = self.padding and not self.variable_length
         shape = [num_rows, self.sequence_length if static else None]
