@@ -22,7 +22,6 @@ class DataConfig:
     )
     max_vocabulary: int = option(0, "most words to keep, the most frequent ones; 0: all", minimum=0)
     min_count: int = option(1, "how often a word must occur to be kept", minimum=1)
-    batch_size: int = option(20, "rows that are read side by side in training", minimum=1)
-    evaluation_batch_size: int = option(10, "the same for validation and test", minimum=1)
+    batch_size: int = option(20, "rows of text that are read side by side", minimum=1)
     sequence_length: int = option(70, "tokens per step of backpropagation through time", minimum=1)
     variable_length: bool = option(True, "vary that length at random, as AWD-LSTM does")

@@ -18,7 +18,7 @@ class HeadConfig:
     units: int = option(0, "size of the joint space (dual); 0: embedding_dim", minimum=0)
     activation: str = option("relu", "any Keras activation (drill, dual)")
     dropout: float = option(
-        0.0, "dropout inside the label encoder (drill, dual)", minimum=0, below=1
+        0.0, "dropout inside the label encoder (drill)", minimum=0, below=1
     )
     variational_dropout: bool = option(False, "one dropout mask for all words (drill)")
     residual_to_input: bool = option(True, "add the embedding after each layer (drill)")

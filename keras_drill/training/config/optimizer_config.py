@@ -21,5 +21,5 @@ class OptimizerConfig:
         5, "epochs without improvement before averaging starts (nt-asgd)", minimum=1
     )
     scale_with_length: bool = option(
-        True, "learning rate in proportion to the length of the sequence (nt-asgd)"
+        True, "learning rate in proportion to the length of the sequence, when it varies"
     )

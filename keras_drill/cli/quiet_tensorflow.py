@@ -1,0 +1,30 @@
+"""TensorFlow without the log messages of its start."""
+
+import os
+import sys
+import tempfile
+
+
+def import_tensorflow() -> None:
+    """Imports TensorFlow; what it logs meanwhile is shown only if that fails.
+
+    TensorFlow writes several lines about missing CUDA drivers to the standard error stream before
+    any log level applies, and would hide a short error message among them.
+    """
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+    with tempfile.TemporaryFile() as log:
+        stream = os.dup(2)
+        os.dup2(log.fileno(), 2)
+        try:
+            import tensorflow as tf
+            import tensorflow_text  # noqa: F401  registers the operations of exported models
+
+            tf.config.list_physical_devices()
+        except BaseException:
+            log.seek(0)
+            os.write(stream, log.read())
+            raise
+        finally:
+            sys.stderr.flush()
+            os.dup2(stream, 2)
+            os.close(stream)
