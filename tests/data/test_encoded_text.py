@@ -1,4 +1,4 @@
-import multiprocessing
+import concurrent.futures
 import os
 import signal
 import subprocess
@@ -65,25 +65,16 @@ def test_save_and_load_in_shards(tmp_path, monkeypatch):
         EncodedText.load(tmp_path / "saved")
 
 
-def _encode(path, cache, queue):
-    text = EncodedText.encode(TextLines(path), WhitespaceTokenizer(), Vocabulary(VOCABULARY), cache)
-    queue.put(int(text.ids.sum()))
+def test_several_at_once_make_one_entry(lines, tmp_path):
+    vocabulary = Vocabulary(VOCABULARY)
 
+    def encode(_):
+        return EncodedText.encode(lines, WhitespaceTokenizer(), vocabulary, tmp_path / "cache")
 
-def test_two_processes_at_once(lines, tmp_path):
-    context = multiprocessing.get_context("spawn")
-    queue = context.Queue()
-    both = [
-        context.Process(target=_encode, args=(lines.files[0], tmp_path / "cache", queue))
-        for _ in range(2)
-    ]
-    for process in both:
-        process.start()
-    assert [queue.get(timeout=50), queue.get(timeout=50)] == [18, 18]
-    for process in both:
-        process.join()
-        assert process.exitcode == 0
-    assert len([path for path in (tmp_path / "cache").iterdir() if path.is_dir()]) == 1
+    with concurrent.futures.ThreadPoolExecutor(5) as pool:
+        assert [int(text.ids.sum()) for text in pool.map(encode, range(5))] == 5 * [18]
+    entries = {path.suffix for path in (tmp_path / "cache").iterdir()}
+    assert entries == {"", ".lock"}
 
 
 def test_killed_while_writing(lines, tmp_path):

@@ -72,7 +72,7 @@ def test_epochs_differ_and_repeat():
 def test_resumed_stream_is_the_uninterrupted_one(options):
     batches = SentenceBatches(make_text(101), 7, END, START, PAD, **options)
     whole = arrays(batches.dataset(epoch=1, epochs=2))
-    for done in (0, 1, 8, batches.num_batches):
+    for done in (1, batches.num_batches):
         assert_equal(arrays(batches.dataset(1, first_batch=done, epochs=2)), whole[done:])
 
 
