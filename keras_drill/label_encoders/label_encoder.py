@@ -6,8 +6,8 @@ class LabelEncoder(keras.layers.Layer):
 
     A label encoder is a pair of networks, either of which may be missing (the identity):
     `label_network` turns embeddings `[V, d]` into labels `[V, d_j]`, `hidden_network` turns hidden
-    states `[..., d_h]` into context vectors `[..., d_j]`. Subclasses set them in `__init__` or, where
-    they need the widths, in `build`.
+    states `[..., d_h]` into context vectors `[..., d_j]`. Subclasses set them in `__init__`, or in
+    `build` where they need the widths.
 
     At inference the labels are a constant: `OutputLayer.folded()` computes them once and keeps
     `hidden_network` only.

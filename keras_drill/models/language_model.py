@@ -148,9 +148,7 @@ class LanguageModel(keras.Model):
         return weights * sample_weight
 
     def compute_metrics(self, x, y, y_pred, sample_weight=None):
-        if isinstance(
-            y_pred, dict
-        ):  # `compute_loss`, which has the log-probabilities, updated them
+        if isinstance(y_pred, dict):  # `compute_loss` had the log-probabilities and updated them
             return self.get_metrics_result()
         return super().compute_metrics(x, y, y_pred, sample_weight)
 

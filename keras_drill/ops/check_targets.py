@@ -6,8 +6,8 @@ from keras import ops
 def check_targets(targets, vocabulary_size: int, weights=None):
     """Refuses targets outside the vocabulary, wherever they carry weight.
 
-    Concrete targets raise at once. Inside a TensorFlow graph an assertion does; where nothing can be
-    raised (XLA, JAX), the caller turns the losses of the invalid tokens into NaN.
+    Concrete targets raise at once. Inside a TensorFlow graph an assertion does. Where nothing can
+    be raised (XLA, JAX) the caller turns the losses of the invalid tokens into NaN.
 
     Args:
         targets: `[N]` integers.

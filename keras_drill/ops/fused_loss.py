@@ -93,11 +93,8 @@ def _differentiable(forward, inputs: WalkInputs, weights) -> tuple:
         def gradient(*args, upstream=None):
             upstream = keras.tree.flatten(args if upstream is None else upstream)[0]
             gradients, d_weights = backward(upstream)
-            kept = [
-                g
-                for g, is_present in zip([*gradients, d_weights], present, strict=True)
-                if is_present
-            ]
+            everything = zip([*gradients, d_weights], present, strict=True)
+            kept = [gradient for gradient, is_present in everything if is_present]
             return tuple(ops.cast(g, x.dtype) for g, x in zip(kept, flat, strict=True))
 
         return outputs, gradient

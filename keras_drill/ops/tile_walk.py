@@ -242,7 +242,7 @@ def _one_tile(
     if cap is not None:
         scores = cap * ops.tanh(scores / cap)
     probabilities = ops.softmax(scores)
-    # The largest probability is at least 1/M: its logarithm is exact where a target's may underflow.
+    # The largest probability is at least 1/M, so its logarithm is safe where a target's is not.
     log_normalizer = ops.max(scores, -1) - ops.log(ops.max(probabilities, -1))  # [R]
     selected = ops.take_along_axis(scores, columns, axis=-1)  # [R, S]
     if column_mask is not None:

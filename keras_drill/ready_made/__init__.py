@@ -1,0 +1,9 @@
+"""The output layers of the literature, ready-made: `OutputLayer`s under the papers' names."""
+
+from keras_drill.ready_made.bilinear_output import BilinearOutput
+from keras_drill.ready_made.drill_output import DrillOutput
+from keras_drill.ready_made.dual_nonlinear_output import DualNonlinearOutput
+from keras_drill.ready_made.softmax_output import SoftmaxOutput
+from keras_drill.ready_made.tied_output import TiedOutput
+
+__all__ = ["BilinearOutput", "DrillOutput", "DualNonlinearOutput", "SoftmaxOutput", "TiedOutput"]

@@ -1,0 +1,77 @@
+import keras
+
+from keras_drill.label_encoders import ResidualLabelEncoder
+from keras_drill.output_layer import OutputLayer
+
+
+@keras.saving.register_keras_serializable(package="keras_drill")
+class DrillOutput(OutputLayer):
+    """The deep residual output layer (DRILL): scores `E^(k) . h + b`.
+
+    See `keras_drill.ResidualLabelEncoder`. It holds `k (d^2 + d) + V` weights beside the
+    embeddings.
+
+    Args:
+        vocabulary_size: Number of words V.
+        embedding: A `keras.layers.Embedding` to make the labels from; `None` for label embeddings
+            of its own.
+        depth: Number of layers k of the label network.
+        units: Width of every layer; `None` is the embedding's.
+        activation: Any Keras activation; the paper uses sigmoid, tanh and relu.
+        dropout: Dropout rate on the input of every layer.
+        variational_dropout: Draw one mask for all labels instead of one for each.
+        residual_to_input: Add the word embedding to every layer's output.
+        residual_to_previous: Add the previous layer's output to every later layer's.
+        dual: Put a network of the same kind on the hidden states as well.
+        kernel_initializer: Initializer of the kernels.
+        seed: Seed of the dropout masks.
+        **kwargs: Other arguments of `keras_drill.OutputLayer`, but for `label_encoder`.
+
+    Example:
+
+    >>> embedding = keras.layers.Embedding(11, 3)
+    >>> keras_drill.DrillOutput(11, embedding, depth=2)(keras.ops.ones((2, 3))).shape
+    TensorShape([2, 11])
+
+    References:
+        - [Pappas & Henderson, 2019](https://arxiv.org/abs/1905.05513)
+    """
+
+    def __init__(
+        self,
+        vocabulary_size,
+        embedding=None,
+        depth=4,
+        units=None,
+        activation="relu",
+        dropout=0.0,
+        variational_dropout=False,
+        residual_to_input=True,
+        residual_to_previous=False,
+        dual=False,
+        kernel_initializer="glorot_uniform",
+        seed=None,
+        **kwargs,
+    ):
+        encoder = ResidualLabelEncoder(
+            depth=depth,
+            units=units,
+            activation=activation,
+            dropout=dropout,
+            variational_dropout=variational_dropout,
+            residual_to_input=residual_to_input,
+            residual_to_previous=residual_to_previous,
+            dual=dual,
+            kernel_initializer=kernel_initializer,
+            seed=seed,
+            dtype=kwargs.get("dtype"),
+        )
+        super().__init__(vocabulary_size, embedding, label_encoder=encoder, **kwargs)
+
+    def get_config(self) -> dict:
+        encoder = self.label_encoder.get_config()
+        for shared in ("name", "trainable", "dtype"):
+            del encoder[shared]
+        config = super().get_config()
+        del config["label_encoder"]
+        return {**config, **encoder}

@@ -1,0 +1,56 @@
+import keras
+
+from keras_drill.label_encoders import DualNonlinearLabelEncoder
+from keras_drill.output_layer import OutputLayer
+
+
+@keras.saving.register_keras_serializable(package="keras_drill")
+class DualNonlinearOutput(OutputLayer):
+    """A dual nonlinear output layer: scores `g_out(E) . g_in(h) + b`.
+
+    See `keras_drill.DualNonlinearLabelEncoder`. It holds `d * d_j + d_j * d_h + 2 d_j + V` weights
+    beside the embeddings.
+
+    Args:
+        vocabulary_size: Number of words V.
+        embedding: A `keras.layers.Embedding` to make the labels from; `None` for label embeddings
+            of its own.
+        units: Width d_j of the joint space.
+        activation: Activation of both layers.
+        kernel_initializer: Initializer of the kernels.
+        **kwargs: Other arguments of `keras_drill.OutputLayer`, but for `label_encoder`.
+
+    Example:
+
+    >>> embedding = keras.layers.Embedding(11, 3)
+    >>> keras_drill.DualNonlinearOutput(11, embedding, units=5)(keras.ops.ones((2, 7))).shape
+    TensorShape([2, 11])
+
+    References:
+        - [Pappas & Henderson, 2019](https://arxiv.org/abs/1905.05513)
+    """
+
+    def __init__(
+        self,
+        vocabulary_size,
+        embedding=None,
+        units=512,
+        activation="tanh",
+        kernel_initializer="glorot_uniform",
+        **kwargs,
+    ):
+        encoder = DualNonlinearLabelEncoder(
+            units=units,
+            activation=activation,
+            kernel_initializer=kernel_initializer,
+            dtype=kwargs.get("dtype"),
+        )
+        super().__init__(vocabulary_size, embedding, label_encoder=encoder, **kwargs)
+
+    def get_config(self) -> dict:
+        encoder = self.label_encoder.get_config()
+        for shared in ("name", "trainable", "dtype"):
+            del encoder[shared]
+        config = super().get_config()
+        del config["label_encoder"]
+        return {**config, **encoder}

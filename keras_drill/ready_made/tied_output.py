@@ -1,0 +1,36 @@
+import keras
+
+from keras_drill.output_layer import OutputLayer
+
+
+@keras.saving.register_keras_serializable(package="keras_drill")
+class TiedOutput(OutputLayer):
+    """Weight tying: the word embeddings are the labels, scores `E h + b`.
+
+    It holds V weights of its own.
+
+    Args:
+        vocabulary_size: Number of words V.
+        embedding: The `keras.layers.Embedding` to share.
+        **kwargs: Other arguments of `keras_drill.OutputLayer`, but for `label_encoder`.
+
+    Example:
+
+    >>> embedding = keras.layers.Embedding(11, 3)
+    >>> keras_drill.TiedOutput(11, embedding)(keras.ops.ones((2, 3))).shape
+    TensorShape([2, 11])
+
+    References:
+        - [Press & Wolf, 2017](https://arxiv.org/abs/1608.05859)
+        - [Inan et al., 2017](https://arxiv.org/abs/1611.01462)
+    """
+
+    def __init__(self, vocabulary_size, embedding, **kwargs):
+        if embedding is None:
+            raise ValueError("`embedding` must be a keras.layers.Embedding. Received: None")
+        super().__init__(vocabulary_size, embedding, **kwargs)
+
+    def get_config(self) -> dict:
+        config = super().get_config()
+        del config["label_encoder"]
+        return config
