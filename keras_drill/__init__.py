@@ -1,43 +1,40 @@
 """Output layers for neural language generation, on Keras 3."""
 
-from keras_drill import callbacks, compositions, label_encoders, layers, metrics, models, scores
-from keras_drill.label_encoders import (
-    BilinearLabelEncoder,
-    DualNonlinearLabelEncoder,
-    IdentityLabelEncoder,
-    LabelEncoder,
-    ResidualLabelEncoder,
-)
-from keras_drill.models.language_model import LanguageModel
-from keras_drill.output_layer import OutputLayer
-from keras_drill.ready_made import (
-    BilinearOutput,
-    DrillOutput,
-    DualNonlinearOutput,
-    SoftmaxOutput,
-    TiedOutput,
-)
+import importlib
+import os
+import sys
 
 __version__ = "0.1.0"
 
-__all__ = [
-    "BilinearLabelEncoder",
-    "BilinearOutput",
-    "DrillOutput",
-    "DualNonlinearLabelEncoder",
-    "DualNonlinearOutput",
-    "IdentityLabelEncoder",
-    "LabelEncoder",
-    "LanguageModel",
-    "OutputLayer",
-    "ResidualLabelEncoder",
-    "SoftmaxOutput",
-    "TiedOutput",
-    "callbacks",
-    "compositions",
-    "label_encoders",
-    "layers",
-    "metrics",
-    "models",
-    "scores",
-]
+_MODULES = {
+    "BilinearLabelEncoder": "label_encoders",
+    "BilinearOutput": "ready_made",
+    "DrillOutput": "ready_made",
+    "DualNonlinearLabelEncoder": "label_encoders",
+    "DualNonlinearOutput": "ready_made",
+    "IdentityLabelEncoder": "label_encoders",
+    "LabelEncoder": "label_encoders",
+    "LanguageModel": "models.language_model",
+    "OutputLayer": "output_layer",
+    "ResidualLabelEncoder": "label_encoders",
+    "SoftmaxOutput": "ready_made",
+    "TiedOutput": "ready_made",
+}
+_PACKAGES = ("callbacks", "compositions", "label_encoders", "layers", "metrics", "models", "scores")
+
+__all__ = sorted([*_MODULES, *_PACKAGES])
+
+
+def __getattr__(name: str):
+    if name in _MODULES:
+        return getattr(importlib.import_module(f"keras_drill.{_MODULES[name]}"), name)
+    if name in _PACKAGES:
+        return importlib.import_module(f"keras_drill.{name}")
+    raise AttributeError(f"module 'keras_drill' has no attribute {name!r}")
+
+
+# Keras finds a saved layer's class only once its module is imported. The command line imports what
+# it needs when it needs it, and answers `--help` and mistakes at once.
+if os.path.basename(sys.argv[0] if sys.argv else "") not in ("-m", "keras-drill"):
+    for _name in __all__:
+        __getattr__(_name)
