@@ -46,7 +46,9 @@ def run(args: argparse.Namespace) -> int:
     loaded = LoadedRun.load(RunFolder(args.folder))
     text_model = loaded.text_model(GreedySampler(), seed=0, max_tokens=1)
     for text in texts:
-        scores = {name: one.numpy()[0] for name, one in text_model.score(tf.constant([text])).items()}
+        scores = {
+            name: one.numpy()[0] for name, one in text_model.score(tf.constant([text])).items()
+        }
         if not args.total:
             for word, log_prob in zip(scores["words"], scores["log_probs"], strict=True):
                 print(f"{log_prob:10.4f}  {word.decode()}")

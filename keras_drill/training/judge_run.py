@@ -13,7 +13,11 @@ def judge_run(folder: RunFolder, text: PreparedText) -> RunSummary:
     """Evaluates the best model of a run on its own text, and writes `results.json`."""
     run = LoadedRun.load(folder)
     summary = run.summarize(
-        {split: run.perplexity(text.splits[split]) for split in ("valid", "test") if split in text.splits}
+        {
+            split: run.perplexity(text.splits[split])
+            for split in ("valid", "test")
+            if split in text.splits
+        }
     )
     figures = (
         "total_parameters",

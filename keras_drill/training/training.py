@@ -76,6 +76,8 @@ class Training:
         batches = self.text.training_batches(self.config)
         valid = self.text.evaluation_batches(self.config, "valid").dataset()
         self.model = build_model(self.config, len(self.text.vocabulary), batches)
+        if self._arrays is not None:
+            self._make_all_variables()
         if self.config.training.tensorboard:
             self._writer = tf.summary.create_file_writer(str(self.folder.logs))
         every = self.config.training.checkpoint_every
@@ -169,6 +171,12 @@ class Training:
                 )
         self.state.assign(state["training"])
         return arrays
+
+    def _make_all_variables(self) -> None:
+        """Makes those of the optimizer and the metrics too, which Keras makes when it first can."""
+        self.model.optimizer.build(self.model.trainable_variables)
+        tokens = np.zeros((self.config.data.batch_size, 1), "int32")
+        self.model.test_on_batch(tokens, tokens)
 
     def _restore(self) -> None:
         """Brings all variables back to the checkpoint, once."""

@@ -17,9 +17,7 @@ class HeadConfig:
     depth: int = option(1, "layers of the label encoder (drill)", minimum=1)
     units: int = option(0, "size of the joint space (dual); 0: embedding_dim", minimum=0)
     activation: str = option("relu", "any Keras activation (drill, dual)")
-    dropout: float = option(
-        0.0, "dropout inside the label encoder (drill)", minimum=0, below=1
-    )
+    dropout: float = option(0.0, "dropout inside the label encoder (drill)", minimum=0, below=1)
     variational_dropout: bool = option(False, "one dropout mask for all words (drill)")
     residual_to_input: bool = option(True, "add the embedding after each layer (drill)")
     residual_to_previous: bool = option(False, "add the layer before after each layer (drill)")
@@ -30,4 +28,6 @@ class HeadConfig:
     label_smoothing: float = option(
         0.0, "part of the probability spread over all words", minimum=0, below=1
     )
-    tile_size: int = option(0, "tokens per tile of the fused loss; 0: chosen from memory", minimum=0)
+    tile_size: int = option(
+        0, "tokens per tile of the fused loss; 0: chosen from memory", minimum=0
+    )
