@@ -181,8 +181,7 @@ class ContiguousBatches:
 
     def lengths(self, epoch: int = 0) -> np.ndarray:
         """Lengths of the windows of an epoch, `[num_batches]`: for `SequenceLengthSchedule`."""
-        starts = self._starts(epoch)
-        return starts[:, 1] - starts[:, 0]
+        return np.diff(self._starts(epoch), axis=1)[:, 0]
 
     def _element_spec(self, num_rows: int) -> tuple[tf.TensorSpec, ...]:
         static = self.padding and not self.variable_length

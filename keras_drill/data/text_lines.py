@@ -43,6 +43,11 @@ class TextLines:
         paths = [files] if isinstance(files, str | os.PathLike) else list(files)
         if not paths:
             raise ValueError(f"`files` must name at least one file. Received: files={files!r}")
+        if first_line < 0 or (num_lines is not None and num_lines < 0):
+            raise ValueError(
+                "`first_line` and `num_lines` must not be negative. "
+                f"Received: first_line={first_line}, num_lines={num_lines}"
+            )
         self.files = [Path(path) for path in paths]
         self.first_line = first_line
         self.num_lines = num_lines

@@ -62,6 +62,7 @@ def test_number_and_shapes_are_known(n, batch_size, length, variable, padding):
         assert dataset.cardinality() == batches.num_batches
         elements = arrays(dataset)
         assert len(elements) == batches.num_batches
+        assert [e[0].shape[1] for e in elements] == batches.lengths(epoch).tolist()
         static = length if padding and not variable else None
         for spec, part in zip(dataset.element_spec, elements[0], strict=True):
             assert spec.shape == (batch_size, static)

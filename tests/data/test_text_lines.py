@@ -78,5 +78,8 @@ def test_bad_paths(tmp_path):
         TextLines(tmp_path / "nothing")
     with pytest.raises(IsADirectoryError, match="Received: "):
         TextLines(tmp_path)
+    (tmp_path / "a").write_text("a")
+    with pytest.raises(ValueError, match=r"negative. Received: first_line=-1"):
+        TextLines(tmp_path / "a", -1)
     with pytest.raises(ValueError, match=r"`files`.*Received: files=\[\]"):
         TextLines([])
