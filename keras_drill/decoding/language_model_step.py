@@ -35,6 +35,10 @@ class LanguageModelStep(DecodingStep):
         self.head = model.head.folded()
         super().__init__(self.head.vocabulary_size)
 
+    def read(self, tokens):
+        """Hidden states `[B, T, d]` of whole sequences `[B, T]`, from the state of a beginning."""
+        return self._run(tokens, self.backbone.initial_state(ops.shape(tokens)[0]))[0]
+
     def prefill(self, tokens, count):
         state = self.backbone.initial_state(ops.shape(tokens)[0])
         if not isinstance(count, int):

@@ -1,0 +1,7 @@
+"""Language models as SavedModels that take and give text (TensorFlow only)."""
+
+from keras_drill.export.asset_vocabulary import AssetVocabulary
+from keras_drill.export.export_saved_model import export_saved_model
+from keras_drill.export.text_model import TextModel
+
+__all__ = ["AssetVocabulary", "TextModel", "export_saved_model"]

@@ -32,7 +32,9 @@ def recomputed_greedy(model, prompt, length, forbidden=(), end_token=None):
     """Greedy decoding without any state: the whole sequence again for every token."""
     tokens, log_probs = list(prompt), [0.0] * len(prompt)
     while len(tokens) < length:
-        scores = numpy(model(np.array([tokens], dtype="int32")))[0, -1].astype("float64")
+        # Padded to one width, what follows being invisible, so that JAX compiles it once.
+        padded = np.array([tokens + [0] * (length - len(tokens))], dtype="int32")
+        scores = numpy(model(padded))[0, len(tokens) - 1].astype("float64")
         allowed = scores.copy()
         allowed[list(forbidden)] = -np.inf
         tokens.append(int(allowed.argmax()))
@@ -177,6 +179,17 @@ def test_start_token_makes_an_empty_prompt_possible(model):
     result = generate(model, [[], [2, 3]], 11, start_token=6)
     expected = generate(model, [[6], [6, 2, 3]], 11)
     assert numpy(result.tokens).tolist() == numpy(expected.tokens).tolist()
+
+
+def test_a_stateful_model_keeps_its_own_state(stateful_model):
+    before = [variable.numpy() for variable in stateful_model.backbone.state_variables]
+    result = generate(stateful_model, PROMPTS, LENGTH, seed=1)
+    assert numpy(result.lengths).tolist() == [LENGTH] * 3
+    for variable, value in zip(stateful_model.backbone.state_variables, before, strict=True):
+        np.testing.assert_array_equal(variable.numpy(), value)
+    stateful_model.backbone.reset_state()
+    scores = numpy(stateful_model(np.array([PROMPTS[0]])))[0, -1]
+    assert numpy(result.tokens)[0, 5] == scores.argmax()
 
 
 def test_empty_batch(model):

@@ -1,0 +1,48 @@
+"""A vocabulary that a SavedModel reads from a file of its own."""
+
+import os
+
+import tensorflow as tf
+
+from keras_drill.data import Vocabulary
+
+
+class AssetVocabulary(tf.Module):
+    """The words and ids of a `Vocabulary`, looked up in a text file.
+
+    In a SavedModel the file becomes an asset, `assets/<name of the file>`, and the tables are
+    filled from it when the model is loaded.
+
+    Args:
+        vocabulary: The `Vocabulary`.
+        path: The file it was saved to, one word per line.
+    """
+
+    def __init__(self, vocabulary: Vocabulary, path: str | os.PathLike):
+        super().__init__(name="vocabulary")
+        self.end_token = vocabulary.end_token
+        self.unknown_id = vocabulary.unknown_id
+        self.end_id = vocabulary.end_id
+        self.start_id = vocabulary.start_id
+        self.pad_id = vocabulary.pad_id
+        self._size = len(vocabulary)
+        line, number = tf.lookup.TextFileIndex.WHOLE_LINE, tf.lookup.TextFileIndex.LINE_NUMBER
+        self._ids = tf.lookup.StaticHashTable(
+            tf.lookup.TextFileInitializer(os.fspath(path), tf.string, line, tf.int64, number),
+            default_value=vocabulary.unknown_id,
+        )
+        self._words = tf.lookup.StaticHashTable(
+            tf.lookup.TextFileInitializer(os.fspath(path), tf.int64, number, tf.string, line),
+            default_value=vocabulary.unknown_token,
+        )
+
+    def ids(self, words: tf.Tensor | tf.RaggedTensor) -> tf.Tensor | tf.RaggedTensor:
+        """Ids (int32) of words, dense or ragged, in their shape."""
+        return tf.cast(self._ids.lookup(words), tf.int32)
+
+    def words(self, ids: tf.Tensor | tf.RaggedTensor) -> tf.Tensor | tf.RaggedTensor:
+        """Words (string) of ids, dense or ragged, in their shape."""
+        return self._words.lookup(tf.cast(ids, tf.int64))
+
+    def __len__(self) -> int:
+        return self._size

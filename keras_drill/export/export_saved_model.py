@@ -1,0 +1,146 @@
+"""Writing a language model in the form that TensorFlow Serving loads."""
+
+import os
+import shutil
+import tempfile
+from pathlib import Path
+
+import tensorflow as tf
+
+from keras_drill.data import Tokenizer, Vocabulary
+from keras_drill.decoding import Sampler
+from keras_drill.export.asset_vocabulary import AssetVocabulary
+from keras_drill.export.text_model import TextModel
+from keras_drill.export.warmup_requests import write_warmup_requests
+
+
+def export_saved_model(
+    model,
+    directory: str | os.PathLike,
+    tokenizer: Tokenizer,
+    vocabulary: Vocabulary,
+    *,
+    version: int | None = None,
+    sampler: Sampler | None = None,
+    seed: int = 0,
+    max_new_tokens: int = 50,
+    k: int = 10,
+    forbidden_tokens=None,
+    warmup_texts: tuple[str, ...] = ("",),
+) -> Path:
+    """Exports a language model as a SavedModel that takes and gives text.
+
+    The model is written as `directory/<version>/` with the signatures `continue`, `sample`,
+    `score`, `top_k` and `serving_default` (= `continue`), which `TextModel` documents. It holds
+    what inference needs and nothing else: the label encoder has become a constant, dropout and
+    optimizer are gone, the vocabulary is an asset. Loading it takes TensorFlow, and
+    tensorflow-text where the tokenizer uses its operations; neither Keras nor this package.
+
+    The version's folder appears by a rename when it is complete. An export that is killed leaves
+    a hidden folder `.<version>.*`, which servers pass over and may be deleted.
+
+    Args:
+        model: A built `keras_drill.LanguageModel` with a recurrent backbone.
+        directory: The model's folder, `saved_models/<name>`; made when missing.
+        tokenizer: Splits and joins text as in training.
+        vocabulary: The model's words.
+        version: A positive integer that is not there yet. Defaults to one more than the greatest.
+        sampler: How `continue` chooses words. Defaults to `GreedySampler()`.
+        seed: Seed of that sampler.
+        max_new_tokens: Length of a continuation that does not end by itself, and the most that
+            `sample` gives.
+        k: How many words `top_k` gives.
+        forbidden_tokens: Ids never to generate. Defaults to the unknown, start and pad tokens.
+        warmup_texts: Texts that TensorFlow Serving sends through every signature before the model
+            takes requests; none writes no warm-up file.
+
+    Returns:
+        The version's folder.
+
+    Example:
+
+    >>> import keras, keras_drill
+    >>> from keras_drill.data import WhitespaceTokenizer
+    >>> backbone = keras_drill.models.AWDLSTM(5, embedding_dim=4, units=6, num_layers=1)
+    >>> head = keras_drill.OutputLayer(5, embedding=backbone.embedding)
+    >>> model = keras_drill.LanguageModel(backbone, head)
+    >>> _ = model(keras.ops.zeros((1, 1), dtype="int32"))
+    >>> vocabulary = Vocabulary(["<unk>", "<eos>", "the", "cat", "sat"])
+    >>> folder = export_saved_model(
+    ...     model, getfixture("tmp_path") / "cats", WhitespaceTokenizer(), vocabulary, k=3
+    ... )
+    >>> folder.name, (folder / "assets" / "vocabulary.txt").read_text().split()
+    ('1', ['<unk>', '<eos>', 'the', 'cat', 'sat'])
+    >>> loaded = tf.saved_model.load(str(folder))
+    >>> loaded.signatures["top_k"](tf.constant(["the cat"]))["words"].shape
+    TensorShape([1, 3])
+    """
+    directory = Path(directory)
+    if version is not None and (not isinstance(version, int) or version < 1):
+        raise ValueError(f"`version` must be a positive integer. Received: version={version!r}")
+    if version is not None and (directory / str(version)).exists():
+        raise FileExistsError(
+            f"`version` must not be there yet: exports are never overwritten. "
+            f"Received: version={version}, which is in {str(directory)!r}"
+        )
+    directory.mkdir(parents=True, exist_ok=True)
+    beside = Path(tempfile.mkdtemp(prefix=f".{version or 'next'}.", dir=directory))
+    try:
+        vocabulary.save(beside / "words" / "vocabulary.txt")
+        module = TextModel(
+            model,
+            tokenizer,
+            AssetVocabulary(vocabulary, beside / "words" / "vocabulary.txt"),
+            sampler=sampler,
+            seed=seed,
+            max_new_tokens=max_new_tokens,
+            k=k,
+            forbidden_tokens=forbidden_tokens,
+        )
+        _write(module, beside / "model", warmup_texts)
+        return _publish(beside / "model", directory, version)
+    finally:
+        shutil.rmtree(beside, ignore_errors=True)
+
+
+def _write(module: TextModel, folder: Path, warmup_texts: tuple[str, ...]) -> None:
+    signatures = {
+        name: function.get_concrete_function() for name, function in module.signatures().items()
+    }
+    saved = tf.Module()  # not the module itself: its methods would be written a second time
+    saved.tokenizer, saved.vocabulary = module.tokenizer, module.vocabulary
+    # The variables that the functions use, and no others.
+    used = {id(v): v for function in signatures.values() for v in function.graph.variables}
+    saved.weights = list(used.values())
+    options = tf.saved_model.SaveOptions(experimental_custom_gradients=False)
+    tf.saved_model.save(saved, str(folder), signatures=signatures, options=options)
+    if warmup_texts:
+        (folder / "assets.extra").mkdir()
+        write_warmup_requests(
+            folder / "assets.extra" / "tf_serving_warmup_requests",
+            [
+                (name, module.example_inputs(name, list(warmup_texts)))
+                for name in signatures
+                if name != "serving_default"
+            ],
+        )
+
+
+def _publish(folder: Path, directory: Path, version: int | None) -> Path:
+    """Renames `folder` to its version, which no other process has taken in the meantime."""
+    while True:
+        number = _next_version(directory) if version is None else version
+        target = directory / str(number)
+        try:
+            os.rename(folder, target)
+            return target
+        except OSError:
+            # Only a folder that another export has put there in the meantime can be passed by.
+            if version is not None or not target.exists():
+                raise
+
+
+def _next_version(directory: Path) -> int:
+    return 1 + max(
+        (int(path.name) for path in directory.iterdir() if path.name.isdigit()), default=0
+    )

@@ -1,0 +1,44 @@
+"""Requests that TensorFlow Serving replays when it loads a model."""
+
+import os
+
+import tensorflow as tf
+
+
+def write_warmup_requests(path: str | os.PathLike, requests: list[tuple[str, dict]]) -> None:
+    """Writes `assets.extra/tf_serving_warmup_requests`: a TFRecord of `PredictionLog`.
+
+    The messages of `tensorflow_serving.apis` that it takes are nothing but nested fields, so they
+    are encoded here and that package, which pins TensorFlow, is not needed:
+
+        PredictionLog.predict_log = 6     PredictLog.request = 1
+        PredictRequest.model_spec = 1     PredictRequest.inputs = 2 (map<string, TensorProto>)
+        ModelSpec.name = 1                ModelSpec.signature_name = 3
+
+    Args:
+        path: The file to write.
+        requests: Pairs of a signature's name and its inputs, name to array-like.
+
+    References:
+        - https://www.tensorflow.org/tfx/serving/saved_model_warmup
+    """
+    with tf.io.TFRecordWriter(os.fspath(path)) as writer:
+        for signature_name, inputs in requests:
+            request = _field(1, _field(3, signature_name.encode()))
+            for name, value in inputs.items():
+                tensor = tf.make_tensor_proto(value).SerializeToString(deterministic=True)
+                request += _field(2, _field(1, name.encode()) + _field(2, tensor))
+            writer.write(_field(6, _field(1, request)))
+
+
+def _field(number: int, payload: bytes) -> bytes:
+    """A length-delimited field of the protocol buffer wire format."""
+    return _varint(number << 3 | 2) + _varint(len(payload)) + payload
+
+
+def _varint(value: int) -> bytes:
+    encoded = bytearray()
+    while value > 0x7F:
+        encoded.append(value & 0x7F | 0x80)
+        value >>= 7
+    return bytes(encoded) + bytes([value])

@@ -1,0 +1,40 @@
+"""Answers requests with a SavedModel in a process that has neither Keras nor keras_drill.
+
+python answer_without_keras.py FOLDER REQUESTS.npz ANSWERS.npz
+
+Arrays are named `<signature>/<request>/<input or output>`.
+"""
+
+import importlib.util
+import sys
+from pathlib import Path
+
+# None in `sys.modules` is, to the import system, a package that is not installed.
+sys.modules.update({"keras": None, "tf_keras": None, "keras_drill": None})
+
+import numpy as np  # noqa: E402
+import tensorflow as tf  # noqa: E402
+
+# What `import tensorflow_text` registers; the import itself would need Keras.
+for library in Path(importlib.util.find_spec("tensorflow_text").origin).parent.rglob("*.so"):
+    if library.name.endswith("_ops.so"):
+        tf.load_op_library(str(library))
+
+folder, requests_path, answers_path = sys.argv[1:]
+loaded = tf.saved_model.load(folder)
+requests = {}
+with np.load(requests_path) as file:
+    for key, value in file.items():
+        signature, request, name = key.split("/")
+        requests.setdefault((signature, request), {})[name] = tf.constant(
+            value.astype(object) if value.dtype.kind == "S" else value
+        )
+answers = {}
+for (signature, request), inputs in requests.items():
+    for name, value in loaded.signatures[signature](**inputs).items():
+        value = value.numpy()
+        answers[f"{signature}/{request}/{name}"] = (
+            value.astype("S") if value.dtype == object else value
+        )
+np.savez(answers_path, **answers)
+print("signatures:", *sorted(loaded.signatures))

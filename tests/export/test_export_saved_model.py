@@ -1,0 +1,247 @@
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
+from tensorflow.core.framework import tensor_pb2
+from tensorflow.core.protobuf import saved_model_pb2
+from tensorflow.python.framework import op_def_registry
+
+from keras_drill.data import WhitespaceTokenizer
+from keras_drill.export import export_saved_model
+
+PROMPTS = ["The cat sat on a mat.", "", "an unknown zebra, é!\nThe dog ran (here)\n", "the " * 211]
+SIGNATURES = {"serving_default", "continue", "sample", "score", "top_k"}
+
+
+def meta_graph(folder):
+    saved_model = saved_model_pb2.SavedModel()
+    saved_model.ParseFromString((folder / "saved_model.pb").read_bytes())
+    return saved_model.meta_graphs[0]
+
+
+def requests():
+    """`(signature, inputs)` pairs: the prompts together, one by one, and none."""
+    for prompts in (PROMPTS, *[[prompt] for prompt in PROMPTS], []):
+        texts = np.array([prompt.encode() for prompt in prompts], dtype="S")
+        count = len(prompts)
+        for signature in ("continue", "serving_default"):
+            yield signature, {"prompts": texts}
+        for signature in ("score", "top_k"):
+            yield signature, {"texts": texts}
+        yield (
+            "sample",
+            {
+                "prompts": texts,
+                "max_new_tokens": np.full(count, 7, "int32"),
+                "temperature": np.full(count, 0.8, "float32"),
+                "top_k": np.full(count, 5, "int32"),
+                "top_p": np.full(count, 0.9, "float32"),
+                "seed": np.arange(count, dtype="int64"),
+            },
+        )
+
+
+def test_another_process_answers_byte_for_byte_without_keras(folder, text_model, tmp_path):
+    arrays, expected = {}, {}
+    for number, (signature, inputs) in enumerate(requests()):
+        key = f"{signature}/{number}/"
+        arrays.update({key + name: value for name, value in inputs.items()})
+        tensors = {
+            name: tf.constant(value.astype(object) if value.dtype.kind == "S" else value)
+            for name, value in inputs.items()
+        }
+        for name, value in text_model.signatures()[signature](**tensors).items():
+            value = value.numpy()
+            expected[key + name] = value.astype("S") if value.dtype == object else value
+    np.savez(tmp_path / "requests.npz", **arrays)
+    script = Path(__file__).with_name("answer_without_keras.py")
+    process = subprocess.run(
+        [sys.executable, script, folder, tmp_path / "requests.npz", tmp_path / "answers.npz"],
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        timeout=120,
+    )
+    assert process.returncode == 0, process.stderr
+    assert process.stdout.split()[1:] == sorted(SIGNATURES)
+    with np.load(tmp_path / "answers.npz") as answers:
+        assert set(answers) == set(expected)
+        for key, value in expected.items():
+            assert answers[key].dtype == value.dtype
+            assert answers[key].shape == value.shape
+            assert answers[key].tobytes() == value.tobytes(), key
+
+
+def test_signatures_have_the_batch_first_and_free(folder):
+    signatures = dict(meta_graph(folder).signature_def)
+    signatures.pop("__saved_model_init_op")
+    assert set(signatures) == SIGNATURES
+    for signature in signatures.values():
+        for tensor in [*signature.inputs.values(), *signature.outputs.values()]:
+            assert tensor.tensor_shape.dim[0].size == -1
+        assert not any(name.endswith("_bytes") for name in signature.outputs)  # base64 in REST
+    assert set(signatures["continue"].inputs) == {"prompts"}
+    assert signatures["top_k"].outputs["words"].tensor_shape.dim[1].size == 3
+
+
+def test_only_operations_that_a_stock_server_has(folder):
+    graph = meta_graph(folder).graph_def
+    functions = {function.signature.name for function in graph.library.function}
+    names = {node.op for node in graph.node}
+    names.update(node.op for function in graph.library.function for node in function.node_def)
+    for name in names - functions:
+        assert op_def_registry.get(name) is not None, name
+        # A server runs XLA's own operations only with a compiler that is off by default.
+        assert not name.startswith(("Addons>", "Xla")), name
+        assert name not in ("PyFunc", "EagerPyFunc", "PyFuncStateless"), name
+
+
+def test_only_weights_of_inference(folder, model):
+    shapes = sorted(
+        tuple(shape)
+        for name, shape in tf.train.list_variables(str(folder / "variables" / "variables"))
+        if name != "_CHECKPOINTABLE_OBJECT_GRAPH"
+    )
+    backbone = [tuple(weight.shape) for weight in model.backbone.trainable_variables]
+    assert shapes == sorted([*backbone, (23, 5), (23,)])  # the constant labels and their bias
+
+
+def test_assets(folder, vocabulary):
+    text = (folder / "assets" / "vocabulary.txt").read_text(encoding="utf-8")
+    assert text.split("\n")[:-1] == list(vocabulary.tokens)
+
+
+def prediction_log_class():
+    """`tensorflow.serving.PredictionLog`, as tensorflow-serving-api declares it."""
+    pool = descriptor_pool.DescriptorPool()
+    field = descriptor_pb2.FieldDescriptorProto
+    for name in ("types", "tensor_shape", "resource_handle", "tensor"):
+        file = descriptor_pb2.FileDescriptorProto()
+        descriptor_pool.Default().FindFileByName(
+            f"tensorflow/core/framework/{name}.proto"
+        ).CopyToProto(file)
+        pool.Add(file)
+    file = descriptor_pb2.FileDescriptorProto(
+        name="prediction_log.proto",
+        package="tensorflow.serving",
+        syntax="proto3",
+        dependency=[tensor_pb2.DESCRIPTOR.name],
+    )
+
+    def message(name, *fields, parent=file.message_type):
+        made = parent.add(name=name)
+        for field_name, number, type_name, repeated in fields:
+            made.field.add(
+                name=field_name,
+                number=number,
+                label=field.LABEL_REPEATED if repeated else field.LABEL_OPTIONAL,
+                type=field.TYPE_MESSAGE if type_name else field.TYPE_STRING,
+                type_name=type_name,
+            )
+        return made
+
+    serving = ".tensorflow.serving."
+    message("ModelSpec", ("name", 1, None, False), ("signature_name", 3, None, False))
+    request = message(
+        "PredictRequest",
+        ("model_spec", 1, serving + "ModelSpec", False),
+        ("inputs", 2, serving + "PredictRequest.InputsEntry", True),
+    )
+    entry = message(
+        "InputsEntry",
+        ("key", 1, None, False),
+        ("value", 2, ".tensorflow.TensorProto", False),
+        parent=request.nested_type,
+    )
+    entry.options.map_entry = True
+    message("PredictLog", ("request", 1, serving + "PredictRequest", False))
+    message("PredictionLog", ("predict_log", 6, serving + "PredictLog", False))
+    pool.Add(file)
+    return message_factory.GetMessageClass(
+        pool.FindMessageTypeByName("tensorflow.serving.PredictionLog")
+    )
+
+
+def test_warmup_requests_are_answered(folder):
+    loaded = tf.saved_model.load(str(folder))
+    seen = set()
+    path = str(folder / "assets.extra" / "tf_serving_warmup_requests")
+    for record in tf.data.TFRecordDataset(path).as_numpy_iterator():
+        request = prediction_log_class().FromString(record).predict_log.request
+        signature = request.model_spec.signature_name
+        inputs = {}
+        for name, tensor in request.inputs.items():
+            proto = tensor_pb2.TensorProto.FromString(tensor.SerializeToString())
+            inputs[name] = tf.constant(tf.make_ndarray(proto))
+        assert loaded.signatures[signature](**inputs)
+        seen.add(signature)
+    assert seen == SIGNATURES - {"serving_default"}
+
+
+@pytest.fixture
+def export(model, vocabulary, monkeypatch):
+    """Exports without tracing or writing the model: only the folders matter."""
+
+    def save(module, folder, signatures, options):
+        os.makedirs(folder)
+        Path(folder, "saved_model.pb").write_bytes(b"")
+
+    monkeypatch.setattr(tf.saved_model, "save", save)
+    monkeypatch.setattr("keras_drill.export.text_model.TextModel.signatures", lambda self: {})
+    return lambda directory, **settings: export_saved_model(
+        model, directory, WhitespaceTokenizer(), vocabulary, **{"k": 1, **settings}
+    )
+
+
+def test_versions_follow_one_another(export, tmp_path):
+    directory = tmp_path / "deep" / "name"
+    assert export(directory).name == "1"
+    (directory / "notes").mkdir()
+    assert export(directory, version=7) == directory / "7"
+    assert export(directory).name == "8"
+    assert sorted(path.name for path in directory.iterdir()) == ["1", "7", "8", "notes"]
+
+
+def test_a_version_is_never_overwritten(export, tmp_path):
+    export(tmp_path, version=3)
+    (tmp_path / "3" / "mine").touch()
+    with pytest.raises(FileExistsError, match=r"Received: version=3"):
+        export(tmp_path, version=3)
+    assert (tmp_path / "3" / "mine").exists()
+
+
+@pytest.mark.parametrize("version", [0, -1, "1", 1.0])
+def test_a_version_is_a_positive_integer(export, tmp_path, version):
+    with pytest.raises(ValueError, match="`version` must be a positive integer"):
+        export(tmp_path, version=version)
+
+
+def test_another_export_may_take_the_version_in_the_meantime(export, tmp_path, monkeypatch):
+    rename = os.rename
+
+    def rename_after_another(source, target):
+        monkeypatch.setattr(os, "rename", rename)
+        target.mkdir()
+        (target / "saved_model.pb").touch()
+        rename(source, target)
+
+    monkeypatch.setattr(os, "rename", rename_after_another)
+    assert export(tmp_path).name == "2"
+
+
+@pytest.mark.parametrize("place", ["save", "rename"])
+def test_what_ends_half_way_leaves_no_version(export, tmp_path, monkeypatch, place):
+    def interrupted(*args, **kwargs):
+        # What a kill at this moment would leave behind.
+        assert [path.name for path in tmp_path.iterdir() if not path.name.startswith(".")] == []
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(tf.saved_model if place == "save" else os, place, interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        export(tmp_path)
+    assert list(tmp_path.iterdir()) == []
