@@ -68,7 +68,8 @@ class Recurrent(keras.layers.Layer):
     @property
     def state_dtype(self) -> str:
         """Dtype of the state and of element-wise arithmetic: at least float32."""
-        return keras.backend.result_type(self.compute_dtype, "float32")
+        # Not `result_type`, which knows no float64 on JAX.
+        return "float64" if self.compute_dtype == "float64" else "float32"
 
     def build(self, input_shape):
         self.kernel = self.add_weight(

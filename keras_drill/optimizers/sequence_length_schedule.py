@@ -1,0 +1,72 @@
+import keras
+import numpy as np
+from keras import ops
+
+
+@keras.saving.register_keras_serializable(package="keras_drill")
+class SequenceLengthSchedule(keras.optimizers.schedules.LearningRateSchedule):
+    """Learning rate proportional to the length of the batch's sequences.
+
+        rate(step) = learning_rate(step) · lengths[step mod len(lengths)] / sequence_length
+
+    The loss is a mean over tokens, so without it a short sequence would move the weights as far as
+    a long one. Scaling the loss instead would differ once gradients are clipped: the clipped
+    gradient is what has to shrink. A schedule counts the optimizer's own steps, so it stays right
+    under `steps_per_execution`, in a compiled step and after a resume.
+
+    Args:
+        learning_rate: float or `LearningRateSchedule`, the rate of a batch of `sequence_length`.
+        lengths: integers, the sequence length of each training step in order. After the last one
+            they repeat.
+        sequence_length: the length that has the full rate.
+
+    Example:
+
+    >>> schedule = SequenceLengthSchedule(30.0, lengths=[70, 35], sequence_length=70)
+    >>> float(schedule(0)), float(schedule(1)), float(schedule(2))
+    (30.0, 15.0, 30.0)
+    >>> optimizer = keras.optimizers.SGD(schedule, global_clipnorm=0.25)
+
+    References:
+        - [Merity et al., 2018](https://arxiv.org/abs/1708.02182), section 4.1
+    """
+
+    def __init__(self, learning_rate, lengths, sequence_length: int):
+        super().__init__()
+        lengths = np.asarray(lengths)
+        if lengths.ndim != 1 or lengths.size == 0 or lengths.min() < 1:
+            raise ValueError(
+                f"`lengths` must be a non-empty list of positive integers. Received: {lengths!r}"
+            )
+        if sequence_length < 1:
+            raise ValueError(
+                f"`sequence_length` must be at least 1. Received: sequence_length={sequence_length}"
+            )
+        self.learning_rate = learning_rate
+        self.lengths = lengths.astype("int32")
+        self.sequence_length = sequence_length
+
+    def __call__(self, step):
+        rate = self.learning_rate
+        if isinstance(rate, keras.optimizers.schedules.LearningRateSchedule):
+            rate = rate(step)
+        index = ops.mod(ops.cast(step, "int32"), len(self.lengths))
+        length = ops.take(ops.convert_to_tensor(self.lengths), index)
+        return rate * ops.cast(length, "float32") / self.sequence_length
+
+    def get_config(self):
+        rate = self.learning_rate
+        if isinstance(rate, keras.optimizers.schedules.LearningRateSchedule):
+            rate = keras.saving.serialize_keras_object(rate)
+        return {
+            "learning_rate": rate,
+            "lengths": self.lengths.tolist(),
+            "sequence_length": self.sequence_length,
+        }
+
+    @classmethod
+    def from_config(cls, config):
+        config = dict(config)
+        if isinstance(config["learning_rate"], dict):
+            config["learning_rate"] = keras.saving.deserialize_keras_object(config["learning_rate"])
+        return cls(**config)

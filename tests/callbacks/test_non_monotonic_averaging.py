@@ -1,0 +1,133 @@
+import keras
+import numpy as np
+import pytest
+from keras import ops
+
+from keras_drill.callbacks import NonMonotonicAveraging
+
+BATCHES, SIZE, D = 5, 3, 7
+
+
+class Iterates(keras.callbacks.Callback):
+    """The weights after every batch, during every evaluation and at the end of every epoch."""
+
+    def __init__(self):
+        super().__init__()
+        self.batches, self.tests, self.epochs = [], [], []
+
+    def _weights(self):
+        return [ops.convert_to_numpy(v) for v in self.model.trainable_variables]
+
+    def on_train_batch_end(self, batch, logs=None):
+        self.batches.append(self._weights())
+
+    def on_test_batch_end(self, batch, logs=None):
+        self.tests.append(self._weights())
+
+    def on_epoch_end(self, epoch, logs=None):
+        self.epochs.append(self._weights())
+
+
+def make_model(optimizer):
+    keras.utils.set_random_seed(1)
+    model = keras.Sequential([keras.Input((D,)), keras.layers.Dense(11), keras.layers.Dense(1)])
+    model.compile(optimizer, "mse")
+    return model
+
+
+def fit(model, callback, epochs, initial_epoch=0):
+    rng = np.random.RandomState(0)
+    x, y = rng.randn(BATCHES * SIZE, D), rng.randn(BATCHES * SIZE, 1)
+    iterates = Iterates()
+    model.fit(
+        x, y, SIZE, epochs=epochs, initial_epoch=initial_epoch, shuffle=False, verbose=0,
+        validation_data=(x[:SIZE], y[:SIZE]), callbacks=[callback, iterates],
+    )  # fmt: skip
+    return iterates
+
+
+class SwitchAfter(NonMonotonicAveraging):
+    """Starts averaging at the end of a given epoch, whatever the losses."""
+
+    def __init__(self, epoch):
+        super().__init__()
+        self.epoch = epoch
+
+    def check(self, loss):
+        super().check(loss)
+        self.averaging = len(self.losses) > self.epoch
+        return self.averaging
+
+
+def assert_equal(found, expected, rtol=1e-5):
+    for a, b in zip(found, expected, strict=True):
+        np.testing.assert_allclose(a, b, rtol=rtol, atol=1e-7)
+
+
+@pytest.mark.parametrize(
+    "losses, n, switches_at",
+    [
+        ([5, 4, 3, 2, 1], 0, None),
+        ([5, 4, 4.5], 0, 2),
+        ([5, 4, 4.5, 4.4, 4.3], 2, 4),  # 4.3 > min(5, 4)
+        ([5, 4, 4.5, 3.9, 4.3], 2, 4),
+        ([5, 4, 4.5, 3.9, 3.95, 3.99], 2, None),
+        ([5, 4, 4.5, 3.9, 3.95, 3.99, 3.91], 2, 6),
+        ([5, 6, 7, 8], 5, None),
+    ],
+)
+def test_trigger(losses, n, switches_at):
+    callback = NonMonotonicAveraging(non_monotone_interval=n)
+    switched = [callback.check(loss) for loss in losses]
+    assert switched == [switches_at is not None and i >= switches_at for i in range(len(losses))]
+
+
+@pytest.mark.parametrize("optimizer", ["sgd", "adam"])
+def test_average_is_evaluated_and_left_but_steps_are_made_from_the_weights(optimizer):
+    plain = fit(make_model(optimizer), keras.callbacks.Callback(), epochs=4)
+    callback = SwitchAfter(1)
+    model = make_model(optimizer)
+    found = fit(model, callback, epochs=4)
+    for a, b in zip(found.batches, plain.batches, strict=True):
+        assert_equal(a, b)  # the same steps as without averaging
+    for epoch in range(4):
+        last = (epoch + 1) * BATCHES
+        averaged = (
+            plain.batches[2 * BATCHES : last] if epoch >= 2 else plain.batches[last - 1 : last]
+        )
+        expected = [np.mean(column, axis=0) for column in zip(*averaged, strict=True)]
+        assert_equal(found.tests[epoch], expected)
+        assert_equal(found.epochs[epoch], expected)
+    assert_equal([ops.convert_to_numpy(v) for v in model.trainable_variables], found.epochs[-1])
+
+
+@pytest.mark.parametrize("saved_after", [1, 3])
+def test_resume_is_exact(saved_after, tmp_path):
+    expected = make_model("adam")
+    fit(expected, SwitchAfter(1), epochs=5)
+
+    first = SwitchAfter(1)
+    model = make_model("adam")
+    fit(model, first, epochs=saved_after)
+    model.save(tmp_path / "model.keras")
+    np.savez(tmp_path / "averaging.npz", **first.get_state())
+
+    resumed = keras.models.load_model(tmp_path / "model.keras")
+    second = SwitchAfter(1)
+    second.set_state(np.load(tmp_path / "averaging.npz"))
+    fit(resumed, second, epochs=5, initial_epoch=saved_after)
+    for a, b in zip(resumed.variables, expected.variables, strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+def test_nothing_to_judge_by_is_said():
+    callback = NonMonotonicAveraging(monitor="val_perplexity")
+    with pytest.warns(UserWarning, match="val_perplexity.* is not logged. Received: .*val_loss"):
+        fit(make_model("sgd"), callback, epochs=1)
+
+
+def test_bad_interval():
+    with pytest.raises(
+        ValueError, match="must not be negative. Received: non_monotone_interval=-1"
+    ):
+        NonMonotonicAveraging(non_monotone_interval=-1)
