@@ -1,6 +1,132 @@
-def add_parser(c):
-    return c.add_parser("demo")
+"""`keras-drill demo`."""
+
+import argparse
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from keras_drill.training.config import RunConfig, load_config
+
+_PROMPTS = ("the", "if the", "a class", "the function")
+_MAX_EPOCHS = 20
+_MAX_BYTES = 4_000_000  # of text read in all epochs; more than the default text takes
 
 
-def run(args):
+def add_parser(commands) -> argparse.ArgumentParser:
+    parser = commands.add_parser(
+        "demo",
+        help="train, compare, export and serve two small models",
+        description=(
+            "Trains a small AWD-LSTM with a tied softmax and one with a DRILL output layer,\n"
+            "compares them, exports the better one, and lets it continue texts in a process of\n"
+            "its own that has TensorFlow and nothing of this package. Takes a few minutes."
+        ),
+    )
+    parser.add_argument(
+        "--data",
+        metavar="PATH",
+        help="a text file, or a folder with train, valid and test text (default: the prose of the "
+        "Python language reference, which Python carries along)",
+    )
+    parser.add_argument(
+        "--run", metavar="RUN", dest="folder", help="where to keep everything (default: runs/demo)"
+    )
+    parser.add_argument(
+        "--directory",
+        default="saved_models",
+        help="where exported models are kept (default: %(default)s)",
+    )
+    return parser
+
+
+def run(args: argparse.Namespace) -> int:
+    from keras_drill.cli.quiet_tensorflow import import_tensorflow
+
+    import_tensorflow()
+    from keras_drill.export import export_saved_model
+    from keras_drill.training.compare_runs import compare_runs
+    from keras_drill.training.comparison_table import comparison_table
+    from keras_drill.training.loaded_run import LoadedRun, make_sampler
+    from keras_drill.training.prepare_process import prepare_process
+    from keras_drill.training.run_folder import RunFolder
+    from keras_drill.training.train_run import train_run
+
+    folder, data = _places(args)
+    folders = []
+    for number, head in enumerate(("tied", "drill"), start=1):
+        config = _config(f"small-{head}", data)
+        print(f"\n[{number}/4] {config.description}", flush=True)
+        prepare_process(config)
+        folders.append(RunFolder(folder / head))
+        train_run(config, folders[-1])
+
+    print("\n[3/4] Comparing the two, and exporting the better one", flush=True)
+    report = folder / "report.html"
+    summaries = compare_runs(folders, report, title="A tied softmax and DRILL")
+    perplexities = [summary.test_perplexity or summary.valid_perplexity for summary in summaries]
+    best = folders[perplexities.index(min(perplexities))]
+    loaded = LoadedRun.load(best)
+    exported = export_saved_model(
+        loaded.model,
+        Path(args.directory) / folder.name,
+        loaded.tokenizer,
+        loaded.vocabulary,
+        sampler=make_sampler("top-p", temperature=0.8, k=40, p=0.9),
+    )
+
+    print(f"\n[4/4] {exported} continues texts, in a process of its own", flush=True)
+    _continue_texts(exported)
+
+    print(f"\n{comparison_table(summaries)}\n\nmodel   {exported}\nreport  {report}\n\nNext:")
+    print(f'  {_command()} generate {best.path} "{_PROMPTS[0]}" --temperature 0.8')
+    print(f'  {_command()} score {best.path} "{_PROMPTS[1]} value is not found"')
+    print(f"  {_command()} train small-drill --data {data} --run runs/mine --head.depth 4")
     return 0
+
+
+def _places(args: argparse.Namespace) -> tuple[Path, Path]:
+    """The folder of the demo and the text."""
+    if args.data is not None:
+        data = Path(args.data)
+        return Path(args.folder or f"runs/demo-{data.resolve().stem}"), data
+    from keras_drill.data import pydoc_topics
+
+    folder = Path(args.folder or "runs/demo")
+    # Other versions of Python have other words: a demo is resumed with the text it began with.
+    if not (folder / "text" / "train.txt").exists():
+        pydoc_topics(folder / "text")
+    return folder, folder / "text"
+
+
+def _config(recipe: str, data: Path) -> RunConfig:
+    from keras_drill.data import Corpus
+
+    epochs = max(1, min(_MAX_EPOCHS, _MAX_BYTES // Corpus(data).train.num_bytes()))
+    return load_config(recipe).replace(
+        {
+            "data.path": os.path.abspath(data),
+            "data.max_vocabulary": 20_000,
+            "training.epochs": epochs,
+            "samples.prompts": _PROMPTS,
+        }
+    )
+
+
+def _continue_texts(exported: Path) -> None:
+    """Runs a script that imports TensorFlow and tensorflow-text only, isolated from this code."""
+    script = Path(__file__).with_name("continue_texts.py")
+    environment = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3"}
+    result = subprocess.run(
+        [sys.executable, "-I", script, exported, *_PROMPTS],
+        env=environment,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    if result.returncode:
+        raise RuntimeError(f"the exported model cannot be used:\n{result.stderr}")
+
+
+def _command() -> str:
+    """How this program is called where it was installed."""
+    return os.path.relpath(Path(sys.executable).with_name("keras-drill"))

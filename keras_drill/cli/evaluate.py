@@ -9,9 +9,9 @@ def add_parser(commands) -> argparse.ArgumentParser:
         "evaluate",
         help="judge one or several models and write a report",
         description=(
-            "Prints the perplexities of the best models of runs and writes a report: one HTML page\n"
-            "with learning curves, samples, and, for two runs or more with the same words, what the\n"
-            "second is better at than the first, by word frequency."
+            "Prints the perplexities of the best models of runs and writes a report, one HTML\n"
+            "page with learning curves, samples, and, for two runs or more with the same words,\n"
+            "what the second is better at than the first, by word frequency."
         ),
         epilog="Example:\n  keras-drill evaluate runs/tied runs/drill --report comparison.html",
     )

@@ -40,7 +40,7 @@ def take_overrides(words: Sequence[str]) -> tuple[list[str], dict[str, object]]:
         value = match[2] if match[2] is not None else next(rest, None)
         if value is None:
             raise ConfigError(f"option --{match[1]} needs a value")
-        if options[name].type == list[str]:
+        if options[name].type == tuple[str, ...]:
             overrides.setdefault(name, []).append(value)
         elif name in overrides:
             raise ConfigError(f"option --{match[1]} is given twice")

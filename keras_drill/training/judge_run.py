@@ -12,13 +12,8 @@ from keras_drill.training.run_folder import RunFolder
 def judge_run(folder: RunFolder, text: PreparedText) -> RunSummary:
     """Evaluates the best model of a run on its own text, and writes `results.json`."""
     run = LoadedRun.load(folder)
-    summary = run.summarize(
-        {
-            split: run.perplexity(text.splits[split])
-            for split in ("valid", "test")
-            if split in text.splits
-        }
-    )
+    judged = {split: ids for split, ids in text.splits.items() if split != "train"}
+    summary = run.summarize({split: run.perplexity(ids) for split, ids in judged.items()})
     figures = (
         "total_parameters",
         "output_parameters",

@@ -10,7 +10,6 @@ from keras_drill.data.atomic import replace_file
 from keras_drill.training.config import RunConfig, load_config
 from keras_drill.training.run_error import RunError
 
-
 _LOCK = ".lock"
 
 

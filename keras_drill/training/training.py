@@ -26,7 +26,6 @@ from keras_drill.training.snapshot import restore_snapshot, take_snapshot
 from keras_drill.training.stop_signal import StopSignal
 from keras_drill.training.training_state import TrainingState
 
-
 _AVERAGING = "averaging/"
 
 

@@ -12,7 +12,7 @@ _EXPECTED = {
     int: "a whole number",
     float: "a number",
     str: "text",
-    list[str]: 'a list of texts such as ["one", "two"]',
+    tuple[str, ...]: 'a list of texts such as ["one", "two"]',
 }
 
 
@@ -36,9 +36,10 @@ def _convert(kind: type, value: Any) -> Any:
     """The value as `kind`, or `None` where it is not one."""
     if isinstance(value, str) and kind in (int, float, bool):
         value = _parse(kind, value)
-    if kind == list[str]:
-        value = [value] if isinstance(value, str) else value
-        ok = isinstance(value, list) and all(isinstance(item, str) for item in value)
+    if kind == tuple[str, ...]:
+        value = (value,) if isinstance(value, str) else value
+        ok = isinstance(value, list | tuple) and all(isinstance(item, str) for item in value)
+        value = tuple(value) if ok else value
     elif kind is float:
         # bool is an int to Python, but "learning_rate = true" is a mistake.
         ok = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)

@@ -28,6 +28,4 @@ class HeadConfig:
     label_smoothing: float = option(
         0.0, "part of the probability spread over all words", minimum=0, below=1
     )
-    tile_size: int = option(
-        0, "tokens per tile of the fused loss; 0: chosen from memory", minimum=0
-    )
+    tile_size: int = option(0, "tokens per tile of the loss; 0: chosen from memory", minimum=0)

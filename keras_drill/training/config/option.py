@@ -30,6 +30,4 @@ def option(
         "below": below,
         "may_change": may_change,
     }
-    if isinstance(default, list):
-        return dataclasses.field(default_factory=lambda: list(default), metadata=metadata)
     return dataclasses.field(default=default, metadata=metadata)

@@ -9,8 +9,8 @@ from keras_drill.training.config.option import option
 class SamplesConfig:
     """Section `[samples]`: continuations for the report."""
 
-    prompts: list[str] = option(
-        ["the", "in the"], "texts to continue; empty list: none", may_change=True
+    prompts: tuple[str, ...] = option(
+        ("the", "in the"), "texts to continue; empty list: none", may_change=True
     )
     max_tokens: int = option(40, "tokens to add to each", minimum=1, may_change=True)
     sampler: str = option(

@@ -1,0 +1,23 @@
+"""Lets an exported model continue texts, with nothing but TensorFlow and tensorflow-text.
+
+    python continue_texts.py MODEL TEXT ...
+
+The demo runs this file as a program of its own.
+"""
+
+import sys
+
+
+def main(model: str, *texts: str) -> None:
+    import tensorflow as tf
+    import tensorflow_text  # noqa: F401  registers the operations of the tokenizer
+
+    continue_text = tf.saved_model.load(model).signatures["continue"]
+    for text in continue_text(tf.constant(texts))["texts"].numpy():
+        print(f"  {text.decode()}", flush=True)
+    if "keras_drill" in sys.modules:
+        raise RuntimeError("the exported model needs keras_drill")
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
