@@ -1,0 +1,174 @@
+"""Fused cross-entropy against materialised TensorFlow and PyTorch.
+
+    python -m benchmarks.linear_cross_entropy [--sizes N,V,d ...] [--rounds R] [--seed S]
+
+For every size: throughput relative to a materialised TensorFlow head (`matmul`, bias,
+`sparse_softmax_cross_entropy_with_logits`, autodiff), to PyTorch's `F.cross_entropy` over a linear
+layer where torch is installed, and to the three bare matrix products that any exact gradient
+needs; extra peak memory of either, each in a fresh process (gradients handed back included); then
+the same under mixed bfloat16, with its error against float64.
+"""
+
+import argparse
+import json
+import statistics
+
+import numpy as np
+
+from benchmarks.timing import alternate, describe, in_fresh_process, median_ratio, peak_memory
+
+SIZES = ("1400,33278,400", "4096,128256,512", "2048,256000,1024")
+
+
+def make_arrays(size: str, seed: int):
+    n, v, d = map(int, size.split(","))
+    rng = np.random.default_rng(seed)
+    hidden = rng.standard_normal((n, d), dtype="float32")
+    labels = 0.05 * rng.standard_normal((v, d), dtype="float32")
+    bias = 0.1 * rng.standard_normal(v, dtype="float32")
+    return hidden, labels, bias, rng.integers(0, v, n).astype("int32")
+
+
+def tensorflow_functions(size: str, seed: int) -> dict:
+    """Loss and gradients for hidden, labels and bias, one function per implementation."""
+    import tensorflow as tf
+
+    import keras_drill
+
+    hidden, labels, bias, targets = map(tf.constant, make_arrays(size, seed))
+
+    def make_head(dtype):
+        head = keras_drill.SoftmaxOutput(len(bias), dtype=dtype)
+        head.build(hidden.shape)
+        head.label_embeddings.assign(labels)
+        head.bias.assign(bias)
+        return head
+
+    def fused(dtype):
+        head = make_head(dtype)
+        given = tf.cast(hidden, head.compute_dtype)
+
+        @tf.function
+        def step():
+            with tf.GradientTape() as tape:
+                tape.watch(given)
+                loss = head.loss(given, targets)
+            wanted = [given, head.label_embeddings.value, head.bias.value]
+            return loss, *tape.gradient(loss, wanted)
+
+        return step
+
+    @tf.function
+    def materialised():
+        with tf.GradientTape() as tape:
+            tape.watch([hidden, labels, bias])
+            logits = tf.matmul(hidden, labels, transpose_b=True) + bias
+            losses = tf.nn.sparse_softmax_cross_entropy_with_logits(targets, logits)
+            loss = tf.reduce_mean(losses)
+        return loss, *tape.gradient(loss, [hidden, labels, bias])
+
+    @tf.function
+    def products():
+        scores = tf.matmul(hidden, labels, transpose_b=True)
+        return (
+            scores[0, 0],
+            tf.matmul(scores, labels),
+            tf.matmul(scores, hidden, transpose_a=True),
+        )
+
+    functions = {
+        "fused": fused("float32"),
+        "materialised": materialised,
+        "three products": products,
+        "fused bfloat16": fused("mixed_bfloat16"),
+    }
+    return {name: (lambda f=f: float(f()[0])) for name, f in functions.items()}, {
+        "fused bfloat16": functions["fused bfloat16"],
+        "fused": functions["fused"],
+    }
+
+
+def torch_function(size: str, seed: int):
+    """PyTorch's head, or None where torch is not installed."""
+    try:
+        import torch
+    except ImportError:
+        return None
+    arrays = make_arrays(size, seed)
+    hidden, labels, bias = (torch.from_numpy(x).requires_grad_() for x in arrays[:3])
+    targets = torch.from_numpy(arrays[3]).long()
+
+    def step():
+        for tensor in (hidden, labels, bias):
+            tensor.grad = None
+        loss = torch.nn.functional.cross_entropy(
+            torch.nn.functional.linear(hidden, labels, bias), targets
+        )
+        loss.backward()
+        return float(loss)
+
+    return step
+
+
+def float64_gradient(size: str, seed: int) -> np.ndarray:
+    """Gradient of the labels in float64, by blocks of tokens."""
+    hidden, labels, bias, targets = make_arrays(size, seed)
+    labels = labels.astype("float64")
+    gradient = np.zeros_like(labels)
+    for start in range(0, len(hidden), 64):
+        block = hidden[start : start + 64].astype("float64")
+        scores = block @ labels.T + bias
+        scores = np.exp(scores - scores.max(-1, keepdims=True))
+        scores /= scores.sum(-1, keepdims=True)
+        scores[np.arange(len(block)), targets[start : start + 64]] -= 1
+        gradient += scores.T @ block / len(hidden)
+    return gradient
+
+
+def measure(size: str, rounds: int, seed: int) -> None:
+    functions, gradients = tensorflow_functions(size, seed)
+    torch_step = torch_function(size, seed)
+    if torch_step is not None:
+        functions["PyTorch"] = torch_step
+    seconds = alternate(functions, rounds)
+    n, v, d = map(int, size.split(","))
+    print(f"\nN={n} V={v} d={d}: {6 * n * v * d / 1e9:.0f} GFLOP in three products")
+    for name, times in seconds.items():
+        ratio = median_ratio(times, seconds["fused"])
+        print(f"  {name:16} {statistics.median(times):8.3f} s   {ratio:5.2f} x the fused time")
+    peaks = {
+        name: json.loads(
+            in_fresh_process("benchmarks.linear_cross_entropy", "--peak", name, "--sizes", size)
+        )
+        for name in ("fused", "materialised", "fused bfloat16")
+    }
+    for name, peak in peaks.items():
+        share = peak / peaks["materialised"]
+        print(f"  {name:16} {peak / 2**20:8.0f} MiB extra peak   {share:.3f} of materialised")
+    if n * v <= 1e8:
+        expected = float64_gradient(size, seed)
+        for name in ("fused", "fused bfloat16"):
+            actual = np.asarray(gradients[name]()[2], "float64")
+            error = np.abs(actual - expected).max() / np.abs(expected).max()
+            print(f"  {name:16} {error:8.1e} largest error of the labels' gradient, relative")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.linear_cross_entropy")
+    parser.add_argument("--sizes", nargs="+", default=SIZES, metavar="N,V,d")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--peak", help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.peak:
+        tensorflow_functions("64,1000,32", options.seed)[0][options.peak]()  # libraries, threads
+        function = tensorflow_functions(options.sizes[0], options.seed)[0][options.peak]
+        print(peak_memory(function))
+        return
+    print(describe(), f"seed {options.seed}", sep=", ")
+    for size in options.sizes:
+        measure(size, options.rounds, options.seed)
+
+
+if __name__ == "__main__":
+    main()
