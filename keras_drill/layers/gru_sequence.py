@@ -6,7 +6,13 @@ T time steps, B sequences, d input features, H units. Everything here is time-ma
 import keras
 from keras import ops
 
-from keras_drill.layers.time_loop import matmul_rows, outer_rows, previous_steps, select
+from keras_drill.layers.time_loop import (
+    matmul_rows,
+    outer_rows,
+    previous_steps,
+    scan_steps,
+    select,
+)
 
 
 def gru_sequence(x, kernel, recurrent_kernel, bias, h0, mask=None, store_gates: bool = True):
@@ -52,7 +58,7 @@ def gru_sequence(x, kernel, recurrent_kernel, bias, h0, mask=None, store_gates: 
         carry = (h0,)
         if store_gates:
             carry += (ops.zeros((ops.shape(h0)[0], 4 * h0.shape[-1]), dtype),)
-        return ops.scan(step, carry, (matmul_rows(x, kernel), *masks))[1]
+        return scan_steps(step, carry, (matmul_rows(x, kernel), *masks))[1]
 
     if not store_gates:
         (h,) = forward(x, kernel, recurrent_kernel, bias, h0, store_gates=False)
@@ -88,7 +94,7 @@ def gru_sequence(x, kernel, recurrent_kernel, bias, h0, mask=None, store_gates: 
                 return carry, carry
 
             previous_h = previous_steps(h0, h)
-            (dh0, _), (_, delta) = ops.scan(
+            (dh0, _), (_, delta) = scan_steps(
                 step,
                 (ops.zeros_like(h0), ops.zeros_like(gates[0])),
                 (d_outputs, gates, previous_h, *masks),

@@ -6,7 +6,13 @@ T time steps, B sequences, d input features, H units. Everything here is time-ma
 import keras
 from keras import ops
 
-from keras_drill.layers.time_loop import matmul_rows, outer_rows, previous_steps, select
+from keras_drill.layers.time_loop import (
+    matmul_rows,
+    outer_rows,
+    previous_steps,
+    scan_steps,
+    select,
+)
 
 
 def lstm_sequence(x, kernel, recurrent_kernel, bias, h0, c0, mask=None, store_gates: bool = True):
@@ -58,7 +64,7 @@ def lstm_sequence(x, kernel, recurrent_kernel, bias, h0, c0, mask=None, store_ga
         carry = (h0, c0)
         if store_gates:
             carry += (ops.zeros((ops.shape(h0)[0], bias.shape[0]), dtype),)
-        return ops.scan(step, carry, (matmul_rows(x, kernel), *masks))[1]
+        return scan_steps(step, carry, (matmul_rows(x, kernel), *masks))[1]
 
     if not store_gates:
         h, c = forward(x, kernel, recurrent_kernel, bias, h0, c0, store_gates=False)
@@ -94,7 +100,7 @@ def lstm_sequence(x, kernel, recurrent_kernel, bias, h0, c0, mask=None, store_ga
                 carry = (select(mask, dh_previous, dh), select(mask, dc * f, dc_next), delta)
                 return carry, carry
 
-            (dh0, dc0, _), (_, _, delta) = ops.scan(
+            (dh0, dc0, _), (_, _, delta) = scan_steps(
                 step,
                 (ops.zeros_like(h0), dc_last, ops.zeros_like(gates[0])),
                 (d_outputs, gates, c, previous_steps(c0, c), *masks),

@@ -23,3 +23,16 @@ def previous_steps(initial, steps):
 def select(mask, if_true, if_false):
     """`where(mask, if_true, if_false)` with the mask in a list; without a mask, `if_true`."""
     return ops.where(mask[0], if_true, if_false) if mask else if_true
+
+
+def scan_steps(step, carry, inputs, reverse=False):
+    """`ops.scan` over a tuple of arrays `[T, ...]`, of which T need not be known when compiled."""
+    if inputs[0].shape[0] is not None:
+        return ops.scan(step, carry, inputs, reverse=reverse)
+    # With several arrays of unknown length keras.ops.scan fails on TensorFlow.
+    return ops.scan(
+        lambda carry, t: step(carry, tuple(x[t] for x in inputs)),
+        carry,
+        ops.arange(ops.shape(inputs[0])[0]),
+        reverse=reverse,
+    )
