@@ -23,6 +23,7 @@ def counter_uniform(keys, length):
 
     Example:
 
+    >>> import keras
     >>> keys = keras.ops.convert_to_tensor([[7, 0], [7, 1]], dtype="uint32")
     >>> counter_uniform(keys, 3).shape
     TensorShape([2, 3])

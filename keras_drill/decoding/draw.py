@@ -17,6 +17,7 @@ def draw(probabilities, uniforms):
 
     Example:
 
+    >>> import keras
     >>> index = draw(keras.ops.array([[0.25, 0.0, 0.75]]), keras.ops.array([0.25]))
     >>> int(index[0])
     2

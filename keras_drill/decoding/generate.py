@@ -48,12 +48,13 @@ def generate(
 
     Example:
 
-    >>> import keras_drill
+    >>> import keras, keras_drill
     >>> backbone = keras_drill.models.AWDLSTM(11, embedding_dim=4, units=5, num_layers=1)
     >>> head = keras_drill.OutputLayer(11, embedding=backbone.embedding)
     >>> model = keras_drill.LanguageModel(backbone, head)
     >>> _ = model(keras.ops.zeros((1, 1), dtype="int32"))
-    >>> result = generate(model, [[1, 2, 3], [4]], 7, sampler=TopKSampler(5), seed=0)
+    >>> sampler = keras_drill.decoding.TopKSampler(5)
+    >>> result = generate(model, [[1, 2, 3], [4]], 7, sampler=sampler, seed=0)
     >>> result.tokens.shape[1]
     7
     """

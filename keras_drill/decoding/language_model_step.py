@@ -18,7 +18,7 @@ class LanguageModelStep(DecodingStep):
 
     Example:
 
-    >>> import keras_drill
+    >>> import keras, keras_drill
     >>> backbone = keras_drill.models.AWDLSTM(11, embedding_dim=4, units=5, num_layers=1)
     >>> head = keras_drill.OutputLayer(11, embedding=backbone.embedding)
     >>> model = keras_drill.LanguageModel(backbone, head)

@@ -14,6 +14,7 @@ from keras_drill.decoding import (
 )
 from keras_drill.decoding.counter_uniform import counter_uniform, threefry
 from keras_drill.decoding.draw import draw
+from tests.decoding.tiny_models import awd_lstm_with_drill
 
 PROMPTS = [[2, 3, 5, 7, 11], [13], [17, 19, 1]]
 LENGTH = 13
@@ -190,6 +191,19 @@ def test_a_stateful_model_keeps_its_own_state(stateful_model):
     stateful_model.backbone.reset_state()
     scores = numpy(stateful_model(np.array([PROMPTS[0]])))[0, -1]
     assert numpy(result.tokens)[0, 5] == scores.argmax()
+
+
+@pytest.mark.parametrize("dtype", ["mixed_bfloat16", "mixed_float16"])
+def test_mixed_precision(model, dtype):
+    mixed = awd_lstm_with_drill(dtype)
+    result = generate(mixed, PROMPTS, LENGTH, sampler=TopPSampler(0.9), seed=1)
+    assert keras.backend.standardize_dtype(result.log_probs.dtype) == "float32"
+    tokens = numpy(result.tokens)
+    scores = numpy(model(tokens))
+    for row, prompt in enumerate(PROMPTS):
+        for t in range(len(prompt), LENGTH):
+            expected = scores[row, t - 1, tokens[row, t]]
+            assert numpy(result.log_probs)[row, t] == pytest.approx(expected, abs=0.15)
 
 
 def test_empty_batch(model):

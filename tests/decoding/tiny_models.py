@@ -12,10 +12,11 @@ from keras_drill.output_layer import OutputLayer
 V = 23
 
 
-def awd_lstm_with_drill():
+def awd_lstm_with_drill(dtype=None):
     keras.utils.set_random_seed(3)
-    backbone = AWDLSTM(V, embedding_dim=5, units=7, num_layers=2)
-    return _built(backbone, ResidualLabelEncoder(depth=2, activation="tanh", dropout=0.3))
+    backbone = AWDLSTM(V, embedding_dim=5, units=7, num_layers=2, dtype=dtype)
+    label_encoder = ResidualLabelEncoder(depth=2, activation="tanh", dropout=0.3, dtype=dtype)
+    return _built(backbone, label_encoder, dtype)
 
 
 def stateful_gru_tied():
@@ -27,8 +28,8 @@ def stateful_gru_tied():
     return _built(backbone)
 
 
-def _built(backbone, label_encoder=None):
-    head = OutputLayer(V, embedding=backbone.embedding, label_encoder=label_encoder)
+def _built(backbone, label_encoder=None, dtype=None):
+    head = OutputLayer(V, embedding=backbone.embedding, label_encoder=label_encoder, dtype=dtype)
     model = LanguageModel(backbone, head)
     model(np.zeros((1, 1), dtype="int32"))
     random = np.random.default_rng(17)

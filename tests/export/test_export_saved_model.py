@@ -1,3 +1,4 @@
+import json
 import os
 import subprocess
 import sys
@@ -75,6 +76,31 @@ def test_another_process_answers_byte_for_byte_without_keras(folder, text_model,
             assert answers[key].dtype == value.dtype
             assert answers[key].shape == value.shape
             assert answers[key].tobytes() == value.tobytes(), key
+
+
+C_LIBRARY = Path(tf.__file__).parent / "libtensorflow_cc.so.2"
+
+
+@pytest.mark.skipif(not C_LIBRARY.exists(), reason="this TensorFlow has no libtensorflow_cc.so.2")
+@pytest.mark.parametrize(("signature", "name"), [("continue", "texts"), ("score", "perplexities")])
+def test_the_loader_of_tensorflow_serving_gives_the_same(folder, text_model, signature, name):
+    """Without Python's TensorFlow: `LoadSessionFromSavedModel` by the C API."""
+    definition = meta_graph(folder).signature_def[signature]
+    (feed,) = definition.inputs.values()
+    script = Path(__file__).with_name("answer_with_c_api.py")
+    process = subprocess.run(
+        [sys.executable, script, folder, feed.name, definition.outputs[name].name, *PROMPTS],
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert process.returncode == 0, process.stderr
+    answer = json.loads(process.stdout)
+    expected = text_model.signatures()[signature](tf.constant(PROMPTS))[name].numpy()
+    if name == "texts":
+        assert answer == [text.decode() for text in expected]
+    else:
+        assert np.array(answer, "float32").tolist() == expected.tolist()
 
 
 def test_signatures_have_the_batch_first_and_free(folder):
