@@ -25,7 +25,9 @@ def generate(
     """Continues prompts with a language model.
 
     The model's state is carried along, so a generated token costs one step of the model. The
-    prompts are read in parallel up to the length of the shortest.
+    prompts are read in parallel up to the length of the shortest. Called eagerly, the loop runs
+    (TensorFlow) or is compiled (JAX) anew; to generate a lot, call a sampler inside `tf.function`
+    or `jax.jit`, or use `keras_drill.export.TextModel`, which does that.
 
     Args:
         model: A built `keras_drill.LanguageModel`, or a `DecodingStep` made from one beforehand
