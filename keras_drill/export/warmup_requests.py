@@ -13,7 +13,7 @@ def write_warmup_requests(path: str | os.PathLike, requests: list[tuple[str, dic
 
         PredictionLog.predict_log = 6     PredictLog.request = 1
         PredictRequest.model_spec = 1     PredictRequest.inputs = 2 (map<string, TensorProto>)
-        ModelSpec.name = 1                ModelSpec.signature_name = 3
+        ModelSpec.signature_name = 3
 
     Args:
         path: The file to write.
