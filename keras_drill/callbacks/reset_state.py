@@ -19,7 +19,8 @@ class ResetState(keras.callbacks.Callback):
     >>> model = keras.Sequential([layer])
     >>> model.compile("sgd", "mse")
     >>> x = np.ones((2, 5, 7))
-    >>> history = model.fit(x, x, batch_size=2, verbose=0, callbacks=[keras_drill.callbacks.ResetState()])
+    >>> reset_state = keras_drill.callbacks.ResetState()
+    >>> history = model.fit(x, x, batch_size=2, verbose=0, callbacks=[reset_state])
     """
 
     def on_epoch_begin(self, epoch, logs=None):

@@ -128,6 +128,6 @@ def test_nothing_to_judge_by_is_said():
 
 def test_bad_interval():
     with pytest.raises(
-        ValueError, match="must not be negative. Received: non_monotone_interval=-1"
+        ValueError, match=r"must not be negative. Received: non_monotone_interval=-1"
     ):
         NonMonotonicAveraging(non_monotone_interval=-1)

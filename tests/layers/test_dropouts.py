@@ -72,7 +72,7 @@ def test_config(layer):
 
 
 def test_bad_rates():
-    with pytest.raises(ValueError, match="`rate` must be in .* Received: rate=1"):
+    with pytest.raises(ValueError, match=r"`rate` must be in .* Received: rate=1"):
         VariationalDropout(1)
-    with pytest.raises(ValueError, match="`rate` must be in .* Received: rate=-1"):
+    with pytest.raises(ValueError, match=r"`rate` must be in .* Received: rate=-1"):
         EmbeddingDropout(-1, vocabulary_size=3)

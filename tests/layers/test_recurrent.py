@@ -198,9 +198,9 @@ def test_regularizers_see_the_weights(layer_class):
 
 
 def test_bad_arguments():
-    with pytest.raises(ValueError, match="`units` must be positive. Received: units=0"):
+    with pytest.raises(ValueError, match=r"`units` must be positive. Received: units=0"):
         LSTM(0)
-    with pytest.raises(ValueError, match="`weight_dropout` must be in"):
+    with pytest.raises(ValueError, match=r"`weight_dropout` must be in"):
         GRU(3, weight_dropout=1.0)
-    with pytest.raises(ValueError, match="static batch size. Received: input_shape"):
+    with pytest.raises(ValueError, match=r"static batch size. Received: input_shape"):
         LSTM(3, stateful=True).build((None, None, 5))

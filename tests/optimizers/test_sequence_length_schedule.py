@@ -29,5 +29,5 @@ def test_config(rate):
 
 @pytest.mark.parametrize("lengths", [[], [3, 0], [[3]]])
 def test_bad_lengths(lengths):
-    with pytest.raises(ValueError, match="`lengths` must be a non-empty list .* Received"):
+    with pytest.raises(ValueError, match=r"`lengths` must be a non-empty list .* Received"):
         SequenceLengthSchedule(1.0, lengths, 7)
