@@ -1,4 +1,4 @@
-"""TensorFlow without the log messages of its start."""
+"""TensorFlow without its log messages."""
 
 import os
 import sys
@@ -11,7 +11,7 @@ def import_tensorflow() -> None:
     TensorFlow writes several lines about missing CUDA drivers to the standard error stream before
     any log level applies, and would hide a short error message among them.
     """
-    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     with tempfile.TemporaryFile() as log:
         stream = os.dup(2)
         os.dup2(log.fileno(), 2)
@@ -20,6 +20,7 @@ def import_tensorflow() -> None:
             import tensorflow_text  # noqa: F401  registers the operations of exported models
 
             tf.config.list_physical_devices()
+            tf.get_logger().setLevel("ERROR")  # warnings about retracing are for programmers
         except BaseException:
             log.seek(0)
             os.write(stream, log.read())

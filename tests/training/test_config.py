@@ -1,0 +1,92 @@
+import pytest
+
+from keras_drill.training.config import RunConfig, load_config, recipe_names, recipe_text
+from keras_drill.training.config_error import ConfigError
+
+
+@pytest.mark.parametrize("name", recipe_names())
+def test_recipes_show_every_option_and_what_it_does(name):
+    assert recipe_text(name) == load_config(name).to_toml()
+
+
+def test_the_promised_recipes_are_there():
+    for corpus in ("wikitext2", "ptb"):
+        for head in ("tied", "softmax", "drill"):
+            assert f"{corpus}-awd-lstm-{head}" in recipe_names()
+    for head in ("tied", "softmax", "bilinear", "dual", "drill"):
+        assert load_config(f"small-{head}").head.kind == head
+
+
+def test_toml_round_trip_with_awkward_text(tmp_path):
+    config = RunConfig(description='quotes " and \\ and é').replace(
+        {"samples.prompts": ["", 'a "b"', "\n"], "optimizer.weight_decay": 1e-12}
+    )
+    (tmp_path / "a.toml").write_text(config.to_toml(), encoding="utf-8")
+    assert load_config(tmp_path / "a.toml") == config
+
+
+def test_what_a_file_leaves_out_is_default(tmp_path):
+    (tmp_path / "a.toml").write_text("[head]\nkind = 'drill'\n")
+    config = load_config(tmp_path / "a.toml")
+    assert config == RunConfig().replace({"head.kind": "drill"})
+
+
+@pytest.mark.parametrize(
+    "name, text, value",
+    [
+        ("head.depth", "4", 4),
+        ("optimizer.learning_rate", "30", 30.0),
+        ("optimizer.learning_rate", "1e-3", 1e-3),
+        ("data.variable_length", "false", False),
+        ("data.tokenizer", "whitespace", "whitespace"),
+        ("samples.prompts", "the cat", ("the cat",)),
+    ],
+)
+def test_text_is_converted(name, text, value):
+    section, key = name.split(".")
+    got = getattr(getattr(RunConfig().replace({name: text}), section), key)
+    assert got == value and type(got) is type(value)
+
+
+@pytest.mark.parametrize(
+    "name, value, message",
+    [
+        ("head.dept", 4, "unknown option 'head.dept'; did you mean 'head.depth'?"),
+        ("depth", 4, "did you mean 'head.depth'?"),
+        ("head.depth", "four", "head.depth must be a whole number"),
+        ("head.depth", 1.5, "head.depth must be a whole number"),
+        ("head.depth", True, "head.depth must be a whole number"),
+        ("head.depth", 0, "head.depth must be at least 1, not 0"),
+        ("head.dropout", 1.0, "head.dropout must be less than 1, not 1.0"),
+        ("head.dropout", "nan", "head.dropout must be a number"),
+        ("head.kind", "dril", "head.kind cannot be 'dril'; did you mean 'drill'?"),
+        ("data.variable_length", "perhaps", "data.variable_length must be true or false"),
+        ("data.path", 3, "data.path must be text"),
+        ("samples.prompts", [1], "samples.prompts must be a list of texts"),
+    ],
+)
+def test_wrong_values_are_refused(name, value, message):
+    with pytest.raises(ConfigError, match=r"^(option|unknown)") as error:
+        RunConfig().replace({name: value})
+    assert message in str(error.value)
+
+
+@pytest.mark.parametrize(
+    "text, message",
+    [
+        ("[heads]\nkind = 'drill'", "unknown section [heads]; did you mean 'head'?"),
+        ("head = 3", "unknown section [head]"),
+        ("[head\n", "is not a TOML file"),
+        ("[head]\ndepth = 'x'", "option head.depth must be a whole number"),
+    ],
+)
+def test_wrong_files_are_refused(tmp_path, text, message):
+    (tmp_path / "a.toml").write_text(text)
+    with pytest.raises(ConfigError) as error:
+        load_config(tmp_path / "a.toml")
+    assert message in str(error.value) and "a.toml" in str(error.value)
+
+
+def test_every_option_says_what_it_does():
+    for name, field in RunConfig.options().items():
+        assert field.metadata["comment"], name

@@ -1,0 +1,61 @@
+import pytest
+
+from keras_drill.training.run_error import RunError
+from keras_drill.training.run_folder import RunFolder
+from tests.training.tiny import tiny_config
+
+
+def test_a_folder_of_its_own_run_is_taken_again(tmp_path):
+    folder, config = RunFolder(tmp_path / "a"), tiny_config(tmp_path)
+    for _ in range(2):
+        with folder.lock():
+            folder.check(config)
+            folder.write_config(config)
+    assert folder.config() == config
+
+
+@pytest.mark.parametrize("may_change", [{"training_epochs": 99}, {"data_path": "elsewhere"}])
+def test_some_options_may_change(tmp_path, may_change):
+    folder = RunFolder(tmp_path / "a")
+    with folder.lock():
+        folder.write_config(tiny_config(tmp_path))
+        folder.check(tiny_config(tmp_path).replace({}))
+        options = {name.replace("_", ".", 1): value for name, value in may_change.items()}
+        folder.check(tiny_config(tmp_path).replace(options))
+
+
+def test_another_run_is_refused_and_left_alone(tmp_path):
+    folder = RunFolder(tmp_path / "a")
+    with folder.lock():
+        folder.write_config(tiny_config(tmp_path))
+        before = folder.config_file.read_bytes()
+        with pytest.raises(RunError, match=r"head.kind is 'tied' there, not 'drill'"):
+            folder.check(tiny_config(tmp_path, head_kind="drill"))
+    assert folder.config_file.read_bytes() == before
+
+
+def test_other_files_are_refused(tmp_path):
+    (tmp_path / "thesis.tex").write_text("precious")
+    folder = RunFolder(tmp_path)
+    with folder.lock(), pytest.raises(RunError, match="holds files that are no run"):
+        folder.check(tiny_config(tmp_path))
+
+
+def test_two_trainings_in_one_folder_are_refused(tmp_path):
+    with (
+        RunFolder(tmp_path / "a").lock(),
+        pytest.raises(RunError, match="another process is training"),
+        RunFolder(tmp_path / "a").lock(),
+    ):
+        pass
+
+
+def test_a_file_is_no_folder(tmp_path):
+    (tmp_path / "a").write_text("")
+    with pytest.raises(RunError, match="must be a folder"), RunFolder(tmp_path / "a").lock():
+        pass
+
+
+def test_a_folder_without_a_run_is_named(tmp_path):
+    with pytest.raises(RunError, match="is not the folder of a run"):
+        RunFolder(tmp_path).config()

@@ -1,0 +1,181 @@
+import math
+
+import keras
+import numpy as np
+import pytest
+
+from keras_drill.training.callbacks.checkpointing import Checkpointing
+from keras_drill.training.history_file import read_history
+from keras_drill.training.loaded_run import LoadedRun
+from keras_drill.training.prepared_text import PreparedText
+from keras_drill.training.run_error import RunError
+from keras_drill.training.run_folder import RunFolder
+from keras_drill.training.train_run import train_run
+from keras_drill.training.training import Training
+from tests.training.tiny import tiny_config
+
+
+class Killed(Exception):
+    pass
+
+
+def make_training(config, folder):
+    text = PreparedText.prepare(config, folder)
+    training = Training(config, folder, text)
+    folder.write_config(config)
+    text.vocabulary.save(folder.vocabulary_file)
+    return training
+
+
+def train(config, folder):
+    folder = RunFolder(folder)
+    with folder.lock():
+        training = make_training(config, folder)
+        if not training.finished:
+            training.run()
+    return training
+
+
+def last_checkpoint(training):
+    return training._store.load_latest()
+
+
+def kill_at(monkeypatch, step):
+    """Makes the training end without a word after a step, as a kill does."""
+    original = Checkpointing.on_train_batch_end
+
+    def on_train_batch_end(self, batch, logs=None):
+        original(self, batch, logs)
+        if self.state.step == step:
+            raise Killed
+
+    monkeypatch.setattr(Checkpointing, "on_train_batch_end", on_train_batch_end)
+
+
+VARIANTS = {
+    "adam": {"head_kind": "drill", "head_depth": 2, "head_dropout": 0.3},
+    "nt-asgd": {
+        "optimizer_kind": "nt-asgd",
+        "optimizer_learning_rate": 5.0,
+        "optimizer_nonmonotone_interval": 1,
+        "optimizer_scale_with_length": True,
+        "training_epochs": 5,
+    },
+}
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_resumed_training_ends_with_the_same_bits(variant, corpus, tmp_path, monkeypatch):
+    config = tiny_config(corpus, training_checkpoint_every=5, **VARIANTS[variant])
+    whole = train(config, tmp_path / "whole")
+    batches = whole.state.step // config.training.epochs
+    # Mid-epoch, at the last batch of an epoch, and right after the first batch of the last one.
+    for step in (batches + 7, 2 * batches, whole.state.step - batches + 1):
+        with monkeypatch.context() as patch:
+            kill_at(patch, step)
+            with pytest.raises(Killed):
+                train(config, tmp_path / "killed")
+    resumed = train(config, tmp_path / "killed")
+    arrays, state = last_checkpoint(whole)
+    arrays_again, state_again = last_checkpoint(resumed)
+    assert arrays.keys() == arrays_again.keys()
+    for name, array in arrays.items():
+        np.testing.assert_array_equal(array, arrays_again[name], err_msg=name)
+    for one in (state, state_again):
+        for epoch in one["training"]["history"]:
+            del epoch["seconds"]
+    assert state == state_again
+    models = [keras.saving.load_model(t.folder.model_file, compile=False) for t in (whole, resumed)]
+    for a, b in zip(models[0].variables, models[1].variables, strict=True):
+        np.testing.assert_array_equal(a, b)
+    if variant == "nt-asgd":
+        assert whole._averaging.num_averaged > 0
+
+
+@pytest.mark.parametrize("kind", ["softmax", "tied", "bilinear", "dual", "drill"])
+def test_every_head_is_trained_and_judged(kind, corpus, tmp_path, capsys):
+    config = tiny_config(corpus, head_kind=kind, training_epochs=1, backbone_kind="gru")
+    summary = train_run(config, RunFolder(tmp_path / kind))
+    assert 1 < summary.valid_perplexity < 20
+    assert summary.output_parameters < summary.total_parameters
+    assert len(summary.samples) == 1
+    assert (tmp_path / kind / "report.html").read_text().startswith("<!DOCTYPE html>")
+    assert "epoch 1/1  done" in capsys.readouterr().out
+
+
+def test_the_best_model_is_the_one_that_was_evaluated(corpus, tmp_path):
+    config = tiny_config(corpus, training_tensorboard=True)
+    training = train(config, tmp_path / "a")
+    history = read_history(training.folder.history_file)
+    run = LoadedRun.load(training.folder)
+    best = training.state.best_epoch
+    assert best == 1 + int(np.argmin(history["val_perplexity"]))
+    perplexity = run.perplexity(training.text.splits["valid"])
+    np.testing.assert_allclose(perplexity, history["val_perplexity"][best - 1], rtol=1e-5)
+    np.testing.assert_allclose(math.exp(training.state.best_loss), perplexity, rtol=1e-5)
+    assert list(training.folder.logs.iterdir())
+
+
+def test_a_finished_run_is_not_trained_again(corpus, tmp_path, capsys):
+    config = tiny_config(corpus, training_epochs=1)
+    train_run(config, RunFolder(tmp_path / "a"))
+    capsys.readouterr()
+    train_run(config, RunFolder(tmp_path / "a"))
+    assert "already trained: 1 epochs" in capsys.readouterr().out
+    longer = config.replace({"training.epochs": 2})
+    train_run(longer, RunFolder(tmp_path / "a"))
+    assert "resuming at epoch 2, batch 1" in capsys.readouterr().out
+
+
+def test_early_stop(corpus, tmp_path):
+    # Steps of no size: no epoch is better than the first.
+    config = tiny_config(
+        corpus, optimizer_learning_rate=0.0, training_patience=2, training_epochs=9
+    )
+    training = train(config, tmp_path / "a")
+    assert training.state.stopped_early
+    assert training.state.epoch == 3 and training.state.best_epoch == 1
+
+
+def test_nan_stops_and_loses_nothing(corpus, tmp_path):
+    good = tiny_config(corpus, training_epochs=1, training_checkpoint_every=4)
+    folder = train(good, tmp_path / "a").folder
+    model, checkpoints = folder.model_file.read_bytes(), sorted(folder.checkpoints.iterdir())
+    training = make_training(good.replace({"training.epochs": 2}), folder)
+    step = training.state.step
+    for name, array in training._arrays.items():
+        if name.startswith("model/") and array.dtype == np.float32 and array.ndim == 2:
+            training._arrays[name] = array * np.float32(1e38)
+    with pytest.raises(RunError, match=rf"at step {step + 1} \(epoch 2, batch 1\)"):
+        training.run()
+    assert folder.model_file.read_bytes() == model
+    assert sorted(folder.checkpoints.iterdir()) == checkpoints
+
+
+def test_another_text_is_refused(corpus, tmp_path):
+    config = tiny_config(corpus, training_epochs=1)
+    train(config, tmp_path / "a")
+    other = tmp_path / "other"
+    other.mkdir()
+    for split in ("train", "valid"):
+        (other / f"{split}.txt").write_text("the cat sees a dog .\n" * 30)
+    with pytest.raises(RunError, match="the text is not the one"):
+        train(tiny_config(other, training_epochs=2), tmp_path / "a")
+
+
+@pytest.mark.parametrize("change", ["more", "others"])
+def test_another_vocabulary_is_refused(change, corpus, tmp_path):
+    config = tiny_config(corpus, training_epochs=1)
+    folder = train(config, tmp_path / "a").folder
+    words = folder.vocabulary_file.read_text().splitlines()
+    folder.vocabulary_file.with_suffix(".counts").unlink()
+    if change == "more":
+        words.append("unicorn")
+    else:
+        words[-1] = "unicorn"
+    folder.vocabulary_file.write_text("".join(f"{word}\n" for word in words))
+    with pytest.raises(RunError, match="the vocabulary is not the one"):
+        train(config.replace({"training.epochs": 2}), tmp_path / "a")
+    if change == "more":
+        with pytest.raises(RunError, match="is not the model's vocabulary"):
+            LoadedRun.load(folder)
