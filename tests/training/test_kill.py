@@ -7,6 +7,7 @@ import sys
 import time
 
 import numpy as np
+import pytest
 
 from keras_drill.training.checkpoint_store import CheckpointStore
 from tests.training.tiny import tiny_config
@@ -31,12 +32,13 @@ def wait_for_step(folder, step):
         time.sleep(0.01)
 
 
+@pytest.mark.slow
 def test_interrupted_and_killed_runs_end_with_the_same_bits(corpus, tmp_path):
     config = tiny_config(
         corpus,
         head_kind="drill",
         head_dropout=0.3,
-        training_epochs=30,
+        training_epochs=15,
         training_checkpoint_every=3,
         training_deterministic=True,
     )
@@ -49,7 +51,7 @@ def test_interrupted_and_killed_runs_end_with_the_same_bits(corpus, tmp_path):
     assert "To go on: keras-drill train --run" in said and "Traceback" not in said
 
     torn = start(config, tmp_path / "torn")
-    wait_for_step(tmp_path / "torn", 200)
+    wait_for_step(tmp_path / "torn", 120)
     torn.kill()
     torn.wait()
 

@@ -69,8 +69,8 @@ def test_resumed_training_ends_with_the_same_bits(variant, corpus, tmp_path, mon
     config = tiny_config(corpus, training_checkpoint_every=5, **VARIANTS[variant])
     whole = train(config, tmp_path / "whole")
     batches = whole.state.step // config.training.epochs
-    # Mid-epoch, at the last batch of an epoch, and right after the first batch of the last one.
-    for step in (batches + 7, 2 * batches, whole.state.step - batches + 1):
+    # In the middle of an epoch, and right after the first batch of the last one.
+    for step in (batches + 7, whole.state.step - batches + 1):
         with monkeypatch.context() as patch:
             kill_at(patch, step)
             with pytest.raises(Killed):
@@ -92,14 +92,22 @@ def test_resumed_training_ends_with_the_same_bits(variant, corpus, tmp_path, mon
         assert whole._averaging.num_averaged > 0
 
 
-@pytest.mark.parametrize("kind", ["softmax", "tied", "bilinear", "dual", "drill"])
-def test_every_head_is_trained_and_judged(kind, corpus, tmp_path, capsys):
-    config = tiny_config(corpus, head_kind=kind, training_epochs=1, backbone_kind="gru")
-    summary = train_run(config, RunFolder(tmp_path / kind))
+@pytest.mark.parametrize("kind", ["softmax", "bilinear", "dual"])
+def test_every_head_is_trained(kind, corpus, tmp_path):
+    config = tiny_config(corpus, head_kind=kind, training_epochs=1, backbone_num_layers=1)
+    training = train(config, tmp_path / kind)
+    assert 1 < math.exp(training.state.best_loss) < 20
+
+
+def test_a_run_is_judged_and_reported(corpus, tmp_path, capsys):
+    config = tiny_config(
+        corpus, backbone_kind="gru", training_epochs=1, samples_prompts=["the", "a"]
+    )
+    summary = train_run(config, RunFolder(tmp_path / "a"))
     assert 1 < summary.valid_perplexity < 20
-    assert summary.output_parameters < summary.total_parameters
-    assert len(summary.samples) == 1
-    assert (tmp_path / kind / "report.html").read_text().startswith("<!DOCTYPE html>")
+    assert summary.output_parameters == 12  # a bias for each of ten words, <unk> and <eos>
+    assert [sample.prompt for sample in summary.samples] == ["the", "a"]
+    assert (tmp_path / "a" / "report.html").read_text().startswith("<!DOCTYPE html>")
     assert "epoch 1/1  done" in capsys.readouterr().out
 
 

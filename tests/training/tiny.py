@@ -34,7 +34,7 @@ TINY = {
     "training.checkpoint_every": 0,
     "training.deterministic": False,
     "training.tensorboard": False,
-    "samples.prompts": ["the"],
+    "samples.prompts": [],
     "samples.max_tokens": 3,
 }
 
