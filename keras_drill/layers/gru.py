@@ -1,5 +1,6 @@
 import keras
 
+from keras_drill.layers.cudnn import cudnn_gru
 from keras_drill.layers.gru_sequence import gru_sequence
 from keras_drill.layers.recurrent import Recurrent
 
@@ -33,8 +34,8 @@ class GRU(Recurrent):
     Example:
 
     >>> layer = GRU(7, return_sequences=True)
-    >>> layer(keras.ops.ones((2, 5, 3))).shape
-    TensorShape([2, 5, 7])
+    >>> tuple(layer(keras.ops.ones((2, 5, 3))).shape)
+    (2, 5, 7)
 
     References:
         - [Cho et al., 2014](https://arxiv.org/abs/1406.1078)
@@ -47,6 +48,8 @@ class GRU(Recurrent):
         return (2, 3 * self.units)
 
     def run_sequence(self, x, kernel, recurrent_kernel, bias, state, mask, training):
+        if self.uses_cudnn and mask is None:
+            return cudnn_gru(x, kernel, recurrent_kernel, bias, *state)
         return gru_sequence(
             x, kernel, recurrent_kernel, bias, *state, mask=mask, store_gates=training
         )

@@ -1,6 +1,7 @@
 import keras
 from keras import ops
 
+from keras_drill.layers.cudnn import cudnn_lstm
 from keras_drill.layers.lstm_sequence import lstm_sequence
 from keras_drill.layers.recurrent import Recurrent
 
@@ -16,8 +17,10 @@ class LSTM(Recurrent):
     The weights are those of `keras.layers.LSTM`, in the same order and layout, and can be copied
     either way. What differs is the arithmetic (see `lstm_sequence`): `x W` is one product for all
     time steps, the derivative is written by hand, the gates are kept for it only in training, and
-    under mixed precision the state and the gates' arithmetic stay in float32. On a TensorFlow GPU
-    the recurrence is cuDNN's.
+    under mixed precision the state and the gates' arithmetic stay in float32.
+
+    With TensorFlow on a GPU the recurrence is cuDNN's where there is no mask; XLA cannot compile
+    that, and under mixed precision the state is in the compute dtype while cuDNN runs.
 
     Input shape: `[B, T, d]`, or `[T, B, d]` with `time_major=True`.
 
@@ -39,7 +42,7 @@ class LSTM(Recurrent):
             size. `reset_state()` zeroes it.
         time_major: whether time is the first axis of inputs, outputs and mask.
         weight_dropout: probability of dropping an entry of the recurrent matrix U, drawn once per
-            batch (`drop_connect`).
+            batch.
         unit_forget_bias: add 1 to the initial bias of the forget gate.
         kernel_initializer, recurrent_initializer, bias_initializer: of W, U, b.
         kernel_regularizer, recurrent_regularizer, bias_regularizer: of W, U, b.
@@ -49,8 +52,8 @@ class LSTM(Recurrent):
 
     >>> layer = LSTM(7, return_sequences=True, return_state=True)
     >>> outputs, h, c = layer(keras.ops.ones((2, 5, 3)))
-    >>> outputs.shape, h.shape, c.shape
-    (TensorShape([2, 5, 7]), TensorShape([2, 7]), TensorShape([2, 7]))
+    >>> [tuple(tensor.shape) for tensor in (outputs, h, c)]
+    [(2, 5, 7), (2, 7), (2, 7)]
 
     References:
         - [Hochreiter and Schmidhuber, 1997](https://www.bioinf.jku.at/publications/older/2604.pdf)
@@ -75,6 +78,8 @@ class LSTM(Recurrent):
         return ops.concatenate([bias[: self.units], ones, bias[2 * self.units :]])
 
     def run_sequence(self, x, kernel, recurrent_kernel, bias, state, mask, training):
+        if self.uses_cudnn and mask is None:
+            return cudnn_lstm(x, kernel, recurrent_kernel, bias, *state)
         return lstm_sequence(
             x, kernel, recurrent_kernel, bias, *state, mask=mask, store_gates=training
         )

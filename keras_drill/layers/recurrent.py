@@ -3,7 +3,8 @@
 import keras
 from keras import ops
 
-from keras_drill.layers.drop_connect import drop_connect
+from keras_drill.layers.cudnn import has_cudnn
+from keras_drill.ops.fast_dropout import fast_dropout
 
 
 class Recurrent(keras.layers.Layer):
@@ -56,6 +57,8 @@ class Recurrent(keras.layers.Layer):
         self.seed = seed
         self.seed_generator = keras.random.SeedGenerator(seed)
         self.supports_masking = True
+        self.uses_cudnn = has_cudnn()
+        self.supports_jit = not self.uses_cudnn
         self.state_variables = []
 
     def bias_shape(self) -> tuple[int, ...]:
@@ -138,7 +141,7 @@ class Recurrent(keras.layers.Layer):
             for weight in (self.kernel, self.recurrent_kernel, self.bias)
         )
         if training:
-            recurrent_kernel = drop_connect(
+            recurrent_kernel = fast_dropout(
                 recurrent_kernel, self.weight_dropout, self.seed_generator
             )
         state = [

@@ -51,11 +51,11 @@ class AWDLSTM(RecurrentBackbone):
     >>> backbone = AWDLSTM(vocabulary_size=31, embedding_dim=5, units=7, num_layers=2)
     >>> tokens = keras.ops.array([[3, 1, 4], [1, 5, 9]])
     >>> hidden, state = backbone(tokens, return_state=True)
-    >>> hidden.shape, len(state)
-    (TensorShape([2, 3, 5]), 4)
+    >>> tuple(hidden.shape), len(state)
+    ((2, 3, 5), 4)
     >>> hidden, state = backbone(tokens[:, :1], initial_state=state, return_state=True)
-    >>> hidden.shape
-    TensorShape([2, 1, 5])
+    >>> tuple(hidden.shape)
+    (2, 1, 5)
 
     References:
         - [Merity et al., 2018](https://arxiv.org/abs/1708.02182)

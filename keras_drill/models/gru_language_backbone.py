@@ -35,8 +35,8 @@ class GRULanguageBackbone(RecurrentBackbone):
     Example:
 
     >>> backbone = GRULanguageBackbone(vocabulary_size=31, embedding_dim=5, units=7, num_layers=2)
-    >>> backbone(keras.ops.array([[3, 1, 4], [1, 5, 9]])).shape
-    TensorShape([2, 3, 5])
+    >>> tuple(backbone(keras.ops.array([[3, 1, 4], [1, 5, 9]])).shape)
+    (2, 3, 5)
 
     References:
         - [Cho et al., 2014](https://arxiv.org/abs/1406.1078)

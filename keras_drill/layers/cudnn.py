@@ -1,0 +1,52 @@
+"""cuDNN's recurrences on the TensorFlow backend. Everything is time-major."""
+
+import keras
+from keras import ops
+
+
+def has_cudnn() -> bool:
+    """Whether recurrent layers run on cuDNN: TensorFlow, built with CUDA, and a GPU to run on."""
+    if keras.backend.backend() != "tensorflow":
+        return False
+    import tensorflow as tf
+
+    return tf.test.is_built_with_cuda() and bool(tf.config.list_logical_devices("GPU"))
+
+
+def cudnn_lstm(x, kernel, recurrent_kernel, bias, h0, c0):
+    """`lstm_sequence` without a mask. The state is in the dtype of `x` while it runs."""
+    weights = ops.split(kernel, 4, axis=1) + ops.split(recurrent_kernel, 4, axis=1)
+    biases = [ops.zeros_like(bias), bias]  # cuDNN adds a bias on either side
+    outputs, h, c = _run("lstm", x, weights, biases, h0, c0)
+    return outputs, (h, c)
+
+
+def cudnn_gru(x, kernel, recurrent_kernel, bias, h0):
+    """`gru_sequence` without a mask. The state is in the dtype of `x` while it runs."""
+
+    def reset_gate_first(array, axis):  # cuDNN has r, z, n where Keras has z, r, n
+        z, r, n = ops.split(array, 3, axis=axis)
+        return [r, z, n]
+
+    weights = reset_gate_first(kernel, 1) + reset_gate_first(recurrent_kernel, 1)
+    biases = reset_gate_first(bias[0], 0) + reset_gate_first(bias[1], 0)
+    outputs, h, _ = _run("gru", x, weights, biases, h0)
+    return outputs, (h,)
+
+
+def _run(mode, x, weights, biases, h0, c0=None):
+    import tensorflow as tf
+
+    columns = [ops.reshape(ops.transpose(w), (-1,)) for w in weights]
+    outputs, h, c, _, _ = tf.raw_ops.CudnnRNNV3(
+        input=x,
+        input_h=ops.cast(h0, x.dtype)[None],
+        input_c=ops.zeros((), x.dtype) if c0 is None else ops.cast(c0, x.dtype)[None],
+        params=ops.concatenate(columns + biases, axis=0),
+        sequence_lengths=tf.fill([tf.shape(x)[1]], tf.shape(x)[0]),
+        rnn_mode=mode,
+        is_training=True,
+        time_major=True,
+    )
+    c = None if c0 is None else ops.cast(c[0], h0.dtype)
+    return ops.cast(outputs, h0.dtype), ops.cast(h[0], h0.dtype), c
