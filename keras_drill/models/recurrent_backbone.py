@@ -31,6 +31,7 @@ class RecurrentBackbone(keras.Model):
         **kwargs,
     ):
         super().__init__(**kwargs)
+        self.supports_masking = True
         if num_layers < 1:
             raise ValueError(f"`num_layers` must be at least 1. Received: num_layers={num_layers}")
         self.vocabulary_size = vocabulary_size
