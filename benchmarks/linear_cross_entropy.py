@@ -5,8 +5,8 @@
 For every size: throughput relative to a materialised TensorFlow head (`matmul`, bias,
 `sparse_softmax_cross_entropy_with_logits`, autodiff), to PyTorch's `F.cross_entropy` over a linear
 layer where torch is installed, and to the three bare matrix products that any exact gradient
-needs; extra peak memory of either, each in a fresh process (gradients handed back included); then
-the same under mixed bfloat16, with its error against float64.
+needs; peak memory of each in a fresh process, above its inputs, with and without the gradients that
+it hands back; and the same under mixed bfloat16, with its error against float64.
 """
 
 import argparse
@@ -29,34 +29,31 @@ def make_arrays(size: str, seed: int):
     return hidden, labels, bias, rng.integers(0, v, n).astype("int32")
 
 
-def tensorflow_functions(size: str, seed: int) -> dict:
-    """Loss and gradients for hidden, labels and bias, one function per implementation."""
+def tensorflow_function(name: str, size: str, seed: int):
+    """The compiled implementation called `name`: () -> (loss, gradients for hidden, labels, bias)."""
     import tensorflow as tf
 
     import keras_drill
 
     hidden, labels, bias, targets = map(tf.constant, make_arrays(size, seed))
 
-    def make_head(dtype):
-        head = keras_drill.SoftmaxOutput(len(bias), dtype=dtype)
+    if name in ("fused", "fused bfloat16"):
+        head = keras_drill.SoftmaxOutput(
+            len(bias),
+            embeddings_initializer=lambda shape, dtype: labels,
+            dtype="mixed_bfloat16" if name.endswith("bfloat16") else "float32",
+        )
         head.build(hidden.shape)
-        head.label_embeddings.assign(labels)
         head.bias.assign(bias)
-        return head
+        hidden = tf.cast(hidden, head.compute_dtype)
 
-    def fused(dtype):
-        head = make_head(dtype)
-        given = tf.cast(hidden, head.compute_dtype)
-
-        @tf.function
-        def step():
-            with tf.GradientTape() as tape:
-                tape.watch(given)
-                loss = head.loss(given, targets)
-            wanted = [given, head.label_embeddings.value, head.bias.value]
-            return loss, *tape.gradient(loss, wanted)
-
-        return step
+    @tf.function
+    def fused():
+        with tf.GradientTape() as tape:
+            tape.watch(hidden)
+            loss = head.loss(hidden, targets)
+        wanted = [hidden, head.label_embeddings.value, head.bias.value]
+        return loss, *tape.gradient(loss, wanted)
 
     @tf.function
     def materialised():
@@ -70,22 +67,15 @@ def tensorflow_functions(size: str, seed: int) -> dict:
     @tf.function
     def products():
         scores = tf.matmul(hidden, labels, transpose_b=True)
-        return (
-            scores[0, 0],
-            tf.matmul(scores, labels),
-            tf.matmul(scores, hidden, transpose_a=True),
-        )
+        d_hidden = tf.matmul(scores, labels)
+        return scores[0, 0], d_hidden, tf.matmul(scores, hidden, transpose_a=True)
 
-    functions = {
-        "fused": fused("float32"),
+    return {
+        "fused": fused,
+        "fused bfloat16": fused,
         "materialised": materialised,
         "three products": products,
-        "fused bfloat16": fused("mixed_bfloat16"),
-    }
-    return {name: (lambda f=f: float(f()[0])) for name, f in functions.items()}, {
-        "fused bfloat16": functions["fused bfloat16"],
-        "fused": functions["fused"],
-    }
+    }[name]
 
 
 def torch_function(size: str, seed: int):
@@ -126,7 +116,11 @@ def float64_gradient(size: str, seed: int) -> np.ndarray:
 
 
 def measure(size: str, rounds: int, seed: int) -> None:
-    functions, gradients = tensorflow_functions(size, seed)
+    steps = {
+        name: tensorflow_function(name, size, seed)
+        for name in ("fused", "materialised", "three products", "fused bfloat16")
+    }
+    functions = {name: (lambda step=step: float(step()[0])) for name, step in steps.items()}
     torch_step = torch_function(size, seed)
     if torch_step is not None:
         functions["PyTorch"] = torch_step
@@ -142,13 +136,17 @@ def measure(size: str, rounds: int, seed: int) -> None:
         )
         for name in ("fused", "materialised", "fused bfloat16")
     }
+    gradient_bytes = 4 * (n * d + v * d + v)
     for name, peak in peaks.items():
-        share = peak / peaks["materialised"]
-        print(f"  {name:16} {peak / 2**20:8.0f} MiB extra peak   {share:.3f} of materialised")
+        share = (peak - gradient_bytes) / (peaks["materialised"] - gradient_bytes)
+        print(
+            f"  {name:16} {peak / 2**20:8.0f} MiB peak, {(peak - gradient_bytes) / 2**20:8.0f} MiB"
+            f" beyond the gradients   {share:.3f} of materialised"
+        )
     if n * v <= 1e8:
         expected = float64_gradient(size, seed)
         for name in ("fused", "fused bfloat16"):
-            actual = np.asarray(gradients[name]()[2], "float64")
+            actual = np.asarray(steps[name]()[2], "float64")
             error = np.abs(actual - expected).max() / np.abs(expected).max()
             print(f"  {name:16} {error:8.1e} largest error of the labels' gradient, relative")
 
@@ -161,9 +159,8 @@ def main() -> None:
     parser.add_argument("--peak", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.peak:
-        tensorflow_functions("64,1000,32", options.seed)[0][options.peak]()  # libraries, threads
-        function = tensorflow_functions(options.sizes[0], options.seed)[0][options.peak]
-        print(peak_memory(function))
+        tensorflow_function(options.peak, "64,1000,32", options.seed)()  # libraries, threads
+        print(peak_memory(tensorflow_function(options.peak, options.sizes[0], options.seed)))
         return
     print(describe(), f"seed {options.seed}", sep=", ")
     for size in options.sizes:

@@ -100,5 +100,6 @@ def _differentiable(forward, inputs: WalkInputs, weights) -> tuple:
         return outputs, gradient
 
     # Tensors, not variables: a custom gradient on TensorFlow refuses to touch a variable.
-    value, log_probs = function(*[ops.add(tensor, 0) for tensor in tensors if tensor is not None])
+    flat = [ops.reshape(x, (-1, *x.shape[1:])) for x in tensors if x is not None]
+    value, log_probs = function(*flat)
     return value, ops.stop_gradient(log_probs)

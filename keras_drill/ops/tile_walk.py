@@ -11,6 +11,8 @@ from typing import Any, NamedTuple
 from keras import ops
 
 DEFAULT_TILE_BYTES = 64 * 2**20
+# A tile's share of the labels' gradient is made and added in blocks of about this size.
+LABEL_BLOCK_BYTES = 32 * 2**20
 
 
 class WalkOptions(NamedTuple):
@@ -88,6 +90,13 @@ def tile_count(num_tokens, num_contexts: int, num_labels: int, options: WalkOpti
     return ops.maximum(1, (num_tokens + tokens_per_tile - 1) // tokens_per_tile)
 
 
+def label_blocks(num_labels: int, width: int) -> list[slice]:
+    """Slices of the labels, so that no second copy of their whole gradient is ever in memory."""
+    count = min(num_labels, math.ceil(4 * num_labels * width / LABEL_BLOCK_BYTES))
+    size = math.ceil(num_labels / max(1, count))
+    return [slice(start, min(start + size, num_labels)) for start in range(0, num_labels, size)]
+
+
 def walk(inputs: WalkInputs, options: WalkOptions, weights=None, with_gradients=False) -> Walk:
     """Computes losses, log-probabilities and, if asked, gradients, one tile of tokens at a time.
 
@@ -160,7 +169,7 @@ def walk(inputs: WalkInputs, options: WalkOptions, weights=None, with_gradients=
     bias = None if inputs.bias is None else ops.cast(inputs.bias, accumulator)
     parameters = tuple(ops.cast(p, accumulator) for p in inputs.score_parameters)
 
-    def body(index, carry):
+    def body(index, *carry):
         start = index * tile
 
         def rows(x, *tail):
@@ -188,32 +197,49 @@ def walk(inputs: WalkInputs, options: WalkOptions, weights=None, with_gradients=
             d_contexts, d_log_priors, *sums = gradients
             carry.append(put(d_contexts, result.gradients[0]))
             carry.append(put(d_log_priors, result.gradients[1]))
-            parts = [part for part in result.gradients[2:] if part is not None]
-            carry += [total + part for total, part in zip(sums, parts, strict=True)]
-        return tuple(carry)
+            carry += [total + part for total, part in zip(sums, result.gradients[2:], strict=True)]
+        # TensorFlow starts up to ten iterations at once. The counter waits for the last sum, so that
+        # the next tile is not begun, nor in memory, before this one is done.
+        finished = ops.stack([ops.ravel(x[:1])[0] for x in carry])
+        never = ops.any(ops.logical_and(finished < 0, finished > 0))
+        return index + 1 + ops.cast(never, "int32"), *carry
 
+    # Computed, or TensorFlow would keep a constant of every accumulator's size.
+    zero = ops.sum(ops.cast(columns[:1] < 0, accumulator))
+    blocks = label_blocks(num_labels, width)
     carry = [ops.zeros((padded,), accumulator), ops.zeros((padded,), accumulator)]
     if with_gradients:
         carry.append(ops.zeros((padded, num_contexts, width), accumulator))
         carry.append(ops.zeros((padded, num_contexts), accumulator))
-        summed = [inputs.labels, *([] if bias is None else [bias]), *parameters]
-        carry += [ops.zeros(x.shape, accumulator) for x in summed]
+        carry += [] if bias is None else [ops.zeros((num_labels,), accumulator)]
+        for block in blocks:
+            size = block.stop - block.start
+            carry.append(ops.broadcast_to(zero, (size, width)))
+            carry += [ops.broadcast_to(zero, (size,)) for _ in parameters]
     if order is not None:
         num_tiles = (num_counted + ops.maximum(tile, 1) - 1) // ops.maximum(tile, 1)
-    losses, log_probs, *gradients = ops.fori_loop(0, num_tiles, body, tuple(carry))
+    _, losses, log_probs, *gradients = ops.while_loop(
+        lambda index, *_: index < num_tiles, body, (ops.zeros((), "int32"), *carry)
+    )
 
     if with_gradients:
         if scale is not None:
             gradients = [gradient * scale for gradient in gradients]
-        gradients[0] = restore(gradients[0])
-        gradients[1] = None if log_priors is None else restore(gradients[1])
-        if bias is None:
-            gradients.insert(3, None)
+        d_contexts, d_log_priors, *sums = gradients
+        d_bias = None if bias is None else sums.pop(0)
+        stride = 1 + len(parameters)
+        gradients = (
+            restore(d_contexts),
+            None if log_priors is None else restore(d_log_priors),
+            ops.concatenate(sums[::stride]),
+            d_bias,
+            *[ops.concatenate(sums[i::stride]) for i in range(1, stride)],
+        )
     counted = ops.cast(counted, accumulator)
     return Walk(
         restore(losses * counted),
         restore(log_probs * counted),
-        tuple(gradients) if with_gradients else None,
+        gradients if with_gradients else None,
     )
 
 
@@ -229,7 +255,11 @@ def _one_tile(
     options,
     with_gradients,
 ) -> Walk:
-    """The walk's body: `[T, K, d]` contexts against all labels."""
+    """The walk's body: `[T, K, d]` contexts against all labels.
+
+    Its gradients are for contexts, log-priors, the bias if any and, block by block, for the labels
+    and the score's parameters.
+    """
     num_contexts, width = contexts.shape[1:]
     num_columns = columns.shape[1]
     hidden = ops.reshape(contexts, (-1, width))  # [R, d]
@@ -287,14 +317,14 @@ def _one_tile(
     if cap is not None:
         derivative = derivative * (1 - ops.square(scores / cap))
 
-    d_hidden, d_labels, d_parameters = options.score.gradients(
-        derivative, row_weights, hidden, labels, parameters
-    )
-    gradients = (
-        ops.reshape(d_hidden, (-1, num_contexts, width)),
-        -weights[:, None] * responsibility,
-        d_labels,
-        None if bias is None else ops.einsum("r,rm->m", row_weights, derivative),
-        *d_parameters,
-    )
-    return Walk(losses, log_probs, gradients)
+    d_hidden, sums = 0.0, []
+    if bias is not None:
+        sums.append(ops.einsum("r,rm->m", row_weights, derivative))
+    for block in label_blocks(*labels.shape):
+        part, d_labels, d_parameters = options.score.gradients(
+            derivative[:, block], row_weights, hidden, labels[block], [p[block] for p in parameters]
+        )
+        d_hidden = d_hidden + part
+        sums += [d_labels, *d_parameters]
+    d_hidden = ops.reshape(d_hidden, (-1, num_contexts, width))
+    return Walk(losses, log_probs, (d_hidden, -weights[:, None] * responsibility, *sums))
