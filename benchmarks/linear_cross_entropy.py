@@ -30,7 +30,7 @@ def make_arrays(size: str, seed: int):
 
 
 def tensorflow_function(name: str, size: str, seed: int):
-    """The compiled implementation called `name`: () -> (loss, gradients for hidden, labels, bias)."""
+    """The compiled function called `name`: () -> loss and gradients for hidden, labels, bias."""
     import tensorflow as tf
 
     import keras_drill

@@ -1,0 +1,66 @@
+"""The one table of public layers that every cross-cutting test visits."""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import keras
+import numpy as np
+
+import keras_drill
+from keras_drill import layers, models
+
+V, D, H, B, T = 31, 13, 17, 5, 7
+
+
+class Described(NamedTuple):
+    """A way to make a layer, and an input for it.
+
+    Attributes:
+        make: Maps keyword arguments of `keras.layers.Layer` to a new layer.
+        kind: "hidden" (floats `[B, T, D]`), "labels" (floats `[V, D]`) or "tokens" (`[B, T]`).
+    """
+
+    make: Callable[..., keras.Layer]
+    kind: str
+
+
+def embedding():
+    return keras.layers.Embedding(V, D, name="words")
+
+
+LAYERS = {
+    "OutputLayer": Described(lambda **k: keras_drill.OutputLayer(V, z_loss=0.1, **k), "hidden"),
+    "SoftmaxOutput": Described(lambda **k: keras_drill.SoftmaxOutput(V, **k), "hidden"),
+    "TiedOutput": Described(lambda **k: keras_drill.TiedOutput(V, embedding(), **k), "hidden"),
+    "BilinearOutput": Described(
+        lambda **k: keras_drill.BilinearOutput(V, embedding(), **k), "hidden"
+    ),
+    "DualNonlinearOutput": Described(
+        lambda **k: keras_drill.DualNonlinearOutput(V, embedding(), units=11, **k), "hidden"
+    ),
+    "DrillOutput": Described(
+        lambda **k: keras_drill.DrillOutput(V, embedding(), depth=2, dual=True, **k), "hidden"
+    ),
+    "ResidualNetwork": Described(
+        lambda **k: keras_drill.label_encoders.ResidualNetwork(depth=3, activation="tanh", **k),
+        "labels",
+    ),
+    "LSTM": Described(lambda **k: layers.LSTM(H, return_sequences=True, **k), "hidden"),
+    "GRU": Described(lambda **k: layers.GRU(H, return_sequences=True, **k), "hidden"),
+    "VariationalDropout": Described(lambda **k: layers.VariationalDropout(0.3, **k), "hidden"),
+    "AWDLSTM": Described(
+        lambda **k: models.AWDLSTM(V, embedding_dim=D, units=H, num_layers=2, **k), "tokens"
+    ),
+    "GRULanguageBackbone": Described(
+        lambda **k: models.GRULanguageBackbone(V, embedding_dim=D, units=H, num_layers=2, **k),
+        "tokens",
+    ),
+}
+
+
+def example_input(kind: str) -> np.ndarray:
+    rng = np.random.default_rng(0)
+    if kind == "tokens":
+        return rng.integers(0, V, (B, T)).astype("int32")
+    shape = (V, D) if kind == "labels" else (B, T, D)
+    return rng.normal(size=shape).astype("float32")
