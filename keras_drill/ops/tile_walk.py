@@ -198,8 +198,8 @@ def walk(inputs: WalkInputs, options: WalkOptions, weights=None, with_gradients=
             carry.append(put(d_contexts, result.gradients[0]))
             carry.append(put(d_log_priors, result.gradients[1]))
             carry += [total + part for total, part in zip(sums, result.gradients[2:], strict=True)]
-        # TensorFlow starts up to ten iterations at once. The counter waits for the sums, so that the
-        # next tile is not begun, nor in memory, before this one is done.
+        # TensorFlow starts up to ten iterations at once. The counter waits for the sums, so that
+        # the next tile is not begun, nor in memory, before this one is done.
         finished = ops.stack([ops.ravel(x[:1])[0] for x in carry])
         never = ops.any(ops.logical_and(finished < 0, finished > 0))
         return index + 1 + ops.cast(never, "int32"), *carry

@@ -131,7 +131,7 @@ def test_saving_keeps_weights_tying_and_compilation(tmp_path):
 
 
 def test_wrong_arguments_are_named():
-    with pytest.raises(ValueError, match="`head` must be a keras_drill.OutputLayer"):
+    with pytest.raises(ValueError, match="`head` must be a keras_drill"):
         keras_drill.LanguageModel(keras.layers.Embedding(V, D), keras.layers.Dense(V))
     _, model = make_models()
     with pytest.raises(ValueError, match="computes its own loss"):
