@@ -20,7 +20,16 @@ _MODULES = {
     "SoftmaxOutput": "ready_made",
     "TiedOutput": "ready_made",
 }
-_PACKAGES = ("callbacks", "compositions", "label_encoders", "layers", "metrics", "models", "scores")
+_PACKAGES = (
+    "callbacks",
+    "compositions",
+    "decoding",
+    "label_encoders",
+    "layers",
+    "metrics",
+    "models",
+    "scores",
+)
 
 __all__ = sorted([*_MODULES, *_PACKAGES])
 
