@@ -4,9 +4,11 @@ import os
 import sys
 import tempfile
 
+import keras_drill
+
 
 def import_tensorflow() -> None:
-    """Imports TensorFlow; what it logs meanwhile is shown only if that fails.
+    """Imports TensorFlow and all of this package; what is logged meanwhile is shown on failure.
 
     TensorFlow writes several lines about missing CUDA drivers to the standard error stream before
     any log level applies, and would hide a short error message among them.
@@ -20,6 +22,10 @@ def import_tensorflow() -> None:
             import tensorflow_text  # noqa: F401  registers the operations of exported models
 
             tf.config.list_physical_devices()
+            for (
+                name
+            ) in keras_drill.__all__:  # Keras finds the classes of saved models once imported
+                getattr(keras_drill, name)
             tf.get_logger().setLevel("ERROR")  # warnings about retracing are for programmers
         except BaseException:
             log.seek(0)

@@ -56,7 +56,7 @@ class LoadedRun:
         vocabulary = Vocabulary.load(folder.vocabulary_file)
         try:
             model = keras.saving.load_model(folder.model_file, compile=False)
-        except (ValueError, OSError, KeyError) as error:
+        except (ValueError, TypeError, KeyError, OSError) as error:
             raise RunError(f"{folder.model_file} cannot be loaded: {error}") from error
         if model.head.vocabulary_size != len(vocabulary):
             raise RunError(

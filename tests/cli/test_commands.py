@@ -65,6 +65,16 @@ def test_score_adds_up(folder, capsys):
     assert math.isclose(math.exp(-float(total) / 6), float(perplexity), rel_tol=1e-3)
 
 
+def test_a_process_of_its_own_answers_the_same(folder, capsys):
+    words = ["score", str(folder / "drill"), "the cat"]
+    assert main(words) == 0
+    result = subprocess.run(
+        [sys.executable, "-m", "keras_drill", *words], capture_output=True, text=True
+    )
+    assert result.returncode == 0, result.stderr
+    assert result.stdout == capsys.readouterr().out
+
+
 def test_score_reads_a_file(folder, tmp_path, capsys):
     (tmp_path / "a.txt").write_text("the cat\na dog\n")
     assert main(["score", str(folder / "tied"), "--file", str(tmp_path / "a.txt"), "--total"]) == 0
