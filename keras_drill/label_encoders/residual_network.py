@@ -1,6 +1,8 @@
 import keras
 from keras import ops
 
+from keras_drill.ops.fast_dropout import fast_dropout
+
 
 @keras.saving.register_keras_serializable(package="keras_drill")
 class ResidualNetwork(keras.layers.Layer):
@@ -110,7 +112,7 @@ class ResidualNetwork(keras.layers.Layer):
         if not training or not self.dropout:
             return inputs, kernel
         if not self.variational_dropout:
-            return keras.random.dropout(inputs, self.dropout, seed=self.seed_generator), kernel
+            return fast_dropout(inputs, self.dropout, self.seed_generator), kernel
         # One mask for all rows: X diag(m) U, and scaling the kernel's rows is as good as free.
         mask = keras.random.dropout(
             ops.ones((kernel.shape[0], 1), self.compute_dtype),
