@@ -3,6 +3,7 @@ from contextvars import ContextVar
 
 import keras
 from keras import ops
+from keras.src.backend import get_keras_mask  # JAX keeps masks beside its tracers, not on them
 
 from keras_drill.ops.shared_embedding import find_embedding
 from keras_drill.output_layer import OutputLayer
@@ -58,10 +59,18 @@ class LanguageModel(keras.Model):
         self.label_smoothing = label_smoothing
         self.reduction = reduction
 
+    def build(self, tokens_shape):
+        """Builds backbone and head for tokens of a shape (or a structure of shapes)."""
+        tokens = keras.tree.map_shape_structure(
+            lambda shape: keras.Input(batch_shape=shape, dtype="int32"), tokens_shape
+        )
+        self.head(self.backbone(tokens))
+        self.built = True
+
     def call(self, tokens, training=None):
         hidden = self.backbone(tokens, training=training)
         if _stepping.get() is self:
-            return {"hidden": hidden}
+            return {"hidden": hidden, "mask": get_keras_mask(hidden)}
         return self.head(hidden, training=training)
 
     def compile(self, optimizer="rmsprop", metrics=None, weighted_metrics=None, **kwargs):
@@ -113,13 +122,13 @@ class LanguageModel(keras.Model):
         Args:
             x: Tokens; not used.
             y: Targets `[B, T]`.
-            y_pred: `{"hidden": hidden}`, or the log-probabilities that calling the model gives.
+            y_pred: `{"hidden": hidden, "mask": mask}`, or log-probabilities `[B, T, V]`.
             sample_weight: Weights of the tokens.
             training: Whether gradients will be asked for.
         """
         if isinstance(y_pred, dict):
             hidden = y_pred["hidden"]
-            mask = getattr(hidden, "_keras_mask", None)
+            mask = y_pred["mask"]
             weights = sample_weight if mask is None else self._masked(mask, sample_weight)
             loss, log_probs = self.head.loss_and_log_prob(
                 hidden, y, weights, self.label_smoothing, self.reduction, training
