@@ -46,8 +46,8 @@ class OutputLayer(keras.layers.Layer):
         logit_soft_cap: `c` bounds scores smoothly to (-c, c) by `c * tanh(score / c)`.
         z_loss: Coefficient of `lse(scores)^2`, added to the loss of every token.
         tile_size: Tokens per tile of the fused loss. `None` derives it from `tile_bytes`.
-        tile_bytes: Memory for one tile of scores, in bytes; `None` is 128 MiB. The loss needs about
-            two tiles and one copy of the labels.
+        tile_bytes: Memory for one tile of scores, in bytes; `None` is 64 MiB. Larger tiles
+            are faster with large vocabularies.
         embeddings_initializer: Initializer of the layer's own label embeddings.
         **kwargs: Keyword arguments of `keras.layers.Layer`.
 

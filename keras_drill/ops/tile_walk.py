@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from keras import ops
 
-DEFAULT_TILE_BYTES = 128 * 2**20
+DEFAULT_TILE_BYTES = 64 * 2**20
 # A tile's share of the labels' gradient is made and added in blocks of about this size.
 LABEL_BLOCK_BYTES = 64 * 2**20
 
