@@ -1,0 +1,206 @@
+import keras
+import numpy as np
+from keras import ops
+
+
+@keras.saving.register_keras_serializable(package="keras_drill")
+class SenseAllocation(keras.layers.Layer):
+    """Which sense belongs to which word, and how much each is used.
+
+    The state that an output layer with several senses a word shares with its input embedding. The
+    number of senses and all shapes are fixed; which word a sense belongs to may change while
+    training, without anything being compiled anew.
+
+    Two kinds of statistics are kept. `record` adds to the sums of the present interval, which are
+    right on any number of replicas; `keras_drill.SenseReallocation` folds them into running
+    averages at the interval's end and moves senses by them.
+
+    Shape letters: V words, M senses, S most senses of a word, N tokens.
+
+    Attributes:
+        sense_to_word: `[M]` int32, the word of every sense.
+        senses_of_word: `[V, S]` int32, the senses of every word, -1 where there are no more. Always
+            in step with `sense_to_word`.
+        usage: `[M]`, running average of the probability that a token's sense is this one.
+        word_log_prob: `[V]`, running average of the log-probability given to a word where it is the
+            target; 0 for words that have not occurred.
+        word_count, log_prob_sum, prob_sum: `[V]`, sums over this interval's occurrences of a word:
+            one, log-probability, probability.
+        usage_sum: `[M]`, this interval's sum of the senses' posterior probabilities.
+
+    Args:
+        vocabulary_size: Number of words V.
+        num_senses: Number of senses M; `None` is three a word.
+        min_senses: Fewest senses of a word.
+        max_senses: Most senses of a word, S.
+        dynamic: Whether senses may move. Without, no statistics are gathered.
+        **kwargs: Keyword arguments of `keras.layers.Layer`.
+
+    Raises:
+        ValueError: The senses do not suffice for the words, or are more than they may have.
+
+    Example:
+
+    >>> allocation = SenseAllocation(5, num_senses=7, max_senses=3)
+    >>> np.asarray(allocation.sense_to_word)
+    array([0, 1, 2, 3, 4, 0, 1], dtype=int32)
+    >>> allocation.assign([0, 1, 2, 3, 4, 3, 3])
+    >>> np.asarray(allocation.senses_of_word)[3]
+    array([3, 5, 6], dtype=int32)
+
+    References:
+        - [Miao et al., 2019](https://arxiv.org/abs/1911.00274), section 3.3
+    """
+
+    def __init__(
+        self,
+        vocabulary_size,
+        num_senses=None,
+        min_senses=1,
+        max_senses=4,
+        dynamic=True,
+        **kwargs,
+    ):
+        super().__init__(**kwargs)
+        num_senses = 3 * vocabulary_size if num_senses is None else num_senses
+        if not 1 <= min_senses <= max_senses:
+            raise ValueError(
+                "`min_senses` must be at least 1 and at most `max_senses`. "
+                f"Received: min_senses={min_senses}, max_senses={max_senses}"
+            )
+        if not min_senses * vocabulary_size <= num_senses <= max_senses * vocabulary_size:
+            raise ValueError(
+                f"`num_senses` must give each of {vocabulary_size} words {min_senses} to "
+                f"{max_senses} senses. Received: num_senses={num_senses}"
+            )
+        self.vocabulary_size = vocabulary_size
+        self.num_senses = num_senses
+        self.min_senses = min_senses
+        self.max_senses = max_senses
+        self.dynamic = dynamic
+
+        sense_to_word = np.arange(num_senses, dtype="int32") % vocabulary_size
+        self.sense_to_word = self._state("sense_to_word", sense_to_word)
+        self.senses_of_word = self._state("senses_of_word", self._table(sense_to_word))
+        self.usage = self._state("usage", np.full(num_senses, 1 / num_senses, "float32"))
+        self.word_log_prob = self._state("word_log_prob", np.zeros(vocabulary_size, "float32"))
+        if dynamic:
+            self.word_count = self._sum("word_count", vocabulary_size)
+            self.log_prob_sum = self._sum("log_prob_sum", vocabulary_size)
+            self.prob_sum = self._sum("prob_sum", vocabulary_size)
+            self.usage_sum = self._sum("usage_sum", num_senses)
+        self.built = True
+
+    def _state(self, name: str, value: np.ndarray):
+        return self.add_weight(
+            name=name,
+            shape=value.shape,
+            dtype=str(value.dtype),
+            initializer=lambda shape, dtype: ops.convert_to_tensor(value, dtype),
+            trainable=False,
+            autocast=False,
+        )
+
+    def _sum(self, name: str, size: int):
+        # Not `add_weight`, whose replicas would each add their increment to the whole value.
+        return keras.Variable(
+            lambda shape, dtype: ops.zeros(shape, dtype),
+            shape=(size,),
+            dtype="float32",
+            trainable=False,
+            autocast=False,
+            aggregation="sum",
+            synchronization="on_read",
+            name=name,
+        )
+
+    def columns(self, words):
+        """The senses of words.
+
+        Args:
+            words: `[...]` integers.
+
+        Returns:
+            Senses `[..., S]` int32, 0 where there are no more, and a mask `[..., S]` of those that
+            there are.
+        """
+        senses = ops.take(self.senses_of_word, words, axis=0)
+        mask = senses >= 0
+        return ops.where(mask, senses, ops.zeros_like(senses)), mask
+
+    def record(self, targets, log_probs, posteriors, weights=None):
+        """Adds tokens to this interval's statistics.
+
+        Args:
+            targets: `[N]` integers.
+            log_probs: `[N]`, log-probabilities of the targets.
+            posteriors: `[N, S]`, probabilities of the target's senses given the target, 0 where
+                there are no more.
+            weights: `[N]`, or `None`. Tokens of weight 0 are left out, others count as one.
+        """
+        log_probs, posteriors = ops.cast(log_probs, "float32"), ops.cast(posteriors, "float32")
+        counted = ops.ones_like(log_probs)
+        if weights is not None:
+            counted = ops.cast(weights != 0, "float32")
+        columns, _ = self.columns(targets)
+
+        def by_word(values):
+            return ops.segment_sum(counted * values, targets, self.vocabulary_size)
+
+        self.word_count.assign_add(by_word(ops.ones_like(counted)))
+        self.log_prob_sum.assign_add(by_word(log_probs))
+        self.prob_sum.assign_add(by_word(ops.exp(log_probs)))
+        usage = ops.reshape(counted[:, None] * posteriors, (-1,))
+        self.usage_sum.assign_add(
+            ops.segment_sum(usage, ops.reshape(columns, (-1,)), self.num_senses)
+        )
+
+    def assign(self, sense_to_word):
+        """Gives every sense to a word, outside compiled functions.
+
+        Args:
+            sense_to_word: `[M]` integers.
+
+        Raises:
+            ValueError: A word would have too few or too many senses.
+        """
+        sense_to_word = np.asarray(sense_to_word)
+        if sense_to_word.shape != (self.num_senses,):
+            raise ValueError(
+                f"`sense_to_word` must hold {self.num_senses} words. "
+                f"Received: shape {sense_to_word.shape}"
+            )
+        if sense_to_word.min() < 0 or sense_to_word.max() >= self.vocabulary_size:
+            raise ValueError(
+                f"`sense_to_word` must hold words in [0, {self.vocabulary_size}). Received: "
+                f"{sense_to_word.min()} to {sense_to_word.max()}"
+            )
+        counts = np.bincount(sense_to_word, minlength=self.vocabulary_size)
+        wrong = np.flatnonzero((counts < self.min_senses) | (counts > self.max_senses))
+        if wrong.size:
+            raise ValueError(
+                f"`sense_to_word` must give every word {self.min_senses} to {self.max_senses} "
+                f"senses. Received: {counts[wrong[0]]} for word {wrong[0]}"
+            )
+        sense_to_word = sense_to_word.astype("int32")
+        self.senses_of_word.assign(self._table(sense_to_word))
+        self.sense_to_word.assign(sense_to_word)
+
+    def _table(self, sense_to_word: np.ndarray) -> np.ndarray:
+        """`[V, S]`, the senses of every word in ascending order, then -1."""
+        by_word = np.argsort(sense_to_word, kind="stable")
+        words = sense_to_word[by_word]
+        first = np.searchsorted(words, np.arange(self.vocabulary_size))
+        table = np.full((self.vocabulary_size, self.max_senses), -1, "int32")
+        table[words, np.arange(self.num_senses) - first[words]] = by_word
+        return table
+
+    def get_config(self) -> dict:
+        return {
+            **super().get_config(),
+            "vocabulary_size": self.vocabulary_size,
+            "num_senses": self.num_senses,
+            "min_senses": self.min_senses,
+            "max_senses": self.max_senses,
+            "dynamic": self.dynamic,
+        }
