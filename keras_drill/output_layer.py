@@ -226,7 +226,7 @@ class OutputLayer(keras.layers.Layer):
             `[...]`, float32.
         """
         inputs, _, valid = self._walk_inputs(hidden, targets, None, training=False)
-        losses, _ = token_losses(inputs, self._options(), None)
+        losses, *_ = token_losses(inputs, self._options(), None)
         losses = ops.where(valid, losses, ops.full_like(losses, math.nan))
         return -ops.reshape(losses, ops.shape(targets))
 
@@ -288,10 +288,10 @@ class OutputLayer(keras.layers.Layer):
         inputs, weights, valid = self._walk_inputs(hidden, targets, sample_weight, training)
         nan_if_wrong = ops.where(ops.all(valid), 1.0, math.nan)
         if reduction in ("none", None):
-            loss, log_probs = token_losses(inputs, options, weights)
+            loss, log_probs, _ = token_losses(inputs, options, weights)
             loss = ops.reshape(loss, ops.shape(targets))
         else:
-            loss, log_probs = weighted_loss(inputs, options, weights, training)
+            loss, log_probs, _ = weighted_loss(inputs, options, weights, training)
             if reduction != "sum":
                 by_weight = reduction == "mean_with_sample_weight" and weights is not None
                 total = ops.sum(weights) if by_weight else ops.size(targets)

@@ -17,8 +17,9 @@ def weighted_loss(inputs: WalkInputs, options: WalkOptions, weights=None, traini
             `False` only the loss is computed; its gradients stay right and recompute the scores.
 
     Returns:
-        The loss, a scalar differentiable for everything in `inputs` and for `weights`, and the
-        targets' log-probabilities `[N]`, which are not differentiable.
+        The loss, a scalar differentiable for everything in `inputs` and for `weights`; the targets'
+        log-probabilities `[N]`, and the posteriors `[N, S]` over the targets' columns (None where
+        S = 1), which are not differentiable.
     """
 
     def forward(inputs, weights):
@@ -31,7 +32,7 @@ def weighted_loss(inputs: WalkInputs, options: WalkOptions, weights=None, traini
             ], upstream * result.losses
 
         losses = result.losses if weights is None else weights * result.losses
-        return (ops.sum(losses), result.log_probs), backward
+        return (ops.sum(losses), result.log_probs, result.posteriors), backward
 
     return _differentiable(forward, inputs, weights)
 
@@ -51,7 +52,7 @@ def token_losses(inputs: WalkInputs, options: WalkOptions, weights=None):
             return gradients, upstream * result.losses
 
         losses = result.losses if weights is None else weights * result.losses
-        return (losses, result.log_probs), backward
+        return (losses, result.log_probs, result.posteriors), backward
 
     return _differentiable(forward, inputs, weights)
 
@@ -59,7 +60,7 @@ def token_losses(inputs: WalkInputs, options: WalkOptions, weights=None):
 def _differentiable(forward, inputs: WalkInputs, weights) -> tuple:
     """Runs `forward(inputs, weights) -> (outputs, backward)` through `ops.custom_gradient`.
 
-    `outputs` are the differentiable value and the targets' log-probabilities; `backward(upstream of
+    `outputs` are the differentiable value, log-probabilities and posteriors; `backward(upstream of
     the value)` returns the gradients as in `Walk`, and the weights'.
     """
     tensors = [
@@ -97,9 +98,10 @@ def _differentiable(forward, inputs: WalkInputs, weights) -> tuple:
             kept = [gradient for gradient, is_present in everything if is_present]
             return tuple(ops.cast(g, x.dtype) for g, x in zip(kept, flat, strict=True))
 
-        return outputs, gradient
+        return tuple(x for x in outputs if x is not None), gradient
 
     # Tensors, not variables: a custom gradient on TensorFlow refuses to touch a variable.
     flat = [ops.reshape(x, (-1, *x.shape[1:])) for x in tensors if x is not None]
-    value, log_probs = function(*flat)
-    return value, ops.stop_gradient(log_probs)
+    value, log_probs, *posteriors = function(*flat)
+    posteriors = ops.stop_gradient(posteriors[0]) if posteriors else None
+    return value, ops.stop_gradient(log_probs), posteriors

@@ -69,12 +69,16 @@ class Walk(NamedTuple):
     Attributes:
         losses: `[N]`, smoothed and with z-loss, in the accumulator's dtype.
         log_probs: `[N]`, log-probabilities of the targets.
+        posteriors: `None` where S = 1, or `[N, S]`, the posterior over the target's columns,
+            averaged over contexts by their responsibility. 0 for masked columns and for tokens of
+            weight 0.
         gradients: `None`, or the gradients of `sum(weights * losses)` for
             `(contexts, log_priors, labels, bias, *score_parameters)`, None for what is None.
     """
 
     losses: Any
     log_probs: Any
+    posteriors: Any
     gradients: tuple | None
 
 
@@ -121,6 +125,7 @@ def walk(inputs: WalkInputs, options: WalkOptions, weights=None, with_gradients=
     accumulator = options.accumulator_dtype
     num_contexts, width = inputs.contexts.shape[1:]
     num_labels = inputs.labels.shape[0]
+    num_columns = inputs.columns.shape[1]
     num_tokens = inputs.contexts.shape[0]
     if num_tokens is None:
         num_tokens = ops.shape(inputs.contexts)[0]
@@ -164,6 +169,8 @@ def walk(inputs: WalkInputs, options: WalkOptions, weights=None, with_gradients=
     log_priors = arrange(inputs.log_priors, accumulator)  # [padded, K]
     columns = arrange(inputs.columns, "int32")  # [padded, S]
     column_mask = arrange(inputs.column_mask)
+    if column_mask is not None:  # a token that does not count has one column, not none
+        column_mask = ops.logical_or(column_mask, ~counted[:, None])
     weights = arrange(weights if weights is not None else ops.ones((num_tokens,), accumulator))
     labels = ops.cast(inputs.labels, options.compute_dtype)
     bias = None if inputs.bias is None else ops.cast(inputs.bias, accumulator)
@@ -182,8 +189,8 @@ def walk(inputs: WalkInputs, options: WalkOptions, weights=None, with_gradients=
         result = _one_tile(
             rows(contexts, num_contexts, width),
             None if log_priors is None else rows(log_priors, num_contexts),
-            rows(columns, columns.shape[1]),
-            None if column_mask is None else rows(column_mask, columns.shape[1]),
+            rows(columns, num_columns),
+            None if column_mask is None else rows(column_mask, num_columns),
             rows(weights),
             labels,
             bias,
@@ -193,6 +200,8 @@ def walk(inputs: WalkInputs, options: WalkOptions, weights=None, with_gradients=
         )
         losses, log_probs, *gradients = carry
         carry = [put(losses, result.losses), put(log_probs, result.log_probs)]
+        if num_columns > 1:
+            carry.append(put(gradients.pop(0), result.posteriors))
         if with_gradients:
             d_contexts, d_log_priors, *sums = gradients
             carry.append(put(d_contexts, result.gradients[0]))
@@ -208,6 +217,7 @@ def walk(inputs: WalkInputs, options: WalkOptions, weights=None, with_gradients=
     zero = ops.sum(ops.cast(columns[:1] < 0, accumulator))
     blocks = label_blocks(num_labels, width)
     carry = [ops.zeros((padded,), accumulator), ops.zeros((padded,), accumulator)]
+    carry += [ops.zeros((padded, num_columns), accumulator)] if num_columns > 1 else []
     if with_gradients:
         carry.append(ops.zeros((padded, num_contexts, width), accumulator))
         carry.append(ops.zeros((padded, num_contexts), accumulator))
@@ -222,6 +232,7 @@ def walk(inputs: WalkInputs, options: WalkOptions, weights=None, with_gradients=
         lambda index, *_: index < num_tiles, body, (ops.zeros((), "int32"), *carry)
     )
 
+    posteriors = gradients.pop(0) if num_columns > 1 else None
     if with_gradients:
         if scale is not None:
             gradients = [gradient * scale for gradient in gradients]
@@ -239,6 +250,7 @@ def walk(inputs: WalkInputs, options: WalkOptions, weights=None, with_gradients=
     return Walk(
         restore(losses * counted),
         restore(log_probs * counted),
+        None if posteriors is None else restore(posteriors * counted[:, None]),
         gradients if with_gradients else None,
     )
 
@@ -265,7 +277,7 @@ def _one_tile(
     hidden = ops.reshape(contexts, (-1, width))  # [R, d]
     columns = ops.repeat(columns, num_contexts, axis=0)  # [R, S]
 
-    scores = options.score.scores(hidden, labels, parameters)  # [R, M]
+    scores, residual = options.score.forward(hidden, labels, parameters)  # [R, M]
     if bias is not None:
         scores = scores + bias
     cap = options.logit_soft_cap
@@ -292,10 +304,17 @@ def _one_tile(
     if z_loss:
         squares = ops.reshape(ops.square(log_normalizer), (-1, num_contexts))
         losses = losses + z_loss * ops.mean(squares, -1)
-    if not with_gradients:
-        return Walk(losses, log_probs, None)
-
     responsibility = ops.exp(component - log_probs[:, None])  # [T, K], 1 where K = 1
+    column_posteriors = posteriors = None
+    if num_columns > 1:
+        column_posteriors = ops.exp(selected - numerator[:, None])  # [R, S]
+        posteriors = responsibility[..., None] * ops.reshape(
+            column_posteriors, (-1, num_contexts, num_columns)
+        )
+        posteriors = ops.sum(posteriors, axis=1)  # [T, S]
+    if not with_gradients:
+        return Walk(losses, log_probs, posteriors, None)
+
     row_weights = ops.reshape(weights[:, None] * responsibility, (-1,))  # [R]
     # d loss / d scores = row_weights * derivative: the factor goes into the thin operands.
     derivative, target_share = probabilities, 1 - smoothing
@@ -310,7 +329,7 @@ def _one_tile(
     for s in range(num_columns):
         posterior = target_share * ops.ones_like(numerator)
         if num_columns > 1:
-            posterior = target_share * ops.exp(selected[:, s] - numerator)
+            posterior = target_share * column_posteriors[:, s]
         value = ops.take_along_axis(derivative, columns[:, s : s + 1], axis=-1)[:, 0] - posterior
         where = ops.stack([row, columns[:, s]], axis=-1)
         derivative = ops.scatter_update(derivative, where, value)
@@ -322,9 +341,16 @@ def _one_tile(
         sums.append(ops.einsum("r,rm->m", row_weights, derivative))
     for block in label_blocks(*labels.shape):
         part, d_labels, d_parameters = options.score.gradients(
-            derivative[:, block], row_weights, hidden, labels[block], [p[block] for p in parameters]
+            derivative[:, block],
+            row_weights,
+            hidden,
+            labels[block],
+            tuple(p[block] for p in parameters),
+            None if residual is None else residual[:, block],
         )
         d_hidden = d_hidden + part
         sums += [d_labels, *d_parameters]
     d_hidden = ops.reshape(d_hidden, (-1, num_contexts, width))
-    return Walk(losses, log_probs, (d_hidden, -weights[:, None] * responsibility, *sums))
+    return Walk(
+        losses, log_probs, posteriors, (d_hidden, -weights[:, None] * responsibility, *sums)
+    )

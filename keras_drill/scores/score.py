@@ -27,20 +27,42 @@ class Score(ABC):
             `[R, M]` in the accumulator's dtype (float32, or float64 for float64 models).
         """
 
+    def forward(self, hidden, labels, parameters):
+        """`scores`, and what `gradients` wants kept of it.
+
+        Returns:
+            The scores `[R, M]`, and a residual: `None` or a tensor `[R, M]`.
+        """
+        return self.scores(hidden, labels, parameters), None
+
     @abstractmethod
-    def gradients(self, derivative, row_weights, hidden, labels, parameters):
+    def gradients(self, derivative, row_weights, hidden, labels, parameters, residual):
         """Gradients of a loss whose derivative for `scores` is `row_weights * derivative`.
 
         Args:
             derivative: `[R, M]` in the accumulator's dtype.
             row_weights: `[R]`, kept apart so that the large matrix need not be scaled.
-            hidden: `[R, d]`, as given to `scores`.
-            labels: `[M, d]`, as given to `scores`.
-            parameters: As given to `scores`.
+            hidden: `[R, d]`, as given to `forward`.
+            labels: `[M, d]`, as given to `forward`.
+            parameters: As given to `forward`.
+            residual: As `forward` returned it.
 
         Returns:
             Gradients for hidden `[R, d]`, for labels `[M, d]` and, in a tuple, for the parameters,
             all in the accumulator's dtype.
+        """
+
+    @abstractmethod
+    def pair_scores(self, hidden, labels, parameters):
+        """Scores of every row against some labels of its own, differentiable.
+
+        Args:
+            hidden: `[..., d]`.
+            labels: `[..., S, d]`.
+            parameters: Sequence of tensors `[..., S]`.
+
+        Returns:
+            `[..., S]` in the accumulator's dtype.
         """
 
     def get_config(self) -> dict:
