@@ -13,10 +13,13 @@ _MODULES = {
     "DualNonlinearLabelEncoder": "label_encoders",
     "DualNonlinearOutput": "ready_made",
     "IdentityLabelEncoder": "label_encoders",
+    "KernelizedBayesianSoftmax": "ready_made",
     "LabelEncoder": "label_encoders",
     "LanguageModel": "models.language_model",
+    "MixtureOfSoftmaxes": "ready_made",
     "OutputLayer": "output_layer",
     "ResidualLabelEncoder": "label_encoders",
+    "SenseEmbedding": "senses",
     "SoftmaxOutput": "ready_made",
     "TiedOutput": "ready_made",
 }
@@ -29,6 +32,7 @@ _PACKAGES = (
     "metrics",
     "models",
     "scores",
+    "senses",
 )
 
 __all__ = sorted([*_MODULES, *_PACKAGES])

@@ -3,14 +3,15 @@ import math
 import keras
 from keras import ops
 
-from keras_drill.compositions import Softmax
+from keras_drill.compositions import MultiSense, Softmax
 from keras_drill.label_encoders import FoldedLabelEncoder, IdentityLabelEncoder
 from keras_drill.ops.check_targets import check_targets
 from keras_drill.ops.fused_loss import token_losses, weighted_loss
 from keras_drill.ops.num_replicas import num_replicas
-from keras_drill.ops.shared_embedding import find_upstream_embedding
+from keras_drill.ops.shared_embedding import find_upstream_embedding, replace_sublayer
 from keras_drill.ops.tile_walk import WalkInputs, WalkOptions
 from keras_drill.scores import InnerProduct
+from keras_drill.senses import SenseEmbedding
 
 REDUCTIONS = ("sum_over_batch_size", "mean", "mean_with_sample_weight", "sum", "none", None)
 
@@ -21,8 +22,9 @@ class OutputLayer(keras.layers.Layer):
 
     - The *label encoder* turns word embeddings into output labels (identity, bilinear, dual
       nonlinear, deep residual) and may map hidden states into the labels' space.
-    - The *score* compares a hidden state with a label (inner product).
-    - The *composition* turns scores into log-probabilities of words (softmax).
+    - The *score* compares a hidden state with a label (inner product, KerBS kernel).
+    - The *composition* turns scores into log-probabilities of words (softmax, several senses a
+      word, mixture of softmaxes).
 
     Called, it gives log-probabilities of all words, so that any Keras loss with
     `from_logits=True` is right. `loss` gives the cross-entropy without ever building that matrix:
@@ -36,11 +38,12 @@ class OutputLayer(keras.layers.Layer):
     Args:
         vocabulary_size: Number of words V.
         embedding: A `keras.layers.Embedding` of V rows whose table the labels are made from (weight
-            tying). It stays shared when the model is saved, cloned or made from its config. `None`
-            gives the layer label embeddings of its own.
+            tying), or a `keras_drill.SenseEmbedding`. It stays shared when the model is saved,
+            cloned or made from its config. `None` gives the layer label embeddings of its own.
         label_encoder: A `keras_drill.LabelEncoder`; `None` is the identity.
         score: A `keras_drill.scores.Score`; `None` is the inner product.
-        composition: A `keras_drill.compositions.Composition`; `None` is the softmax.
+        composition: A `keras_drill.compositions.Composition`; `None` is the softmax, or
+            `MultiSense` with a `SenseEmbedding`.
         embedding_dim: Width of the layer's own label embeddings; `None` is the hidden state's.
         use_bias: Whether every label has a bias.
         logit_soft_cap: `c` bounds scores smoothly to (-c, c) by `c * tanh(score / c)`.
@@ -115,7 +118,11 @@ class OutputLayer(keras.layers.Layer):
         self.vocabulary_size = vocabulary_size
         self.embedding = embedding
         self.label_encoder = label_encoder or IdentityLabelEncoder(dtype=self.dtype_policy)
-        self.score = score or InnerProduct()
+        if score is None:
+            score = embedding.score if isinstance(embedding, SenseEmbedding) else InnerProduct()
+        self.score = score
+        if composition is None and isinstance(embedding, SenseEmbedding):
+            composition = MultiSense(**embedding.allocation.arguments, dtype=self.dtype_policy)
         self.composition = composition or Softmax(dtype=self.dtype_policy)
         self.embedding_dim = embedding_dim
         self.use_bias = use_bias
@@ -128,6 +135,7 @@ class OutputLayer(keras.layers.Layer):
         self._embedding_is_copy = False
         if embedding is not None:
             self._check_embedding(embedding)
+            self._share_senses()
 
     def _check_embedding(self, embedding):
         rows = self.composition.num_labels(self.vocabulary_size)
@@ -145,6 +153,12 @@ class OutputLayer(keras.layers.Layer):
                 f"`embedding_dim` must be None or the embedding's {embedding.output_dim}. "
                 f"Received: embedding_dim={self.embedding_dim}"
             )
+        if isinstance(embedding, SenseEmbedding):
+            embedding.check_head(self)
+
+    def _share_senses(self):
+        if isinstance(self.embedding, SenseEmbedding):
+            self.composition.share(self.embedding.allocation)
 
     def __call__(self, hidden, *args, **kwargs):
         if self._embedding_is_copy and isinstance(hidden, keras.KerasTensor):
@@ -155,11 +169,8 @@ class OutputLayer(keras.layers.Layer):
         """Shares `embedding` in place of the copy that a config made; `None` changes nothing."""
         if embedding is not None and embedding is not self.embedding:
             self._check_embedding(embedding)
-            self._tracker.unlock()  # Keras may have built this layer with its copy already
-            self._layers.remove(self.embedding)  # assigning alone would keep tracking the copy
-            self.embedding = embedding
-            if self.built:
-                self._tracker.lock()
+            replace_sublayer(self, "embedding", embedding)  # may be built with its copy already
+            self._share_senses()
         self._embedding_is_copy = False
 
     def build(self, hidden_shape):
@@ -181,13 +192,17 @@ class OutputLayer(keras.layers.Layer):
             )
         else:
             self.bias = None
-        self.score_parameters = [
-            self.add_weight(shape=(num_labels,), initializer=value, name=name, autocast=False)
-            for name, value in self.score.parameter_initializers.items()
-        ]
+        if not isinstance(self.embedding, SenseEmbedding):
+            self.own_score_parameters = [
+                self.add_weight(shape=(num_labels,), initializer=value, name=name, autocast=False)
+                for name, value in self.score.parameter_initializers.items()
+            ]
         self._hidden_shape = tuple(hidden_shape)
+        if not self.composition.built:
+            self.composition.build(tuple(hidden_shape), (num_labels, width))
         if not self.label_encoder.built:
-            self.label_encoder.build((num_labels, width), tuple(hidden_shape))
+            context_shape = self.composition.context_shape(hidden_shape)
+            self.label_encoder.build((num_labels, width), context_shape)
         self.built = True
 
     @property
@@ -195,8 +210,20 @@ class OutputLayer(keras.layers.Layer):
         """The variable `[M, d]` that the labels are made from."""
         return self.label_embeddings if self.embedding is None else self.embedding.embeddings
 
+    @property
+    def score_parameters(self) -> list:
+        """The variables `[M]` of the score, which a tied `SenseEmbedding` shares."""
+        if isinstance(self.embedding, SenseEmbedding):
+            return self.embedding.score_parameters
+        return self.own_score_parameters
+
     def call(self, hidden, training=None):
         """Log-probabilities `[..., V]` of all words, in float32."""
+        log_probs = self.composition.log_probs(*self._scores(hidden, training))
+        return ops.reshape(log_probs, (*ops.shape(hidden)[:-1], self.vocabulary_size))
+
+    def _scores(self, hidden, training=False):
+        """Scores `[N, K, M]` of all labels, and the contexts' log-priors."""
         contexts, log_priors = self._contexts(hidden, training)  # [N, K, d]
         labels = ops.cast(self._labels(training), self.compute_dtype)
         rows = ops.reshape(contexts, (-1, contexts.shape[-1]))
@@ -207,9 +234,7 @@ class OutputLayer(keras.layers.Layer):
             scores = scores + self.bias
         if self.logit_soft_cap is not None:
             scores = self.logit_soft_cap * ops.tanh(scores / self.logit_soft_cap)
-        scores = ops.reshape(scores, (-1, contexts.shape[1], labels.shape[0]))
-        log_probs = self.composition.log_probs(scores, log_priors)
-        return ops.reshape(log_probs, (*ops.shape(hidden)[:-1], self.vocabulary_size))
+        return ops.reshape(scores, (-1, contexts.shape[1], labels.shape[0])), log_priors
 
     def compute_output_spec(self, hidden, training=None):
         dtype = "float64" if self.compute_dtype == "float64" else "float32"
@@ -225,7 +250,7 @@ class OutputLayer(keras.layers.Layer):
         Returns:
             `[...]`, float32.
         """
-        inputs, _, valid = self._walk_inputs(hidden, targets, None, training=False)
+        inputs, _, _, valid = self._walk_inputs(hidden, targets, None, training=False)
         losses, *_ = token_losses(inputs, self._options(), None)
         losses = ops.where(valid, losses, ops.full_like(losses, math.nan))
         return -ops.reshape(losses, ops.shape(targets))
@@ -246,12 +271,13 @@ class OutputLayer(keras.layers.Layer):
             targets: `[...]` integers in `[0, vocabulary_size)`.
             sample_weight: Weights of the tokens, `[...]` or a prefix of that shape. Tokens of
                 weight 0 are not computed at all, and may have any target.
-            label_smoothing: Share of a target's probability that is spread over all words.
+            label_smoothing: Share of a target's probability that is spread over all words. Only
+                with one label a word (not with senses or mixtures).
             reduction: As in `keras.losses`: "sum_over_batch_size" (or "mean"),
                 "mean_with_sample_weight", "sum" or "none" (losses `[...]`, whose gradients
                 recompute the scores).
-            training: Whether label dropout is on and gradients are computed in the forward pass.
-                With `False` the loss alone is computed; gradients stay right but cost more.
+            training: Whether dropout is on, gradients come with the forward pass, and the
+                use of senses is recorded. With `False` the loss alone is computed; gradients stay right but cost more.
 
         Returns:
             A scalar, or `[...]` with `reduction="none"`; float32.
@@ -284,18 +310,25 @@ class OutputLayer(keras.layers.Layer):
             raise ValueError(
                 f"`label_smoothing` must be in [0, 1). Received: label_smoothing={label_smoothing}"
             )
+        if label_smoothing and not self.composition.one_label_per_word:
+            raise ValueError(
+                "`label_smoothing` must be 0 where words have several senses or the output is a "
+                f"mixture. Received: label_smoothing={label_smoothing}"
+            )
         options = self._options(label_smoothing=label_smoothing, z_loss=self.z_loss)
-        inputs, weights, valid = self._walk_inputs(hidden, targets, sample_weight, training)
+        inputs, flat, weights, valid = self._walk_inputs(hidden, targets, sample_weight, training)
         nan_if_wrong = ops.where(ops.all(valid), 1.0, math.nan)
         if reduction in ("none", None):
-            loss, log_probs, _ = token_losses(inputs, options, weights)
+            loss, log_probs, posteriors = token_losses(inputs, options, weights)
             loss = ops.reshape(loss, ops.shape(targets))
         else:
-            loss, log_probs, _ = weighted_loss(inputs, options, weights, training)
+            loss, log_probs, posteriors = weighted_loss(inputs, options, weights, training)
             if reduction != "sum":
                 by_weight = reduction == "mean_with_sample_weight" and weights is not None
                 total = ops.sum(weights) if by_weight else ops.size(targets)
                 loss = ops.divide_no_nan(loss, ops.cast(total, loss.dtype)) / num_replicas()
+        if training:
+            self.composition.record(flat, log_probs, posteriors, weights)
         return loss * ops.cast(nan_if_wrong, loss.dtype), ops.reshape(log_probs, ops.shape(targets))
 
     def top_k(self, hidden, k: int):
@@ -364,10 +397,10 @@ class OutputLayer(keras.layers.Layer):
 
     def _contexts(self, hidden, training):
         """`[..., d_h]` to contexts `[N, K, d_j]` and their log-priors."""
-        hidden = self.label_encoder.encode_hidden(ops.convert_to_tensor(hidden), training=training)
-        return self.composition.contexts(
-            ops.reshape(hidden, (-1, hidden.shape[-1])), training=training
+        contexts, log_priors = self.composition.contexts(
+            ops.convert_to_tensor(hidden), training=training
         )
+        return self.label_encoder.encode_hidden(contexts, training=training), log_priors
 
     def _labels(self, training):
         # Not through `__call__`: its autocast would round a tied float32 table, and its gradient.
@@ -376,7 +409,7 @@ class OutputLayer(keras.layers.Layer):
         )
 
     def _walk_inputs(self, hidden, targets, weights, training):
-        """The walk's inputs, the weights `[N]` or None, and which targets are in range."""
+        """The walk's inputs, targets `[N]`, weights `[N]` or None, which targets are in range."""
         if not self.built:
             self.build(hidden.shape)
         targets = ops.convert_to_tensor(targets)
@@ -403,7 +436,7 @@ class OutputLayer(keras.layers.Layer):
             columns,
             column_mask,
         )
-        return inputs, weights, valid
+        return inputs, flat, weights, valid
 
     def get_config(self) -> dict:
         def serialize(x):

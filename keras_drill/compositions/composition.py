@@ -12,7 +12,21 @@ class Composition(keras.layers.Layer):
         log p(y) = lse_k( log_prior_k + lse(scores_k[columns of y]) - lse(scores_k) )
 
     Shape letters: N tokens, K contexts per token, M labels, S columns per target, V words.
+
+    Attributes:
+        one_label_per_word: Whether K = S = 1, so that the uniform distribution over words, which
+            label smoothing takes, is that over labels.
     """
+
+    one_label_per_word = True
+
+    def build(self, hidden_shape, embeddings_shape):
+        """Creates the weights, for hidden states `[..., d_h]` and embeddings `[M, d]`."""
+        self.built = True
+
+    def context_shape(self, hidden_shape) -> tuple:
+        """Shape of the contexts but for N and K, which a label encoder gets to see."""
+        return tuple(hidden_shape)
 
     def num_labels(self, vocabulary_size: int) -> int:
         """Number of labels M that stand for `vocabulary_size` words."""
@@ -20,7 +34,8 @@ class Composition(keras.layers.Layer):
 
     @abstractmethod
     def contexts(self, hidden, training=None):
-        """`[N, d]` contexts to `[N, K, d]`, and their log-priors `[N, K]` (None where K = 1)."""
+        """`[..., d_h]` hidden states to contexts `[N, K, d]` and log-priors `[N, K]`, None where
+        K = 1."""
 
     @abstractmethod
     def columns(self, targets):
@@ -29,6 +44,15 @@ class Composition(keras.layers.Layer):
     @abstractmethod
     def log_probs(self, scores, log_priors):
         """`[N, K, M]` scores and `[N, K]` log-priors to log-probabilities `[N, V]` of words."""
+
+    def record(self, targets, log_probs, posteriors, weights):
+        """Takes note of a training step's tokens, after their loss.
+
+        Args:
+            targets, log_probs: `[N]`, the words and their log-probabilities.
+            posteriors: `[N, S]`, probabilities of the target's labels given the target.
+            weights: `[N]`, or `None`.
+        """
 
     def get_config(self) -> dict:
         return super().get_config()  # overridden, or Keras would refuse a DTypePolicy as `dtype`

@@ -9,7 +9,7 @@ class Softmax(Composition):
     """One context a token, one label a word: `p(y) = exp(s_y) / sum_j exp(s_j)`."""
 
     def contexts(self, hidden, training=None):
-        return hidden[:, None], None
+        return ops.reshape(hidden, (-1, 1, hidden.shape[-1])), None
 
     def columns(self, targets):
         return targets[:, None], None

@@ -9,6 +9,19 @@ def find_embedding(layer, name: str) -> keras.layers.Embedding | None:
     return None
 
 
+def replace_sublayer(layer, name: str, new):
+    """Puts `new` in place of the layer that is the attribute `name` of `layer`, built or not.
+
+    Assigning alone would keep tracking the old one, and Keras refuses it in a built layer.
+    """
+    old = getattr(layer, name)
+    layer._tracker.unlock()
+    layer._layers.remove(old)
+    setattr(layer, name, new)
+    if layer.built:
+        layer._tracker.lock()
+
+
 def find_upstream_embedding(tensor: keras.KerasTensor, name: str) -> keras.layers.Embedding | None:
     """The embedding called `name` among the layers that a symbolic tensor was computed by.
 

@@ -195,12 +195,16 @@ class SenseAllocation(keras.layers.Layer):
         table[words, np.arange(self.num_senses) - first[words]] = by_word
         return table
 
-    def get_config(self) -> dict:
+    @property
+    def arguments(self) -> dict:
+        """Constructor arguments of an equal allocation, but for those of every layer."""
         return {
-            **super().get_config(),
             "vocabulary_size": self.vocabulary_size,
             "num_senses": self.num_senses,
             "min_senses": self.min_senses,
             "max_senses": self.max_senses,
             "dynamic": self.dynamic,
         }
+
+    def get_config(self) -> dict:
+        return {**super().get_config(), **self.arguments}

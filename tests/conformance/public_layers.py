@@ -28,6 +28,10 @@ def embedding():
     return keras.layers.Embedding(V, D, name="words")
 
 
+def sense_embedding():
+    return keras_drill.SenseEmbedding(V, D, num_senses=67, name="senses")
+
+
 LAYERS = {
     "OutputLayer": Described(lambda **k: keras_drill.OutputLayer(V, z_loss=0.1, **k), "hidden"),
     "SoftmaxOutput": Described(lambda **k: keras_drill.SoftmaxOutput(V, **k), "hidden"),
@@ -40,6 +44,45 @@ LAYERS = {
     ),
     "DrillOutput": Described(
         lambda **k: keras_drill.DrillOutput(V, embedding(), depth=2, dual=True, **k), "hidden"
+    ),
+    "KernelizedBayesianSoftmax": Described(
+        lambda **k: keras_drill.KernelizedBayesianSoftmax(V, num_senses=67, **k), "hidden"
+    ),
+    "KernelizedBayesianSoftmax, reference": Described(
+        lambda **k: keras_drill.KernelizedBayesianSoftmax(
+            V, variant="reference", max_senses=3, use_bias=True, **k
+        ),
+        "hidden",
+    ),
+    "KernelizedBayesianSoftmax, tied": Described(
+        lambda **k: keras_drill.KernelizedBayesianSoftmax(V, sense_embedding(), **k), "hidden"
+    ),
+    "KernelizedBayesianSoftmax, DRILL": Described(
+        lambda **k: keras_drill.KernelizedBayesianSoftmax(
+            V,
+            num_senses=67,
+            label_encoder=keras_drill.ResidualLabelEncoder(depth=2, dtype=k.get("dtype")),
+            **k,
+        ),
+        "hidden",
+    ),
+    "MixtureOfSoftmaxes": Described(
+        lambda **k: keras_drill.MixtureOfSoftmaxes(V, embedding(), num_mixtures=3, **k), "hidden"
+    ),
+    "MixtureOfSoftmaxes, bilinear": Described(
+        lambda **k: keras_drill.MixtureOfSoftmaxes(
+            V,
+            embedding(),
+            num_mixtures=2,
+            context_dim=11,
+            context_dropout=0.2,
+            label_encoder=keras_drill.BilinearLabelEncoder(dtype=k.get("dtype")),
+            **k,
+        ),
+        "hidden",
+    ),
+    "SenseEmbedding": Described(
+        lambda **k: keras_drill.SenseEmbedding(V, D, num_senses=67, **k), "tokens"
     ),
     "ResidualNetwork": Described(
         lambda **k: keras_drill.label_encoders.ResidualNetwork(depth=3, activation="tanh", **k),

@@ -26,7 +26,8 @@ def test_one_attribute_per_argument(name):
     for parameter in inspect.signature(type(layer).__init__).parameters.values():
         if parameter.kind is parameter.VAR_KEYWORD or parameter.name == "self":
             continue
-        owners = [layer, getattr(layer, "label_encoder", None)]  # ready-made: the encoder's
+        parts = ("label_encoder", "composition", "allocation")  # of ready-made output layers
+        owners = [layer, *(getattr(layer, part, None) for part in parts)]
         assert any(hasattr(owner, parameter.name) for owner in owners), parameter.name
 
 

@@ -99,7 +99,7 @@ def test_fused_gradients_reach_every_variable_as_autodiff_does(encoder):
         return -ops.mean(weights * chosen[..., 0])
 
     def fused(hidden):
-        inputs, flat, _ = head._walk_inputs(hidden, targets, weights, training=False)
+        inputs, _, flat, _ = head._walk_inputs(hidden, targets, weights, training=False)
         loss, *_ = keras_drill.ops.fused_loss.weighted_loss(inputs, head._options(), flat)
         return loss / (B * T)
 

@@ -1,0 +1,105 @@
+import keras
+from keras import ops
+
+from keras_drill.compositions.composition import Composition
+from keras_drill.layers.variational_dropout import VariationalDropout
+
+
+@keras.saving.register_keras_serializable(package="keras_drill")
+class Mixture(Composition):
+    """A mixture of softmaxes over the same labels.
+
+        p(y) = sum_k π_k softmax(scores of c_k)_y,
+        c_k = tanh(h W_k + b_k),    π = softmax(h P)
+
+    Args:
+        num_mixtures: Number of components K.
+        context_dim: Width of the contexts c_k; `None` is that of the embeddings.
+        context_dropout: Dropout rate on the contexts, with one mask for all time steps (the
+            second-last axis of the hidden states, where they have three).
+        kernel_initializer: Initializer of W and P.
+        seed: Seed of the dropout masks.
+        **kwargs: Keyword arguments of `keras.layers.Layer`.
+
+    References:
+        - [Yang et al., 2018](https://arxiv.org/abs/1711.03953)
+    """
+
+    one_label_per_word = False
+
+    def __init__(
+        self,
+        num_mixtures,
+        context_dim=None,
+        context_dropout=0.0,
+        kernel_initializer="glorot_uniform",
+        seed=None,
+        **kwargs,
+    ):
+        super().__init__(**kwargs)
+        for name, value in {"num_mixtures": num_mixtures, "context_dim": context_dim}.items():
+            if value is not None and (not isinstance(value, int) or value < 1):
+                raise ValueError(f"`{name}` must be a positive integer. Received: {name}={value!r}")
+        if not 0 <= context_dropout < 1:
+            raise ValueError(
+                "`context_dropout` must be in [0, 1). "
+                f"Received: context_dropout={context_dropout!r}"
+            )
+        self.num_mixtures = num_mixtures
+        self.context_dim = context_dim
+        self.context_dropout = context_dropout
+        self.kernel_initializer = keras.initializers.get(kernel_initializer)
+        self.seed = seed
+        self.dropout = VariationalDropout(context_dropout, seed=seed, dtype=self.dtype_policy)
+
+    def build(self, hidden_shape, embeddings_shape):
+        self.width = self.context_dim or embeddings_shape[-1]
+        self.prior_kernel = self.add_weight(
+            shape=(hidden_shape[-1], self.num_mixtures),
+            initializer=self.kernel_initializer,
+            name="prior_kernel",
+        )
+        self.latent_kernel = self.add_weight(
+            shape=(hidden_shape[-1], self.num_mixtures * self.width),
+            initializer=self.kernel_initializer,
+            name="latent_kernel",
+        )
+        self.latent_bias = self.add_weight(
+            shape=(self.num_mixtures * self.width,), initializer="zeros", name="latent_bias"
+        )
+        self.built = True
+
+    def context_shape(self, hidden_shape):
+        return (None, self.width)
+
+    def contexts(self, hidden, training=None):
+        dtype = self.compute_dtype
+        hidden = ops.cast(hidden, dtype)
+        prior_kernel, latent_kernel, latent_bias = (
+            ops.cast(w, dtype) for w in (self.prior_kernel, self.latent_kernel, self.latent_bias)
+        )
+        contexts = ops.tanh(ops.matmul(hidden, latent_kernel) + latent_bias)  # [..., K d]
+        if len(contexts.shape) == 2:  # no time axis
+            contexts = contexts[:, None]
+        contexts = self.dropout(contexts, training=training)
+        contexts = ops.reshape(contexts, (-1, self.num_mixtures, self.width))
+        priors = ops.reshape(ops.matmul(hidden, prior_kernel), (-1, self.num_mixtures))
+        return contexts, ops.log_softmax(
+            ops.cast(priors, "float64" if dtype == "float64" else "float32")
+        )
+
+    def columns(self, targets):
+        return targets[:, None], None
+
+    def log_probs(self, scores, log_priors):
+        return ops.logsumexp(ops.log_softmax(scores) + log_priors[..., None], axis=1)
+
+    def get_config(self) -> dict:
+        return {
+            **super().get_config(),
+            "num_mixtures": self.num_mixtures,
+            "context_dim": self.context_dim,
+            "context_dropout": self.context_dropout,
+            "kernel_initializer": keras.initializers.serialize(self.kernel_initializer),
+            "seed": self.seed,
+        }

@@ -1,0 +1,153 @@
+import keras
+from keras import ops
+
+from keras_drill.compositions import MultiSense
+from keras_drill.output_layer import OutputLayer
+from keras_drill.scores import InnerProduct, KerBSKernel
+from keras_drill.senses import SenseEmbedding
+
+VARIANTS = ("paper", "reference", "inner_product")
+
+
+@keras.saving.register_keras_serializable(package="keras_drill")
+class KernelizedBayesianSoftmax(OutputLayer):
+    """The kernelized Bayesian softmax (KerBS): several senses a word, each with its own width.
+
+        p(y) = sum_{senses m of y} exp K_θm(h, w_m) / sum_{all senses m} exp K_θm(h, w_m)
+
+    with the kernel of `keras_drill.scores.KerBSKernel`. Which sense belongs to which word is state:
+    `keras_drill.SenseReallocation` moves little-used senses to words that are predicted badly. The
+    loss needs the log-sum-exp over all senses and over the target's; the matrix of words is never
+    built in training.
+
+    The ablations of the paper: `variant="inner_product"` has no kernel,
+    `num_senses=vocabulary_size` a single sense a word, `dynamic_allocation=False` no reallocation.
+
+    Args:
+        vocabulary_size: Number of words V.
+        embedding: A `keras_drill.SenseEmbedding` to share senses, kernel parameters and allocation
+            with, whose settings then hold; `None` for senses of its own.
+        num_senses: Number of senses M; `None` is three a word.
+        min_senses: Fewest senses of a word.
+        max_senses: Most senses of a word.
+        variant: "paper" or "reference" (the authors' code) for the kernel, "inner_product" for
+            none.
+        dynamic_allocation: Whether senses may move. It gathers the statistics that
+            `keras_drill.SenseReallocation` needs.
+        use_bias: Whether every sense has a bias; the paper's have none.
+        **kwargs: Other arguments of `keras_drill.OutputLayer`, but for `score` and `composition`.
+            Any `label_encoder` may stand under the kernel.
+
+    Attributes:
+        allocation: `keras_drill.senses.SenseAllocation`: `sense_to_word`, and the statistics.
+        theta: The kernel's parameters, a variable `[M]`; `None` without a kernel.
+
+    Example:
+
+    >>> head = KernelizedBayesianSoftmax(11, num_senses=29)
+    >>> hidden = keras.ops.ones((2, 3, 5))
+    >>> tuple(head(hidden).shape), tuple(head.sense_log_probs(hidden).shape)
+    ((2, 3, 11), (2, 3, 29))
+    >>> tuple(head.sense_posteriors(hidden, keras.ops.ones((2, 3), "int32")).shape)
+    (2, 3, 4)
+
+    References:
+        - [Miao et al., 2019](https://arxiv.org/abs/1911.00274)
+    """
+
+    def __init__(
+        self,
+        vocabulary_size,
+        embedding=None,
+        num_senses=None,
+        min_senses=1,
+        max_senses=4,
+        variant="paper",
+        dynamic_allocation=True,
+        use_bias=False,
+        **kwargs,
+    ):
+        if variant not in VARIANTS:
+            raise ValueError(f"`variant` must be one of {VARIANTS}. Received: variant={variant!r}")
+        score = composition = None  # the embedding's
+        if not isinstance(embedding, SenseEmbedding):
+            score = InnerProduct() if variant == "inner_product" else KerBSKernel(variant)
+            composition = MultiSense(
+                vocabulary_size,
+                num_senses,
+                min_senses,
+                max_senses,
+                dynamic_allocation,
+                dtype=kwargs.get("dtype"),
+            )
+        super().__init__(
+            vocabulary_size,
+            embedding,
+            score=score,
+            composition=composition,
+            use_bias=use_bias,
+            **kwargs,
+        )
+        senses = self.allocation
+        self.num_senses = senses.num_senses
+        self.min_senses = senses.min_senses
+        self.max_senses = senses.max_senses
+        self.dynamic_allocation = senses.dynamic
+        is_kernel = isinstance(self.score, KerBSKernel)
+        self.variant = self.score.variant if is_kernel else "inner_product"
+
+    @property
+    def allocation(self):
+        return self.composition.allocation
+
+    @property
+    def theta(self):
+        return self.score_parameters[0] if self.score_parameters else None
+
+    def sense_log_probs(self, hidden):
+        """Log-probabilities of all senses.
+
+        Args:
+            hidden: `[..., d_h]`.
+
+        Returns:
+            `[..., M]`, float32.
+        """
+        scores, _ = self._scores(hidden)
+        log_probs = ops.log_softmax(scores[:, 0])
+        return ops.reshape(log_probs, (*ops.shape(hidden)[:-1], self.num_senses))
+
+    def sense_posteriors(self, hidden, words):
+        """Which sense words have, given the hidden states that predict them.
+
+        Args:
+            hidden: `[..., d_h]`.
+            words: `[...]` integers.
+
+        Returns:
+            `[..., S]` probabilities of the senses `allocation.senses_of_word[words]`, 0 where a
+            word has fewer.
+        """
+        contexts, _ = self._contexts(hidden, training=False)
+        columns, mask = self.allocation.columns(ops.reshape(words, (-1,)))  # [N, S]
+        labels = ops.take(self.encoded_labels(), columns, axis=0)
+        parameters = [ops.take(p, columns, axis=0) for p in self.score_parameters]
+        scores = self.score.pair_scores(contexts[:, 0], labels, parameters)
+        if self.use_bias:
+            scores = scores + ops.take(self.bias, columns, axis=0)
+        if self.logit_soft_cap is not None:
+            scores = self.logit_soft_cap * ops.tanh(scores / self.logit_soft_cap)
+        scores = ops.where(mask, scores, ops.full_like(scores, float("-inf")))
+        return ops.reshape(ops.softmax(scores), (*ops.shape(words), self.max_senses))
+
+    def get_config(self) -> dict:
+        config = super().get_config()
+        del config["score"], config["composition"]
+        return {
+            **config,
+            "num_senses": self.num_senses,
+            "min_senses": self.min_senses,
+            "max_senses": self.max_senses,
+            "variant": self.variant,
+            "dynamic_allocation": self.dynamic_allocation,
+        }

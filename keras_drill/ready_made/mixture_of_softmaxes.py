@@ -1,0 +1,61 @@
+import keras
+
+from keras_drill.compositions import Mixture
+from keras_drill.output_layer import OutputLayer
+
+
+@keras.saving.register_keras_serializable(package="keras_drill")
+class MixtureOfSoftmaxes(OutputLayer):
+    """The mixture of softmaxes (MoS): `p = sum_k π_k softmax(E c_k + b)`.
+
+    See `keras_drill.compositions.Mixture`. The loss holds one tile of one token's K components at a
+    time, as any other output layer's.
+
+    Args:
+        vocabulary_size: Number of words V.
+        embedding: A `keras.layers.Embedding` to take the labels from; `None` for label embeddings
+            of its own.
+        num_mixtures: Number of components K.
+        context_dim: Width of the contexts; `None` is that of the embeddings.
+        context_dropout: Dropout rate on the contexts, one mask for all time steps.
+        kernel_initializer: Initializer of the kernels that make contexts and priors.
+        seed: Seed of the dropout masks.
+        **kwargs: Other arguments of `keras_drill.OutputLayer`, but for `composition`.
+
+    Example:
+
+    >>> MixtureOfSoftmaxes(11, num_mixtures=3)(keras.ops.ones((2, 5))).shape
+    TensorShape([2, 11])
+
+    References:
+        - [Yang et al., 2018](https://arxiv.org/abs/1711.03953)
+    """
+
+    def __init__(
+        self,
+        vocabulary_size,
+        embedding=None,
+        num_mixtures=15,
+        context_dim=None,
+        context_dropout=0.0,
+        kernel_initializer="glorot_uniform",
+        seed=None,
+        **kwargs,
+    ):
+        composition = Mixture(
+            num_mixtures=num_mixtures,
+            context_dim=context_dim,
+            context_dropout=context_dropout,
+            kernel_initializer=kernel_initializer,
+            seed=seed,
+            dtype=kwargs.get("dtype"),
+        )
+        super().__init__(vocabulary_size, embedding, composition=composition, **kwargs)
+
+    def get_config(self) -> dict:
+        composition = self.composition.get_config()
+        for shared in ("name", "trainable", "dtype"):
+            del composition[shared]
+        config = super().get_config()
+        del config["composition"]
+        return {**config, **composition}

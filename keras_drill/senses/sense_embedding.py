@@ -1,0 +1,162 @@
+import keras
+from keras import ops
+
+from keras_drill.label_encoders import IdentityLabelEncoder
+from keras_drill.scores import KerBSKernel
+from keras_drill.senses.sense_allocation import SenseAllocation
+
+WEIGHTINGS = ("posterior", "usage")
+
+
+@keras.saving.register_keras_serializable(package="keras_drill")
+class SenseEmbedding(keras.layers.Embedding):
+    """Input embedding of words that have several senses: the expected embedding of a word's sense.
+
+        e_t = sum_j P(sense j of word x_t | context) w_j
+
+    With a context, the hidden state `h` that predicted the word, the weights are the exact
+    posterior over the word's senses,
+
+        P(j) = softmax_j K(h, w_j),
+
+    the same that a tied `keras_drill.KernelizedBayesianSoftmax` gives. It takes the hidden state of
+    the step before, so recurrent backbones compute it inside their time loop. Without a context the
+    weights are the running usage of the senses, which does not wait for any hidden state: it suits
+    models that run all positions in parallel, and is faster. `keras_drill.SenseReallocation`
+    updates the usage; before its first interval ends, and without it, all senses weigh the same.
+
+    Call arguments:
+        words: `[...]` integers.
+        context: `None`, or `[..., d]`.
+
+    Output shape: `[..., d]`.
+
+    Args:
+        vocabulary_size: Number of words V.
+        output_dim: Width of the embeddings d.
+        num_senses: Number of senses M; `None` is three a word.
+        min_senses: Fewest senses of a word.
+        max_senses: Most senses of a word.
+        dynamic: Whether senses may move from word to word.
+        score: `keras_drill.scores.Score` that compares contexts with senses; `None` is the KerBS
+            kernel. A tied output layer shares it and its parameters.
+        weighting: "posterior" or "usage": what `keras_drill.models.AWDLSTM` and
+            `GRULanguageBackbone` use. "posterior" needs an output layer without a label encoder.
+        **kwargs: Keyword arguments of `keras.layers.Embedding`, but for `input_dim`.
+
+    Attributes:
+        allocation: `SenseAllocation`, which sense belongs to which word.
+        score_parameters: The score's variables, `[M]` each.
+
+    Raises:
+        ValueError: An argument is out of range or does not match another.
+
+    Example:
+
+    >>> embedding = SenseEmbedding(11, 5)
+    >>> words = keras.ops.array([[3, 1, 4]])
+    >>> tuple(embedding(words).shape), tuple(embedding.embeddings.shape)
+    ((1, 3, 5), (33, 5))
+    >>> tuple(embedding(words, context=keras.ops.ones((1, 3, 5))).shape)
+    (1, 3, 5)
+
+    References:
+        - [Miao et al., 2019](https://arxiv.org/abs/1911.00274), equations 6 and 7
+    """
+
+    def __init__(
+        self,
+        vocabulary_size,
+        output_dim,
+        num_senses=None,
+        min_senses=1,
+        max_senses=4,
+        dynamic=True,
+        score=None,
+        weighting="posterior",
+        **kwargs,
+    ):
+        if weighting not in WEIGHTINGS:
+            raise ValueError(
+                f"`weighting` must be one of {WEIGHTINGS}. Received: weighting={weighting!r}"
+            )
+        allocation = SenseAllocation(
+            vocabulary_size, num_senses, min_senses, max_senses, dynamic, name="allocation"
+        )
+        super().__init__(allocation.num_senses, output_dim, **kwargs)
+        self.allocation = allocation
+        self.score = KerBSKernel() if score is None else score
+        self.weighting = weighting
+
+    def build(self, input_shape=None):
+        super().build(input_shape)
+        self.score_parameters = [
+            self.add_weight(shape=(self.input_dim,), initializer=value, name=name, autocast=False)
+            for name, value in self.score.parameter_initializers.items()
+        ]
+
+    def call(self, words, context=None):
+        columns, mask = self.allocation.columns(words)  # [..., S]
+        senses = ops.take(ops.cast(self.embeddings, self.compute_dtype), columns, axis=0)
+        if context is None:
+            # Senses that were never used weigh the same.
+            usage = ops.take(self.allocation.usage, columns, axis=0) + 1e-12
+            logits = ops.log(usage)
+        else:
+            parameters = [ops.take(p, columns, axis=0) for p in self.score_parameters]
+            logits = self.score.pair_scores(context, senses, parameters)
+        logits = ops.where(mask, logits, ops.full_like(logits, float("-inf")))
+        weights = ops.cast(ops.softmax(logits), self.compute_dtype)
+        return ops.sum(weights[..., None] * senses, axis=-2)  # [..., d]
+
+    def compute_output_shape(self, words_shape, context_shape=None):
+        return (*words_shape, self.output_dim)
+
+    def save_own_variables(self, store):
+        keras.layers.Layer.save_own_variables(self, store)  # Embedding's own knows of one variable
+
+    def load_own_variables(self, store):
+        keras.layers.Layer.load_own_variables(self, store)
+
+    def check_head(self, head):
+        """Raises `ValueError` unless an output layer can be tied to this embedding."""
+        allocation = getattr(head.composition, "allocation", None)
+        if allocation is None or allocation.arguments != self.allocation.arguments:
+            raise ValueError(
+                "`composition` must be `MultiSense` with the senses of the embedding, "
+                f"{self.allocation.arguments}. Received: {head.composition.get_config()}"
+            )
+        if type(head.score) is not type(self.score) or (
+            head.score.get_config() != self.score.get_config()
+        ):
+            raise ValueError(
+                f"`score` must be the embedding's, {type(self.score).__name__} "
+                f"{self.score.get_config()}. Received: {type(head.score).__name__} "
+                f"{head.score.get_config()}"
+            )
+        if self.weighting == "posterior" and not isinstance(
+            head.label_encoder, IdentityLabelEncoder
+        ):
+            raise ValueError(
+                "`label_encoder` must be None where the embedding weighs its senses by their "
+                "posterior, which it computes from the embeddings themselves; with a label "
+                'encoder make it SenseEmbedding(..., weighting="usage"). Received: '
+                f"label_encoder={head.label_encoder!r}"
+            )
+
+    def get_config(self) -> dict:
+        config = super().get_config()
+        del config["input_dim"]
+        return {
+            **config,
+            **self.allocation.arguments,
+            "score": keras.saving.serialize_keras_object(self.score),
+            "weighting": self.weighting,
+        }
+
+    @classmethod
+    def from_config(cls, config: dict) -> "SenseEmbedding":
+        config = dict(config)
+        if isinstance(config.get("score"), dict):
+            config["score"] = keras.saving.deserialize_keras_object(config["score"])
+        return cls(**config)
