@@ -1,0 +1,93 @@
+import numbers
+
+import keras
+import numpy as np
+
+from keras_drill.senses.policies.allocation_policy import AllocationPolicy
+
+_TINY = 1e-7
+
+
+@keras.saving.register_keras_serializable(package="keras_drill")
+class RankingPolicy(AllocationPolicy):
+    """Gives a sense to frequent words in the order of a rank: what the paper's authors ran.
+
+        rank_w = (count_w + 1e-7) / (prob_sum_w + 1e-7) / (√count_w + 1e-7)
+
+    Words with the smallest rank come first; those whose count in the interval is not above that of
+    the upper half's last word, or that have `max_senses`, are left out. Each takes one sense: the
+    least used one that has not been tried yet and whose word has more than `min_senses` at that
+    moment. A sense that is refused is not tried again. At most `ratio` of the vocabulary's size
+    moves at a time. Ties go to the lower index.
+
+    Words that take senses may give some too; a word may even be given its own sense, which then
+    starts anew and counts as a move.
+
+    Args:
+        ratio: Most moves, as a share of the vocabulary's size.
+
+    Raises:
+        ValueError: `ratio` is not in (0, 1].
+
+    Example:
+
+    >>> policy = keras_drill.senses.policies.RankingPolicy(ratio=0.25)
+    >>> statistics = keras_drill.senses.policies.SenseStatistics(
+    ...     sense_to_word=np.array([0, 1, 2, 3, 0]),
+    ...     usage=np.array([0.3, 0.4, 0.05, 0.15, 0.1]),
+    ...     word_log_prob=np.array([-1.0, -7.0, -2.0, -3.0]),
+    ...     word_count=np.array([4, 60, 5, 9]),
+    ...     prob_sum=np.array([1.5, 9.0, 0.1, 0.6]),
+    ...     min_senses=1,
+    ...     max_senses=2,
+    ... )
+    >>> policy.moves(statistics)
+    (array([4]), array([1]))
+
+    References:
+        - [Miao et al., 2019](https://arxiv.org/abs/1911.00274)
+        - [The authors' code](https://github.com/NingMiao/KerBS)
+    """
+
+    def __init__(self, ratio: float = 0.005):
+        if not isinstance(ratio, numbers.Real) or not 0 < ratio <= 1:
+            raise ValueError(f"`ratio` must be in (0, 1]. Received: ratio={ratio!r}")
+        self.ratio = float(ratio)
+
+    def moves(self, statistics):
+        owner, counts = statistics.sense_to_word, statistics.senses_per_word
+        most = len(counts) * self.ratio
+        takers = self._takers(statistics)
+        may_take = np.zeros(len(counts), bool)
+        may_take[takers] = True
+
+        senses = np.argsort(statistics.usage, kind="stable")
+        # Words that take none never come to have more than they have now.
+        senses = senses[((counts > statistics.min_senses) | may_take)[owner[senses]]]
+        owners, counts = owner[senses].tolist(), counts.tolist()  # lists: NumPy is slow by element
+        moved, words = [], []
+        place = 0
+        for word in takers.tolist():
+            if counts[word] >= statistics.max_senses:
+                continue
+            while place < len(owners) and counts[owners[place]] <= statistics.min_senses:
+                place += 1
+            if len(moved) >= most or place == len(owners):
+                break
+            counts[owners[place]] -= 1
+            counts[word] += 1
+            moved.append(place)
+            words.append(word)
+            place += 1
+        return senses[np.array(moved, int)], np.array(words, int)
+
+    def _takers(self, statistics):
+        """Words of the frequent half, those with the smallest rank first."""
+        count = statistics.word_count.astype("float64")
+        ratio = (count + _TINY) / (statistics.prob_sum.astype("float64") + _TINY)
+        by_rank = np.argsort(ratio / (np.sqrt(count) + _TINY), kind="stable")
+        half = max(1, len(count) // 2)
+        return by_rank[(count > np.sort(count)[len(count) - half])[by_rank]]
+
+    def get_config(self):
+        return {"ratio": self.ratio}

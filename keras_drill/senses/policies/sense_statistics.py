@@ -1,0 +1,46 @@
+import dataclasses
+
+import numpy as np
+
+
+@dataclasses.dataclass(frozen=True)
+class SenseStatistics:
+    """What an allocation policy decides by, as NumPy arrays.
+
+    Args:
+        sense_to_word: `[M]` integers, the word of every sense.
+        usage: `[M]`, running average of the probability that a token's sense is this one.
+        word_log_prob: `[V]`, running average of the log-probability given to a word where it is the
+            target; 0 for words that have not occurred.
+        word_count: `[V]`, how often every word was the target in the present interval.
+        prob_sum: `[V]`, sum of the probabilities given to it there.
+        min_senses: Fewest senses of a word.
+        max_senses: Most senses of a word.
+
+    Example:
+
+    >>> statistics = keras_drill.senses.policies.SenseStatistics(
+    ...     sense_to_word=np.array([0, 1, 0]),
+    ...     usage=np.array([0.3, 0.6, 0.1]),
+    ...     word_log_prob=np.array([-1.0, -7.0]),
+    ...     word_count=np.array([4, 6]),
+    ...     prob_sum=np.array([1.5, 0.1]),
+    ...     min_senses=1,
+    ...     max_senses=2,
+    ... )
+    >>> statistics.senses_per_word
+    array([2, 1])
+    """
+
+    sense_to_word: np.ndarray
+    usage: np.ndarray
+    word_log_prob: np.ndarray
+    word_count: np.ndarray
+    prob_sum: np.ndarray
+    min_senses: int
+    max_senses: int
+
+    @property
+    def senses_per_word(self) -> np.ndarray:
+        """`[V]`, how many senses every word has."""
+        return np.bincount(self.sense_to_word, minlength=len(self.word_count))

@@ -1,0 +1,76 @@
+import math
+import numbers
+
+import keras
+import numpy as np
+
+from keras_drill.senses.policies.allocation_policy import AllocationPolicy
+
+
+@keras.saving.register_keras_serializable(package="keras_drill")
+class ThresholdPolicy(AllocationPolicy):
+    """Gives a sense to every word whose log-probability stays under a threshold.
+
+        word i is needy  <=>  running mean of log p(i) where i is the target < threshold
+
+    Needy words, the neediest first, take one sense each: the least used one of a word that can
+    spare it, which is one with more than `min_senses` senses that is not needy itself. A needy word
+    that has `max_senses` takes none. Words that have not occurred are not needy. Ties go to the
+    lower index.
+
+    Args:
+        threshold: ε, a log-probability; at most 0.
+
+    Raises:
+        ValueError: `threshold` is above 0.
+
+    Example:
+
+    Word 1 is predicted badly and takes sense 2, the less used one of word 0:
+
+    >>> policy = keras_drill.senses.policies.ThresholdPolicy(-5.0)
+    >>> statistics = keras_drill.senses.policies.SenseStatistics(
+    ...     sense_to_word=np.array([0, 1, 0]),
+    ...     usage=np.array([0.3, 0.6, 0.1]),
+    ...     word_log_prob=np.array([-1.0, -7.0]),
+    ...     word_count=np.array([4, 6]),
+    ...     prob_sum=np.array([1.5, 0.1]),
+    ...     min_senses=1,
+    ...     max_senses=2,
+    ... )
+    >>> policy.moves(statistics)
+    (array([2]), array([1]))
+
+    References:
+        - [Miao et al., 2019](https://arxiv.org/abs/1911.00274), algorithm 1
+    """
+
+    def __init__(self, threshold: float):
+        if not isinstance(threshold, numbers.Real) or math.isnan(threshold) or threshold > 0:
+            raise ValueError(
+                "`threshold` must be a log-probability, at most 0. "
+                f"Received: threshold={threshold!r}"
+            )
+        self.threshold = float(threshold)
+
+    def moves(self, statistics):
+        owner, counts = statistics.sense_to_word, statistics.senses_per_word
+        needy = statistics.word_log_prob < self.threshold  # [V]
+        takers = np.flatnonzero(needy & (counts < statistics.max_senses))
+        takers = takers[np.argsort(statistics.word_log_prob[takers], kind="stable")]
+
+        # Words either take or give, so how many senses one can spare does not change on the way:
+        # all but its `min_senses` most used ones.
+        by_word = np.lexsort((statistics.usage, owner))  # [M], a word's senses by rising usage
+        first = np.cumsum(counts) - counts
+        place = np.arange(len(owner)) - first[owner[by_word]]
+        spare = counts - statistics.min_senses
+        givable = by_word[(place < spare[owner[by_word]]) & ~needy[owner[by_word]]]
+        senses = np.sort(givable)
+        senses = senses[np.argsort(statistics.usage[senses], kind="stable")]
+
+        number = min(len(takers), len(senses))
+        return senses[:number], takers[:number]
+
+    def get_config(self):
+        return {"threshold": self.threshold}
