@@ -276,8 +276,9 @@ class OutputLayer(keras.layers.Layer):
             reduction: As in `keras.losses`: "sum_over_batch_size" (or "mean"),
                 "mean_with_sample_weight", "sum" or "none" (losses `[...]`, whose gradients
                 recompute the scores).
-            training: Whether dropout is on, gradients come with the forward pass, and the
-                use of senses is recorded. With `False` the loss alone is computed; gradients stay right but cost more.
+            training: Whether dropout is on, gradients come with the forward pass, and the use of
+                senses is recorded. With `False` the loss alone is computed; gradients stay right
+                but cost more.
 
         Returns:
             A scalar, or `[...]` with `reduction="none"`; float32.
