@@ -1,5 +1,6 @@
-"""Learning-rate schedules."""
+"""Learning-rate schedules, and what is done to optimizers."""
 
+from keras_drill.optimizers.reset_optimizer_rows import reset_optimizer_rows
 from keras_drill.optimizers.sequence_length_schedule import SequenceLengthSchedule
 
-__all__ = ["SequenceLengthSchedule"]
+__all__ = ["SequenceLengthSchedule", "reset_optimizer_rows"]

@@ -1,0 +1,92 @@
+"""Makes an optimizer forget rows of a variable."""
+
+from contextlib import ExitStack
+
+import keras
+import numpy as np
+from keras import ops
+
+_ROWS, _WIDTH = 5, 3  # of the small variable; they differ, so that rows are not taken for columns
+
+
+def reset_optimizer_rows(optimizer, variable, rows) -> None:
+    """Gives rows of a variable the slots (momentum, velocity, ...) that a new optimizer would.
+
+    It works on any Keras optimizer, also in a `LossScaleOptimizer` or `MultiOptimizer`: slots are
+    the lists that an optimizer keeps in parallel to its variables, and their initial values are
+    those of a new optimizer of the same config. Slots with an entry per row are reset, but not
+    what all rows share (a factored Adafactor's column sums, the number of iterations). Averages of
+    the weights begin again at the weights. An optimizer that has no slots yet, or does not train
+    the variable, is left alone.
+
+    Args:
+        optimizer: `keras.optimizers.Optimizer`.
+        variable: `keras.Variable` `[M, ...]`.
+        rows: `[M]` booleans.
+
+    Example:
+
+    >>> optimizer = keras.optimizers.Adagrad(initial_accumulator_value=0.1)
+    >>> variable = keras.Variable([[1.0], [1.0]])
+    >>> optimizer.apply([keras.ops.ones((2, 1))], [variable])
+    >>> reset_optimizer_rows(optimizer, variable, np.array([False, True]))
+    >>> print(keras.ops.convert_to_numpy(optimizer.variables[-1]))
+    [[1.1]
+     [0.1]]
+    """
+    wrapped = getattr(optimizer, "optimizers", None) or getattr(optimizer, "inner_optimizer", None)
+    if wrapped is not None:
+        for inner in wrapped if isinstance(wrapped, list) else [wrapped]:
+            reset_optimizer_rows(inner, variable, rows)
+        return
+    # Keras has no public way from a variable to its slots.
+    trained = getattr(optimizer, "_trainable_variables", [])
+    index = next((i for i, other in enumerate(trained) if other is variable), None)
+    if index is None:
+        return
+    small = _small_like(variable)
+    initial_slots = _slots(_new_like(optimizer, small), 0, 1)
+    for name, slot in _slots(optimizer, index, len(trained)).items():
+        initial = np.asarray(ops.convert_to_numpy(initial_slots[name]))
+        if not initial.ndim or len(initial) != _ROWS:
+            continue
+        follows = np.array_equal(initial, np.asarray(ops.convert_to_numpy(small)))
+        # Keras starts the average at zero and replaces it in the first iteration of all.
+        if follows or name == "_model_variables_moving_average":
+            value = ops.cast(variable, slot.dtype)
+        else:
+            value = ops.cast(initial.flat[0], slot.dtype)
+        mask = ops.reshape(ops.convert_to_tensor(rows), (-1,) + (1,) * (len(slot.shape) - 1))
+        slot.assign(ops.where(mask, value, ops.convert_to_tensor(slot)))
+
+
+def _slots(optimizer, index: int, number: int) -> dict[str, keras.Variable]:
+    """Attribute and slot, for the variable at `index` of `number`."""
+    return {
+        name: value[index]
+        for name, value in vars(optimizer).items()
+        if isinstance(value, list)
+        and name not in ("_trainable_variables", "_variables")
+        and len(value) == number
+        and isinstance(value[index], keras.Variable)
+    }
+
+
+def _small_like(variable) -> keras.Variable:
+    """A variable with few rows, and the path, which some optimizers look at."""
+    *scopes, name = variable.path.split("/")
+    shape = (_ROWS, *[_WIDTH] * (len(variable.shape) - 1))
+    values = np.random.default_rng(0).normal(size=shape)
+    with ExitStack() as stack:
+        for scope in scopes:
+            stack.enter_context(keras.name_scope(scope))
+        return keras.Variable(values, dtype=variable.dtype, name=name)
+
+
+def _new_like(optimizer, variable):
+    """A new optimizer of the same config, with slots for a variable."""
+    # The learning rate has no part in it, and a schedule may be of a class unknown to Keras.
+    config = {**optimizer.get_config(), "learning_rate": 0.1}
+    new = type(optimizer).from_config(config)
+    new.build([variable])
+    return new
