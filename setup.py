@@ -38,7 +38,8 @@ setup(
         "tomli>=2.0; python_version < '3.11'",
     ],
     extras_require={
-        "test": ["pytest>=8", "pytest-xdist>=3.5", "ruff>=0.6"],
+        "analysis": ["scipy>=1.11"],
+        "test": ["pytest>=8", "pytest-xdist>=3.5", "ruff>=0.6", "scipy>=1.11"],
         "jax": ["jax>=0.4.34"],
         "benchmarks": ["torch>=2.4"],
     },

@@ -1,15 +1,37 @@
-"""How language models differ: by word frequency, and by the parameters of their output layers."""
+"""How language models differ: by word frequency, by the rank of their log-probabilities, by the
+words they can never choose, and by the parameters of their output layers."""
 
+from keras_drill.analysis.argmaxable_words import ArgmaxableWords
+from keras_drill.analysis.collect_hidden import collect_hidden
 from keras_drill.analysis.collect_log_probs import collect_log_probs
 from keras_drill.analysis.compare_by_frequency import compare_by_frequency
+from keras_drill.analysis.find_argmaxable_words import find_argmaxable_words
+from keras_drill.analysis.float64_head import float64_head
 from keras_drill.analysis.frequency_bin import FrequencyBin
 from keras_drill.analysis.frequency_comparison import FrequencyComparison
+from keras_drill.analysis.largest_lead import Lead, largest_lead
+from keras_drill.analysis.measure_argmaxable_words import measure_argmaxable_words
+from keras_drill.analysis.measure_rank import measure_rank
+from keras_drill.analysis.numerical_rank import numerical_rank
 from keras_drill.analysis.output_parameters import count_output_parameters
+from keras_drill.analysis.rank_estimate import RankEstimate
+from keras_drill.analysis.singular_values import singular_values
 
 __all__ = [
+    "ArgmaxableWords",
     "FrequencyBin",
     "FrequencyComparison",
+    "Lead",
+    "RankEstimate",
+    "collect_hidden",
     "collect_log_probs",
     "compare_by_frequency",
     "count_output_parameters",
+    "find_argmaxable_words",
+    "float64_head",
+    "largest_lead",
+    "measure_argmaxable_words",
+    "measure_rank",
+    "numerical_rank",
+    "singular_values",
 ]

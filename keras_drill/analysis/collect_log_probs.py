@@ -5,6 +5,8 @@ from collections.abc import Iterable
 import keras
 import numpy as np
 
+from keras_drill.analysis.zero_state import zero_state
+
 
 def collect_log_probs(model, dataset: Iterable) -> tuple[np.ndarray, np.ndarray]:
     """Log-probability that a `LanguageModel` gives to every target of a dataset.
@@ -21,25 +23,17 @@ def collect_log_probs(model, dataset: Iterable) -> tuple[np.ndarray, np.ndarray]
         `(targets, log_probs)`: int32 and float32 arrays `[N]`, batch after batch, row after row,
         without the tokens whose weight is 0.
     """
-    # Backbones without the protocol of `keras_drill.models` have no state to look after.
-    state = getattr(model.backbone, "state_variables", [])
-    saved = [variable.numpy() for variable in state]
     # XLA would compile once per sequence length; JAX has no other compiler.
     scorer = _TargetLogProb(model.backbone, model.head)
     scorer.compile(jit_compile=keras.backend.backend() == "jax")
     targets, log_probs = [], []
-    try:
-        for variable in state:
-            variable.assign(keras.ops.zeros(variable.shape, variable.dtype))
+    with zero_state(model.backbone):
         for batch in dataset:
             tokens, batch_targets, *weight = (np.asarray(part) for part in batch)
             scores = scorer.predict_on_batch((tokens, batch_targets))
             kept = weight[0] != 0 if weight else np.ones(batch_targets.shape, "bool")
             targets.append(batch_targets[kept])
             log_probs.append(scores[kept])
-    finally:
-        for variable, value in zip(state, saved, strict=True):
-            variable.assign(value)
     if not targets:
         raise ValueError(f"`dataset` must have at least one batch. Received: {dataset}")
     return np.concatenate(targets).astype("int32"), np.concatenate(log_probs).astype("float32")
