@@ -20,6 +20,8 @@ _MODULES = {
     "OutputLayer": "output_layer",
     "ResidualLabelEncoder": "label_encoders",
     "SenseEmbedding": "senses",
+    "SenseReallocation": "callbacks",
+    "SenseReallocator": "senses",
     "SoftmaxOutput": "ready_made",
     "TiedOutput": "ready_made",
 }

@@ -2,5 +2,6 @@
 
 from keras_drill.callbacks.non_monotonic_averaging import NonMonotonicAveraging
 from keras_drill.callbacks.reset_state import ResetState
+from keras_drill.callbacks.sense_reallocation import SenseReallocation
 
-__all__ = ["NonMonotonicAveraging", "ResetState"]
+__all__ = ["NonMonotonicAveraging", "ResetState", "SenseReallocation"]

@@ -1,0 +1,172 @@
+import keras
+import numpy as np
+from keras import ops
+
+from keras_drill.compositions import MultiSense
+from keras_drill.senses.reallocation_history import ReallocationHistory
+from keras_drill.senses.sense_reallocator import SenseReallocator, check_reallocation_arguments
+
+
+class SenseReallocation(keras.callbacks.Callback):
+    """Moves little-used senses to words that need more while a model trains: `SenseReallocator` as
+    a callback.
+
+    It acts after the optimizer's iterations `interval`, 2 `interval`, ... With
+    `steps_per_execution=m` it can act after every m-th only, and does so at the first that is not
+    before its time. Under `tf.distribute` the statistics of all replicas are added up.
+
+    At the end of an epoch it logs, for the progress bar, `History` and other callbacks,
+
+    - `sense_moves`: how many senses moved in this epoch,
+    - `mean_senses`: the mean number of senses of words that have more than one. (Over all words the
+      mean never changes: it is M / V.)
+
+    The log-probabilities that senses move by are gathered by the output layer's own loss, as in
+    `keras_drill.LanguageModel`; a Keras loss on its outputs gathers nothing.
+
+    Resume: all state is in the model's and the optimizer's variables, so training goes on exactly,
+    also in the middle of an interval, from a checkpoint that has them. `get_state()` adds the
+    history, a flat dictionary of arrays (`np.savez(file, **state)`), which `set_state` takes.
+
+    Args:
+        interval: Training steps between allocations.
+        policy: A `keras_drill.senses.policies.AllocationPolicy`; `None` is `RankingPolicy()`.
+        momentum: β of the running averages, in (0, 1].
+        moved_embedding: "keep", or "near" to restart at the most used embedding of the word that a
+            sense moves to.
+        seed: Seed of the restart's noise.
+        head: The output layer; `None` finds it in the model.
+        log_dir: Folder for TensorBoard: after every allocation the number of moves, `mean_senses`
+            and the histograms of senses per word and of θ. `None` writes nothing.
+
+    Attributes:
+        history: `keras_drill.senses.reallocation_history.ReallocationHistory`, a list with one
+            dictionary per allocation: `iteration`, `tokens`, `moves`, `senses`, `from_words`,
+            `to_words`, `words_by_senses`.
+
+    Raises:
+        ValueError: An argument is out of range; in `fit`, the model has no output layer whose
+            senses may move, or several.
+
+    Example:
+
+    >>> backbone = keras.Sequential([keras.layers.Embedding(11, 5)])
+    >>> head = keras_drill.KernelizedBayesianSoftmax(11, num_senses=23)
+    >>> model = keras_drill.LanguageModel(backbone, head)
+    >>> model.compile("adam")
+    >>> policy = keras_drill.senses.policies.ThresholdPolicy(-2.0)
+    >>> reallocation = keras_drill.SenseReallocation(interval=3, policy=policy)
+    >>> tokens = np.arange(42).reshape(6, 7) % 11
+    >>> fitted = model.fit(tokens, tokens, 2, epochs=2, verbose=0, callbacks=[reallocation])
+    >>> [record["iteration"] for record in reallocation.history]
+    [3, 6]
+
+    References:
+        - [Miao et al., 2019](https://arxiv.org/abs/1911.00274)
+    """
+
+    def __init__(
+        self,
+        interval=100,
+        policy=None,
+        momentum=0.1,
+        moved_embedding="keep",
+        seed=0,
+        head=None,
+        log_dir=None,
+    ):
+        super().__init__()
+        check_reallocation_arguments(interval, policy, momentum, moved_embedding)
+        self.interval = interval
+        self.policy = policy
+        self.momentum = momentum
+        self.moved_embedding = moved_embedding
+        self.seed = seed
+        self.head = head
+        self.log_dir = log_dir
+        self.history = ReallocationHistory()
+        self._num_logged = 0  # of the history's allocations, those in the logs of an epoch
+        self._reallocator = None
+        self._writer = None
+
+    def on_train_begin(self, logs=None):
+        model = self.model
+        self._reallocator = SenseReallocator(
+            self._find_head(model) if self.head is None else self.head,
+            model.optimizer,
+            self.interval,
+            self.policy,
+            self.momentum,
+            self.moved_embedding,
+            self.seed,
+        )
+        self._reallocator.history = self.history
+
+    def on_epoch_begin(self, epoch, logs=None):
+        self._reallocator.iteration = None  # a checkpoint may be restored here
+
+    def on_train_batch_begin(self, batch, logs=None):
+        if self._reallocator.iteration is None:
+            iterations = self.model.optimizer.iterations
+            self._reallocator.iteration = int(ops.convert_to_numpy(iterations))
+
+    def on_train_batch_end(self, batch, logs=None):
+        _ = self.model  # on JAX, makes its variables current
+        record = self._reallocator.step()
+        if record is not None and self.log_dir is not None:
+            self._write(record)
+
+    def on_epoch_end(self, epoch, logs=None):
+        new = self.history[self._num_logged :]
+        self._num_logged = len(self.history)
+        if logs is not None:
+            logs["sense_moves"] = sum(record["moves"] for record in new)
+            logs["mean_senses"] = self._mean_senses()
+
+    def on_train_end(self, logs=None):
+        if self._writer is not None:
+            self._writer.close()
+            self._writer = None
+
+    def get_state(self) -> dict[str, np.ndarray]:
+        """The history, as arrays."""
+        return {**self.history.to_arrays(), "num_logged": np.array(self._num_logged)}
+
+    def set_state(self, state):
+        """Takes what `get_state` gave; `state` may be the file that `np.load` opened."""
+        self.history.assign(state)
+        self._num_logged = int(state["num_logged"])
+
+    def _find_head(self, model):
+        layers = [getattr(model, "head", None), *model._flatten_layers()]
+        heads = [x for x in layers if isinstance(getattr(x, "composition", None), MultiSense)]
+        if len({id(head) for head in heads}) != 1:
+            raise ValueError(
+                "The model must have one output layer with several senses a word, such as "
+                "keras_drill.KernelizedBayesianSoftmax, or `head` must say which. "
+                f"Received: {heads}"
+            )
+        return heads[0]
+
+    def _counts(self):
+        allocation = self._reallocator.head.composition.allocation
+        sense_to_word = ops.convert_to_numpy(allocation.sense_to_word)
+        return np.bincount(sense_to_word, minlength=allocation.vocabulary_size)
+
+    def _mean_senses(self):
+        counts = self._counts()
+        return float(counts[counts > 1].mean()) if (counts > 1).any() else 1.0
+
+    def _write(self, record):
+        import tensorflow as tf  # TensorBoard's files are written by TensorFlow, on any backend
+
+        if self._writer is None:
+            self._writer = tf.summary.create_file_writer(str(self.log_dir))
+        step = record["iteration"]
+        with self._writer.as_default():
+            tf.summary.scalar("sense_moves", record["moves"], step)
+            tf.summary.scalar("mean_senses", self._mean_senses(), step)
+            tf.summary.histogram("senses_per_word", self._counts(), step)
+            for parameter in self._reallocator.head.score_parameters:
+                tf.summary.histogram(parameter.name, ops.convert_to_numpy(parameter), step)
+        self._writer.flush()

@@ -1,0 +1,272 @@
+import warnings
+
+import keras
+import numpy as np
+from keras import ops
+
+from keras_drill.optimizers import reset_optimizer_rows
+from keras_drill.senses.policies import AllocationPolicy, RankingPolicy, SenseStatistics
+from keras_drill.senses.reallocation_history import ReallocationHistory
+
+MOVED_EMBEDDINGS = ("keep", "near")
+_NOISE = 0.1  # of a restarted embedding, relative to the length of the one it is near
+
+
+class SenseReallocator:
+    """Moves little-used senses to words that need more, every so many training steps.
+
+    In a training loop of one's own, call `step` after every step; with `fit`, use the callback
+    `keras_drill.SenseReallocation`, which does.
+
+    The output layer's loss sums statistics of the interval's tokens. At its end they are folded
+    into running averages, with the momentum β applied once per occurrence or step,
+
+        word_log_prob_i <- (1 - β)^n_i word_log_prob_i + (1 - (1 - β)^n_i) mean log p(i)
+        usage_m         <- (1 - β)^Q   usage_m         + (1 - (1 - β)^Q)   mean q_m
+
+    where n_i is how often word i was the target in the interval of Q steps and q_m the posterior
+    probability of sense m, averaged over all tokens. (The paper's equation 12 is printed without
+    the factor β on its second term; here both are weighted means.) Then the policy decides, and
+    every sense that moves starts anew: θ and the optimizer's slots take their initial values, its
+    usage becomes the mean usage, and its embedding is kept or restarted. Statistics of the next
+    interval begin at zero.
+
+    All state is in the variables of the output layer and of the optimizer, but for `history`.
+
+    Args:
+        head: A `keras_drill.KernelizedBayesianSoftmax`, or an `OutputLayer` with the composition
+            `MultiSense`, whose senses may move. Tied or not, with any label encoder.
+        optimizer: The `keras.optimizers.Optimizer` that trains it, whose slots are reset. `None`
+            where there are none.
+        interval: Steps between allocations, Q.
+        policy: A `keras_drill.senses.policies.AllocationPolicy`; `None` is `RankingPolicy()`.
+        momentum: β, in (0, 1].
+        moved_embedding: "keep", or "near" to restart at the most used embedding of the word that a
+            sense moves to, with noise of a tenth of its length. A bias, if there is one, is treated
+            likewise (without noise).
+        seed: Seed of that noise.
+
+    Attributes:
+        history: `ReallocationHistory`, one dictionary per allocation.
+        iteration: Of the last `step`; `None` where it is not known. Steps may be skipped: an
+            allocation is made where a multiple of `interval` lies after this one.
+
+    Raises:
+        ValueError: An argument is out of range, or the head's senses cannot move.
+
+    Example:
+
+    >>> head = keras_drill.KernelizedBayesianSoftmax(5, num_senses=7)
+    >>> policy = keras_drill.senses.policies.ThresholdPolicy(-1.0)
+    >>> reallocator = SenseReallocator(head, interval=2, policy=policy, momentum=1.0)
+    >>> hidden, targets = np.ones((3, 4), "float32"), np.array([2, 2, 3])
+    >>> for iteration in (1, 2):
+    ...     loss = head.loss(hidden, targets)
+    ...     record = reallocator.step(iteration)
+    >>> record["senses"], record["to_words"]
+    (array([0, 1]), array([2, 3]))
+
+    References:
+        - [Miao et al., 2019](https://arxiv.org/abs/1911.00274), equations 12 and 13, algorithm 1
+    """
+
+    def __init__(
+        self,
+        head,
+        optimizer=None,
+        interval=100,
+        policy=None,
+        momentum=0.1,
+        moved_embedding="keep",
+        seed=0,
+    ):
+        check_reallocation_arguments(interval, policy, momentum, moved_embedding)
+        allocation = getattr(getattr(head, "composition", None), "allocation", None)
+        if allocation is None:
+            raise ValueError(
+                "`head` must be an output layer with several senses a word, such as "
+                f"keras_drill.KernelizedBayesianSoftmax. Received: head={head!r}"
+            )
+        if not allocation.dynamic:
+            raise ValueError(
+                "`head` must be made with `dynamic_allocation=True` for its senses to move. "
+                f"Received: head={head!r} without"
+            )
+        self.head = head
+        self.optimizer = optimizer
+        self.interval = interval
+        self.policy = RankingPolicy() if policy is None else policy
+        self.momentum = momentum
+        self.moved_embedding = moved_embedding
+        self.seed = seed
+        self.history = ReallocationHistory()
+        self.iteration = None
+
+    def step(self, iteration=None):
+        """Takes note of a training step that was made, and allocates if it was the last of an
+        interval.
+
+        Args:
+            iteration: Training steps made so far; `None` asks the optimizer.
+
+        Returns:
+            The allocation's entry of `history`, or `None` if there was none.
+        """
+        iteration = self._iteration(iteration)
+        previous = iteration - 1 if self.iteration is None else self.iteration
+        self.iteration = iteration
+        if iteration // self.interval <= previous // self.interval:
+            return None
+        return self.reallocate(iteration)
+
+    def reallocate(self, iteration=None):
+        """Ends the interval now: folds its statistics into the averages and moves senses.
+
+        Args:
+            iteration: As in `step`. It goes into the history and into the seed.
+
+        Returns:
+            The allocation's entry of `history`.
+        """
+        iteration = self._iteration(iteration)
+        allocation = self._allocation
+        word_count = _read(allocation.word_count)
+        if not word_count.any():
+            warnings.warn(
+                "No tokens were counted since the last allocation, so no senses are moved. They "
+                "are counted by the output layer's own loss while training (`head.loss`, "
+                "`keras_drill.LanguageModel`), not by a Keras loss on its log-probabilities.",
+                stacklevel=2,
+            )
+            senses = words = np.zeros(0, int)
+        else:
+            statistics = self._statistics(word_count)
+            senses, words = self.policy.moves(statistics)
+            self._apply(statistics, senses, words, iteration)
+        sense_to_word = _read(allocation.sense_to_word)
+        from_words = sense_to_word[senses]
+        if len(senses):
+            sense_to_word[senses] = words
+            allocation.assign(sense_to_word)
+        for total in self._sums:
+            total.assign(ops.zeros(total.shape, total.dtype))
+        counts = np.bincount(sense_to_word, minlength=allocation.vocabulary_size)
+        self.history.record(
+            iteration,
+            word_count.sum(dtype="float64"),
+            senses,
+            from_words,
+            words,
+            np.bincount(counts, minlength=allocation.max_senses + 1),
+        )
+        return self.history[-1]
+
+    @property
+    def _allocation(self):
+        return self.head.composition.allocation  # a loaded head may come to share another one
+
+    @property
+    def _sums(self):
+        allocation = self._allocation
+        return (
+            allocation.word_count,
+            allocation.log_prob_sum,
+            allocation.prob_sum,
+            allocation.usage_sum,
+        )
+
+    def _iteration(self, iteration):
+        if iteration is not None:
+            return int(iteration)
+        if self.optimizer is None:
+            raise ValueError(
+                "`iteration` must be given where there is no optimizer to ask. Received: None"
+            )
+        return int(ops.convert_to_numpy(self.optimizer.iterations))
+
+    def _statistics(self, word_count) -> SenseStatistics:
+        """Folds the interval's sums into the running averages."""
+        allocation = self._allocation
+        word_count, log_prob_sum, prob_sum, usage_sum = (
+            _read(total).astype("float64") for total in self._sums
+        )
+        kept = (1 - self.momentum) ** word_count  # [V]
+        mean = log_prob_sum / np.maximum(word_count, 1)
+        word_log_prob = kept * _read(allocation.word_log_prob) + (1 - kept) * mean
+        kept = (1 - self.momentum) ** self.interval
+        usage = kept * _read(allocation.usage) + (1 - kept) * usage_sum / word_count.sum()
+        word_log_prob, usage = word_log_prob.astype("float32"), usage.astype("float32")
+        allocation.word_log_prob.assign(word_log_prob)
+        allocation.usage.assign(usage)
+        return SenseStatistics(
+            _read(allocation.sense_to_word),
+            usage,
+            word_log_prob,
+            word_count,
+            prob_sum,
+            allocation.min_senses,
+            allocation.max_senses,
+        )
+
+    def _apply(self, statistics, senses, words, iteration):
+        """Makes moved senses start anew, all but their words."""
+        if not len(senses):
+            return
+        head, usage = self.head, statistics.usage.copy()
+        usage[senses] = usage.mean(dtype="float64")
+        self._allocation.usage.assign(usage)
+        moved = np.zeros(len(usage), bool)
+        moved[senses] = True
+        for parameter, initializer in zip(
+            head.score_parameters, head.score.parameter_initializers.values(), strict=True
+        ):
+            initial = keras.initializers.get(initializer)(parameter.shape, parameter.dtype)
+            parameter.assign(ops.where(moved, initial, ops.convert_to_tensor(parameter)))
+        if self.moved_embedding == "near":
+            self._restart_near(statistics, senses, words, iteration)
+        if self.optimizer is not None:
+            for variable in (head.embeddings, head.bias, *head.score_parameters):
+                if variable is not None:
+                    reset_optimizer_rows(self.optimizer, variable, moved)
+
+    def _restart_near(self, statistics, senses, words, iteration):
+        by_word = np.lexsort((statistics.usage, statistics.sense_to_word))
+        ends = np.cumsum(statistics.senses_per_word)
+        sources = by_word[ends[words] - 1]  # most used of each word
+        rows = ops.convert_to_numpy(ops.take(self.head.embeddings, sources, axis=0))  # [K, d]
+        direction = np.random.default_rng([self.seed, iteration]).normal(size=rows.shape)
+        direction /= np.linalg.norm(direction, axis=-1, keepdims=True)
+        length = np.linalg.norm(rows, axis=-1, keepdims=True)
+        self._scatter(self.head.embeddings, senses, rows + _NOISE * length * direction)
+        if self.head.bias is not None:
+            self._scatter(self.head.bias, senses, ops.take(self.head.bias, sources, axis=0))
+
+    @staticmethod
+    def _scatter(variable, rows, values):
+        values = ops.convert_to_tensor(values, variable.dtype)
+        variable.assign(ops.scatter_update(ops.convert_to_tensor(variable), rows[:, None], values))
+
+
+def check_reallocation_arguments(interval, policy, momentum, moved_embedding):
+    """Raises `ValueError` for arguments of `SenseReallocator` that are out of range."""
+    if not isinstance(interval, int) or interval < 1:
+        raise ValueError(
+            f"`interval` must be a positive number of steps. Received: interval={interval!r}"
+        )
+    if policy is not None and not isinstance(policy, AllocationPolicy):
+        raise ValueError(
+            "`policy` must be a keras_drill.senses.policies.AllocationPolicy. "
+            f"Received: policy={policy!r}"
+        )
+    if not 0 < momentum <= 1:
+        raise ValueError(f"`momentum` must be in (0, 1]. Received: momentum={momentum!r}")
+    if moved_embedding not in MOVED_EMBEDDINGS:
+        raise ValueError(
+            f"`moved_embedding` must be one of {MOVED_EMBEDDINGS}. "
+            f"Received: moved_embedding={moved_embedding!r}"
+        )
+
+
+def _read(variable) -> np.ndarray:
+    """A copy; sums of replicas are added up."""
+    return np.array(ops.convert_to_numpy(variable))
