@@ -1,7 +1,13 @@
 import keras
+from keras import ops
 
 from keras_drill.layers.cudnn import cudnn_gru
-from keras_drill.layers.gru_sequence import gru_sequence
+from keras_drill.layers.gru_sequence import (
+    gru_cell,
+    gru_cell_gradient,
+    gru_sequence,
+    shares,
+)
 from keras_drill.layers.recurrent import Recurrent
 
 
@@ -53,3 +59,21 @@ class GRU(Recurrent):
         return gru_sequence(
             x, kernel, recurrent_kernel, bias, *state, mask=mask, store_gates=training
         )
+
+    def run_step(self, x, kernel, recurrent_kernel, bias, state):
+        (h,) = state
+        x_gates = ops.matmul(x, kernel) + bias[0]
+        h_gates = ops.matmul(ops.cast(h, x.dtype), recurrent_kernel) + bias[1]
+        parts = (ops.cast(part, self.state_dtype) for part in (x_gates, h_gates))
+        gates, h = gru_cell(*parts, h)
+        return [h], ops.concatenate(gates, axis=-1)
+
+    def step_gradient(self, gates, state, previous_state, d_state):
+        delta, dh = gru_cell_gradient(gates, *previous_state, *d_state)
+        return delta, [dh]
+
+    def gate_shares(self, delta):
+        return shares(delta)
+
+    def bias_gradient(self, x_delta, h_delta):
+        return ops.stack([ops.sum(x_delta, axis=(0, 1)), ops.sum(h_delta, axis=(0, 1))])

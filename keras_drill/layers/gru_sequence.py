@@ -15,6 +15,48 @@ from keras_drill.layers.time_loop import (
 )
 
 
+def gru_cell(x_gates, h_gates, h):
+    """One time step from the input's and the state's share of the gates, `[B, 3H]` each.
+
+    Returns:
+        z, r, n and the state's share of n, and the new h, `[B, H]` each.
+    """
+    x_z, x_r, x_n = ops.split(x_gates, 3, axis=-1)
+    h_z, h_r, h_n = ops.split(h_gates, 3, axis=-1)
+    z, r = ops.sigmoid(x_z + h_z), ops.sigmoid(x_r + h_r)
+    n = ops.tanh(x_n + r * h_n)
+    return (z, r, n, h_n), z * h + (1 - z) * n
+
+
+def gru_cell_gradient(gates, previous_h, dh):
+    """The derivative of `gru_cell`, from its `gates` `[B, 4H]`.
+
+    Returns:
+        Derivatives `[B, 4H]` for the gates before their activations: z, r, the state's share of n,
+        the input's share of n. And the part of the derivative for `previous_h` that does not pass
+        through the gates.
+    """
+    z, r, n, h_n = ops.split(gates, 4, axis=-1)
+    delta_n = dh * (1 - z) * (1 - n * n)
+    delta = ops.concatenate(
+        [
+            dh * (previous_h - n) * z * (1 - z),
+            delta_n * h_n * r * (1 - r),
+            delta_n * r,
+            delta_n,
+        ],
+        axis=-1,
+    )
+    return delta, dh * z
+
+
+def shares(delta):
+    """The input's and the state's `[..., 3H]` in the derivative that `gru_cell_gradient` gave."""
+    units = delta.shape[-1] // 4
+    of_input = ops.concatenate([delta[..., : 2 * units], delta[..., 3 * units :]], axis=-1)
+    return of_input, delta[..., : 3 * units]
+
+
 def gru_sequence(x, kernel, recurrent_kernel, bias, h0, mask=None, store_gates: bool = True):
     """Runs a GRU over `x` and returns every output and the last state.
 
@@ -46,13 +88,10 @@ def gru_sequence(x, kernel, recurrent_kernel, bias, h0, mask=None, store_gates: 
             x_kernel, *mask = inputs
             x_gates = ops.cast(x_kernel + bias[0], cell_dtype)  # [B, 3H]
             h_gates = ops.matmul(ops.cast(h, dtype), recurrent_kernel) + bias[1]
-            x_z, x_r, x_n = ops.split(x_gates, 3, axis=-1)
-            h_z, h_r, h_n = ops.split(ops.cast(h_gates, cell_dtype), 3, axis=-1)
-            z, r = ops.sigmoid(x_z + h_z), ops.sigmoid(x_r + h_r)
-            n = ops.tanh(x_n + r * h_n)
-            carry = (select(mask, z * h + (1 - z) * n, h),)
+            gates, new_h = gru_cell(x_gates, ops.cast(h_gates, cell_dtype), h)
+            carry = (select(mask, new_h, h),)
             if store_gates:
-                carry += (ops.cast(ops.concatenate([z, r, n, h_n], axis=-1), dtype),)
+                carry += (ops.cast(ops.concatenate(gates, axis=-1), dtype),)
             return carry, carry
 
         carry = (h0,)
@@ -67,7 +106,6 @@ def gru_sequence(x, kernel, recurrent_kernel, bias, h0, mask=None, store_gates: 
     @ops.custom_gradient
     def run(x, kernel, recurrent_kernel, bias, h0):
         h, gates = forward(x, kernel, recurrent_kernel, bias, h0, store_gates=True)
-        units = h0.shape[-1]
 
         def grad(d_outputs):
             transposed = ops.transpose(recurrent_kernel)
@@ -76,20 +114,10 @@ def gru_sequence(x, kernel, recurrent_kernel, bias, h0, mask=None, store_gates: 
                 dh_next, _ = carry
                 d_output, gates, previous_h, *mask = inputs
                 dh = dh_next + d_output
-                z, r, n, h_n = ops.split(ops.cast(gates, cell_dtype), 4, axis=-1)
-                delta_n = dh * (1 - z) * (1 - n * n)
-                delta = ops.concatenate(
-                    [
-                        dh * (previous_h - n) * z * (1 - z),
-                        delta_n * h_n * r * (1 - r),
-                        delta_n * r,  # with respect to h_n
-                        delta_n,  # with respect to x_n
-                    ],
-                    axis=-1,
-                )  # [B, 4H]
+                delta, dh_direct = gru_cell_gradient(ops.cast(gates, cell_dtype), previous_h, dh)
                 delta = ops.cast(select(mask, delta, ops.zeros_like(delta)), dtype)
-                dh_previous = ops.matmul(delta[:, : 3 * units], transposed)
-                dh_previous = ops.cast(dh_previous, cell_dtype) + dh * z
+                dh_previous = ops.matmul(shares(delta)[1], transposed)
+                dh_previous = ops.cast(dh_previous, cell_dtype) + dh_direct
                 carry = (select(mask, dh_previous, dh), delta)
                 return carry, carry
 
@@ -100,8 +128,7 @@ def gru_sequence(x, kernel, recurrent_kernel, bias, h0, mask=None, store_gates: 
                 (d_outputs, gates, previous_h, *masks),
                 reverse=True,
             )
-            h_delta = delta[..., : 3 * units]
-            x_delta = ops.concatenate([delta[..., : 2 * units], delta[..., 3 * units :]], axis=-1)
+            x_delta, h_delta = shares(delta)
             return (
                 matmul_rows(x_delta, ops.transpose(kernel)),
                 outer_rows(x, x_delta),

@@ -2,7 +2,7 @@ import keras
 from keras import ops
 
 from keras_drill.layers.cudnn import cudnn_lstm
-from keras_drill.layers.lstm_sequence import lstm_sequence
+from keras_drill.layers.lstm_sequence import lstm_cell, lstm_cell_gradient, lstm_sequence
 from keras_drill.layers.recurrent import Recurrent
 
 
@@ -83,6 +83,22 @@ class LSTM(Recurrent):
         return lstm_sequence(
             x, kernel, recurrent_kernel, bias, *state, mask=mask, store_gates=training
         )
+
+    def run_step(self, x, kernel, recurrent_kernel, bias, state):
+        h, c = state
+        z = ops.matmul(x, kernel) + bias + ops.matmul(ops.cast(h, x.dtype), recurrent_kernel)
+        gates, h, c = lstm_cell(ops.cast(z, self.state_dtype), c)
+        return [h, c], ops.concatenate(gates, axis=-1)
+
+    def step_gradient(self, gates, state, previous_state, d_state):
+        delta, dc = lstm_cell_gradient(gates, state[1], previous_state[1], *d_state)
+        return delta, [ops.zeros_like(d_state[0]), dc]
+
+    def gate_shares(self, delta):
+        return delta, delta
+
+    def bias_gradient(self, x_delta, h_delta):
+        return ops.sum(x_delta, axis=(0, 1))
 
     def get_config(self):
         return {**super().get_config(), "unit_forget_bias": self.unit_forget_bias}

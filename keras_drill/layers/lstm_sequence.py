@@ -15,6 +15,39 @@ from keras_drill.layers.time_loop import (
 )
 
 
+def lstm_cell(z, c):
+    """One time step from the gates `z` `[B, 4H]` before their activations and the cell state `c`.
+
+    Returns:
+        The four activated gates, the new h and the new c, `[B, H]` each.
+    """
+    i, f, g, o = ops.split(z, 4, axis=-1)
+    i, f, g, o = ops.sigmoid(i), ops.sigmoid(f), ops.tanh(g), ops.sigmoid(o)
+    c = f * c + i * g
+    return (i, f, g, o), o * ops.tanh(c), c
+
+
+def lstm_cell_gradient(gates, c, previous_c, dh, dc):
+    """The derivative of `lstm_cell`, from its activated `gates` `[B, 4H]` and its results.
+
+    Returns:
+        Derivatives for the gates before their activations `[B, 4H]`, and for `previous_c`.
+    """
+    i, f, g, o = ops.split(gates, 4, axis=-1)
+    tanh_c = ops.tanh(c)
+    dc = dc + dh * o * (1 - tanh_c * tanh_c)
+    delta = ops.concatenate(
+        [
+            dc * g * i * (1 - i),
+            dc * previous_c * f * (1 - f),
+            dc * i * (1 - g * g),
+            dh * tanh_c * o * (1 - o),
+        ],
+        axis=-1,
+    )  # [B, 4H]
+    return delta, dc * f
+
+
 def lstm_sequence(x, kernel, recurrent_kernel, bias, h0, c0, mask=None, store_gates: bool = True):
     """Runs an LSTM over `x` and returns every output and the last state.
 
@@ -52,13 +85,10 @@ def lstm_sequence(x, kernel, recurrent_kernel, bias, h0, c0, mask=None, store_ga
             h, c = carry[:2]
             x_kernel, *mask = inputs
             z = x_kernel + bias + ops.matmul(ops.cast(h, dtype), recurrent_kernel)  # [B, 4H]
-            i, f, g, o = ops.split(ops.cast(z, cell_dtype), 4, axis=-1)  # [B, H] each
-            i, f, g, o = ops.sigmoid(i), ops.sigmoid(f), ops.tanh(g), ops.sigmoid(o)
-            new_c = select(mask, f * c + i * g, c)
-            new_h = select(mask, o * ops.tanh(new_c), h)
-            carry = (new_h, new_c)
+            gates, new_h, new_c = lstm_cell(ops.cast(z, cell_dtype), c)
+            carry = (select(mask, new_h, h), select(mask, new_c, c))
             if store_gates:
-                carry += (ops.cast(ops.concatenate([i, f, g, o], axis=-1), dtype),)
+                carry += (ops.cast(ops.concatenate(gates, axis=-1), dtype),)
             return carry, carry
 
         carry = (h0, c0)
@@ -83,21 +113,12 @@ def lstm_sequence(x, kernel, recurrent_kernel, bias, h0, c0, mask=None, store_ga
                 dh_next, dc_next, _ = carry
                 d_output, gates, c, previous_c, *mask = inputs
                 dh = dh_next + d_output
-                i, f, g, o = ops.split(ops.cast(gates, cell_dtype), 4, axis=-1)
-                tanh_c = ops.tanh(c)
-                dc = dc_next + dh * o * (1 - tanh_c * tanh_c)
-                delta = ops.concatenate(
-                    [
-                        dc * g * i * (1 - i),
-                        dc * previous_c * f * (1 - f),
-                        dc * i * (1 - g * g),
-                        dh * tanh_c * o * (1 - o),
-                    ],
-                    axis=-1,
-                )  # [B, 4H]
+                delta, dc_previous = lstm_cell_gradient(
+                    ops.cast(gates, cell_dtype), c, previous_c, dh, dc_next
+                )
                 delta = ops.cast(select(mask, delta, ops.zeros_like(delta)), dtype)
                 dh_previous = ops.cast(ops.matmul(delta, transposed), cell_dtype)
-                carry = (select(mask, dh_previous, dh), select(mask, dc * f, dc_next), delta)
+                carry = (select(mask, dh_previous, dh), select(mask, dc_previous, dc_next), delta)
                 return carry, carry
 
             (dh0, dc0, _), (_, _, delta) = scan_steps(

@@ -10,8 +10,8 @@ from keras_drill.ops.fast_dropout import fast_dropout
 class Recurrent(keras.layers.Layer):
     """Abstract recurrent layer: weights, state and masks. Subclasses give the recurrence.
 
-    A subclass sets `num_gates` and `num_states`, and implements `bias_shape`, and `run_sequence`
-    on time-major tensors.
+    A subclass sets `num_gates` and `num_states`, and implements `bias_shape`, `run_sequence` on
+    time-major tensors, and one step with its derivative.
     """
 
     num_gates: int
@@ -67,6 +67,38 @@ class Recurrent(keras.layers.Layer):
     def run_sequence(self, x, kernel, recurrent_kernel, bias, state, mask, training):
         """Returns `(outputs [T, B, H], state)`; `x` is `[T, B, d]`, `mask` `None` or `[T, B]`."""
         raise NotImplementedError
+
+    # One time step and its derivative, for loops over a whole stack of layers.
+
+    def run_step(self, x, kernel, recurrent_kernel, bias, state) -> tuple[list, object]:
+        """The state after a step `x` `[B, d]`, its first tensor being the output; and the gates."""
+        raise NotImplementedError
+
+    def step_gradient(self, gates, state, previous_state, d_state) -> tuple:
+        """From the derivative for the state after a step, those for the gates before their
+        activations `[B, G]` and, where it does not pass through them, for the state before."""
+        raise NotImplementedError
+
+    def gate_shares(self, delta) -> tuple:
+        """Derivatives for `x W` and for `h U`, in what `step_gradient` gave."""
+        raise NotImplementedError
+
+    def bias_gradient(self, x_delta, h_delta):
+        """The derivative for b, from those `[T, B, G]` of all steps."""
+        raise NotImplementedError
+
+    def read_weights(self, training: bool) -> list:
+        """W, U with this batch's dropped entries, and b, in the compute dtype."""
+        # Reshaping reads a variable into a tensor, which a custom gradient needs on TensorFlow.
+        kernel, recurrent_kernel, bias = (
+            ops.cast(ops.reshape(weight, weight.shape), self.compute_dtype)
+            for weight in (self.kernel, self.recurrent_kernel, self.bias)
+        )
+        if training:
+            recurrent_kernel = fast_dropout(
+                recurrent_kernel, self.weight_dropout, self.seed_generator
+            )
+        return [kernel, recurrent_kernel, bias]
 
     @property
     def state_dtype(self) -> str:
@@ -125,6 +157,11 @@ class Recurrent(keras.layers.Layer):
         for variable in self.state_variables:
             variable.assign(ops.zeros(variable.shape, variable.dtype))
 
+    def carry_state(self, state):
+        """Sets the carried state of a stateful layer."""
+        for variable, value in zip(self.state_variables, state, strict=True):
+            variable.assign(value)
+
     def call(self, inputs, initial_state=None, mask=None, training=False):
         x = ops.cast(inputs, self.compute_dtype)
         if not self.time_major:
@@ -135,22 +172,13 @@ class Recurrent(keras.layers.Layer):
             initial_state = self.state_variables
         elif initial_state is None:
             initial_state = self.initial_state(ops.shape(x)[1])
-        # Reshaping reads a variable into a tensor, which a custom gradient needs on TensorFlow.
-        kernel, recurrent_kernel, bias = (
-            ops.cast(ops.reshape(weight, weight.shape), self.compute_dtype)
-            for weight in (self.kernel, self.recurrent_kernel, self.bias)
-        )
-        if training:
-            recurrent_kernel = fast_dropout(
-                recurrent_kernel, self.weight_dropout, self.seed_generator
-            )
         state = [
             ops.cast(ops.reshape(s, (-1, self.units)), self.state_dtype) for s in initial_state
         ]
-        outputs, state = self.run_sequence(x, kernel, recurrent_kernel, bias, state, mask, training)
+        weights = self.read_weights(training)
+        outputs, state = self.run_sequence(x, *weights, state, mask, training)
         if carries_state:
-            for variable, value in zip(self.state_variables, state, strict=True):
-                variable.assign(value)
+            self.carry_state(state)
         if not self.return_sequences:
             outputs = state[0]  # [B, H]
         elif not self.time_major:

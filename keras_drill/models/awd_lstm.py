@@ -45,6 +45,10 @@ class AWDLSTM(RecurrentBackbone):
         stateful: carry the state from batch to batch; `reset_state()` zeroes it.
         batch_size: needed with `stateful` if the batches' first axis is dynamic.
         seed: integer for all random choices, or `None` for a random one.
+        embedding: `None`, or the embedding of the words: a `keras.layers.Embedding`, or a
+            `keras_drill.SenseEmbedding`. One that weighs its senses by their posterior makes the
+            layers run in one time loop, because a word's embedding then depends on the output of
+            the step before; that is slower.
 
     Example:
 
@@ -78,6 +82,7 @@ class AWDLSTM(RecurrentBackbone):
         stateful: bool = False,
         batch_size: int | None = None,
         seed: int | None = None,
+        embedding: keras.layers.Embedding | None = None,
         **kwargs,
     ):
         super().__init__(
@@ -93,6 +98,7 @@ class AWDLSTM(RecurrentBackbone):
             stateful=stateful,
             batch_size=batch_size,
             seed=seed,
+            embedding=embedding,
             **kwargs,
         )
         self.weight_dropout = weight_dropout

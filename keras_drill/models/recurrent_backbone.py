@@ -4,6 +4,8 @@ import keras
 from keras import ops
 
 from keras_drill.layers import EmbeddingDropout, VariationalDropout
+from keras_drill.models.sense_recurrence import sense_recurrence
+from keras_drill.senses import SenseEmbedding
 
 
 class RecurrentBackbone(keras.Model):
@@ -28,6 +30,7 @@ class RecurrentBackbone(keras.Model):
         stateful: bool,
         batch_size: int | None,
         seed: int | None,
+        embedding: keras.layers.Embedding | None,
         **kwargs,
     ):
         super().__init__(**kwargs)
@@ -47,13 +50,16 @@ class RecurrentBackbone(keras.Model):
         self.batch_size = batch_size
         self.seed = seed
 
-        self.embedding = keras.layers.Embedding(
-            vocabulary_size,
-            embedding_dim,
-            embeddings_initializer=keras.initializers.RandomUniform(-0.1, 0.1, seed=seed),
-            dtype=self.dtype_policy,
-            name="embedding",
-        )
+        if embedding is None:
+            embedding = keras.layers.Embedding(
+                vocabulary_size,
+                embedding_dim,
+                embeddings_initializer=keras.initializers.RandomUniform(-0.1, 0.1, seed=seed),
+                dtype=self.dtype_policy,
+                name="embedding",
+            )
+        self._check_embedding(embedding)
+        self.embedding = embedding
         self.word_dropout = EmbeddingDropout(
             embedding_dropout,
             vocabulary_size,
@@ -72,6 +78,25 @@ class RecurrentBackbone(keras.Model):
             )
             for i, rate in enumerate(rates)
         ]
+
+    def _check_embedding(self, embedding):
+        is_sense = isinstance(embedding, SenseEmbedding)
+        words = embedding.allocation.vocabulary_size if is_sense else embedding.input_dim
+        if (words, embedding.output_dim) != (self.vocabulary_size, self.embedding_dim):
+            raise ValueError(
+                f"`embedding` must have {self.vocabulary_size} words and width "
+                f"{self.embedding_dim}. Received: {words} words, width {embedding.output_dim}"
+            )
+        if self.weighs_by_posterior(embedding) and self.layer_sizes[-1] != embedding.output_dim:
+            raise ValueError(
+                "`output_dim` must be the embedding's width where the embedding compares its "
+                f"senses with the output. Received: output_dim={self.output_dim}"
+            )
+
+    @staticmethod
+    def weighs_by_posterior(embedding) -> bool:
+        """Whether a word's embedding depends on the output of the step before."""
+        return isinstance(embedding, SenseEmbedding) and embedding.weighting == "posterior"
 
     @property
     def layer_sizes(self) -> list[int]:
@@ -131,6 +156,19 @@ class RecurrentBackbone(keras.Model):
     def call(self, tokens, initial_state=None, return_state=False, mask=None, training=False):
         tokens = ops.transpose(tokens)  # [T, B]
         mask = None if mask is None else ops.transpose(mask)
+        run = self._run_steps if self.weighs_by_posterior(self.embedding) else self._run_layers
+        raw, hidden, new_state = run(tokens, initial_state, mask, training)
+        if training:
+            self.regularize_activations(raw, hidden)
+        hidden = ops.transpose(hidden, (1, 0, 2))  # [B, T, d]
+        return (hidden, new_state) if return_state else hidden
+
+    def _run_layers(self, tokens, initial_state, mask, training):
+        """Layer by layer, each for all time steps.
+
+        Returns:
+            Outputs `[T, B, d]` of the last layer before and after dropout, and the new state.
+        """
         hidden = self.word_dropout(self.embedding(tokens), tokens, training=training)  # [T, B, d]
         hidden = self.dropouts[0](hidden, training=training)
         new_state = []
@@ -141,10 +179,43 @@ class RecurrentBackbone(keras.Model):
             raw, *state = layer(hidden, initial_state=start, mask=mask, training=training)
             hidden = dropout(raw, training=training)
             new_state += state
-        if training:
-            self.regularize_activations(raw, hidden)
-        hidden = ops.transpose(hidden, (1, 0, 2))  # [B, T, d]
-        return (hidden, new_state) if return_state else hidden
+        return raw, hidden, new_state
+
+    def _run_steps(self, tokens, initial_state, mask, training):
+        """Step by step, all layers at each, so that a word's sense can depend on the output that
+        predicted it. Results as of `_run_layers`."""
+        layers = self.recurrent_layers
+        steps, batch_size = ops.shape(tokens)
+        dtype = layers[0].state_dtype
+        carries_state = self.stateful and initial_state is None
+        if initial_state is None:
+            initial_state = self.state_variables or self.initial_state(batch_size)
+        # Every dropout mask is drawn once for all steps.
+        sizes = [self.embedding_dim, *self.layer_sizes]
+        kept = [
+            ops.cast(dropout(ops.ones((1, batch_size, size)), training=training)[0], dtype)
+            for dropout, size in zip(self.dropouts, sizes, strict=True)
+        ]
+        kept_words = self.word_dropout(ops.ones((steps, batch_size, 1)), tokens, training=training)
+        sequences = sense_recurrence(
+            self.embedding,
+            layers,
+            self.embedding.look_up(tokens),
+            [layer.read_weights(training) for layer in layers],
+            kept,
+            ops.cast(kept_words, dtype),
+            mask,
+            [ops.cast(ops.reshape(s, (-1, s.shape[-1])), dtype) for s in initial_state],
+        )
+        new_state = [sequence[-1] for sequence in sequences]
+        if carries_state:
+            start = 0
+            for layer in layers:
+                layer.carry_state(new_state[start : start + layer.num_states])
+                start += layer.num_states
+        raw = sequences[-layers[-1].num_states]  # [T, B, d]
+        dropped = ops.cast(raw * kept[-1], self.compute_dtype)
+        return ops.cast(raw, self.compute_dtype), dropped, new_state
 
     def regularize_activations(self, raw, dropped):
         """Adds losses on the last layer's outputs `[T, B, d]`, before and after dropout."""
@@ -153,8 +224,11 @@ class RecurrentBackbone(keras.Model):
         return (*input_shape, self.output_dim or self.embedding_dim)
 
     def get_config(self):
+        embedding = keras.saving.serialize_keras_object(self.embedding)
+        embedding.pop("build_config", None)  # not of the layer, but of what was done with it
         return {
             **super().get_config(),
+            "embedding": embedding,
             "vocabulary_size": self.vocabulary_size,
             "embedding_dim": self.embedding_dim,
             "units": self.units,
@@ -168,3 +242,10 @@ class RecurrentBackbone(keras.Model):
             "batch_size": self.batch_size,
             "seed": self.seed,
         }
+
+    @classmethod
+    def from_config(cls, config):
+        config = dict(config)
+        if isinstance(config.get("embedding"), dict):
+            config["embedding"] = keras.saving.deserialize_keras_object(config["embedding"])
+        return cls(**config)

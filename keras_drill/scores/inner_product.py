@@ -25,3 +25,8 @@ class InnerProduct(Score):
         is_double = keras.backend.standardize_dtype(hidden.dtype) == "float64"
         scores = ops.einsum("...d,...sd->...s", hidden, labels)
         return ops.cast(scores, "float64" if is_double else "float32")
+
+    def pair_gradients(self, derivative, hidden, labels, parameters):
+        hidden, labels = ops.cast(hidden, derivative.dtype), ops.cast(labels, derivative.dtype)
+        d_hidden = ops.einsum("...s,...sd->...d", derivative, labels)
+        return d_hidden, derivative[..., None] * hidden[..., None, :], ()

@@ -92,31 +92,52 @@ class KerBSKernel(Score):
         weighted_norm = row_weights * hidden_norm
         d_label_norm = ops.einsum("r,rm->m", weighted_norm, by_norm)
         d_theta = label_norm * ops.einsum("r,rm->m", weighted_norm, derivative * by_theta)
-        d_hidden += (d_hidden_norm * _reciprocal(hidden_norm))[:, None] * hidden
-        d_labels += (d_label_norm * _reciprocal(label_norm))[:, None] * labels
+        by_direction = (d_hidden_norm * _reciprocal(hidden_norm))[:, None]
+        d_hidden += by_direction * ops.cast(hidden, derivative.dtype)
+        by_direction = (d_label_norm * _reciprocal(label_norm))[:, None]
+        d_labels += by_direction * ops.cast(labels, derivative.dtype)
         return d_hidden, d_labels, (d_theta,)
 
     def pair_scores(self, hidden, labels, parameters):
-        products = InnerProduct().pair_scores(hidden, labels, ())
-        norms = [
-            # Bounded before the root, whose derivative at 0 is infinite.
-            ops.sqrt(ops.maximum(ops.sum(ops.square(ops.cast(x, products.dtype)), -1), 1e-24))
-            for x in (hidden, labels)
-        ]
-        norm = norms[0][..., None] * norms[1]
-
         @ops.custom_gradient
-        def value(theta, cos):
-            shape = self._shape(theta)
+        def scores(hidden, labels, theta):
+            cos, hidden_norm, label_norm = self._pairs(hidden, labels)
 
             def gradient(*args, upstream=None):
                 upstream = keras.tree.flatten(args if upstream is None else upstream)[0]
-                by_cos, _, by_theta = shape.derivatives(cos)
-                return upstream * by_theta, upstream * by_cos
+                *gradients, (d_theta,) = self.pair_gradients(upstream, hidden, labels, (theta,))
+                inputs = (hidden, labels, theta)
+                return tuple(
+                    ops.cast(g, x.dtype) for g, x in zip((*gradients, d_theta), inputs, strict=True)
+                )
 
-            return shape.value(cos), gradient
+            return hidden_norm * label_norm * self._shape(theta).value(cos), gradient
 
-        return norm * value(parameters[0], products / norm)
+        return scores(hidden, labels, parameters[0])
+
+    def pair_gradients(self, derivative, hidden, labels, parameters):
+        cos, hidden_norm, label_norm = self._pairs(hidden, labels)
+        by_cos, by_norm, by_theta = self._shape(parameters[0]).derivatives(cos)
+        d_hidden, d_labels, _ = InnerProduct().pair_gradients(
+            derivative * by_cos, hidden, labels, ()
+        )
+        by_norm = derivative * by_norm
+        d_hidden_norm = ops.sum(by_norm * label_norm, axis=-1, keepdims=True)
+        d_hidden += d_hidden_norm * _reciprocal(hidden_norm) * ops.cast(hidden, d_hidden.dtype)
+        by_direction = (by_norm * hidden_norm * _reciprocal(label_norm))[..., None]
+        d_labels += by_direction * ops.cast(labels, d_labels.dtype)
+        return d_hidden, d_labels, (derivative * hidden_norm * label_norm * by_theta,)
+
+    def _pairs(self, hidden, labels):
+        """Cosines `[..., S]`, and the norms `[..., 1]` and `[..., S]`."""
+        products = InnerProduct().pair_scores(hidden, labels, ())
+        hidden_norm = self._norms(hidden, products.dtype)[..., None]
+        label_norm = self._norms(labels, products.dtype)
+        return (
+            products * _reciprocal(hidden_norm) * _reciprocal(label_norm),
+            hidden_norm,
+            label_norm,
+        )
 
     def get_config(self) -> dict:
         return {"variant": self.variant}

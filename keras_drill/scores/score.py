@@ -65,6 +65,15 @@ class Score(ABC):
             `[..., S]` in the accumulator's dtype.
         """
 
+    @abstractmethod
+    def pair_gradients(self, derivative, hidden, labels, parameters):
+        """Gradients of a loss whose derivative for `pair_scores` is `derivative` `[..., S]`.
+
+        Returns:
+            Gradients for hidden `[..., d]`, for labels `[..., S, d]` and, in a tuple, for the
+            parameters `[..., S]`, in the accumulator's dtype.
+        """
+
     def get_config(self) -> dict:
         """Constructor arguments, so that `type(self)(**config)` makes an equal score."""
         return {}

@@ -96,18 +96,49 @@ class SenseEmbedding(keras.layers.Embedding):
         ]
 
     def call(self, words, context=None):
-        columns, mask = self.allocation.columns(words)  # [..., S]
-        senses = ops.take(ops.cast(self.embeddings, self.compute_dtype), columns, axis=0)
+        return self.weigh(*self.look_up(words), context=context)
+
+    def look_up(self, words):
+        """What `weigh` needs to know of words, so that a time loop need not look it up.
+
+        Args:
+            words: `[...]` integers.
+
+        Returns:
+            Senses `[..., S, d]`; a mask `[..., S]` of those that there are; their running usage and
+            the score's parameters, `[..., S]` each.
+        """
+        columns, mask = self.allocation.columns(words)
+        return (
+            ops.take(ops.cast(self.embeddings, self.compute_dtype), columns, axis=0),
+            mask,
+            ops.take(self.allocation.usage, columns, axis=0),
+            *[ops.take(parameter, columns, axis=0) for parameter in self.score_parameters],
+        )
+
+    def weigh(self, senses, mask, usage, *parameters, context=None):
+        """The expected sense `[..., d]`, of what `look_up` gave and a context `[..., d]`."""
         if context is None:
-            # Senses that were never used weigh the same.
-            usage = ops.take(self.allocation.usage, columns, axis=0) + 1e-12
-            logits = ops.log(usage)
+            logits = ops.log(usage + 1e-12)  # senses that were never used weigh the same
         else:
-            parameters = [ops.take(p, columns, axis=0) for p in self.score_parameters]
             logits = self.score.pair_scores(context, senses, parameters)
         logits = ops.where(mask, logits, ops.full_like(logits, float("-inf")))
         weights = ops.cast(ops.softmax(logits), self.compute_dtype)
-        return ops.sum(weights[..., None] * senses, axis=-2)  # [..., d]
+        return ops.sum(weights[..., None] * senses, axis=-2)
+
+    def weigh_gradient(self, upstream, senses, mask, parameters, context):
+        """The derivative of `weigh` with a context, for the context, senses and parameters."""
+        upstream = ops.cast(upstream, parameters[0].dtype if parameters else "float32")
+        logits = self.score.pair_scores(context, senses, parameters)
+        logits = ops.where(mask, logits, ops.full_like(logits, float("-inf")))
+        weights = ops.softmax(logits)
+        d_weights = ops.einsum("...d,...sd->...s", upstream, ops.cast(senses, upstream.dtype))
+        d_logits = weights * (d_weights - ops.sum(weights * d_weights, -1, keepdims=True))
+        d_context, d_senses, d_parameters = self.score.pair_gradients(
+            d_logits, context, senses, parameters
+        )
+        d_senses = d_senses + weights[..., None] * upstream[..., None, :]
+        return d_context, d_senses, d_parameters
 
     def compute_output_shape(self, words_shape, context_shape=None):
         return (*words_shape, self.output_dim)

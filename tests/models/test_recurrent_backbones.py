@@ -7,10 +7,29 @@ from keras import ops
 
 import keras_drill
 from keras_drill.models import AWDLSTM, GRULanguageBackbone
+from tests.gradients import value_and_gradients
 
 V, D, H, B, T = 31, 5, 7, 3, 11
 LAYERS = 2
-STATES = {AWDLSTM: 2 * LAYERS, GRULanguageBackbone: LAYERS}
+
+
+def with_senses(backbone_class, weighting="posterior"):
+    """A constructor of backbones whose words have senses."""
+
+    def construct(*args, **kwargs):
+        embedding = keras_drill.SenseEmbedding(V, D, num_senses=67, weighting=weighting)
+        return backbone_class(*args, embedding=embedding, **kwargs)
+
+    return construct
+
+
+SENSE_AWDLSTM, SENSE_GRU = with_senses(AWDLSTM), with_senses(GRULanguageBackbone)
+STATES = {
+    AWDLSTM: 2 * LAYERS,
+    GRULanguageBackbone: LAYERS,
+    SENSE_AWDLSTM: 2 * LAYERS,
+    SENSE_GRU: LAYERS,
+}
 BACKBONES = list(STATES)
 ON_TENSORFLOW = keras.backend.backend() == "tensorflow"
 
@@ -78,6 +97,58 @@ def test_state_after_masked_prompts_is_that_of_the_last_word(backbone_class):
         _, alone = backbone(tokens()[row : row + 1, :length], return_state=True)
         for a, b in zip(state, alone, strict=True):
             np.testing.assert_allclose(a[row : row + 1], b, atol=1e-6)
+
+
+@pytest.mark.parametrize("backbone_class", [AWDLSTM, GRULanguageBackbone])
+def test_with_one_sense_a_word_nothing_changes(backbone_class):
+    plain = make(backbone_class)
+    embedding = keras_drill.SenseEmbedding(V, D, num_senses=V, max_senses=1)
+    senses = make(backbone_class, embedding=embedding)
+    embedding.embeddings.assign(plain.embedding.embeddings)
+    for a, b in zip(plain.recurrent_layers, senses.recurrent_layers, strict=True):
+        copy_weights(a, b)
+    np.testing.assert_allclose(senses(tokens()), plain(tokens()), atol=1e-6)
+
+
+@pytest.mark.parametrize("backbone_class", [SENSE_AWDLSTM, SENSE_GRU])
+def test_words_are_embedded_by_the_posterior_of_their_senses(backbone_class):
+    backbone = make(backbone_class)
+    embedding = backbone.embedding
+    embedding.score_parameters[0].assign(np.linspace(-3, 3, 67))
+    embedding.embeddings.assign(4 * np.random.RandomState(2).normal(size=(67, D)))
+    rate = np.array([1.0, 2.0, 3.0], "float32")[:, None, None]
+
+    def literal(embeddings):
+        """The loop written out, with the output layer's posterior."""
+        head = keras_drill.KernelizedBayesianSoftmax(V, embedding)
+        head.build((None, None, D))
+        state, hidden = backbone.initial_state(B), [ops.zeros((B, D))]
+        for t in range(T):
+            posterior = head.sense_posteriors(hidden[-1], tokens()[:, t])
+            columns, _ = embedding.allocation.columns(tokens()[:, t])
+            senses = ops.take(embeddings, columns, axis=0)
+            x = ops.sum(posterior[..., None] * senses, axis=-2)[None]  # [1, B, d]
+            new = []
+            for layer in backbone.recurrent_layers:
+                start = state[len(new) : len(new) + layer.num_states]
+                x, *after = layer(x, initial_state=start)
+                new += after
+            state = new
+            hidden.append(x[0])
+        return ops.stack(hidden[1:], axis=1)
+
+    expected = literal(embedding.embeddings)
+    np.testing.assert_allclose(backbone(tokens()), expected, atol=2e-6)
+
+    variables = [embedding.embeddings, *backbone.recurrent_layers[0].trainable_variables]
+    _, *actual = value_and_gradients(
+        lambda rate: ops.sum(ops.square(backbone(tokens())) * rate), variables, rate
+    )
+    _, *expected = value_and_gradients(
+        lambda rate: ops.sum(ops.square(literal(embedding.embeddings)) * rate), variables, rate
+    )
+    for a, b in zip([*actual[0], actual[1]], [*expected[0], expected[1]], strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-5)
 
 
 def test_activation_regularisation():
@@ -169,5 +240,10 @@ def test_bad_arguments():
         ValueError, match=r"`num_layers` must be at least 1. Received: num_layers=0"
     ):
         AWDLSTM(V, D, H, 0)
+    embedding = keras_drill.SenseEmbedding(V, D + 2)
+    with pytest.raises(ValueError, match=r"`embedding` must have 31 words and width 5. Received"):
+        AWDLSTM(V, D, H, LAYERS, embedding=embedding)
+    with pytest.raises(ValueError, match=r"`output_dim` must be the embedding's width"):
+        with_senses(AWDLSTM)(V, D, H, LAYERS, output_dim=D + 2)
     with pytest.raises(ValueError, match=r"needs `batch_size` .* Received: batch_size=None"):
         AWDLSTM(V, D, H, LAYERS, stateful=True).build((None, None))
