@@ -10,11 +10,15 @@ def test_recipes_show_every_option_and_what_it_does(name):
 
 
 def test_the_promised_recipes_are_there():
-    for corpus in ("wikitext2", "ptb"):
-        for head in ("tied", "softmax", "drill"):
-            assert f"{corpus}-awd-lstm-{head}" in recipe_names()
-    for head in ("tied", "softmax", "bilinear", "dual", "drill"):
+    for corpus in ("wikitext2-awd-lstm", "ptb-awd-lstm", "small"):
+        for head in ("tied", "softmax", "drill", "mos", "kerbs", "drill-kerbs"):
+            assert load_config(f"{corpus}-{head}").head.kind == head
+    for head in ("bilinear", "dual"):
         assert load_config(f"small-{head}").head.kind == head
+    for corpus in ("ptb-gru", "small-gru"):
+        for head in ("softmax", "mos", "kerbs"):
+            config = load_config(f"{corpus}-{head}")
+            assert (config.backbone.kind, config.head.kind) == ("gru", head)
 
 
 def test_toml_round_trip_with_awkward_text(tmp_path):
@@ -60,6 +64,13 @@ def test_text_is_converted(name, text, value):
         ("head.dropout", 1.0, "head.dropout must be less than 1, not 1.0"),
         ("head.dropout", "nan", "head.dropout must be a number"),
         ("head.kind", "dril", "head.kind cannot be 'dril'; did you mean 'drill'?"),
+        ("head.kind", "kerb", "head.kind cannot be 'kerb'; did you mean 'kerbs'?"),
+        ("head.num_mixtures", 0, "head.num_mixtures must be at least 1, not 0"),
+        ("senses.per_word", 0.5, "senses.per_word must be at least 1, not 0.5"),
+        ("senses.threshold", 0.1, "senses.threshold must be at most 0, not 0.1"),
+        ("senses.ratio", 0, "senses.ratio must be greater than 0, not 0.0"),
+        ("senses.interval", 0, "senses.interval must be at least 1, not 0"),
+        ("senses.policy", "rank", "senses.policy cannot be 'rank'; did you mean 'ranking'?"),
         ("data.variable_length", "perhaps", "data.variable_length must be true or false"),
         ("data.path", 3, "data.path must be text"),
         ("samples.prompts", [1], "samples.prompts must be a list of texts"),
@@ -69,6 +80,28 @@ def test_wrong_values_are_refused(name, value, message):
     with pytest.raises(ConfigError, match=r"^(option|unknown)") as error:
         RunConfig().replace({name: value})
     assert message in str(error.value)
+
+
+@pytest.mark.parametrize(
+    "recipe, values, message",
+    [
+        ("small-kerbs", {"senses.per_word": 5}, "from senses.min_senses = 1 to senses.max_senses"),
+        ("small-kerbs", {"senses.min_senses": 4}, "senses.per_word must be from"),
+        ("small-kerbs", {"senses.min_senses": 5}, "senses.max_senses must be at least"),
+        ("small-kerbs", {"head.kind": "drill-kerbs"}, "senses.weighting must be 'usage'"),
+        ("small-mos", {"head.label_smoothing": 0.1}, "head.label_smoothing must be 0"),
+        ("small-mos", {"head.context_dim": 7}, "must be 0 or backbone.embedding_dim = 128"),
+    ],
+)
+def test_contradictions_are_refused(recipe, values, message):
+    with pytest.raises(ConfigError, match=r"^option") as error:
+        load_config(recipe).replace(values)
+    assert message in str(error.value)
+
+
+def test_what_does_not_count_contradicts_nothing():
+    config = load_config("small-tied").replace({"senses.min_senses": 5, "head.context_dim": 7})
+    assert config.head.shares_embedding and not config.head.has_senses
 
 
 @pytest.mark.parametrize(

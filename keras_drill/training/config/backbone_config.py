@@ -14,7 +14,9 @@ class BackboneConfig:
     units: int = option(1150, "size of the recurrent layers but the last", minimum=1)
     num_layers: int = option(3, "recurrent layers", minimum=1)
     output_dim: int = option(
-        0, "size of the last recurrent layer; 0: embedding_dim, which weight tying needs", minimum=0
+        0,
+        "size of the last recurrent layer; 0: embedding_dim, which weight tying needs (not mos)",
+        minimum=0,
     )
     dropout: float = option(0.4, "dropout on the output", minimum=0, below=1)
     hidden_dropout: float = option(0.25, "dropout between recurrent layers", minimum=0, below=1)

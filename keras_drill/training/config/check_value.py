@@ -2,6 +2,7 @@
 
 import dataclasses
 import math
+import operator
 from typing import Any
 
 from keras_drill.training.config.suggest import suggest
@@ -14,6 +15,12 @@ _EXPECTED = {
     str: "text",
     tuple[str, ...]: 'a list of texts such as ["one", "two"]',
 }
+_BOUNDS = {
+    "minimum": (operator.ge, "at least"),
+    "above": (operator.gt, "greater than"),
+    "maximum": (operator.le, "at most"),
+    "below": (operator.lt, "less than"),
+}
 
 
 def check_value(name: str, field: dataclasses.Field, value: Any) -> Any:
@@ -24,11 +31,10 @@ def check_value(name: str, field: dataclasses.Field, value: Any) -> Any:
     choices = field.metadata["choices"]
     if choices and value not in choices:
         raise ConfigError(f"option {name} cannot be {value!r}{suggest(value, choices)}")
-    minimum, below = field.metadata["minimum"], field.metadata["below"]
-    if minimum is not None and not value >= minimum:
-        raise ConfigError(f"option {name} must be at least {minimum}, not {value}")
-    if below is not None and not value < below:
-        raise ConfigError(f"option {name} must be less than {below}, not {value}")
+    for bound, (holds, words) in _BOUNDS.items():
+        limit = field.metadata[bound]
+        if limit is not None and not holds(value, limit):
+            raise ConfigError(f"option {name} must be {words} {limit}, not {value}")
     return value
 
 

@@ -10,6 +10,8 @@ def option(
     *,
     choices: tuple[str, ...] = (),
     minimum: float | None = None,
+    above: float | None = None,
+    maximum: float | None = None,
     below: float | None = None,
     may_change: bool = False,
 ) -> Any:
@@ -20,6 +22,8 @@ def option(
         comment: What it does; stands beside the option in recipes and in a run's `config.toml`.
         choices: The strings that are allowed; empty for any.
         minimum: Smallest number allowed.
+        above: Numbers must be greater than this.
+        maximum: Greatest number allowed.
         below: Numbers must be less than this.
         may_change: Whether a run may be resumed with another value.
     """
@@ -27,6 +31,8 @@ def option(
         "comment": comment,
         "choices": choices,
         "minimum": minimum,
+        "above": above,
+        "maximum": maximum,
         "below": below,
         "may_change": may_change,
     }

@@ -6,11 +6,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from keras_drill.training.config.backbone_config import BackboneConfig
+from keras_drill.training.config.check_options import check_options
 from keras_drill.training.config.check_value import check_value
 from keras_drill.training.config.data_config import DataConfig
 from keras_drill.training.config.head_config import HeadConfig
 from keras_drill.training.config.optimizer_config import OptimizerConfig
 from keras_drill.training.config.samples_config import SamplesConfig
+from keras_drill.training.config.senses_config import SensesConfig
 from keras_drill.training.config.suggest import suggest
 from keras_drill.training.config.training_config import TrainingConfig
 from keras_drill.training.config_error import ConfigError
@@ -33,9 +35,13 @@ class RunConfig:
     data: DataConfig = dataclasses.field(default_factory=DataConfig)
     backbone: BackboneConfig = dataclasses.field(default_factory=BackboneConfig)
     head: HeadConfig = dataclasses.field(default_factory=HeadConfig)
+    senses: SensesConfig = dataclasses.field(default_factory=SensesConfig)
     optimizer: OptimizerConfig = dataclasses.field(default_factory=OptimizerConfig)
     training: TrainingConfig = dataclasses.field(default_factory=TrainingConfig)
     samples: SamplesConfig = dataclasses.field(default_factory=SamplesConfig)
+
+    def __post_init__(self):
+        check_options(self.backbone, self.head, self.senses)
 
     @classmethod
     def options(cls) -> dict[str, dataclasses.Field]:
