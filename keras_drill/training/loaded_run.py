@@ -2,7 +2,7 @@
 
 import dataclasses
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 import keras
 import numpy as np
@@ -89,19 +89,19 @@ class LoadedRun:
     def summarize(self, perplexities: Mapping[str, float]) -> RunSummary:
         """What a report says about the run, with perplexities by split."""
         history = read_history(self.folder.history_file)
-        shared = self.model.head.embedding
-        output_parameters = self.model.head.count_params()
-        if shared is not None:
-            output_parameters -= shared.count_params()
+        input_weights = {id(weight) for weight in self.model.backbone.trainable_variables}
+        output_weights = [
+            weight
+            for weight in self.model.head.trainable_variables
+            if id(weight) not in input_weights
+        ]
         best = int(np.nanargmin(history["val_perplexity"])) + 1
         return RunSummary(
             name=self.folder.name,
             output_layer=describe_head(self.config),
             history=history,
-            total_parameters=sum(
-                math.prod(variable.shape) for variable in self.model.trainable_variables
-            ),
-            output_parameters=output_parameters,
+            total_parameters=_count(self.model.trainable_variables),
+            output_parameters=_count(output_weights),
             valid_perplexity=perplexities.get("valid"),
             test_perplexity=perplexities.get("test"),
             best_epoch=best,
@@ -125,6 +125,10 @@ class LoadedRun:
         )
 
 
+def _count(variables: Iterable[keras.Variable]) -> int:
+    return sum(math.prod(variable.shape) for variable in variables)
+
+
 def make_sampler(kind: str, temperature: float, k: int, p: float) -> Sampler:
     """A sampler by its name on the command line and in recipes."""
     if kind == "greedy":
@@ -138,12 +142,16 @@ def make_sampler(kind: str, temperature: float, k: int, p: float) -> Sampler:
 
 def describe_head(config: RunConfig) -> str:
     """The output layer in a few words."""
-    options = config.head
-    if options.kind == "drill":
-        return f"DRILL, depth {options.depth}, {options.activation}"
+    options, senses = config.head, config.senses
+    drill = f"DRILL, depth {options.depth}, {options.activation}"
+    per_word = f"{senses.per_word:g} senses per word" + ("" if senses.dynamic else ", fixed")
     return {
         "softmax": "softmax",
         "tied": "tied softmax",
         "bilinear": "bilinear",
         "dual": f"dual nonlinear, {options.activation}",
+        "drill": drill,
+        "mos": f"mixture of {options.num_mixtures} softmaxes",
+        "kerbs": f"KerBS, {per_word}",
+        "drill-kerbs": f"KerBS, {per_word}, over {drill}",
     }[options.kind]

@@ -12,6 +12,7 @@ import tensorflow as tf
 
 from keras_drill.callbacks import NonMonotonicAveraging, ResetState
 from keras_drill.training.build_model import build_model
+from keras_drill.training.build_sense_reallocation import build_sense_reallocation
 from keras_drill.training.callbacks.checkpointing import Checkpointing
 from keras_drill.training.callbacks.divergence_guard import DivergenceGuard
 from keras_drill.training.callbacks.epoch_callback_list import EpochCallbackList
@@ -26,7 +27,7 @@ from keras_drill.training.snapshot import restore_snapshot, take_snapshot
 from keras_drill.training.stop_signal import StopSignal
 from keras_drill.training.training_state import TrainingState
 
-_AVERAGING = "averaging/"
+_AVERAGING, _REALLOCATION = "averaging/", "reallocation/"
 
 
 class Training:
@@ -59,6 +60,7 @@ class Training:
             self._averaging = NonMonotonicAveraging(
                 "val_perplexity", config.optimizer.nonmonotone_interval
             )
+        self._reallocation = build_sense_reallocation(config, folder, self._averaging)
 
     @property
     def finished(self) -> bool:
@@ -81,14 +83,13 @@ class Training:
             self._writer = tf.summary.create_file_writer(str(self.folder.logs))
         every = self.config.training.checkpoint_every
         progress = keras.callbacks.ProgbarLogger() if sys.stdout.isatty() else ProgressLines()
-        averaging = [] if self._averaging is None else [self._averaging]
         callbacks = EpochCallbackList(
             [
                 ResetState(),
                 # Before the averaging, which may have to take the restored average out.
                 keras.callbacks.LambdaCallback(on_epoch_begin=lambda epoch, logs: self._restore()),
-                *averaging,
                 DivergenceGuard(self.state),
+                *self._with_state().values(),
                 progress,
                 Checkpointing(self.state, every, self._save, stop_signal),
             ],
@@ -131,6 +132,12 @@ class Training:
         self.model.reset_metrics()
         self._save()
 
+    def _with_state(self) -> dict[str, keras.callbacks.Callback]:
+        """Callbacks that have a state of their own, by the prefix of its names in checkpoints."""
+        # Senses move before the weights are averaged.
+        callbacks = {_REALLOCATION: self._reallocation, _AVERAGING: self._averaging}
+        return {prefix: one for prefix, one in callbacks.items() if one is not None}
+
     def _save_model(self) -> None:
         beside = self.folder.path / ".model.keras"
         self.model.save(beside)
@@ -150,9 +157,9 @@ class Training:
                 "before it and the best model are kept. A smaller optimizer.learning_rate or "
                 "optimizer.clip_norm in a new run may help"
             )
-        if self._averaging is not None:
-            averaging = self._averaging.get_state()
-            arrays.update({f"{_AVERAGING}{name}": array for name, array in averaging.items()})
+        for prefix, callback in self._with_state().items():
+            own = callback.get_state()
+            arrays.update({f"{prefix}{name}": array for name, array in own.items()})
         state = {"training": self.state.to_mapping(), "fingerprints": self._fingerprints}
         self._store.save(self.state.step, arrays, state)
 
@@ -180,14 +187,12 @@ class Training:
     def _restore(self) -> None:
         """Brings all variables back to the checkpoint, once."""
         if self._arrays is not None:
-            own = {name for name in self._arrays if name.startswith(_AVERAGING)}
-            restore_snapshot(
-                self.model, {name: self._arrays[name] for name in self._arrays.keys() - own}
-            )
-            if self._averaging is not None:
-                self._averaging.set_state(
-                    {name.removeprefix(_AVERAGING): self._arrays[name] for name in own}
+            for prefix, callback in self._with_state().items():
+                own = [name for name in self._arrays if name.startswith(prefix)]
+                callback.set_state(
+                    {name.removeprefix(prefix): self._arrays.pop(name) for name in own}
                 )
+            restore_snapshot(self.model, self._arrays)
             self._arrays = None
 
 

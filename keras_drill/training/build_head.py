@@ -1,0 +1,105 @@
+"""The output layer of a run, and the embedding that it may share."""
+
+from typing import Any
+
+import keras
+
+import keras_drill
+from keras_drill.scores import InnerProduct, KerBSKernel
+from keras_drill.training.config import RunConfig
+
+
+def build_sense_embedding(
+    config: RunConfig, vocabulary_size: int
+) -> keras_drill.SenseEmbedding | None:
+    """The embedding of words whose senses the output layer shares; `None` where it shares none."""
+    options = config.senses
+    if not (config.head.has_senses and config.head.tied):
+        return None
+    is_plain = options.variant == "inner_product"
+    return keras_drill.SenseEmbedding(
+        vocabulary_size,
+        config.backbone.embedding_dim,
+        num_senses=_num_senses(config, vocabulary_size),
+        min_senses=options.min_senses,
+        max_senses=options.max_senses,
+        dynamic=options.dynamic,
+        score=InnerProduct() if is_plain else KerBSKernel(options.variant),
+        weighting=options.weighting,
+        embeddings_initializer=_initializer(config),
+        name="embedding",
+    )
+
+
+def build_head(
+    config: RunConfig, vocabulary_size: int, embedding: keras.layers.Embedding
+) -> keras_drill.OutputLayer:
+    """The output layer.
+
+    Args:
+        config: the options.
+        vocabulary_size: number of words.
+        embedding: the embedding of the words that are read.
+    """
+    options = config.head
+    arguments: dict[str, Any] = {
+        "embedding": embedding if options.shares_embedding else None,
+        "use_bias": options.use_bias,
+        "logit_soft_cap": options.logit_soft_cap or None,
+        "z_loss": options.z_loss,
+        "tile_size": options.tile_size or None,
+        "embeddings_initializer": _initializer(config),
+    }
+    if options.kind == "mos":
+        width = options.context_dim or config.backbone.embedding_dim
+        return keras_drill.MixtureOfSoftmaxes(
+            vocabulary_size,
+            embedding_dim=None if options.tied else width,
+            num_mixtures=options.num_mixtures,
+            context_dim=width,
+            context_dropout=options.context_dropout,
+            seed=config.training.seed,
+            **arguments,
+        )
+    arguments["label_encoder"] = _build_label_encoder(config)
+    if options.has_senses:
+        return keras_drill.KernelizedBayesianSoftmax(
+            vocabulary_size,
+            num_senses=_num_senses(config, vocabulary_size),
+            min_senses=config.senses.min_senses,
+            max_senses=config.senses.max_senses,
+            variant=config.senses.variant,
+            dynamic_allocation=config.senses.dynamic,
+            **arguments,
+        )
+    return keras_drill.OutputLayer(vocabulary_size, **arguments)
+
+
+def _num_senses(config: RunConfig, vocabulary_size: int) -> int:
+    return round(config.senses.per_word * vocabulary_size)
+
+
+def _initializer(config: RunConfig) -> keras.initializers.Initializer:
+    return keras.initializers.RandomUniform(-0.1, 0.1, seed=config.training.seed)
+
+
+def _build_label_encoder(config: RunConfig) -> keras_drill.LabelEncoder:
+    options = config.head
+    if options.kind == "bilinear":
+        return keras_drill.BilinearLabelEncoder()
+    if options.kind == "dual":
+        return keras_drill.DualNonlinearLabelEncoder(
+            options.units or config.backbone.embedding_dim, activation=options.activation
+        )
+    if options.kind in ("drill", "drill-kerbs"):
+        return keras_drill.ResidualLabelEncoder(
+            depth=options.depth,
+            activation=options.activation,
+            dropout=options.dropout,
+            variational_dropout=options.variational_dropout,
+            residual_to_input=options.residual_to_input,
+            residual_to_previous=options.residual_to_previous,
+            dual=options.encode_hidden,
+            seed=config.training.seed,
+        )
+    return keras_drill.IdentityLabelEncoder()

@@ -1,0 +1,36 @@
+"""The callback of a run that moves senses from word to word."""
+
+from keras_drill.callbacks import NonMonotonicAveraging, SenseReallocation
+from keras_drill.senses.policies import RankingPolicy, ThresholdPolicy
+from keras_drill.training.callbacks.reallocation_before_averaging import ReallocationBeforeAveraging
+from keras_drill.training.config import RunConfig
+from keras_drill.training.run_folder import RunFolder
+
+
+def build_sense_reallocation(
+    config: RunConfig, folder: RunFolder, averaging: NonMonotonicAveraging | None
+) -> SenseReallocation | None:
+    """Makes the callback; `None` where senses do not move.
+
+    Args:
+        config: the options.
+        folder: the folder of the run.
+        averaging: the callback that averages weights, if there is one.
+    """
+    options = config.senses
+    if not (config.head.has_senses and options.dynamic):
+        return None
+    is_threshold = options.policy == "threshold"
+    arguments = {
+        "interval": options.interval,
+        "policy": ThresholdPolicy(options.threshold)
+        if is_threshold
+        else RankingPolicy(options.ratio),
+        "momentum": options.momentum,
+        "moved_embedding": options.moved_embedding,
+        "seed": config.training.seed,
+        "log_dir": folder.logs if config.training.tensorboard else None,
+    }
+    if averaging is None:
+        return SenseReallocation(**arguments)
+    return ReallocationBeforeAveraging(averaging, **arguments)
