@@ -24,9 +24,18 @@ def float64_head(head: OutputLayer) -> OutputLayer:
     """
     copy = type(head).from_config(_with_dtype(head.get_config(), "float64"))
     copy.build(head._hidden_shape)
-    for variable, value in zip(copy.variables, head.variables, strict=True):
-        variable.assign(value)
+    # Where an embedding is shared, its place among the variables depends on when it came to be.
+    for part, original in zip(_variables(copy), _variables(head), strict=True):
+        for variable, value in zip(part, original, strict=True):
+            variable.assign(value)
     return copy
+
+
+def _variables(head: OutputLayer) -> tuple[list, list]:
+    """The variables of a head's embedding, and its others."""
+    shared = [] if head.embedding is None else head.embedding.variables
+    ids = {id(variable) for variable in shared}
+    return shared, [variable for variable in head.variables if id(variable) not in ids]
 
 
 def _with_dtype(config: Any, dtype: str) -> Any:

@@ -22,7 +22,7 @@ from keras_drill.report.palette import (
 
 
 def frequency_section(
-    comparison: FrequencyComparison, index_a: int, index_b: int
+    comparison: FrequencyComparison, index_a: int, index_b: int, prefix: str = "frequency"
 ) -> ElementTree.Element:
     """Cross-entropy difference of two models by training-set frequency: plot and table.
 
@@ -30,6 +30,7 @@ def frequency_section(
         comparison: The comparison of models A and B.
         index_a: Position of model A's colour in the palette.
         index_b: Position of model B's.
+        prefix: What the plot's ids begin with, unique on the page.
     """
     name_a, name_b = (element("bdi", name) for name in (comparison.name_a, comparison.name_b))
     coverage = f"{100 * comparison.confidence:g} %"
@@ -42,7 +43,7 @@ def frequency_section(
     )
     plot = inline_svg(
         lambda figure, narrow: _draw(figure, comparison, index_a, index_b, narrow),
-        "frequency",
+        prefix,
         f"Cross-entropy of {comparison.name_a} minus that of {comparison.name_b} by training-set "
         "frequency of the word. The numbers are in the table below.",
     )

@@ -3,20 +3,15 @@
 import os
 import pathlib
 from collections.abc import Mapping, Sequence
-from xml.etree import ElementTree
 
 from keras_drill.analysis.frequency_comparison import FrequencyComparison
 from keras_drill.report.configuration_section import configuration_section, environment_section
-from keras_drill.report.elements import element
 from keras_drill.report.frequency_section import frequency_section
 from keras_drill.report.learning_curves import learning_curves_section
 from keras_drill.report.results_section import results_section, summarize
 from keras_drill.report.run_summary import RunSummary
 from keras_drill.report.samples_section import samples_section
-from keras_drill.report.style import STYLE
-
-# Even a page that somebody tampers with loads nothing and runs nothing.
-_NOTHING_FROM_OUTSIDE = "default-src 'none'; style-src 'unsafe-inline'"
+from keras_drill.report.write_page import write_page
 
 
 def write_report(
@@ -27,10 +22,7 @@ def write_report(
     summary: str | None = None,
     environment: Mapping[str, str] | None = None,
 ) -> pathlib.Path:
-    """Writes one self-contained HTML page about `runs` and returns its path.
-
-    The page needs no network and no JavaScript: plots are inline SVG, fonts are the reader's. It is
-    written beside `path` and renamed, so that a half-written page is never seen.
+    """Writes one self-contained HTML page about `runs` and returns its path, by `write_page`.
 
     Args:
         path: The HTML file, for example `"runs/drill/report.html"`; replaced when it exists.
@@ -63,33 +55,4 @@ def write_report(
         sections.append(environment_section(environment))
     if any(run.config for run in runs):
         sections.append(configuration_section(runs))
-
-    head = element(
-        "head",
-        element("meta", charset="utf-8"),
-        element("meta", http_equiv="Content-Security-Policy", content=_NOTHING_FROM_OUTSIDE),
-        element("meta", name="viewport", content="width=device-width, initial-scale=1"),
-        element("title", title),
-        element("style", STYLE),
-    )
-    header = element(
-        "header",
-        element("h1", title, dir="auto"),
-        element("p", summary or summarize(runs), class_="summary", dir="auto"),
-    )
-    page = element("html", head, element("body", header, element("main", *sections)), lang="en")
-    return _replace(
-        pathlib.Path(path),
-        "<!DOCTYPE html>\n" + ElementTree.tostring(page, encoding="unicode", method="html"),
-    )
-
-
-def _replace(path: pathlib.Path, text: str) -> pathlib.Path:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    beside = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        beside.write_text(text, encoding="utf-8")
-        beside.replace(path)
-    finally:
-        beside.unlink(missing_ok=True)
-    return path
+    return write_page(path, title, summary or summarize(runs), sections)

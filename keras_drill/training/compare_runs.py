@@ -7,9 +7,9 @@ import numpy as np
 
 from keras_drill.analysis import compare_by_frequency
 from keras_drill.analysis.frequency_comparison import FrequencyComparison
-from keras_drill.data import Corpus, EncodedText
 from keras_drill.report import RunSummary, describe_environment, write_report
 from keras_drill.training.comparison_table import comparison_table
+from keras_drill.training.judged_splits import judged_splits
 from keras_drill.training.loaded_run import LoadedRun
 from keras_drill.training.run_error import RunError
 from keras_drill.training.run_folder import RunFolder
@@ -35,7 +35,7 @@ def compare_runs(
         raise RunError(f"the folders of the runs must have different names, not {names}")
     summaries, judged = [], []
     for run in runs:
-        splits = _encode(run, data)
+        splits = judged_splits(run, data)
         perplexities = {split: run.perplexity(ids) for split, ids in splits.items()}
         summaries.append(run.summarize(perplexities))
         judged.append(splits["test" if "test" in splits else "valid"])
@@ -46,17 +46,6 @@ def compare_runs(
     print(comparison_table(summaries))
     print(f"report: {path}")
     return summaries
-
-
-def _encode(run: LoadedRun, data: str | os.PathLike | None) -> dict[str, np.ndarray]:
-    corpus = Corpus(run.config.data.path if data is None else data)
-    splits = {name: lines for name, lines in corpus.splits.items() if name != "train"}
-    if not splits:
-        raise RunError(f"{corpus.path} has no validation or test text")
-    return {
-        name: EncodedText.encode(lines, run.tokenizer, run.vocabulary).ids
-        for name, lines in splits.items()
-    }
 
 
 def _by_frequency(

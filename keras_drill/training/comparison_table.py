@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from keras_drill.report import RunSummary
+from keras_drill.report.text_table import text_table
 
 
 def comparison_table(summaries: Sequence[RunSummary]) -> str:
@@ -37,14 +38,7 @@ def comparison_table(summaries: Sequence[RunSummary]) -> str:
                 _number(run.seconds_per_epoch, ".1f"),
             )
         )
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return "\n".join(
-        "  ".join(
-            cell.ljust(width) if place < 2 else cell.rjust(width)
-            for place, (cell, width) in enumerate(zip(row, widths, strict=True))
-        )
-        for row in rows
-    )
+    return text_table(rows, left=2)
 
 
 def _number(value: float | None, form: str) -> str:

@@ -96,3 +96,19 @@ def test_the_float64_copy_gives_the_same_and_leaves_the_original_alone(kind):
 def test_hidden_states_must_be_a_matrix():
     with pytest.raises(ValueError, match=r"`hidden` must be a matrix\. Received: "):
         measure_rank(_built(keras_drill.OutputLayer(V)), np.zeros((2, 3, D)))
+
+
+def test_an_embedding_that_was_tied_late_is_copied_too():
+    embedding = _embedding()
+    head = keras_drill.OutputLayer(
+        V,
+        embedding=embedding,
+        label_encoder=keras_drill.ResidualLabelEncoder(2),
+    )
+    tied = keras_drill.OutputLayer.from_config(head.get_config())
+    _built(tied)
+    embedding.build()
+    tied.tie_to(embedding)
+    expected = keras.ops.convert_to_numpy(tied(_hidden()))
+    log_probs = keras.ops.convert_to_numpy(float64_head(tied)(_hidden().astype("float64")))
+    np.testing.assert_allclose(log_probs, expected, rtol=1e-4, atol=1e-4)

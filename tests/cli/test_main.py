@@ -53,7 +53,8 @@ def test_wrong_usage_gets_one_message(line, tmp_path, monkeypatch, capsys):
 
 
 @pytest.mark.parametrize(
-    "command", ["", "train", "evaluate", "generate", "score", "export", "recipes", "demo"]
+    "command",
+    ["", "train", "evaluate", "generate", "score", "export", "recipes", "demo", "analyze"],
 )
 def test_help(command, capsys):
     assert status_of([*command.split(), "--help"]) == 0

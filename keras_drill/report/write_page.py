@@ -1,0 +1,57 @@
+"""A self-contained HTML page of sections."""
+
+import os
+import pathlib
+from collections.abc import Sequence
+from xml.etree import ElementTree
+
+from keras_drill.report.elements import element
+from keras_drill.report.style import STYLE
+
+# Even a page that somebody tampers with loads nothing and runs nothing.
+_NOTHING_FROM_OUTSIDE = "default-src 'none'; style-src 'unsafe-inline'"
+
+
+def write_page(
+    path: str | os.PathLike, title: str, summary: str, sections: Sequence[ElementTree.Element]
+) -> pathlib.Path:
+    """Writes one HTML page and returns its path.
+
+    The page needs no network and no JavaScript: plots are inline SVG, fonts are the reader's. It is
+    written beside `path` and renamed, so that a half-written page is never seen.
+
+    Args:
+        path: The HTML file; replaced when it exists.
+        title: Title of the page.
+        summary: One sentence under the title.
+        sections: The page's sections, in order.
+    """
+    head = element(
+        "head",
+        element("meta", charset="utf-8"),
+        element("meta", http_equiv="Content-Security-Policy", content=_NOTHING_FROM_OUTSIDE),
+        element("meta", name="viewport", content="width=device-width, initial-scale=1"),
+        element("title", title),
+        element("style", STYLE),
+    )
+    header = element(
+        "header",
+        element("h1", title, dir="auto"),
+        element("p", summary, class_="summary", dir="auto"),
+    )
+    page = element("html", head, element("body", header, element("main", *sections)), lang="en")
+    return _replace(
+        pathlib.Path(path),
+        "<!DOCTYPE html>\n" + ElementTree.tostring(page, encoding="unicode", method="html"),
+    )
+
+
+def _replace(path: pathlib.Path, text: str) -> pathlib.Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    beside = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        beside.write_text(text, encoding="utf-8")
+        beside.replace(path)
+    finally:
+        beside.unlink(missing_ok=True)
+    return path

@@ -1,0 +1,150 @@
+"""What the output layers of several runs can and cannot say."""
+
+import math
+import os
+from collections.abc import Sequence
+
+import numpy as np
+
+from keras_drill.analysis import (
+    FrequencyComparison,
+    collect_hidden,
+    compare_by_frequency,
+    measure_argmaxable_words,
+    measure_rank,
+)
+from keras_drill.analysis.numerical_rank import RELATIVE_TOLERANCE
+from keras_drill.output_layer import OutputLayer
+from keras_drill.report import RunAnalysis, describe_environment, write_analysis
+from keras_drill.report.text_table import text_table
+from keras_drill.training.judged_splits import judged_splits
+from keras_drill.training.loaded_run import LoadedRun, describe_head
+from keras_drill.training.prepared_text import evaluation_batches
+from keras_drill.training.run_error import RunError
+from keras_drill.training.run_folder import RunFolder
+
+_BLOCK = 1024
+
+
+def analyze_runs(
+    folders: Sequence[RunFolder],
+    report: str | os.PathLike,
+    data: str | os.PathLike | None = None,
+    tokens: int = 2048,
+    tolerance: float = RELATIVE_TOLERANCE,
+    bound: float = 100.0,
+    max_programs: int | None = None,
+) -> list[RunAnalysis]:
+    """Analyses the best models of runs on one text, prints tables, and writes a page.
+
+    Args:
+        folders: The runs, the one that the others are compared with first.
+        report: The HTML file.
+        data: The text; by default that of each run, its test text where there is one.
+        tokens: How many tokens the rank is measured on, spread evenly over the text.
+        tolerance: Relative tolerance of the rank.
+        bound: Largest absolute value of a component of the hidden states to search.
+        max_programs: Most linear programs to solve for a run.
+    """
+    names = [folder.name for folder in folders]
+    if len(set(names)) < len(names):
+        raise RunError(f"the folders of the runs must have different names, not {names}")
+    analyses, judged = [], []
+    for folder in folders:
+        run = LoadedRun.load(folder)
+        ids = list(judged_splits(run, data).values())[-1]
+        batches = evaluation_batches(run.config, ids, run.vocabulary)
+        _, targets, hidden = collect_hidden(run.model, batches.dataset())
+        head = run.model.head
+        log_probs = _log_probs(head, hidden, targets)
+        spread = np.unique(np.linspace(0, len(hidden) - 1, min(tokens, len(hidden))).astype(int))
+        analyses.append(
+            RunAnalysis(
+                name=folder.name,
+                output_layer=describe_head(run.config),
+                perplexity=math.exp(-log_probs.mean(dtype="float64")),
+                rank=measure_rank(head, hidden[spread], tolerance),
+                argmaxable=measure_argmaxable_words(
+                    head, hidden, bound=bound, max_programs=max_programs
+                ),
+                words=run.vocabulary.tokens,
+                counts=run.vocabulary.counts,
+            )
+        )
+        judged.append((targets, log_probs))
+    comparisons = _comparisons(analyses, judged)
+    path = write_analysis(report, analyses, comparisons, describe_environment())
+    print(_tables(analyses, comparisons))
+    print(f"\nreport: {path}")
+    return analyses
+
+
+def _log_probs(head: OutputLayer, hidden: np.ndarray, targets: np.ndarray) -> np.ndarray:
+    blocks = (slice(start, start + _BLOCK) for start in range(0, len(hidden), _BLOCK))
+    return np.concatenate([np.asarray(head.log_prob(hidden[b], targets[b])) for b in blocks])
+
+
+def _comparisons(
+    analyses: Sequence[RunAnalysis], judged: Sequence[tuple[np.ndarray, np.ndarray]]
+) -> list[FrequencyComparison]:
+    """The others against the first, where they have its words and its text."""
+    first, (targets, log_probs) = analyses[0], judged[0]
+    return [
+        compare_by_frequency(
+            targets,
+            log_probs,
+            other_log_probs,
+            np.array(first.counts),
+            names=(first.name, other.name),
+        )
+        for other, (other_targets, other_log_probs) in zip(analyses[1:], judged[1:], strict=True)
+        if first.counts is not None
+        and other.words == first.words
+        and np.array_equal(other_targets, targets)
+    ]
+
+
+def _tables(analyses: Sequence[RunAnalysis], comparisons: Sequence[FrequencyComparison]) -> str:
+    ranks = [("run", "output layer", "perplexity", "rank", "at most", "last counted", "first not")]
+    words = [("run", "words", "in the text", "elsewhere", "never", "undecided")]
+    never = []
+    for run in analyses:
+        ranks.append(
+            (
+                run.name,
+                run.output_layer,
+                f"{run.perplexity:.2f}",
+                run.shown_rank,
+                run.shown_bound,
+                *run.shown_edge,
+            )
+        )
+        words.append((run.name, *map(str, (len(run.words), *run.argmaxable.counts().values()))))
+        if run.never_chosen:
+            more = " ..." if len(run.never_chosen) > 10 else ""
+            never.append(f"{run.name} never chooses {' '.join(run.never_chosen[:10])}{more}")
+    tables = [
+        f"Rank of the log-probabilities at {analyses[0].rank.tokens} tokens\n"
+        + text_table(ranks, left=2),
+        "Words that can be the most probable\n" + "\n".join([text_table(words), *never]),
+    ]
+    for comparison in comparisons:
+        rows = [("training count", "tokens", comparison.name_a, comparison.name_b, "difference")]
+        for label, bin in (
+            *((bin.label, bin) for bin in comparison.bins),
+            ("all", comparison.overall),
+        ):
+            rows.append(
+                (
+                    label,
+                    str(bin.tokens),
+                    f"{bin.cross_entropy_a:.3f}",
+                    f"{bin.cross_entropy_b:.3f}",
+                    f"{bin.difference:+.3f}{'*' if bin.is_significant else ' '}",
+                )
+            )
+        tables.append(
+            "Nats per token by word frequency (* the interval of the difference leaves out 0)\n"
+            + text_table(rows)
+        )
+    return "\n\n".join(tables)

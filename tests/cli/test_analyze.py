@@ -1,0 +1,73 @@
+import re
+import shutil
+
+import pytest
+
+from keras_drill.cli.main import main
+from tests.training.tiny import tiny_config, write_corpus
+
+pytest.importorskip("scipy")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Two trained runs beside each other, `tied` and `drill`, of labels of width 7."""
+    folder = tmp_path_factory.mktemp("runs")
+    data = write_corpus(folder / "text")
+    for head in ("tied", "drill"):
+        config = tiny_config(data, head_kind=head, training_epochs=1)
+        (folder / f"{head}.toml").write_text(config.to_toml())
+        assert main(["train", str(folder / f"{head}.toml"), "--run", str(folder / head)]) == 0
+    return folder
+
+
+def test_two_runs_are_analyzed_and_compared(folder, capsys):
+    capsys.readouterr()
+    assert main(["analyze", str(folder / "tied"), str(folder / "drill"), "--tokens", "101"]) == 0
+    out = capsys.readouterr().out
+    assert "at 101 tokens" in out
+    assert re.search(r"^tied +tied softmax +\d+\.\d\d +9 +9 +\d", out, re.M)
+    assert re.search(r"^drill +DRILL, depth 1, relu +\d+\.\d\d +9 +9 +\d", out, re.M)
+    sets = re.findall(r"^(?:tied|drill) +(\d+) +(\d+) +(\d+) +(\d+) +(\d+)$", out, re.M)
+    assert len(sets) == 2
+    for words, *parts in sets:
+        assert sum(map(int, parts)) == int(words) and parts[-1] == "0"
+    assert "Nats per token by word frequency" in out
+    page = (folder / "analysis.html").read_text()
+    assert "Rank of the log-probabilities" in page and "By word frequency" in page
+
+
+def test_one_run_gets_its_own_page_and_options_are_heard(folder, tmp_path, capsys):
+    (tmp_path / "other.txt").write_text("the cat sees a dog .\n" * 30)
+    words = ["analyze", str(folder / "tied"), "--data", str(tmp_path / "other.txt")]
+    words += ["--tokens", "5", "--bound", "0.001", "--max-programs", "0"]
+    assert main(words) == 0
+    out = capsys.readouterr().out
+    assert "at 5 tokens" in out and "≥ 5" in out
+    assert not re.search(r"tied +\d+ +\d+ +\d+ +\d+ +0$", out, re.M)  # some are undecided
+    assert "By word frequency" not in (folder / "tied" / "analysis.html").read_text()
+
+
+def test_runs_of_one_name_are_refused(folder, tmp_path, capsys):
+    shutil.copytree(folder / "tied", tmp_path / "tied")
+    assert main(["analyze", str(folder / "tied"), str(tmp_path / "tied")]) == 1
+    assert "must have different names" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "line, message",
+    [
+        ("analyze", "arguments are required: RUN"),
+        ("analyze a --tokens 1", "--tokens must be at least 2, not 1"),
+        ("analyze a --tolerance 1", "--tolerance must be between 0 and 1, not 1.0"),
+        ("analyze a --bound 0", "--bound must be above 0, not 0.0"),
+        ("analyze a --max-programs -1", "--max-programs must not be negative, not -1"),
+    ],
+)
+def test_wrong_usage_gets_one_message(line, message, capsys):
+    try:
+        status = main(line.split())
+    except SystemExit as stop:
+        status = stop.code
+    out, err = capsys.readouterr()
+    assert (status, out) == (2, "") and err.count("\n") == 1 and message in err
