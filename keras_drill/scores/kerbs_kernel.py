@@ -3,7 +3,6 @@ import math
 import keras
 from keras import ops
 
-from keras_drill.scores.inner_product import InnerProduct
 from keras_drill.scores.score import Score
 
 VARIANTS = ("paper", "reference")
@@ -56,157 +55,164 @@ class KerBSKernel(Score):
     def value(self, theta, cos):
         """`f`, the score of unit vectors: of broadcastable tensors θ and cosine."""
         theta, cos = _as_floats(theta, cos)
-        return self._shape(theta).value(cos)
+        return self._shape.value(cos, self._shape.terms(theta))
 
     def derivative_by_cos(self, theta, cos):
         """`∂f/∂cos`, shapes as in `value`."""
         theta, cos = _as_floats(theta, cos)
-        return self._shape(theta).derivatives(cos)[0]
+        return self._shape.derivatives(cos, self._shape.terms(theta))[0]
 
     def derivative_by_theta(self, theta, cos):
         """`∂f/∂θ`, shapes as in `value`."""
         theta, cos = _as_floats(theta, cos)
-        return self._shape(theta).derivatives(cos)[2]
+        terms = self._shape.terms(theta)
+        by_cos, *shares = self._shape.derivatives(cos, terms)
+        return self._shape.by_theta(cos * by_cos, shares, terms)
 
-    def scores(self, hidden, labels, parameters):
-        return self.forward(hidden, labels, parameters)[0]
+    @property
+    def num_label_sums(self) -> int:
+        return self._shape.num_shares
 
-    def forward(self, hidden, labels, parameters):
-        products = InnerProduct().scores(hidden, labels, ())
-        hidden_norm = self._norms(hidden, products.dtype)[:, None]
-        label_norm = self._norms(labels, products.dtype)
-        cos = products * _reciprocal(hidden_norm) * _reciprocal(label_norm)
-        return hidden_norm * label_norm * self._shape(parameters[0]).value(cos), cos
+    def hidden_terms(self, hidden):
+        return tuple(x[:, None] for x in self._norms(hidden))
 
-    def gradients(self, derivative, row_weights, hidden, labels, parameters, residual):
+    def label_terms(self, labels, parameters):
+        return *self._norms(labels), *self._shape.terms(parameters[0])
+
+    def of_products(self, products, hidden_terms, label_terms):
+        (norm, _, inverse), (label_norm, _, label_inverse, *terms) = hidden_terms, label_terms
+        cos = products * inverse * label_inverse
+        return norm * label_norm * self._shape.value(cos, terms)
+
+    def product_gradients(self, derivative, row_weights, products, hidden_terms, label_terms):
         # With p = h·w and K = |h| |w| f(p / (|h| |w|)):
         #     ∂K/∂p = f',   ∂K/∂|h| = |w| (f - c f'),   ∂K/∂|w| = |h| (f - c f').
-        by_cos, by_norm, by_theta = self._shape(parameters[0]).derivatives(residual)
-        hidden_norm = self._norms(hidden, derivative.dtype)
-        label_norm = self._norms(labels, derivative.dtype)
-        d_hidden, d_labels, _ = InnerProduct().gradients(
-            derivative * by_cos, row_weights, hidden, labels, (), None
-        )
-        by_norm = derivative * by_norm
-        d_hidden_norm = row_weights * ops.einsum("rm,m->r", by_norm, label_norm)
-        weighted_norm = row_weights * hidden_norm
-        d_label_norm = ops.einsum("r,rm->m", weighted_norm, by_norm)
-        d_theta = label_norm * ops.einsum("r,rm->m", weighted_norm, derivative * by_theta)
-        by_direction = (d_hidden_norm * _reciprocal(hidden_norm))[:, None]
-        d_hidden += by_direction * ops.cast(hidden, derivative.dtype)
-        by_direction = (d_label_norm * _reciprocal(label_norm))[:, None]
-        d_labels += by_direction * ops.cast(labels, derivative.dtype)
-        return d_hidden, d_labels, (d_theta,)
+        # `shares` are what the last two and ∂K/∂θ are made of by factors of each label alone.
+        (norm, _, inverse), (label_norm, _, label_inverse, *terms) = hidden_terms, label_terms
+        cos = products * inverse * label_inverse
+        by_cos, *shares = self._shape.derivatives(cos, terms)
+        shares = [derivative * share for share in shares]
+        weighted_norm = row_weights * norm[:, 0]
+        hidden_sum = ops.matmul(shares[0], label_norm * self._shape.slack(terms))
+        label_sums = [ops.matmul(weighted_norm, share) for share in shares]
+        return derivative * by_cos, (hidden_sum,), tuple(label_sums)
 
-    def pair_scores(self, hidden, labels, parameters):
-        @ops.custom_gradient
-        def scores(hidden, labels, theta):
-            cos, hidden_norm, label_norm = self._pairs(hidden, labels)
+    def hidden_gradients(self, gradient, hidden_sums, hidden, hidden_terms):
+        _, direction, _ = hidden_terms
+        return gradient + (hidden_sums[0][:, None] * direction) * ops.cast(hidden, gradient.dtype)
 
-            def gradient(*args, upstream=None):
-                upstream = keras.tree.flatten(args if upstream is None else upstream)[0]
-                *gradients, (d_theta,) = self.pair_gradients(upstream, hidden, labels, (theta,))
-                inputs = (hidden, labels, theta)
-                return tuple(
-                    ops.cast(g, x.dtype) for g, x in zip((*gradients, d_theta), inputs, strict=True)
-                )
-
-            return hidden_norm * label_norm * self._shape(theta).value(cos), gradient
-
-        return scores(hidden, labels, parameters[0])
-
-    def pair_gradients(self, derivative, hidden, labels, parameters):
-        cos, hidden_norm, label_norm = self._pairs(hidden, labels)
-        by_cos, by_norm, by_theta = self._shape(parameters[0]).derivatives(cos)
-        d_hidden, d_labels, _ = InnerProduct().pair_gradients(
-            derivative * by_cos, hidden, labels, ()
-        )
-        by_norm = derivative * by_norm
-        d_hidden_norm = ops.sum(by_norm * label_norm, axis=-1, keepdims=True)
-        d_hidden += d_hidden_norm * _reciprocal(hidden_norm) * ops.cast(hidden, d_hidden.dtype)
-        by_direction = (by_norm * hidden_norm * _reciprocal(label_norm))[..., None]
-        d_labels += by_direction * ops.cast(labels, d_labels.dtype)
-        return d_hidden, d_labels, (derivative * hidden_norm * label_norm * by_theta,)
-
-    def _pairs(self, hidden, labels):
-        """Cosines `[..., S]`, and the norms `[..., 1]` and `[..., S]`."""
-        products = InnerProduct().pair_scores(hidden, labels, ())
-        hidden_norm = self._norms(hidden, products.dtype)[..., None]
-        label_norm = self._norms(labels, products.dtype)
-        return (
-            products * _reciprocal(hidden_norm) * _reciprocal(label_norm),
-            hidden_norm,
-            label_norm,
-        )
+    def label_gradients(self, gradient, label_sums, labels, label_terms):
+        norm, direction, inverse, *terms = label_terms
+        labels = ops.cast(labels, gradient.dtype)
+        # Summed over rows: |h| c f', as every row's part of `gradient` is f' h.
+        linear = inverse * ops.sum(gradient * labels, axis=-1)
+        d_theta = norm * self._shape.by_theta(linear, label_sums, terms)
+        along = label_sums[0] * self._shape.slack(terms) * direction
+        return gradient + along[:, None] * labels, (d_theta,)
 
     def get_config(self) -> dict:
         return {"variant": self.variant}
 
-    def _shape(self, theta):
-        return _PaperShape(theta) if self.variant == "paper" else _ReferenceShape(theta)
+    @property
+    def _shape(self):
+        return _PaperShape if self.variant == "paper" else _ReferenceShape
 
-    def _norms(self, vectors, dtype):
-        norms = ops.sqrt(ops.sum(ops.square(ops.cast(vectors, dtype)), axis=-1))
-        return norms + 1e-7 if self.variant == "reference" else norms
+    def _norms(self, vectors):
+        """Norms `[R]` as the kernel takes them; the true norms' and these norms' reciprocals."""
+        is_double = keras.backend.standardize_dtype(vectors.dtype) == "float64"
+        vectors = ops.cast(vectors, "float64" if is_double else "float32")
+        norms = ops.sqrt(ops.sum(ops.square(vectors), axis=-1))
+        # Zeros have no direction: they score 0 and take no gradient along themselves.
+        directions = ops.divide_no_nan(ops.ones_like(norms), norms)
+        if self.variant == "paper":
+            return norms, directions, directions
+        return norms + 1e-7, directions, 1 / (norms + 1e-7)
 
 
 class _PaperShape:
-    """`f` and its derivatives for given θ."""
+    """`f` and its derivatives, from terms that are functions of θ alone."""
 
-    def __init__(self, theta):
+    num_shares = 1
+
+    @staticmethod
+    def terms(theta):
         # With this θ, exp(-θ c) - 1 is -θ c to the last bit, and b/θ still a number.
-        self.theta = ops.where(ops.abs(theta) < 1e-20, ops.full_like(theta, 1e-20), theta)
-        self.b, self.b_growth = _paper_scale(self.theta)
+        theta = ops.where(ops.abs(theta) < 1e-20, ops.full_like(theta, 1e-20), theta)
+        b, growth = _paper_scale(theta)
+        return theta, b, -b / theta, growth
 
-    def value(self, cos):
-        return -self.b / self.theta * ops.expm1(-self.theta * cos)
+    @staticmethod
+    def value(cos, terms):
+        theta, _, a, _ = terms
+        return a * ops.expm1(-theta * cos)
 
-    def derivatives(self, cos):
-        """`f'`, `f - c f'` and `∂f/∂θ`."""
-        x = self.theta * cos
+    @staticmethod
+    def derivatives(cos, terms):
+        """`f'`, and `q` with `f - c f' = θ q`."""
+        theta, b, _, _ = terms
+        x = theta * cos
         minus_1 = ops.expm1(-x)
-        # (f - c f') / θ = b c² ψ(x)
-        q = self.b * ops.square(cos) * _psi(x, minus_1)
-        value = -self.b / self.theta * minus_1
-        return self.b * (minus_1 + 1), self.theta * q, self.b_growth * value - q
+        return b * (minus_1 + 1), b * ops.square(cos) * _psi(x, minus_1)
+
+    @staticmethod
+    def slack(terms):
+        """The factor that makes `f - c f'` of the first share."""
+        return terms[0]
+
+    @staticmethod
+    def by_theta(linear, shares, terms):
+        """`∂f/∂θ = (b'/b) f - q`, from sums of `c f'` and of the shares."""
+        theta, _, _, growth = terms
+        return growth * (linear + theta * shares[0]) - shares[0]
 
 
 class _ReferenceShape:
-    """The authors' `f` and its derivatives for given raw θ."""
+    """The authors' `f` and its derivatives, from terms that are functions of raw θ alone."""
 
-    def __init__(self, theta):
-        low, high = ops.exp(4 + ops.minimum(theta, -4)), ops.exp(3 - ops.maximum(theta, 3))
+    num_shares = 2
+
+    @staticmethod
+    def terms(theta):
+        low, high = ops.exp(4 + ops.minimum(theta, -4.0)), ops.exp(3 - ops.maximum(theta, 3.0))
         tau = ops.where(theta > 3, 4 - high, ops.where(theta < -4, low - 5, theta))
-        self.slope = ops.where(theta > 3, high, ops.where(theta < -4, low, ops.ones_like(theta)))
-        self.t = ops.exp(tau)
-        # mean = (exp(t) - 1) / t - 1, and its derivative times t
-        mean = ops.where(
-            self.t < 1,
-            _series(
-                ops.minimum(self.t, 1.0), [0.0, *(1 / math.factorial(k) for k in range(2, 20))]
-            ),
-            ops.expm1(self.t) / self.t - 1,
-        )
-        self.scale = 1 / (2 * mean)
-        self.growth = -(ops.exp(self.t) - mean - 1) / mean
+        slope = ops.where(theta > 3, high, ops.where(theta < -4, low, ops.ones_like(theta)))
+        t = ops.exp(tau)
+        # mean = (exp(t) - 1) / t - 1; growth = t scale' / scale
+        coefficients = [0.0, *(1 / math.factorial(k) for k in range(2, 20))]
+        small = _series(ops.minimum(t, 1.0), coefficients)
+        mean = ops.where(t < 1, small, ops.expm1(t) / t - 1)
+        growth = -(ops.exp(t) - mean - 1) / mean
+        return t, 1 / (2 * mean), slope, growth
 
-    def value(self, cos):
-        curved = self.scale * ops.expm1(self.t * ops.maximum(cos, 0.0))
+    @staticmethod
+    def value(cos, terms):
+        t, scale, _, _ = terms
+        curved = scale * ops.expm1(t * ops.maximum(cos, 0.0))
         return ops.where(cos > 1e-7, curved, cos)
 
-    def derivatives(self, cos):
-        """`f'`, `f - c f'` and `∂f/∂θ`."""
+    @staticmethod
+    def derivatives(cos, terms):
+        """`f'`, `f - c f'`, and `∂f/∂θ`."""
+        t, scale, slope, growth = terms
         positive = cos > 1e-7
-        minus_1 = ops.expm1(self.t * ops.maximum(cos, 0.0))
-        value = self.scale * minus_1
-        by_cos = self.scale * self.t * (minus_1 + 1)
+        minus_1 = ops.expm1(t * ops.maximum(cos, 0.0))
+        value = scale * minus_1
+        by_cos = scale * t * (minus_1 + 1)
         linear = cos * by_cos
         zero = ops.zeros_like(linear)
         return (
             ops.where(positive, by_cos, ops.ones_like(by_cos)),
             ops.where(positive, value - linear, zero),
-            ops.where(positive, self.slope * (self.growth * value + linear), zero),
+            ops.where(positive, slope * (growth * value + linear), zero),
         )
+
+    @staticmethod
+    def slack(terms):
+        return 1.0
+
+    @staticmethod
+    def by_theta(linear, shares, terms):
+        return shares[1]
 
 
 def _paper_scale(theta):
@@ -244,11 +250,6 @@ def _series(x, coefficients):
     for coefficient in reversed(coefficients[:-1]):
         total = total * x + coefficient
     return total
-
-
-def _reciprocal(norm):
-    """`1 / norm`, and 0 for vectors of zeros, whose direction is none."""
-    return ops.divide_no_nan(ops.ones_like(norm), norm)
 
 
 def _as_floats(*arrays):

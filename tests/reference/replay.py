@@ -17,6 +17,7 @@ import numpy as np
 
 from tests.reference.replay_drill import replay_drill
 from tests.reference.replay_kerbs import replay_kerbs, replay_kerbs_kernel
+from tests.reference.replay_mos import replay_mos
 from tests.reference.replay_reallocation import replay_reallocation
 
 # Kind (a file is of the longest that its name starts with): its replay, which maps (case, dtype) to
@@ -30,6 +31,7 @@ KINDS: dict[str, tuple[Callable, dict[str, float]]] = {
         partial(replay_kerbs, variant="reference"),
         {"float64": 2e-3, "float32": 2e-3},
     ),
+    "mos": (replay_mos, {"float64": 1e-9, "float32": 2e-5}),
     "reallocation": (replay_reallocation, {"float64": 0.0}),
 }
 
