@@ -227,9 +227,9 @@ class OutputLayer(keras.layers.Layer):
         contexts, log_priors = self._contexts(hidden, training)  # [N, K, d]
         labels = ops.cast(self._labels(training), self.compute_dtype)
         rows = ops.reshape(contexts, (-1, contexts.shape[-1]))
-        scores = self.score.scores(
-            ops.cast(rows, self.compute_dtype), labels, tuple(self.score_parameters)
-        )
+        # Tensors, not variables: a custom gradient on TensorFlow refuses to touch a variable.
+        parameters = tuple(ops.reshape(p, p.shape) for p in self.score_parameters)
+        scores = self.score.scores(ops.cast(rows, self.compute_dtype), labels, parameters)
         if self.use_bias:
             scores = scores + self.bias
         if self.logit_soft_cap is not None:
@@ -361,13 +361,10 @@ class OutputLayer(keras.layers.Layer):
             nothing else: later training of this layer does not reach it.
         """
         labels = self.encoded_labels()
-        head = OutputLayer(
-            self.vocabulary_size,
+        head = self._make_folded(
             label_encoder=FoldedLabelEncoder(
                 self.label_encoder.hidden_network, dtype=self.dtype_policy
             ),
-            score=self.score,
-            composition=self.composition,
             embedding_dim=labels.shape[-1],
             use_bias=self.use_bias,
             logit_soft_cap=self.logit_soft_cap,
@@ -385,6 +382,12 @@ class OutputLayer(keras.layers.Layer):
         for variable, value in zip(head.score_parameters, self.score_parameters, strict=True):
             variable.assign(value)
         return head
+
+    def _make_folded(self, **arguments) -> "OutputLayer":
+        """The layer that `folded` fills, made with `arguments` and what they leave open."""
+        return OutputLayer(
+            self.vocabulary_size, score=self.score, composition=self.composition, **arguments
+        )
 
     def _options(self, **options) -> WalkOptions:
         return WalkOptions(
