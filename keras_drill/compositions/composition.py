@@ -16,9 +16,11 @@ class Composition(keras.layers.Layer):
     Attributes:
         one_label_per_word: Whether K = S = 1, so that the uniform distribution over words, which
             label smoothing takes, is that over labels.
+        num_contexts: K.
     """
 
     one_label_per_word = True
+    num_contexts = 1
 
     def build(self, hidden_shape, embeddings_shape):
         """Creates the weights, for hidden states `[..., d_h]` and embeddings `[M, d]`."""

@@ -52,6 +52,10 @@ class Mixture(Composition):
         self.seed = seed
         self.dropout = VariationalDropout(context_dropout, seed=seed, dtype=self.dtype_policy)
 
+    @property
+    def num_contexts(self):
+        return self.num_mixtures
+
     def build(self, hidden_shape, embeddings_shape):
         self.width = self.context_dim or embeddings_shape[-1]
         self.prior_kernel = self.add_weight(

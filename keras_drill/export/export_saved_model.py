@@ -31,8 +31,9 @@ def export_saved_model(
     """Exports a language model as a SavedModel that takes and gives text.
 
     The model is written as `directory/<version>/` with the signatures `continue`, `sample`,
-    `score`, `top_k` and `serving_default` (= `continue`), which `TextModel` documents. It holds
-    what inference needs and nothing else: the label encoder has become a constant, dropout and
+    `score`, `top_k`, `serving_default` (= `continue`) and, where words have several senses,
+    `senses`, which `TextModel` documents. It holds what inference needs and nothing else: the label
+    encoder has become a constant, senses belong to the words that they belong to now, dropout and
     optimizer are gone, the vocabulary is an asset. Loading it takes TensorFlow, and
     tensorflow-text where the tokenizer uses its operations; neither Keras nor this package.
 

@@ -1,7 +1,7 @@
 """A language model that takes and gives text.
 
 Shapes: B texts, T words of the longest one, N words of the longest continuation, k words asked
-for, d hidden features.
+for, d hidden features, S most senses of a word.
 """
 
 import numpy as np
@@ -9,6 +9,7 @@ import tensorflow as tf
 
 from keras_drill.decoding import GreedySampler, LanguageModelStep, Sampler
 from keras_drill.export.rowwise_sampler import RowwiseSampler
+from keras_drill.ready_made import KernelizedBayesianSoftmax
 
 _TILE_BYTES = 2**26
 _TEXTS = tf.TensorSpec([None], tf.string)
@@ -159,12 +160,13 @@ class TextModel(tf.Module):
             `total_log_probs` `[B]`: sums of `log_probs`;
             `perplexities` `[B]`: exp(-total_log_probs / lengths).
         """
-        texts = tf.strings.regex_replace(texts, r"\n\z", "")
-        ids = self.vocabulary.ids(self._words_of_lines(texts))  # [B, (T)]
-        words = self.vocabulary.words(ids).to_tensor("")
-        lengths = tf.cast(ids.row_lengths(), tf.int32)
+        ids, words, lengths = self._whole_texts(texts)
         hidden = self._step.read(self._with_start(ids[:, :-1]))  # [B, T, d]
-        log_probs = self._log_probs(hidden, ids.to_tensor(0))  # [B, T]
+        log_probs = self._in_tiles(
+            lambda hidden, ids: tf.gather(self._step.head(hidden), ids, batch_dims=1),
+            hidden,
+            ids.to_tensor(0),
+        )  # [B, T]
         log_probs = tf.where(tf.sequence_mask(lengths), log_probs, 0.0)
         total_log_probs = tf.reduce_sum(log_probs, axis=-1)
         return {
@@ -173,6 +175,38 @@ class TextModel(tf.Module):
             "lengths": lengths,
             "total_log_probs": total_log_probs,
             "perplexities": tf.exp(-total_log_probs / tf.cast(lengths, tf.float32)),
+        }
+
+    @tf.function(input_signature=[_TEXTS], autograph=False)
+    def senses(self, texts):
+        """Which senses the words of texts have, given the words before them.
+
+        Only for models whose words have senses, with the output layer
+        `keras_drill.KernelizedBayesianSoftmax`. Texts are read as by `score`.
+
+        Args:
+            texts: String tensor `[B]`.
+
+        Returns:
+            Dictionary of
+            `words` `[B, T]`: the words as the model knows them, unknown ones replaced;
+            `senses` `[B, T, S]`: ids of the senses of each word, ascending, the same wherever the
+            word occurs; -1 where it has no more;
+            `probabilities` `[B, T, S]`: of these senses, given the word and those before it; they
+            add up to 1, and are 0 where there is no sense;
+            `lengths` `[B]`: how many words.
+        """
+        ids, words, lengths = self._whole_texts(texts)
+        hidden = self._step.read(self._with_start(ids[:, :-1]))  # [B, T, d]
+        dense = ids.to_tensor(0)
+        probabilities = self._in_tiles(self._step.head.sense_posteriors, hidden, dense)
+        senses = tf.gather(self._step.head.allocation.senses_of_word, dense)  # [B, T, S]
+        is_word = tf.sequence_mask(lengths)[..., None]
+        return {
+            "words": words,
+            "senses": tf.where(is_word, senses, -1),
+            "probabilities": tf.where(is_word, probabilities, 0.0),
+            "lengths": lengths,
         }
 
     @tf.function(input_signature=[_TEXTS], autograph=False)
@@ -199,20 +233,30 @@ class TextModel(tf.Module):
 
         `serving_default`, what a request gets that names no signature, is `continue`: the one
         thing everybody expects of a language model, and with the greedy default a pure function
-        of the prompt.
+        of the prompt. Only models whose words have senses offer `senses`.
         """
-        return {
+        signatures = {
             "serving_default": self.continue_text,
             "continue": self.continue_text,
             "sample": self.sample,
             "score": self.score,
             "top_k": self.top_k,
         }
+        if self.has_senses:
+            signatures["senses"] = self.senses
+        return signatures
+
+    @property
+    def has_senses(self) -> bool:
+        """Whether words have senses that `senses` can tell."""
+        return isinstance(self._step.head, KernelizedBayesianSoftmax)
 
     def example_inputs(self, signature: str, texts: list[str]) -> dict:
         """Inputs that a signature answers, by name, for warming up a server."""
+        if signature in ("score", "senses", "top_k"):
+            return {"texts": texts}
         if signature != "sample":
-            return {"texts" if signature in ("score", "top_k") else "prompts": texts}
+            return {"prompts": texts}
         count = len(texts)
         return {
             "prompts": texts,
@@ -223,29 +267,44 @@ class TextModel(tf.Module):
             "seed": np.zeros(count, "int64"),
         }
 
-    def _log_probs(self, hidden, targets):
-        """Log-probabilities `[B, T]` of the targets, a tile of tokens at a time.
+    def _in_tiles(self, function, hidden, ids):
+        """Applies a function to tokens, a tile of them at a time.
 
-        `OutputLayer.log_prob` does the same with `XlaDynamicUpdateSlice`, which TensorFlow Serving
-        runs on a CPU only with `--xla_cpu_compilation_enabled` and not on a GPU.
+        `OutputLayer.log_prob` is tiled with `XlaDynamicUpdateSlice`, which TensorFlow Serving runs
+        on a CPU only with `--xla_cpu_compilation_enabled` and not on a GPU.
+
+        Args:
+            function: From hidden states `[n, d]` and words `[n]` to float32 `[n, ...]`.
+            hidden: `[B, T, d]`.
+            ids: `[B, T]`.
+
+        Returns:
+            `[B, T, ...]`.
         """
-        count = tf.size(targets)
-        tile = tf.clip_by_value(count, 1, max(1, _TILE_BYTES // (4 * len(self.vocabulary))))
+        composition = self._step.head.composition
+        scores = composition.num_labels(len(self.vocabulary)) * composition.num_contexts
+        count = tf.size(ids)
+        tile = tf.clip_by_value(count, 1, max(1, _TILE_BYTES // (4 * scores)))
         tiles = tf.maximum(1, -(-count // tile))  # an empty loop has no result of known shape
 
-        def in_tiles(x):
+        def cut(x):
             x = tf.pad(x, [[0, tiles * tile - count]] + [[0, 0]] * (x.shape.rank - 1))
             return tf.reshape(x, tf.concat([[tiles, tile], tf.shape(x)[1:]], axis=0))
 
-        log_probs = tf.map_fn(
-            lambda pair: tf.gather(self._step.head(pair[0]), pair[1], batch_dims=1),
-            (
-                in_tiles(tf.reshape(hidden, [-1, hidden.shape[-1]])),
-                in_tiles(tf.reshape(targets, [-1])),
-            ),
+        results = tf.map_fn(
+            lambda pair: function(*pair),
+            (cut(tf.reshape(hidden, [-1, hidden.shape[-1]])), cut(tf.reshape(ids, [-1]))),
             fn_output_signature=tf.float32,
-        )  # [tiles, tile]
-        return tf.reshape(tf.reshape(log_probs, [-1])[:count], tf.shape(targets))
+        )  # [tiles, tile, ...]
+        flat = tf.reshape(results, [-1, *results.shape[2:]])[:count]
+        return tf.reshape(flat, tf.concat([tf.shape(ids), results.shape[2:]], axis=0))
+
+    def _whole_texts(self, texts):
+        """Ids, ragged `[B, (T)]`, words `[B, T]` and lengths `[B]`, with all end tokens."""
+        texts = tf.strings.regex_replace(texts, r"\n\z", "")
+        ids = self.vocabulary.ids(self._words_of_lines(texts))
+        words = self.vocabulary.words(ids).to_tensor("")
+        return ids, words, tf.cast(ids.row_lengths(), tf.int32)
 
     def _continue(self, prompts, max_new_tokens, sampler, seed):
         prompt_words = self._words_of_lines(prompts)[:, :-1]  # [B, (T)]

@@ -140,6 +140,20 @@ class KernelizedBayesianSoftmax(OutputLayer):
         scores = ops.where(mask, scores, ops.full_like(scores, float("-inf")))
         return ops.reshape(ops.softmax(scores), (*ops.shape(words), self.max_senses))
 
+    def _make_folded(self, **arguments):
+        # An allocation of its own: that of this layer may change, and the labels would not.
+        head = KernelizedBayesianSoftmax(
+            self.vocabulary_size,
+            num_senses=self.num_senses,
+            min_senses=self.min_senses,
+            max_senses=self.max_senses,
+            variant=self.variant,
+            dynamic_allocation=False,
+            **arguments,
+        )
+        head.allocation.assign(ops.convert_to_numpy(self.allocation.sense_to_word))
+        return head
+
     def get_config(self) -> dict:
         config = super().get_config()
         del config["score"], config["composition"]

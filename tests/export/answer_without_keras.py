@@ -1,8 +1,8 @@
-"""Answers requests with a SavedModel in a process that has neither Keras nor keras_drill.
+"""Answers requests with SavedModels in a process that has neither Keras nor keras_drill.
 
-python answer_without_keras.py FOLDER REQUESTS.npz ANSWERS.npz
+python answer_without_keras.py (FOLDER REQUESTS.npz ANSWERS.npz) ...
 
-Arrays are named `<signature>/<request>/<input or output>`.
+Prints the signatures of each. Arrays are named `<signature>/<request>/<input or output>`.
 """
 
 import importlib.util
@@ -20,21 +20,26 @@ for library in Path(importlib.util.find_spec("tensorflow_text").origin).parent.r
     if library.name.endswith("_ops.so"):
         tf.load_op_library(str(library))
 
-folder, requests_path, answers_path = sys.argv[1:]
-loaded = tf.saved_model.load(folder)
-requests = {}
-with np.load(requests_path) as file:
-    for key, value in file.items():
-        signature, request, name = key.split("/")
-        requests.setdefault((signature, request), {})[name] = tf.constant(
-            value.astype(object) if value.dtype.kind == "S" else value
-        )
-answers = {}
-for (signature, request), inputs in requests.items():
-    for name, value in loaded.signatures[signature](**inputs).items():
-        value = value.numpy()
-        answers[f"{signature}/{request}/{name}"] = (
-            value.astype("S") if value.dtype == object else value
-        )
-np.savez(answers_path, **answers)
-print("signatures:", *sorted(loaded.signatures))
+
+def answer(folder, requests_path, answers_path):
+    loaded = tf.saved_model.load(folder)
+    requests = {}
+    with np.load(requests_path) as file:
+        for key, value in file.items():
+            signature, request, name = key.split("/")
+            requests.setdefault((signature, request), {})[name] = tf.constant(
+                value.astype(object) if value.dtype.kind == "S" else value
+            )
+    answers = {}
+    for (signature, request), inputs in requests.items():
+        for name, value in loaded.signatures[signature](**inputs).items():
+            value = value.numpy()
+            answers[f"{signature}/{request}/{name}"] = (
+                value.astype("S") if value.dtype == object else value
+            )
+    np.savez(answers_path, **answers)
+    print(*sorted(loaded.signatures))
+
+
+for start in range(1, len(sys.argv), 3):
+    answer(*sys.argv[start : start + 3])

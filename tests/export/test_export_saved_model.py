@@ -7,22 +7,18 @@ from pathlib import Path
 import numpy as np
 import pytest
 import tensorflow as tf
-from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
-from tensorflow.core.framework import tensor_pb2
-from tensorflow.core.protobuf import saved_model_pb2
-from tensorflow.python.framework import op_def_registry
 
 from keras_drill.data import WhitespaceTokenizer
 from keras_drill.export import export_saved_model
+from tests.export.checks import (
+    check_operations,
+    check_same_answers,
+    meta_graph,
+    warmup_requests,
+)
 
 PROMPTS = ["The cat sat on a mat.", "", "an unknown zebra, é!\nThe dog ran (here)\n", "the " * 211]
 SIGNATURES = {"serving_default", "continue", "sample", "score", "top_k"}
-
-
-def meta_graph(folder):
-    saved_model = saved_model_pb2.SavedModel()
-    saved_model.ParseFromString((folder / "saved_model.pb").read_bytes())
-    return saved_model.meta_graphs[0]
 
 
 def requests():
@@ -48,34 +44,8 @@ def requests():
 
 
 def test_another_process_answers_byte_for_byte_without_keras(folder, text_model, tmp_path):
-    arrays, expected = {}, {}
-    for number, (signature, inputs) in enumerate(requests()):
-        key = f"{signature}/{number}/"
-        arrays.update({key + name: value for name, value in inputs.items()})
-        tensors = {
-            name: tf.constant(value.astype(object) if value.dtype.kind == "S" else value)
-            for name, value in inputs.items()
-        }
-        for name, value in text_model.signatures()[signature](**tensors).items():
-            value = value.numpy()
-            expected[key + name] = value.astype("S") if value.dtype == object else value
-    np.savez(tmp_path / "requests.npz", **arrays)
-    script = Path(__file__).with_name("answer_without_keras.py")
-    process = subprocess.run(
-        [sys.executable, script, folder, tmp_path / "requests.npz", tmp_path / "answers.npz"],
-        capture_output=True,
-        text=True,
-        cwd=tmp_path,
-        timeout=120,
-    )
-    assert process.returncode == 0, process.stderr
-    assert process.stdout.split()[1:] == sorted(SIGNATURES)
-    with np.load(tmp_path / "answers.npz") as answers:
-        assert set(answers) == set(expected)
-        for key, value in expected.items():
-            assert answers[key].dtype == value.dtype
-            assert answers[key].shape == value.shape
-            assert answers[key].tobytes() == value.tobytes(), key
+    (signatures,) = check_same_answers([(text_model, folder, list(requests()))], tmp_path)
+    assert signatures == sorted(SIGNATURES)
 
 
 C_LIBRARY = Path(tf.__file__).parent / "libtensorflow_cc.so.2"
@@ -116,15 +86,7 @@ def test_signatures_have_the_batch_first_and_free(folder):
 
 
 def test_only_operations_that_a_stock_server_has(folder):
-    graph = meta_graph(folder).graph_def
-    functions = {function.signature.name for function in graph.library.function}
-    names = {node.op for node in graph.node}
-    names.update(node.op for function in graph.library.function for node in function.node_def)
-    for name in names - functions:
-        assert op_def_registry.get(name) is not None, name
-        # A server runs XLA's own operations only with a compiler that is off by default.
-        assert not name.startswith(("Addons>", "Xla")), name
-        assert name not in ("PyFunc", "EagerPyFunc", "PyFuncStateless"), name
+    check_operations(folder)
 
 
 def test_only_weights_of_inference(folder, model):
@@ -142,68 +104,10 @@ def test_assets(folder, vocabulary):
     assert text.split("\n")[:-1] == list(vocabulary.tokens)
 
 
-def prediction_log_class():
-    """`tensorflow.serving.PredictionLog`, as tensorflow-serving-api declares it."""
-    pool = descriptor_pool.DescriptorPool()
-    field = descriptor_pb2.FieldDescriptorProto
-    for name in ("types", "tensor_shape", "resource_handle", "tensor"):
-        file = descriptor_pb2.FileDescriptorProto()
-        descriptor_pool.Default().FindFileByName(
-            f"tensorflow/core/framework/{name}.proto"
-        ).CopyToProto(file)
-        pool.Add(file)
-    file = descriptor_pb2.FileDescriptorProto(
-        name="prediction_log.proto",
-        package="tensorflow.serving",
-        syntax="proto3",
-        dependency=[tensor_pb2.DESCRIPTOR.name],
-    )
-
-    def message(name, *fields, parent=file.message_type):
-        made = parent.add(name=name)
-        for field_name, number, type_name, repeated in fields:
-            made.field.add(
-                name=field_name,
-                number=number,
-                label=field.LABEL_REPEATED if repeated else field.LABEL_OPTIONAL,
-                type=field.TYPE_MESSAGE if type_name else field.TYPE_STRING,
-                type_name=type_name,
-            )
-        return made
-
-    serving = ".tensorflow.serving."
-    message("ModelSpec", ("name", 1, None, False), ("signature_name", 3, None, False))
-    request = message(
-        "PredictRequest",
-        ("model_spec", 1, serving + "ModelSpec", False),
-        ("inputs", 2, serving + "PredictRequest.InputsEntry", True),
-    )
-    entry = message(
-        "InputsEntry",
-        ("key", 1, None, False),
-        ("value", 2, ".tensorflow.TensorProto", False),
-        parent=request.nested_type,
-    )
-    entry.options.map_entry = True
-    message("PredictLog", ("request", 1, serving + "PredictRequest", False))
-    message("PredictionLog", ("predict_log", 6, serving + "PredictLog", False))
-    pool.Add(file)
-    return message_factory.GetMessageClass(
-        pool.FindMessageTypeByName("tensorflow.serving.PredictionLog")
-    )
-
-
 def test_warmup_requests_are_answered(folder):
     loaded = tf.saved_model.load(str(folder))
     seen = set()
-    path = str(folder / "assets.extra" / "tf_serving_warmup_requests")
-    for record in tf.data.TFRecordDataset(path).as_numpy_iterator():
-        request = prediction_log_class().FromString(record).predict_log.request
-        signature = request.model_spec.signature_name
-        inputs = {}
-        for name, tensor in request.inputs.items():
-            proto = tensor_pb2.TensorProto.FromString(tensor.SerializeToString())
-            inputs[name] = tf.constant(tf.make_ndarray(proto))
+    for signature, inputs in warmup_requests(folder):
         assert loaded.signatures[signature](**inputs)
         seen.add(signature)
     assert seen == SIGNATURES - {"serving_default"}
