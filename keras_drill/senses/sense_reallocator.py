@@ -59,7 +59,7 @@ class SenseReallocator:
     >>> head = keras_drill.KernelizedBayesianSoftmax(5, num_senses=7)
     >>> policy = keras_drill.senses.policies.ThresholdPolicy(-1.0)
     >>> reallocator = SenseReallocator(head, interval=2, policy=policy, momentum=1.0)
-    >>> hidden, targets = np.ones((3, 4), "float32"), np.array([2, 2, 3])
+    >>> hidden, targets = np.zeros((3, 4), "float32"), np.array([2, 2, 3])
     >>> for iteration in (1, 2):
     ...     loss = head.loss(hidden, targets)
     ...     record = reallocator.step(iteration)

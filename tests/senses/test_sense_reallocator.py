@@ -51,7 +51,13 @@ def train_a_little(head, optimizer=None, steps=3, seed=5):
     if optimizer is not None:
         optimizer.build(head.trainable_variables)
     for _ in range(steps):
-        head.loss(rng.normal(size=(N, D)).astype("float32"), rng.integers(0, V, N))
+        # As `head.loss` does in training.
+        targets = rng.integers(0, V, N)
+        _, mask = values(head.allocation.columns(targets))
+        posteriors = rng.random(mask.shape) * mask
+        head.allocation.record(
+            targets, -4 * rng.random(N), posteriors / posteriors.sum(-1, keepdims=True)
+        )
         if optimizer is not None:
             gradients = [ops.ones_like(ops.convert_to_tensor(v)) for v in head.trainable_variables]
             optimizer.apply(gradients)
