@@ -1,9 +1,15 @@
 """The callback of a run that moves senses from word to word."""
 
 from keras_drill.callbacks import NonMonotonicAveraging, SenseReallocation
-from keras_drill.senses.policies import RankingPolicy, ThresholdPolicy
+from keras_drill.senses.policies import (
+    AllocationPolicy,
+    IdleSensePolicy,
+    RankingPolicy,
+    ThresholdPolicy,
+)
 from keras_drill.training.callbacks.reallocation_before_averaging import ReallocationBeforeAveraging
 from keras_drill.training.config import RunConfig
+from keras_drill.training.config.senses_config import SensesConfig
 from keras_drill.training.run_folder import RunFolder
 
 
@@ -20,12 +26,9 @@ def build_sense_reallocation(
     options = config.senses
     if not (config.head.has_senses and options.dynamic):
         return None
-    is_threshold = options.policy == "threshold"
     arguments = {
         "interval": options.interval,
-        "policy": ThresholdPolicy(options.threshold)
-        if is_threshold
-        else RankingPolicy(options.ratio),
+        "policy": _build_policy(options),
         "momentum": options.momentum,
         "moved_embedding": options.moved_embedding,
         "seed": config.training.seed,
@@ -34,3 +37,11 @@ def build_sense_reallocation(
     if averaging is None:
         return SenseReallocation(**arguments)
     return ReallocationBeforeAveraging(averaging, **arguments)
+
+
+def _build_policy(options: SensesConfig) -> AllocationPolicy:
+    if options.policy == "threshold":
+        return ThresholdPolicy(options.threshold)
+    if options.policy == "ranking":
+        return RankingPolicy(options.ratio)
+    return IdleSensePolicy(options.idle_share)

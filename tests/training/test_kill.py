@@ -32,12 +32,18 @@ def wait_for_step(folder, step):
         time.sleep(0.01)
 
 
+HEADS = {
+    "drill": {"head_kind": "drill", "head_dropout": 0.3},
+    "kerbs": {"head_kind": "kerbs", "senses_interval": 17, "senses_moved_embedding": "near"},
+}
+
+
 @pytest.mark.slow
-def test_interrupted_and_killed_runs_end_with_the_same_bits(corpus, tmp_path):
+@pytest.mark.parametrize("head", HEADS)
+def test_interrupted_and_killed_runs_end_with_the_same_bits(head, corpus, tmp_path):
     config = tiny_config(
         corpus,
-        head_kind="drill",
-        head_dropout=0.3,
+        **HEADS[head],
         training_epochs=15,
         training_checkpoint_every=3,
         training_deterministic=True,

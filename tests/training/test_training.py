@@ -4,6 +4,10 @@ import keras
 import numpy as np
 import pytest
 
+from keras_drill.callbacks import NonMonotonicAveraging, SenseReallocation
+from keras_drill.senses.policies import IdleSensePolicy, RankingPolicy, ThresholdPolicy
+from keras_drill.training.build_model import build_model
+from keras_drill.training.build_sense_reallocation import build_sense_reallocation
 from keras_drill.training.callbacks.checkpointing import Checkpointing
 from keras_drill.training.history_file import read_history
 from keras_drill.training.loaded_run import LoadedRun
@@ -61,6 +65,13 @@ VARIANTS = {
         "optimizer_scale_with_length": True,
         "training_epochs": 5,
     },
+    "senses": {
+        "backbone_kind": "gru",
+        "backbone_num_layers": 1,
+        "head_kind": "kerbs",
+        "senses_interval": 7,  # both kills and their checkpoints are inside an interval
+        "senses_moved_embedding": "near",
+    },
 }
 
 
@@ -90,13 +101,74 @@ def test_resumed_training_ends_with_the_same_bits(variant, corpus, tmp_path, mon
         np.testing.assert_array_equal(a, b)
     if variant == "nt-asgd":
         assert whole._averaging.num_averaged > 0
+    if variant == "senses":
+        moves = [[record["moves"] for record in t._reallocation.history] for t in (whole, resumed)]
+        assert moves[0] == moves[1] and len(moves[0]) == whole.state.step // 7 and sum(moves[0]) > 0
+        assert sum(read_history(whole.folder.history_file)["sense_moves"]) == sum(moves[0])
 
 
-@pytest.mark.parametrize("kind", ["softmax", "bilinear", "dual"])
+@pytest.mark.parametrize("kind", ["softmax", "bilinear", "dual", "mos", "kerbs", "drill-kerbs"])
 def test_every_head_is_trained(kind, corpus, tmp_path):
-    config = tiny_config(corpus, head_kind=kind, training_epochs=1, backbone_num_layers=1)
+    config = tiny_config(
+        corpus,
+        head_kind=kind,
+        training_epochs=1,
+        backbone_num_layers=1,
+        senses_weighting="usage",
+        senses_variant="reference",
+        senses_policy="idle",
+    )
     training = train(config, tmp_path / kind)
     assert 1 < math.exp(training.state.best_loss) < 20
+
+
+@pytest.mark.parametrize("kind", ["mos", "kerbs"])
+def test_labels_need_not_be_tied(kind, corpus):
+    batches = [np.ones((3, 11), "int32")] * 2
+    config = tiny_config(
+        corpus,
+        head_kind=kind,
+        head_tied=False,
+        head_context_dim=13 if kind == "mos" else 0,
+        backbone_output_dim=5,
+        optimizer_learning_rate=0.1,
+        senses_per_word=1.5,
+    )
+    model = build_model(config, 17, batches)
+    assert model.head.embedding is None
+    assert tuple(model.head.embeddings.shape) == ((17, 13) if kind == "mos" else (26, 5))
+    losses = [model.train_on_batch(*batches)[0] for _ in range(5)]
+    assert losses[-1] < losses[0]
+
+
+def test_senses_stay_where_they_are_once_weights_are_averaged(corpus, tmp_path, monkeypatch):
+    config = tiny_config(corpus, head_kind="kerbs")
+    averaging = NonMonotonicAveraging()
+    reallocation = build_sense_reallocation(config, RunFolder(tmp_path), averaging)
+    seen = []
+    monkeypatch.setattr(SenseReallocation, "on_train_batch_end", lambda self, *_: seen.append(self))
+    reallocation.on_train_batch_end(0)
+    averaging.averaging = True
+    reallocation.on_train_batch_end(1)
+    assert seen == [reallocation]
+
+
+@pytest.mark.parametrize(
+    "changes, policy",
+    [
+        ({"senses_policy": "threshold", "senses_threshold": -3.0}, ThresholdPolicy(-3.0)),
+        ({"senses_policy": "ranking", "senses_ratio": 0.25}, RankingPolicy(0.25)),
+        ({"senses_policy": "idle", "senses_idle_share": 0.2}, IdleSensePolicy(0.2)),
+    ],
+)
+def test_options_of_the_reallocation(changes, policy, corpus, tmp_path):
+    config = tiny_config(corpus, head_kind="kerbs", senses_interval=13, **changes)
+    reallocation = build_sense_reallocation(config, RunFolder(tmp_path), None)
+    assert (reallocation.interval, reallocation.momentum) == (13, 0.1)
+    assert type(reallocation.policy) is type(policy)
+    assert reallocation.policy.get_config() == policy.get_config()
+    for changes in ({"senses.dynamic": False}, {"head.kind": "mos"}):
+        assert build_sense_reallocation(config.replace(changes), RunFolder(tmp_path), None) is None
 
 
 def test_a_run_is_judged_and_reported(corpus, tmp_path, capsys):

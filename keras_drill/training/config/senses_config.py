@@ -28,14 +28,20 @@ class SensesConfig:
     dynamic: bool = option(True, "move little-used senses to words that need more")
     policy: str = option(
         "ranking",
-        'which words take a sense: "threshold" (the paper\'s) or "ranking" (its authors\' code)',
-        choices=("threshold", "ranking"),
+        'which move where: "threshold" (the paper\'s), "ranking" (its authors\' code), or "idle"',
+        choices=("threshold", "ranking", "idle"),
     )
     threshold: float = option(
         -7.0, "words below this mean log-probability take one (threshold)", maximum=0
     )
     ratio: float = option(
         0.005, "most moves at a time, as a share of the vocabulary (ranking)", above=0, maximum=1
+    )
+    idle_share: float = option(
+        0.1,
+        "share of its word's usage below which a sense may move (idle)",
+        above=0,
+        below=0.5,
     )
     interval: int = option(100, "training steps between moves", minimum=1)
     momentum: float = option(
