@@ -29,7 +29,7 @@ def collect_hidden(
     """
     chosen = None if words is None else np.fromiter(words, "int64")
     # XLA would compile once per sequence length; JAX has no other compiler.
-    reader = keras.Sequential([model.backbone])
+    reader = _Reader(model.backbone)
     reader.compile(jit_compile=keras.backend.backend() == "jax")
     seen, places, targets, hidden = 0, [], [], []
     with zero_state(model.backbone):
@@ -54,3 +54,14 @@ def collect_hidden(
         np.concatenate(targets).astype("int32"),
         np.concatenate(hidden).astype("float32"),
     )
+
+
+class _Reader(keras.Model):
+    """A backbone, any layer or model, for Keras to compile."""
+
+    def __init__(self, backbone):
+        super().__init__(name="reader")
+        self.backbone = backbone
+
+    def call(self, tokens, training=None):
+        return self.backbone(tokens, training=training)

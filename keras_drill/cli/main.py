@@ -4,14 +4,14 @@ import sys
 from collections.abc import Sequence
 from importlib.metadata import version
 
-from keras_drill.cli import analyze, demo, evaluate, export, generate, recipes, score, train
+from keras_drill.cli import analyze, demo, evaluate, export, generate, recipes, score, senses, train
 from keras_drill.cli.argument_parser import ArgumentParser
 from keras_drill.cli.overrides import take_overrides
 from keras_drill.training.config_error import ConfigError
 from keras_drill.training.interrupted import Interrupted
 from keras_drill.training.run_error import RunError
 
-_COMMANDS = (train, evaluate, analyze, generate, score, export, recipes, demo)
+_COMMANDS = (train, evaluate, analyze, senses, generate, score, export, recipes, demo)
 _USAGE, _FAILURE, _INTERRUPTED = 2, 1, 130
 
 

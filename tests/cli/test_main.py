@@ -21,6 +21,9 @@ WRONG = {
     "train small-tied --data a --run b --head.depth": "option --head.depth needs a value",
     "train small-tied --data a --run b --head.depth 2 --head.depth=3": "is given twice",
     "train small-tied --data a --run b --head.kind moss": "head.kind cannot be 'moss'",
+    "train small-kerbs --data a --run b --senses.per_word 5": "senses.max_senses = 4, not 5.0",
+    "train small-kerbs --data a --run b --senses.threshold 1": "senses.threshold must be at most 0",
+    "train small-kerbs --data a --run b --head.num_senses 3": "unknown option --head.num_senses",
     "evaluate": "arguments are required: RUN",
     "evaluate a --head.depth 3": "is an option of `keras-drill train` only",
     "generate a b --temperature 0": "--temperature must be above 0, not 0.0",
@@ -30,6 +33,7 @@ WRONG = {
     "generate a b --max-tokens 0": "--max-tokens must be at least 1",
     "export a --version x": "invalid int value: 'x'",
     "score a text --file b": "give texts or --file, not both",
+    "score a text --total --senses": "give --senses or --total, not both",
     "recipes small-tide": "did you mean 'small-tied'?",
 }
 

@@ -1,0 +1,236 @@
+"""The senses that a run has found."""
+
+import difflib
+import os
+from collections.abc import Sequence
+
+import keras
+import numpy as np
+
+from keras_drill.analysis import (
+    WordSenses,
+    collect_word_senses,
+    example_contexts,
+    nearest_words,
+    project_to_plane,
+    words_by_senses,
+)
+from keras_drill.data import Corpus, EncodedText
+from keras_drill.ready_made import KernelizedBayesianSoftmax
+from keras_drill.report import SenseStudy, StudiedWord, describe_environment, write_senses
+from keras_drill.report.text_table import text_table
+from keras_drill.training.loaded_run import LoadedRun, describe_head
+from keras_drill.training.prepared_text import evaluation_batches
+from keras_drill.training.run_error import RunError
+from keras_drill.training.run_folder import RunFolder
+
+_FEWEST_OCCURRENCES = 3  # that make a plane
+_DEFAULT_WORDS = 4
+_EXAMPLES = 12  # words shown for a number of senses
+_WIDTH = 8  # words on either side of a context
+_THETAS = (-2.0, 0.0, 2.0)  # drawn for every model
+
+
+def examine_senses(
+    folder: RunFolder,
+    report: str | os.PathLike,
+    words: Sequence[str] = (),
+    data: str | os.PathLike | None = None,
+    split: str = "train",
+    tokens: int = 200_000,
+    nearest: int = 5,
+    contexts: int = 3,
+) -> SenseStudy:
+    """Shows the senses of words in a text, on the terminal and on a page.
+
+    Args:
+        folder: A run with several senses a word.
+        report: The HTML file.
+        words: The words; by default the most frequent of those with the most senses.
+        data: The text; by default that of the run.
+        split: "train", "valid" or "test".
+        tokens: How much of the text to read, from its beginning.
+        nearest: How many nearest words to show for a sense.
+        contexts: How many contexts to show for a sense.
+    """
+    run = LoadedRun.load(folder)
+    head = run.model.head
+    if not isinstance(head, KernelizedBayesianSoftmax):
+        raise RunError(
+            f"{folder.path} has one sense per word: its output layer is {describe_head(run.config)}"
+        )
+    vocabulary = run.vocabulary.tokens
+    by_senses = words_by_senses(_array(head.allocation.sense_to_word), len(vocabulary))
+    chosen = [_word_id(run, word) for word in words] or _default_words(run, by_senses)
+    ids, text = _read(run, data, split, tokens)
+    _check_occurrences(run, ids, chosen, text)
+
+    batches = evaluation_batches(run.config, ids, run.vocabulary)
+    collected = collect_word_senses(run.model, batches.dataset(), chosen)
+    order = _order(run, len(ids))
+    study = SenseStudy(
+        name=folder.name,
+        output_layer=describe_head(run.config),
+        text=text,
+        by_senses={
+            senses: (len(some), tuple(vocabulary[id] for id in _by_count(run, some)[:_EXAMPLES]))
+            for senses, some in by_senses.items()
+        },
+        words=tuple(_study(run, senses, ids, order, nearest, contexts) for senses in collected),
+        **_kernels(head),
+    )
+    path = write_senses(report, study, describe_environment())
+    print(_tables(study))
+    print(f"\nreport: {path}")
+    return study
+
+
+def _read(
+    run: LoadedRun, data: str | os.PathLike | None, split: str, tokens: int
+) -> tuple[np.ndarray, str]:
+    """The beginning of a text, and what it is."""
+    corpus = Corpus(run.config.data.path if data is None else data)
+    if split not in corpus.splits:
+        raise RunError(f"{corpus.path} has no {split} text; it has {', '.join(corpus.splits)}")
+    ids = EncodedText.encode(corpus.splits[split], run.tokenizer, run.vocabulary).ids
+    part = "" if len(ids) <= tokens else f"the first {tokens:,} of "
+    return ids[:tokens], f"{part}the {len(ids):,} tokens of the {split} text"
+
+
+def _word_id(run: LoadedRun, word: str) -> int:
+    vocabulary = run.vocabulary.tokens
+    if word not in vocabulary:
+        close = difflib.get_close_matches(word, vocabulary, n=1)
+        hint = f"; did you mean {close[0]!r}?" if close else ""
+        raise RunError(f"{word!r} is not among the words of {run.folder.path}{hint}")
+    return vocabulary.index(word)
+
+
+def _by_count(run: LoadedRun, ids: np.ndarray) -> np.ndarray:
+    """Words, the most frequent in training first."""
+    if run.vocabulary.counts is None:
+        return ids
+    return ids[np.argsort(-np.array(run.vocabulary.counts)[ids], kind="stable")]
+
+
+def _default_words(run: LoadedRun, by_senses: dict[int, np.ndarray]) -> list[int]:
+    special = (run.vocabulary.unknown_id, run.vocabulary.end_id)
+    words: list[int] = []
+    for senses in sorted(by_senses, reverse=True):
+        words += [id for id in _by_count(run, by_senses[senses]).tolist() if id not in special]
+        if len(words) >= _DEFAULT_WORDS:
+            break
+    return words[:_DEFAULT_WORDS]
+
+
+def _check_occurrences(run: LoadedRun, ids: np.ndarray, words: Sequence[int], text: str) -> None:
+    for word in words:
+        number = int(np.count_nonzero(ids == word))
+        if number < _FEWEST_OCCURRENCES:
+            raise RunError(
+                f"{run.vocabulary.tokens[word]!r} occurs {number} times in {text}, and at least "
+                f"{_FEWEST_OCCURRENCES} times are needed: read more with --tokens, another text "
+                "with --split or --data, or look at another word"
+            )
+
+
+def _order(run: LoadedRun, num_tokens: int) -> np.ndarray:
+    """Which token of the text each place in the order of the batches is."""
+    places = evaluation_batches(run.config, np.arange(num_tokens), run.vocabulary).dataset()
+    return np.concatenate([targets.numpy()[weights.numpy() != 0] for _, targets, weights in places])
+
+
+def _study(
+    run: LoadedRun,
+    senses: WordSenses,
+    ids: np.ndarray,
+    order: np.ndarray,
+    nearest: int,
+    contexts: int,
+) -> StudiedWord:
+    head, vocabulary = run.model.head, run.vocabulary.tokens
+    labels, sense_to_word = _array(head.encoded_labels()), _array(head.allocation.sense_to_word)
+    positions = order[senses.places]
+    points, variance = project_to_plane(senses.hidden)
+
+    def text(start: int, stop: int) -> str:
+        return " ".join(vocabulary[id] for id in ids[max(start, 0) : stop])
+
+    def shown(place: int) -> tuple[tuple[str, str, float], ...]:
+        mine = senses.most_probable == place
+        found = example_contexts(
+            ids, positions[mine], senses.posteriors[mine, place], contexts, _WIDTH
+        )
+        return tuple(
+            (
+                text(position - _WIDTH, position),
+                text(position + 1, position + 1 + _WIDTH),
+                probability,
+            )
+            for position, probability in found
+        )
+
+    return StudiedWord(
+        word=vocabulary[senses.word],
+        shares=senses.shares,
+        theta=None if head.theta is None else _array(head.theta)[senses.senses],
+        nearest=tuple(
+            tuple(
+                vocabulary[word] for word, _ in nearest_words(labels, sense_to_word, sense, nearest)
+            )
+            for sense in senses.senses
+        ),
+        contexts=tuple(shown(place) for place in range(len(senses.senses))),
+        points=points,
+        variance=variance,
+        sense=senses.most_probable,
+    )
+
+
+def _kernels(head: KernelizedBayesianSoftmax) -> dict:
+    """θ of all senses, and kernels at some θ by the angle."""
+    angles = np.linspace(0, 180, 91)
+    if head.theta is None:
+        return {"theta": None, "angles": angles, "kernels": {}}
+    theta = _array(head.theta)
+    drawn = sorted({*_THETAS, float(theta.min()), float(theta.max())})
+    cosines = np.cos(np.radians(angles)).astype("float32")
+    kernels = {value: _array(head.score.value(np.float32(value), cosines)) for value in drawn}
+    return {"theta": theta, "angles": angles, "kernels": kernels}
+
+
+def _array(tensor) -> np.ndarray:
+    return keras.ops.convert_to_numpy(tensor)
+
+
+def _tables(study: SenseStudy) -> str:
+    rows = [("senses", "words", "of all", "the most frequent of them")]
+    for senses, (number, examples) in study.by_senses.items():
+        share = f"{100 * number / study.vocabulary_size:.1f} %"
+        rows.append((str(senses), str(number), share, " ".join(examples)))
+    parts = [
+        f"{study.mean_senses:.2f} senses per word; words looked at in {study.text}",
+        _right_but_last(rows),
+    ]
+    for word in study.words:
+        rows = [("sense", "share", "theta", "nearest words")]
+        lines = []
+        for sense in range(word.num_senses):
+            theta = "-" if word.theta is None else f"{word.theta[sense]:.3f}"
+            share = f"{100 * word.shares[sense]:.0f} %"
+            rows.append((str(sense + 1), share, theta, " ".join(word.nearest[sense])))
+            lines += [
+                f"  {sense + 1}  {probability:.2f}  {before} [{word.word}] {after}"
+                for before, after, probability in word.contexts[sense]
+            ]
+        parts.append(
+            "\n".join([f"{word.word}: {word.occurrences} times", _right_but_last(rows), *lines])
+        )
+    return "\n\n".join(parts)
+
+
+def _right_but_last(rows: Sequence[Sequence[str]]) -> str:
+    """A table whose last column is text."""
+    *columns, last = zip(*rows, strict=True)
+    aligned = text_table(list(zip(*columns, strict=True)), left=0).splitlines()
+    return "\n".join(f"{line}  {text}" for line, text in zip(aligned, last, strict=True))

@@ -1,0 +1,77 @@
+import dataclasses
+
+import numpy as np
+import pytest
+
+from keras_drill.report import SenseStudy, StudiedWord, write_senses
+from tests.report.test_write_report import _Page
+
+_HOSTILE = "$x<script>$"
+
+
+def _word(word="bank", senses=3, occurrences=31, theta=True):
+    generator = np.random.default_rng(3)
+    return StudiedWord(
+        word=word,
+        shares=generator.dirichlet(np.ones(senses)),
+        theta=generator.normal(size=senses) if theta else None,
+        nearest=tuple((f"near{sense}", "river") for sense in range(senses)),
+        contexts=tuple(
+            ((f"before{sense}", "after", 0.75), ("on the", ".", 0.5)) if sense else ()
+            for sense in range(senses)
+        ),
+        points=generator.normal(size=(occurrences, 2)),
+        variance=(0.4, 0.25),
+        sense=generator.integers(senses, size=occurrences),
+    )
+
+
+def _study(*words, theta=True):
+    angles = np.linspace(0, 180, 91)
+    cosine = np.cos(np.radians(angles))
+    return SenseStudy(
+        name="kerbs",
+        output_layer="KerBS",
+        text="the 1,234 tokens of the train text",
+        by_senses={1: (3, ("the", _HOSTILE, "cat")), 3: (1, ("bank",))},
+        words=words,
+        theta=np.random.default_rng(5).normal(size=61) if theta else None,
+        angles=angles,
+        kernels={-2.0: cosine, 0.0: cosine, 2.0: cosine} if theta else {},
+    )
+
+
+def _write(tmp_path, study):
+    return _Page(write_senses(tmp_path / "s.html", study).read_text(encoding="utf-8"))
+
+
+def test_every_part_is_on_the_page(tmp_path):
+    page = _write(tmp_path, _study(_word(), _word("mole", 2, 1009)))
+    for words in (
+        "kerbs (KerBS) has 1.50 senses per word. Words were looked at in the 1,234 tokens",
+        "75.0 %",
+        "θ = −2",
+        "near2 · river",
+        "the 1,009 places",
+        "(40 % and 25 % of the variance)",
+        "sense 2: probability 0.50 to 0.75",
+    ):
+        assert words in page.text, words
+    assert "before1 " in page.texts and "before0 " not in page.texts
+    plots = [svg for svg in page.having("svg") if svg.get("aria-hidden") != "true"]
+    assert len(plots) == 8 and all(svg["aria-label"] for svg in plots)
+    ids = [attributes["id"] for _, attributes in page.elements if "id" in attributes]
+    assert len(ids) == len(set(ids))
+
+
+def test_without_a_kernel_there_are_no_kernel_plots(tmp_path):
+    page = _write(tmp_path, _study(_word(theta=False), theta=False))
+    assert "Kernel parameters" not in page.text and "Shapes of kernels" not in page.text
+    assert "bank" in page.texts
+
+
+@pytest.mark.parametrize("word", [_HOSTILE, "$\\frac{1}{$", "שלום", "\x00"])
+def test_any_word_can_be_shown(tmp_path, word):
+    page = _write(tmp_path, _study(_word(word), dataclasses.replace(_word(senses=1), word=word)))
+    assert not {tag for tag, _ in page.elements} & {"script", "img"}
+    assert page.texts.count(word.replace("\x00", "\N{REPLACEMENT CHARACTER}")) >= 2
