@@ -3,9 +3,10 @@
     python -m benchmarks.sense_reallocation [--vocabulary 250000] [--rounds 9]
 
 Statistics: training steps of a GRU language model with a KerBS head (three senses a word, tied
-embedding weighted by usage) that gathers them and one that does not, taken in turn. Allocation:
-each policy on its own, and a whole one (running averages, policy, tables, kernel parameters,
-optimizer slots) by `SenseReallocator`, whose time beyond the policy's grows with the embeddings.
+embedding weighted by usage) that gathers them and one that does not, taken in turn, and the
+recording of one step alone. Allocation: each policy alone, and a whole one (running averages,
+policy, tables, kernel parameters, optimizer slots) by `SenseReallocator`, whose time beyond the
+policy's grows with the embeddings.
 """
 
 import argparse
@@ -39,7 +40,12 @@ def allocation_times(arguments):
 
     import keras_drill
     from keras_drill.senses import SenseReallocator
-    from keras_drill.senses.policies import RankingPolicy, SenseStatistics, ThresholdPolicy
+    from keras_drill.senses.policies import (
+        IdleSensePolicy,
+        RankingPolicy,
+        SenseStatistics,
+        ThresholdPolicy,
+    )
 
     V, rng = arguments.vocabulary, np.random.default_rng(1)
     head = keras_drill.KernelizedBayesianSoftmax(V)
@@ -57,6 +63,7 @@ def allocation_times(arguments):
         "RankingPolicy(1)": RankingPolicy(1.0),
         "ThresholdPolicy(-2)": ThresholdPolicy(-2.0),
         "ThresholdPolicy(-1)": ThresholdPolicy(-1.0),
+        "IdleSensePolicy()": IdleSensePolicy(),
     }.items():
         alone, whole = [], []
         for _ in range(arguments.rounds):
@@ -95,15 +102,16 @@ def step_times(vocabulary, arguments):
     tokens = np.minimum(np.random.default_rng(1).zipf(1.2, (sequences, length + 1)), vocabulary) - 1
     x, y = tokens[:, :-1].astype("int32"), tokens[:, 1:].astype("int32")
     models = {dynamic: make_model(vocabulary, dynamic, arguments) for dynamic in (True, False)}
-    seconds = alternate(
-        {dynamic: lambda model=model: step(model, x, y) for dynamic, model in models.items()},
-        arguments.rounds,
-    )
+    functions = {dynamic: lambda m=model: step(m, x, y) for dynamic, model in models.items()}
+    functions["record"] = record_alone(models[True].head.allocation, y.reshape(-1))
+    seconds = alternate(functions, arguments.rounds)
     ratio = median_ratio(seconds[True], seconds[False])
     print(
         f"\nA training step, V = {vocabulary:,}, M = {3 * vocabulary:,}, GRU {arguments.units}, "
         f"{sequences} x {length} tokens: {statistics.median(seconds[True]):.3f} s with statistics, "
-        f"{statistics.median(seconds[False]):.3f} s without: {100 * (ratio - 1):+.1f} %",
+        f"{statistics.median(seconds[False]):.3f} s without: {100 * (ratio - 1):+.1f} % (median of "
+        f"rounds); recording alone {1000 * statistics.median(seconds['record']):.2f} ms, "
+        f"{100 * median_ratio(seconds['record'], seconds[False]):.2f} %",
         flush=True,
     )
 
@@ -123,6 +131,17 @@ def make_model(vocabulary, dynamic, arguments):
     model = keras_drill.LanguageModel(keras.Model(tokens, hidden), head)
     model.compile("sgd", jit_compile=False)
     return model
+
+
+def record_alone(allocation, targets):
+    import numpy as np
+    import tensorflow as tf
+
+    log_probs = tf.constant(-np.ones(targets.shape, "float32"))
+    posteriors = tf.constant(np.ones((*targets.shape, allocation.max_senses), "float32"))
+    record = tf.function(lambda words: allocation.record(words, log_probs, posteriors))
+    words = tf.constant(targets)
+    return lambda: record(words)
 
 
 def step(model, x, y):
