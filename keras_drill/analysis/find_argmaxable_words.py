@@ -6,6 +6,7 @@ import numpy as np
 
 from keras_drill.analysis.argmaxable_words import ArgmaxableWords
 from keras_drill.analysis.largest_lead import largest_lead
+from keras_drill.analysis.own_directions import own_directions
 
 _BLOCK = 512  # words whose scores [512, V] are compared at a time
 
@@ -27,9 +28,8 @@ def find_argmaxable_words(
     Every word is decided by the first of three steps that can:
 
     1. Words that were the most probable one in a text need no search.
-    2. A word is tried in its own direction, the one in which it is farthest out measured by the
-       words' covariance, `C⁻¹ (w_i - mean)`, at several lengths. This finds a hidden state for
-       nearly all words of a real model, and a hidden state is a proof.
+    2. A word is tried in its own direction (`own_directions`) at several lengths. This finds a
+       hidden state for nearly all words of a real model, and a hidden state is a proof.
     3. `largest_lead` solves the linear program of each word that is left, and proves either.
 
     What is shown holds for hidden states with components of at most `bound`, and up to leads of
@@ -86,7 +86,7 @@ def find_argmaxable_words(
         seen[np.asarray(on_text)] = True
     found, unargmaxable = np.zeros(size, "bool"), np.zeros(size, "bool")
 
-    directions = _own_directions(labels)
+    directions = own_directions(labels)
     begin = np.zeros_like(labels)  # the best hidden state found so far
     leads = np.full(size, -np.inf)
     for length in (bound / 100, bound / 10, bound):
@@ -108,14 +108,6 @@ def find_argmaxable_words(
         unargmaxable[word] = lead.limit <= min_lead
     undecided = ~(seen | found | unargmaxable)
     return ArgmaxableWords(seen, found, unargmaxable, undecided, bound, min_lead)
-
-
-def _own_directions(labels: np.ndarray) -> np.ndarray:
-    """`C⁻¹ (w_i - mean)`, scaled to a greatest component of 1; `[V, d]`."""
-    centred = labels - labels.mean(axis=0)
-    directions = centred @ np.linalg.pinv(centred.T @ centred / len(labels), hermitian=True)
-    greatest = np.abs(directions).max(axis=1, keepdims=True)
-    return np.divide(directions, greatest, out=directions, where=greatest > 0)
 
 
 def _leads(

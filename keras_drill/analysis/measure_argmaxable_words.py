@@ -5,7 +5,9 @@ from keras import ops
 
 from keras_drill.analysis.argmaxable_words import ArgmaxableWords
 from keras_drill.analysis.find_argmaxable_words import find_argmaxable_words
-from keras_drill.compositions import Softmax
+from keras_drill.analysis.float64_head import float64_head
+from keras_drill.analysis.own_directions import own_directions
+from keras_drill.compositions import MultiSense, Softmax
 from keras_drill.output_layer import OutputLayer
 from keras_drill.scores import InnerProduct
 
@@ -21,10 +23,13 @@ def measure_argmaxable_words(
 ) -> ArgmaxableWords:
     """Sorts the words of an output layer by whether they can be the most probable one.
 
-    The most probable words at given hidden states are found for every output layer. For a softmax
-    of inner products the others are decided by `find_argmaxable_words`; for output layers with
-    several senses a word or mixtures they stay undecided, since no linear program describes
-    those.
+    The most probable words at given hidden states are found for every output layer. What is known
+    of the others depends on it:
+
+    - A softmax of inner products: all are decided, by `find_argmaxable_words`.
+    - Several senses a word: each is tried in its senses' own directions. Words that are not found
+      so stay undecided, since no linear program describes them.
+    - A mixture of softmaxes: all stay undecided.
 
     Args:
         head: A built `keras_drill.OutputLayer`.
@@ -42,10 +47,33 @@ def measure_argmaxable_words(
     for start in range(0, len(hidden), _BLOCK):
         log_probs = head(hidden[start : start + _BLOCK])
         seen[ops.convert_to_numpy(ops.argmax(log_probs, axis=-1))] = True
-    if not (isinstance(head.composition, Softmax) and isinstance(head.score, InnerProduct)):
-        none = np.zeros_like(seen)
-        return ArgmaxableWords(seen, none, none, ~seen, None, min_lead)
-    # A soft cap on the logits keeps their order.
-    labels = ops.convert_to_numpy(head.encoded_labels())
-    bias = ops.convert_to_numpy(head.bias) if head.use_bias else None
-    return find_argmaxable_words(labels, bias, seen, bound, min_lead, max_programs)
+    if isinstance(head.composition, Softmax) and isinstance(head.score, InnerProduct):
+        # A soft cap on the logits keeps their order.
+        labels = ops.convert_to_numpy(head.encoded_labels())
+        bias = ops.convert_to_numpy(head.bias) if head.use_bias else None
+        return find_argmaxable_words(labels, bias, seen, bound, min_lead, max_programs)
+    found, searched = np.zeros_like(seen), None
+    if isinstance(head.composition, MultiSense) and head.label_encoder.hidden_network is None:
+        found, searched = _found_by_senses(head, seen, bound, min_lead), bound
+    none = np.zeros_like(seen)
+    return ArgmaxableWords(seen, found, none, ~(seen | found), searched, min_lead)
+
+
+def _found_by_senses(
+    head: OutputLayer, seen: np.ndarray, bound: float, min_lead: float
+) -> np.ndarray:
+    """Words that are the most probable one in the direction of one of their senses, `[V]`."""
+    exact = float64_head(head)
+    words = ops.convert_to_numpy(head.composition.allocation.sense_to_word)  # [M]
+    directions = own_directions(ops.convert_to_numpy(exact.encoded_labels()))  # [M, d]
+    found = np.zeros_like(seen)
+    for length in (bound / 100, bound / 10, bound):
+        left = np.flatnonzero(~(seen | found)[words])
+        for start in range(0, len(left), _BLOCK):
+            senses = left[start : start + _BLOCK]
+            log_probs = ops.convert_to_numpy(exact(length * directions[senses])).copy()
+            rows = np.arange(len(senses))
+            own = log_probs[rows, words[senses]]
+            log_probs[rows, words[senses]] = -np.inf
+            found[words[senses[own - log_probs.max(axis=1) > min_lead]]] = True
+    return found

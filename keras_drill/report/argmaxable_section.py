@@ -44,11 +44,12 @@ def argmaxable_section(runs: Sequence[RunAnalysis]) -> ElementTree.Element:
             rows,
         ),
     ]
-    if any(run.argmaxable.bound is None for run in runs):
+    if any(run.argmaxable.counts()["undecided"] for run in runs):
         parts.append(
             element(
                 "p",
-                "Mixtures and several senses a word are not decided beyond the text.",
+                "Undecided are words for which no hidden state was found, and no proof that there "
+                "is none: those take SciPy, and a softmax of inner products.",
                 class_="note",
             )
         )

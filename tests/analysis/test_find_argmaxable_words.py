@@ -126,6 +126,21 @@ def test_no_word_of_a_mixture_is_called_unargmaxable():
     np.testing.assert_array_equal(words.undecided, ~words.on_text)
 
 
+@pytest.mark.parametrize("variant", ["paper", "inner_product"])
+def test_words_with_several_senses_are_found_in_their_directions(variant):
+    generator = np.random.default_rng(3)
+    hidden = generator.normal(size=(7, 5)).astype("float32")
+    head = keras_drill.KernelizedBayesianSoftmax(53, num_senses=101, variant=variant)
+    head(hidden)
+    labels = generator.normal(size=(101, 5))
+    labels[[11, 11 + 53]] = 0.01 * labels[[11, 11 + 53]]  # a word in the middle of the others
+    head.label_embeddings.assign(labels)
+    words = measure_argmaxable_words(head, hidden)
+    sizes = words.counts()
+    assert words.undecided[11] and sizes["unargmaxable"] == 0 and words.bound == 100
+    assert sizes["found"] > 20 and not (words.found & words.on_text).any()
+
+
 @pytest.mark.parametrize(
     "arguments, message",
     [
