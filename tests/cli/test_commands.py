@@ -15,11 +15,12 @@ from tests.training.tiny import tiny_config, write_corpus
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """Two trained runs beside each other, `tied` and `drill`."""
+    """Trained runs beside each other: `tied`, `drill` and `kerbs`."""
     folder = tmp_path_factory.mktemp("runs")
     data = write_corpus(folder / "text")
-    for head in ("tied", "drill"):
-        (folder / f"{head}.toml").write_text(tiny_config(data, head_kind=head).to_toml())
+    for head in ("tied", "drill", "kerbs"):
+        config = tiny_config(data, head_kind=head, senses_interval=13)
+        (folder / f"{head}.toml").write_text(config.to_toml())
         assert main(["train", str(folder / f"{head}.toml"), "--run", str(folder / head)]) == 0
     return folder
 
@@ -38,11 +39,11 @@ def test_a_run_keeps_what_was_promised(folder):
 
 
 def test_evaluate_compares_runs(folder, tmp_path, capsys):
-    runs = [str(folder / head) for head in ("tied", "drill")]
+    runs = [str(folder / head) for head in ("tied", "drill", "kerbs")]
     assert main(["evaluate", *runs, "--report", str(tmp_path / "r.html")]) == 0
     out = capsys.readouterr().out
     assert re.search(r"^tied +tied softmax +[\d,]+ +[\d,]+ +\d+\.\d\d +\d+\.\d\d", out, re.M)
-    assert "DRILL, depth 1, relu" in out
+    assert "DRILL, depth 1, relu" in out and "KerBS, 3 senses per word" in out
     assert "frequen" in (tmp_path / "r.html").read_text()
 
 
@@ -65,6 +66,20 @@ def test_score_adds_up(folder, capsys):
     assert math.isclose(math.exp(-float(total) / 6), float(perplexity), rel_tol=1e-3)
 
 
+def test_score_tells_senses(folder, capsys):
+    words = ["score", str(folder / "kerbs"), "the cat sees a unicorn"]
+    assert main(words) == 0
+    plain = capsys.readouterr().out.splitlines()
+    assert main([*words, "--senses"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == len(plain) and lines[-1] == plain[-1]
+    for line, without in zip(lines[:-1], plain[:-1], strict=True):
+        assert line.startswith(without)
+        senses = re.findall(r"  (\d+):(\d\.\d{3})", line.removeprefix(without))
+        assert 1 <= len(senses) <= 4
+        assert math.isclose(sum(float(probability) for _, probability in senses), 1, abs_tol=0.003)
+
+
 def test_a_process_of_its_own_answers_the_same(folder, capsys):
     words = ["score", str(folder / "drill"), "the cat"]
     assert main(words) == 0
@@ -81,9 +96,18 @@ def test_score_reads_a_file(folder, tmp_path, capsys):
     assert "total of 6 words" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("sampler", ["greedy", "temperature", "top-k", "top-p"])
-def test_generate(sampler, folder, capsys):
-    words = ["generate", str(folder / "drill"), "the cat", "a", "--sampler", sampler]
+@pytest.mark.parametrize(
+    "head, sampler",
+    [
+        ("drill", "greedy"),
+        ("drill", "temperature"),
+        ("drill", "top-k"),
+        ("drill", "top-p"),
+        ("kerbs", "top-p"),
+    ],
+)
+def test_generate(head, sampler, folder, capsys):
+    words = ["generate", str(folder / head), "the cat", "a", "--sampler", sampler]
     words += ["--max-tokens", "5", "--k", "3", "--seed", "7"]
     assert main(words) == 0
     first = capsys.readouterr().out
@@ -221,6 +245,10 @@ def _nothing_to_score(run):
     return ["score", str(run), "--file", str(run.parent / "a.txt")], "there is no text to score"
 
 
+def _no_senses(run):
+    return ["score", str(run), "the", "--senses"], "have no senses"
+
+
 def _version_twice(run):
     (run.parent / "models" / "toy" / "3").mkdir(parents=True)
     words = ["export", str(run), "--directory", str(run.parent / "models"), "--name", "toy"]
@@ -243,6 +271,7 @@ def _unknown_activation(run):
         _damaged_model,
         _no_run,
         _nothing_to_score,
+        _no_senses,
         _version_twice,
         _unknown_activation,
     ],
