@@ -6,13 +6,18 @@ Shape letters:
 """
 
 import math
+from functools import partial
 from typing import Any, NamedTuple
 
 from keras import ops
 
+from keras_drill.ops.fuse import after, fuse
+
 DEFAULT_TILE_BYTES = 64 * 2**20
-# A tile's share of the labels' gradient is made and added in blocks of about this size.
-LABEL_BLOCK_BYTES = 64 * 2**20
+# Whatever is made of a tile is made for blocks of labels, so that it takes about this much.
+LABEL_BLOCK_BYTES = 32 * 2**20
+# A tile of fewer scores is not worth the time to compile its element-wise parts.
+FUSE_FROM_SCORES = 2**20
 
 
 class WalkOptions(NamedTuple):
@@ -82,23 +87,36 @@ class Walk(NamedTuple):
     gradients: tuple | None
 
 
+def tokens_per_tile(num_contexts: int, num_labels: int, options: WalkOptions) -> int:
+    """Number of tokens that a tile may hold."""
+    if options.tile_size is not None:
+        return options.tile_size
+    tile_bytes = options.tile_bytes or DEFAULT_TILE_BYTES
+    return max(1, tile_bytes // (4 * num_contexts * num_labels))
+
+
 def tile_count(num_tokens, num_contexts: int, num_labels: int, options: WalkOptions):
     """Number of tiles that `num_tokens` (an int or a scalar tensor) are cut into."""
-    tokens_per_tile = options.tile_size
-    if tokens_per_tile is None:
-        score_bytes = 4 * num_contexts * num_labels
-        tile_bytes = options.tile_bytes or DEFAULT_TILE_BYTES
-        tokens_per_tile = max(1, tile_bytes // score_bytes)
+    size = tokens_per_tile(num_contexts, num_labels, options)
     if isinstance(num_tokens, int):
-        return max(1, math.ceil(num_tokens / tokens_per_tile))
-    return ops.maximum(1, (num_tokens + tokens_per_tile - 1) // tokens_per_tile)
+        return max(1, math.ceil(num_tokens / size))
+    return ops.maximum(1, (num_tokens + size - 1) // size)
 
 
 def label_blocks(num_labels: int, width: int) -> list[slice]:
-    """Slices of the labels, so that no second copy of their whole gradient is ever in memory."""
+    """Slices of the labels, of about `LABEL_BLOCK_BYTES` where each label takes `width` floats."""
     count = min(num_labels, math.ceil(4 * num_labels * width / LABEL_BLOCK_BYTES))
     size = math.ceil(num_labels / max(1, count))
     return [slice(start, min(start + size, num_labels)) for start in range(0, num_labels, size)]
+
+
+class _Block(NamedTuple):
+    """A block of labels: the number of the first, `[B, d]`, `[B]` or None, a tuple of `[B]`."""
+
+    start: int
+    labels: Any
+    bias: Any
+    terms: tuple
 
 
 def walk(inputs: WalkInputs, options: WalkOptions, weights=None, with_gradients=False) -> Walk:
@@ -113,7 +131,7 @@ def walk(inputs: WalkInputs, options: WalkOptions, weights=None, with_gradients=
 
         r_k (softmax(s_k)_j - q_kj),   q_k = softmax(s_k[y]),   r = posterior over contexts.
 
-    Never more than one tile of scores and one of probabilities is alive.
+    A tile's inner products are kept; all else is made for one block of labels after another.
 
     Args:
         inputs: `WalkInputs`.
@@ -130,10 +148,14 @@ def walk(inputs: WalkInputs, options: WalkOptions, weights=None, with_gradients=
     if num_tokens is None:
         num_tokens = ops.shape(inputs.contexts)[0]
     num_tiles = tile_count(num_tokens, num_contexts, num_labels, options)
+    most_tokens = tokens_per_tile(num_contexts, num_labels, options)
     if isinstance(num_tokens, int):
-        tile = math.ceil(num_tokens / num_tiles)  # tiles of equal size: little padding
+        tile = most_tokens = math.ceil(num_tokens / num_tiles)  # of equal size: little padding
     else:
         tile = (num_tokens + num_tiles - 1) // num_tiles
+        if with_gradients:  # few different sizes: something is compiled for each
+            step = max(1, most_tokens // 8)
+            tile = (tile + step - 1) // step * step
     padded = num_tiles * tile
 
     order = scale = None
@@ -175,6 +197,14 @@ def walk(inputs: WalkInputs, options: WalkOptions, weights=None, with_gradients=
     labels = ops.cast(inputs.labels, options.compute_dtype)
     bias = None if inputs.bias is None else ops.cast(inputs.bias, accumulator)
     parameters = tuple(ops.cast(p, accumulator) for p in inputs.score_parameters)
+    blocks = []
+    for block in label_blocks(num_labels, max(width, most_tokens * num_contexts)):
+        terms = options.score.label_terms(labels[block], [p[block] for p in parameters])
+        block_bias = None if bias is None else bias[block]
+        blocks.append(_Block(block.start, labels[block], block_bias, tuple(terms)))
+    is_fused = with_gradients and most_tokens * num_contexts * num_labels >= FUSE_FROM_SCORES
+    element_wise = [partial(f, options) for f in (_summary, _derivatives)]
+    element_wise = [fuse(f) if is_fused else f for f in element_wise]
 
     def body(index, *carry):
         start = index * tile
@@ -192,10 +222,9 @@ def walk(inputs: WalkInputs, options: WalkOptions, weights=None, with_gradients=
             rows(columns, num_columns),
             None if column_mask is None else rows(column_mask, num_columns),
             rows(weights),
-            labels,
-            bias,
-            parameters,
+            blocks,
             options,
+            element_wise,
             with_gradients,
         )
         losses, log_probs, *gradients = carry
@@ -209,23 +238,20 @@ def walk(inputs: WalkInputs, options: WalkOptions, weights=None, with_gradients=
             carry += [total + part for total, part in zip(sums, result.gradients[2:], strict=True)]
         # TensorFlow starts up to ten iterations at once. The counter waits for the sums, so that
         # the next tile is not begun, nor in memory, before this one is done.
-        finished = ops.stack([ops.ravel(x[:1])[0] for x in carry])
-        never = ops.any(ops.logical_and(finished < 0, finished > 0))
-        return index + 1 + ops.cast(never, "int32"), *carry
+        return after(index + 1, carry[-1]), *carry
 
     # Computed, or TensorFlow would keep a constant of every accumulator's size.
     zero = ops.sum(ops.cast(columns[:1] < 0, accumulator))
-    blocks = label_blocks(num_labels, width)
     carry = [ops.zeros((padded,), accumulator), ops.zeros((padded,), accumulator)]
     carry += [ops.zeros((padded, num_columns), accumulator)] if num_columns > 1 else []
     if with_gradients:
         carry.append(ops.zeros((padded, num_contexts, width), accumulator))
         carry.append(ops.zeros((padded, num_contexts), accumulator))
-        carry += [] if bias is None else [ops.zeros((num_labels,), accumulator)]
         for block in blocks:
-            size = block.stop - block.start
+            size = block.labels.shape[0]
             carry.append(ops.broadcast_to(zero, (size, width)))
-            carry += [ops.broadcast_to(zero, (size,)) for _ in parameters]
+            num_vectors = options.score.num_label_sums + (bias is not None)
+            carry += [ops.broadcast_to(zero, (size,))] * num_vectors
     if order is not None:
         num_tiles = (num_counted + ops.maximum(tile, 1) - 1) // ops.maximum(tile, 1)
     _, losses, log_probs, *gradients = ops.while_loop(
@@ -237,14 +263,22 @@ def walk(inputs: WalkInputs, options: WalkOptions, weights=None, with_gradients=
         if scale is not None:
             gradients = [gradient * scale for gradient in gradients]
         d_contexts, d_log_priors, *sums = gradients
-        d_bias = None if bias is None else sums.pop(0)
-        stride = 1 + len(parameters)
+        stride = len(sums) // len(blocks)
+        d_labels, d_bias, d_parameters = [], [], []
+        for block, start in zip(blocks, range(0, len(sums), stride), strict=True):
+            gradient, *vectors = sums[start : start + stride]
+            d_bias += [] if bias is None else [vectors.pop()]
+            gradient, of_parameters = options.score.label_gradients(
+                gradient, vectors, block.labels, block.terms
+            )
+            d_labels.append(gradient)
+            d_parameters.append(of_parameters)
         gradients = (
             restore(d_contexts),
             None if log_priors is None else restore(d_log_priors),
-            ops.concatenate(sums[::stride]),
-            d_bias,
-            *[ops.concatenate(sums[i::stride]) for i in range(1, stride)],
+            ops.concatenate(d_labels),
+            None if bias is None else ops.concatenate(d_bias),
+            *[ops.concatenate(parts) for parts in zip(*d_parameters, strict=True)],
         )
     counted = ops.cast(counted, accumulator)
     return Walk(
@@ -261,32 +295,42 @@ def _one_tile(
     columns,
     column_mask,
     weights,
-    labels,
-    bias,
-    parameters,
+    blocks,
     options,
+    element_wise,
     with_gradients,
 ) -> Walk:
-    """The walk's body: `[T, K, d]` contexts against all labels.
+    """The walk's body: `[T, K, d]` contexts against all blocks of labels.
 
-    Its gradients are for contexts, log-priors, the bias if any and, block by block, for the labels
-    and the score's parameters.
+    Its gradients are for contexts, log-priors and, block by block, for the labels through the
+    products, the score's label sums, and the bias if any.
     """
+    summary, derivatives = element_wise
+    accumulator, smoothing, z_loss = (
+        options.accumulator_dtype,
+        options.label_smoothing,
+        options.z_loss,
+    )
     num_contexts, width = contexts.shape[1:]
     num_columns = columns.shape[1]
+    num_labels = sum(block.labels.shape[0] for block in blocks)
     hidden = ops.reshape(contexts, (-1, width))  # [R, d]
     columns = ops.repeat(columns, num_contexts, axis=0)  # [R, S]
+    hidden_terms = tuple(options.score.hidden_terms(hidden))
 
-    scores, residual = options.score.forward(hidden, labels, parameters)  # [R, M]
-    if bias is not None:
-        scores = scores + bias
-    cap = options.logit_soft_cap
-    if cap is not None:
-        scores = cap * ops.tanh(scores / cap)
-    probabilities = ops.softmax(scores)
-    # The largest probability is at least 1/M, so its logarithm is safe where a target's is not.
-    log_normalizer = ops.max(scores, -1) - ops.log(ops.max(probabilities, -1))  # [R]
-    selected = ops.take_along_axis(scores, columns, axis=-1)  # [R, S]
+    products = [ops.einsum("rd,md->rm", hidden, block.labels) for block in blocks]  # [R, B]
+    tops, masses, totals = zip(
+        *[
+            summary(x, hidden_terms, block.bias, block.terms)
+            for x, block in zip(products, blocks, strict=True)
+        ],
+        strict=True,
+    )
+    tops = ops.stack(tops, axis=-1)
+    top = ops.max(tops, axis=-1)
+    mass = ops.sum(ops.stack(masses, axis=-1) * ops.exp(tops - top[:, None]), axis=-1)
+    log_normalizer = top + ops.log(mass)  # [R]
+    selected = _select(products, columns, hidden_terms, blocks, options)  # [R, S]
     if column_mask is not None:
         column_mask = ops.repeat(column_mask, num_contexts, axis=0)
         selected = ops.where(column_mask, selected, ops.full_like(selected, -math.inf))
@@ -296,61 +340,144 @@ def _one_tile(
         component = component + log_priors
     log_probs = component[:, 0] if num_contexts == 1 else ops.logsumexp(component, axis=-1)  # [T]
 
-    smoothing, z_loss = options.label_smoothing, options.z_loss
     losses = -log_probs
     if smoothing:
-        uniform = log_normalizer - ops.mean(scores, -1)
+        uniform = log_normalizer - sum(totals) / num_labels
         losses = (1 - smoothing) * losses + smoothing * uniform
     if z_loss:
         squares = ops.reshape(ops.square(log_normalizer), (-1, num_contexts))
         losses = losses + z_loss * ops.mean(squares, -1)
     responsibility = ops.exp(component - log_probs[:, None])  # [T, K], 1 where K = 1
-    column_posteriors = posteriors = None
+    shares = ops.ones_like(selected)  # [R, S]
+    posteriors = None
     if num_columns > 1:
-        column_posteriors = ops.exp(selected - numerator[:, None])  # [R, S]
-        posteriors = responsibility[..., None] * ops.reshape(
-            column_posteriors, (-1, num_contexts, num_columns)
-        )
-        posteriors = ops.sum(posteriors, axis=1)  # [T, S]
+        shares = ops.exp(selected - numerator[:, None])
+        posteriors = ops.reshape(shares, (-1, num_contexts, num_columns))
+        posteriors = ops.sum(responsibility[..., None] * posteriors, axis=1)  # [T, S]
     if not with_gradients:
         return Walk(losses, log_probs, posteriors, None)
 
+    # d loss / d scores = row_weights (dense probabilities - shares - smoothing / M): the factor
+    # goes into the thin operands.
     row_weights = ops.reshape(weights[:, None] * responsibility, (-1,))  # [R]
-    # d loss / d scores = row_weights * derivative: the factor goes into the thin operands.
-    derivative, target_share = probabilities, 1 - smoothing
+    shares, dense = (1 - smoothing) * shares, ops.ones_like(log_normalizer)
     if z_loss:
         row_weights = ops.repeat(weights, num_contexts, axis=0)
-        target_share = target_share * ops.reshape(responsibility, (-1,))
-        dense = target_share + smoothing + 2 * z_loss / num_contexts * log_normalizer
-        derivative = derivative * dense[:, None]
-    if smoothing:
-        derivative = derivative - smoothing / labels.shape[0]
-    row = ops.arange(ops.shape(hidden)[0], dtype="int32")
-    for s in range(num_columns):
-        posterior = target_share * ops.ones_like(numerator)
-        if num_columns > 1:
-            posterior = target_share * column_posteriors[:, s]
-        value = ops.take_along_axis(derivative, columns[:, s : s + 1], axis=-1)[:, 0] - posterior
-        where = ops.stack([row, columns[:, s]], axis=-1)
-        derivative = ops.scatter_update(derivative, where, value)
-    if cap is not None:
-        derivative = derivative * (1 - ops.square(scores / cap))
-
-    d_hidden, sums = 0.0, []
-    if bias is not None:
-        sums.append(ops.einsum("r,rm->m", row_weights, derivative))
-    for block in label_blocks(*labels.shape):
-        part, d_labels, d_parameters = options.score.gradients(
-            derivative[:, block],
+        shares = shares * ops.reshape(responsibility, (-1, 1))
+        dense = (1 - smoothing) * ops.reshape(responsibility, (-1,)) + smoothing
+        dense = dense + 2 * z_loss / num_contexts * log_normalizer
+    log_dense = log_normalizer
+    weighted = ops.cast(ops.cast(hidden, accumulator) * row_weights[:, None], hidden.dtype)
+    d_hidden, hidden_sums, sums = 0.0, 0.0, []
+    for x, block in zip(products, blocks, strict=True):
+        derivative, of_hidden, vectors = derivatives(
+            x,
+            hidden_terms,
+            block.bias,
+            block.terms,
+            columns - block.start,
+            shares,
+            log_dense,
+            dense,
             row_weights,
-            hidden,
-            labels[block],
-            tuple(p[block] for p in parameters),
-            None if residual is None else residual[:, block],
+            smoothing / num_labels,
         )
-        d_hidden = d_hidden + part
-        sums += [d_labels, *d_parameters]
+        d_hidden = d_hidden + ops.cast(
+            ops.einsum("rm,md->rd", derivative, block.labels), accumulator
+        )
+        hidden_sums = (
+            [a + b for a, b in zip(hidden_sums, of_hidden, strict=True)] if sums else of_hidden
+        )
+        d_labels = ops.cast(ops.einsum("rm,rd->md", derivative, weighted), accumulator)
+        sums += [d_labels, *vectors]
+        log_dense = after(log_dense, d_labels)
+    d_hidden = options.score.hidden_gradients(
+        d_hidden * row_weights[:, None],
+        [x * row_weights for x in hidden_sums],
+        hidden,
+        hidden_terms,
+    )
     d_hidden = ops.reshape(d_hidden, (-1, num_contexts, width))
     return Walk(
         losses, log_probs, posteriors, (d_hidden, -weights[:, None] * responsibility, *sums)
     )
+
+
+def _scores(options, products, hidden_terms, bias, label_terms):
+    """Biased and capped scores of products in the compute dtype."""
+    products = ops.cast(products, options.accumulator_dtype)
+    scores = options.score.of_products(products, hidden_terms, label_terms)
+    if bias is not None:
+        scores = scores + bias
+    cap = options.logit_soft_cap
+    return scores if cap is None else cap * ops.tanh(scores / cap)
+
+
+def _summary(options, products, hidden_terms, bias, label_terms):
+    """Largest score of every row, sum of the scores' exponentials above it, and scores' sum."""
+    scores = _scores(options, products, hidden_terms, bias, label_terms)
+    top = ops.max(scores, axis=-1)
+    mass = ops.sum(ops.exp(scores - top[:, None]), axis=-1)
+    return top, mass, ops.sum(scores, axis=-1) if options.label_smoothing else top
+
+
+def _select(products, columns, hidden_terms, blocks, options):
+    """Scores `[R, S]` of every row's columns."""
+    selected = None
+    for x, block in zip(products, blocks, strict=True):
+        size = block.labels.shape[0]
+        here = columns - block.start
+        inside = ops.logical_and(here >= 0, here < size)
+        here = ops.clip(here, 0, size - 1)
+        found = [ops.take_along_axis(x, here, axis=-1)]
+        found += [ops.take(v, here) for v in (*block.terms, block.bias) if v is not None]
+        if selected is None:
+            selected = found
+        else:
+            selected = [ops.where(inside, a, b) for a, b in zip(found, selected, strict=True)]
+    products, *vectors = selected
+    bias = None if blocks[0].bias is None else vectors.pop()
+    return _scores(options, products, hidden_terms, bias, vectors)
+
+
+def _derivatives(
+    options,
+    products,
+    hidden_terms,
+    bias,
+    label_terms,
+    columns,
+    shares,
+    log_normalizer,
+    dense,
+    row_weights,
+    smoothed,
+):
+    """What the gradients need of a block of labels.
+
+    Returns:
+        The derivative for the products in the compute dtype, and the score's hidden and label sums
+        with the gradient of the bias, if any, as the last of the label sums.
+    """
+    scores = _scores(options, products, hidden_terms, bias, label_terms)
+    derivative = ops.exp(scores - log_normalizer[:, None])
+    if options.z_loss:
+        derivative = derivative * dense[:, None]
+    if options.label_smoothing:
+        derivative = derivative - smoothed
+    labels = ops.arange(products.shape[1], dtype="int32")
+    for s in range(columns.shape[1]):
+        is_column = labels == columns[:, s : s + 1]
+        derivative = derivative - ops.where(is_column, shares[:, s : s + 1], 0.0)
+    cap = options.logit_soft_cap
+    if cap is not None:
+        derivative = derivative * (1 - ops.square(scores / cap))
+    products = ops.cast(products, derivative.dtype)
+    by_products, hidden_sums, label_sums = options.score.product_gradients(
+        derivative, row_weights, products, hidden_terms, label_terms
+    )
+    if bias is not None:
+        label_sums = (*label_sums, ops.matmul(row_weights, derivative))
+    if options.compute_dtype == "float16":  # a kernel's slope may exceed what float16 can hold
+        by_products = ops.clip(by_products, -4096.0, 4096.0)
+    return ops.cast(by_products, options.compute_dtype), hidden_sums, label_sums

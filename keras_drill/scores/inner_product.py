@@ -8,18 +8,11 @@ from keras_drill.scores.score import Score
 class InnerProduct(Score):
     """`score(h, e_j) = h . e_j`, the score of every ordinary softmax layer."""
 
-    def scores(self, hidden, labels, parameters):
-        is_double = keras.backend.standardize_dtype(hidden.dtype) == "float64"
-        scores = ops.einsum("rd,md->rm", hidden, labels)
-        return ops.cast(scores, "float64" if is_double else "float32")
+    def of_products(self, products, hidden_terms, label_terms):
+        return products
 
-    def gradients(self, derivative, row_weights, hidden, labels, parameters, residual):
-        row_weights = row_weights[:, None]
-        low = ops.cast(derivative, hidden.dtype)
-        d_hidden = ops.cast(ops.einsum("rm,md->rd", low, labels), derivative.dtype) * row_weights
-        weighted = ops.cast(ops.cast(hidden, derivative.dtype) * row_weights, hidden.dtype)
-        d_labels = ops.cast(ops.einsum("rm,rd->md", low, weighted), derivative.dtype)
-        return d_hidden, d_labels, ()
+    def product_gradients(self, derivative, row_weights, products, hidden_terms, label_terms):
+        return derivative, (), ()
 
     def pair_scores(self, hidden, labels, parameters):
         is_double = keras.backend.standardize_dtype(hidden.dtype) == "float64"

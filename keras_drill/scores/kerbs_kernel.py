@@ -3,6 +3,7 @@ import math
 import keras
 from keras import ops
 
+from keras_drill.scores.inner_product import InnerProduct
 from keras_drill.scores.score import Score
 
 VARIANTS = ("paper", "reference")
@@ -66,8 +67,8 @@ class KerBSKernel(Score):
         """`∂f/∂θ`, shapes as in `value`."""
         theta, cos = _as_floats(theta, cos)
         terms = self._shape.terms(theta)
-        by_cos, *shares = self._shape.derivatives(cos, terms)
-        return self._shape.by_theta(cos * by_cos, shares, terms)
+        shares = self._shape.derivatives(cos, terms)[1:]
+        return self._shape.by_theta(self._shape.value(cos, terms), shares, terms)
 
     @property
     def num_label_sums(self) -> int:
@@ -104,11 +105,72 @@ class KerBSKernel(Score):
     def label_gradients(self, gradient, label_sums, labels, label_terms):
         norm, direction, inverse, *terms = label_terms
         labels = ops.cast(labels, gradient.dtype)
-        # Summed over rows: |h| c f', as every row's part of `gradient` is f' h.
+        # Sums over rows: |h| (f - c f'), and |h| c f' as every row's part of `gradient` is f' h.
+        slack = self._shape.slack(terms) * label_sums[0]
         linear = inverse * ops.sum(gradient * labels, axis=-1)
-        d_theta = norm * self._shape.by_theta(linear, label_sums, terms)
-        along = label_sums[0] * self._shape.slack(terms) * direction
+        d_theta = norm * self._shape.by_theta(linear + slack, label_sums, terms)
+        along = slack * direction
         return gradient + along[:, None] * labels, (d_theta,)
+
+    def scores(self, hidden, labels, parameters):
+        # The backends' own derivative of the closed form is noise near θ = 0.
+        @ops.custom_gradient
+        def scores(hidden, labels, theta):
+            terms = self.hidden_terms(hidden), self.label_terms(labels, (theta,))
+            products = InnerProduct().scores(hidden, labels, ())
+
+            def gradient(*args, upstream=None):
+                upstream = keras.tree.flatten(args if upstream is None else upstream)[0]
+                ones = ops.ones_like(upstream[:, 0])
+                derivative, hidden_sums, label_sums = self.product_gradients(
+                    upstream, ones, products, *terms
+                )
+                low = ops.cast(derivative, hidden.dtype)
+                d_hidden = ops.cast(ops.matmul(low, labels), derivative.dtype)
+                d_labels = ops.cast(ops.matmul(ops.transpose(low), hidden), derivative.dtype)
+                d_hidden = self.hidden_gradients(d_hidden, hidden_sums, hidden, terms[0])
+                d_labels, (d_theta,) = self.label_gradients(d_labels, label_sums, labels, terms[1])
+                return _cast_like((d_hidden, d_labels, d_theta), (hidden, labels, theta))
+
+            return self.of_products(products, *terms), gradient
+
+        return scores(hidden, labels, *parameters)
+
+    def pair_scores(self, hidden, labels, parameters):
+        @ops.custom_gradient
+        def scores(hidden, labels, theta):
+            cos, (norm, *_), (label_norm, *_) = self._pairs(hidden, labels)
+            value = self._shape.value(cos, self._shape.terms(theta))
+
+            def gradient(*args, upstream=None):
+                upstream = keras.tree.flatten(args if upstream is None else upstream)[0]
+                *gradients, (d_theta,) = self.pair_gradients(upstream, hidden, labels, (theta,))
+                return _cast_like((*gradients, d_theta), (hidden, labels, theta))
+
+            return norm * label_norm * value, gradient
+
+        return scores(hidden, labels, *parameters)
+
+    def pair_gradients(self, derivative, hidden, labels, parameters):
+        cos, (norm, direction, _), (label_norm, label_direction, _) = self._pairs(hidden, labels)
+        terms = self._shape.terms(parameters[0])
+        by_cos, *shares = self._shape.derivatives(cos, terms)
+        d_hidden, d_labels, _ = InnerProduct().pair_gradients(
+            derivative * by_cos, hidden, labels, ()
+        )
+        by_norm = derivative * self._shape.slack(terms) * shares[0]
+        d_norm = ops.sum(by_norm * label_norm, axis=-1, keepdims=True)
+        d_hidden += d_norm * direction * ops.cast(hidden, d_hidden.dtype)
+        d_labels += (by_norm * norm * label_direction)[..., None] * ops.cast(labels, d_labels.dtype)
+        by_theta = self._shape.by_theta(cos * by_cos, shares, terms)
+        return d_hidden, d_labels, (derivative * norm * label_norm * by_theta,)
+
+    def _pairs(self, hidden, labels):
+        """Cosines `[..., S]`, and what `_norms` gives of both, `[..., 1]` and `[..., S]`."""
+        products = InnerProduct().pair_scores(hidden, labels, ())
+        norms = tuple(x[..., None] for x in self._norms(hidden))
+        label_norms = self._norms(labels)
+        return products * norms[2] * label_norms[2], norms, label_norms
 
     def get_config(self) -> dict:
         return {"variant": self.variant}
@@ -148,7 +210,7 @@ class _PaperShape:
 
     @staticmethod
     def derivatives(cos, terms):
-        """`f'`, and `q` with `f - c f' = θ q`."""
+        """`f'`, and the share `q` with `f - c f' = θ q`."""
         theta, b, _, _ = terms
         x = theta * cos
         minus_1 = ops.expm1(-x)
@@ -160,10 +222,9 @@ class _PaperShape:
         return terms[0]
 
     @staticmethod
-    def by_theta(linear, shares, terms):
-        """`∂f/∂θ = (b'/b) f - q`, from sums of `c f'` and of the shares."""
-        theta, _, _, growth = terms
-        return growth * (linear + theta * shares[0]) - shares[0]
+    def by_theta(value, shares, terms):
+        """`∂f/∂θ = (b'/b) f - q`, or its sum from sums of `f` and of the shares."""
+        return terms[3] * value - shares[0]
 
 
 class _ReferenceShape:
@@ -192,7 +253,7 @@ class _ReferenceShape:
 
     @staticmethod
     def derivatives(cos, terms):
-        """`f'`, `f - c f'`, and `∂f/∂θ`."""
+        """`f'`, and the shares `f - c f'` and `∂f/∂θ`."""
         t, scale, slope, growth = terms
         positive = cos > 1e-7
         minus_1 = ops.expm1(t * ops.maximum(cos, 0.0))
@@ -211,7 +272,7 @@ class _ReferenceShape:
         return 1.0
 
     @staticmethod
-    def by_theta(linear, shares, terms):
+    def by_theta(value, shares, terms):
         return shares[1]
 
 
@@ -250,6 +311,10 @@ def _series(x, coefficients):
     for coefficient in reversed(coefficients[:-1]):
         total = total * x + coefficient
     return total
+
+
+def _cast_like(gradients, inputs):
+    return tuple(ops.cast(g, x.dtype) for g, x in zip(gradients, inputs, strict=True))
 
 
 def _as_floats(*arrays):

@@ -1,20 +1,32 @@
 from abc import ABC, abstractmethod
 from typing import ClassVar
 
+import keras
+from keras import ops
+
 
 class Score(ABC):
     """Compares context vectors with labels, and knows its own derivative.
 
-    A score has no state: parameters that belong to labels (a kernel's width, say) are handed to it
-    as `parameters`, a tuple of tensors whose first axis is the number of labels M.
+    A score is a function of the inner product of context and label, entry by entry, and of a few
+    numbers for each context and for each label, its *terms* (a norm, say):
+
+        score(h, e) = F(h . e; terms(h), terms(e, parameters))
+
+    So the fused loss multiplies matrices itself, and what it asks of a score is cheap and
+    element-wise. A score has no state: parameters that belong to labels (a kernel's width, say) are
+    handed to it as `parameters`, a tuple of tensors whose first axis is the number of labels M.
+
+    The inner product itself needs nothing but the defaults of this class.
 
     Attributes:
         parameter_initializers: Name and initializer of every parameter, in order.
+        num_label_sums: Number of `label_sums` that `product_gradients` returns.
     """
 
     parameter_initializers: ClassVar[dict] = {}
+    num_label_sums = 0
 
-    @abstractmethod
     def scores(self, hidden, labels, parameters):
         """Scores of every row against every label.
 
@@ -26,31 +38,69 @@ class Score(ABC):
         Returns:
             `[R, M]` in the accumulator's dtype (float32, or float64 for float64 models).
         """
+        is_double = keras.backend.standardize_dtype(hidden.dtype) == "float64"
+        products = ops.cast(
+            ops.einsum("rd,md->rm", hidden, labels), "float64" if is_double else "float32"
+        )
+        return self.of_products(
+            products, self.hidden_terms(hidden), self.label_terms(labels, parameters)
+        )
 
-    def forward(self, hidden, labels, parameters):
-        """`scores`, and what `gradients` wants kept of it.
+    def hidden_terms(self, hidden) -> tuple:
+        """Tensors `[R, 1]` in the accumulator's dtype, made from `hidden` `[R, d]`."""
+        return ()
 
-        Returns:
-            The scores `[R, M]`, and a residual: `None` or a tensor `[R, M]`.
-        """
-        return self.scores(hidden, labels, parameters), None
+    def label_terms(self, labels, parameters) -> tuple:
+        """Tensors `[M]` in the accumulator's dtype, made from `labels` `[M, d]` and parameters."""
+        return ()
 
     @abstractmethod
-    def gradients(self, derivative, row_weights, hidden, labels, parameters, residual):
-        """Gradients of a loss whose derivative for `scores` is `row_weights * derivative`.
+    def of_products(self, products, hidden_terms, label_terms):
+        """Scores of inner products.
+
+        Args:
+            products: `[R, M]` in the accumulator's dtype.
+            hidden_terms: Tuple of `[R, 1]`.
+            label_terms: Tuple of `[M]`, or `[R, M]` where every row has labels of its own.
+
+        Returns:
+            `[R, M]`.
+        """
+
+    @abstractmethod
+    def product_gradients(self, derivative, row_weights, products, hidden_terms, label_terms):
+        """Derivatives of a loss whose derivative for the scores is `row_weights * derivative`.
 
         Args:
             derivative: `[R, M]` in the accumulator's dtype.
             row_weights: `[R]`, kept apart so that the large matrix need not be scaled.
-            hidden: `[R, d]`, as given to `forward`.
-            labels: `[M, d]`, as given to `forward`.
-            parameters: As given to `forward`.
-            residual: As `forward` returned it.
+            products, hidden_terms, label_terms: As given to `of_products`.
 
         Returns:
-            Gradients for hidden `[R, d]`, for labels `[M, d]` and, in a tuple, for the parameters,
-            all in the accumulator's dtype.
+            The derivative for the products `[R, M]`, row weights left out as well; sums over the
+            labels, a tuple of `[R]`, for `hidden_gradients`, row weights left out; and sums over
+            the rows, a tuple of `[M]`, for `label_gradients`, row weights included.
         """
+
+    def hidden_gradients(self, gradient, hidden_sums, hidden, hidden_terms):
+        """The whole gradient for `hidden` `[R, d]`.
+
+        Args:
+            gradient: `[R, d]`, the part that goes through the products.
+            hidden_sums: As `product_gradients` returned them, row weights included.
+            hidden, hidden_terms: As before.
+        """
+        return gradient
+
+    def label_gradients(self, gradient, label_sums, labels, label_terms) -> tuple:
+        """The whole gradients for `labels` `[M, d]` and, in a tuple, for the parameters.
+
+        Args:
+            gradient: `[M, d]`, the part that goes through the products.
+            label_sums: As `product_gradients` returned them, added up over all rows.
+            labels, label_terms: As before.
+        """
+        return gradient, ()
 
     @abstractmethod
     def pair_scores(self, hidden, labels, parameters):

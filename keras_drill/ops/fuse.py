@@ -1,0 +1,35 @@
+import keras
+
+
+def fuse(function):
+    """Compiles an element-wise function of tensors into one pass over memory, where that pays.
+
+    TensorFlow runs one operation after the other, and each reads and writes whole tensors. While
+    it traces a graph, the function becomes a part of that graph that XLA compiles, once for every
+    shape it meets; matrix products outside stay with TensorFlow, which is faster at them. Eagerly
+    the function runs as it is, and JAX compiles everything anyway.
+
+    Args:
+        function: takes and returns nested tensors.
+    """
+    if keras.backend.backend() != "tensorflow":
+        return function
+    import tensorflow as tf
+
+    if tf.executing_eagerly():
+        return function
+    return tf.function(function, jit_compile=True, autograph=False)
+
+
+def after(x, earlier):
+    """`x`, not to be had before the tensor `earlier` has been computed.
+
+    TensorFlow starts whatever it has the inputs of; only this keeps it from holding the results of
+    many independent steps at once. Where a compiler orders the steps, `x` comes back as it is.
+    """
+    if keras.backend.backend() != "tensorflow":
+        return x
+    import tensorflow as tf
+
+    with tf.control_dependencies([earlier]):
+        return tf.identity(x)
