@@ -230,9 +230,8 @@ class SenseReallocator:
                     reset_optimizer_rows(self.optimizer, variable, moved)
 
     def _restart_near(self, statistics, senses, words, iteration):
-        by_word = np.lexsort((statistics.usage, statistics.sense_to_word))
         ends = np.cumsum(statistics.senses_per_word)
-        sources = by_word[ends[words] - 1]  # most used of each word
+        sources = statistics.by_word[ends[words] - 1]  # most used of each word
         rows = ops.convert_to_numpy(ops.take(self.head.embeddings, sources, axis=0))  # [K, d]
         direction = np.random.default_rng([self.seed, iteration]).normal(size=rows.shape)
         direction /= np.linalg.norm(direction, axis=-1, keepdims=True)

@@ -73,12 +73,9 @@ class IdleSensePolicy(AllocationPolicy):
         takers = np.flatnonzero(~has_idle & (counts < statistics.max_senses) & (need > 0))
         takers = takers[np.argsort(-need[takers], kind="stable")]
 
-        by_word = np.lexsort((usage, owner))  # [M], a word's senses by rising usage
-        first = np.cumsum(counts) - counts
-        place = np.arange(len(owner)) - first[owner[by_word]]
         spare = counts - statistics.min_senses
-        senses = np.sort(by_word[idle[by_word] & (place < spare[owner[by_word]])])
-        senses = senses[np.argsort(usage[senses], kind="stable")]
+        givable = idle & (statistics.place_in_word < spare[owner])  # [M]
+        senses = statistics.by_usage[givable[statistics.by_usage]]
 
         number = min(len(takers), len(senses))
         return senses[:number], takers[:number]

@@ -61,7 +61,7 @@ class RankingPolicy(AllocationPolicy):
         may_take = np.zeros(len(counts), bool)
         may_take[takers] = True
 
-        senses = np.argsort(statistics.usage, kind="stable")
+        senses = statistics.by_usage
         # Words that take none never come to have more than they have now.
         senses = senses[((counts > statistics.min_senses) | may_take)[owner[senses]]]
         owners, counts = owner[senses].tolist(), counts.tolist()  # lists: NumPy is slow by element

@@ -1,4 +1,5 @@
 import dataclasses
+from functools import cached_property
 
 import numpy as np
 
@@ -40,7 +41,25 @@ class SenseStatistics:
     min_senses: int
     max_senses: int
 
-    @property
+    @cached_property
     def senses_per_word(self) -> np.ndarray:
         """`[V]`, how many senses every word has."""
         return np.bincount(self.sense_to_word, minlength=len(self.word_count))
+
+    @cached_property
+    def by_usage(self) -> np.ndarray:
+        """`[M]`, senses by rising usage; ties go to the lower index."""
+        return np.argsort(self.usage, kind="stable")
+
+    @cached_property
+    def by_word(self) -> np.ndarray:
+        """`[M]`, senses by their word, and those of a word by rising usage."""
+        return self.by_usage[np.argsort(self.sense_to_word[self.by_usage], kind="stable")]
+
+    @cached_property
+    def place_in_word(self) -> np.ndarray:
+        """`[M]`, how many senses of the same word come before a sense in `by_word`."""
+        counts, owner = self.senses_per_word, self.sense_to_word[self.by_word]
+        place = np.empty(len(owner), int)
+        place[self.by_word] = np.arange(len(owner)) - (np.cumsum(counts) - counts)[owner]
+        return place

@@ -61,13 +61,9 @@ class ThresholdPolicy(AllocationPolicy):
 
         # Words either take or give, so how many senses one can spare does not change on the way:
         # all but its `min_senses` most used ones.
-        by_word = np.lexsort((statistics.usage, owner))  # [M], a word's senses by rising usage
-        first = np.cumsum(counts) - counts
-        place = np.arange(len(owner)) - first[owner[by_word]]
         spare = counts - statistics.min_senses
-        givable = by_word[(place < spare[owner[by_word]]) & ~needy[owner[by_word]]]
-        senses = np.sort(givable)
-        senses = senses[np.argsort(statistics.usage[senses], kind="stable")]
+        givable = (statistics.place_in_word < spare[owner]) & ~needy[owner]  # [M]
+        senses = statistics.by_usage[givable[statistics.by_usage]]
 
         number = min(len(takers), len(senses))
         return senses[:number], takers[:number]
