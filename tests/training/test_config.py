@@ -89,6 +89,8 @@ def test_wrong_values_are_refused(name, value, message):
         ("small-kerbs", {"senses.min_senses": 4}, "senses.per_word must be from"),
         ("small-kerbs", {"senses.min_senses": 5}, "senses.max_senses must be at least"),
         ("small-kerbs", {"head.kind": "drill-kerbs"}, "senses.weighting must be 'usage'"),
+        ("small-tied", {"backbone.output_dim": 64}, "must be 0 or backbone.embedding_dim = 128"),
+        ("small-kerbs", {"backbone.output_dim": 64}, "with head.kind = 'kerbs', not 64"),
         ("small-mos", {"head.label_smoothing": 0.1}, "head.label_smoothing must be 0"),
         ("small-mos", {"head.context_dim": 7}, "must be 0 or backbone.embedding_dim = 128"),
     ],
@@ -102,6 +104,9 @@ def test_contradictions_are_refused(recipe, values, message):
 def test_what_does_not_count_contradicts_nothing():
     config = load_config("small-tied").replace({"senses.min_senses": 5, "head.context_dim": 7})
     assert config.head.shares_embedding and not config.head.has_senses
+    for recipe in ("small-mos", "small-bilinear", "small-softmax"):
+        load_config(recipe).replace({"backbone.output_dim": 64})
+    load_config("small-kerbs").replace({"backbone.output_dim": 64, "head.tied": False})
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,13 @@ def check_options(backbone: BackboneConfig, head: HeadConfig, senses: SensesConf
             "option head.context_dim must be 0 or backbone.embedding_dim = "
             f"{backbone.embedding_dim} where labels are tied, not {head.context_dim}"
         )
+    if _compares_hidden_with_embedding(head) and (
+        backbone.output_dim not in (0, backbone.embedding_dim)
+    ):
+        raise ConfigError(
+            f"option backbone.output_dim must be 0 or backbone.embedding_dim = "
+            f"{backbone.embedding_dim} with head.kind = {head.kind!r}, not {backbone.output_dim}"
+        )
     if head.label_smoothing and (head.has_senses or head.kind == "mos"):
         raise ConfigError(
             f"option head.label_smoothing must be 0 with head.kind = {head.kind!r}, "
@@ -35,3 +42,10 @@ def check_options(backbone: BackboneConfig, head: HeadConfig, senses: SensesConf
             "option senses.weighting must be 'usage' with head.kind = 'drill-kerbs': the posterior "
             "needs senses that are compared without a label encoder"
         )
+
+
+def _compares_hidden_with_embedding(head: HeadConfig) -> bool:
+    """Whether hidden states must have the width of the shared embedding."""
+    if head.kind in ("drill", "drill-kerbs") and head.encode_hidden:
+        return False
+    return head.kind in ("tied", "drill", "kerbs", "drill-kerbs") and head.shares_embedding
