@@ -39,9 +39,9 @@ setup(
     ],
     extras_require={
         "analysis": ["scipy>=1.11"],
-        "test": ["pytest>=8", "pytest-xdist>=3.5", "ruff>=0.6", "scipy>=1.11"],
+        "test": ["pytest>=8", "pytest-xdist>=3.5", "ruff>=0.6", "scipy>=1.11", "scikit-learn>=1.4"],
         "jax": ["jax>=0.4.34"],
-        "benchmarks": ["torch>=2.4"],
+        "benchmarks": ["torch>=2.4", "scipy>=1.11", "scikit-learn>=1.4"],
     },
     entry_points={"console_scripts": ["keras-drill=keras_drill.cli.main:main"]},
 )

@@ -1,0 +1,56 @@
+"""Does sense allocation find the senses of a language whose senses are known?
+
+    python -m benchmarks.synthetic_senses [--seeds 3] [--senses 2.5] [--steps 4000]
+
+A KerBS head alone is trained on contexts and words of `tests.senses.synthetic_language`: words with
+one to four clusters of contexts, 2.5 on average. Printed is the mean over seeds, each with a
+language and initial weights of its own, without reallocation and with every policy.
+"""
+
+import argparse
+import os
+import time
+
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+
+import numpy as np
+
+from benchmarks.timing import describe
+from keras_drill.senses.policies import IdleSensePolicy, RankingPolicy, ThresholdPolicy
+from tests.senses.sense_study import figures, train
+from tests.senses.synthetic_language import SyntheticLanguage
+
+POLICIES = {
+    "none": None,
+    "threshold, -0.5": ThresholdPolicy(-0.5),
+    "threshold, -1": ThresholdPolicy(-1.0),
+    "ranking, 0.005": RankingPolicy(0.005),
+    "ranking, 0.05": RankingPolicy(0.05),
+    "idle sense, 0.1": IdleSensePolicy(0.1),
+}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--seeds", type=int, default=3, help="how many seeds, from 0")
+    parser.add_argument("--senses", type=float, default=2.5, help="senses per word, on average")
+    parser.add_argument("--steps", type=int, default=4000)
+    arguments = parser.parse_args()
+    print(describe())
+    start = time.time()
+    for number, (name, policy) in enumerate(POLICIES.items()):
+        results = []
+        for seed in range(arguments.seeds):
+            language = SyntheticLanguage(seed=seed)
+            head = train(language, policy, arguments.senses, seed, arguments.steps)
+            results.append(figures(language, head))
+        if not number:
+            print("| policy |", " | ".join(results[0]), "|")
+            print("|---|" + "--:|" * len(results[0]))
+        means = [np.mean([result[key] for result in results]) for key in results[0]]
+        print(f"| {name} |", " | ".join(f"{mean:.2f}" for mean in means), "|", flush=True)
+    print(f"{time.time() - start:.0f} s")
+
+
+if __name__ == "__main__":
+    main()
