@@ -40,7 +40,7 @@ def words_by_senses_section(study: SenseStudy) -> ElementTree.Element:
             ["senses", "words", "of all", "the most frequent of them"],
             rows,
         ),
-        class_="results",
+        class_="words",
     )
 
 
@@ -148,6 +148,7 @@ def _draw_kernels(figure: Figure, study: SenseStudy) -> None:
             markersize=4.5,
             markeredgecolor=PAPER,
             markeredgewidth=0.6,
+            clip_on=False,
         )
     axes.set_xlim(0, 180)
     axes.xaxis.set_major_locator(MultipleLocator(45))

@@ -83,7 +83,7 @@ def studied_word_section(word: StudiedWord, prefix: str) -> ElementTree.Element:
         ),
         element("p", "The contexts in which each sense is most probable:", class_="note"),
         element("div", *contexts, class_="cards"),
-        class_="results",
+        class_="words",
     )
 
 

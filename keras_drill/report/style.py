@@ -59,6 +59,7 @@ thead th bdi { display: inline-block; min-width: 5rem; max-width: 14rem; }
   display: block; color: var(--muted); font-size: 0.85rem; font-weight: 400; line-height: 1.4;
 }
 .facts th, .facts td { text-align: left; }
+.words th:last-child, .words td:last-child { text-align: left; }
 .facts tbody th { font-weight: 400; min-width: 12rem; }
 .facts td:only-of-type { width: 100%; }
 code {
@@ -67,6 +68,7 @@ code {
 figure { margin: 0; }
 figcaption { max-width: 46rem; margin-top: 0.4rem; }
 figure + .scroll { margin-top: 1.5rem; }
+.note + .scroll, .note + .cards { margin-top: 1rem; }
 .plot svg { display: block; width: 100%; height: auto; }
 .plot svg * { stroke-linejoin: round; stroke-linecap: butt; }
 .plot .narrow { display: none; }

@@ -1,5 +1,6 @@
 """What the output layers of several runs can and cannot say."""
 
+import importlib.util
 import math
 import os
 from collections.abc import Sequence
@@ -75,6 +76,8 @@ def analyze_runs(
     comparisons = _comparisons(analyses, judged)
     path = write_analysis(report, analyses, comparisons, describe_environment())
     print(_tables(analyses, comparisons))
+    if importlib.util.find_spec("scipy") is None:
+        print("\nSciPy decides more words: pip install 'keras-drill[analysis]'")
     print(f"\nreport: {path}")
     return analyses
 

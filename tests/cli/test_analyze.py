@@ -1,3 +1,4 @@
+import importlib.util
 import re
 import shutil
 
@@ -46,6 +47,14 @@ def test_one_run_gets_its_own_page_and_options_are_heard(folder, tmp_path, capsy
     assert "at 5 tokens" in out and "≥ 5" in out
     assert not re.search(r"tied +\d+ +\d+ +\d+ +\d+ +0$", out, re.M)  # some are undecided
     assert "By word frequency" not in (folder / "tied" / "analysis.html").read_text()
+
+
+def test_without_scipy_words_stay_undecided_and_it_is_said(folder, monkeypatch, capsys):
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    assert main(["analyze", str(folder / "tied"), "--tokens", "5", "--bound", "0.001"]) == 0
+    out = capsys.readouterr().out
+    assert "pip install 'keras-drill[analysis]'" in out
+    assert not re.search(r"tied +\d+ +\d+ +\d+ +\d+ +0$", out, re.M)
 
 
 def test_runs_of_one_name_are_refused(folder, tmp_path, capsys):
