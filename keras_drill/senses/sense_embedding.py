@@ -108,7 +108,8 @@ class SenseEmbedding(keras.layers.Embedding):
             Senses `[..., S, d]`; a mask `[..., S]` of those that there are; their running usage and
             the score's parameters, `[..., S]` each.
         """
-        columns, mask = self.allocation.columns(words)
+        # Keras hands on the ids of a model without an integer Input as floats.
+        columns, mask = self.allocation.columns(ops.cast(words, "int32"))
         return (
             ops.take(ops.cast(self.embeddings, self.compute_dtype), columns, axis=0),
             mask,

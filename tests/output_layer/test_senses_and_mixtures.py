@@ -243,7 +243,7 @@ def test_usage_weighs_the_senses_of_a_word():
     embedding.allocation.usage.assign(usage)
     senses = np.asarray(embedding.embeddings)
     table = np.asarray(embedding.allocation.senses_of_word)
-    found = np.asarray(embedding(np.arange(V)))
+    found = np.asarray(embedding(np.arange(V, dtype="float32")))  # as a Sequential would ask
     for word in range(V):
         mine = table[word][table[word] >= 0]
         expected = (usage[mine, None] * senses[mine]).sum(0) / usage[mine].sum()
