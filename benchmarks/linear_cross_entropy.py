@@ -1,6 +1,6 @@
 """Fused cross-entropy against materialised TensorFlow and PyTorch.
 
-    python -m benchmarks.linear_cross_entropy [--sizes N,V,d ...] [--rounds R] [--seed S]
+    python -m benchmarks.linear_cross_entropy [--sizes N,V,d ...] [--rounds R] [--tile-bytes B]
 
 For every size: throughput relative to a materialised TensorFlow head (`matmul`, bias,
 `sparse_softmax_cross_entropy_with_logits`, autodiff), to PyTorch's `F.cross_entropy` over a linear
@@ -29,7 +29,7 @@ def make_arrays(size: str, seed: int):
     return hidden, labels, bias, rng.integers(0, v, n).astype("int32")
 
 
-def tensorflow_function(name: str, size: str, seed: int):
+def tensorflow_function(name: str, size: str, seed: int, tile_bytes: int | None = None):
     """The compiled function called `name`: () -> loss and gradients for hidden, labels, bias."""
     import tensorflow as tf
 
@@ -40,6 +40,7 @@ def tensorflow_function(name: str, size: str, seed: int):
     if name in ("fused", "fused bfloat16"):
         head = keras_drill.SoftmaxOutput(
             len(bias),
+            tile_bytes=tile_bytes,
             embeddings_initializer=lambda shape, dtype: labels,
             dtype="mixed_bfloat16" if name.endswith("bfloat16") else "float32",
         )
@@ -115,9 +116,9 @@ def float64_gradient(size: str, seed: int) -> np.ndarray:
     return gradient
 
 
-def measure(size: str, rounds: int, seed: int) -> None:
+def measure(size: str, rounds: int, seed: int, tile_bytes: int | None) -> None:
     steps = {
-        name: tensorflow_function(name, size, seed)
+        name: tensorflow_function(name, size, seed, tile_bytes)
         for name in ("fused", "materialised", "three products", "fused bfloat16")
     }
     functions = {name: (lambda step=step: float(step()[0])) for name, step in steps.items()}
@@ -130,9 +131,12 @@ def measure(size: str, rounds: int, seed: int) -> None:
     for name, times in seconds.items():
         ratio = median_ratio(times, seconds["fused"])
         print(f"  {name:16} {statistics.median(times):8.3f} s   {ratio:5.2f} x the fused time")
+    tile = [] if tile_bytes is None else ["--tile-bytes", str(tile_bytes)]
     peaks = {
         name: json.loads(
-            in_fresh_process("benchmarks.linear_cross_entropy", "--peak", name, "--sizes", size)
+            in_fresh_process(
+                "benchmarks.linear_cross_entropy", "--peak", name, "--sizes", size, *tile
+            )
         )
         for name in ("fused", "materialised", "fused bfloat16")
     }
@@ -156,15 +160,17 @@ def main() -> None:
     parser.add_argument("--sizes", nargs="+", default=SIZES, metavar="N,V,d")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--tile-bytes", type=int, help="of the fused loss; the default is its own")
     parser.add_argument("--peak", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.peak:
         tensorflow_function(options.peak, "64,1000,32", options.seed)()  # libraries, threads
-        print(peak_memory(tensorflow_function(options.peak, options.sizes[0], options.seed)))
+        step = tensorflow_function(options.peak, options.sizes[0], options.seed, options.tile_bytes)
+        print(peak_memory(step))
         return
     print(describe(), f"seed {options.seed}", sep=", ")
     for size in options.sizes:
-        measure(size, options.rounds, options.seed)
+        measure(size, options.rounds, options.seed, options.tile_bytes)
 
 
 if __name__ == "__main__":
