@@ -2,14 +2,14 @@
 
 import numpy as np
 
-RELATIVE_TOLERANCE = 1e-10
+RELATIVE_TOLERANCE = 1e-12
 
 
 def numerical_rank(values: np.ndarray, tolerance: float = RELATIVE_TOLERANCE) -> int:
     """Number of singular values above `tolerance` times the greatest.
 
     In float64, rounding leaves about `1e-15` of the greatest where the exact value is 0, so the
-    default of `1e-10` tells apart what is computed from what is rounded.
+    default of `1e-12` tells apart what is computed from what is rounded.
 
     Args:
         values: Singular values, as `singular_values` gives them.

@@ -32,7 +32,7 @@ def add_parser(commands) -> argparse.ArgumentParser:
     parser.add_argument(
         "--tolerance",
         type=float,
-        default=1e-10,
+        default=1e-12,
         help="singular values above this part of the greatest count (default: %(default)s)",
     )
     parser.add_argument(

@@ -59,7 +59,7 @@ def test_coherent_matrices_keep_their_rank():
 
 
 def test_noise_below_the_tolerance_does_not_count():
-    matrix = _matrix(np.ones(17)) + 1e-14 * np.random.default_rng(0).normal(size=(331, 173))
+    matrix = _matrix(np.ones(17)) + 1e-15 * np.random.default_rng(0).normal(size=(331, 173))
     values = singular_values([matrix])
     assert numerical_rank(values) == 17
     assert numerical_rank(values, tolerance=1e-16) == 173
