@@ -69,6 +69,7 @@ VARIANTS = {
         "backbone_kind": "gru",
         "backbone_num_layers": 1,
         "head_kind": "kerbs",
+        "senses_weighting": "usage",
         "senses_interval": 7,  # both kills and their checkpoints are inside an interval
         "senses_moved_embedding": "near",
     },
