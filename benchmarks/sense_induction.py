@@ -7,7 +7,7 @@
 and the nouns' training sentences, mixed by lines and lower-cased. Then, for each test sentence of a
 noun, the hidden state that predicts the noun gives the posterior over the noun's senses. Its argmax
 is held against the gold sense: V-measure and purity, beside k-means on the same hidden states with
-as many clusters as the noun has senses, and beside chance (the model's own assignment, shuffled).
+as many clusters as the noun has senses, and each beside chance: the same assignment, shuffled.
 
 A left-to-right model predicts a word from what stands before it: nothing here sees the words after.
 
@@ -44,7 +44,7 @@ def main():
     arguments = parse_arguments()
     keras.utils.set_random_seed(arguments.seed)
     nouns = sorted(path.name for path in arguments.data_dir.iterdir() if path.is_dir())
-    vocabulary, text = read_text(arguments, nouns)
+    vocabulary, text, noun_text = read_text(arguments, nouns)
     missing = [noun for noun in nouns if noun not in vocabulary.tokens]
     if missing:
         raise SystemExit(f"Not in a vocabulary of {len(vocabulary)} words: {missing}")
@@ -53,8 +53,8 @@ def main():
     print(f"{len(text.ids)} tokens, {len(vocabulary)} words, {model.head.num_senses} senses")
     if arguments.weights and arguments.weights.exists():
         model.load_weights(arguments.weights)
-    else:
-        train(model, text.ids, arguments)
+    train(model, text.ids, arguments.epochs, arguments)
+    train(model, noun_text.ids, arguments.noun_epochs, arguments)
     report_allocation(model.head, vocabulary, nouns)
     report_nouns(model, vocabulary, arguments, nouns)
     report_pairs(model, vocabulary, arguments)
@@ -71,30 +71,42 @@ def parse_arguments():
     parser.add_argument("--dim", type=int, default=128, help="width of embeddings and senses")
     parser.add_argument("--batch", type=int, default=40, help="rows of text")
     parser.add_argument("--length", type=int, default=35, help="tokens per row and step")
-    parser.add_argument("--epochs", type=int, default=1)
+    parser.add_argument("--epochs", type=int, default=1, help="on all text")
+    parser.add_argument("--noun-epochs", type=int, default=0, help="then, on the nouns' sentences")
     parser.add_argument("--interval", type=int, default=100, help="steps between allocations")
     parser.add_argument("--momentum", type=float, default=0.005)
     parser.add_argument("--learning-rate", type=float, default=3e-3)
     parser.add_argument("--dtype", default="mixed_bfloat16", help="Keras dtype policy")
     parser.add_argument(
-        "--weights", type=Path, help="a .weights.h5 file: read if it exists, else written"
+        "--weights",
+        type=Path,
+        help="a .weights.h5 file: read if it is there, written after training",
     )
     parser.add_argument("--seed", type=int, default=0)
     return parser.parse_args()
 
 
 def read_text(arguments, nouns):
-    """The vocabulary, and the training text with its lines shuffled."""
+    """The vocabulary, the training text, and the part of it that is the nouns' sentences.
+
+    The lines of both are shuffled.
+    """
     lines = (arguments.wikitext / "train.txt").read_text(encoding="utf-8").splitlines()
     lines = [line for line in lines if line.strip()]
+    sentences = []
     for noun in nouns:
-        lines += [sentence for _, sentence, _ in read_sentences(arguments.data_dir, noun, "train")]
-    np.random.default_rng(arguments.seed).shuffle(lines)
+        sentences += [line for _, line, _ in read_sentences(arguments.data_dir, noun, "train")]
+    lines += sentences
+    rng = np.random.default_rng(arguments.seed)
+    rng.shuffle(lines)
+    rng.shuffle(sentences)
     with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder, "train.txt")
-        path.write_text("\n".join(lines).lower() + "\n", encoding="utf-8")
-        vocabulary = Vocabulary.build(TextLines(path), Tokenizer(), max_size=arguments.vocabulary)
-        return vocabulary, EncodedText.encode(TextLines(path), Tokenizer(), vocabulary)
+        paths = Path(folder, "all.txt"), Path(folder, "nouns.txt")
+        for path, content in zip(paths, (lines, sentences), strict=True):
+            path.write_text("\n".join(content).lower() + "\n", encoding="utf-8")
+        texts = [TextLines(path) for path in paths]
+        vocabulary = Vocabulary.build(texts[0], Tokenizer(), max_size=arguments.vocabulary)
+        return vocabulary, *(EncodedText.encode(text, Tokenizer(), vocabulary) for text in texts)
 
 
 def read_sentences(folder, noun, split):
@@ -131,9 +143,11 @@ def build_model(arguments, size):
     return model
 
 
-def train(model, ids, arguments):
+def train(model, ids, epochs, arguments):
+    if not epochs:
+        return
     batches = ContiguousBatches(ids, arguments.batch, arguments.length)
-    steps = arguments.epochs * batches.num_batches
+    steps = epochs * batches.num_batches
     rate = keras.optimizers.schedules.CosineDecay(
         0.0, steps, warmup_target=arguments.learning_rate, warmup_steps=steps // 20
     )
@@ -156,7 +170,7 @@ def train(model, ids, arguments):
             )
         ),
     ]
-    for epoch in range(arguments.epochs):
+    for epoch in range(epochs):
         model.fit(
             batches.dataset(epoch),
             initial_epoch=epoch,
@@ -218,9 +232,10 @@ def report_nouns(model, vocabulary, arguments, nouns):
     """V-measure and purity of each noun: KerBS, k-means, chance."""
     rng = np.random.default_rng(arguments.seed)
     counts = senses_per_word(model.head)
-    print("\n| noun | sentences | gold senses | senses | in use | V | k-means | chance "
-          "| purity | k-means | chance | majority |")  # fmt: skip
-    print("|---|" + "--:|" * 11)
+    columns = "KerBS | chance | k-means | chance"
+    print("\nV-measure and purity, each beside chance:")
+    print(f"| noun | sentences | gold | senses | in use | V {columns} | P {columns} | majority |")
+    print("|---|" + "--:|" * 13)
     rows = []
     for noun in nouns:
         sentences = read_sentences(arguments.data_dir, noun, "test")
@@ -234,12 +249,13 @@ def report_nouns(model, vocabulary, arguments, nouns):
             KMeans(counts[word], n_init=10, random_state=seed).fit_predict(hidden)
             for seed in range(5)
         ]
-        shuffled = [rng.permutation(clusters) for _ in range(SHUFFLES)]
         row = [
-            *scores_of(v_measure_score, gold, clusters, means, shuffled),
-            *scores_of(purity, gold, clusters, means, shuffled),
-            np.bincount(gold).max() / len(gold),
+            mean_score(score, gold, partitions)
+            for score in (v_measure_score, purity)
+            for found in ([clusters], means)
+            for partitions in (found, [rng.permutation(x) for x in found for _ in range(SHUFFLES)])
         ]
+        row.append(np.bincount(gold).max() / len(gold))
         rows.append(row)
         sizes = f"{len(gold)} | {len(set(gold))} | {counts[word]} | {len(set(clusters))}"
         print(f"| {noun} | {sizes} |", " | ".join(f"{value:.3f}" for value in row), "|", flush=True)
@@ -247,13 +263,8 @@ def report_nouns(model, vocabulary, arguments, nouns):
     print(f"| mean | | | | | {mean} |\n")
 
 
-def scores_of(score, gold, clusters, means, shuffled):
-    """KerBS, k-means, chance."""
-    return (
-        score(gold, clusters),
-        np.mean([score(gold, other) for other in means]),
-        np.mean([score(gold, other) for other in shuffled]),
-    )
+def mean_score(score, gold, partitions) -> float:
+    return np.mean([score(gold, partition) for partition in partitions])
 
 
 def report_pairs(model, vocabulary, arguments):
