@@ -38,7 +38,7 @@ class KerBSKernel(Score):
 
     >>> kernel = keras_drill.scores.KerBSKernel()
     >>> [round(float(kernel.value(theta, 0.5)), 4) for theta in (0.0, 2.0, -2.0)]
-    [0.5, 0.5568, 0.3918]
+    [0.5, 0.5568, 0.3915]
 
     Reference: [Miao et al., 2019](https://arxiv.org/abs/1911.00274), Eq. 9.
     """
@@ -110,7 +110,7 @@ class KerBSKernel(Score):
         linear = inverse * ops.sum(gradient * labels, axis=-1)
         d_theta = norm * self._shape.by_theta(linear + slack, label_sums, terms)
         along = slack * direction
-        return gradient + along[:, None] * labels, (d_theta,)
+        return along[:, None] * labels, (d_theta,)
 
     def scores(self, hidden, labels, parameters):
         # The backends' own derivative of the closed form is noise near θ = 0.
