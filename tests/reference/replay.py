@@ -34,6 +34,8 @@ KINDS: dict[str, tuple[Callable, dict[str, float]]] = {
     "mos": (replay_mos, {"float64": 1e-9, "float32": 2e-5}),
     "reallocation": (replay_reallocation, {"float64": 0.0}),
 }
+# Replays of what is computed in NumPy, whatever the backend.
+IN_NUMPY = (replay_reallocation,)
 
 
 def relative_error(actual, expected) -> float:
@@ -60,8 +62,8 @@ def replay(path: Path) -> bool:
     run, tolerances = KINDS[kind]
     passed = True
     for dtype, tolerance in tolerances.items():
-        if dtype == "float64" and keras.backend.backend() == "jax":
-            print(f"{path.name:24} float64  not replayed: Keras' tanh on JAX is float32")
+        if dtype == "float64" and keras.backend.backend() == "jax" and run not in IN_NUMPY:
+            print(f"{path.name:24} float64  not replayed: Keras on JAX computes in float32")
             continue
         for name, (value, expected) in run(case, dtype).items():
             error = relative_error(value, expected)
