@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 
 from keras import ops
 
-from keras_drill.ops.fuse import after, fuse
+from keras_drill.ops.graph import add_rows, after, fuse
 
-DEFAULT_TILE_BYTES = 64 * 2**20
+DEFAULT_TILE_BYTES = 96 * 2**20
 # Whatever is made of a tile is made for blocks of labels, so that it takes about this much.
 LABEL_BLOCK_BYTES = 32 * 2**20
 # A tile of fewer scores is not worth the time to compile its element-wise parts.
@@ -216,6 +216,7 @@ def walk(inputs: WalkInputs, options: WalkOptions, weights=None, with_gradients=
             update = ops.cast(update, x.dtype)
             return ops.slice_update(x, [start] + [0] * (len(x.shape) - 1), update)
 
+        losses, log_probs, *gradients = carry
         result = _one_tile(
             rows(contexts, num_contexts, width),
             None if log_priors is None else rows(log_priors, num_contexts),
@@ -225,33 +226,32 @@ def walk(inputs: WalkInputs, options: WalkOptions, weights=None, with_gradients=
             blocks,
             options,
             element_wise,
-            with_gradients,
+            gradients[-1] if with_gradients else None,
         )
-        losses, log_probs, *gradients = carry
         carry = [put(losses, result.losses), put(log_probs, result.log_probs)]
         if num_columns > 1:
             carry.append(put(gradients.pop(0), result.posteriors))
         if with_gradients:
-            d_contexts, d_log_priors, *sums = gradients
+            d_contexts, d_log_priors, *vectors, _ = gradients
             carry.append(put(d_contexts, result.gradients[0]))
             carry.append(put(d_log_priors, result.gradients[1]))
-            carry += [total + part for total, part in zip(sums, result.gradients[2:], strict=True)]
+            parts = result.gradients[2:-1]
+            carry += [total + part for total, part in zip(vectors, parts, strict=True)]
+            carry.append(result.gradients[-1])
         # TensorFlow starts up to ten iterations at once. The counter waits for the sums, so that
         # the next tile is not begun, nor in memory, before this one is done.
         return after(index + 1, carry[-1]), *carry
 
-    # Computed, or TensorFlow would keep a constant of every accumulator's size.
+    # Computed, or TensorFlow would keep a constant of the labels' size.
     zero = ops.sum(ops.cast(columns[:1] < 0, accumulator))
     carry = [ops.zeros((padded,), accumulator), ops.zeros((padded,), accumulator)]
     carry += [ops.zeros((padded, num_columns), accumulator)] if num_columns > 1 else []
     if with_gradients:
         carry.append(ops.zeros((padded, num_contexts, width), accumulator))
         carry.append(ops.zeros((padded, num_contexts), accumulator))
-        for block in blocks:
-            size = block.labels.shape[0]
-            carry.append(ops.broadcast_to(zero, (size, width)))
-            num_vectors = options.score.num_label_sums + (bias is not None)
-            carry += [ops.broadcast_to(zero, (size,))] * num_vectors
+        num_vectors = options.score.num_label_sums + (bias is not None)
+        carry += [ops.zeros((num_labels,), accumulator)] * num_vectors
+        carry.append(ops.broadcast_to(zero, (num_labels * width,)))
     if order is not None:
         num_tiles = (num_counted + ops.maximum(tile, 1) - 1) // ops.maximum(tile, 1)
     _, losses, log_probs, *gradients = ops.while_loop(
@@ -262,23 +262,15 @@ def walk(inputs: WalkInputs, options: WalkOptions, weights=None, with_gradients=
     if with_gradients:
         if scale is not None:
             gradients = [gradient * scale for gradient in gradients]
-        d_contexts, d_log_priors, *sums = gradients
-        stride = len(sums) // len(blocks)
-        d_labels, d_bias, d_parameters = [], [], []
-        for block, start in zip(blocks, range(0, len(sums), stride), strict=True):
-            gradient, *vectors = sums[start : start + stride]
-            d_bias += [] if bias is None else [vectors.pop()]
-            gradient, of_parameters = options.score.label_gradients(
-                gradient, vectors, block.labels, block.terms
-            )
-            d_labels.append(gradient)
-            d_parameters.append(of_parameters)
+        d_contexts, d_log_priors, *vectors, d_labels = gradients
+        d_bias = None if bias is None else vectors.pop()
+        d_labels, d_parameters = _finish(d_labels, vectors, blocks, options.score)
         gradients = (
             restore(d_contexts),
             None if log_priors is None else restore(d_log_priors),
-            ops.concatenate(d_labels),
-            None if bias is None else ops.concatenate(d_bias),
-            *[ops.concatenate(parts) for parts in zip(*d_parameters, strict=True)],
+            d_labels,
+            d_bias,
+            *d_parameters,
         )
     counted = ops.cast(counted, accumulator)
     return Walk(
@@ -298,12 +290,17 @@ def _one_tile(
     blocks,
     options,
     element_wise,
-    with_gradients,
+    d_labels,
 ) -> Walk:
     """The walk's body: `[T, K, d]` contexts against all blocks of labels.
 
-    Its gradients are for contexts, log-priors and, block by block, for the labels through the
-    products, the score's label sums, and the bias if any.
+    Args:
+        d_labels: What the gradient of the labels is added to, `[M * d]`, or None for no gradients.
+
+    Returns:
+        A `Walk` whose gradients are for contexts and log-priors, then the score's label sums `[M]`,
+        that of the bias if any, and `d_labels` with this tile's share, as far as it goes through
+        the products.
     """
     summary, derivatives = element_wise
     accumulator, smoothing, z_loss = (
@@ -354,7 +351,7 @@ def _one_tile(
         shares = ops.exp(selected - numerator[:, None])
         posteriors = ops.reshape(shares, (-1, num_contexts, num_columns))
         posteriors = ops.sum(responsibility[..., None] * posteriors, axis=1)  # [T, S]
-    if not with_gradients:
+    if d_labels is None:
         return Walk(losses, log_probs, posteriors, None)
 
     # d loss / d scores = row_weights (dense probabilities - shares - smoothing / M): the factor
@@ -366,41 +363,53 @@ def _one_tile(
         shares = shares * ops.reshape(responsibility, (-1, 1))
         dense = (1 - smoothing) * ops.reshape(responsibility, (-1,)) + smoothing
         dense = dense + 2 * z_loss / num_contexts * log_normalizer
-    log_dense = log_normalizer
     weighted = ops.cast(ops.cast(hidden, accumulator) * row_weights[:, None], hidden.dtype)
-    d_hidden, hidden_sums, sums = 0.0, 0.0, []
+    d_hidden, hidden_sums, vectors = [], [], []
     for x, block in zip(products, blocks, strict=True):
-        derivative, of_hidden, vectors = derivatives(
+        derivative, of_hidden, of_labels = derivatives(
             x,
             hidden_terms,
             block.bias,
             block.terms,
             columns - block.start,
             shares,
-            log_dense,
+            log_normalizer,
             dense,
             row_weights,
             smoothing / num_labels,
         )
-        d_hidden = d_hidden + ops.cast(
-            ops.einsum("rm,md->rd", derivative, block.labels), accumulator
-        )
-        hidden_sums = (
-            [a + b for a, b in zip(hidden_sums, of_hidden, strict=True)] if sums else of_hidden
-        )
-        d_labels = ops.cast(ops.einsum("rm,rd->md", derivative, weighted), accumulator)
-        sums += [d_labels, *vectors]
-        log_dense = after(log_dense, d_labels)
-    d_hidden = options.score.hidden_gradients(
-        d_hidden * row_weights[:, None],
-        [x * row_weights for x in hidden_sums],
-        hidden,
-        hidden_terms,
-    )
+        d_hidden.append(ops.einsum("rm,md->rd", derivative, block.labels))
+        hidden_sums.append(of_hidden)
+        vectors.append(of_labels)
+        part = ops.cast(ops.einsum("rm,rd->md", derivative, weighted), accumulator)
+        d_labels = add_rows(d_labels, block.start, part)
+        log_normalizer = after(log_normalizer, d_labels)  # only now the next block is begun
+    d_hidden = sum(ops.cast(x, accumulator) for x in d_hidden) * row_weights[:, None]
+    hidden_sums = [sum(parts) * row_weights for parts in zip(*hidden_sums, strict=True)]
+    d_hidden = options.score.hidden_gradients(d_hidden, hidden_sums, hidden, hidden_terms)
     d_hidden = ops.reshape(d_hidden, (-1, num_contexts, width))
-    return Walk(
-        losses, log_probs, posteriors, (d_hidden, -weights[:, None] * responsibility, *sums)
-    )
+    vectors = [ops.concatenate(parts) for parts in zip(*vectors, strict=True)]
+    gradients = (d_hidden, -weights[:, None] * responsibility, *vectors, d_labels)
+    return Walk(losses, log_probs, posteriors, gradients)
+
+
+def _finish(d_labels, label_sums, blocks, score):
+    """The whole gradients of labels and score parameters, from their sums over all tiles."""
+    width = blocks[0].labels.shape[1]
+    d_parameters = []
+    for block in blocks:
+        end = block.start + block.labels.shape[0]
+        more, of_parameters = score.label_gradients(
+            ops.reshape(d_labels[block.start * width : end * width], (-1, width)),
+            [x[block.start : end] for x in label_sums],
+            block.labels,
+            block.terms,
+        )
+        d_parameters.append(of_parameters)
+        if more is not None:
+            d_labels = add_rows(d_labels, block.start, more)
+    d_parameters = [ops.concatenate(parts) for parts in zip(*d_parameters, strict=True)]
+    return ops.reshape(d_labels, (-1, width)), d_parameters
 
 
 def _scores(options, products, hidden_terms, bias, label_terms):

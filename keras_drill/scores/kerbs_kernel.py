@@ -129,7 +129,8 @@ class KerBSKernel(Score):
                 d_hidden = ops.cast(ops.matmul(low, labels), derivative.dtype)
                 d_labels = ops.cast(ops.matmul(ops.transpose(low), hidden), derivative.dtype)
                 d_hidden = self.hidden_gradients(d_hidden, hidden_sums, hidden, terms[0])
-                d_labels, (d_theta,) = self.label_gradients(d_labels, label_sums, labels, terms[1])
+                more, (d_theta,) = self.label_gradients(d_labels, label_sums, labels, terms[1])
+                d_labels = d_labels + more
                 return _cast_like((d_hidden, d_labels, d_theta), (hidden, labels, theta))
 
             return self.of_products(products, *terms), gradient

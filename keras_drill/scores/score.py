@@ -93,14 +93,17 @@ class Score(ABC):
         return gradient
 
     def label_gradients(self, gradient, label_sums, labels, label_terms) -> tuple:
-        """The whole gradients for `labels` `[M, d]` and, in a tuple, for the parameters.
+        """What else belongs to the gradient for `labels`, and the parameters' gradients.
 
         Args:
             gradient: `[M, d]`, the part that goes through the products.
             label_sums: As `product_gradients` returned them, added up over all rows.
             labels, label_terms: As before.
+
+        Returns:
+            `None`, or `[M, d]` to be added to `gradient`, and a tuple of `[M]`.
         """
-        return gradient, ()
+        return None, ()
 
     @abstractmethod
     def pair_scores(self, hidden, labels, parameters):
