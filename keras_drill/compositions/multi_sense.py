@@ -61,6 +61,8 @@ class MultiSense(Composition):
 
     def record(self, targets, log_probs, posteriors, weights):
         if self.allocation.dynamic:
+            if posteriors is None:  # at most one sense a word
+                posteriors = ops.ones_like(log_probs)[:, None]
             self.allocation.record(targets, log_probs, posteriors, weights)
 
     def get_config(self) -> dict:

@@ -163,7 +163,7 @@ class KerBSKernel(Score):
         d_norm = ops.sum(by_norm * label_norm, axis=-1, keepdims=True)
         d_hidden += d_norm * direction * ops.cast(hidden, d_hidden.dtype)
         d_labels += (by_norm * norm * label_direction)[..., None] * ops.cast(labels, d_labels.dtype)
-        by_theta = self._shape.by_theta(cos * by_cos, shares, terms)
+        by_theta = self._shape.by_theta(self._shape.value(cos, terms), shares, terms)
         return d_hidden, d_labels, (derivative * norm * label_norm * by_theta,)
 
     def _pairs(self, hidden, labels):

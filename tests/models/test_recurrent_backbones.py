@@ -114,19 +114,26 @@ def test_with_one_sense_a_word_nothing_changes(backbone_class):
 def test_words_are_embedded_by_the_posterior_of_their_senses(backbone_class):
     backbone = make(backbone_class)
     embedding = backbone.embedding
-    embedding.score_parameters[0].assign(np.linspace(-3, 3, 67))
+    theta = embedding.score_parameters[0]
+    theta.assign(np.resize([-3, -1.2, -0.5, 0.6, 1, 2, 3], 67))  # near 0 the formula cancels
     embedding.embeddings.assign(4 * np.random.RandomState(2).normal(size=(67, D)))
     rate = np.array([1.0, 2.0, 3.0], "float32")[:, None, None]
 
-    def literal(embeddings):
-        """The loop written out, with the output layer's posterior."""
-        head = keras_drill.KernelizedBayesianSoftmax(V, embedding)
-        head.build((None, None, D))
+    def scores(context, senses, theta):
+        """Eq. 9 as it is printed, of `[B, d]`, `[B, S, d]` and `[B, S]`."""
+        norms = ops.sqrt(ops.sum(context**2, -1)[:, None] * ops.sum(senses**2, -1) + 1e-30)
+        cos = ops.einsum("bd,bsd->bs", context, senses) / norms
+        a = -theta / (2 * (ops.exp(-theta) + theta - 1))
+        return norms * (a * ops.exp(-theta * cos) - a)
+
+    def literal():
+        """The loop and the posterior written out."""
         state, hidden = backbone.initial_state(B), [ops.zeros((B, D))]
         for t in range(T):
-            posterior = head.sense_posteriors(hidden[-1], tokens()[:, t])
-            columns, _ = embedding.allocation.columns(tokens()[:, t])
-            senses = ops.take(embeddings, columns, axis=0)
+            columns, mask = embedding.allocation.columns(tokens()[:, t])
+            senses = ops.take(embedding.embeddings, columns, axis=0)
+            logits = scores(hidden[-1], senses, ops.take(theta, columns, axis=0))
+            posterior = ops.softmax(ops.where(mask, logits, -1e9))
             x = ops.sum(posterior[..., None] * senses, axis=-2)[None]  # [1, B, d]
             new = []
             for layer in backbone.recurrent_layers:
@@ -137,15 +144,25 @@ def test_words_are_embedded_by_the_posterior_of_their_senses(backbone_class):
             hidden.append(x[0])
         return ops.stack(hidden[1:], axis=1)
 
-    expected = literal(embedding.embeddings)
-    np.testing.assert_allclose(backbone(tokens()), expected, atol=2e-6)
+    np.testing.assert_allclose(backbone(tokens()), literal(), atol=2e-6)
+    head = keras_drill.KernelizedBayesianSoftmax(V, embedding)
+    head.build((None, None, D))
+    context = np.random.RandomState(3).normal(size=(B, D)).astype("float32")
+    columns, mask = embedding.allocation.columns(tokens()[:, 0])
+    senses = ops.take(embedding.embeddings, columns, axis=0)
+    logits = scores(context, senses, ops.take(theta, columns, axis=0))
+    np.testing.assert_allclose(
+        head.sense_posteriors(context, tokens()[:, 0]),
+        ops.softmax(ops.where(mask, logits, -1e9)),
+        atol=1e-6,
+    )
 
-    variables = [embedding.embeddings, *backbone.recurrent_layers[0].trainable_variables]
+    variables = [embedding.embeddings, theta, *backbone.recurrent_layers[0].trainable_variables]
     _, *actual = value_and_gradients(
         lambda rate: ops.sum(ops.square(backbone(tokens())) * rate), variables, rate
     )
     _, *expected = value_and_gradients(
-        lambda rate: ops.sum(ops.square(literal(embedding.embeddings)) * rate), variables, rate
+        lambda rate: ops.sum(ops.square(literal()) * rate), variables, rate
     )
     for a, b in zip([*actual[0], actual[1]], [*expected[0], expected[1]], strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-5)

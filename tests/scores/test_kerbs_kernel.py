@@ -160,6 +160,40 @@ def test_senses_and_mixtures_match_finite_differences(variant, num_contexts, opt
 
 
 @pytest.mark.parametrize("variant", ["paper", "reference"])
+def test_pairs_match_finite_differences(variant):
+    """`pair_scores`, and its derivatives by hidden, labels and θ."""
+    rng = np.random.default_rng(4)
+    arrays = [rng.normal(size=(N, D)), rng.normal(size=(N, S, D)), rng.uniform(0.2, 3, (N, S))]
+    arrays[2][::2] *= -1
+    upstream = rng.normal(size=(N, S))
+
+    def definition(hidden, labels, theta):
+        return np.stack([
+            kernel_scores(variant, hidden[n], labels[n], theta[n]) for n in range(N)
+        ])  # fmt: skip
+
+    def weighted(hidden, labels, theta):
+        scores = KerBSKernel(variant).pair_scores(hidden, labels, (theta,))
+        return ops.sum(ops.convert_to_tensor(upstream, "float32") * scores)
+
+    given = [array.astype("float32") for array in arrays]
+    scores = KerBSKernel(variant).pair_scores(*map(ops.convert_to_tensor, given[:2]), (given[2],))
+    np.testing.assert_allclose(scores, definition(*arrays), rtol=1e-4, atol=1e-5)
+    _, _, *gradients = value_and_gradients(weighted, [], *given)
+    for which, gradient in enumerate(gradients):
+        expected = np.zeros_like(arrays[which])
+        for entry in np.ndindex(expected.shape):
+
+            def moved(x, entry=entry, which=which):
+                changed = [array.copy() for array in arrays]
+                changed[which][entry] = x
+                return (upstream * definition(*changed)).sum()
+
+            expected[entry] = slope(moved, arrays[which][entry])
+        np.testing.assert_allclose(gradient, expected, rtol=1e-4, atol=2e-5)
+
+
+@pytest.mark.parametrize("variant", ["paper", "reference"])
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float16"])
 def test_everything_is_finite_everywhere(variant, dtype):
     """Every θ, vectors that are equal, opposite, zero, tiny, and targets of cosine -1."""
