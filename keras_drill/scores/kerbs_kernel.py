@@ -7,6 +7,8 @@ from keras_drill.scores.inner_product import InnerProduct
 from keras_drill.scores.score import Score
 
 VARIANTS = ("paper", "reference")
+# Below this, power series stand in for closed forms that cancel.
+SMALL_THETA = 0.5
 
 
 @keras.saving.register_keras_serializable(package="keras_drill")
@@ -18,7 +20,7 @@ class KerBSKernel(Score):
 
     θ = 0 is the inner product. A larger θ gives a label a wider kernel: f(0.5) / f(1) is 0.27 for
     θ = -2, 0.5 for θ = 0 and 0.73 for θ = 2. In the paper's notation `a = -b/θ`. The closed forms
-    cancel near θ = 0; here they are computed with `expm1` and power series, so that value and
+    cancel near θ = 0; here a power series stands in for them where θ is small, so that value and
     derivatives keep the precision of their dtype from θ = 0 to θ = ±20.
 
     `variant="reference"` is the kernel of the authors' code: with `t = exp(τ(θ))`, τ the identity
@@ -61,14 +63,13 @@ class KerBSKernel(Score):
     def derivative_by_cos(self, theta, cos):
         """`∂f/∂cos`, shapes as in `value`."""
         theta, cos = _as_floats(theta, cos)
-        return self._shape.derivatives(cos, self._shape.terms(theta))[0]
+        return self._shape.slope(cos, self._shape.terms(theta))
 
     def derivative_by_theta(self, theta, cos):
         """`∂f/∂θ`, shapes as in `value`."""
         theta, cos = _as_floats(theta, cos)
         terms = self._shape.terms(theta)
-        shares = self._shape.derivatives(cos, terms)[1:]
-        return self._shape.by_theta(self._shape.value(cos, terms), shares, terms)
+        return self._shape.by_theta(self._shape.value(cos, terms), self._shares(cos, terms), terms)
 
     @property
     def num_label_sums(self) -> int:
@@ -91,12 +92,13 @@ class KerBSKernel(Score):
         # `shares` are what the last two and ∂K/∂θ are made of by factors of each label alone.
         (norm, _, inverse), (label_norm, _, label_inverse, *terms) = hidden_terms, label_terms
         cos = products * inverse * label_inverse
-        by_cos, *shares = self._shape.derivatives(cos, terms)
-        shares = [derivative * share for share in shares]
+        by_products = derivative * self._shape.slope(cos, terms)
+        # Multiples of the one matrix that is written down anyway: it is read once for each.
+        shares = [by_products * ratio for ratio in self._shape.ratios(cos, terms)]
         weighted_norm = row_weights * norm[:, 0]
         hidden_sum = ops.matmul(shares[0], label_norm * self._shape.slack(terms))
         label_sums = [ops.matmul(weighted_norm, share) for share in shares]
-        return derivative * by_cos, (hidden_sum,), tuple(label_sums)
+        return by_products, (hidden_sum,), tuple(label_sums)
 
     def hidden_gradients(self, gradient, hidden_sums, hidden, hidden_terms):
         _, direction, _ = hidden_terms
@@ -155,9 +157,9 @@ class KerBSKernel(Score):
     def pair_gradients(self, derivative, hidden, labels, parameters):
         cos, (norm, direction, _), (label_norm, label_direction, _) = self._pairs(hidden, labels)
         terms = self._shape.terms(parameters[0])
-        by_cos, *shares = self._shape.derivatives(cos, terms)
+        shares = self._shares(cos, terms)
         d_hidden, d_labels, _ = InnerProduct().pair_gradients(
-            derivative * by_cos, hidden, labels, ()
+            derivative * self._shape.slope(cos, terms), hidden, labels, ()
         )
         by_norm = derivative * self._shape.slack(terms) * shares[0]
         d_norm = ops.sum(by_norm * label_norm, axis=-1, keepdims=True)
@@ -180,6 +182,11 @@ class KerBSKernel(Score):
     def _shape(self):
         return _PaperShape if self.variant == "paper" else _ReferenceShape
 
+    def _shares(self, cos, terms):
+        """What derivatives by norms and θ are made of, by factors of each label alone."""
+        slope = self._shape.slope(cos, terms)
+        return [slope * ratio for ratio in self._shape.ratios(cos, terms)]
+
     def _norms(self, vectors):
         """Norms `[R]` as the kernel takes them; the true norms' and these norms' reciprocals."""
         is_double = keras.backend.standardize_dtype(vectors.dtype) == "float64"
@@ -193,29 +200,40 @@ class KerBSKernel(Score):
 
 
 class _PaperShape:
-    """`f` and its derivatives, from terms that are functions of θ alone."""
+    """`f`, its slope, and what else derivatives take, from terms that are functions of θ alone."""
 
     num_shares = 1
 
     @staticmethod
     def terms(theta):
-        # With this θ, exp(-θ c) - 1 is -θ c to the last bit, and b/θ still a number.
-        theta = ops.where(ops.abs(theta) < 1e-20, ops.full_like(theta, 1e-20), theta)
         b, growth = _paper_scale(theta)
-        return theta, b, -b / theta, growth
+        divisor = ops.where(ops.abs(theta) < SMALL_THETA, ops.ones_like(theta), theta)
+        return theta, b, 1 / divisor, growth
 
     @staticmethod
     def value(cos, terms):
-        theta, _, a, _ = terms
-        return a * ops.expm1(-theta * cos)
+        theta, b, inverse, _ = terms
+        x = theta * cos
+        return b * ops.where(
+            ops.abs(theta) < SMALL_THETA,
+            cos * (1 - x * _remainder(-x)),
+            (1 - ops.exp(-x)) * inverse,
+        )
 
     @staticmethod
-    def derivatives(cos, terms):
-        """`f'`, and the share `q` with `f - c f' = θ q`."""
-        theta, b, _, _ = terms
+    def slope(cos, terms):
+        """`f'`."""
+        theta, b, *_ = terms
+        return b * ops.exp(-theta * cos)
+
+    @staticmethod
+    def ratios(cos, terms):
+        """Of the share `q` with `f - c f' = θ q` to the slope: (exp(θ c) - 1 - θ c) / θ²."""
+        theta, _, inverse, _ = terms
         x = theta * cos
-        minus_1 = ops.expm1(-x)
-        return b * (minus_1 + 1), b * ops.square(cos) * _psi(x, minus_1)
+        small = ops.square(cos) * _remainder(x)
+        large = (ops.exp(x) - 1 - x) * ops.square(inverse)
+        return (ops.where(ops.abs(theta) < SMALL_THETA, small, large),)
 
     @staticmethod
     def slack(terms):
@@ -229,7 +247,7 @@ class _PaperShape:
 
 
 class _ReferenceShape:
-    """The authors' `f` and its derivatives, from terms that are functions of raw θ alone."""
+    """The authors' `f`, in the same manner, from terms that are functions of raw θ alone."""
 
     num_shares = 2
 
@@ -253,20 +271,19 @@ class _ReferenceShape:
         return ops.where(cos > 1e-7, curved, cos)
 
     @staticmethod
-    def derivatives(cos, terms):
-        """`f'`, and the shares `f - c f'` and `∂f/∂θ`."""
-        t, scale, slope, growth = terms
-        positive = cos > 1e-7
-        minus_1 = ops.expm1(t * ops.maximum(cos, 0.0))
-        value = scale * minus_1
-        by_cos = scale * t * (minus_1 + 1)
-        linear = cos * by_cos
-        zero = ops.zeros_like(linear)
-        return (
-            ops.where(positive, by_cos, ops.ones_like(by_cos)),
-            ops.where(positive, value - linear, zero),
-            ops.where(positive, slope * (growth * value + linear), zero),
-        )
+    def slope(cos, terms):
+        """`f'`."""
+        t, scale, _, _ = terms
+        curved = scale * t * ops.exp(t * ops.maximum(cos, 0.0))
+        return ops.where(cos > 1e-7, curved, ops.ones_like(curved))
+
+    @staticmethod
+    def ratios(cos, terms):
+        """Of the shares `f - c f'` and `∂f/∂θ` to the slope."""
+        t, _, slope, growth = terms
+        cos = ops.where(cos > 1e-7, cos, ops.zeros_like(cos))
+        rise = -ops.expm1(-t * cos) / t  # f / f'
+        return rise - cos, slope * (growth * rise + cos)
 
     @staticmethod
     def slack(terms):
@@ -296,14 +313,10 @@ def _paper_scale(theta):
     return 1 / g, -d_g / g
 
 
-def _psi(x, minus_1):
-    """`ψ(x) = -((exp(-x) - 1) (1 + x) + x) / x²`, given `exp(-x) - 1`."""
-    terms = 14 if keras.backend.standardize_dtype(x.dtype) == "float64" else 9
-    is_small = ops.abs(x) < 0.5
-    divisor = ops.where(is_small, ops.ones_like(x), x)
-    closed = -(minus_1 / divisor * (1 + x) + 1) / divisor
-    series = _series(-x, [(k + 1) / math.factorial(k + 2) for k in range(terms)])
-    return ops.where(is_small, series, closed)
+def _remainder(x):
+    """`(exp(x) - 1 - x) / x²` where |x| is at most `SMALL_THETA`."""
+    terms = 15 if keras.backend.standardize_dtype(x.dtype) == "float64" else 7
+    return _series(x, [1 / math.factorial(k + 2) for k in range(terms)])
 
 
 def _series(x, coefficients):
