@@ -42,6 +42,11 @@ class MultiSense(Composition):
         replace_sublayer(self, "allocation", allocation)
 
     def num_labels(self, vocabulary_size):
+        if vocabulary_size != self.allocation.vocabulary_size:
+            raise ValueError(
+                f"`vocabulary_size` must be that of the senses, {self.allocation.vocabulary_size}. "
+                f"Received: vocabulary_size={vocabulary_size}"
+            )
         return self.allocation.num_senses
 
     def contexts(self, hidden, training=None):

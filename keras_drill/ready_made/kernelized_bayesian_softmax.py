@@ -26,17 +26,21 @@ class KernelizedBayesianSoftmax(OutputLayer):
     Args:
         vocabulary_size: Number of words V.
         embedding: A `keras_drill.SenseEmbedding` to share senses, kernel parameters and allocation
-            with, whose settings then hold; `None` for senses of its own.
-        num_senses: Number of senses M; `None` is three a word.
-        min_senses: Fewest senses of a word.
-        max_senses: Most senses of a word.
+            with; `None` for senses of its own.
+        num_senses: Number of senses M. Of this and the next four arguments, `None` is what the
+            `SenseEmbedding` has, and without one its own default: here three a word.
+        min_senses: Fewest senses of a word; 1.
+        max_senses: Most senses of a word; 4.
         variant: "paper" or "reference" (the authors' code) for the kernel, "inner_product" for
-            none.
+            none; "paper".
         dynamic_allocation: Whether senses may move. It gathers the statistics that
-            `keras_drill.SenseReallocation` needs.
+            `keras_drill.SenseReallocation` needs; `True`.
         use_bias: Whether every sense has a bias; the paper's have none.
         **kwargs: Other arguments of `keras_drill.OutputLayer`, but for `score` and `composition`.
             Any `label_encoder` may stand under the kernel.
+
+    Raises:
+        ValueError: An argument is out of range, or contradicts the `SenseEmbedding`.
 
     Attributes:
         allocation: `keras_drill.senses.SenseAllocation`: `sense_to_word`, and the statistics.
@@ -60,24 +64,34 @@ class KernelizedBayesianSoftmax(OutputLayer):
         vocabulary_size,
         embedding=None,
         num_senses=None,
-        min_senses=1,
-        max_senses=4,
-        variant="paper",
-        dynamic_allocation=True,
+        min_senses=None,
+        max_senses=None,
+        variant=None,
+        dynamic_allocation=None,
         use_bias=False,
         **kwargs,
     ):
-        if variant not in VARIANTS:
-            raise ValueError(f"`variant` must be one of {VARIANTS}. Received: variant={variant!r}")
+        given = {
+            "num_senses": num_senses,
+            "min_senses": min_senses,
+            "max_senses": max_senses,
+            "variant": variant,
+            "dynamic_allocation": dynamic_allocation,
+        }
         score = composition = None  # the embedding's
         if not isinstance(embedding, SenseEmbedding):
+            variant = "paper" if variant is None else variant
+            if variant not in VARIANTS:
+                raise ValueError(
+                    f"`variant` must be one of {VARIANTS}. Received: variant={variant!r}"
+                )
             score = InnerProduct() if variant == "inner_product" else KerBSKernel(variant)
             composition = MultiSense(
                 vocabulary_size,
                 num_senses,
-                min_senses,
-                max_senses,
-                dynamic_allocation,
+                1 if min_senses is None else min_senses,
+                4 if max_senses is None else max_senses,
+                True if dynamic_allocation is None else dynamic_allocation,
                 dtype=kwargs.get("dtype"),
             )
         super().__init__(
@@ -95,6 +109,12 @@ class KernelizedBayesianSoftmax(OutputLayer):
         self.dynamic_allocation = senses.dynamic
         is_kernel = isinstance(self.score, KerBSKernel)
         self.variant = self.score.variant if is_kernel else "inner_product"
+        for name, value in given.items():
+            if value not in (None, getattr(self, name)):
+                raise ValueError(
+                    f"`{name}` must be None or the embedding's {getattr(self, name)!r}. "
+                    f"Received: {name}={value!r}"
+                )
 
     @property
     def allocation(self):
