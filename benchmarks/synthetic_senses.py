@@ -1,6 +1,7 @@
 """Does sense allocation find the senses of a language whose senses are known?
 
     python -m benchmarks.synthetic_senses [--seeds 3] [--senses 2.5] [--steps 4000]
+        [--momentum 0.005] [--policies "idle sense, 0.1" ...]
 
 A KerBS head alone is trained on contexts and words of `tests.senses.synthetic_language`: words with
 one to four clusters of contexts, 2.5 on average. Printed is the mean over seeds, each with a
@@ -17,7 +18,7 @@ import numpy as np
 
 from benchmarks.timing import describe
 from keras_drill.senses.policies import IdleSensePolicy, RankingPolicy, ThresholdPolicy
-from tests.senses.sense_study import figures, train
+from tests.senses.sense_study import MOMENTUM, STEPS, figures, train
 from tests.senses.synthetic_language import SyntheticLanguage
 
 POLICIES = {
@@ -34,15 +35,24 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seeds", type=int, default=3, help="how many seeds, from 0")
     parser.add_argument("--senses", type=float, default=2.5, help="senses per word, on average")
-    parser.add_argument("--steps", type=int, default=4000)
+    parser.add_argument("--steps", type=int, default=STEPS)
+    parser.add_argument("--momentum", type=float, default=MOMENTUM, help="of the running means")
+    parser.add_argument("--policies", nargs="+", default=POLICIES, choices=POLICIES)
     arguments = parser.parse_args()
     print(describe())
     start = time.time()
-    for number, (name, policy) in enumerate(POLICIES.items()):
+    for number, name in enumerate(arguments.policies):
         results = []
         for seed in range(arguments.seeds):
             language = SyntheticLanguage(seed=seed)
-            head = train(language, policy, arguments.senses, seed, arguments.steps)
+            head = train(
+                language,
+                POLICIES[name],
+                arguments.senses,
+                seed,
+                arguments.steps,
+                arguments.momentum,
+            )
             results.append(figures(language, head))
         if not number:
             print("| policy |", " | ".join(results[0]), "|")

@@ -12,7 +12,7 @@ BATCH, STEPS, INTERVAL = 256, 4000, 100
 LEARNING_RATE, MOMENTUM = 0.01, 0.005
 
 
-def train(language, policy, senses_per_word=2.5, seed=0, steps=STEPS):
+def train(language, policy, senses_per_word=2.5, seed=0, steps=STEPS, momentum=MOMENTUM):
     """A head trained on `steps` batches of the language, reallocating by `policy` (or not)."""
     keras.utils.set_random_seed(seed)
     size = language.vocabulary_size
@@ -31,7 +31,7 @@ def train(language, policy, senses_per_word=2.5, seed=0, steps=STEPS):
 
     reallocator = None
     if policy is not None:
-        reallocator = keras_drill.SenseReallocator(head, optimizer, INTERVAL, policy, MOMENTUM)
+        reallocator = keras_drill.SenseReallocator(head, optimizer, INTERVAL, policy, momentum)
     rng = np.random.default_rng([seed, 1])
     for _ in range(steps // INTERVAL):
         contexts, words, _ = language.sample(INTERVAL * BATCH, rng)
