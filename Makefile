@@ -16,7 +16,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check
 # One worker per core: each worker's TensorFlow gets one computing thread.
 TEST_ENVIRONMENT := TF_CPP_MIN_LOG_LEVEL=2 TF_NUM_INTRAOP_THREADS=1 TF_NUM_INTEROP_THREADS=1 OMP_NUM_THREADS=1
 PYTEST := $(TEST_ENVIRONMENT) $(BIN)/python -m pytest -n $(PYTEST_WORKERS) --dist loadscope
-TENSORFLOW_ONLY := data cli training export report analysis
+TENSORFLOW_ONLY := analysis benchmarks cli data export report training
 
 .DEFAULT_GOAL := help
 .PHONY: help install demo test test-slow test-jax lint format clean distclean

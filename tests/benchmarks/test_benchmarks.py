@@ -1,0 +1,91 @@
+"""Every benchmark runs, at the smallest sizes, and prints the figures that it is there for."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+pytestmark = pytest.mark.slow
+ROOT = Path(__file__).parents[2]
+
+
+def run(name, *arguments):
+    result = subprocess.run(
+        [sys.executable, "-m", f"benchmarks.{name}", *map(str, arguments)],
+        cwd=ROOT,
+        env={**os.environ, "KERAS_BACKEND": "tensorflow"},
+        capture_output=True,
+        text=True,
+    )
+    assert result.returncode == 0, result.stderr
+    return result.stdout
+
+
+def figures(output, label) -> list[float]:
+    """The numbers on the first line that begins with `label`."""
+    line = next(line for line in output.splitlines() if line.strip(" |").startswith(label))
+    found = [float(x) for x in re.findall(r"-?\d+\.\d+", line.replace(label, "", 1))]
+    assert np.isfinite(found).all()
+    return found
+
+
+def test_linear_cross_entropy():
+    output = run("linear_cross_entropy", "--sizes", "53,101,7", "--rounds", 1)
+    assert min(figures(output, "fused bfloat16")) > 0
+
+
+def test_language_model_step():
+    output = run("language_model_step", "--batch", 2, "--length", 3, "--steps", 1, "--warmup", 1,
+                 "--heads", "tied", "--without-torch")  # fmt: skip
+    assert min(figures(output, "keras_drill tied")) > 0
+
+
+def test_output_layers():
+    output = run("output_layers", "--sizes", "101,2,3", "--rounds", 1, "--heads", "kerbs",
+                 "--what", "step", "efficiency")  # fmt: skip
+    step, efficiency = output.split("head alone")
+    seconds, ratio, operations = figures(step, "kerbs")
+    assert seconds > 0 and ratio > 0 and operations == 1.0  # but for 0.001
+    assert figures(efficiency, "kerbs")[-1] > 0
+
+
+def test_sense_reallocation():
+    output = run("sense_reallocation", "--vocabulary", 503, "--width", 7, "--step-vocabulary", 101,
+                 "--batch", 2, 3, "--units", 11, "--rounds", 1)  # fmt: skip
+    assert re.search(r"\d\.\d", output)
+
+
+def test_synthetic_senses():
+    output = run("synthetic_senses", "--seeds", 1, "--steps", 100, "--policies", "none")
+    many, one, *_ = figures(output, "none")
+    assert (many, one) == (1, 0)  # nothing moves: every word keeps its two or three senses
+
+
+def test_sense_induction(tmp_path):
+    rng = np.random.default_rng(0)
+    words = np.array(["bank", "bow", "river", "money", "tie", "arrow", "the", "of"])
+
+    def sentence():
+        return " ".join(rng.choice(words[2:], 6))
+
+    (tmp_path / "train.txt").write_text("\n".join(sentence() for _ in range(200)))
+    for noun in ("bank", "bow"):
+        folder = tmp_path / "nouns" / noun
+        folder.mkdir(parents=True)
+        for split in ("train", "test"):
+            lines = [f"2\tthe old {noun} {sentence()}" for _ in range(23)]
+            (folder / f"{split}.data.txt").write_text("\n".join(lines))
+            (folder / f"{split}.gold.txt").write_text("\n".join(map(str, rng.integers(0, 2, 23))))
+    for split in ("train", "dev", "test"):
+        lines = [f"bank\tN\t1-0\tthe bank {sentence()}\tbank {sentence()}" for _ in range(7)]
+        (tmp_path / f"{split}.data.txt").write_text("\n".join(lines))
+        (tmp_path / f"{split}.gold.txt").write_text("T\nF\nT\nF\nT\nF\nT")
+    output = run("sense_induction", "--data-dir", tmp_path / "nouns", "--wikitext", tmp_path,
+                 "--wic", tmp_path, "--units", 7, "--dim", 5, "--batch", 3, "--length", 7,
+                 "--interval", 11)  # fmt: skip
+    assert len(figures(output, "mean")) == 9
+    assert "7 pairs, 0 with a word" in output
