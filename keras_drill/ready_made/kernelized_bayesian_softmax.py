@@ -7,6 +7,8 @@ from keras_drill.scores import InnerProduct, KerBSKernel
 from keras_drill.senses import SenseEmbedding
 
 VARIANTS = ("paper", "reference", "inner_product")
+# Every tile adds to the gradient of all senses; fewer tiles pay where they are three a word.
+TILE_BYTES = 192 * 2**20
 
 
 @keras.saving.register_keras_serializable(package="keras_drill")
@@ -36,6 +38,7 @@ class KernelizedBayesianSoftmax(OutputLayer):
         dynamic_allocation: Whether senses may move. It gathers the statistics that
             `keras_drill.SenseReallocation` needs; `True`.
         use_bias: Whether every sense has a bias; the paper's have none.
+        tile_bytes: Memory for one tile of scores, in bytes.
         **kwargs: Other arguments of `keras_drill.OutputLayer`, but for `score` and `composition`.
             Any `label_encoder` may stand under the kernel.
 
@@ -69,6 +72,7 @@ class KernelizedBayesianSoftmax(OutputLayer):
         variant=None,
         dynamic_allocation=None,
         use_bias=False,
+        tile_bytes=TILE_BYTES,
         **kwargs,
     ):
         given = {
@@ -100,6 +104,7 @@ class KernelizedBayesianSoftmax(OutputLayer):
             score=score,
             composition=composition,
             use_bias=use_bias,
+            tile_bytes=tile_bytes,
             **kwargs,
         )
         senses = self.allocation
