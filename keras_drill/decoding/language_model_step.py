@@ -3,13 +3,14 @@
 from keras import ops
 
 from keras_drill.decoding.decoding_step import DecodingStep
+from keras_drill.label_encoders import IdentityLabelEncoder
 
 
 class LanguageModelStep(DecodingStep):
     """Decoding step of a `keras_drill.LanguageModel` with a recurrent backbone.
 
-    The output layer is folded once, here: the label encoder costs nothing at each step. Weights
-    of a folded label encoder are those of this moment, so make a new step after more training.
+    A label encoder is folded once, here, and costs nothing at each step. Its labels are those of
+    this moment, so make a new step after more training.
 
     Args:
         model: A built `keras_drill.LanguageModel` (or anything with a `backbone` and a `head`)
@@ -32,7 +33,10 @@ class LanguageModelStep(DecodingStep):
 
     def __init__(self, model):
         self.backbone = model.backbone
-        self.head = model.head.folded()
+        head = model.head
+        # Labels that are embeddings cost nothing either, and a copy would not be shared any more.
+        has_labels = isinstance(head.label_encoder, IdentityLabelEncoder)
+        self.head = head if has_labels else head.folded()
         super().__init__(self.head.vocabulary_size)
 
     def read(self, tokens):

@@ -119,6 +119,14 @@ def test_only_models_with_senses_tell_them(text_models, folders):
         assert warmed == set(text_models[name].signatures()) - {"serving_default"}
 
 
+def test_a_tied_table_is_written_once(models, folders):
+    expected = {"kerbs": 1, "drill-kerbs": 2}  # DRILL's labels are another table
+    for name, tables in expected.items():
+        shape = list(models[name].head.embeddings.shape)
+        written = tf.train.list_variables(str(folders[name] / "variables" / "variables"))
+        assert [found for _, found in written].count(shape) == tables, written
+
+
 @pytest.mark.parametrize("name", MODELS)
 def test_only_operations_that_a_stock_server_has(name, folders):
     check_operations(folders[name])
