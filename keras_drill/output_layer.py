@@ -9,7 +9,7 @@ from keras_drill.ops.check_targets import check_targets
 from keras_drill.ops.fused_loss import token_losses, weighted_loss
 from keras_drill.ops.num_replicas import num_replicas
 from keras_drill.ops.shared_embedding import find_upstream_embedding, replace_sublayer
-from keras_drill.ops.tile_walk import WalkInputs, WalkOptions
+from keras_drill.ops.tile_walk import DEFAULT_TILE_BYTES, WalkInputs, WalkOptions
 from keras_drill.scores import InnerProduct
 from keras_drill.senses import SenseEmbedding
 
@@ -49,8 +49,8 @@ class OutputLayer(keras.layers.Layer):
         logit_soft_cap: `c` bounds scores smoothly to (-c, c) by `c * tanh(score / c)`.
         z_loss: Coefficient of `lse(scores)^2`, added to the loss of every token.
         tile_size: Tokens per tile of the fused loss. `None` derives it from `tile_bytes`.
-        tile_bytes: Memory for one tile of scores, in bytes; `None` is 96 MiB. Larger tiles
-            are faster with large vocabularies.
+        tile_bytes: Memory for one tile of scores, in bytes; `None` is 96 MiB, or three eighths of
+            what the labels' gradient takes if that is more: every tile adds to all of it.
         embeddings_initializer: Initializer of the layer's own label embeddings.
         **kwargs: Keyword arguments of `keras.layers.Layer`.
 
@@ -83,6 +83,8 @@ class OutputLayer(keras.layers.Layer):
         - [Press & Wolf, 2017](https://arxiv.org/abs/1608.05859) (weight tying)
         - [Wijmans et al., 2024](https://arxiv.org/abs/2411.09009) (fused cross-entropy)
     """
+
+    _least_tile_bytes = DEFAULT_TILE_BYTES
 
     def __init__(
         self,
@@ -390,12 +392,13 @@ class OutputLayer(keras.layers.Layer):
         )
 
     def _options(self, **options) -> WalkOptions:
+        gradient_bytes = 4 * math.prod(self.embeddings.shape)
         return WalkOptions(
             self.score,
             compute_dtype=self.compute_dtype,
             logit_soft_cap=self.logit_soft_cap,
             tile_size=self.tile_size,
-            tile_bytes=self.tile_bytes,
+            tile_bytes=self.tile_bytes or max(self._least_tile_bytes, 3 * gradient_bytes // 8),
             **options,
         )
 

@@ -7,8 +7,6 @@ from keras_drill.scores import InnerProduct, KerBSKernel
 from keras_drill.senses import SenseEmbedding
 
 VARIANTS = ("paper", "reference", "inner_product")
-# Every tile adds to the gradient of all senses; fewer tiles pay where they are three a word.
-TILE_BYTES = 192 * 2**20
 
 
 @keras.saving.register_keras_serializable(package="keras_drill")
@@ -38,9 +36,9 @@ class KernelizedBayesianSoftmax(OutputLayer):
         dynamic_allocation: Whether senses may move. It gathers the statistics that
             `keras_drill.SenseReallocation` needs; `True`.
         use_bias: Whether every sense has a bias; the paper's have none.
-        tile_bytes: Memory for one tile of scores, in bytes.
         **kwargs: Other arguments of `keras_drill.OutputLayer`, but for `score` and `composition`.
-            Any `label_encoder` may stand under the kernel.
+            Any `label_encoder` may stand under the kernel. A tile takes at least 192 MiB, unless
+            `tile_bytes` says otherwise.
 
     Raises:
         ValueError: An argument is out of range, or contradicts the `SenseEmbedding`.
@@ -62,6 +60,8 @@ class KernelizedBayesianSoftmax(OutputLayer):
         - [Miao et al., 2019](https://arxiv.org/abs/1911.00274)
     """
 
+    _least_tile_bytes = 192 * 2**20  # there are more labels than words
+
     def __init__(
         self,
         vocabulary_size,
@@ -72,7 +72,6 @@ class KernelizedBayesianSoftmax(OutputLayer):
         variant=None,
         dynamic_allocation=None,
         use_bias=False,
-        tile_bytes=TILE_BYTES,
         **kwargs,
     ):
         given = {
@@ -104,7 +103,6 @@ class KernelizedBayesianSoftmax(OutputLayer):
             score=score,
             composition=composition,
             use_bias=use_bias,
-            tile_bytes=tile_bytes,
             **kwargs,
         )
         senses = self.allocation

@@ -241,3 +241,11 @@ def test_targets_out_of_range_inside_compiled_functions():
 def test_wrong_arguments_are_named(make, message):
     with pytest.raises(ValueError, match=f"(?s){message}"):
         make()
+
+
+def test_tiles_grow_with_the_gradient_that_each_of_them_adds_to(monkeypatch):
+    given, free = make_head(tile_bytes=1234), make_head()
+    assert given._options().tile_bytes == 1234
+    assert free._options().tile_bytes == 96 * 2**20
+    monkeypatch.setattr(keras_drill.OutputLayer, "_least_tile_bytes", 1)
+    assert free._options().tile_bytes == 4 * V * D * 3 // 8
