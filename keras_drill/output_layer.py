@@ -318,8 +318,8 @@ class OutputLayer(keras.layers.Layer):
                 "`label_smoothing` must be 0 where words have several senses or the output is a "
                 f"mixture. Received: label_smoothing={label_smoothing}"
             )
-        options = self._options(label_smoothing=label_smoothing, z_loss=self.z_loss)
         inputs, flat, weights, valid = self._walk_inputs(hidden, targets, sample_weight, training)
+        options = self._options(label_smoothing=label_smoothing, z_loss=self.z_loss)
         nan_if_wrong = ops.where(ops.all(valid), 1.0, math.nan)
         if reduction in ("none", None):
             loss, log_probs, posteriors = token_losses(inputs, options, weights)

@@ -249,3 +249,9 @@ def test_tiles_grow_with_the_gradient_that_each_of_them_adds_to(monkeypatch):
     assert free._options().tile_bytes == 96 * 2**20
     monkeypatch.setattr(keras_drill.OutputLayer, "_least_tile_bytes", 1)
     assert free._options().tile_bytes == 4 * V * D * 3 // 8
+
+
+@pytest.mark.parametrize("method", ["loss", "log_prob"])
+def test_the_first_use_builds(method):
+    hidden, targets, _ = make_data()
+    getattr(keras_drill.SoftmaxOutput(V), method)(hidden, targets)
