@@ -35,7 +35,8 @@ def figures(output, label) -> list[float]:
 
 def test_linear_cross_entropy():
     output = run("linear_cross_entropy", "--sizes", "53,101,7", "--rounds", 1)
-    assert min(figures(output, "fused bfloat16")) > 0
+    seconds, ratio = figures(output, "fused bfloat16")
+    assert seconds >= 0 and ratio > 0  # seconds are rounded to milliseconds
 
 
 def test_language_model_step():

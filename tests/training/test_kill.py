@@ -26,7 +26,7 @@ def start(config, folder):
 
 
 def wait_for_step(folder, step):
-    deadline = time.monotonic() + 120
+    deadline = time.monotonic() + 600
     while max(CheckpointStore(folder / "checkpoints").steps(), default=0) < step:
         assert time.monotonic() < deadline
         time.sleep(0.01)
@@ -52,7 +52,7 @@ def test_interrupted_and_killed_runs_end_with_the_same_bits(head, corpus, tmp_pa
     torn = start(config, tmp_path / "torn")
     wait_for_step(tmp_path / "torn", 50)
     torn.send_signal(signal.SIGINT)
-    said, _ = torn.communicate(timeout=120)
+    said, _ = torn.communicate(timeout=600)
     assert torn.returncode == 130, said
     assert "To go on: keras-drill train --run" in said and "Traceback" not in said
 
@@ -62,9 +62,9 @@ def test_interrupted_and_killed_runs_end_with_the_same_bits(head, corpus, tmp_pa
     torn.wait()
 
     torn = start(config, tmp_path / "torn")
-    said, _ = torn.communicate(timeout=120)
+    said, _ = torn.communicate(timeout=600)
     assert torn.returncode == 0 and "resuming at epoch" in said, said
-    said, _ = whole.communicate(timeout=120)
+    said, _ = whole.communicate(timeout=600)
     assert whole.returncode == 0, said
 
     states = [
