@@ -35,8 +35,8 @@ class LanguageModelStep(DecodingStep):
         self.backbone = model.backbone
         head = model.head
         # Labels that are embeddings cost nothing either, and a copy would not be shared any more.
-        has_labels = isinstance(head.label_encoder, IdentityLabelEncoder)
-        self.head = head if has_labels else head.folded()
+        is_plain = isinstance(head.label_encoder, IdentityLabelEncoder)
+        self.head = head if is_plain else head.folded()
         super().__init__(self.head.vocabulary_size)
 
     def read(self, tokens):

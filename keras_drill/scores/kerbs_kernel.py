@@ -232,7 +232,8 @@ class _PaperShape:
         theta, _, inverse, _ = terms
         x = theta * cos
         small = ops.square(cos) * _remainder(x)
-        large = (ops.exp(x) - 1 - x) * ops.square(inverse)
+        # Beyond 80 the slope, of exp(-x), is nothing; an infinity would make a NaN of the share.
+        large = (ops.exp(ops.minimum(x, 80.0)) - 1 - x) * ops.square(inverse)
         return (ops.where(ops.abs(theta) < SMALL_THETA, small, large),)
 
     @staticmethod

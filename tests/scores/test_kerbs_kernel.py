@@ -266,6 +266,15 @@ def test_compiled_parts_change_nothing(jit_compile, monkeypatch):
     assert len(traces) == 1
 
 
+def test_a_theta_that_ran_away_upwards_makes_no_nan():
+    case = make_case()
+    case["theta"][:] = 150.0
+    value, gradients = loss_and_gradients(case, "paper")
+    np.testing.assert_allclose(value, oracle(case, "paper")[0], rtol=1e-5)
+    for name, gradient in gradients.items():
+        assert np.isfinite(gradient).all(), name
+
+
 def test_config_and_errors():
     kernel = KerBSKernel("reference")
     assert KerBSKernel.from_config(kernel.get_config()).variant == "reference"
