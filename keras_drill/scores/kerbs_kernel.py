@@ -21,7 +21,8 @@ class KerBSKernel(Score):
     θ = 0 is the inner product. A larger θ gives a label a wider kernel: f(0.5) / f(1) is 0.27 for
     θ = -2, 0.5 for θ = 0 and 0.73 for θ = 2. In the paper's notation `a = -b/θ`. The closed forms
     cancel near θ = 0; here a power series stands in for them where θ is small, so that value and
-    derivatives keep the precision of their dtype from θ = 0 to θ = ±20.
+    derivatives keep the precision of their dtype from θ = 0 to θ = ±20. A θ beyond ±80,
+    near the end of float32, is taken as ±80.
 
     `variant="reference"` is the kernel of the authors' code: with `t = exp(τ(θ))`, τ the identity
     in [-4, 3] and squashed into (-5, 4) outside,
@@ -206,6 +207,8 @@ class _PaperShape:
 
     @staticmethod
     def terms(theta):
+        # Past this an infinite slope times a probability of 0 would be NaN.
+        theta = ops.clip(theta, -80.0, 80.0)
         b, growth = _paper_scale(theta)
         divisor = ops.where(ops.abs(theta) < SMALL_THETA, ops.ones_like(theta), theta)
         return theta, b, 1 / divisor, growth
@@ -232,8 +235,7 @@ class _PaperShape:
         theta, _, inverse, _ = terms
         x = theta * cos
         small = ops.square(cos) * _remainder(x)
-        # Beyond 80 the slope, of exp(-x), is nothing; an infinity would make a NaN of the share.
-        large = (ops.exp(ops.minimum(x, 80.0)) - 1 - x) * ops.square(inverse)
+        large = (ops.exp(x) - 1 - x) * ops.square(inverse)
         return (ops.where(ops.abs(theta) < SMALL_THETA, small, large),)
 
     @staticmethod

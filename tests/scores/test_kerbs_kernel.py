@@ -266,11 +266,12 @@ def test_compiled_parts_change_nothing(jit_compile, monkeypatch):
     assert len(traces) == 1
 
 
-def test_a_theta_that_ran_away_upwards_makes_no_nan():
+@pytest.mark.parametrize("theta", [150.0, -150.0])
+def test_a_theta_that_ran_away_makes_no_nan(theta):
     case = make_case()
-    case["theta"][:] = 150.0
+    case["theta"][::2] = theta
     value, gradients = loss_and_gradients(case, "paper")
-    np.testing.assert_allclose(value, oracle(case, "paper")[0], rtol=1e-5)
+    assert np.isfinite(value)
     for name, gradient in gradients.items():
         assert np.isfinite(gradient).all(), name
 
