@@ -164,7 +164,7 @@ def main() -> None:
     parser.add_argument("--peak", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.peak:
-        tensorflow_function(options.peak, "64,1000,32", options.seed)()  # libraries, threads
+        tensorflow_function(options.peak, "1024,4096,32", options.seed)()  # libraries, compiler
         step = tensorflow_function(options.peak, options.sizes[0], options.seed, options.tile_bytes)
         print(peak_memory(step))
         return

@@ -49,7 +49,7 @@ class OutputLayer(keras.layers.Layer):
         logit_soft_cap: `c` bounds scores smoothly to (-c, c) by `c * tanh(score / c)`.
         z_loss: Coefficient of `lse(scores)^2`, added to the loss of every token.
         tile_size: Tokens per tile of the fused loss. `None` derives it from `tile_bytes`.
-        tile_bytes: Memory for one tile of scores, in bytes; `None` is 96 MiB, or three eighths of
+        tile_bytes: Memory for one tile of scores, in bytes; `None` is 144 MiB, or three eighths of
             what the labels' gradient takes if that is more: every tile adds to all of it.
         embeddings_initializer: Initializer of the layer's own label embeddings.
         **kwargs: Keyword arguments of `keras.layers.Layer`.

@@ -38,16 +38,23 @@ def after(x, earlier):
         return tf.identity(x)
 
 
-def add_rows(total, start: int, rows):
-    """The flat `total` of a matrix with `rows` added from row `start` on; in a graph, in place."""
-    width = rows.shape[1]
-    begin, end = start * width, (start + rows.shape[0]) * width
-    rows = total[begin:end] + ops.reshape(rows, (-1,))
-    if keras.backend.backend() != "tensorflow":
-        return ops.slice_update(total, [begin], rows)
+def put_rows(x, start, rows):
+    """`x` with `rows` in place of its own from row `start` on, a number or a scalar tensor."""
+    zeros = [0] * (len(x.shape) - 1)
+    if keras.backend.backend() != "tensorflow" or is_compiled_by_xla():
+        return ops.slice_update(x, [start, *zeros], rows)
     import tensorflow as tf
 
-    # `ops.slice_update` copies on TensorFlow, and this is three times slower on matrices.
+    # `ops.slice_update` copies on TensorFlow; this does not where nothing else uses `x`.
+    begin = tf.stack([start, *zeros])
+    strides = [1] * len(x.shape)
     return tf.raw_ops.TensorStridedSliceUpdate(
-        input=total, begin=[begin], end=[end], strides=[1], value=rows
+        input=x, begin=begin, end=begin + tf.shape(rows), strides=strides, value=rows
     )
+
+
+def is_compiled_by_xla() -> bool:
+    """Whether TensorFlow traces for XLA, which has its own way with memory."""
+    import tensorflow as tf
+
+    return tf.__internal__.get_enclosing_xla_context() is not None

@@ -11,9 +11,10 @@ from typing import Any, NamedTuple
 
 from keras import ops
 
-from keras_drill.ops.graph import add_rows, after, fuse
+from keras_drill.ops.graph import after, fuse, put_rows
+from keras_drill.ops.matrix_sum import MatrixSum
 
-DEFAULT_TILE_BYTES = 96 * 2**20
+DEFAULT_TILE_BYTES = 144 * 2**20
 # Whatever is made of a tile is made for blocks of labels, so that it takes about this much.
 LABEL_BLOCK_BYTES = 32 * 2**20
 # A tile of fewer scores is not worth the time to compile its element-wise parts.
@@ -44,6 +45,16 @@ class WalkOptions(NamedTuple):
     @property
     def accumulator_dtype(self) -> str:
         return "float64" if self.compute_dtype == "float64" else "float32"
+
+    @property
+    def keeps_exponentials(self) -> bool:
+        """Whether the derivative is a multiple of exp(scores), row by row, but for the targets.
+
+        Then a tile holds those in place of the products, and is passed over only once. A float16
+        could not hold the sums of such large exponentials.
+        """
+        is_plain = self.logit_soft_cap is None and not self.label_smoothing
+        return self.score.is_linear and is_plain and self.compute_dtype != "float16"
 
 
 class WalkInputs(NamedTuple):
@@ -105,8 +116,9 @@ def tile_count(num_tokens, num_contexts: int, num_labels: int, options: WalkOpti
 
 def label_blocks(num_labels: int, width: int) -> list[slice]:
     """Slices of the labels, of about `LABEL_BLOCK_BYTES` where each label takes `width` floats."""
-    count = min(num_labels, math.ceil(4 * num_labels * width / LABEL_BLOCK_BYTES))
-    size = math.ceil(num_labels / max(1, count))
+    count = max(1, math.ceil(4 * num_labels * width / LABEL_BLOCK_BYTES))
+    chunk = MatrixSum.rows_per_chunk
+    size = math.ceil(num_labels / count / chunk) * chunk
     return [slice(start, min(start + size, num_labels)) for start in range(0, num_labels, size)]
 
 
@@ -131,7 +143,8 @@ def walk(inputs: WalkInputs, options: WalkOptions, weights=None, with_gradients=
 
         r_k (softmax(s_k)_j - q_kj),   q_k = softmax(s_k[y]),   r = posterior over contexts.
 
-    A tile's inner products are kept; all else is made for one block of labels after another.
+    A tile's inner products are kept, or for ordinary softmaxes the exponentials that the derivative
+    is a multiple of; all else is made for one block of labels after another.
 
     Args:
         inputs: `WalkInputs`.
@@ -172,28 +185,34 @@ def walk(inputs: WalkInputs, options: WalkOptions, weights=None, with_gradients=
     counted = ops.arange(padded) < num_counted
 
     def arrange(x, dtype=None):
-        """Puts the tokens that count first, pads to whole tiles and clears all but those."""
+        """Puts the tokens that count first, and pads to whole tiles."""
         if x is None:
             return None
         x = x if dtype is None else ops.cast(x, dtype)
         x = x if order is None else ops.take(x, order, axis=0)
-        x = ops.pad(x, [(0, padded - num_tokens)] + [(0, 0)] * (len(x.shape) - 1))
-        return ops.where(
-            ops.reshape(counted, (-1,) + (1,) * (len(x.shape) - 1)), x, ops.zeros_like(x)
-        )
+        return ops.pad(x, [(0, padded - num_tokens)] + [(0, 0)] * (len(x.shape) - 1))
+
+    def clear(x, counted):
+        """Clears all but the tokens that count."""
+        if x is None:
+            return None
+        counted = ops.reshape(counted, (-1,) + (1,) * (len(x.shape) - 1))
+        return ops.where(counted, x, ops.zeros_like(x))
 
     def restore(x):
         """Undoes `arrange`."""
         x = x[:num_tokens]
         return x if order is None else ops.take(x, ops.argsort(order), axis=0)
 
-    contexts = arrange(inputs.contexts, options.compute_dtype)  # [padded, K, d]
-    log_priors = arrange(inputs.log_priors, accumulator)  # [padded, K]
-    columns = arrange(inputs.columns, "int32")  # [padded, S]
+    contexts = arrange(inputs.contexts, options.compute_dtype)  # [padded, K, d], cleared by tiles
+    log_priors = clear(arrange(inputs.log_priors, accumulator), counted)  # [padded, K]
+    columns = clear(arrange(inputs.columns, "int32"), counted)  # [padded, S]
     column_mask = arrange(inputs.column_mask)
     if column_mask is not None:  # a token that does not count has one column, not none
         column_mask = ops.logical_or(column_mask, ~counted[:, None])
-    weights = arrange(weights if weights is not None else ops.ones((num_tokens,), accumulator))
+    if weights is None:
+        weights = ops.ones((num_tokens,), accumulator)
+    weights = clear(arrange(weights), counted)
     labels = ops.cast(inputs.labels, options.compute_dtype)
     bias = None if inputs.bias is None else ops.cast(inputs.bias, accumulator)
     parameters = tuple(ops.cast(p, accumulator) for p in inputs.score_parameters)
@@ -203,8 +222,9 @@ def walk(inputs: WalkInputs, options: WalkOptions, weights=None, with_gradients=
         block_bias = None if bias is None else bias[block]
         blocks.append(_Block(block.start, labels[block], block_bias, tuple(terms)))
     is_fused = with_gradients and most_tokens * num_contexts * num_labels >= FUSE_FROM_SCORES
-    element_wise = [partial(f, options) for f in (_summary, _derivatives)]
-    element_wise = [fuse(f) if is_fused else f for f in element_wise]
+    element_wise = [partial(f, options) for f in (_summary, _exponentials, _derivatives)]
+    element_wise = _ElementWise(*[fuse(f) if is_fused else f for f in element_wise])
+    d_labels = MatrixSum(num_labels, width, accumulator) if with_gradients else None
 
     def body(index, *carry):
         start = index * tile
@@ -213,19 +233,20 @@ def walk(inputs: WalkInputs, options: WalkOptions, weights=None, with_gradients=
             return ops.slice(x, [start] + [0] * len(tail), [tile, *tail])
 
         def put(x, update):
-            update = ops.cast(update, x.dtype)
-            return ops.slice_update(x, [start] + [0] * (len(x.shape) - 1), update)
+            return put_rows(x, start, ops.cast(update, x.dtype))
 
         losses, log_probs, *gradients = carry
         result = _one_tile(
-            rows(contexts, num_contexts, width),
+            clear(rows(contexts, num_contexts, width), rows(counted)),
             None if log_priors is None else rows(log_priors, num_contexts),
             rows(columns, num_columns),
             None if column_mask is None else rows(column_mask, num_columns),
             rows(weights),
+            labels,
             blocks,
             options,
             element_wise,
+            d_labels,
             gradients[-1] if with_gradients else None,
         )
         carry = [put(losses, result.losses), put(log_probs, result.log_probs)]
@@ -242,8 +263,6 @@ def walk(inputs: WalkInputs, options: WalkOptions, weights=None, with_gradients=
         # the next tile is not begun, nor in memory, before this one is done.
         return after(index + 1, carry[-1]), *carry
 
-    # Computed, or TensorFlow would keep a constant of the labels' size.
-    zero = ops.sum(ops.cast(columns[:1] < 0, accumulator))
     carry = [ops.zeros((padded,), accumulator), ops.zeros((padded,), accumulator)]
     carry += [ops.zeros((padded, num_columns), accumulator)] if num_columns > 1 else []
     if with_gradients:
@@ -251,7 +270,7 @@ def walk(inputs: WalkInputs, options: WalkOptions, weights=None, with_gradients=
         carry.append(ops.zeros((padded, num_contexts), accumulator))
         num_vectors = options.score.num_label_sums + (bias is not None)
         carry += [ops.zeros((num_labels,), accumulator)] * num_vectors
-        carry.append(ops.broadcast_to(zero, (num_labels * width,)))
+        carry.append(d_labels.zeros())
     if order is not None:
         num_tiles = (num_counted + ops.maximum(tile, 1) - 1) // ops.maximum(tile, 1)
     _, losses, log_probs, *gradients = ops.while_loop(
@@ -262,13 +281,13 @@ def walk(inputs: WalkInputs, options: WalkOptions, weights=None, with_gradients=
     if with_gradients:
         if scale is not None:
             gradients = [gradient * scale for gradient in gradients]
-        d_contexts, d_log_priors, *vectors, d_labels = gradients
+        d_contexts, d_log_priors, *vectors, total = gradients
         d_bias = None if bias is None else vectors.pop()
-        d_labels, d_parameters = _finish(d_labels, vectors, blocks, options.score)
+        total, d_parameters = _finish(d_labels, total, vectors, blocks, options.score)
         gradients = (
             restore(d_contexts),
             None if log_priors is None else restore(d_log_priors),
-            d_labels,
+            d_labels.matrix(total),
             d_bias,
             *d_parameters,
         )
@@ -281,28 +300,38 @@ def walk(inputs: WalkInputs, options: WalkOptions, weights=None, with_gradients=
     )
 
 
+class _ElementWise(NamedTuple):
+    """The functions of this name below, each compiled into one where that pays."""
+
+    summary: Any
+    exponentials: Any
+    derivatives: Any
+
+
 def _one_tile(
     contexts,
     log_priors,
     columns,
     column_mask,
     weights,
+    labels,
     blocks,
     options,
     element_wise,
     d_labels,
+    total,
 ) -> Walk:
     """The walk's body: `[T, K, d]` contexts against all blocks of labels.
 
     Args:
-        d_labels: What the gradient of the labels is added to, `[M * d]`, or None for no gradients.
+        d_labels: The `MatrixSum` of the labels' gradient, or None for no gradients.
+        total: What has been added to it.
 
     Returns:
         A `Walk` whose gradients are for contexts and log-priors, then the score's label sums `[M]`,
-        that of the bias if any, and `d_labels` with this tile's share, as far as it goes through
-        the products.
+        that of the bias if any, and `total` with this tile's share, as far as it goes through the
+        products.
     """
-    summary, derivatives = element_wise
     accumulator, smoothing, z_loss = (
         options.accumulator_dtype,
         options.label_smoothing,
@@ -310,27 +339,38 @@ def _one_tile(
     )
     num_contexts, width = contexts.shape[1:]
     num_columns = columns.shape[1]
-    num_labels = sum(block.labels.shape[0] for block in blocks)
+    num_labels = labels.shape[0]
     hidden = ops.reshape(contexts, (-1, width))  # [R, d]
     columns = ops.repeat(columns, num_contexts, axis=0)  # [R, S]
-    hidden_terms = tuple(options.score.hidden_terms(hidden))
-
-    products = [ops.einsum("rd,md->rm", hidden, block.labels) for block in blocks]  # [R, B]
-    tops, masses, totals = zip(
-        *[
-            summary(x, hidden_terms, block.bias, block.terms)
-            for x, block in zip(products, blocks, strict=True)
-        ],
-        strict=True,
-    )
-    tops = ops.stack(tops, axis=-1)
-    top = ops.max(tops, axis=-1)
-    mass = ops.sum(ops.stack(masses, axis=-1) * ops.exp(tops - top[:, None]), axis=-1)
-    log_normalizer = top + ops.log(mass)  # [R]
-    selected = _select(products, columns, hidden_terms, blocks, options)  # [R, S]
     if column_mask is not None:
         column_mask = ops.repeat(column_mask, num_contexts, axis=0)
+    hidden_terms = tuple(options.score.hidden_terms(hidden))
+    keeps_exponentials = d_labels is not None and options.keeps_exponentials
+
+    kept, summaries, selected, rows = [], [], None, hidden
+    for block in blocks:
+        x = ops.einsum("rd,md->rm", rows, block.labels)  # [R, B]
+        selected = _select(selected, x, columns, block)
+        if keeps_exponentials:
+            here = columns - block.start
+            if column_mask is not None:
+                here = ops.where(column_mask, here, -1)
+            *summary, x = element_wise.exponentials(x, block.bias, here)
+        else:
+            summary = element_wise.summary(x, hidden_terms, block.bias, block.terms)
+        kept.append(x)
+        summaries.append(summary)
+        rows = after(rows, summary[1])  # only now the next block is begun
+    tops, masses, *totals = (ops.stack(x, axis=-1) for x in zip(*summaries, strict=True))
+    *selected, selected_bias = selected
+    selected = _scores(options, selected[0], hidden_terms, selected_bias, selected[1:])  # [R, S]
+    if column_mask is not None:
         selected = ops.where(column_mask, selected, ops.full_like(selected, -math.inf))
+    top = ops.max(tops, axis=-1)
+    mass = ops.sum(masses * ops.exp(tops - top[:, None]), axis=-1)
+    if keeps_exponentials:
+        mass = mass + ops.sum(ops.exp(selected - top[:, None]), axis=-1)
+    log_normalizer = top + ops.log(mass)  # [R]
     numerator = selected[:, 0] if num_columns == 1 else ops.logsumexp(selected, axis=-1)  # [R]
     component = ops.reshape(numerator - log_normalizer, (-1, num_contexts))  # [T, K]
     if log_priors is not None:
@@ -339,7 +379,7 @@ def _one_tile(
 
     losses = -log_probs
     if smoothing:
-        uniform = log_normalizer - sum(totals) / num_labels
+        uniform = log_normalizer - ops.sum(totals[0], axis=-1) / num_labels
         losses = (1 - smoothing) * losses + smoothing * uniform
     if z_loss:
         squares = ops.reshape(ops.square(log_normalizer), (-1, num_contexts))
@@ -363,53 +403,79 @@ def _one_tile(
         shares = shares * ops.reshape(responsibility, (-1, 1))
         dense = (1 - smoothing) * ops.reshape(responsibility, (-1,)) + smoothing
         dense = dense + 2 * z_loss / num_contexts * log_normalizer
-    weighted = ops.cast(ops.cast(hidden, accumulator) * row_weights[:, None], hidden.dtype)
+    wide = ops.cast(hidden, accumulator)
     d_hidden, hidden_sums, vectors = [], [], []
-    for x, block in zip(products, blocks, strict=True):
-        derivative, of_hidden, of_labels = derivatives(
-            x,
-            hidden_terms,
-            block.bias,
-            block.terms,
-            columns - block.start,
-            shares,
-            log_normalizer,
-            dense,
-            row_weights,
-            smoothing / num_labels,
-        )
-        d_hidden.append(ops.einsum("rm,md->rd", derivative, block.labels))
+    for k, block in enumerate(blocks):
+        factors, of_hidden = row_weights, ()
+        if keeps_exponentials:
+            derivative = kept[k]
+            factors = factors * dense * ops.exp(tops[:, k] - log_normalizer)
+            low = ops.cast(factors, derivative.dtype)
+            of_labels = () if block.bias is None else (ops.matmul(low, derivative),)
+        else:
+            derivative, of_hidden, of_labels = element_wise.derivatives(
+                kept[k],
+                hidden_terms,
+                block.bias,
+                block.terms,
+                columns - block.start,
+                shares,
+                log_normalizer,
+                dense,
+                row_weights,
+                smoothing / num_labels,
+            )
+        kept[k] = None
+        part = ops.cast(ops.einsum("rm,md->rd", derivative, block.labels), accumulator)
+        d_hidden.append(part * factors[:, None])
         hidden_sums.append(of_hidden)
-        vectors.append(of_labels)
+        vectors.append([ops.cast(x, accumulator) for x in of_labels])
+        weighted = ops.cast(wide * factors[:, None], hidden.dtype)
         part = ops.cast(ops.einsum("rm,rd->md", derivative, weighted), accumulator)
-        d_labels = add_rows(d_labels, block.start, part)
-        log_normalizer = after(log_normalizer, d_labels)  # only now the next block is begun
-    d_hidden = sum(ops.cast(x, accumulator) for x in d_hidden) * row_weights[:, None]
+        total = d_labels.add_block(total, block.start, part)
+        log_normalizer = after(log_normalizer, total)  # only now the next block is begun
+    d_hidden = sum(d_hidden)
     hidden_sums = [sum(parts) * row_weights for parts in zip(*hidden_sums, strict=True)]
     d_hidden = options.score.hidden_gradients(d_hidden, hidden_sums, hidden, hidden_terms)
-    d_hidden = ops.reshape(d_hidden, (-1, num_contexts, width))
     vectors = [ops.concatenate(parts) for parts in zip(*vectors, strict=True)]
-    gradients = (d_hidden, -weights[:, None] * responsibility, *vectors, d_labels)
+    if keeps_exponentials:  # which are 0 for the targets
+        probabilities = ops.exp(selected - log_normalizer[:, None])
+        derivative = (dense[:, None] * probabilities - shares) * row_weights[:, None]
+        more, d_rows, _ = options.score.pair_gradients(
+            derivative, hidden, ops.take(labels, columns, axis=0), ()
+        )
+        d_hidden = d_hidden + more
+        tokens = (-1, num_contexts, num_columns)
+        targets = ops.reshape(ops.reshape(columns, tokens)[:, 0], (-1,))
+        d_rows = ops.sum(ops.reshape(d_rows, (*tokens, width)), axis=1)
+        total = d_labels.add_rows(total, targets, ops.reshape(d_rows, (-1, width)))
+        if vectors:
+            of_targets = ops.sum(ops.reshape(derivative, tokens), axis=1)
+            of_targets = ops.segment_sum(ops.reshape(of_targets, (-1,)), targets, num_labels)
+            vectors = [vectors[0] + of_targets]
+    d_hidden = ops.reshape(d_hidden, (-1, num_contexts, width))
+    gradients = (d_hidden, -weights[:, None] * responsibility, *vectors, total)
     return Walk(losses, log_probs, posteriors, gradients)
 
 
-def _finish(d_labels, label_sums, blocks, score):
+def _finish(d_labels, total, label_sums, blocks, score):
     """The whole gradients of labels and score parameters, from their sums over all tiles."""
-    width = blocks[0].labels.shape[1]
     d_parameters = []
     for block in blocks:
         end = block.start + block.labels.shape[0]
         more, of_parameters = score.label_gradients(
-            ops.reshape(d_labels[block.start * width : end * width], (-1, width)),
-            [x[block.start : end] for x in label_sums],
+            d_labels.matrix(total)[block.start : end],
+            [after(x, total)[block.start : end] for x in label_sums],
             block.labels,
             block.terms,
         )
         d_parameters.append(of_parameters)
         if more is not None:
-            d_labels = add_rows(d_labels, block.start, more)
+            for x in of_parameters:
+                total = after(total, x)  # which is made of what changes now
+            total = d_labels.add_block(total, block.start, more)
     d_parameters = [ops.concatenate(parts) for parts in zip(*d_parameters, strict=True)]
-    return ops.reshape(d_labels, (-1, width)), d_parameters
+    return total, d_parameters
 
 
 def _scores(options, products, hidden_terms, bias, label_terms):
@@ -423,30 +489,38 @@ def _scores(options, products, hidden_terms, bias, label_terms):
 
 
 def _summary(options, products, hidden_terms, bias, label_terms):
-    """Largest score of every row, sum of the scores' exponentials above it, and scores' sum."""
+    """Largest score of every row, sum of the exponentials above it and, to smooth, the scores'."""
     scores = _scores(options, products, hidden_terms, bias, label_terms)
     top = ops.max(scores, axis=-1)
     mass = ops.sum(ops.exp(scores - top[:, None]), axis=-1)
-    return top, mass, ops.sum(scores, axis=-1) if options.label_smoothing else top
+    return (top, mass, ops.sum(scores, axis=-1)) if options.label_smoothing else (top, mass)
 
 
-def _select(products, columns, hidden_terms, blocks, options):
-    """Scores `[R, S]` of every row's columns."""
-    selected = None
-    for x, block in zip(products, blocks, strict=True):
-        size = block.labels.shape[0]
-        here = columns - block.start
-        inside = ops.logical_and(here >= 0, here < size)
-        here = ops.clip(here, 0, size - 1)
-        found = [ops.take_along_axis(x, here, axis=-1)]
-        found += [ops.take(v, here) for v in (*block.terms, block.bias) if v is not None]
-        if selected is None:
-            selected = found
-        else:
-            selected = [ops.where(inside, a, b) for a, b in zip(found, selected, strict=True)]
-    products, *vectors = selected
-    bias = None if blocks[0].bias is None else vectors.pop()
-    return _scores(options, products, hidden_terms, bias, vectors)
+def _exponentials(options, products, bias, columns):
+    """As `_summary`, but the sum leaves `columns` out; and the exponentials, 0 for those."""
+    scores = _scores(options, products, (), bias, ())
+    top = ops.max(scores, axis=-1)
+    exponentials = ops.exp(scores - top[:, None])
+    labels = ops.arange(products.shape[1], dtype="int32")
+    for s in range(columns.shape[1]):
+        exponentials = ops.where(labels == columns[:, s : s + 1], 0.0, exponentials)
+    exponentials = ops.cast(exponentials, options.compute_dtype)
+    mass = ops.sum(ops.cast(exponentials, options.accumulator_dtype), axis=-1)
+    return top, mass, exponentials
+
+
+def _select(selected, products, columns, block):
+    """Products, terms and bias (or None) of every row's columns, `[R, S]` each, block by block."""
+    size = block.labels.shape[0]
+    here = columns - block.start
+    inside = ops.logical_and(here >= 0, here < size)
+    here = ops.clip(here, 0, size - 1)
+    found = [ops.take_along_axis(products, here, axis=-1)]
+    found += [None if v is None else ops.take(v, here) for v in (*block.terms, block.bias)]
+    if selected is None:
+        return found
+    pairs = zip(found, selected, strict=True)
+    return [None if a is None else ops.where(inside, a, b) for a, b in pairs]
 
 
 def _derivatives(

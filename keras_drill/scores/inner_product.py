@@ -8,6 +8,8 @@ from keras_drill.scores.score import Score
 class InnerProduct(Score):
     """`score(h, e_j) = h . e_j`, the score of every ordinary softmax layer."""
 
+    is_linear = True
+
     def of_products(self, products, hidden_terms, label_terms):
         return products
 

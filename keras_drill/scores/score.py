@@ -22,10 +22,12 @@ class Score(ABC):
     Attributes:
         parameter_initializers: Name and initializer of every parameter, in order.
         num_label_sums: Number of `label_sums` that `product_gradients` returns.
+        is_linear: Whether a score is its inner product, as it is.
     """
 
     parameter_initializers: ClassVar[dict] = {}
     num_label_sums = 0
+    is_linear = False
 
     def scores(self, hidden, labels, parameters):
         """Scores of every row against every label.

@@ -241,7 +241,8 @@ def test_compiled_parts_change_nothing(jit_compile, monkeypatch):
     case = make_case(3)
     expected_value, expected = loss_and_gradients(case, "paper", z_loss=0.1)
     monkeypatch.setattr(tile_walk, "FUSE_FROM_SCORES", 0)
-    monkeypatch.setattr(tile_walk, "LABEL_BLOCK_BYTES", 4 * 13 * D)  # blocks of 13, 13 and 11
+    monkeypatch.setattr(tile_walk, "LABEL_BLOCK_BYTES", 4 * 13 * D)  # blocks of 16, 16 and 5
+    monkeypatch.setattr(tile_walk.MatrixSum, "rows_per_chunk", 4)
     traces = []
 
     @tf.function(

@@ -1,0 +1,82 @@
+"""A sum of matrices that is larger than anything else in memory."""
+
+import keras
+from keras import ops
+
+from keras_drill.ops.graph import is_compiled_by_xla
+
+
+class MatrixSum:
+    """Adds blocks of rows, and single rows, to a running sum `[num_rows, width]`.
+
+    The sum is a tensor that goes through every method and comes back; only `matrix` tells what is
+    in it. TensorFlow would copy it at each addition, or pass over the block six times; here the
+    memory itself is changed, in chunks of whole rows, and a block is read once. So a sum that has
+    been handed over must not be used again, and whatever reads it must be done by then. XLA and
+    JAX see to that by themselves.
+
+    Args:
+        num_rows: Rows of the matrix.
+        width: Columns of the matrix.
+        dtype: Dtype of the sum.
+
+    Attributes:
+        rows_per_chunk: Blocks start at multiples of it.
+    """
+
+    rows_per_chunk = 256
+
+    def __init__(self, num_rows: int, width: int, dtype: str):
+        self.num_rows = num_rows
+        self.width = width
+        self.dtype = dtype
+        self.in_place = keras.backend.backend() == "tensorflow" and not is_compiled_by_xla()
+
+    def zeros(self):
+        """An empty sum."""
+        if not self.in_place:
+            return ops.zeros((self.num_rows, self.width), self.dtype)
+        import tensorflow as tf
+
+        chunks = -(-self.num_rows // self.rows_per_chunk)
+        # Not `tf.zeros`: graphs merge equal tensors, and two sums must not share their memory.
+        return tf.raw_ops.Empty(
+            shape=[chunks, self.rows_per_chunk * self.width], dtype=self.dtype, init=True
+        )
+
+    def add_block(self, total, start: int, rows):
+        """Adds `rows` `[B, width]` from row `start` on, a multiple of `rows_per_chunk`."""
+        size = rows.shape[0]
+        if not self.in_place:
+            return ops.slice_update(total, (start, 0), total[start : start + size] + rows)
+        first = start // self.rows_per_chunk
+        whole, rest = divmod(size, self.rows_per_chunk)
+        if whole:
+            block = rows[: size - rest] if rest else rows
+            total = self._add(total, ops.arange(first, first + whole), block)
+        if rest:
+            block = ops.pad(rows[size - rest :], [(0, self.rows_per_chunk - rest), (0, 0)])
+            total = self._add(total, [first + whole], block)
+        return total
+
+    def add_rows(self, total, indices, rows):
+        """Adds `rows` `[R, width]` to the rows `indices` `[R]`, which may repeat."""
+        if self.in_place:
+            chunked = total
+            total = self._add(ops.reshape(total, (-1, self.width)), indices, rows)
+            return ops.reshape(total, chunked.shape)
+        if keras.backend.backend() != "tensorflow":
+            return total.at[indices].add(rows)
+        import tensorflow as tf
+
+        return tf.tensor_scatter_nd_add(total, indices[:, None], rows)
+
+    def matrix(self, total):
+        """What has been added up, `[num_rows, width]`."""
+        return ops.reshape(total, (-1, self.width))[: self.num_rows]
+
+    def _add(self, total, indices, rows):
+        import tensorflow as tf
+
+        rows = ops.reshape(rows, (-1, total.shape[1]))
+        return tf.raw_ops.InplaceAdd(x=total, i=ops.cast(indices, "int32"), v=rows)
