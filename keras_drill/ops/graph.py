@@ -38,6 +38,20 @@ def after(x, earlier):
         return tf.identity(x)
 
 
+def matrix_product(a, b, transpose_a: bool = False, transpose_b: bool = False):
+    """The product of two matrices, each transposed first if so asked."""
+    if keras.backend.backend() != "tensorflow":
+        return ops.matmul(
+            ops.transpose(a) if transpose_a else a, ops.transpose(b) if transpose_b else b
+        )
+    import tensorflow as tf
+
+    if a.dtype == tf.float16:  # which einsum adds up in float16
+        return tf.matmul(a, b, transpose_a=transpose_a, transpose_b=transpose_b)
+    # A quarter faster than `tf.matmul` here: another routine of oneDNN.
+    return tf.einsum(f"{'ki' if transpose_a else 'ik'},{'jk' if transpose_b else 'kj'}->ij", a, b)
+
+
 def put_rows(x, start, rows):
     """`x` with `rows` in place of its own from row `start` on, a number or a scalar tensor."""
     zeros = [0] * (len(x.shape) - 1)

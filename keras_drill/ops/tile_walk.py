@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from keras import ops
 
-from keras_drill.ops.graph import after, fuse, put_rows
+from keras_drill.ops.graph import after, fuse, matrix_product, put_rows
 from keras_drill.ops.matrix_sum import MatrixSum
 
 DEFAULT_TILE_BYTES = 144 * 2**20
@@ -349,7 +349,7 @@ def _one_tile(
 
     kept, summaries, selected, rows = [], [], None, hidden
     for block in blocks:
-        x = ops.einsum("rd,md->rm", rows, block.labels)  # [R, B]
+        x = matrix_product(rows, block.labels, transpose_b=True)  # [R, B]
         selected = _select(selected, x, columns, block)
         if keeps_exponentials:
             here = columns - block.start
@@ -369,7 +369,8 @@ def _one_tile(
     top = ops.max(tops, axis=-1)
     mass = ops.sum(masses * ops.exp(tops - top[:, None]), axis=-1)
     if keeps_exponentials:
-        mass = mass + ops.sum(ops.exp(selected - top[:, None]), axis=-1)
+        others = mass
+        mass = others + ops.sum(ops.exp(selected - top[:, None]), axis=-1)
     log_normalizer = top + ops.log(mass)  # [R]
     numerator = selected[:, 0] if num_columns == 1 else ops.logsumexp(selected, axis=-1)  # [R]
     component = ops.reshape(numerator - log_normalizer, (-1, num_contexts))  # [T, K]
@@ -401,8 +402,8 @@ def _one_tile(
     if z_loss:
         row_weights = ops.repeat(weights, num_contexts, axis=0)
         shares = shares * ops.reshape(responsibility, (-1, 1))
-        dense = (1 - smoothing) * ops.reshape(responsibility, (-1,)) + smoothing
-        dense = dense + 2 * z_loss / num_contexts * log_normalizer
+        outer = 2 * z_loss / num_contexts * log_normalizer
+        dense = (1 - smoothing) * ops.reshape(responsibility, (-1,)) + smoothing + outer
     wide = ops.cast(hidden, accumulator)
     d_hidden, hidden_sums, vectors = [], [], []
     for k, block in enumerate(blocks):
@@ -426,12 +427,12 @@ def _one_tile(
                 smoothing / num_labels,
             )
         kept[k] = None
-        part = ops.cast(ops.einsum("rm,md->rd", derivative, block.labels), accumulator)
+        part = ops.cast(matrix_product(derivative, block.labels), accumulator)
         d_hidden.append(part * factors[:, None])
         hidden_sums.append(of_hidden)
         vectors.append([ops.cast(x, accumulator) for x in of_labels])
         weighted = ops.cast(wide * factors[:, None], hidden.dtype)
-        part = ops.cast(ops.einsum("rm,rd->md", derivative, weighted), accumulator)
+        part = ops.cast(matrix_product(derivative, weighted, transpose_a=True), accumulator)
         total = d_labels.add_block(total, block.start, part)
         log_normalizer = after(log_normalizer, total)  # only now the next block is begun
     d_hidden = sum(d_hidden)
@@ -439,8 +440,11 @@ def _one_tile(
     d_hidden = options.score.hidden_gradients(d_hidden, hidden_sums, hidden, hidden_terms)
     vectors = [ops.concatenate(parts) for parts in zip(*vectors, strict=True)]
     if keeps_exponentials:  # which are 0 for the targets
-        probabilities = ops.exp(selected - log_normalizer[:, None])
-        derivative = (dense[:, None] * probabilities - shares) * row_weights[:, None]
+        # probability - share = -share * the others' probability: no difference of two near 1.
+        derivative = -shares * (others / mass)[:, None]
+        if z_loss:
+            derivative += outer[:, None] * ops.exp(selected - log_normalizer[:, None])
+        derivative *= row_weights[:, None]
         more, d_rows, _ = options.score.pair_gradients(
             derivative, hidden, ops.take(labels, columns, axis=0), ()
         )

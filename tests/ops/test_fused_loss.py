@@ -5,9 +5,10 @@ import numpy as np
 import pytest
 from keras import ops
 
+from keras_drill.ops import tile_walk
 from keras_drill.ops.fused_loss import token_losses, weighted_loss
 from keras_drill.ops.tile_walk import WalkInputs, WalkOptions, tile_count
-from keras_drill.scores import InnerProduct
+from keras_drill.scores import InnerProduct, KerBSKernel
 from tests.gradients import value_and_gradients
 
 N, V, D, K = 11, 37, 13, 3
@@ -274,6 +275,73 @@ def test_compiled_functions_and_dynamic_token_counts(jit_compile):
         assert_close(value, weights @ oracle(**case), 1e-12)
         assert_close(gradient, analytic(case, weights)["contexts"], 1e-12)
     assert loss_and_gradient.experimental_get_tracing_count() == 1
+
+
+@pytest.mark.skipif(keras.backend.backend() != "tensorflow", reason="TensorFlow's compilers")
+@pytest.mark.parametrize("jit_compile", [False, True])
+@pytest.mark.parametrize("options", [{}, {"label_smoothing": 0.1}, {"z_loss": 0.1}], ids=str)
+def test_blocks_of_labels_change_nothing(jit_compile, options, monkeypatch):
+    import tensorflow as tf
+
+    case = make_case(k=1 if "label_smoothing" in options else K)
+    weights = np.random.default_rng(1).random(N)
+    expected_value, expected = fused(case, weights, **options)
+    monkeypatch.setattr(tile_walk, "FUSE_FROM_SCORES", 0)
+    monkeypatch.setattr(tile_walk, "LABEL_BLOCK_BYTES", 4 * 13 * D)  # blocks of 16, 16 and 5
+    monkeypatch.setattr(tile_walk.MatrixSum, "rows_per_chunk", 4)
+    names = list(expected)
+
+    @tf.function(jit_compile=jit_compile)
+    def compiled(tensors):
+        with tf.GradientTape() as tape:
+            tape.watch(tensors)
+            given = dict(zip(names, tensors, strict=True))
+            given = [given.get(name) for name in ("contexts", "log_priors", "labels", "bias")]
+            inputs = WalkInputs(*given, (), tf.constant(case["targets"][:, None]))
+            walk_options = WalkOptions(InnerProduct(), tile_size=4, **options)
+            value = weighted_loss(inputs, walk_options, tf.constant(weights, "float32"))[0]
+        return value, tape.gradient(value, tensors)
+
+    value, gradients = compiled([tf.constant(case[name], "float32") for name in names])
+    assert_close(value, expected_value)
+    for name, gradient in zip(names, gradients, strict=True):
+        assert_close(np.asarray(gradient), expected[name])
+
+
+@pytest.mark.skipif(keras.backend.backend() != "tensorflow", reason="float64")
+@pytest.mark.parametrize("k", [1, K])
+def test_several_columns_of_inner_products_are_those_of_a_kernel_without_width(k):
+    case, rng = make_case(k=k), np.random.default_rng(1)
+    columns = np.stack([rng.choice(V, 4, replace=False) for _ in range(N)])
+    mask = rng.random((N, 4)) < 0.6
+    mask[:, 0] = True
+
+    def results(score, parameters):
+        def function(contexts, log_priors, labels, bias):
+            given = (contexts, log_priors if k > 1 else None, labels, bias, parameters)
+            inputs = WalkInputs(*given, np.where(mask, columns, 0), ops.convert_to_tensor(mask))
+            options = WalkOptions(score, compute_dtype="float64", tile_size=4, z_loss=0.1)
+            value = weighted_loss(inputs, options, ops.convert_to_tensor(rng_weights))[0]
+            return value + 0 * ops.sum(log_priors)
+
+        names = ("contexts", "log_priors", "labels", "bias")
+        return value_and_gradients(function, [], *[case[name] for name in names])
+
+    rng_weights = rng.random(N)
+    theta = ops.zeros((V,), "float64")
+    expected = results(KerBSKernel(), (theta,))
+    for actual, wanted in zip(results(InnerProduct(), ()), expected, strict=True):
+        np.testing.assert_allclose(actual, wanted, rtol=1e-9, atol=1e-12)
+
+
+def test_the_small_gradient_of_a_sure_token_is_precise():
+    case = make_case(n=3, v=5)
+    targets = case["labels"][case["targets"]]
+    case["contexts"] = (16 * targets / np.square(targets).sum(-1, keepdims=True))[:, None]
+    expected = analytic(case, np.ones(3))
+    assert np.abs(expected["contexts"]).max() < 1e-2
+    for name, gradient in fused(case, np.ones(3))[1].items():
+        assert_close(gradient, expected[name])
 
 
 def test_tile_count_follows_size_or_memory():

@@ -246,7 +246,7 @@ def test_wrong_arguments_are_named(make, message):
 def test_tiles_grow_with_the_gradient_that_each_of_them_adds_to(monkeypatch):
     given, free = make_head(tile_bytes=1234), make_head()
     assert given._options().tile_bytes == 1234
-    assert free._options().tile_bytes == 96 * 2**20
+    assert free._options().tile_bytes == 144 * 2**20
     monkeypatch.setattr(keras_drill.OutputLayer, "_least_tile_bytes", 1)
     assert free._options().tile_bytes == 4 * V * D * 3 // 8
 
