@@ -124,7 +124,7 @@ class SenseEmbedding(keras.layers.Embedding):
         else:
             logits = self.score.pair_scores(context, senses, parameters)
         logits = ops.where(mask, logits, ops.full_like(logits, float("-inf")))
-        weights = ops.cast(ops.softmax(logits), self.compute_dtype)
+        weights = ops.cast(_posterior(logits), self.compute_dtype)
         return ops.sum(weights[..., None] * senses, axis=-2)
 
     def weigh_gradient(self, upstream, senses, mask, parameters, context):
@@ -132,7 +132,7 @@ class SenseEmbedding(keras.layers.Embedding):
         upstream = ops.cast(upstream, parameters[0].dtype if parameters else "float32")
         logits = self.score.pair_scores(context, senses, parameters)
         logits = ops.where(mask, logits, ops.full_like(logits, float("-inf")))
-        weights = ops.softmax(logits)
+        weights = _posterior(logits)
         d_weights = ops.einsum("...d,...sd->...s", upstream, ops.cast(senses, upstream.dtype))
         d_logits = weights * (d_weights - ops.sum(weights * d_weights, -1, keepdims=True))
         d_context, d_senses, d_parameters = self.score.pair_gradients(
@@ -192,3 +192,8 @@ class SenseEmbedding(keras.layers.Embedding):
         if isinstance(config.get("score"), dict):
             config["score"] = keras.saving.deserialize_keras_object(config["score"])
         return cls(**config)
+
+
+def _posterior(logits):
+    """Softmax over senses, without Keras' warning where every word has one."""
+    return ops.ones_like(logits) if logits.shape[-1] == 1 else ops.softmax(logits)

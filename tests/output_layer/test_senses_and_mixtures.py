@@ -261,6 +261,19 @@ def test_usage_weighs_the_senses_of_a_word():
         np.testing.assert_allclose(found[word], expected, atol=1e-6)
 
 
+def test_a_single_sense_is_embedded_as_it_is_without_a_warning(recwarn):
+    embedding = keras_drill.SenseEmbedding(V, D, num_senses=V, max_senses=1)
+    words, context = np.array([3, 1, 7]), np.ones((3, D), "float32")
+    expected = ops.convert_to_numpy(embedding(words))
+    np.testing.assert_array_equal(expected, ops.convert_to_numpy(embedding.embeddings)[words])
+    np.testing.assert_array_equal(embedding(words, context), expected)
+    assert not [w for w in recwarn.list if "softmax" in str(w.message)]
+    senses = embedding.look_up(words)
+    d_context, d_senses, _ = embedding.weigh_gradient(context, *senses[:2], senses[3:], context)
+    np.testing.assert_array_equal(d_context, np.zeros((3, D)))
+    np.testing.assert_array_equal(d_senses[:, 0], context)
+
+
 def bad(message, make):
     with pytest.raises(ValueError, match=message):
         make()
