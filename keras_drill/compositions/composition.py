@@ -55,6 +55,7 @@ class Composition(keras.layers.Layer):
             posteriors: `[N, S]`, probabilities of the target's labels given the target.
             weights: `[N]`, or `None`.
         """
+        return  # TensorFlow's AutoGraph cannot convert a function of a docstring alone
 
     def get_config(self) -> dict:
         return super().get_config()  # overridden, or Keras would refuse a DTypePolicy as `dtype`

@@ -26,11 +26,11 @@ def check_targets(targets, vocabulary_size: int, weights=None):
     try:
         wrong = np.asarray(targets)[~np.asarray(counted_valid)]
     except (TypeError, NotImplementedError):  # a symbolic tensor, of JAX and of TensorFlow
-        if keras.backend.backend() == "tensorflow":
-            import tensorflow as tf
+        wrong = None
+    if wrong is not None and wrong.size:
+        raise ValueError(f"{expected}. Received: {wrong[:5].tolist()}")
+    if wrong is None and keras.backend.backend() == "tensorflow":
+        import tensorflow as tf
 
-            tf.debugging.Assert(ops.all(counted_valid), [f"{expected}. Received:", targets])
-    else:
-        if wrong.size:
-            raise ValueError(f"{expected}. Received: {wrong[:5].tolist()}")
+        tf.debugging.Assert(ops.all(counted_valid), [f"{expected}. Received:", targets])
     return ops.where(valid, targets, ops.zeros_like(targets)), counted_valid

@@ -1,3 +1,5 @@
+import logging
+
 import keras
 import numpy as np
 import pytest
@@ -190,6 +192,25 @@ def test_targets_out_of_range_are_an_error():
         head.log_prob(hidden, targets)
     weights[1, 2] = 0
     assert np.isfinite(float(head.loss(hidden, targets, weights)))
+
+
+@pytest.mark.skipif(keras.backend.backend() != "tensorflow", reason="AutoGraph")
+def test_a_loop_of_ones_own_is_traced_without_complaint(caplog, monkeypatch):
+    import tensorflow as tf
+
+    head = keras_drill.SoftmaxOutput(V)
+    hidden, targets = np.ones((T, D), "float32"), np.arange(T)
+    head.build(hidden.shape)
+    monkeypatch.setattr(logging.getLogger("tensorflow"), "propagate", True)
+
+    @tf.function
+    def step():
+        with tf.GradientTape() as tape:
+            loss = head.loss(hidden, targets)
+        return loss, tape.gradient(loss, head.trainable_variables)
+
+    step()
+    assert "AutoGraph" not in caplog.text
 
 
 @pytest.mark.skipif(keras.backend.backend() != "tensorflow", reason="TensorFlow's compilers")
