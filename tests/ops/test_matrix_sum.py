@@ -56,14 +56,20 @@ def test_adds_up_blocks_and_repeated_rows_in_a_loop(how, dtype):
 
 @pytest.mark.parametrize("how", ["eager", "graph", "xla"])
 def test_two_sums_of_one_size_do_not_share_memory(how):
-    def two():
-        summed = MatrixSum(ROWS, WIDTH, "float32")
-        block = ops.ones((ROWS, WIDTH))
-        first, second = summed.zeros(), summed.zeros()
-        first = summed.add_block(first, 0, block)
-        second = summed.add_block(second, 0, 2 * block)
-        return summed.matrix(first), summed.matrix(second)
+    shape = (613, 211)  # of smaller ones graphs keep a constant each
 
-    first, second = run(two, how)
-    np.testing.assert_array_equal(first, np.ones((ROWS, WIDTH)))
-    np.testing.assert_array_equal(second, np.full((ROWS, WIDTH), 2.0))
+    def two():
+        summed = MatrixSum(*shape, "float32")
+
+        def thrice(block):
+            def body(i, total):
+                return i + 1, summed.add_block(total, 0, block)
+
+            return summed.matrix(ops.while_loop(lambda i, _: i < 3, body, (0, summed.zeros()))[1])
+
+        return thrice(ops.ones(shape)), thrice(2 * ops.ones(shape))
+
+    for _ in range(2):
+        first, second = run(two, how)
+        np.testing.assert_array_equal(first, np.full(shape, 3.0))
+        np.testing.assert_array_equal(second, np.full(shape, 6.0))
