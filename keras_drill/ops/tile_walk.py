@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from keras import ops
 
+from keras_drill.ops import tile_entries
 from keras_drill.ops.graph import after, fuse, matrix_product, put_rows
 from keras_drill.ops.matrix_sum import MatrixSum
 
@@ -222,8 +223,9 @@ def walk(inputs: WalkInputs, options: WalkOptions, weights=None, with_gradients=
         block_bias = None if bias is None else bias[block]
         blocks.append(_Block(block.start, labels[block], block_bias, tuple(terms)))
     is_fused = with_gradients and most_tokens * num_contexts * num_labels >= FUSE_FROM_SCORES
-    element_wise = [partial(f, options) for f in (_summary, _exponentials, _derivatives)]
-    element_wise = _ElementWise(*[fuse(f) if is_fused else f for f in element_wise])
+    entries = (tile_entries.summary, tile_entries.exponentials, tile_entries.derivatives)
+    entries = [partial(f, options) for f in entries]
+    entries = _Entries(*[fuse(f) if is_fused else f for f in entries])
     d_labels = MatrixSum(num_labels, width, accumulator) if with_gradients else None
 
     def body(index, *carry):
@@ -245,7 +247,7 @@ def walk(inputs: WalkInputs, options: WalkOptions, weights=None, with_gradients=
             labels,
             blocks,
             options,
-            element_wise,
+            entries,
             d_labels,
             gradients[-1] if with_gradients else None,
         )
@@ -300,8 +302,8 @@ def walk(inputs: WalkInputs, options: WalkOptions, weights=None, with_gradients=
     )
 
 
-class _ElementWise(NamedTuple):
-    """The functions of this name below, each compiled into one where that pays."""
+class _Entries(NamedTuple):
+    """The functions of `tile_entries`, each compiled where that pays."""
 
     summary: Any
     exponentials: Any
@@ -317,7 +319,7 @@ def _one_tile(
     labels,
     blocks,
     options,
-    element_wise,
+    entries,
     d_labels,
     total,
 ) -> Walk:
@@ -355,15 +357,17 @@ def _one_tile(
             here = columns - block.start
             if column_mask is not None:
                 here = ops.where(column_mask, here, -1)
-            *summary, x = element_wise.exponentials(x, block.bias, here)
+            *summary, x = entries.exponentials(x, block.bias, here)
         else:
-            summary = element_wise.summary(x, hidden_terms, block.bias, block.terms)
+            summary = entries.summary(x, hidden_terms, block.bias, block.terms)
         kept.append(x)
         summaries.append(summary)
         rows = after(rows, summary[1])  # only now the next block is begun
     tops, masses, *totals = (ops.stack(x, axis=-1) for x in zip(*summaries, strict=True))
     *selected, selected_bias = selected
-    selected = _scores(options, selected[0], hidden_terms, selected_bias, selected[1:])  # [R, S]
+    selected = tile_entries.biased_scores(  # [R, S]
+        options, selected[0], hidden_terms, selected_bias, selected[1:]
+    )
     if column_mask is not None:
         selected = ops.where(column_mask, selected, ops.full_like(selected, -math.inf))
     top = ops.max(tops, axis=-1)
@@ -414,7 +418,7 @@ def _one_tile(
             low = ops.cast(factors, derivative.dtype)
             of_labels = () if block.bias is None else (ops.matmul(low, derivative),)
         else:
-            derivative, of_hidden, of_labels = element_wise.derivatives(
+            derivative, of_hidden, of_labels = entries.derivatives(
                 kept[k],
                 hidden_terms,
                 block.bias,
@@ -426,7 +430,7 @@ def _one_tile(
                 row_weights,
                 smoothing / num_labels,
             )
-        kept[k] = None
+        kept[k] = None  # which eagerly frees it
         part = ops.cast(matrix_product(derivative, block.labels), accumulator)
         d_hidden.append(part * factors[:, None])
         hidden_sums.append(of_hidden)
@@ -445,21 +449,35 @@ def _one_tile(
         if z_loss:
             derivative += outer[:, None] * ops.exp(selected - log_normalizer[:, None])
         derivative *= row_weights[:, None]
-        more, d_rows, _ = options.score.pair_gradients(
-            derivative, hidden, ops.take(labels, columns, axis=0), ()
+        more, targets, d_targets, of_targets = _target_gradients(
+            derivative, hidden, labels, columns, num_contexts, options.score
         )
         d_hidden = d_hidden + more
-        tokens = (-1, num_contexts, num_columns)
-        targets = ops.reshape(ops.reshape(columns, tokens)[:, 0], (-1,))
-        d_rows = ops.sum(ops.reshape(d_rows, (*tokens, width)), axis=1)
-        total = d_labels.add_rows(total, targets, ops.reshape(d_rows, (-1, width)))
-        if vectors:
-            of_targets = ops.sum(ops.reshape(derivative, tokens), axis=1)
-            of_targets = ops.segment_sum(ops.reshape(of_targets, (-1,)), targets, num_labels)
-            vectors = [vectors[0] + of_targets]
+        total = d_labels.add_rows(total, targets, d_targets)
+        vectors = [x + ops.segment_sum(of_targets, targets, num_labels) for x in vectors]
     d_hidden = ops.reshape(d_hidden, (-1, num_contexts, width))
     gradients = (d_hidden, -weights[:, None] * responsibility, *vectors, total)
     return Walk(losses, log_probs, posteriors, gradients)
+
+
+def _target_gradients(derivative, hidden, labels, columns, num_contexts, score):
+    """Gradients through the targets' own scores, where `derivative` `[R, S]` is the loss's.
+
+    Returns:
+        The contexts' `[R, d]`; then, added up over a token's contexts, the numbers of the labels
+        `[T * S]`, the labels' gradients `[T * S, d]` and the derivatives themselves `[T * S]`.
+    """
+    d_hidden, d_targets, _ = score.pair_gradients(
+        derivative, hidden, ops.take(labels, columns, axis=0), ()
+    )
+    num_columns, width = d_targets.shape[1:]
+
+    def by_token(x):
+        return ops.reshape(x, (-1, num_contexts, num_columns, *x.shape[2:]))
+
+    targets = ops.reshape(by_token(columns)[:, 0], (-1,))
+    d_targets = ops.reshape(ops.sum(by_token(d_targets), axis=1), (-1, width))
+    return d_hidden, targets, d_targets, ops.reshape(ops.sum(by_token(derivative), axis=1), (-1,))
 
 
 def _finish(d_labels, total, label_sums, blocks, score):
@@ -482,37 +500,6 @@ def _finish(d_labels, total, label_sums, blocks, score):
     return total, d_parameters
 
 
-def _scores(options, products, hidden_terms, bias, label_terms):
-    """Biased and capped scores of products in the compute dtype."""
-    products = ops.cast(products, options.accumulator_dtype)
-    scores = options.score.of_products(products, hidden_terms, label_terms)
-    if bias is not None:
-        scores = scores + bias
-    cap = options.logit_soft_cap
-    return scores if cap is None else cap * ops.tanh(scores / cap)
-
-
-def _summary(options, products, hidden_terms, bias, label_terms):
-    """Largest score of every row, sum of the exponentials above it and, to smooth, the scores'."""
-    scores = _scores(options, products, hidden_terms, bias, label_terms)
-    top = ops.max(scores, axis=-1)
-    mass = ops.sum(ops.exp(scores - top[:, None]), axis=-1)
-    return (top, mass, ops.sum(scores, axis=-1)) if options.label_smoothing else (top, mass)
-
-
-def _exponentials(options, products, bias, columns):
-    """As `_summary`, but the sum leaves `columns` out; and the exponentials, 0 for those."""
-    scores = _scores(options, products, (), bias, ())
-    top = ops.max(scores, axis=-1)
-    exponentials = ops.exp(scores - top[:, None])
-    labels = ops.arange(products.shape[1], dtype="int32")
-    for s in range(columns.shape[1]):
-        exponentials = ops.where(labels == columns[:, s : s + 1], 0.0, exponentials)
-    exponentials = ops.cast(exponentials, options.compute_dtype)
-    mass = ops.sum(ops.cast(exponentials, options.accumulator_dtype), axis=-1)
-    return top, mass, exponentials
-
-
 def _select(selected, products, columns, block):
     """Products, terms and bias (or None) of every row's columns, `[R, S]` each, block by block."""
     size = block.labels.shape[0]
@@ -525,46 +512,3 @@ def _select(selected, products, columns, block):
         return found
     pairs = zip(found, selected, strict=True)
     return [None if a is None else ops.where(inside, a, b) for a, b in pairs]
-
-
-def _derivatives(
-    options,
-    products,
-    hidden_terms,
-    bias,
-    label_terms,
-    columns,
-    shares,
-    log_normalizer,
-    dense,
-    row_weights,
-    smoothed,
-):
-    """What the gradients need of a block of labels.
-
-    Returns:
-        The derivative for the products in the compute dtype, and the score's hidden and label sums
-        with the gradient of the bias, if any, as the last of the label sums.
-    """
-    scores = _scores(options, products, hidden_terms, bias, label_terms)
-    derivative = ops.exp(scores - log_normalizer[:, None])
-    if options.z_loss:
-        derivative = derivative * dense[:, None]
-    if options.label_smoothing:
-        derivative = derivative - smoothed
-    labels = ops.arange(products.shape[1], dtype="int32")
-    for s in range(columns.shape[1]):
-        is_column = labels == columns[:, s : s + 1]
-        derivative = derivative - ops.where(is_column, shares[:, s : s + 1], 0.0)
-    cap = options.logit_soft_cap
-    if cap is not None:
-        derivative = derivative * (1 - ops.square(scores / cap))
-    products = ops.cast(products, derivative.dtype)
-    by_products, hidden_sums, label_sums = options.score.product_gradients(
-        derivative, row_weights, products, hidden_terms, label_terms
-    )
-    if bias is not None:
-        label_sums = (*label_sums, ops.matmul(row_weights, derivative))
-    if options.compute_dtype == "float16":  # a kernel's slope may exceed what float16 can hold
-        by_products = ops.clip(by_products, -4096.0, 4096.0)
-    return ops.cast(by_products, options.compute_dtype), hidden_sums, label_sums

@@ -315,19 +315,19 @@ def test_several_columns_of_inner_products_are_those_of_a_kernel_without_width(k
     columns = np.stack([rng.choice(V, 4, replace=False) for _ in range(N)])
     mask = rng.random((N, 4)) < 0.6
     mask[:, 0] = True
+    weights = rng.random(N)
 
     def results(score, parameters):
         def function(contexts, log_priors, labels, bias):
             given = (contexts, log_priors if k > 1 else None, labels, bias, parameters)
             inputs = WalkInputs(*given, np.where(mask, columns, 0), ops.convert_to_tensor(mask))
             options = WalkOptions(score, compute_dtype="float64", tile_size=4, z_loss=0.1)
-            value = weighted_loss(inputs, options, ops.convert_to_tensor(rng_weights))[0]
+            value = weighted_loss(inputs, options, ops.convert_to_tensor(weights))[0]
             return value + 0 * ops.sum(log_priors)
 
         names = ("contexts", "log_priors", "labels", "bias")
         return value_and_gradients(function, [], *[case[name] for name in names])
 
-    rng_weights = rng.random(N)
     theta = ops.zeros((V,), "float64")
     expected = results(KerBSKernel(), (theta,))
     for actual, wanted in zip(results(InnerProduct(), ()), expected, strict=True):
