@@ -46,10 +46,11 @@ def matrix_product(a, b, transpose_a: bool = False, transpose_b: bool = False):
         )
     import tensorflow as tf
 
-    if a.dtype == tf.float16:  # which einsum adds up in float16
-        return tf.matmul(a, b, transpose_a=transpose_a, transpose_b=transpose_b)
-    # A quarter faster than `tf.matmul` here: another routine of oneDNN.
-    return tf.einsum(f"{'ki' if transpose_a else 'ik'},{'jk' if transpose_b else 'kj'}->ij", a, b)
+    # Another routine of oneDNN: a fifth faster than `tf.matmul` at this one product, and slower at
+    # the others. In float16 it would add up in float16.
+    if transpose_b and not transpose_a and a.dtype != tf.float16:
+        return tf.einsum("ik,jk->ij", a, b)
+    return tf.matmul(a, b, transpose_a=transpose_a, transpose_b=transpose_b)
 
 
 def put_rows(x, start, rows):

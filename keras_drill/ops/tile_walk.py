@@ -435,7 +435,8 @@ def _one_tile(
         d_hidden.append(part * factors[:, None])
         hidden_sums.append(of_hidden)
         vectors.append([ops.cast(x, accumulator) for x in of_labels])
-        weighted = ops.cast(wide * factors[:, None], hidden.dtype)
+        # One product after the other, each with all cores: faster than both at once.
+        weighted = after(ops.cast(wide * factors[:, None], hidden.dtype), d_hidden[-1])
         part = ops.cast(matrix_product(derivative, weighted, transpose_a=True), accumulator)
         total = d_labels.add_block(total, block.start, part)
         log_normalizer = after(log_normalizer, total)  # only now the next block is begun
