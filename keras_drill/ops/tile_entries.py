@@ -17,6 +17,12 @@ def biased_scores(options, products, hidden_terms, bias, label_terms):
     return scores if cap is None else cap * ops.tanh(scores / cap)
 
 
+def cap_slopes(options, scores):
+    """Derivatives of capped scores by what they were before."""
+    cap = options.logit_soft_cap
+    return 1.0 if cap is None else 1 - ops.square(scores / cap)
+
+
 def summary(options, products, hidden_terms, bias, label_terms):
     """Largest score of every row, sum of the exponentials above it and, to smooth, the scores'."""
     scores = biased_scores(options, products, hidden_terms, bias, label_terms)
@@ -26,7 +32,10 @@ def summary(options, products, hidden_terms, bias, label_terms):
 
 
 def exponentials(options, products, bias, columns):
-    """As `summary`, but the sum leaves `columns` out; and the exponentials, 0 for those."""
+    """As `summary`, but the sum leaves `columns` out; and what is kept of a block, 0 for those.
+
+    That is the exponentials, times the soft cap's slopes.
+    """
     scores = biased_scores(options, products, (), bias, ())
     top = ops.max(scores, axis=-1)
     kept = ops.exp(scores - top[:, None])
@@ -35,6 +44,8 @@ def exponentials(options, products, bias, columns):
         kept = ops.where(labels == columns[:, s : s + 1], 0.0, kept)
     kept = ops.cast(kept, options.compute_dtype)
     mass = ops.sum(ops.cast(kept, options.accumulator_dtype), axis=-1)
+    if options.logit_soft_cap is not None:
+        kept = ops.cast(kept * cap_slopes(options, scores), options.compute_dtype)
     return top, mass, kept
 
 
@@ -67,9 +78,8 @@ def derivatives(
     for s in range(columns.shape[1]):
         is_column = labels == columns[:, s : s + 1]
         derivative = derivative - ops.where(is_column, shares[:, s : s + 1], 0.0)
-    cap = options.logit_soft_cap
-    if cap is not None:
-        derivative = derivative * (1 - ops.square(scores / cap))
+    if options.logit_soft_cap is not None:
+        derivative = derivative * cap_slopes(options, scores)
     products = ops.cast(products, derivative.dtype)
     by_products, hidden_sums, label_sums = options.score.product_gradients(
         derivative, row_weights, products, hidden_terms, label_terms

@@ -49,13 +49,14 @@ class WalkOptions(NamedTuple):
 
     @property
     def keeps_exponentials(self) -> bool:
-        """Whether the derivative is a multiple of exp(scores), row by row, but for the targets.
+        """Whether the derivative is a multiple of what is known of a score at once, row by row.
 
-        Then a tile holds those in place of the products, and is passed over only once. A float16
-        could not hold the sums of such large exponentials.
+        But for the targets, and for a term that is the same for all labels. Then a tile holds
+        exp(scores), with a soft cap times its slope, in place of the products, and is passed over
+        only once. A float16 could not hold the sums of such large exponentials.
         """
-        is_plain = self.logit_soft_cap is None and not self.label_smoothing
-        return self.score.is_linear and is_plain and self.compute_dtype != "float16"
+        is_even = self.logit_soft_cap is None or not self.label_smoothing
+        return self.score.is_linear and is_even and self.compute_dtype != "float16"
 
 
 class WalkInputs(NamedTuple):
@@ -227,6 +228,10 @@ def walk(inputs: WalkInputs, options: WalkOptions, weights=None, with_gradients=
     entries = [partial(f, options) for f in entries]
     entries = _Entries(*[fuse(f) if is_fused else f for f in entries])
     d_labels = MatrixSum(num_labels, width, accumulator) if with_gradients else None
+    mean_label = None
+    if with_gradients and options.keeps_exponentials and options.label_smoothing:
+        sums = [ops.sum(ops.cast(block.labels, accumulator), axis=0) for block in blocks]
+        mean_label = sum(sums) / num_labels, 0.0 if bias is None else ops.mean(bias)
 
     def body(index, *carry):
         start = index * tile
@@ -246,6 +251,7 @@ def walk(inputs: WalkInputs, options: WalkOptions, weights=None, with_gradients=
             rows(weights),
             labels,
             blocks,
+            mean_label,
             options,
             entries,
             d_labels,
@@ -272,6 +278,7 @@ def walk(inputs: WalkInputs, options: WalkOptions, weights=None, with_gradients=
         carry.append(ops.zeros((padded, num_contexts), accumulator))
         num_vectors = options.score.num_label_sums + (bias is not None)
         carry += [ops.zeros((num_labels,), accumulator)] * num_vectors
+        carry += [] if mean_label is None else [ops.zeros((width,), accumulator)]
         carry.append(d_labels.zeros())
     if order is not None:
         num_tiles = (num_counted + ops.maximum(tile, 1) - 1) // ops.maximum(tile, 1)
@@ -284,8 +291,9 @@ def walk(inputs: WalkInputs, options: WalkOptions, weights=None, with_gradients=
         if scale is not None:
             gradients = [gradient * scale for gradient in gradients]
         d_contexts, d_log_priors, *vectors, total = gradients
+        even = None if mean_label is None else vectors.pop()
         d_bias = None if bias is None else vectors.pop()
-        total, d_parameters = _finish(d_labels, total, vectors, blocks, options.score)
+        total, d_parameters = _finish(d_labels, total, vectors, even, blocks, options.score)
         gradients = (
             restore(d_contexts),
             None if log_priors is None else restore(d_log_priors),
@@ -318,6 +326,7 @@ def _one_tile(
     weights,
     labels,
     blocks,
+    mean_label,
     options,
     entries,
     d_labels,
@@ -326,13 +335,14 @@ def _one_tile(
     """The walk's body: `[T, K, d]` contexts against all blocks of labels.
 
     Args:
+        mean_label: Where exponentials are smoothed, the mean of all labels `[d]` and of the bias.
         d_labels: The `MatrixSum` of the labels' gradient, or None for no gradients.
         total: What has been added to it.
 
     Returns:
         A `Walk` whose gradients are for contexts and log-priors, then the score's label sums `[M]`,
-        that of the bias if any, and `total` with this tile's share, as far as it goes through the
-        products.
+        that of the bias if any, to smooth exponentials what is the same for all labels `[d]`, and
+        `total` with this tile's share, as far as it goes through the products.
     """
     accumulator, smoothing, z_loss = (
         options.accumulator_dtype,
@@ -368,6 +378,7 @@ def _one_tile(
     selected = tile_entries.biased_scores(  # [R, S]
         options, selected[0], hidden_terms, selected_bias, selected[1:]
     )
+    slopes = tile_entries.cap_slopes(options, selected)
     if column_mask is not None:
         selected = ops.where(column_mask, selected, ops.full_like(selected, -math.inf))
     top = ops.max(tops, axis=-1)
@@ -383,8 +394,13 @@ def _one_tile(
     log_probs = component[:, 0] if num_contexts == 1 else ops.logsumexp(component, axis=-1)  # [T]
 
     losses = -log_probs
+    wide = ops.cast(hidden, accumulator)
     if smoothing:
-        uniform = log_normalizer - ops.sum(totals[0], axis=-1) / num_labels
+        if mean_label is None:
+            means = ops.sum(totals[0], axis=-1) / num_labels
+        else:  # the mean of inner products is that with the mean
+            means = ops.matmul(wide, mean_label[0]) + mean_label[1]
+        uniform = log_normalizer - means
         losses = (1 - smoothing) * losses + smoothing * uniform
     if z_loss:
         squares = ops.reshape(ops.square(log_normalizer), (-1, num_contexts))
@@ -403,12 +419,11 @@ def _one_tile(
     # goes into the thin operands.
     row_weights = ops.reshape(weights[:, None] * responsibility, (-1,))  # [R]
     shares, dense = (1 - smoothing) * shares, ops.ones_like(log_normalizer)
+    extra = smoothing + 2 * z_loss / num_contexts * log_normalizer
     if z_loss:
         row_weights = ops.repeat(weights, num_contexts, axis=0)
         shares = shares * ops.reshape(responsibility, (-1, 1))
-        outer = 2 * z_loss / num_contexts * log_normalizer
-        dense = (1 - smoothing) * ops.reshape(responsibility, (-1,)) + smoothing + outer
-    wide = ops.cast(hidden, accumulator)
+        dense = (1 - smoothing) * ops.reshape(responsibility, (-1,)) + extra
     d_hidden, hidden_sums, vectors = [], [], []
     for k, block in enumerate(blocks):
         factors, of_hidden = row_weights, ()
@@ -447,15 +462,19 @@ def _one_tile(
     if keeps_exponentials:  # which are 0 for the targets
         # probability - share = -share * the others' probability: no difference of two near 1.
         derivative = -shares * (others / mass)[:, None]
-        if z_loss:
-            derivative += outer[:, None] * ops.exp(selected - log_normalizer[:, None])
-        derivative *= row_weights[:, None]
+        derivative += extra[:, None] * ops.exp(selected - log_normalizer[:, None])
+        derivative *= row_weights[:, None] * slopes
         more, targets, d_targets, of_targets = _target_gradients(
             derivative, hidden, labels, columns, num_contexts, options.score
         )
         d_hidden = d_hidden + more
         total = d_labels.add_rows(total, targets, d_targets)
         vectors = [x + ops.segment_sum(of_targets, targets, num_labels) for x in vectors]
+    if mean_label is not None:
+        smoothed = -smoothing * row_weights
+        d_hidden = d_hidden + smoothed[:, None] * mean_label[0]
+        vectors = [x + ops.sum(smoothed) / num_labels for x in vectors]
+        vectors.append(ops.matmul(smoothed, wide) / num_labels)
     d_hidden = ops.reshape(d_hidden, (-1, num_contexts, width))
     gradients = (d_hidden, -weights[:, None] * responsibility, *vectors, total)
     return Walk(losses, log_probs, posteriors, gradients)
@@ -481,8 +500,11 @@ def _target_gradients(derivative, hidden, labels, columns, num_contexts, score):
     return d_hidden, targets, d_targets, ops.reshape(ops.sum(by_token(derivative), axis=1), (-1,))
 
 
-def _finish(d_labels, total, label_sums, blocks, score):
-    """The whole gradients of labels and score parameters, from their sums over all tiles."""
+def _finish(d_labels, total, label_sums, even, blocks, score):
+    """The whole gradients of labels and score parameters, from their sums over all tiles.
+
+    `even` is None, or what every label's gradient has besides, `[d]`.
+    """
     d_parameters = []
     for block in blocks:
         end = block.start + block.labels.shape[0]
@@ -493,6 +515,8 @@ def _finish(d_labels, total, label_sums, blocks, score):
             block.terms,
         )
         d_parameters.append(of_parameters)
+        if even is not None:
+            more = ops.broadcast_to(even, block.labels.shape)
         if more is not None:
             for x in of_parameters:
                 total = after(total, x)  # which is made of what changes now

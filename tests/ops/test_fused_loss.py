@@ -131,6 +131,7 @@ def test_odd_shapes(shape):
     [
         {"z_loss": 0.01},
         {"cap": 3.0},
+        {"smoothing": 0.1, "z_loss": 0.01},
         {"smoothing": 0.1, "z_loss": 0.01, "cap": 3.0},
         {"mixture": True},
         {"mixture": True, "z_loss": 0.1, "cap": 2.0},
@@ -279,7 +280,9 @@ def test_compiled_functions_and_dynamic_token_counts(jit_compile):
 
 @pytest.mark.skipif(keras.backend.backend() != "tensorflow", reason="TensorFlow's compilers")
 @pytest.mark.parametrize("jit_compile", [False, True])
-@pytest.mark.parametrize("options", [{}, {"label_smoothing": 0.1}, {"z_loss": 0.1}], ids=str)
+@pytest.mark.parametrize(
+    "options", [{}, {"label_smoothing": 0.1}, {"z_loss": 0.1}, {"logit_soft_cap": 2.0}], ids=str
+)
 def test_blocks_of_labels_change_nothing(jit_compile, options, monkeypatch):
     import tensorflow as tf
 
@@ -310,7 +313,8 @@ def test_blocks_of_labels_change_nothing(jit_compile, options, monkeypatch):
 
 @pytest.mark.skipif(keras.backend.backend() != "tensorflow", reason="float64")
 @pytest.mark.parametrize("k", [1, K])
-def test_several_columns_of_inner_products_are_those_of_a_kernel_without_width(k):
+@pytest.mark.parametrize("cap", [None, 2.0])
+def test_several_columns_of_inner_products_are_those_of_a_kernel_without_width(k, cap):
     case, rng = make_case(k=k), np.random.default_rng(1)
     columns = np.stack([rng.choice(V, 4, replace=False) for _ in range(N)])
     mask = rng.random((N, 4)) < 0.6
@@ -321,7 +325,8 @@ def test_several_columns_of_inner_products_are_those_of_a_kernel_without_width(k
         def function(contexts, log_priors, labels, bias):
             given = (contexts, log_priors if k > 1 else None, labels, bias, parameters)
             inputs = WalkInputs(*given, np.where(mask, columns, 0), ops.convert_to_tensor(mask))
-            options = WalkOptions(score, compute_dtype="float64", tile_size=4, z_loss=0.1)
+            options = {"tile_size": 4, "z_loss": 0.1, "logit_soft_cap": cap}
+            options = WalkOptions(score, compute_dtype="float64", **options)
             value = weighted_loss(inputs, options, ops.convert_to_tensor(weights))[0]
             return value + 0 * ops.sum(log_priors)
 
