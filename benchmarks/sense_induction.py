@@ -9,7 +9,13 @@ noun, the hidden state that predicts the noun gives the posterior over the noun'
 is held against the gold sense: V-measure and purity, beside k-means on the same hidden states with
 as many clusters as the noun has senses, and each beside chance: the same assignment, shuffled.
 
-A left-to-right model predicts a word from what stands before it: nothing here sees the words after.
+A left-to-right model predicts a word from what stands before it: that posterior has not seen the
+words after. With `--tied` the input embeddings are the senses' too, so that the words after a noun
+can be read once for each of its senses, and tell which of them makes them likeliest:
+
+    p(sense | left, right) = p(sense | left) p(right | left, sense) / p(right | left)
+
+These posteriors "by the sentence" are judged beside the others.
 
 In Word-in-Context pairs two occurrences of a word are said to have the same sense if their
 posteriors are similar enough; the threshold is chosen on the training and development pairs.
@@ -26,6 +32,7 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 import keras
 import numpy as np
 import sklearn
+import tensorflow as tf
 from sklearn.cluster import KMeans
 from sklearn.metrics import v_measure_score
 from sklearn.metrics.cluster import contingency_matrix
@@ -37,6 +44,7 @@ from keras_drill.data import WhitespaceTokenizer as Tokenizer
 from keras_drill.models import GRULanguageBackbone
 
 CONTEXT = 64  # words before the noun, at most
+RIGHT = 32  # words after it, at most
 SHUFFLES = 20
 
 
@@ -69,6 +77,7 @@ def parse_arguments():
     parser.add_argument("--senses", type=float, default=2.5, help="senses per word, on average")
     parser.add_argument("--units", type=int, default=256, help="units of the first of two layers")
     parser.add_argument("--dim", type=int, default=128, help="width of embeddings and senses")
+    parser.add_argument("--tied", action="store_true", help="embed words by their senses")
     parser.add_argument("--batch", type=int, default=40, help="rows of text")
     parser.add_argument("--length", type=int, default=35, help="tokens per row and step")
     parser.add_argument("--epochs", type=int, default=1, help="on all text")
@@ -118,6 +127,18 @@ def read_sentences(folder, noun, split):
 
 
 def build_model(arguments, size):
+    num_senses = int(arguments.senses * size)
+    # Wide, so that the senses of a word begin apart.
+    initializer = keras.initializers.RandomUniform(-0.2, 0.2, seed=arguments.seed)
+    embedding = None
+    if arguments.tied:
+        embedding = keras_drill.SenseEmbedding(
+            size,
+            arguments.dim,
+            num_senses,
+            embeddings_initializer=initializer,
+            dtype=arguments.dtype,
+        )
     backbone = GRULanguageBackbone(
         size,
         embedding_dim=arguments.dim,
@@ -129,15 +150,11 @@ def build_model(arguments, size):
         stateful=True,
         batch_size=arguments.batch,
         seed=arguments.seed,
+        embedding=embedding,
         dtype=arguments.dtype,
     )
-    head = keras_drill.KernelizedBayesianSoftmax(
-        size,
-        num_senses=int(arguments.senses * size),
-        # Wide, so that the senses of a word begin apart.
-        embeddings_initializer=keras.initializers.RandomUniform(-0.2, 0.2, seed=arguments.seed),
-        dtype=arguments.dtype,
-    )
+    own = {} if embedding else {"num_senses": num_senses, "embeddings_initializer": initializer}
+    head = keras_drill.KernelizedBayesianSoftmax(size, embedding, dtype=arguments.dtype, **own)
     model = keras_drill.LanguageModel(backbone, head)
     model.build((arguments.batch, None))
     return model
@@ -210,6 +227,58 @@ def posteriors(model, hidden, words):
     return np.asarray(keras.ops.convert_to_numpy(keras.ops.cast(values, "float32")))
 
 
+def sentence_posteriors(model, vocabulary, sentences, words):
+    """`[N, S]`, posteriors by the whole sentence, of a model whose input is tied to its senses.
+
+    Args:
+        sentences: N pairs of a place and a list of words.
+        words: The number of the word at each place.
+    """
+    words = np.asarray(words)
+    left = [sentence[:place] for place, sentence in sentences]
+    prior = posteriors(model, hidden_states(model, vocabulary, left), words)
+    with np.errstate(divide="ignore"):
+        logs = np.log(prior)
+    numbers = {word: number for number, word in enumerate(vocabulary.tokens)}
+    tokens = np.full((len(sentences), CONTEXT + RIGHT + 2), -1)
+    last = np.zeros(len(sentences), int)  # where the word itself stands
+    for row, (place, sentence) in enumerate(sentences):
+        start = max(0, place - CONTEXT)
+        part = sentence[start : place + RIGHT + 1]
+        ids = [numbers.get(word.lower(), vocabulary.unknown_id) for word in part]
+        tokens[row, : len(ids) + 1] = [vocabulary.end_id, *ids]
+        last[row] = place - start + 1
+        tokens[row, last[row]] = words[row]
+    read = tf.function(lambda ids: _next_log_probs(model, ids), reduce_retracing=True)
+    table = model.head.allocation.senses_of_word
+    senses = np.array(table)
+    for word in np.unique(words):
+        (rows,) = np.nonzero(words == word)
+        for column, sense in enumerate(senses[word]):
+            if sense < 0:
+                continue
+            held = senses.copy()
+            held[word] = -1
+            held[word, 0] = sense
+            table.assign(held)
+            for part in np.split(rows, range(128, len(rows), 128)):
+                ids = tokens[part]
+                log_probs = read(tf.constant(np.maximum(ids, 0), tf.int32)).numpy()
+                after = np.arange(1, ids.shape[1]) > last[part, None]
+                counted = after & (ids[:, 1:] >= 0) & (ids[:, 1:] != word)
+                logs[part, column] += np.sum(log_probs * counted, axis=-1)
+    table.assign(senses)
+    logs -= logs.max(axis=-1, keepdims=True)
+    return np.exp(logs) / np.exp(logs).sum(axis=-1, keepdims=True)
+
+
+def _next_log_probs(model, ids):
+    """`[N, L - 1]`, log-probabilities of all words but the first of `ids` `[N, L]`."""
+    state = model.backbone.initial_state(tf.shape(ids)[0])
+    hidden = model.backbone(ids[:, :-1], initial_state=state)
+    return model.head.log_prob(hidden, ids[:, 1:])
+
+
 def purity(gold, clusters) -> float:
     return contingency_matrix(gold, clusters).max(axis=0).sum() / len(gold)
 
@@ -232,28 +301,37 @@ def report_nouns(model, vocabulary, arguments, nouns):
     """V-measure and purity of each noun: KerBS, k-means, chance."""
     rng = np.random.default_rng(arguments.seed)
     counts = senses_per_word(model.head)
-    columns = "KerBS | chance | k-means | chance"
+    names = ["KerBS", "by the sentence", "k-means"] if arguments.tied else ["KerBS", "k-means"]
+    columns = " | ".join(f"{name} | chance" for name in names)
     print("\nV-measure and purity, each beside chance:")
     print(f"| noun | sentences | gold | senses | in use | V {columns} | P {columns} | majority |")
-    print("|---|" + "--:|" * 13)
+    print("|---|" + "--:|" * (5 + 4 * len(names)))
     rows = []
     for noun in nouns:
         sentences = read_sentences(arguments.data_dir, noun, "test")
         gold = np.array([sense for *_, sense in sentences])
-        contexts = [sentence.split()[:place] for place, sentence, _ in sentences]
-        hidden = hidden_states(model, vocabulary, contexts)
+        sentences = [(place, sentence.split()) for place, sentence, _ in sentences]
+        hidden = hidden_states(model, vocabulary, [line[:place] for place, line in sentences])
         word = vocabulary.tokens.index(noun)
-        clusters = posteriors(model, hidden, np.full(len(gold), word)).argmax(-1)
+        words = np.full(len(gold), word)
+        clusters = posteriors(model, hidden, words).argmax(-1)
+        found = {"KerBS": [clusters]}
+        if arguments.tied:
+            by_sentence = sentence_posteriors(model, vocabulary, sentences, words)
+            found["by the sentence"] = [by_sentence.argmax(-1)]
         # The mean over restarts, so that k-means' own luck does not count.
-        means = [
+        found["k-means"] = [
             KMeans(counts[word], n_init=10, random_state=seed).fit_predict(hidden)
             for seed in range(5)
         ]
         row = [
             mean_score(score, gold, partitions)
             for score in (v_measure_score, purity)
-            for found in ([clusters], means)
-            for partitions in (found, [rng.permutation(x) for x in found for _ in range(SHUFFLES)])
+            for name in names
+            for partitions in (
+                found[name],
+                [rng.permutation(x) for x in found[name] for _ in range(SHUFFLES)],
+            )
         ]
         row.append(np.bincount(gold).max() / len(gold))
         rows.append(row)
@@ -290,6 +368,12 @@ def report_pairs(model, vocabulary, arguments):
             "posteriors": (cosine(*posterior), gold),
             "hidden states": (cosine(*hidden), gold),
         }
+        if arguments.tied:
+            posterior = [
+                sentence_posteriors(model, vocabulary, [pair[side] for pair in kept], words)
+                for side in (0, 1)
+            ]
+            similar[split]["posteriors by the sentence"] = (cosine(*posterior), gold)
         same[split] = (posterior[0].argmax(-1) == posterior[1].argmax(-1)) == gold
         print(f"WiC {split}: {len(pairs)} pairs, {np.sum(~known)} with a word that is not in the "
               f"vocabulary or has two forms, {np.sum(known & ~several)} with a single sense, "

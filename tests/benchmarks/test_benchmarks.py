@@ -66,7 +66,8 @@ def test_synthetic_senses():
     assert (many, one) == (1, 0)  # nothing moves: every word keeps its two or three senses
 
 
-def test_sense_induction(tmp_path):
+@pytest.mark.parametrize("is_tied", [False, True])
+def test_sense_induction(is_tied, tmp_path):
     rng = np.random.default_rng(0)
     words = np.array(["bank", "bow", "river", "money", "tie", "arrow", "the", "of"])
 
@@ -87,6 +88,6 @@ def test_sense_induction(tmp_path):
         (tmp_path / f"{split}.gold.txt").write_text("T\nF\nT\nF\nT\nF\nT")
     output = run("sense_induction", "--data-dir", tmp_path / "nouns", "--wikitext", tmp_path,
                  "--wic", tmp_path, "--units", 7, "--dim", 5, "--batch", 3, "--length", 7,
-                 "--interval", 11)  # fmt: skip
-    assert len(figures(output, "mean")) == 9
+                 "--interval", 11, *["--tied"] * is_tied)  # fmt: skip
+    assert len(figures(output, "mean")) == (13 if is_tied else 9)
     assert "7 pairs, 0 with a word" in output
