@@ -14,6 +14,8 @@ import os
 import statistics
 import time
 
+from benchmarks.timing import num_cores
+
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 
 VOCABULARY, EMBEDDING, UNITS, LAYERS = 33278, 400, 1150, 3
@@ -53,7 +55,7 @@ def parse_arguments():
     parser.add_argument("--policy", default="float32", help="Keras dtype policy; PyTorch: autocast")
     parser.add_argument("--jit-compile", action="store_true", help="Keras under XLA")
     parser.add_argument("--without-torch", action="store_true")
-    parser.add_argument("--threads", type=int, default=os.cpu_count())
+    parser.add_argument("--threads", type=int, default=num_cores())
     parser.add_argument("--seed", type=int, default=1)
     return parser.parse_args()
 

@@ -53,6 +53,11 @@ def in_fresh_process(module: str, *arguments: str) -> str:
     return result.stdout
 
 
+def num_cores() -> int:
+    """Cores that this process may run on (Linux)."""
+    return len(os.sched_getaffinity(0))
+
+
 def describe() -> str:
     """Hardware and versions, one line."""
     packages = []
@@ -66,4 +71,4 @@ def describe() -> str:
         if line.startswith("model name"):
             processor = line.split(":", 1)[1].strip()
             break
-    return ", ".join([f"{os.cpu_count()} cores of {processor}", platform.platform(), *packages])
+    return ", ".join([f"{num_cores()} cores of {processor}", platform.platform(), *packages])
