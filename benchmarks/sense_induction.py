@@ -251,7 +251,7 @@ def sentence_posteriors(model, vocabulary, sentences, words):
         tokens[row, last[row]] = words[row]
     read = tf.function(lambda ids: _next_log_probs(model, ids), reduce_retracing=True)
     table = model.head.allocation.senses_of_word
-    senses = np.array(table)
+    senses = keras.ops.convert_to_numpy(table).copy()
     for word in np.unique(words):
         (rows,) = np.nonzero(words == word)
         for column, sense in enumerate(senses[word]):
