@@ -26,13 +26,13 @@ import os
 import tempfile
 import time
 from pathlib import Path
+from unittest import mock
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 
 import keras
 import numpy as np
 import sklearn
-import tensorflow as tf
 from sklearn.cluster import KMeans
 from sklearn.metrics import v_measure_score
 from sklearn.metrics.cluster import contingency_matrix
@@ -234,49 +234,56 @@ def sentence_posteriors(model, vocabulary, sentences, words):
         sentences: N pairs of a place and a list of words.
         words: The number of the word at each place.
     """
-    words = np.asarray(words)
     left = [sentence[:place] for place, sentence in sentences]
     prior = posteriors(model, hidden_states(model, vocabulary, left), words)
-    with np.errstate(divide="ignore"):
-        logs = np.log(prior)
     numbers = {word: number for number, word in enumerate(vocabulary.tokens)}
-    tokens = np.full((len(sentences), CONTEXT + RIGHT + 2), -1)
-    last = np.zeros(len(sentences), int)  # where the word itself stands
+    ids = np.full((len(sentences), CONTEXT + RIGHT + 2), vocabulary.end_id)
+    places, ends = np.zeros((2, len(sentences)), int)  # of the word itself, and of the last word
     for row, (place, sentence) in enumerate(sentences):
         start = max(0, place - CONTEXT)
         part = sentence[start : place + RIGHT + 1]
-        ids = [numbers.get(word.lower(), vocabulary.unknown_id) for word in part]
-        tokens[row, : len(ids) + 1] = [vocabulary.end_id, *ids]
-        last[row] = place - start + 1
-        tokens[row, last[row]] = words[row]
-    read = tf.function(lambda ids: _next_log_probs(model, ids), reduce_retracing=True)
-    table = model.head.allocation.senses_of_word
-    senses = keras.ops.convert_to_numpy(table).copy()
-    for word in np.unique(words):
-        (rows,) = np.nonzero(words == word)
-        for column, sense in enumerate(senses[word]):
-            if sense < 0:
-                continue
-            held = senses.copy()
-            held[word] = -1
-            held[word, 0] = sense
-            table.assign(held)
-            for part in np.split(rows, range(128, len(rows), 128)):
-                ids = tokens[part]
-                log_probs = read(tf.constant(np.maximum(ids, 0), tf.int32)).numpy()
-                after = np.arange(1, ids.shape[1]) > last[part, None]
-                counted = after & (ids[:, 1:] >= 0) & (ids[:, 1:] != word)
-                logs[part, column] += np.sum(log_probs * counted, axis=-1)
-    table.assign(senses)
-    logs -= logs.max(axis=-1, keepdims=True)
-    return np.exp(logs) / np.exp(logs).sum(axis=-1, keepdims=True)
+        ids[row, 1 : len(part) + 1] = [
+            numbers.get(word.lower(), vocabulary.unknown_id) for word in part
+        ]
+        places[row], ends[row] = place - start + 1, len(part)
+    steps = np.arange(1, ids.shape[1])
+    counted = (steps > places[:, None]) & (steps <= ends[:, None])
+    senses = senses_per_word(model.head)[words]
+    with np.errstate(divide="ignore"):
+        logs = np.log(prior)
+    for column in range(prior.shape[1]):
+        for start in range(0, len(ids), 256):
+            part = slice(start, start + 256)
+            columns = np.minimum(column, senses[part] - 1)  # a sense too many has prior 0
+            hidden = states_of_senses(model, ids[part], places[part], columns)
+            log_probs = np.zeros(counted[part].shape)
+            log_probs[counted[part]] = keras.ops.convert_to_numpy(
+                model.head.log_prob(hidden[counted[part]], ids[part, 1:][counted[part]])
+            )
+            logs[part, column] += log_probs.sum(axis=-1)
+    logs = np.exp(logs - logs.max(axis=-1, keepdims=True))
+    return logs / logs.sum(axis=-1, keepdims=True)
 
 
-def _next_log_probs(model, ids):
-    """`[N, L - 1]`, log-probabilities of all words but the first of `ids` `[N, L]`."""
-    state = model.backbone.initial_state(tf.shape(ids)[0])
-    hidden = model.backbone(ids[:, :-1], initial_state=state)
-    return model.head.log_prob(hidden, ids[:, 1:])
+def states_of_senses(model, ids, places, columns):
+    """`[N, L - 1, d]`, the states that predict all words of `ids` `[N, L]` but the first.
+
+    The words at `places` `[N]` are read as the senses in `columns` `[N]`, one for each.
+    """
+    embedding = model.backbone.embedding
+    look_up = embedding.look_up
+    held = np.arange(embedding.allocation.max_senses) == columns[:, None]  # [N, S]
+    is_place = np.arange(ids.shape[1] - 1)[:, None] == places  # [L - 1, N]
+    allowed = np.where(is_place[..., None], held, True)
+
+    def look_up_held(words):
+        senses, mask, *rest = look_up(words)
+        return senses, keras.ops.logical_and(mask, allowed), *rest
+
+    state = model.backbone.initial_state(len(ids))
+    with mock.patch.object(embedding, "look_up", look_up_held):
+        states = model.backbone(ids[:, :-1], initial_state=state)
+    return keras.ops.convert_to_numpy(keras.ops.cast(states, "float32"))
 
 
 def purity(gold, clusters) -> float:
