@@ -43,10 +43,10 @@ def exponentials(options, products, bias, columns):
     for s in range(columns.shape[1]):
         kept = ops.where(labels == columns[:, s : s + 1], 0.0, kept)
     kept = ops.cast(kept, options.compute_dtype)
-    mass = ops.sum(ops.cast(kept, options.accumulator_dtype), axis=-1)
+    rounded = ops.cast(kept, options.accumulator_dtype)
     if options.logit_soft_cap is not None:
-        kept = ops.cast(kept * cap_slopes(options, scores), options.compute_dtype)
-    return top, mass, kept
+        kept = ops.cast(rounded * cap_slopes(options, scores), options.compute_dtype)
+    return top, ops.sum(rounded, axis=-1), kept
 
 
 def derivatives(

@@ -72,7 +72,7 @@ def fused(case, weights=None, training=True, dtype="float32", loss=weighted_loss
             (),
             ops.convert_to_tensor(case["targets"][:, None]),
         )
-        walk_options = WalkOptions(InnerProduct(), compute_dtype=dtype, **options)
+        walk_options = WalkOptions(InnerProduct(), **{"compute_dtype": dtype, **options})
         tensor = None if weights is None else ops.convert_to_tensor(weights, dtype)
         if loss is weighted_loss:
             return loss(inputs, walk_options, tensor, training)[0]
@@ -347,6 +347,19 @@ def test_the_small_gradient_of_a_sure_token_is_precise():
     assert np.abs(expected["contexts"]).max() < 1e-2
     for name, gradient in fused(case, np.ones(3))[1].items():
         assert_close(gradient, expected[name])
+
+
+@pytest.mark.parametrize("compute_dtype", ["bfloat16", "float16"])
+@pytest.mark.parametrize(
+    "options", [{}, {"label_smoothing": 0.1}, {"z_loss": 0.1}, {"logit_soft_cap": 2.0}], ids=str
+)
+def test_half_precision_products_give_nearly_the_same(options, compute_dtype):
+    case, weights = make_case(), np.random.default_rng(1).random(N)
+    value, gradients = fused(case, weights, compute_dtype=compute_dtype, **options)
+    expected_value, expected = fused(case, weights, **options)
+    assert_close(value, expected_value, 1e-2)
+    for name, gradient in gradients.items():
+        assert_close(gradient, expected[name], 4e-2)
 
 
 def test_tile_count_follows_size_or_memory():
