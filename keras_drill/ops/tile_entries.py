@@ -6,6 +6,8 @@ letters are those of `tile_walk`; B labels make a block.
 
 from keras import ops
 
+from keras_drill.ops.graph import fold_columns
+
 
 def biased_scores(options, products, hidden_terms, bias, label_terms):
     """Biased and capped scores of products in the compute dtype."""
@@ -26,8 +28,8 @@ def cap_slopes(options, scores):
 def summary(options, products, hidden_terms, bias, label_terms):
     """Largest score of every row, sum of the exponentials above it and, to smooth, the scores'."""
     scores = biased_scores(options, products, hidden_terms, bias, label_terms)
-    top = ops.max(scores, axis=-1)
-    mass = ops.sum(ops.exp(scores - top[:, None]), axis=-1)
+    top = ops.max(fold_columns(ops.maximum, scores), axis=-1)
+    mass = ops.sum(fold_columns(ops.add, ops.exp(scores - top[:, None])), axis=-1)
     return (top, mass, ops.sum(scores, axis=-1)) if options.label_smoothing else (top, mass)
 
 
@@ -37,7 +39,7 @@ def exponentials(options, products, bias, columns):
     That is the exponentials, times the soft cap's slopes.
     """
     scores = biased_scores(options, products, (), bias, ())
-    top = ops.max(scores, axis=-1)
+    top = ops.max(fold_columns(ops.maximum, scores), axis=-1)
     kept = ops.exp(scores - top[:, None])
     labels = ops.arange(products.shape[1], dtype="int32")
     for s in range(columns.shape[1]):

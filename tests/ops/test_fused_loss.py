@@ -290,7 +290,7 @@ def test_blocks_of_labels_change_nothing(jit_compile, options, monkeypatch):
     weights = np.random.default_rng(1).random(N)
     expected_value, expected = fused(case, weights, **options)
     monkeypatch.setattr(tile_walk, "FUSE_FROM_SCORES", 0)
-    monkeypatch.setattr(tile_walk, "LABEL_BLOCK_BYTES", 4 * 13 * D)  # blocks of 16, 16 and 5
+    monkeypatch.setattr(tile_walk, "LABEL_BLOCK_BYTES", 4 * 19 * D)  # blocks of 20 and 17
     monkeypatch.setattr(tile_walk.MatrixSum, "rows_per_chunk", 4)
     names = list(expected)
 
