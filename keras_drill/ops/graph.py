@@ -72,13 +72,13 @@ def matrix_product(a, b, transpose_a: bool = False, transpose_b: bool = False):
         )
     import tensorflow as tf
 
-    # `tf.einsum` takes another routine of oneDNN, at some shapes up to a fifth faster and at others
-    # slower: measured on CPUs, for thin products of many labels. In float16 it adds up in float16.
-    rows = a.shape[0]
+    # `tf.einsum` takes another routine of oneDNN, up to a fifth faster at these products and slower
+    # at the others: measured on CPUs for many labels. In float16 it would add up in float16.
+    is_thin = a.shape[0] is None or a.shape[0] < 512
     if a.dtype != tf.float16:
-        if transpose_b and not transpose_a and (rows is None or rows < 512):
+        if transpose_b and not transpose_a and is_thin:
             return tf.einsum("ik,jk->ij", a, b)
-        if transpose_a and not transpose_b and (rows is None or rows >= 256):
+        if transpose_a and not transpose_b and not is_thin:
             return tf.einsum("ki,kj->ij", a, b)
     return tf.matmul(a, b, transpose_a=transpose_a, transpose_b=transpose_b)
 
