@@ -9,7 +9,8 @@ from keras_drill.ops.check_targets import check_targets
 from keras_drill.ops.fused_loss import token_losses, weighted_loss
 from keras_drill.ops.num_replicas import num_replicas
 from keras_drill.ops.shared_embedding import find_upstream_embedding, replace_sublayer
-from keras_drill.ops.tile_walk import DEFAULT_TILE_BYTES, WalkInputs, WalkOptions
+from keras_drill.ops.tile_walk import WalkInputs
+from keras_drill.ops.walk_options import DEFAULT_TILE_BYTES, WalkOptions
 from keras_drill.scores import InnerProduct
 from keras_drill.senses import SenseEmbedding
 

@@ -3,7 +3,8 @@
 import keras
 from keras import ops
 
-from keras_drill.ops.tile_walk import WalkInputs, WalkOptions, walk
+from keras_drill.ops.tile_walk import WalkInputs, walk
+from keras_drill.ops.walk_options import WalkOptions
 
 
 def weighted_loss(inputs: WalkInputs, options: WalkOptions, weights=None, training: bool = True):

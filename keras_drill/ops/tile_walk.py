@@ -14,49 +14,12 @@ from keras import ops
 from keras_drill.ops import tile_entries
 from keras_drill.ops.graph import after, fuse, matrix_product, put_rows
 from keras_drill.ops.matrix_sum import MatrixSum
+from keras_drill.ops.walk_options import WalkOptions, tile_count, tokens_per_tile
 
-DEFAULT_TILE_BYTES = 144 * 2**20
 # Whatever is made of a tile is made for blocks of labels, so that it takes about this much.
 LABEL_BLOCK_BYTES = 32 * 2**20
 # A tile of fewer scores is not worth the time to compile its element-wise parts.
 FUSE_FROM_SCORES = 2**20
-
-
-class WalkOptions(NamedTuple):
-    """What the walk needs to know besides its tensors.
-
-    Attributes:
-        score: The `keras_drill.scores.Score` that compares contexts with labels.
-        compute_dtype: Dtype of the matrix products. Everything else is `accumulator_dtype`.
-        label_smoothing: Share of the target's probability that is spread over all labels.
-        logit_soft_cap: `c` in `c * tanh(scores / c)`, or `None`.
-        z_loss: Coefficient of the squared log-normaliser.
-        tile_size: Tokens per tile, or `None` to derive it from `tile_bytes`.
-        tile_bytes: Memory that one tile of scores may take, in bytes.
-    """
-
-    score: Any
-    compute_dtype: str = "float32"
-    label_smoothing: float = 0.0
-    logit_soft_cap: float | None = None
-    z_loss: float = 0.0
-    tile_size: int | None = None
-    tile_bytes: int | None = None
-
-    @property
-    def accumulator_dtype(self) -> str:
-        return "float64" if self.compute_dtype == "float64" else "float32"
-
-    @property
-    def keeps_exponentials(self) -> bool:
-        """Whether the derivative is a multiple of what is known of a score at once, row by row.
-
-        But for the targets, and for a term that is the same for all labels. Then a tile holds
-        exp(scores), with a soft cap times its slope, in place of the products, and is passed over
-        only once. A float16 could not hold the sums of such large exponentials.
-        """
-        is_even = self.logit_soft_cap is None or not self.label_smoothing
-        return self.score.is_linear and is_even and self.compute_dtype != "float16"
 
 
 class WalkInputs(NamedTuple):
@@ -98,22 +61,6 @@ class Walk(NamedTuple):
     log_probs: Any
     posteriors: Any
     gradients: tuple | None
-
-
-def tokens_per_tile(num_contexts: int, num_labels: int, options: WalkOptions) -> int:
-    """Number of tokens that a tile may hold."""
-    if options.tile_size is not None:
-        return options.tile_size
-    tile_bytes = options.tile_bytes or DEFAULT_TILE_BYTES
-    return max(1, tile_bytes // (4 * num_contexts * num_labels))
-
-
-def tile_count(num_tokens, num_contexts: int, num_labels: int, options: WalkOptions):
-    """Number of tiles that `num_tokens` (an int or a scalar tensor) are cut into."""
-    size = tokens_per_tile(num_contexts, num_labels, options)
-    if isinstance(num_tokens, int):
-        return max(1, math.ceil(num_tokens / size))
-    return ops.maximum(1, (num_tokens + size - 1) // size)
 
 
 def label_blocks(num_labels: int, width: int) -> list[slice]:

@@ -9,7 +9,7 @@ from keras_drill.ops.graph import fold_columns, matrix_product
 
 
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float16"])
-@pytest.mark.parametrize("rows", [7, 257, 521])  # below and above the sizes where routines change
+@pytest.mark.parametrize("rows", [7, 521])  # on either side of where routines change
 @pytest.mark.parametrize("transposed", ["neither", "a", "b"])
 def test_products_are_those_of_numpy(rows, transposed, dtype):
     rng = np.random.default_rng(rows)

@@ -7,7 +7,8 @@ from keras import ops
 
 from keras_drill.ops import tile_walk
 from keras_drill.ops.fused_loss import weighted_loss
-from keras_drill.ops.tile_walk import WalkInputs, WalkOptions
+from keras_drill.ops.tile_walk import WalkInputs
+from keras_drill.ops.walk_options import WalkOptions
 from keras_drill.scores import InnerProduct, KerBSKernel
 from tests.gradients import value_and_gradients
 
