@@ -6,50 +6,67 @@ PYTHON ?= python3
 VENV ?= .venv
 DATA ?=
 RUN ?= runs/demo
+PARITY_SEEDS ?= $(shell shuf -i 1-1000000 -n 8)
 PYTEST_WORKERS ?= 2
+# Interpreters of the two ends of what is supported.
+OLDEST_PYTHON ?= $(or $(shell .ci/find-python 3.10),python3.10)
+NEWEST_PYTHON ?= $(or $(shell .ci/find-python 3.13),python3.13)
 
 BIN := $(VENV)/bin
 VERSION := $(shell $(PYTHON) -c 'import sys; print("%d.%d.%d" % sys.version_info[:3])' 2>/dev/null)
+CONSTRAINTS ?= constraints.txt
 PACKAGE := $(VENV)/installed-$(VERSION)
 TOOLS := $(VENV)/installed-$(VERSION)-test
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 # One worker per core: each worker's TensorFlow gets one computing thread.
 TEST_ENVIRONMENT := TF_CPP_MIN_LOG_LEVEL=2 TF_NUM_INTRAOP_THREADS=1 TF_NUM_INTEROP_THREADS=1 OMP_NUM_THREADS=1
-PYTEST := $(TEST_ENVIRONMENT) $(BIN)/python -m pytest -n $(PYTEST_WORKERS) --dist loadscope
-TENSORFLOW_ONLY := analysis benchmarks cli data export report training
+XDIST := -n $(PYTEST_WORKERS) --dist loadscope
+PYTEST := $(TEST_ENVIRONMENT) $(BIN)/python -m pytest $(XDIST)
+TENSORFLOW_ONLY := analysis benchmarks cli data docs export report training
+# What both ends of what is supported are tried on: the core, and what it exports.
+CORE := tests $(addprefix --ignore=tests/,$(filter-out export,$(TENSORFLOW_ONLY)))
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test test-slow test-jax lint format clean distclean
+.PHONY: help install demo test test-slow test-jax test-oldest test-newest test-package test-docs test-reference test-parity \
+	test-all core types lint format clean distclean
 
 help:
 	@echo "make demo       train two small language models on English text, compare, export and serve one"
 	@echo "make test       the test suite"
-	@echo "make test-slow  the tests that take longer"
-	@echo "make test-jax   the core's tests on Keras' JAX backend"
+	@echo "make test-all   everything that is checked before a release; parts of it:"
+	@echo "  test-slow       the tests that take longer"
+	@echo "  test-jax        the core's tests on Keras' JAX backend"
+	@echo "  test-oldest     the core's tests on Python 3.10, TensorFlow 2.16 and Keras 3.12"
+	@echo "  test-newest     the core's tests on Python 3.13"
+	@echo "  test-package    build the package, install it elsewhere, and begin the demo there"
+	@echo "  test-docs       run the code of the documentation, parse its commands, follow its links"
+	@echo "  test-parity     compare with tensorflow-addons, in an environment where it still runs"
+	@echo "  test-reference  replay the reference cases in the folder KERAS_DRILL_REFERENCE"
+	@echo "make types      check the type hints"
 	@echo "make lint       ruff check and ruff format --check"
 	@echo "make format     rewrite the sources as ruff would have them"
 	@echo "make install    only the virtual environment $(VENV)"
 	@echo "make clean      remove caches and runs/;  make distclean  also the virtual environments"
 	@echo "variables       PYTHON=$(PYTHON) VENV=$(VENV) DATA=$(DATA) PYTEST_WORKERS=$(PYTEST_WORKERS)"
 
-$(PACKAGE): setup.py constraints.txt
+$(PACKAGE): setup.py $(CONSTRAINTS)
 	@$(PYTHON) -c 'import sys; sys.exit(not (3, 10) <= sys.version_info < (3, 14))' || { \
 		echo "make: keras_drill needs Python 3.10 to 3.13; '$(PYTHON)' is '$(VERSION)'. Try: make PYTHON=python3.12 $(MAKECMDGOALS)" >&2; exit 1; }
 	@$(PYTHON) -c 'import venv, ensurepip' || { \
 		echo "make: '$(PYTHON)' has no venv module; on Debian and Ubuntu: apt install python3-venv" >&2; exit 1; }
 	@echo "Installing into $(VENV) (about a minute, once)"
 	@$(PYTHON) -m venv --clear $(VENV)
-	@$(PIP) install --quiet --constraint constraints.txt --editable .
+	@$(PIP) install --quiet --constraint $(CONSTRAINTS) --editable .
 	@touch $@
 
 $(TOOLS): $(PACKAGE)
-	@$(PIP) install --quiet --constraint constraints.txt --editable '.[test]'
+	@$(PIP) install --quiet --constraint $(CONSTRAINTS) --editable '.[test]'
 	@touch $@
 
 install: $(PACKAGE)
 
 demo: $(PACKAGE)
-	@$(BIN)/python -m keras_drill demo --run '$(RUN)' $(if $(DATA),--data '$(DATA)')
+	@$(BIN)/python -m keras_drill_command demo --run '$(RUN)' $(if $(DATA),--data '$(DATA)')
 
 test: $(TOOLS)
 	$(PYTEST) -m 'not slow'
@@ -57,15 +74,67 @@ test: $(TOOLS)
 test-slow: $(TOOLS)
 	$(PYTEST) -m slow
 
-# An environment of its own, so that the others prove that JAX is not needed.
+test-docs: $(TOOLS)
+	$(PYTEST) tests/docs
+
+test-reference: $(TOOLS)
+	$(TEST_ENVIRONMENT) $(BIN)/python -m tests.reference.replay --skip-unknown $(wildcard $(KERAS_DRILL_REFERENCE)/*.npz)
+
+# Cases of tensorflow-addons from fresh seeds, made in an environment where it still runs.
+test-parity: $(TOOLS) .venv-parity/installed
+	@rm -rf build/parity
+	TF_CPP_MIN_LOG_LEVEL=3 .venv-parity/bin/python tests/parity/make_cases.py build/parity $(PARITY_SEEDS)
+	$(TEST_ENVIRONMENT) $(BIN)/python -m tests.reference.replay build/parity/*.npz
+
+.venv-parity/installed:
+	@python=$$(.ci/find-python 3.11); test -n "$$python" || { \
+		echo "make: tensorflow-addons 0.23.0 needs Python 3.11, and there is none here" >&2; exit 1; }; \
+	"$$python" -m venv --clear .venv-parity
+	@.venv-parity/bin/python -m pip --disable-pip-version-check install --quiet tensorflow==2.15.1 tensorflow-addons==0.23.0
+	@touch $@
+
+core: $(TOOLS)
+	$(PYTEST) -m 'not slow' $(CORE)
+
+# Environments of their own.
+test-oldest:
+	@$(MAKE) --no-print-directory core VENV=.venv-oldest PYTHON='$(OLDEST_PYTHON)' CONSTRAINTS=constraints-oldest.txt
+
+test-newest:
+	@$(MAKE) --no-print-directory core VENV=.venv-newest PYTHON='$(NEWEST_PYTHON)'
+
+# So that the others prove that JAX is not needed.
 test-jax:
 	@$(MAKE) --no-print-directory VENV=.venv-jax .venv-jax/installed-$(VERSION)-jax
-	$(TEST_ENVIRONMENT) KERAS_BACKEND=jax .venv-jax/bin/python -m pytest -n $(PYTEST_WORKERS) --dist loadscope \
+	$(TEST_ENVIRONMENT) KERAS_BACKEND=jax .venv-jax/bin/python -m pytest $(XDIST) \
 		-m 'not slow' tests $(addprefix --ignore=tests/,$(TENSORFLOW_ONLY))
 
 .venv-jax/installed-$(VERSION)-jax: .venv-jax/installed-$(VERSION)-test
 	@.venv-jax/bin/python -m pip --disable-pip-version-check install --quiet --constraint constraints.txt --editable '.[test,jax]'
 	@touch $@
+
+# What users get, with nothing else, away from the sources.
+test-package: $(VENV)/installed-$(VERSION)-package
+	@rm -rf build/package && mkdir -p build/package
+	@$(BIN)/python -m build --outdir build/package . >build/package/log 2>&1 || { cat build/package/log; exit 1; }
+	@$(PYTHON) -m venv --clear .venv-package
+	@.venv-package/bin/python -m pip --disable-pip-version-check install --quiet --constraint constraints.txt build/package/*.tar.gz
+	@.venv-package/bin/python -m pip --disable-pip-version-check install --quiet --force-reinstall --no-deps build/package/*.whl
+	@TF_CPP_MIN_LOG_LEVEL=2 .venv-package/bin/python -I tests/package/first_steps.py
+
+$(VENV)/installed-$(VERSION)-package: $(TOOLS)
+	@$(PIP) install --quiet --constraint constraints.txt --editable '.[package]'
+	@touch $@
+
+types: $(VENV)/installed-$(VERSION)-types
+	$(BIN)/python -m mypy
+
+$(VENV)/installed-$(VERSION)-types: $(TOOLS)
+	@$(PIP) install --quiet --constraint constraints.txt --editable '.[types]'
+	@touch $@
+
+test-all:
+	.ci/run
 
 lint: $(TOOLS)
 	$(BIN)/ruff check .
@@ -76,7 +145,7 @@ format: $(TOOLS)
 	$(BIN)/ruff format .
 
 clean:
-	rm -rf runs build dist .pytest_cache .ruff_cache *.egg-info
+	rm -rf runs build dist .pytest_cache .mypy_cache .ruff_cache *.egg-info
 	find . -name __pycache__ -not -path './.venv*' -prune -exec rm -rf {} +
 
 distclean: clean

@@ -1,7 +1,6 @@
 """Output layers for neural language generation, on Keras 3."""
 
 import importlib
-import os
 import sys
 
 __version__ = "0.1.0"
@@ -48,8 +47,8 @@ def __getattr__(name: str):
     raise AttributeError(f"module 'keras_drill' has no attribute {name!r}")
 
 
-# Keras finds a saved layer's class only once its module is imported. The command line imports what
-# it needs when it needs it, and answers `--help` and mistakes at once.
-if os.path.basename(sys.argv[0] if sys.argv else "") not in ("-m", "keras-drill"):
+# Keras finds a saved layer's class only once its module is imported. Only the command imports what
+# it needs when it needs it, and so answers `--help` and mistakes at once.
+if "keras_drill_command" not in sys.modules:
     for _name in __all__:
         __getattr__(_name)

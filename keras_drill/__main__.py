@@ -1,4 +1,4 @@
-"""`python -m keras_drill` is `keras-drill`."""
+"""`python -m keras_drill` is `keras-drill`, after importing all that the package has."""
 
 import sys
 

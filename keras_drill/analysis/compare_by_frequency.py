@@ -1,11 +1,87 @@
 """Where one language model is better than another: on which words."""
 
+import dataclasses
+
 import numpy as np
 
-from keras_drill.analysis.frequency_bin import FrequencyBin
-from keras_drill.analysis.frequency_comparison import FrequencyComparison
-
 FREQUENCY_BOUNDARIES = (1, 50, 100, 250, 500, 1000, 2500, 5000)
+
+
+@dataclasses.dataclass(frozen=True)
+class FrequencyBin:
+    """What two models did on the tokens whose target word is this frequent in the training set.
+
+    Cross-entropies are means over the bin's tokens, in nats. `difference` is
+    `cross_entropy_a - cross_entropy_b`: the nats per token that model B saves, so positive means
+    that B is better.
+
+    Args:
+        lower: Smallest training count in the bin, included.
+        upper: Training count at which the bin ends, excluded; `None` for the last bin.
+        tokens: Number of tokens of the evaluated text in the bin.
+        types: Number of distinct words among them.
+        cross_entropy_a: Mean cross-entropy of model A; NaN when the bin holds no token.
+        cross_entropy_b: Mean cross-entropy of model B; NaN when the bin holds no token.
+        difference: `cross_entropy_a - cross_entropy_b`.
+        standard_error: Standard error of `difference`, blocks of text as the sampling unit; NaN
+            when the bin occurs in fewer than two blocks.
+        interval: Lower and upper end of the paired bootstrap interval of `difference`; NaN where
+            the standard error is.
+
+    Example:
+
+    >>> FrequencyBin(50, 100, 13, 7, 6.5, 6.25, 0.25, 0.0625, (0.125, 0.375)).label
+    '50–99'
+    """
+
+    lower: int
+    upper: int | None
+    tokens: int
+    types: int
+    cross_entropy_a: float
+    cross_entropy_b: float
+    difference: float
+    standard_error: float
+    interval: tuple[float, float]
+
+    @property
+    def label(self) -> str:
+        """The counts in the bin: `unseen`, `1–49`, `50–99`, ..., `≥ 5000`."""
+        if self.upper is None:
+            return f"≥ {self.lower}"
+        if self.upper == 1:
+            return "unseen"
+        last = self.upper - 1
+        return f"{self.lower}" if last == self.lower else f"{self.lower}–{last}"
+
+    @property
+    def is_significant(self) -> bool:
+        """Whether the bootstrap interval of the difference leaves out zero."""
+        low, high = self.interval
+        return low > 0 or high < 0
+
+
+@dataclasses.dataclass(frozen=True)
+class FrequencyComparison:
+    """Two language models on the same text, by the training-set frequency of the target word.
+
+    Made by `keras_drill.analysis.compare_by_frequency`.
+
+    Args:
+        name_a: Name of model A.
+        name_b: Name of model B.
+        bins: The `FrequencyBin`s, rarest words first.
+        overall: All tokens as one bin.
+        confidence: Coverage of the bootstrap intervals, for example 0.95.
+        block_size: Consecutive tokens that the bootstrap draws together.
+    """
+
+    name_a: str
+    name_b: str
+    bins: tuple[FrequencyBin, ...]
+    overall: FrequencyBin
+    confidence: float
+    block_size: int
 
 
 def compare_by_frequency(
@@ -58,7 +134,7 @@ def compare_by_frequency(
     >>> log_probs_b = np.array([-1.0, -1.0, -6.0, -5.0, -9.0, -1.0])
     >>> compared = compare_by_frequency(targets, log_probs_a, log_probs_b, counts, block_size=2)
     >>> [(bin.label, bin.tokens, bin.difference) for bin in compared.bins if bin.tokens]
-    [('unseen', 1, 0.0), ('1–50', 1, 1.0), ('50–100', 1, 0.0), ('≥ 5000', 3, 0.0)]
+    [('unseen', 1, 0.0), ('1–49', 1, 1.0), ('50–99', 1, 0.0), ('≥ 5000', 3, 0.0)]
 
     References:
 

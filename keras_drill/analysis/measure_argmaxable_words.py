@@ -3,10 +3,12 @@
 import numpy as np
 from keras import ops
 
-from keras_drill.analysis.argmaxable_words import ArgmaxableWords
-from keras_drill.analysis.find_argmaxable_words import find_argmaxable_words
+from keras_drill.analysis.argmaxable_words import (
+    ArgmaxableWords,
+    find_argmaxable_words,
+    own_directions,
+)
 from keras_drill.analysis.float64_head import float64_head
-from keras_drill.analysis.own_directions import own_directions
 from keras_drill.compositions import MultiSense, Softmax
 from keras_drill.output_layer import OutputLayer
 from keras_drill.scores import InnerProduct

@@ -1,6 +1,12 @@
-"""Parameters that an output layer adds to a language model, by formula."""
+"""Parameters that an output layer adds to a language model, by formula and by counting."""
 
+import math
 from collections.abc import Mapping, Sequence
+
+import keras
+
+from keras_drill.output_layer import OutputLayer
+from keras_drill.senses import SenseEmbedding
 
 CONFIGURATIONS: Mapping[str, tuple[int, int, int, int, int]] = {
     "AWD-LSTM, Penn Treebank": (10_000, 400, 400, 400, 4),
@@ -51,6 +57,33 @@ def count_output_parameters(
         "dual nonlinear": dual + vocabulary_size,
         "DRILL": depth * (embedding_dim**2 + embedding_dim) + vocabulary_size,
     }
+
+
+def count_dedicated_parameters(head: OutputLayer, backbone: keras.Layer) -> int:
+    """Trainable parameters of an output layer that a model with a word embedding has not anyway.
+
+    Of a shared embedding those are none, and of a shared `SenseEmbedding` all senses but one a
+    word, and what its score has.
+
+    Args:
+        head: A built output layer.
+        backbone: The rest of the model, which may share an embedding with it.
+
+    Example:
+
+    >>> backbone = keras_drill.models.AWDLSTM(11, embedding_dim=4, units=5, num_layers=1)
+    >>> head = keras_drill.TiedOutput(11, backbone.embedding)
+    >>> _ = head(backbone(keras.ops.ones((1, 2), "int32")))
+    >>> count_dedicated_parameters(head, backbone)  # a bias for each word
+    11
+    """
+    shared = {id(variable) for variable in backbone.trainable_variables}
+    dedicated = [v for v in head.trainable_variables if id(v) not in shared]
+    count = sum(math.prod(variable.shape) for variable in dedicated)
+    if isinstance(head.embedding, SenseEmbedding):
+        count += sum(math.prod(v.shape) for v in head.trainable_variables if id(v) in shared)
+        count -= head.vocabulary_size * head.embedding.output_dim
+    return count
 
 
 def output_parameter_table(configurations: Mapping[str, Sequence[int]]) -> str:

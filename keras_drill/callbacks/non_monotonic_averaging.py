@@ -1,4 +1,5 @@
 import warnings
+from typing import Any
 
 import keras
 import numpy as np
@@ -22,8 +23,9 @@ class NonMonotonicAveraging(keras.callbacks.Callback):
     holds w̄. So put this callback **before** `ModelCheckpoint`, `EarlyStopping` and the like, and
     what they save and judge is w̄.
 
-    Works with any optimizer. It takes the memory of one copy of the trainable weights, from the
-    switch on. With `steps_per_execution=m` the average is over every m-th step.
+    Works with any optimizer. It takes the memory of two copies of the trainable weights, from the
+    switch on: the mean as two float32 numbers, because the millionth weight changes it by less than
+    one can hold. With `steps_per_execution=m` the average is over every m-th step.
 
     Resume: `get_state()` is a flat dictionary of arrays (`np.savez(file, **state)`). Saved together
     with the model at the end of an epoch and given to `set_state` before the next `fit`, training
@@ -57,8 +59,9 @@ class NonMonotonicAveraging(keras.callbacks.Callback):
         self.averaging = False
         self.num_averaged = 0
         self.average_in_model = False
-        # Σ w_i; while the average is in the model, w itself.
-        self._sums: list[keras.Variable] = []
+        # w̄ is the sum of the two; while it is in the model, the first holds w itself.
+        self._means: list[keras.Variable] = []
+        self._rests: list[keras.Variable] = []
 
     def check(self, loss: float) -> bool:
         """Takes the next validation loss; returns whether weights are averaged from now on."""
@@ -69,32 +72,32 @@ class NonMonotonicAveraging(keras.callbacks.Callback):
         self.losses.append(float(loss))
         return self.averaging
 
-    def on_epoch_begin(self, epoch, logs=None):
+    def on_epoch_begin(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
         self._take_average_out()
 
-    def on_train_batch_end(self, batch, logs=None):
+    def on_train_batch_end(self, batch: int, logs: dict[str, Any] | None = None) -> None:
         if not self.averaging:
             return
         variables = self.model.trainable_variables
-        if not self._sums:
-            self._sums = [
-                keras.Variable(
-                    ops.zeros(v.shape, "float64" if v.dtype == "float64" else "float32"),
-                    trainable=False,
-                )
-                for v in variables
-            ]
-        for total, variable in zip(self._sums, variables, strict=True):
-            total.assign_add(ops.cast(variable, total.dtype))
+        if not self._means:
+            self._means, self._rests = _zeros_like(variables), _zeros_like(variables)
         self.num_averaged += 1
+        for mean, rest, variable in self._averaged():
+            # mean += (w - mean) / n, with what rounding takes from the sum kept in `rest`.
+            before = ops.copy(mean)
+            change = (ops.cast(variable, mean.dtype) - before - rest) / self.num_averaged + rest
+            after = before + change
+            added = after - before
+            rest.assign((before - (after - added)) + (change - added))
+            mean.assign(after)
 
-    def on_test_begin(self, logs=None):
+    def on_test_begin(self, logs: dict[str, Any] | None = None) -> None:
         self._put_average_in()
 
-    def on_test_end(self, logs=None):
+    def on_test_end(self, logs: dict[str, Any] | None = None) -> None:
         self._take_average_out()
 
-    def on_epoch_end(self, epoch, logs=None):
+    def on_epoch_end(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
         if self.monitor in (logs or {}):
             self.check(logs[self.monitor])
         else:
@@ -105,7 +108,7 @@ class NonMonotonicAveraging(keras.callbacks.Callback):
             )
         self._put_average_in()
 
-    def on_train_end(self, logs=None):
+    def on_train_end(self, logs: dict[str, Any] | None = None) -> None:
         self._put_average_in()
 
     def get_state(self) -> dict[str, np.ndarray]:
@@ -116,33 +119,56 @@ class NonMonotonicAveraging(keras.callbacks.Callback):
             "num_averaged": np.array(self.num_averaged),
             "average_in_model": np.array(self.average_in_model),
         }
-        sums = {f"sum_{i}": ops.convert_to_numpy(total) for i, total in enumerate(self._sums)}
-        return {**state, **sums}
+        means = {f"mean_{i}": ops.convert_to_numpy(mean) for i, mean in enumerate(self._means)}
+        rests = {f"rest_{i}": ops.convert_to_numpy(rest) for i, rest in enumerate(self._rests)}
+        return {**state, **means, **rests}
 
-    def set_state(self, state):
+    def set_state(self, state: Any) -> None:
         """Takes what `get_state` gave; `state` may be the file that `np.load` opened."""
         self.losses = state["losses"].tolist()
         self.averaging = bool(state["averaging"])
         self.num_averaged = int(state["num_averaged"])
         self.average_in_model = bool(state["average_in_model"])
-        num_sums = sum(name.startswith("sum_") for name in state)
-        self._sums = [keras.Variable(state[f"sum_{i}"], trainable=False) for i in range(num_sums)]
+        number = sum(name.startswith(("mean_", "sum_")) for name in state)
+        if "sum_0" in state:  # of version 0.1, where the first held Σ w_i
+            divisor = 1 if self.average_in_model else max(self.num_averaged, 1)
+            means = [state[f"sum_{i}"] / divisor for i in range(number)]
+            rests = [np.zeros_like(mean) for mean in means]
+        else:
+            means = [state[f"mean_{i}"] for i in range(number)]
+            rests = [state[f"rest_{i}"] for i in range(number)]
+        self._means = [keras.Variable(mean, trainable=False) for mean in means]
+        self._rests = [keras.Variable(rest, trainable=False) for rest in rests]
 
     def _put_average_in(self):
         if self.num_averaged == 0 or self.average_in_model:
             return
-        # One variable at a time, so that no second copy of the model exists.
-        for total, variable in zip(self._sums, self.model.trainable_variables, strict=True):
-            weights = ops.cast(ops.copy(variable), total.dtype)
-            variable.assign(ops.cast(total / self.num_averaged, variable.dtype))
-            total.assign(weights)
+        # One variable at a time, so that no further copy of the model exists.
+        for mean, rest, variable in self._averaged():
+            average = ops.copy(mean)
+            mean.assign(ops.cast(variable, mean.dtype))
+            variable.assign(ops.cast(average, variable.dtype))
+            # Weights may hold less than a mean does.
+            rest.assign_add(average - ops.cast(variable, mean.dtype))
         self.average_in_model = True
 
     def _take_average_out(self):
         if not self.average_in_model:
             return
-        for total, variable in zip(self._sums, self.model.trainable_variables, strict=True):
-            average = ops.cast(ops.copy(variable), total.dtype)
-            variable.assign(ops.cast(total, variable.dtype))
-            total.assign(average * self.num_averaged)
+        for mean, _, variable in self._averaged():
+            average = ops.cast(ops.copy(variable), mean.dtype)
+            variable.assign(ops.cast(mean, variable.dtype))
+            mean.assign(average)
         self.average_in_model = False
+
+    def _averaged(self):
+        return zip(self._means, self._rests, self.model.trainable_variables, strict=True)
+
+
+def _zeros_like(variables) -> list[keras.Variable]:
+    return [
+        keras.Variable(
+            ops.zeros(v.shape, "float64" if v.dtype == "float64" else "float32"), trainable=False
+        )
+        for v in variables
+    ]

@@ -1,5 +1,9 @@
+import contextlib
+from typing import Any
+
 import keras
-from keras import ops
+
+from keras_drill.layers.carried_state import zero_carried_state, zero_state
 
 
 class ResetState(keras.callbacks.Callback):
@@ -9,9 +13,9 @@ class ResetState(keras.callbacks.Callback):
     and afterwards the state is what it was before, so that evaluating in the middle of training
     changes nothing.
 
-    It finds the model's direct layers (a `LanguageModel`'s backbone, the layers of a `Sequential`)
-    that have `reset_state` and `state_variables`, as the backbones and recurrent layers of this
-    package do. Batches for evaluation must have the batch size of training.
+    It finds every layer inside the model that carries state, at any depth: with `stateful=True`,
+    those of this package and Keras' own recurrent layers. Under a `tf.distribute` strategy every
+    replica has a state of its own. Batches for evaluation must have the batch size of training.
 
     Example:
 
@@ -23,24 +27,12 @@ class ResetState(keras.callbacks.Callback):
     >>> history = model.fit(x, x, batch_size=2, verbose=0, callbacks=[reset_state])
     """
 
-    def on_epoch_begin(self, epoch, logs=None):
-        self._reset()
+    def on_epoch_begin(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
+        zero_carried_state(self.model)
 
-    def on_test_begin(self, logs=None):
-        self._saved = [ops.copy(v) for layer in self._layers() for v in layer.state_variables]
-        self._reset()
+    def on_test_begin(self, logs: dict[str, Any] | None = None) -> None:
+        self._evaluation = contextlib.ExitStack()
+        self._evaluation.enter_context(zero_state(self.model))
 
-    def on_test_end(self, logs=None):
-        variables = [v for layer in self._layers() for v in layer.state_variables]
-        if not self._saved:  # the evaluation itself built the model
-            self._reset()
-        for variable, value in zip(variables, self._saved, strict=False):
-            variable.assign(value)
-        self._saved = []
-
-    def _layers(self):
-        return [layer for layer in self.model.layers if hasattr(layer, "state_variables")]
-
-    def _reset(self):
-        for layer in self._layers():
-            layer.reset_state()
+    def on_test_end(self, logs: dict[str, Any] | None = None) -> None:
+        self._evaluation.close()

@@ -1,8 +1,12 @@
+import os
+from typing import Any
+
 import keras
 import numpy as np
 from keras import ops
 
 from keras_drill.compositions import MultiSense
+from keras_drill.ops.private_interfaces import all_layers
 from keras_drill.senses.reallocation_history import ReallocationHistory
 from keras_drill.senses.sense_reallocator import SenseReallocator, check_reallocation_arguments
 
@@ -67,13 +71,13 @@ class SenseReallocation(keras.callbacks.Callback):
 
     def __init__(
         self,
-        interval=100,
-        policy=None,
-        momentum=0.1,
-        moved_embedding="keep",
-        seed=0,
-        head=None,
-        log_dir=None,
+        interval: int = 100,
+        policy: Any = None,
+        momentum: float = 0.1,
+        moved_embedding: str = "keep",
+        seed: int | None = 0,
+        head: Any = None,
+        log_dir: str | os.PathLike | None = None,
     ):
         super().__init__()
         check_reallocation_arguments(interval, policy, momentum, moved_embedding)
@@ -89,7 +93,7 @@ class SenseReallocation(keras.callbacks.Callback):
         self._reallocator = None
         self._writer = None
 
-    def on_train_begin(self, logs=None):
+    def on_train_begin(self, logs: dict[str, Any] | None = None) -> None:
         model = self.model
         self._reallocator = SenseReallocator(
             self._find_head(model) if self.head is None else self.head,
@@ -102,28 +106,28 @@ class SenseReallocation(keras.callbacks.Callback):
         )
         self._reallocator.history = self.history
 
-    def on_epoch_begin(self, epoch, logs=None):
+    def on_epoch_begin(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
         self._reallocator.iteration = None  # a checkpoint may be restored here
 
-    def on_train_batch_begin(self, batch, logs=None):
+    def on_train_batch_begin(self, batch: int, logs: dict[str, Any] | None = None) -> None:
         if self._reallocator.iteration is None:
             iterations = self.model.optimizer.iterations
             self._reallocator.iteration = int(ops.convert_to_numpy(iterations))
 
-    def on_train_batch_end(self, batch, logs=None):
+    def on_train_batch_end(self, batch: int, logs: dict[str, Any] | None = None) -> None:
         _ = self.model  # on JAX, makes its variables current
         record = self._reallocator.step()
         if record is not None and self.log_dir is not None:
             self._write(record)
 
-    def on_epoch_end(self, epoch, logs=None):
+    def on_epoch_end(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
         new = self.history[self._num_logged :]
         self._num_logged = len(self.history)
         if logs is not None:
             logs["sense_moves"] = sum(record["moves"] for record in new)
             logs["mean_senses"] = self._mean_senses()
 
-    def on_train_end(self, logs=None):
+    def on_train_end(self, logs: dict[str, Any] | None = None) -> None:
         if self._writer is not None:
             self._writer.close()
             self._writer = None
@@ -132,13 +136,13 @@ class SenseReallocation(keras.callbacks.Callback):
         """The history, as arrays."""
         return {**self.history.to_arrays(), "num_logged": np.array(self._num_logged)}
 
-    def set_state(self, state):
+    def set_state(self, state: Any) -> None:
         """Takes what `get_state` gave; `state` may be the file that `np.load` opened."""
         self.history.assign(state)
         self._num_logged = int(state["num_logged"])
 
     def _find_head(self, model):
-        layers = [getattr(model, "head", None), *model._flatten_layers()]
+        layers = [getattr(model, "head", None), *all_layers(model)]
         heads = [x for x in layers if isinstance(getattr(x, "composition", None), MultiSense)]
         if len({id(head) for head in heads}) != 1:
             raise ValueError(

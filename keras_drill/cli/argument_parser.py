@@ -1,7 +1,17 @@
-"""The argument parser of the command line."""
+"""How the words of a command line are understood."""
 
 import argparse
+import re
 import sys
+from collections.abc import Sequence
+from typing import Any
+
+from keras_drill.training.config import RunConfig
+from keras_drill.training.config.option import suggest
+from keras_drill.training.errors import ConfigError
+
+_OVERRIDE = re.compile(r"--([a-z][a-z_-]*\.[A-Za-z_-]+)(?:=(.*))?", re.DOTALL)
+_GUARD = "\0"  # no word of a command line has one
 
 
 class ArgumentParser(argparse.ArgumentParser):
@@ -12,6 +22,83 @@ class ArgumentParser(argparse.ArgumentParser):
             allow_abbrev=False, formatter_class=argparse.RawDescriptionHelpFormatter, **kwargs
         )
 
+    def parse_words(self, words: Sequence[str]) -> argparse.Namespace:
+        """Parses words among which options stand anywhere; none does after the first `--`.
+
+        Example:
+
+        >>> parser = ArgumentParser(prog="score")
+        >>> _ = parser.add_argument("folder")
+        >>> _ = parser.add_argument("texts", nargs="*")
+        >>> _ = parser.add_argument("--seed", type=int)
+        >>> parser.parse_words(["a", "--seed", "3", "one", "--", "--two", "--"])
+        Namespace(seed=3, folder='a', texts=['one', '--two', '--'])
+        """
+        args = self.parse_intermixed_args(_guarded(words))
+        for name, value in vars(args).items():
+            setattr(args, name, _unguarded(value))
+        return args
+
     def error(self, message: str):
+        message = message.replace(_GUARD, "")
+        message = re.sub(r"^argument (\S+): expected one argument", r"\1 needs a value", message)
+        message = re.sub(r"^argument (\S+): must", r"\1 must", message)
+        unknown = re.match(r"unrecognized arguments: (-\S+)", message)
+        if unknown:
+            message += suggest(unknown[1], sorted(set(re.findall("--[a-z-]+", self.format_help()))))
+            if not unknown[1].startswith("--"):
+                message += " (words that begin with a dash go after --)"
         print(f"keras-drill: error: {message}; see {self.prog} --help", file=sys.stderr)
         sys.exit(2)
+
+
+def take_overrides(words: Sequence[str]) -> tuple[list[str], dict[str, object]]:
+    """Takes `--section.key value` and `--section.key=value`, a recipe's options, out of the words.
+
+    An option that is a list may be repeated.
+
+    Returns:
+        The other words, and a mapping from the option's full name to its value.
+
+    Example:
+
+    >>> take_overrides(["train", "small-tied", "--training.epochs", "3"])
+    (['train', 'small-tied'], {'training.epochs': '3'})
+    """
+    options = RunConfig.options()
+    others: list[str] = []
+    overrides: dict[str, object] = {}
+    rest = iter(words)
+    for word in rest:
+        match = _OVERRIDE.fullmatch(word)
+        if match is None:
+            others.append(word)
+            if word == "--":
+                others.extend(rest)
+            continue
+        name = match[1].replace("-", "_")
+        if name not in options:
+            raise ConfigError(f"unknown option --{match[1]}{suggest(name, options)}")
+        value = match[2] if match[2] is not None else next(rest, None)
+        if value is None:
+            raise ConfigError(f"option --{match[1]} needs a value")
+        if options[name].type == tuple[str, ...]:
+            overrides.setdefault(name, []).append(value)
+        elif name in overrides:
+            raise ConfigError(f"option --{match[1]} is given twice")
+        else:
+            overrides[name] = value
+    return others, overrides
+
+
+def _guarded(words: Sequence[str]) -> list[str]:
+    """The words without the first `--`; what argparse must not take for an option is marked."""
+    place = words.index("--") if "--" in words else len(words)
+    before = [re.sub(r"^(--[a-z-]+=)--$", rf"\1{_GUARD}--", word) for word in words[:place]]
+    return before + [_GUARD + word for word in words[place + 1 :]]
+
+
+def _unguarded(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_unguarded(item) for item in value]
+    return value.removeprefix(_GUARD) if isinstance(value, str) else value

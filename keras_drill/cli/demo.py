@@ -2,10 +2,12 @@
 
 import argparse
 import os
+import shlex
 import subprocess
 import sys
 from pathlib import Path
 
+from keras_drill.cli.arguments import check_data, output_folder, warn_of_cut_text
 from keras_drill.training.config import RunConfig, load_config
 
 _PROMPTS = ("the", "if the", "a class", "the function")
@@ -22,6 +24,7 @@ def add_parser(commands) -> argparse.ArgumentParser:
             "compares them, exports the better one, and lets it continue texts in a process of\n"
             "its own that has TensorFlow and nothing of this package. Takes a few minutes."
         ),
+        epilog="Examples:\n  keras-drill demo\n  keras-drill demo --data book.txt --run runs/book",
     )
     parser.add_argument(
         "--data",
@@ -41,18 +44,22 @@ def add_parser(commands) -> argparse.ArgumentParser:
 
 
 def run(args: argparse.Namespace) -> int:
-    from keras_drill.cli.quiet_tensorflow import import_tensorflow
+    check_data(args.data)
+    output_folder("--directory", args.directory)
+    if args.folder is not None:
+        output_folder("--run", args.folder)
+
+    from keras_drill.cli.streams import import_tensorflow
 
     import_tensorflow()
     from keras_drill.export import export_saved_model
-    from keras_drill.training.compare_runs import compare_runs
-    from keras_drill.training.comparison_table import comparison_table
+    from keras_drill.training.compare_runs import compare_runs, comparison_table
     from keras_drill.training.loaded_run import LoadedRun, make_sampler
-    from keras_drill.training.prepare_process import prepare_process
     from keras_drill.training.run_folder import RunFolder
-    from keras_drill.training.train_run import train_run
+    from keras_drill.training.train_run import prepare_process, train_run
 
     folder, data = _places(args)
+    warn_of_cut_text(str(data), _config("small-tied", data).data.tokenizer)
     folders = []
     for number, head in enumerate(("tied", "drill"), start=1):
         config = _config(f"small-{head}", data)
@@ -79,9 +86,10 @@ def run(args: argparse.Namespace) -> int:
     _continue_texts(exported)
 
     print(f"\n{comparison_table(summaries)}\n\nmodel   {exported}\nreport  {report}\n\nNext:")
-    print(f'  {_command()} generate {best.path} "{_PROMPTS[0]}" --temperature 0.8')
-    print(f'  {_command()} score {best.path} "{_PROMPTS[1]} value is not found"')
-    print(f"  {_command()} train small-drill --data {data} --run runs/mine --head.depth 4")
+    run, text = shlex.quote(str(best.path)), shlex.quote(str(data))
+    print(f'  {_command()} generate {run} "{_PROMPTS[0]}" --temperature 0.8')
+    print(f'  {_command()} score {run} "{_PROMPTS[1]} value is not found"')
+    print(f"  {_command()} train small-drill --data {text} --run runs/mine --head.depth 4")
     return 0
 
 
@@ -129,4 +137,4 @@ def _continue_texts(exported: Path) -> None:
 
 def _command() -> str:
     """How this program is called where it was installed."""
-    return os.path.relpath(Path(sys.executable).with_name("keras-drill"))
+    return shlex.quote(os.path.relpath(Path(sys.executable).with_name("keras-drill")))

@@ -1,7 +1,15 @@
 """`keras-drill evaluate`."""
 
 import argparse
-from pathlib import Path
+
+from keras_drill.cli.arguments import (
+    add_checkpoint_argument,
+    add_text_and_report_arguments,
+    check_data,
+    check_runs,
+    report_file,
+    warn_of_cut_text,
+)
 
 
 def add_parser(commands) -> argparse.ArgumentParser:
@@ -16,26 +24,28 @@ def add_parser(commands) -> argparse.ArgumentParser:
         epilog="Example:\n  keras-drill evaluate runs/tied runs/drill --report comparison.html",
     )
     parser.add_argument("folders", nargs="+", metavar="RUN", help="folders of the runs")
-    parser.add_argument(
-        "--data", metavar="PATH", help="another text than the one the runs were trained on"
-    )
-    parser.add_argument(
-        "--report",
-        metavar="FILE.html",
-        help="the report (default: report.html in the folder of the only run, or beside several)",
-    )
+    add_checkpoint_argument(parser)
+    add_text_and_report_arguments(parser, "report.html in the folder of the only run, or beside")
     return parser
 
 
 def run(args: argparse.Namespace) -> int:
-    from keras_drill.cli.quiet_tensorflow import import_tensorflow
+    configs = check_runs(args.folders, args.checkpoint)
+    check_data(args.data)
+    report = report_file(args, args.folders, "report.html")
+
+    from keras_drill.cli.streams import import_tensorflow
 
     import_tensorflow()
+    if args.data is not None:
+        warn_of_cut_text(args.data, configs[0].data.tokenizer)
     from keras_drill.training.compare_runs import compare_runs
     from keras_drill.training.run_folder import RunFolder
 
-    folders = [RunFolder(folder) for folder in args.folders]
-    parent = folders[0].path if len(folders) == 1 else folders[0].path.resolve().parent
-    report = Path(args.report) if args.report else parent / "report.html"
-    compare_runs(folders, report, data=args.data)
+    compare_runs(
+        [RunFolder(folder) for folder in args.folders],
+        report,
+        data=args.data,
+        checkpoint=args.checkpoint,
+    )
     return 0

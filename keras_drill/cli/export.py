@@ -3,7 +3,15 @@
 import argparse
 from pathlib import Path
 
-from keras_drill.cli.sampling_arguments import add_sampling_arguments, check_sampling_arguments
+from keras_drill.cli.arguments import (
+    add_checkpoint_argument,
+    add_run_argument,
+    add_sampling_arguments,
+    check_runs,
+    output_folder,
+    whole_number,
+)
+from keras_drill.training.errors import ConfigError
 
 
 def add_parser(commands) -> argparse.ArgumentParser:
@@ -15,17 +23,26 @@ def add_parser(commands) -> argparse.ArgumentParser:
             "loads: text in, text out, with the tokenizer and the vocabulary inside. The settings\n"
             "below are those of the signature `continue`."
         ),
+        epilog=(
+            "Examples:\n"
+            "  keras-drill export runs/a\n"
+            "  keras-drill export runs/a --name stories --sampler top-p --temperature 0.8"
+        ),
     )
-    parser.add_argument("folder", metavar="RUN", help="folder of the run")
+    add_run_argument(parser)
+    add_checkpoint_argument(parser)
     parser.add_argument(
         "--directory",
         default="saved_models",
+        metavar="DIRECTORY",
         help="where models are kept (default: %(default)s)",
     )
-    parser.add_argument("--name", help="name of the model (default: that of the run's folder)")
+    parser.add_argument(
+        "--name", metavar="NAME", help="name of the model (default: that of the run's folder)"
+    )
     parser.add_argument(
         "--version",
-        type=int,
+        type=whole_number(1, 2**63 - 1),
         metavar="N",
         help="number of the version (default: one more than the last)",
     )
@@ -34,26 +51,48 @@ def add_parser(commands) -> argparse.ArgumentParser:
 
 
 def run(args: argparse.Namespace) -> int:
-    check_sampling_arguments(args)
+    check_runs([args.folder], args.checkpoint)
+    directory = _directory(args)
 
-    from keras_drill.cli.quiet_tensorflow import import_tensorflow
+    from keras_drill.cli.streams import import_tensorflow
 
     import_tensorflow()
     from keras_drill.export import export_saved_model
     from keras_drill.training.loaded_run import LoadedRun, make_sampler
     from keras_drill.training.run_folder import RunFolder
 
-    loaded = LoadedRun.load(RunFolder(args.folder))
+    loaded = LoadedRun.load(RunFolder(args.folder), args.checkpoint)
     path = export_saved_model(
         loaded.model,
-        Path(args.directory) / (args.name or loaded.folder.name),
+        directory,
         loaded.tokenizer,
         loaded.vocabulary,
         version=args.version,
-        sampler=make_sampler(args.sampler, args.temperature, args.k, args.p),
+        sampler=make_sampler(
+            args.sampler, args.temperature, min(args.k, len(loaded.vocabulary)), args.p
+        ),
         seed=args.seed,
         max_new_tokens=args.max_tokens,
+        stop_strings=tuple(args.stop),
         k=min(10, len(loaded.vocabulary)),
     )
     print(path)
     return 0
+
+
+def _directory(args: argparse.Namespace) -> Path:
+    """The folder of the model, in which the version will appear."""
+    name = Path(args.folder).resolve().name if args.name is None else args.name
+    if Path(name).name != name or name in ("", ".", ".."):
+        raise ConfigError(
+            f"--name must be the name of a folder in --directory, not a path: {name!r}"
+        )
+    directory = output_folder("--directory", args.directory) / name
+    if directory.exists() and not directory.is_dir():
+        raise ConfigError(f"--name {name}: {directory} is a file")
+    if args.version is not None and (directory / str(args.version)).exists():
+        raise ConfigError(
+            f"--version {args.version}: {directory / str(args.version)} must not be there yet; "
+            "exports are never overwritten"
+        )
+    return directory

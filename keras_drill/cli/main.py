@@ -1,22 +1,34 @@
 """Entry point of `keras-drill`."""
 
 import sys
+import traceback
 from collections.abc import Sequence
 from importlib.metadata import version
 
-from keras_drill.cli import analyze, demo, evaluate, export, generate, recipes, score, senses, train
-from keras_drill.cli.argument_parser import ArgumentParser
-from keras_drill.cli.overrides import take_overrides
-from keras_drill.training.config_error import ConfigError
-from keras_drill.training.interrupted import Interrupted
-from keras_drill.training.run_error import RunError
+from keras_drill.cli import (
+    analyze,
+    demo,
+    evaluate,
+    export,
+    generate,
+    recipes,
+    runs,
+    score,
+    senses,
+    train,
+)
+from keras_drill.cli.argument_parser import ArgumentParser, take_overrides
+from keras_drill.cli.messages import message_of
+from keras_drill.cli.streams import discard_output, prepare_interrupts, prepare_streams
+from keras_drill.training.config.option import suggest
+from keras_drill.training.errors import ConfigError, Interrupted
 
-_COMMANDS = (train, evaluate, analyze, senses, generate, score, export, recipes, demo)
-_USAGE, _FAILURE, _INTERRUPTED = 2, 1, 130
+_COMMANDS = (train, evaluate, analyze, senses, generate, score, export, runs, recipes, demo)
+_FAILURE, _USAGE, _INTERRUPTED, _BROKEN_PIPE = 1, 2, 130, 141
 
 
-def make_parser() -> ArgumentParser:
-    """The parser of all commands."""
+def make_parser() -> tuple[ArgumentParser, dict[str, ArgumentParser]]:
+    """The parser of the whole program, and those of its commands by name."""
     parser = ArgumentParser(
         prog="keras-drill",
         description="Train, judge and export language models with deep output layers.",
@@ -30,21 +42,33 @@ def make_parser() -> ArgumentParser:
         subparser.add_argument(
             "--traceback", action="store_true", help="show where in the code an error came from"
         )
-    return parser
+    return parser, dict(commands.choices)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Runs one command; returns the exit status: 0, 1 for a failure, 2 for wrong usage."""
-    parser = make_parser()
+    """Runs one command.
+
+    Args:
+        argv: the words of the command line. `None` for those of the process, whose standard
+            streams and Ctrl-C are then taken care of, too.
+
+    Returns:
+        The exit status: 0, 1 for a failure, 2 for wrong usage, 130 after Ctrl-C, 141 when nobody
+        reads the output any more.
+    """
+    interrupts: list[int] = []
+    if argv is None:
+        interrupts = prepare_interrupts()
+        prepare_streams()
     words = list(sys.argv[1:] if argv is None else argv)
     show_traceback = "--traceback" in words
     try:
-        words, overrides = take_overrides(words)
-        args = parser.parse_args(words)
-        if overrides and not args.takes_options:
-            parser.error(f"--{next(iter(overrides))} is an option of `keras-drill train` only")
-        args.overrides = overrides
-        return args.run(args)
+        args = _parse(words)
+        status = args.run(args)
+        sys.stdout.flush()
+        return status
+    except SystemExit as stop:  # how argparse ends after help and mistakes
+        return stop.code
     except Interrupted as interrupted:
         print(f"\nkeras-drill: {interrupted}", file=sys.stderr)
         return _INTERRUPTED
@@ -52,28 +76,40 @@ def main(argv: Sequence[str] | None = None) -> int:
         print("\nkeras-drill: interrupted", file=sys.stderr)
         return _INTERRUPTED
     except BrokenPipeError:  # the reader, `head` for example, has seen enough
-        sys.stderr.close()
-        return _FAILURE
+        discard_output()
+        return _BROKEN_PIPE
     except Exception as error:
-        if show_traceback or not _is_expected(error):
-            raise
-        print(f"keras-drill: error: {_message(error)}", file=sys.stderr)
+        if interrupts:  # a library made another error of it
+            print("\nkeras-drill: interrupted", file=sys.stderr)
+            return _INTERRUPTED
+        if show_traceback:
+            traceback.print_exc()
+        message = message_of(error)
+        if message is None:
+            message = (
+                f"a mistake in the program, {type(error).__name__}: {error}; please report it with "
+                "what --traceback shows"
+            )
+        print(f"keras-drill: error: {message}", file=sys.stderr)
         return _USAGE if isinstance(error, ConfigError) else _FAILURE
+
+
+def _parse(words: list[str]):
+    parser, commands = make_parser()
+    words, overrides = take_overrides(words)
+    first = next(iter(words), None)
+    if first in commands:
+        args = commands[first].parse_words(words[1:])
+    elif first is None or first.startswith("-"):
+        parser.parse_args(words[:1])  # help, the version, or a mistake
+        parser.error(f"the command stands first, {first} after it")
+    else:
+        parser.error(f"unknown command {first!r}{suggest(first, sorted(commands))}")
+    if overrides and not args.takes_options:
+        parser.error(f"--{next(iter(overrides))} is an option of `keras-drill train` only")
+    args.overrides = overrides
+    return args
 
 
 def _version() -> str:
     return version("keras-drill")
-
-
-def _is_expected(error: Exception) -> bool:
-    """Whether an error is about what the user gave, and its message says it all."""
-    if isinstance(error, RunError | ConfigError | OSError | ValueError):
-        return True
-    tensorflow = sys.modules.get("tensorflow")
-    return tensorflow is not None and isinstance(error, tensorflow.errors.OpError)
-
-
-def _message(error: Exception) -> str:
-    if isinstance(error, OSError) and error.strerror and error.filename:
-        return f"{error.filename}: {error.strerror}"
-    return str(error)

@@ -1,9 +1,19 @@
 """`keras-drill senses`."""
 
 import argparse
-from pathlib import Path
 
-from keras_drill.training.config_error import ConfigError
+from keras_drill.cli.arguments import (
+    add_checkpoint_argument,
+    add_run_argument,
+    add_text_and_report_arguments,
+    check_data,
+    check_runs,
+    report_file,
+    warn_of_cut_text,
+    whole_number,
+)
+from keras_drill.cli.texts import TextReader
+from keras_drill.training.errors import RunError
 
 
 def add_parser(commands) -> argparse.ArgumentParser:
@@ -18,16 +28,16 @@ def add_parser(commands) -> argparse.ArgumentParser:
         ),
         epilog="Example:\n  keras-drill senses runs/kerbs bank interest monday --tokens 500000",
     )
-    parser.add_argument("folder", metavar="RUN", help="folder of the run")
+    add_run_argument(parser)
     parser.add_argument(
         "words",
         nargs="*",
+        default=[],
         metavar="WORD",
         help="words to look at (default: the most frequent of those with the most senses)",
     )
-    parser.add_argument(
-        "--data", metavar="PATH", help="another text than the one the run was trained on"
-    )
+    add_checkpoint_argument(parser)
+    add_text_and_report_arguments(parser, "senses.html in the folder of the run")
     parser.add_argument(
         "--split",
         choices=("train", "valid", "test"),
@@ -36,53 +46,56 @@ def add_parser(commands) -> argparse.ArgumentParser:
     )
     parser.add_argument(
         "--tokens",
-        type=int,
+        type=whole_number(1),
         default=200_000,
         metavar="N",
         help="how much of it to read, from its beginning (default: %(default)s)",
     )
     parser.add_argument(
         "--nearest",
-        type=int,
+        type=whole_number(1),
         default=5,
         metavar="N",
         help="words to show near to a sense (default: %(default)s)",
     )
     parser.add_argument(
         "--contexts",
-        type=int,
+        type=whole_number(1),
         default=3,
         metavar="N",
         help="contexts to show of a sense (default: %(default)s)",
-    )
-    parser.add_argument(
-        "--report",
-        metavar="FILE.html",
-        help="the page (default: senses.html in the folder of the run)",
     )
     return parser
 
 
 def run(args: argparse.Namespace) -> int:
-    for name in ("tokens", "nearest", "contexts"):
-        if getattr(args, name) < 1:
-            raise ConfigError(f"--{name} must be at least 1, not {getattr(args, name)}")
+    (config,) = check_runs([args.folder], args.checkpoint)
+    if not config.head.has_senses:
+        raise RunError(
+            f"{args.folder} has one sense per word: its output layer is {config.head.kind}"
+        )
+    check_data(args.data)
+    reader = TextReader()
+    words = reader.arguments(args.words)
+    report = report_file(args, [args.folder], "senses.html")
 
-    from keras_drill.cli.quiet_tensorflow import import_tensorflow
+    from keras_drill.cli.streams import import_tensorflow
 
     import_tensorflow()
+    if args.data is not None:
+        warn_of_cut_text(args.data, config.data.tokenizer)
     from keras_drill.training.examine_senses import examine_senses
     from keras_drill.training.run_folder import RunFolder
 
-    folder = RunFolder(args.folder)
     examine_senses(
-        folder,
-        Path(args.report) if args.report else folder.path / "senses.html",
-        words=args.words,
+        RunFolder(args.folder),
+        report,
+        words=list(dict.fromkeys(word.content for word in words if word.content is not None)),
         data=args.data,
+        checkpoint=args.checkpoint,
         split=args.split,
         tokens=args.tokens,
         nearest=args.nearest,
         contexts=args.contexts,
     )
-    return 0
+    return 1 if reader.passed_over else 0

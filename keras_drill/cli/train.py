@@ -4,8 +4,9 @@ import argparse
 import os
 from pathlib import Path
 
+from keras_drill.cli.arguments import warn_of_cut_text
 from keras_drill.training.config import RunConfig, load_config
-from keras_drill.training.config_error import ConfigError
+from keras_drill.training.errors import ConfigError
 
 
 def add_parser(commands) -> argparse.ArgumentParser:
@@ -41,19 +42,21 @@ def add_parser(commands) -> argparse.ArgumentParser:
 def run(args: argparse.Namespace) -> int:
     config = _config(args)
 
-    from keras_drill.cli.quiet_tensorflow import import_tensorflow
+    from keras_drill.cli.streams import import_tensorflow
 
     import_tensorflow()
-    from keras_drill.training.prepare_process import prepare_process
     from keras_drill.training.run_folder import RunFolder
-    from keras_drill.training.train_run import train_run
+    from keras_drill.training.train_run import prepare_process, train_run
 
+    warn_of_cut_text(config.data.path, config.data.tokenizer)
     prepare_process(config)
     train_run(config, RunFolder(args.folder))
     return 0
 
 
 def _config(args: argparse.Namespace) -> RunConfig:
+    if not args.folder:
+        raise ConfigError("--run must name a folder, not be empty")
     recipe = args.recipe
     if recipe is None:
         recipe = Path(args.folder) / "config.toml"
@@ -62,10 +65,25 @@ def _config(args: argparse.Namespace) -> RunConfig:
                 f"name a recipe (`keras-drill recipes` lists them): {args.folder} holds no run "
                 "that could be resumed"
             )
+    for name, value in args.overrides.items():
+        for one in value if isinstance(value, list) else [value]:
+            _check_utf8(f"--{name}", one)
     config = load_config(recipe).replace(args.overrides)
     if args.data is not None:
         config = config.replace({"data.path": args.data})
     if not config.data.path:
         raise ConfigError("say which text to train on: --data PATH")
+    _check_utf8("--data", config.data.path)
     # Kept in the run's folder, where a relative path would mean another place.
-    return config.replace({"data.path": os.path.abspath(config.data.path)})
+    paths = {"data.path": os.path.abspath(config.data.path)}
+    if config.training.start_from:
+        paths["training.start_from"] = os.path.abspath(config.training.start_from)
+    return config.replace(paths)
+
+
+def _check_utf8(option: str, value: str) -> None:
+    """Makes sure that a value can be kept in `config.toml`."""
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        raise ConfigError(f"{option} must be UTF-8, not {os.fsencode(value)!r}") from None

@@ -1,9 +1,12 @@
-from abc import abstractmethod
+from abc import ABC, abstractmethod
+from typing import Any
 
 import keras
 
+from keras_drill.types import Shape, Tensor
 
-class Composition(keras.layers.Layer):
+
+class Composition(keras.layers.Layer, ABC):
     """Turns scores of labels into probabilities of words.
 
     The fused loss needs to know of a composition which contexts it scores against the labels, and
@@ -14,19 +17,16 @@ class Composition(keras.layers.Layer):
     Shape letters: N tokens, K contexts per token, M labels, S columns per target, V words.
 
     Attributes:
-        one_label_per_word: Whether K = S = 1, so that the uniform distribution over words, which
-            label smoothing takes, is that over labels.
         num_contexts: K.
     """
 
-    one_label_per_word = True
     num_contexts = 1
 
-    def build(self, hidden_shape, embeddings_shape):
+    def build(self, hidden_shape: Shape, embeddings_shape: Shape) -> None:
         """Creates the weights, for hidden states `[..., d_h]` and embeddings `[M, d]`."""
         self.built = True
 
-    def context_shape(self, hidden_shape) -> tuple:
+    def context_shape(self, hidden_shape: Shape) -> tuple:
         """Shape of the contexts but for N and K, which a label encoder gets to see."""
         return tuple(hidden_shape)
 
@@ -35,19 +35,26 @@ class Composition(keras.layers.Layer):
         return vocabulary_size
 
     @abstractmethod
-    def contexts(self, hidden, training=None):
+    def contexts(self, hidden: Tensor, training: bool | None = None) -> Any:
         """`[..., d_h]` hidden states to contexts `[N, K, d]` and log-priors `[N, K]`, None where
         K = 1."""
 
     @abstractmethod
-    def columns(self, targets):
+    def columns(self, targets: Tensor) -> Any:
         """`[N]` targets to the columns `[N, S]` that make them up, and their mask or None."""
 
+    def word_labels(self) -> None:
+        """`keras_drill.ops.walk_arguments.WordLabels`, or `None` where label j is the only label
+        of word j."""
+        return
+
     @abstractmethod
-    def log_probs(self, scores, log_priors):
+    def log_probs(self, scores: Tensor, log_priors: Tensor) -> Tensor:
         """`[N, K, M]` scores and `[N, K]` log-priors to log-probabilities `[N, V]` of words."""
 
-    def record(self, targets, log_probs, posteriors, weights):
+    def record(
+        self, targets: Tensor, log_probs: Tensor, posteriors: Tensor, weights: Tensor
+    ) -> None:
         """Takes note of a training step's tokens, after their loss.
 
         Args:
@@ -56,6 +63,10 @@ class Composition(keras.layers.Layer):
             weights: `[N]`, or `None`.
         """
         return  # TensorFlow's AutoGraph cannot convert a function of a docstring alone
+
+    def constant_copy(self) -> "Composition":
+        """A composition of the same config for inference, not built yet, that shares nothing."""
+        return type(self).from_config(self.get_config())
 
     def get_config(self) -> dict:
         return super().get_config()  # overridden, or Keras would refuse a DTypePolicy as `dtype`

@@ -1,8 +1,11 @@
+from typing import Any
+
 import keras
 from keras import ops
 
 from keras_drill.compositions.composition import Composition
 from keras_drill.layers.variational_dropout import VariationalDropout
+from keras_drill.types import Initializer, Shape, Tensor
 
 
 @keras.saving.register_keras_serializable(package="keras_drill")
@@ -25,16 +28,14 @@ class Mixture(Composition):
         - [Yang et al., 2018](https://arxiv.org/abs/1711.03953)
     """
 
-    one_label_per_word = False
-
     def __init__(
         self,
-        num_mixtures,
-        context_dim=None,
-        context_dropout=0.0,
-        kernel_initializer="glorot_uniform",
-        seed=None,
-        **kwargs,
+        num_mixtures: int,
+        context_dim: int | None = None,
+        context_dropout: float = 0.0,
+        kernel_initializer: Initializer = "glorot_uniform",
+        seed: int | None = None,
+        **kwargs: Any,
     ):
         super().__init__(**kwargs)
         for name, value in {"num_mixtures": num_mixtures, "context_dim": context_dim}.items():
@@ -53,10 +54,10 @@ class Mixture(Composition):
         self.dropout = VariationalDropout(context_dropout, seed=seed, dtype=self.dtype_policy)
 
     @property
-    def num_contexts(self):
+    def num_contexts(self) -> Any:
         return self.num_mixtures
 
-    def build(self, hidden_shape, embeddings_shape):
+    def build(self, hidden_shape: Shape, embeddings_shape: Shape) -> None:
         self.width = self.context_dim or embeddings_shape[-1]
         self.prior_kernel = self.add_weight(
             shape=(hidden_shape[-1], self.num_mixtures),
@@ -73,10 +74,10 @@ class Mixture(Composition):
         )
         self.built = True
 
-    def context_shape(self, hidden_shape):
+    def context_shape(self, hidden_shape: Shape) -> Shape:
         return (None, self.width)
 
-    def contexts(self, hidden, training=None):
+    def contexts(self, hidden: Tensor, training: bool | None = None) -> tuple[Any, Any]:
         dtype = self.compute_dtype
         hidden = ops.cast(hidden, dtype)
         prior_kernel, latent_kernel, latent_bias = (
@@ -92,10 +93,10 @@ class Mixture(Composition):
             ops.cast(priors, "float64" if dtype == "float64" else "float32")
         )
 
-    def columns(self, targets):
+    def columns(self, targets: Tensor) -> tuple[Any, Any]:
         return targets[:, None], None
 
-    def log_probs(self, scores, log_priors):
+    def log_probs(self, scores: Tensor, log_priors: Tensor) -> Tensor:
         return ops.logsumexp(ops.log_softmax(scores) + log_priors[..., None], axis=1)
 
     def get_config(self) -> dict:

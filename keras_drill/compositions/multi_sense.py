@@ -1,9 +1,13 @@
+from typing import Any
+
 import keras
 from keras import ops
 
 from keras_drill.compositions.composition import Composition
-from keras_drill.ops.shared_embedding import replace_sublayer
+from keras_drill.ops.private_interfaces import replace_sublayer
+from keras_drill.ops.walk_arguments import WordLabels
 from keras_drill.senses.sense_allocation import SenseAllocation
+from keras_drill.types import Tensor
 
 
 @keras.saving.register_keras_serializable(package="keras_drill")
@@ -27,21 +31,25 @@ class MultiSense(Composition):
         - [Miao et al., 2019](https://arxiv.org/abs/1911.00274)
     """
 
-    one_label_per_word = False
-
     def __init__(
-        self, vocabulary_size, num_senses=None, min_senses=1, max_senses=4, dynamic=True, **kwargs
+        self,
+        vocabulary_size: int,
+        num_senses: int | None = None,
+        min_senses: int = 1,
+        max_senses: int = 4,
+        dynamic: bool = True,
+        **kwargs: Any,
     ):
         super().__init__(**kwargs)
         self.allocation = SenseAllocation(
             vocabulary_size, num_senses, min_senses, max_senses, dynamic, name="allocation"
         )
 
-    def share(self, allocation: SenseAllocation):
+    def share(self, allocation: SenseAllocation) -> None:
         """Takes over the allocation of a sense embedding that the output layer is tied to."""
         replace_sublayer(self, "allocation", allocation)
 
-    def num_labels(self, vocabulary_size):
+    def num_labels(self, vocabulary_size: int) -> Any:
         if vocabulary_size != self.allocation.vocabulary_size:
             raise ValueError(
                 f"`vocabulary_size` must be that of the senses, {self.allocation.vocabulary_size}. "
@@ -49,26 +57,37 @@ class MultiSense(Composition):
             )
         return self.allocation.num_senses
 
-    def contexts(self, hidden, training=None):
+    def contexts(self, hidden: Tensor, training: bool | None = None) -> tuple[Any, Any]:
         return ops.reshape(hidden, (-1, 1, hidden.shape[-1])), None
 
-    def columns(self, targets):
+    def columns(self, targets: Tensor) -> Any:
         return self.allocation.columns(targets)
 
-    def log_probs(self, scores, log_priors):
+    def word_labels(self) -> Any:
+        words = ops.arange(self.allocation.vocabulary_size)
+        # Tensors, not variables: a custom gradient on TensorFlow refuses to touch a variable.
+        sense_to_word = ops.reshape(self.allocation.sense_to_word, (-1,))
+        return WordLabels(*self.allocation.columns(words), sense_to_word)
+
+    def log_probs(self, scores: Tensor, log_priors: Tensor) -> Tensor:
         return self.word_log_probs(ops.log_softmax(scores[:, 0]))
 
-    def word_log_probs(self, sense_log_probs):
+    def word_log_probs(self, sense_log_probs: Tensor) -> Tensor:
         """`[..., M]` log-probabilities of senses to those `[..., V]` of words."""
         columns, mask = self.allocation.columns(ops.arange(self.allocation.vocabulary_size))
         senses = ops.take(sense_log_probs, columns, axis=-1)  # [..., V, S]
         return ops.logsumexp(ops.where(mask, senses, ops.full_like(senses, float("-inf"))), -1)
 
-    def record(self, targets, log_probs, posteriors, weights):
+    def record(
+        self, targets: Tensor, log_probs: Tensor, posteriors: Tensor, weights: Tensor
+    ) -> None:
         if self.allocation.dynamic:
             if posteriors is None:  # at most one sense a word
                 posteriors = ops.ones_like(log_probs)[:, None]
             self.allocation.record(targets, log_probs, posteriors, weights)
+
+    def constant_copy(self) -> Any:
+        return type(self).from_config({**self.get_config(), "dynamic": False})
 
     def get_config(self) -> dict:
         return {**super().get_config(), **self.allocation.arguments}

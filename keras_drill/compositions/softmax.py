@@ -1,18 +1,21 @@
+from typing import Any
+
 import keras
 from keras import ops
 
 from keras_drill.compositions.composition import Composition
+from keras_drill.types import Tensor
 
 
 @keras.saving.register_keras_serializable(package="keras_drill")
 class Softmax(Composition):
     """One context a token, one label a word: `p(y) = exp(s_y) / sum_j exp(s_j)`."""
 
-    def contexts(self, hidden, training=None):
+    def contexts(self, hidden: Tensor, training: bool | None = None) -> tuple[Any, Any]:
         return ops.reshape(hidden, (-1, 1, hidden.shape[-1])), None
 
-    def columns(self, targets):
+    def columns(self, targets: Tensor) -> tuple[Any, Any]:
         return targets[:, None], None
 
-    def log_probs(self, scores, log_priors):
+    def log_probs(self, scores: Tensor, log_priors: Tensor) -> Tensor:
         return ops.log_softmax(scores[:, 0])

@@ -3,8 +3,11 @@
 from keras_drill.data.contiguous_batches import ContiguousBatches
 from keras_drill.data.corpus import Corpus
 from keras_drill.data.encoded_text import EncodedText
+from keras_drill.data.pair_batches import PairBatches
+from keras_drill.data.parallel_corpus import ParallelCorpus, ParallelText
 from keras_drill.data.pydoc_topics import pydoc_topics
 from keras_drill.data.sentence_batches import SentenceBatches
+from keras_drill.data.sentence_piece_tokenizer import SentencePieceTokenizer
 from keras_drill.data.text_lines import TextLines
 from keras_drill.data.tokenizer import Tokenizer
 from keras_drill.data.vocabulary import Vocabulary
@@ -15,7 +18,11 @@ __all__ = [
     "ContiguousBatches",
     "Corpus",
     "EncodedText",
+    "PairBatches",
+    "ParallelCorpus",
+    "ParallelText",
     "SentenceBatches",
+    "SentencePieceTokenizer",
     "TextLines",
     "Tokenizer",
     "Vocabulary",

@@ -1,24 +1,52 @@
-"""Files and folders that appear whole or not at all."""
+"""Files that appear whole or not at all."""
 
+import contextlib
 import os
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 
-def replace_file(path: str | os.PathLike, text: str) -> None:
-    """Writes a UTF-8 text file beside its place and renames it there."""
-    path = Path(path)
+@contextlib.contextmanager
+def replaced_file(path: str | os.PathLike) -> Iterator[Path]:
+    """Gives a name beside `path` to write to, and renames the file there when all went well.
+
+    After an error, and in a process that is killed, what was at `path` stays as it was. A link is
+    followed: what it points to is replaced.
+
+    Args:
+        path: the file; its folder is made where it is missing.
+
+    Example:
+
+    >>> path = getfixture("tmp_path") / "a.txt"
+    >>> with replaced_file(path) as beside:
+    ...     _ = beside.write_text("whole")
+    >>> path.read_text()
+    'whole'
+    """
+    path = Path(os.path.realpath(path))
+    if path.exists() and not path.is_file():
+        raise ValueError(f"`path` must be a file, or nothing yet. Received: {str(path)!r}")
     path.parent.mkdir(parents=True, exist_ok=True)
-    descriptor, beside = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    # The same suffix: some writers choose their format by it.
+    descriptor, name = tempfile.mkstemp(f".new{path.suffix}", f".{path.name[:100]}.", path.parent)
+    os.close(descriptor)
+    beside = Path(name)
     try:
-        with open(descriptor, "w", encoding="utf-8", newline="") as file:
-            file.write(text)
-            file.flush()
+        yield beside
+        with open(beside, "rb") as file:
             os.fsync(file.fileno())
         umask = os.umask(0)
         os.umask(umask)
         os.chmod(beside, 0o666 & ~umask)  # mkstemp makes files that only their owner may read
         os.replace(beside, path)
     except BaseException:
-        os.unlink(beside)
+        beside.unlink(missing_ok=True)
         raise
+
+
+def replace_file(path: str | os.PathLike, text: str) -> None:
+    """Writes a UTF-8 text file beside its place and renames it there."""
+    with replaced_file(path) as beside:
+        beside.write_text(text, encoding="utf-8", newline="")

@@ -145,16 +145,7 @@ class ContiguousBatches:
         Returns:
             Dataset of known cardinality.
         """
-        if not 0 <= first_batch <= self.num_batches:
-            raise ValueError(
-                f"`first_batch` must be between 0 and `num_batches`={self.num_batches}. "
-                f"Received: first_batch={first_batch}"
-            )
-        if self.batch_size % num_shards or not 0 <= shard < num_shards:
-            raise ValueError(
-                f"`num_shards` must divide `batch_size`={self.batch_size} and `shard` be less "
-                f"than it. Received: num_shards={num_shards}, shard={shard}"
-            )
+        check_part(self.num_batches, self.batch_size, first_batch, num_shards, shard)
         starts = np.concatenate([self._starts(epoch + number) for number in range(epochs)])
         starts = starts[first_batch:]
         size = self.batch_size // num_shards
@@ -243,3 +234,19 @@ def _fill(lengths: np.ndarray, steps: int, order: np.ndarray) -> np.ndarray:
         some = able[: abs(missing)]
         lengths[some] += np.sign(missing)
     return lengths
+
+
+def check_part(
+    num_batches: int, batch_size: int, first_batch: int, num_shards: int, shard: int
+) -> None:
+    """Checks which part of the batches is asked for."""
+    if not 0 <= first_batch <= num_batches:
+        raise ValueError(
+            f"`first_batch` must be between 0 and `num_batches`={num_batches}. "
+            f"Received: first_batch={first_batch}"
+        )
+    if batch_size % num_shards or not 0 <= shard < num_shards:
+        raise ValueError(
+            f"`num_shards` must divide `batch_size`={batch_size} and `shard` be less than it. "
+            f"Received: num_shards={num_shards}, shard={shard}"
+        )

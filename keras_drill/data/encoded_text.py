@@ -1,6 +1,5 @@
 """Text as token ids, encoded once and kept as TFRecord."""
 
-import fcntl
 import hashlib
 import json
 import os
@@ -13,6 +12,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
+from keras_drill.data.file_lock import file_lock
 from keras_drill.data.text_lines import TextLines
 from keras_drill.data.tokenizer import Tokenizer
 from keras_drill.data.vocabulary import Vocabulary
@@ -89,8 +89,7 @@ class EncodedText:
         if folder.exists():
             return cls.load(folder)
         folder.parent.mkdir(parents=True, exist_ok=True)
-        with open(folder.with_suffix(".lock"), "w") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)  # let go by the system even when we are killed
+        with file_lock(folder.with_suffix(".lock")):
             if folder.exists():
                 return cls.load(folder)
             for leftover in folder.parent.glob(f".{name}.*"):

@@ -3,6 +3,7 @@
 import numpy as np
 import tensorflow as tf
 
+from keras_drill.data.contiguous_batches import check_part
 from keras_drill.data.encoded_text import EncodedText
 
 
@@ -126,16 +127,7 @@ class SentenceBatches:
         Returns:
             Dataset of known cardinality.
         """
-        if not 0 <= first_batch <= self.num_batches:
-            raise ValueError(
-                f"`first_batch` must be between 0 and `num_batches`={self.num_batches}. "
-                f"Received: first_batch={first_batch}"
-            )
-        if self.batch_size % num_shards or not 0 <= shard < num_shards:
-            raise ValueError(
-                f"`num_shards` must divide `batch_size`={self.batch_size} and `shard` be less "
-                f"than it. Received: num_shards={num_shards}, shard={shard}"
-            )
+        check_part(self.num_batches, self.batch_size, first_batch, num_shards, shard)
         order = np.concatenate([self._order(epoch + number) for number in range(epochs)])
         order = order[first_batch:]  # [batches, B]
         size = self.batch_size // num_shards

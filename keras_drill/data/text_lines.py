@@ -58,6 +58,11 @@ class TextLines:
                 raise IsADirectoryError(
                     f"Expected a text file, found a folder. Received: {str(path)!r}"
                 )
+            if not path.is_file():
+                raise ValueError(
+                    "Expected a text file that can be read more than once, found a pipe or a "
+                    f"device: write its content to a file first. Received: {str(path)!r}"
+                )
 
     def __iter__(self) -> Iterator[bytes]:
         for block in self.blocks():

@@ -1,6 +1,7 @@
 """What every tokenizer offers."""
 
 import abc
+from collections.abc import Iterable
 
 import tensorflow as tf
 
@@ -37,3 +38,20 @@ class Tokenizer(tf.Module, abc.ABC):
     @abc.abstractmethod
     def get_config(self) -> dict:
         """The arguments that make an equal tokenizer: `type(self)(**config)`."""
+
+
+def join_words(words: tf.Tensor | tf.RaggedTensor, spacing: Iterable[tuple[str, str]]) -> tf.Tensor:
+    """Joins words with single spaces, then rewrites the spaces around some of them.
+
+    Args:
+        words: string tensor `[T]`, `[N, T]` or ragged `[N, (T)]`; empty strings are left out.
+        spacing: patterns, which RE2 reads, and their replacements, applied in order.
+
+    Returns:
+        String tensor `[]` or `[N]`.
+    """
+    text = tf.strings.reduce_join(words, axis=-1, separator=" ")
+    text = tf.strings.strip(tf.strings.regex_replace(text, " +", " "))
+    for pattern, replacement in spacing:
+        text = tf.strings.regex_replace(text, pattern, replacement)
+    return text

@@ -142,7 +142,7 @@ class Vocabulary(tf.Module):
         tokens = [line.decode() for line in TextLines(path)]
         counts = None
         if cls.counts_path(path).exists():
-            counts = [int(line) for line in TextLines(cls.counts_path(path))]
+            counts = _read_counts(cls.counts_path(path))
         try:
             return cls(tokens, counts, **token_names)
         except ValueError as error:
@@ -196,6 +196,18 @@ class Vocabulary(tf.Module):
                 f"`counts` must have one count for each of the {len(self.tokens)} tokens. "
                 f"Received: {len(self.counts)} counts"
             )
+
+
+def _read_counts(path: Path) -> list[int]:
+    counts = []
+    for number, line in enumerate(TextLines(path), start=1):
+        if not line.strip().isdigit():
+            raise ValueError(
+                f"The counts of the words must be one whole number per line; line {number} is "
+                f"{line.decode()!r}. Delete the file to do without. Received: {str(path)!r}"
+            )
+        counts.append(int(line))
+    return counts
 
 
 def _check_distinct(tokens: Iterable[str]) -> None:

@@ -2,7 +2,7 @@
 
 import tensorflow as tf
 
-from keras_drill.data.tokenizer import Tokenizer
+from keras_drill.data.tokenizer import Tokenizer, join_words
 
 # Applied in order to words joined by single spaces; RE2 has no look-around.
 _SPACING = (
@@ -46,11 +46,7 @@ class WhitespaceTokenizer(Tokenizer):
         return tf.strings.split(text)
 
     def detokenize(self, words: tf.Tensor | tf.RaggedTensor) -> tf.Tensor:
-        text = tf.strings.reduce_join(words, axis=-1, separator=" ")
-        text = tf.strings.strip(tf.strings.regex_replace(text, " +", " "))
-        for pattern, replacement in _SPACING:
-            text = tf.strings.regex_replace(text, pattern, replacement)
-        return text
+        return join_words(words, _SPACING)
 
     def get_config(self) -> dict:
         return {"lowercase": self.lowercase}

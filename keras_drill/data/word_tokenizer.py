@@ -3,7 +3,7 @@
 import tensorflow as tf
 import tensorflow_text as tf_text
 
-from keras_drill.data.tokenizer import Tokenizer
+from keras_drill.data.tokenizer import Tokenizer, join_words
 
 _NORMALIZATIONS = ("NFC", "NFD", "NFKC", "NFKD")
 # Soft hyphen, zero-width space, word joiner and byte-order mark are no part of a word.
@@ -72,11 +72,7 @@ class WordTokenizer(Tokenizer):
         return tf.strings.split(tf.strings.regex_replace(text, f"({_WORD})", r" \1 "))
 
     def detokenize(self, words: tf.Tensor | tf.RaggedTensor) -> tf.Tensor:
-        text = tf.strings.reduce_join(words, axis=-1, separator=" ")
-        text = tf.strings.strip(tf.strings.regex_replace(text, " +", " "))
-        for pattern, replacement in _SPACING:
-            text = tf.strings.regex_replace(text, pattern, replacement)
-        return text
+        return join_words(words, _SPACING)
 
     def get_config(self) -> dict:
         return {"lowercase": self.lowercase, "normalization": self.normalization}

@@ -1,21 +1,37 @@
-"""Decoding for language models: samplers that share one loop over one step protocol."""
+"""Decoding: samplers and beam search, which share one loop over one step protocol."""
 
+from keras_drill.decoding.backbone_readers import (
+    BackboneReader,
+    CacheReader,
+    PrefixReader,
+    StateReader,
+)
+from keras_drill.decoding.beam_search import AddonsBeamSearch, Beams, BeamSearch
 from keras_drill.decoding.decoding_step import DecodingStep
 from keras_drill.decoding.generate import generate
-from keras_drill.decoding.generation import Generation
 from keras_drill.decoding.greedy_sampler import GreedySampler
 from keras_drill.decoding.language_model_step import LanguageModelStep
-from keras_drill.decoding.sampler import Sampler
+from keras_drill.decoding.sampler import Generation, Sampler
+from keras_drill.decoding.search import Rows, Search
 from keras_drill.decoding.temperature_sampler import TemperatureSampler
 from keras_drill.decoding.top_k_sampler import TopKSampler
 from keras_drill.decoding.top_p_sampler import TopPSampler
 
 __all__ = [
+    "AddonsBeamSearch",
+    "BackboneReader",
+    "BeamSearch",
+    "Beams",
+    "CacheReader",
     "DecodingStep",
     "Generation",
     "GreedySampler",
     "LanguageModelStep",
+    "PrefixReader",
+    "Rows",
     "Sampler",
+    "Search",
+    "StateReader",
     "TemperatureSampler",
     "TopKSampler",
     "TopPSampler",

@@ -1,47 +1,111 @@
-"""The protocol between samplers and models."""
+"""The protocol between searches and models."""
 
+import abc
 from typing import Any
 
+from keras import ops
 
-class DecodingStep:
-    """One step of a language model, with the state it carries: what a sampler drives.
+from keras_drill.types import Tensor
 
-    A sampler (or a beam search) knows nothing about models beyond these two methods. The state is
-    any nested structure of tensors whose first dimension is the batch, so that rows can be
-    gathered from it. Its shapes and types stay the same from step to step: a Transformer keeps
-    caches as wide as the buffer `prefill` is given, and its position as a `[B]` tensor.
 
-    All rows advance together: step number `t` reads column `t` of the buffer in every row.
+class DecodingStep(abc.ABC):
+    """What a sampler or a beam search needs of a model: begin, read one more column, judge.
+
+        constants, state = step.begin(inputs, batch_size, length)
+        hidden, state = step.read(tokens, constants, state)         column after column
+        log_probs = step.log_probs(hidden)
+
+    A search writes R rows of words. A beam search writes K rows for each of the B sequences of a
+    batch, one after the other: row r belongs to sequence r // K, and R = B · K. A sampler has one
+    row per sequence, R = B.
+
+    - *Constants* are what all rows of a sequence share and no step changes, an encoded source for
+      instance: any nested structure of tensors whose first dimension is B. They are never copied
+      per row. A step that compares rows with constants reshapes its rows `[R, ...]` to
+      `[B, K, ...]`, as if the K rows were K positions of a query.
+    - The *state* is what a row has read: any nested structure of tensors whose first dimension is
+      R, so that rows can be gathered from it. Its shapes and types stay the same from step to step:
+      a Transformer keeps caches as wide as the `length` that it is told at the beginning, and its
+      position as an `[R]` tensor.
+
+    All rows advance together: the t-th read is of column t in every row.
 
     Args:
         vocabulary_size: Number of words V.
+
+    Example, a model that knows which word follows which:
+
+    >>> import keras, keras_drill
+    >>> class Bigrams(DecodingStep):
+    ...     def __init__(self, log_probs):
+    ...         super().__init__(vocabulary_size=log_probs.shape[1])
+    ...         self.table = log_probs
+    ...     def begin(self, inputs, batch_size, length):
+    ...         return (), ()
+    ...     def read(self, tokens, constants, state):
+    ...         return keras.ops.take(self.table, tokens, axis=0), state
+    ...     def log_probs(self, hidden):
+    ...         return hidden
+    >>> step = Bigrams(keras.ops.log(keras.ops.array([[0.1, 0.9, 0], [0, 0.2, 0.8], [1, 0, 0]])))
+    >>> result = keras_drill.decoding.generate(step, [[0]], 5)
+    >>> keras.ops.convert_to_numpy(result.tokens)[0].tolist()
+    [0, 1, 2, 0, 1]
     """
 
     def __init__(self, vocabulary_size: int):
         self.vocabulary_size = vocabulary_size
 
-    def prefill(self, tokens, count) -> Any:
-        """Reads the first `count` columns, without computing any distribution.
+    @abc.abstractmethod
+    def begin(self, inputs: Any, batch_size: int, length: int) -> tuple[Any, Any]:
+        """Before the first column.
+
+        Args:
+            inputs: What the model reads besides the words that are written, the source of a
+                translation for instance: a nested structure of tensors with first dimension B.
+                `None` for language models.
+            batch_size: B, an integer or a scalar tensor.
+            length: Columns that there are at most, an integer or a scalar tensor.
+
+        Returns:
+            `(constants, state)`, both for the B sequences: a search repeats the state for each of
+            its rows.
+        """
+
+    @abc.abstractmethod
+    def read(self, tokens: Tensor, constants: Any, state: Any) -> tuple[Any, Any]:
+        """Reads one more column.
+
+        Args:
+            tokens: Integer tensor `[R]`.
+            constants: From `begin`.
+            state: From `begin` or the previous step, with first dimension R.
+
+        Returns:
+            `(hidden, state)`: whatever `log_probs` needs, and the new state.
+        """
+
+    @abc.abstractmethod
+    def log_probs(self, hidden: Tensor) -> Tensor:
+        """Float32 log-probabilities `[R, V]` of the next word, from what `read` gave."""
+
+    def prefill(self, tokens: Tensor, count: Tensor, constants: Any, state: Any) -> Any:
+        """Reads the first `count` columns of a buffer, without judging any word.
 
         Args:
             tokens: Integer tensor `[B, L]`, the buffer that will be filled.
             count: Columns to read, from 0 to L: a Python integer, or a scalar tensor where the
                 number is known only when the graph runs.
+            constants: From `begin`.
+            state: From `begin`.
 
         Returns:
             The state after these columns.
         """
-        raise NotImplementedError
+        return read_in_turn(self.read, tokens, count, constants, state)
 
-    def __call__(self, tokens, state) -> tuple[Any, Any]:
-        """Reads one more column.
 
-        Args:
-            tokens: Integer tensor `[B]`.
-            state: What `prefill` or the previous step returned.
-
-        Returns:
-            `(log_probs, state)`: float32 log-probabilities `[B, V]` of the next word, and the new
-            state.
-        """
-        raise NotImplementedError
+def read_in_turn(read, tokens, count, constants, state) -> Any:
+    """The state after reading `count` columns of `tokens` with `read`, one after the other."""
+    return ops.fori_loop(
+        0, count, lambda t, state: read(ops.take(tokens, t, axis=1), constants, state)[1], state
+    )

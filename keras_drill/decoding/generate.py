@@ -1,31 +1,39 @@
 """Text generation in one call."""
 
+from typing import Any
+
+import keras
 import numpy as np
+from keras import ops
 
 from keras_drill.decoding.decoding_step import DecodingStep
-from keras_drill.decoding.generation import Generation
 from keras_drill.decoding.greedy_sampler import GreedySampler
 from keras_drill.decoding.language_model_step import LanguageModelStep
-from keras_drill.decoding.sampler import Sampler
+from keras_drill.decoding.random_streams import row_keys, sample_keys
+from keras_drill.decoding.sampler import Generation, Sampler
+from keras_drill.types import Tensor
 
 
 def generate(
-    model,
-    prompts,
+    model: keras.Model,
+    prompts: Tensor,
     max_length: int,
     *,
     sampler: Sampler | None = None,
-    lengths=None,
+    lengths: Tensor | None = None,
     start_token: int | None = None,
     end_token: int | None = None,
-    forbidden_tokens=(),
+    forbidden_tokens: Any = (),
     pad_token: int = 0,
-    seed=None,
+    seed: Any = None,
+    inputs: Any = None,
+    num_samples: int = 1,
 ) -> Generation:
     """Continues prompts with a language model.
 
-    The model's state is carried along, so a generated token costs one step of the model. The
-    prompts are read in parallel up to the length of the shortest. Called eagerly, the loop runs
+    Any causal backbone will do: what a generated token costs depends on whether it has a state, a
+    cache or neither, see `LanguageModelStep`. The prompts are read in parallel up to the length of
+    the shortest. Called eagerly, the loop runs
     (TensorFlow) or is compiled (JAX) anew; to generate a lot, call a sampler inside `tf.function`
     or `jax.jit`, or use `keras_drill.export.TextModel`, which does that.
 
@@ -43,10 +51,14 @@ def generate(
         forbidden_tokens: Tokens never to generate, `[vocabulary.unknown_id]` for instance.
         pad_token: Fills the result after a sequence's end.
         seed: An integer: the same text at each call. See `Sampler.__call__` for one per row.
+        inputs: What the model reads besides the words that it writes; see `DecodingStep.begin`.
+        num_samples: Continuations of each prompt. They are independent, reproducible with the seed,
+            and do not depend on how many there are: the first one is that of `num_samples=1`.
 
     Returns:
         A `Generation`: tokens `[B, max_length]`, lengths `[B]`, log-probabilities
-        `[B, max_length]`.
+        `[B, max_length]`, where B is the number of prompts times `num_samples`: those of the first
+        prompt, then those of the second ...
 
     Example:
 
@@ -81,6 +93,13 @@ def generate(
                 f"Received: {prompt.tolist()} at row {row}"
             )
         tokens[row, : len(prompt)] = prompt
+    if num_samples < 1:
+        raise ValueError(f"`num_samples` must be positive. Received: num_samples={num_samples}")
+    if num_samples > 1:
+        seed = sample_keys(row_keys(seed, len(prompts)), num_samples)
+        tokens, lengths = np.repeat(tokens, num_samples, 0), np.repeat(lengths, num_samples)
+        if inputs is not None:
+            inputs = keras.tree.map_structure(lambda x: ops.repeat(x, num_samples, axis=0), inputs)
     return (GreedySampler() if sampler is None else sampler)(
         step,
         tokens,
@@ -89,6 +108,7 @@ def generate(
         forbidden_tokens=forbidden_tokens,
         pad_token=pad_token,
         seed=seed,
+        inputs=inputs,
     )
 
 

@@ -4,6 +4,7 @@ import keras
 from keras import ops
 
 from keras_drill.decoding.sampler import Sampler
+from keras_drill.types import Tensor
 
 
 @keras.saving.register_keras_serializable(package="keras_drill")
@@ -19,5 +20,5 @@ class GreedySampler(Sampler):
 
     is_random = False
 
-    def choose(self, log_probs, uniforms):
+    def choose(self, log_probs: Tensor, uniforms: Tensor) -> Tensor:
         return ops.argmax(log_probs, axis=-1)

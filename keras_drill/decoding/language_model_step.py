@@ -1,66 +1,84 @@
-"""The decoding step of a recurrent language model."""
+"""The decoding step of a language model, whatever its backbone."""
 
-from keras import ops
+from typing import Any
 
+from keras_drill.decoding.backbone_readers import make_reader
 from keras_drill.decoding.decoding_step import DecodingStep
 from keras_drill.label_encoders import IdentityLabelEncoder
+from keras_drill.types import Tensor
 
 
 class LanguageModelStep(DecodingStep):
-    """Decoding step of a `keras_drill.LanguageModel` with a recurrent backbone.
+    """Decoding step of a `keras_drill.LanguageModel`, in the best way that its backbone offers.
+
+    `decodes_by` says which:
+
+    - `"state"`: the backbone has `initial_state(batch_size)` and takes `initial_state` and
+      `return_state`, as `keras_drill.models.AWDLSTM` does. A word costs one step of the model.
+    - `"cache"`: the backbone has `begin_decoding(inputs, batch_size, length)` and
+      `read_column(tokens, constants, cache)`, see `keras_drill.decoding.CacheReader`. A word costs
+      one position of the model.
+    - `"prefix"`: any other causal backbone, from tokens `[B, T]` to hidden states `[B, T, d]`: a
+      `keras.Model` or `Sequential` with Keras' own layers, or a Transformer without a cache. For
+      every word the backbone reads the whole buffer again, so a word costs as much as a sequence
+      of `max_length` words; state that its layers carry is neither used nor changed.
 
     A label encoder is folded once, here, and costs nothing at each step. Its labels are those of
     this moment, so make a new step after more training.
 
     Args:
-        model: A built `keras_drill.LanguageModel` (or anything with a `backbone` and a `head`)
-            whose backbone takes `initial_state` and `return_state` and has
-            `initial_state(batch_size)`.
+        model: A built `keras_drill.LanguageModel` (or anything with a `backbone` and a `head`).
+
+    Raises:
+        ValueError: The backbone is not causal: what it says of a word depends on later ones.
 
     Example:
 
     >>> import keras, keras_drill
-    >>> backbone = keras_drill.models.AWDLSTM(11, embedding_dim=4, units=5, num_layers=1)
-    >>> head = keras_drill.OutputLayer(11, embedding=backbone.embedding)
-    >>> model = keras_drill.LanguageModel(backbone, head)
+    >>> embedding = keras.layers.Embedding(11, 4)
+    >>> tokens = keras.Input((None,), dtype="int32")
+    >>> hidden = keras.layers.LSTM(4, return_sequences=True)(embedding(tokens))
+    >>> head = keras_drill.OutputLayer(11, embedding=embedding)
+    >>> model = keras_drill.LanguageModel(keras.Model(tokens, hidden), head)
+    >>> _ = model(keras.ops.zeros((1, 1), dtype="int32"))
+    >>> LanguageModelStep(model).decodes_by
+    'prefix'
+    >>> model = keras_drill.LanguageModel(keras_drill.models.AWDLSTM(11, 4, 5, 1), head)
     >>> _ = model(keras.ops.zeros((1, 1), dtype="int32"))
     >>> step = LanguageModelStep(model)
-    >>> state = step.prefill(keras.ops.zeros((2, 3), dtype="int32"), 3)
-    >>> log_probs, state = step(keras.ops.zeros((2,), dtype="int32"), state)
-    >>> log_probs.shape[1]
+    >>> step.decodes_by
+    'state'
+    >>> constants, state = step.begin(None, batch_size=2, length=7)
+    >>> hidden, state = step.read(keras.ops.zeros((2,), dtype="int32"), constants, state)
+    >>> step.log_probs(hidden).shape[1]
     11
     """
 
-    def __init__(self, model):
-        self.backbone = model.backbone
+    def __init__(self, model: Any):
+        self._reader = make_reader(model.backbone)
         head = model.head
         # Labels that are embeddings cost nothing either, and a copy would not be shared any more.
         is_plain = isinstance(head.label_encoder, IdentityLabelEncoder)
         self.head = head if is_plain else head.folded()
         super().__init__(self.head.vocabulary_size)
 
-    def read(self, tokens):
-        """Hidden states `[B, T, d]` of whole sequences `[B, T]`, from the state of a beginning."""
-        return self._run(tokens, self.backbone.initial_state(ops.shape(tokens)[0]))[0]
+    @property
+    def decodes_by(self) -> str:
+        """`"state"`, `"cache"` or `"prefix"`."""
+        return self._reader.name
 
-    def prefill(self, tokens, count):
-        state = self.backbone.initial_state(ops.shape(tokens)[0])
-        if not isinstance(count, int):
-            # The width of a slice must be known under XLA, the length of a scan need not be.
-            return ops.fori_loop(
-                0, count, lambda t, state: self._read(ops.take(tokens, t, axis=1), state)[1], state
-            )
-        if count == 0:
-            return state
-        return self._run(tokens[:, :count], state)[1]
+    def read_whole(self, tokens: Tensor) -> Any:
+        """Hidden states `[B, T, d]` of whole sequences `[B, T]`, each read from its beginning."""
+        return self._reader.read_whole(tokens)
 
-    def __call__(self, tokens, state):
-        hidden, state = self._read(tokens, state)
-        return self.head(hidden), state
+    def begin(self, inputs: Any, batch_size: int, length: int) -> Any:
+        return self._reader.begin(inputs, batch_size, length)
 
-    def _read(self, tokens, state):
-        hidden, new_state = self._run(tokens[:, None], state)
-        return hidden[:, 0], new_state
+    def prefill(self, tokens: Tensor, count: Tensor, constants: Any, state: Any) -> Any:
+        return self._reader.prefill(tokens, count, constants, state)
 
-    def _run(self, tokens, state):
-        return self.backbone(tokens, initial_state=state, return_state=True, training=False)
+    def read(self, tokens: Tensor, constants: Any, state: Any) -> Any:
+        return self._reader.read(tokens, constants, state)
+
+    def log_probs(self, hidden: Tensor) -> Tensor:
+        return self.head(hidden)

@@ -3,8 +3,9 @@
 import keras
 from keras import ops
 
-from keras_drill.decoding.draw import draw
+from keras_drill.decoding.random_streams import draw
 from keras_drill.decoding.sampler import Sampler
+from keras_drill.types import Tensor
 
 
 @keras.saving.register_keras_serializable(package="keras_drill")
@@ -37,5 +38,5 @@ class TemperatureSampler(Sampler):
     def get_config(self) -> dict:
         return {"temperature": self.temperature}
 
-    def choose(self, log_probs, uniforms):
+    def choose(self, log_probs: Tensor, uniforms: Tensor) -> Tensor:
         return draw(ops.softmax(log_probs / self.temperature, axis=-1), uniforms)

@@ -3,8 +3,9 @@
 import keras
 from keras import ops
 
-from keras_drill.decoding.draw import draw
+from keras_drill.decoding.random_streams import draw
 from keras_drill.decoding.temperature_sampler import TemperatureSampler
+from keras_drill.types import Tensor
 
 
 @keras.saving.register_keras_serializable(package="keras_drill")
@@ -35,7 +36,7 @@ class TopKSampler(TemperatureSampler):
     def get_config(self) -> dict:
         return {"k": self.k, **super().get_config()}
 
-    def choose(self, log_probs, uniforms):
+    def choose(self, log_probs: Tensor, uniforms: Tensor) -> Tensor:
         if self.k > log_probs.shape[-1]:
             raise ValueError(
                 f"`k` must be at most the vocabulary size {log_probs.shape[-1]}. "

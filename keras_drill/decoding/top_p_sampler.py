@@ -3,8 +3,9 @@
 import keras
 from keras import ops
 
-from keras_drill.decoding.draw import draw
+from keras_drill.decoding.random_streams import draw
 from keras_drill.decoding.temperature_sampler import TemperatureSampler
+from keras_drill.types import Tensor
 
 
 @keras.saving.register_keras_serializable(package="keras_drill")
@@ -37,7 +38,7 @@ class TopPSampler(TemperatureSampler):
     def get_config(self) -> dict:
         return {"p": self.p, **super().get_config()}
 
-    def choose(self, log_probs, uniforms):
+    def choose(self, log_probs: Tensor, uniforms: Tensor) -> Tensor:
         sorted_log_probs, words = ops.top_k(log_probs, log_probs.shape[-1])  # [B, V]
         probabilities = ops.softmax(sorted_log_probs / self.temperature, axis=-1)
         nucleus = keep_top_p(probabilities, self.p)
@@ -50,9 +51,11 @@ def keep_top_p(probabilities, p):
 
     Args:
         probabilities: Float tensor `[B, V]`, sorted in decreasing order.
-        p: A number, or a tensor `[B, 1]`.
+        p: A number, or a tensor `[B, 1]`; 1 or more keeps all words.
     """
     before = ops.cumsum(probabilities, axis=-1)[:, :-1]  # [B, V - 1], mass of the better words
     size = 1 + ops.sum(ops.cast(before < p, "int32"), axis=-1, keepdims=True)  # [B, 1]
     positions = ops.arange(ops.shape(probabilities)[-1], dtype="int32")  # [V]
-    return ops.where(positions < size, probabilities, 0.0)
+    # The sum of many words may reach 1 before the last of them.
+    kept = ops.logical_or(positions < size, ops.convert_to_tensor(p >= 1))
+    return ops.where(kept, probabilities, 0.0)

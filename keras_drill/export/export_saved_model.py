@@ -4,6 +4,7 @@ import os
 import shutil
 import tempfile
 from pathlib import Path
+from typing import Any
 
 import tensorflow as tf
 
@@ -11,11 +12,12 @@ from keras_drill.data import Tokenizer, Vocabulary
 from keras_drill.decoding import Sampler
 from keras_drill.export.asset_vocabulary import AssetVocabulary
 from keras_drill.export.text_model import TextModel
-from keras_drill.export.warmup_requests import write_warmup_requests
+from keras_drill.export.warmup_requests import example_inputs, write_warmup_requests
+from keras_drill.layers.cudnn import portable_kernels
 
 
 def export_saved_model(
-    model,
+    model: Any,
     directory: str | os.PathLike,
     tokenizer: Tokenizer,
     vocabulary: Vocabulary,
@@ -25,7 +27,8 @@ def export_saved_model(
     seed: int = 0,
     max_new_tokens: int = 50,
     k: int = 10,
-    forbidden_tokens=None,
+    forbidden_tokens: Any = None,
+    stop_strings: tuple[str, ...] = (),
     warmup_texts: tuple[str, ...] = ("",),
 ) -> Path:
     """Exports a language model as a SavedModel that takes and gives text.
@@ -41,7 +44,7 @@ def export_saved_model(
     a hidden folder `.<version>.*`, which servers pass over and may be deleted.
 
     Args:
-        model: A built `keras_drill.LanguageModel` with a recurrent backbone.
+        model: A built `keras_drill.LanguageModel`.
         directory: The model's folder, `saved_models/<name>`; made when missing.
         tokenizer: Splits and joins text as in training.
         vocabulary: The model's words.
@@ -52,6 +55,7 @@ def export_saved_model(
             `sample` gives.
         k: How many words `top_k` gives.
         forbidden_tokens: Ids never to generate. Defaults to the unknown, start and pad tokens.
+        stop_strings: Strings at which continuations end; see `TextModel`.
         warmup_texts: Texts that TensorFlow Serving sends through every signature before the model
             takes requests; none writes no warm-up file.
 
@@ -97,8 +101,10 @@ def export_saved_model(
             max_new_tokens=max_new_tokens,
             k=k,
             forbidden_tokens=forbidden_tokens,
+            stop_strings=stop_strings,
         )
-        _write(module, beside / "model", warmup_texts)
+        with portable_kernels(model.backbone):
+            _write(module, beside / "model", warmup_texts)
         return _publish(beside / "model", directory, version)
     finally:
         shutil.rmtree(beside, ignore_errors=True)
@@ -109,7 +115,7 @@ def _write(module: TextModel, folder: Path, warmup_texts: tuple[str, ...]) -> No
         name: function.get_concrete_function() for name, function in module.signatures().items()
     }
     saved = tf.Module()  # not the module itself: its methods would be written a second time
-    saved.tokenizer, saved.vocabulary = module.tokenizer, module.vocabulary
+    saved.codec = module.codec
     # The variables that the functions use, and no others.
     used = {id(v): v for function in signatures.values() for v in function.graph.variables}
     saved.weights = list(used.values())
@@ -120,7 +126,7 @@ def _write(module: TextModel, folder: Path, warmup_texts: tuple[str, ...]) -> No
         write_warmup_requests(
             folder / "assets.extra" / "tf_serving_warmup_requests",
             [
-                (name, module.example_inputs(name, list(warmup_texts)))
+                (name, example_inputs(name, list(warmup_texts), module.max_new_tokens))
                 for name in signatures
                 if name != "serving_default"
             ],

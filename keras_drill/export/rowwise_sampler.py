@@ -2,7 +2,7 @@
 
 from keras import ops
 
-from keras_drill.decoding.draw import draw
+from keras_drill.decoding.random_streams import draw
 from keras_drill.decoding.sampler import Sampler
 from keras_drill.decoding.top_p_sampler import keep_top_p
 

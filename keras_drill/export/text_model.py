@@ -4,15 +4,20 @@ Shapes: B texts, T words of the longest one, N words of the longest continuation
 for, d hidden features, S most senses of a word.
 """
 
-import numpy as np
+from typing import Any
+
 import tensorflow as tf
 
 from keras_drill.decoding import GreedySampler, LanguageModelStep, Sampler
+from keras_drill.decoding.random_streams import row_keys, sample_keys
+from keras_drill.export.continuation import Continuation, StopStrings
 from keras_drill.export.rowwise_sampler import RowwiseSampler
+from keras_drill.export.text_codec import TextCodec
+from keras_drill.export.tiles import in_tiles
 from keras_drill.ready_made import KernelizedBayesianSoftmax
 
-_TILE_BYTES = 2**26
 _TEXTS = tf.TensorSpec([None], tf.string)
+_NUMBER = tf.TensorSpec([], tf.int32)
 
 
 class TextModel(tf.Module):
@@ -23,11 +28,10 @@ class TextModel(tf.Module):
     an empty batch, empty texts, unknown words and texts of any length. Results of different
     lengths are padded (with "" and 0) and come with their lengths.
 
-    A text is read as the model was trained: the start token (or, without one, the end token)
-    stands in front of it, and each line break is an end token.
+    A text is read as the model was trained, see `keras_drill.export.TextCodec`.
 
     Args:
-        model: A built `keras_drill.LanguageModel` with a recurrent backbone.
+        model: A built `keras_drill.LanguageModel`.
         tokenizer: A `keras_drill.data.Tokenizer`.
         vocabulary: A `keras_drill.data.Vocabulary`, or an `AssetVocabulary`.
         sampler: How `continue_text` chooses words. The default, `GreedySampler()`, gives one
@@ -36,6 +40,9 @@ class TextModel(tf.Module):
         max_new_tokens: Length of a continuation that does not end by itself.
         k: How many words `top_k` gives.
         forbidden_tokens: Ids never to generate. Defaults to the unknown, start and pad tokens.
+        stop_strings: Strings at which a continuation ends: no more words are generated as soon as
+            its readable text has one of them, and the text ends before it. What `words` and
+            `log_probs` tell includes the word that completed it.
 
     Example:
 
@@ -56,14 +63,15 @@ class TextModel(tf.Module):
 
     def __init__(
         self,
-        model,
-        tokenizer,
-        vocabulary,
+        model: Any,
+        tokenizer: Any,
+        vocabulary: Any,
         sampler: Sampler | None = None,
         seed: int = 0,
         max_new_tokens: int = 50,
         k: int = 10,
-        forbidden_tokens=None,
+        forbidden_tokens: Any = None,
+        stop_strings: tuple[str, ...] = (),
     ):
         super().__init__(name="text_model")
         # Kept in a plain object: tf.Module would track, and export, every variable of a layer.
@@ -79,20 +87,25 @@ class TextModel(tf.Module):
             raise ValueError(
                 f"`max_new_tokens` must be positive. Received: max_new_tokens={max_new_tokens}"
             )
-        self.tokenizer = tokenizer
+        self.codec = TextCodec(tokenizer, vocabulary)
         self.vocabulary = vocabulary
         self.sampler = GreedySampler() if sampler is None else sampler
         self.seed = seed
         self.max_new_tokens = max_new_tokens
         self.k = k
-        self._start_id = vocabulary.end_id if vocabulary.start_id is None else vocabulary.start_id
         if forbidden_tokens is None:
             special = {vocabulary.unknown_id, vocabulary.start_id, vocabulary.pad_id}
             forbidden_tokens = sorted(special - {None, vocabulary.end_id})
-        self.forbidden_tokens = tuple(forbidden_tokens)
+        self._continuation = Continuation(
+            self._step,
+            self.codec,
+            max_new_tokens,
+            tuple(forbidden_tokens),
+            StopStrings(stop_strings),
+        )
 
     @tf.function(input_signature=[_TEXTS], autograph=False)
-    def continue_text(self, prompts):
+    def continue_text(self, prompts: tf.Tensor) -> dict[str, tf.Tensor]:
         """Continues prompts with the model's own sampler.
 
         Args:
@@ -106,8 +119,30 @@ class TextModel(tf.Module):
             `log_probs` `[B, N]`: the log-probability the model gave to each of them;
             `lengths` `[B]`: how many.
         """
-        max_new_tokens = tf.fill(tf.shape(prompts), self.max_new_tokens)
-        return self._continue(prompts, max_new_tokens, self.sampler, self.seed)
+        return self._continue_alike(prompts, self.seed)
+
+    @tf.function(input_signature=[_TEXTS, _NUMBER, _NUMBER], autograph=False)
+    def continue_samples(
+        self, prompts: tf.Tensor, num_samples: tf.Tensor, first_row: tf.Tensor | int = 0
+    ) -> dict[str, tf.Tensor]:
+        """Several continuations of each prompt, drawn independently with the model's own sampler.
+
+        They are reproducible with the model's seed, and do not depend on how many there are: the
+        first one is that of `continue_text`.
+
+        Args:
+            prompts: String tensor `[B]`.
+            num_samples: Integer scalar n.
+            first_row: Integer scalar: how many prompts other batches had before. Prompts get the
+                same continuations however they are cut into batches.
+
+        Returns:
+            The dictionary of `continue_text` for `[B · n]` rows: those of the first prompt, then
+            those of the second ...
+        """
+        keys = row_keys(self.seed, first_row + tf.shape(prompts)[0])[first_row:]  # [B, 2]
+        keys = sample_keys(keys, num_samples)  # [B · n, 2]
+        return self._continue_alike(tf.repeat(prompts, num_samples), keys)
 
     @tf.function(
         input_signature=[
@@ -120,7 +155,15 @@ class TextModel(tf.Module):
         ],
         autograph=False,
     )
-    def sample(self, prompts, max_new_tokens, temperature, top_k, top_p, seed):
+    def sample(
+        self,
+        prompts: tf.Tensor,
+        max_new_tokens: tf.Tensor,
+        temperature: tf.Tensor,
+        top_k: tf.Tensor,
+        top_p: tf.Tensor,
+        seed: tf.Tensor,
+    ) -> dict[str, tf.Tensor]:
         """Continues prompts with settings of their own, one value per prompt.
 
         The answer to a prompt depends on its own seed alone, not on the rest of the batch.
@@ -140,10 +183,10 @@ class TextModel(tf.Module):
         """
         max_new_tokens = tf.clip_by_value(max_new_tokens, 0, self.max_new_tokens)
         sampler = RowwiseSampler(temperature, top_k, top_p)
-        return self._continue(prompts, max_new_tokens, sampler, seed)
+        return self._continuation(prompts, max_new_tokens, sampler, seed)
 
     @tf.function(input_signature=[_TEXTS], autograph=False)
-    def score(self, texts):
+    def score(self, texts: tf.Tensor) -> dict[str, tf.Tensor]:
         """Log-probability of texts, word by word.
 
         Every line of a text, the last one too, counts with its end token, as in training; one
@@ -160,9 +203,10 @@ class TextModel(tf.Module):
             `total_log_probs` `[B]`: sums of `log_probs`;
             `perplexities` `[B]`: exp(-total_log_probs / lengths).
         """
-        ids, words, lengths = self._whole_texts(texts)
-        hidden = self._step.read(self._with_start(ids[:, :-1]))  # [B, T, d]
-        log_probs = self._in_tiles(
+        ids, words, lengths = self._read(texts)
+        hidden = self._step.read_whole(self.codec.with_start(ids[:, :-1]))  # [B, T, d]
+        log_probs = in_tiles(
+            self._step.head,
             lambda hidden, ids: tf.gather(self._step.head(hidden), ids, batch_dims=1),
             hidden,
             ids.to_tensor(0),
@@ -178,7 +222,7 @@ class TextModel(tf.Module):
         }
 
     @tf.function(input_signature=[_TEXTS], autograph=False)
-    def senses(self, texts):
+    def senses(self, texts: tf.Tensor) -> dict[str, tf.Tensor]:
         """Which senses the words of texts have, given the words before them.
 
         Only for models whose words have senses, with the output layer
@@ -196,11 +240,12 @@ class TextModel(tf.Module):
             add up to 1, and are 0 where there is no sense;
             `lengths` `[B]`: how many words.
         """
-        ids, words, lengths = self._whole_texts(texts)
-        hidden = self._step.read(self._with_start(ids[:, :-1]))  # [B, T, d]
+        ids, words, lengths = self._read(texts)
+        hidden = self._step.read_whole(self.codec.with_start(ids[:, :-1]))  # [B, T, d]
         dense = ids.to_tensor(0)
-        probabilities = self._in_tiles(self._step.head.sense_posteriors, hidden, dense)
-        senses = tf.gather(self._step.head.allocation.senses_of_word, dense)  # [B, T, S]
+        head = self._step.head
+        probabilities = in_tiles(head, head.sense_posteriors, hidden, dense)
+        senses = tf.gather(head.allocation.senses_of_word, dense)  # [B, T, S]
         is_word = tf.sequence_mask(lengths)[..., None]
         return {
             "words": words,
@@ -210,7 +255,7 @@ class TextModel(tf.Module):
         }
 
     @tf.function(input_signature=[_TEXTS], autograph=False)
-    def top_k(self, texts):
+    def top_k(self, texts: tf.Tensor) -> dict[str, tf.Tensor]:
         """The most probable next words.
 
         Args:
@@ -221,9 +266,9 @@ class TextModel(tf.Module):
             `words` `[B, k]`: the words, special tokens among them, most probable first;
             `log_probs` `[B, k]`: their log-probabilities.
         """
-        ids = self._prompt_ids(texts)
+        ids = self.codec.ids_of_prompts(texts)
         last = tf.cast(ids.row_lengths(), tf.int32)  # [B], the start token comes before
-        hidden = self._step.read(self._with_start(ids))  # [B, T, d]
+        hidden = self._step.read_whole(self.codec.with_start(ids))  # [B, T, d]
         hidden = tf.gather(hidden, last, batch_dims=1)  # [B, d]
         log_probs, best = self._step.head.top_k(hidden, self.k)
         return {"words": self.vocabulary.words(best), "log_probs": log_probs}
@@ -251,106 +296,12 @@ class TextModel(tf.Module):
         """Whether words have senses that `senses` can tell."""
         return isinstance(self._step.head, KernelizedBayesianSoftmax)
 
-    def example_inputs(self, signature: str, texts: list[str]) -> dict:
-        """Inputs that a signature answers, by name, for warming up a server."""
-        if signature in ("score", "senses", "top_k"):
-            return {"texts": texts}
-        if signature != "sample":
-            return {"prompts": texts}
-        count = len(texts)
-        return {
-            "prompts": texts,
-            "max_new_tokens": np.full(count, self.max_new_tokens, "int32"),
-            "temperature": np.ones(count, "float32"),
-            "top_k": np.zeros(count, "int32"),
-            "top_p": np.ones(count, "float32"),
-            "seed": np.zeros(count, "int64"),
-        }
-
-    def _in_tiles(self, function, hidden, ids):
-        """Applies a function to tokens, a tile of them at a time.
-
-        `OutputLayer.log_prob` is tiled with `XlaDynamicUpdateSlice`, which TensorFlow Serving runs
-        on a CPU only with `--xla_cpu_compilation_enabled` and not on a GPU.
-
-        Args:
-            function: From hidden states `[n, d]` and words `[n]` to float32 `[n, ...]`.
-            hidden: `[B, T, d]`.
-            ids: `[B, T]`.
-
-        Returns:
-            `[B, T, ...]`.
-        """
-        composition = self._step.head.composition
-        scores = composition.num_labels(len(self.vocabulary)) * composition.num_contexts
-        count = tf.size(ids)
-        tile = tf.clip_by_value(count, 1, max(1, _TILE_BYTES // (4 * scores)))
-        tiles = tf.maximum(1, -(-count // tile))  # an empty loop has no result of known shape
-
-        def cut(x):
-            x = tf.pad(x, [[0, tiles * tile - count]] + [[0, 0]] * (x.shape.rank - 1))
-            return tf.reshape(x, tf.concat([[tiles, tile], tf.shape(x)[1:]], axis=0))
-
-        results = tf.map_fn(
-            lambda pair: function(*pair),
-            (cut(tf.reshape(hidden, [-1, hidden.shape[-1]])), cut(tf.reshape(ids, [-1]))),
-            fn_output_signature=tf.float32,
-        )  # [tiles, tile, ...]
-        flat = tf.reshape(results, [-1, *results.shape[2:]])[:count]
-        return tf.reshape(flat, tf.concat([tf.shape(ids), results.shape[2:]], axis=0))
-
-    def _whole_texts(self, texts):
+    def _read(self, texts):
         """Ids, ragged `[B, (T)]`, words `[B, T]` and lengths `[B]`, with all end tokens."""
-        texts = tf.strings.regex_replace(texts, r"\n\z", "")
-        ids = self.vocabulary.ids(self._words_of_lines(texts))
+        ids = self.codec.ids_of_texts(texts)
         words = self.vocabulary.words(ids).to_tensor("")
         return ids, words, tf.cast(ids.row_lengths(), tf.int32)
 
-    def _continue(self, prompts, max_new_tokens, sampler, seed):
-        prompt_words = self._words_of_lines(prompts)[:, :-1]  # [B, (T)]
-        tokens = self._with_start(self.vocabulary.ids(prompt_words))  # [B, 1 + T]
-        prompt_lengths = tf.cast(prompt_words.row_lengths(), tf.int32) + 1
-        tokens = tf.pad(tokens, [[0, 0], [0, self.max_new_tokens]])  # [B, L]
-        result = sampler(
-            self._step,
-            tokens,
-            prompt_lengths,
-            max_lengths=prompt_lengths + max_new_tokens,
-            end_token=self.vocabulary.end_id,
-            forbidden_tokens=self.forbidden_tokens,
-            seed=seed,
-        )
-        columns = tf.range(tf.shape(tokens)[1])  # [L]
-        is_new = (columns >= prompt_lengths[:, None]) & (columns < result.lengths[:, None])
-        words = self.vocabulary.words(tf.ragged.boolean_mask(result.tokens, is_new))  # [B, (N)]
-        log_probs = tf.ragged.boolean_mask(result.log_probs, is_new)
-        readable = tf.ragged.boolean_mask(words, words != self.vocabulary.end_token)
-        return {
-            "texts": self._join(tf.concat([prompt_words, readable], axis=1)),
-            "continuations": self._join(readable),
-            "words": words.to_tensor(""),
-            "log_probs": log_probs.to_tensor(0.0),
-            "lengths": result.lengths - prompt_lengths,
-        }
-
-    def _words_of_lines(self, texts):
-        """Words, with the end token after each line: strings, ragged `[B, (T)]`."""
-        lines = tf.strings.split(texts, "\n")  # [B, (lines)]
-        words = self.tokenizer.tokenize(lines.flat_values)  # [lines, (words)]
-        ends = tf.fill([words.nrows(), 1], self.vocabulary.end_token)
-        return lines.with_flat_values(tf.concat([words, ends], axis=1)).merge_dims(1, 2)
-
-    def _prompt_ids(self, texts):
-        return self.vocabulary.ids(self._words_of_lines(texts)[:, :-1])
-
-    def _with_start(self, ids):
-        """Puts the start token in front and pads: int32 `[B, 1 + T]`."""
-        start = tf.fill([ids.nrows(), 1], self._start_id)
-        # Dense, so that an empty batch too has a first column for the model to read.
-        return tf.concat([start, ids.to_tensor(0)], axis=1)
-
-    def _join(self, words):
-        lines = tf.ragged.map_flat_values(
-            lambda flat: tf.where(flat == self.vocabulary.end_token, "\n", flat), words
-        )
-        return tf.strings.regex_replace(self.tokenizer.detokenize(lines), " *\n *", "\n")
+    def _continue_alike(self, prompts, seed):
+        max_new_tokens = tf.fill(tf.shape(prompts), self.max_new_tokens)
+        return self._continuation(prompts, max_new_tokens, self.sampler, seed)

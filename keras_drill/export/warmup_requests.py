@@ -2,6 +2,7 @@
 
 import os
 
+import numpy as np
 import tensorflow as tf
 
 
@@ -29,6 +30,23 @@ def write_warmup_requests(path: str | os.PathLike, requests: list[tuple[str, dic
                 tensor = tf.make_tensor_proto(value).SerializeToString(deterministic=True)
                 request += _field(2, _field(1, name.encode()) + _field(2, tensor))
             writer.write(_field(6, _field(1, request)))
+
+
+def example_inputs(signature: str, texts: list[str], max_new_tokens: int) -> dict:
+    """Inputs that a signature of `TextModel` answers, by name."""
+    if signature in ("score", "senses", "top_k"):
+        return {"texts": texts}
+    if signature != "sample":
+        return {"prompts": texts}
+    count = len(texts)
+    return {
+        "prompts": texts,
+        "max_new_tokens": np.full(count, max_new_tokens, "int32"),
+        "temperature": np.ones(count, "float32"),
+        "top_k": np.zeros(count, "int32"),
+        "top_p": np.ones(count, "float32"),
+        "seed": np.zeros(count, "int64"),
+    }
 
 
 def _field(number: int, payload: bytes) -> bytes:

@@ -1,6 +1,9 @@
+from typing import Any
+
 import keras
 
-from keras_drill.label_encoders.label_encoder import LabelEncoder
+from keras_drill.label_encoders.label_encoder import LabelEncoder, UnquantizedDense
+from keras_drill.types import Initializer, Shape
 
 
 @keras.saving.register_keras_serializable(package="keras_drill")
@@ -26,12 +29,12 @@ class BilinearLabelEncoder(LabelEncoder):
         - [Pappas & Henderson, 2019](https://arxiv.org/abs/1905.05513), section 2.3
     """
 
-    def __init__(self, kernel_initializer="glorot_uniform", **kwargs):
+    def __init__(self, kernel_initializer: Initializer = "glorot_uniform", **kwargs: Any):
         super().__init__(**kwargs)
         self.kernel_initializer = keras.initializers.get(kernel_initializer)
 
-    def build(self, embeddings_shape, hidden_shape):
-        self.hidden_network = keras.layers.Dense(
+    def build(self, embeddings_shape: Shape, hidden_shape: Shape) -> None:
+        self.hidden_network = UnquantizedDense(
             embeddings_shape[-1],
             use_bias=False,
             kernel_initializer=self.kernel_initializer,

@@ -1,6 +1,9 @@
+from typing import Any
+
 import keras
 
-from keras_drill.label_encoders.label_encoder import LabelEncoder
+from keras_drill.label_encoders.label_encoder import LabelEncoder, UnquantizedDense
+from keras_drill.types import Activation, Initializer, Shape
 
 
 @keras.saving.register_keras_serializable(package="keras_drill")
@@ -29,7 +32,13 @@ class DualNonlinearLabelEncoder(LabelEncoder):
         - [Pappas & Henderson, 2019](https://arxiv.org/abs/1905.05513), section 2.3
     """
 
-    def __init__(self, units, activation="tanh", kernel_initializer="glorot_uniform", **kwargs):
+    def __init__(
+        self,
+        units: int,
+        activation: Activation = "tanh",
+        kernel_initializer: Initializer = "glorot_uniform",
+        **kwargs: Any,
+    ):
         super().__init__(**kwargs)
         if units < 1:
             raise ValueError(f"`units` must be a positive integer. Received: units={units}")
@@ -37,13 +46,13 @@ class DualNonlinearLabelEncoder(LabelEncoder):
         self.activation = keras.activations.get(activation)
         self.kernel_initializer = keras.initializers.get(kernel_initializer)
 
-    def build(self, embeddings_shape, hidden_shape):
+    def build(self, embeddings_shape: Shape, hidden_shape: Shape) -> None:
         self.label_network = self._dense("label_network")
         self.hidden_network = self._dense("hidden_network")
         super().build(embeddings_shape, hidden_shape)
 
-    def _dense(self, name: str) -> keras.layers.Dense:
-        return keras.layers.Dense(
+    def _dense(self, name: str) -> UnquantizedDense:
+        return UnquantizedDense(
             self.units,
             activation=self.activation,
             kernel_initializer=self.kernel_initializer.clone(),

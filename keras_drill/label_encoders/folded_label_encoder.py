@@ -1,3 +1,5 @@
+from typing import Any
+
 import keras
 
 from keras_drill.label_encoders.label_encoder import LabelEncoder
@@ -14,7 +16,7 @@ class FoldedLabelEncoder(LabelEncoder):
         **kwargs: Keyword arguments of `keras.layers.Layer`.
     """
 
-    def __init__(self, hidden_network=None, **kwargs):
+    def __init__(self, hidden_network: Any = None, **kwargs: Any):
         super().__init__(**kwargs)
         self.hidden_network = hidden_network
 

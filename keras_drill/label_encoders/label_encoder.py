@@ -1,4 +1,17 @@
+from typing import Any
+
 import keras
+
+from keras_drill.types import Shape, Tensor
+
+
+@keras.saving.register_keras_serializable(package="keras_drill")
+class UnquantizedDense(keras.layers.Dense):
+    """A `Dense` that `Model.quantize` leaves as it is, as it does subclasses.
+
+    A quantised layer has other weights, of which the config of an output layer knows nothing; and
+    what a label encoder holds is small beside the embeddings.
+    """
 
 
 class LabelEncoder(keras.layers.Layer):
@@ -20,14 +33,21 @@ class LabelEncoder(keras.layers.Layer):
     Args:
         **kwargs: Keyword arguments of `keras.layers.Layer`.
 
+    Raises:
+        TypeError: This class is instantiated itself and not a subclass.
     """
 
-    def __init__(self, **kwargs):
+    def __init__(self, **kwargs: Any):
+        if type(self) is LabelEncoder:
+            raise TypeError(
+                "LabelEncoder is a base class. Use keras_drill.IdentityLabelEncoder for labels "
+                "that are the embeddings themselves. Received: LabelEncoder(...)"
+            )
         super().__init__(**kwargs)
         self.label_network = None
         self.hidden_network = None
 
-    def build(self, embeddings_shape, hidden_shape):
+    def build(self, embeddings_shape: Shape, hidden_shape: Shape) -> None:
         """Creates the networks.
 
         Args:
@@ -37,6 +57,9 @@ class LabelEncoder(keras.layers.Layer):
         Raises:
             ValueError: Labels and contexts would not have the same width.
         """
+        for network in (self.label_network, self.hidden_network):
+            if network is not None and not self.trainable:  # it may be younger than that
+                network.trainable = False
         label_width = self._output_width(self.label_network, embeddings_shape)
         hidden_width = self._output_width(self.hidden_network, hidden_shape)
         if label_width != hidden_width:
@@ -48,23 +71,23 @@ class LabelEncoder(keras.layers.Layer):
             )
         self.built = True
 
-    def call(self, embeddings, training=None):
+    def call(self, embeddings: Tensor, training: bool | None = None) -> Any:
         """`encode_labels`."""
         return self.encode_labels(embeddings, training=training)
 
-    def encode_labels(self, embeddings, training=None):
+    def encode_labels(self, embeddings: Tensor, training: bool | None = None) -> Tensor:
         """`[V, d]` embeddings to `[V, d_j]` labels."""
         if self.label_network is None:
             return embeddings
         return self.label_network(embeddings, training=training)
 
-    def encode_hidden(self, hidden, training=None):
+    def encode_hidden(self, hidden: Tensor, training: bool | None = None) -> Tensor:
         """`[..., d_h]` hidden states to `[..., d_j]` contexts."""
         if self.hidden_network is None:
             return hidden
         return self.hidden_network(hidden, training=training)
 
-    def compute_output_shape(self, embeddings_shape):
+    def compute_output_shape(self, embeddings_shape: Shape) -> Shape:
         return (*embeddings_shape[:-1], self._output_width(self.label_network, embeddings_shape))
 
     def get_config(self) -> dict:

@@ -1,7 +1,10 @@
+from typing import Any
+
 import keras
 
 from keras_drill.label_encoders.label_encoder import LabelEncoder
 from keras_drill.label_encoders.residual_network import ResidualNetwork
+from keras_drill.types import Activation, Initializer
 
 
 @keras.saving.register_keras_serializable(package="keras_drill")
@@ -45,17 +48,17 @@ class ResidualLabelEncoder(LabelEncoder):
 
     def __init__(
         self,
-        depth=1,
-        units=None,
-        activation="relu",
-        dropout=0.0,
-        variational_dropout=False,
-        residual_to_input=True,
-        residual_to_previous=False,
-        dual=False,
-        kernel_initializer="glorot_uniform",
-        seed=None,
-        **kwargs,
+        depth: int = 1,
+        units: int | None = None,
+        activation: Activation = "relu",
+        dropout: float = 0.0,
+        variational_dropout: bool = False,
+        residual_to_input: bool = True,
+        residual_to_previous: bool = False,
+        dual: bool = False,
+        kernel_initializer: Initializer = "glorot_uniform",
+        seed: int | None = None,
+        **kwargs: Any,
     ):
         super().__init__(**kwargs)
         self.depth = depth

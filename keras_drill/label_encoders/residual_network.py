@@ -1,7 +1,10 @@
+from typing import Any
+
 import keras
 from keras import ops
 
 from keras_drill.ops.fast_dropout import fast_dropout
+from keras_drill.types import Activation, Initializer, Shape, Tensor
 
 
 @keras.saving.register_keras_serializable(package="keras_drill")
@@ -46,16 +49,16 @@ class ResidualNetwork(keras.layers.Layer):
 
     def __init__(
         self,
-        depth=1,
-        units=None,
-        activation="relu",
-        dropout=0.0,
-        variational_dropout=False,
-        residual_to_input=True,
-        residual_to_previous=False,
-        kernel_initializer="glorot_uniform",
-        seed=None,
-        **kwargs,
+        depth: int = 1,
+        units: int | None = None,
+        activation: Activation = "relu",
+        dropout: float = 0.0,
+        variational_dropout: bool = False,
+        residual_to_input: bool = True,
+        residual_to_previous: bool = False,
+        kernel_initializer: Initializer = "glorot_uniform",
+        seed: int | None = None,
+        **kwargs: Any,
     ):
         super().__init__(**kwargs)
         if not isinstance(depth, int) or depth < 1:
@@ -75,7 +78,7 @@ class ResidualNetwork(keras.layers.Layer):
         self.seed = seed
         self.seed_generator = keras.random.SeedGenerator(seed)
 
-    def build(self, input_shape):
+    def build(self, input_shape: Shape) -> None:
         width, units = input_shape[-1], self.units or input_shape[-1]
         if self.residual_to_input and units != width:
             raise ValueError(
@@ -96,7 +99,7 @@ class ResidualNetwork(keras.layers.Layer):
             )
         self.built = True
 
-    def call(self, inputs, training=None):
+    def call(self, inputs: Tensor, training: bool | None = None) -> Any:
         outputs = inputs
         for i, (kernel, bias) in enumerate(zip(self.kernels, self.biases, strict=True)):
             previous = outputs
@@ -121,7 +124,7 @@ class ResidualNetwork(keras.layers.Layer):
         )
         return inputs, mask * kernel
 
-    def compute_output_shape(self, input_shape):
+    def compute_output_shape(self, input_shape: Shape) -> Shape:
         return (*input_shape[:-1], self.units or input_shape[-1])
 
     def get_config(self) -> dict:

@@ -1,7 +1,12 @@
 """cuDNN's recurrences on the TensorFlow backend. Everything is time-major."""
 
+import contextlib
+from collections.abc import Iterator
+
 import keras
 from keras import ops
+
+from keras_drill.ops.private_interfaces import all_layers, run_cudnn
 
 
 def has_cudnn() -> bool:
@@ -11,6 +16,31 @@ def has_cudnn() -> bool:
     import tensorflow as tf
 
     return tf.test.is_built_with_cuda() and bool(tf.config.list_logical_devices("GPU"))
+
+
+@contextlib.contextmanager
+def portable_kernels(layer: keras.Layer) -> Iterator[None]:
+    """Meanwhile recurrent layers of this package and of Keras use kernels that every device has.
+
+    For tracing what is exported: a graph with cuDNN's kernels does not run on a server without a
+    GPU, wherever the weights are.
+
+    Args:
+        layer: A layer or model; all layers inside it are meant.
+    """
+    settings = [
+        (inner, name, getattr(inner, name))
+        for inner in all_layers(layer)
+        for name in ("uses_cudnn", "use_cudnn")  # this package's, Keras'
+        if getattr(inner, name, False)
+    ]
+    try:
+        for inner, name, _ in settings:
+            setattr(inner, name, False)
+        yield
+    finally:
+        for inner, name, value in settings:
+            setattr(inner, name, value)
 
 
 def cudnn_lstm(x, kernel, recurrent_kernel, bias, h0, c0):
@@ -35,18 +65,13 @@ def cudnn_gru(x, kernel, recurrent_kernel, bias, h0):
 
 
 def _run(mode, x, weights, biases, h0, c0=None):
-    import tensorflow as tf
-
     columns = [ops.reshape(ops.transpose(w), (-1,)) for w in weights]
-    outputs, h, c, _, _ = tf.raw_ops.CudnnRNNV3(
-        input=x,
-        input_h=ops.cast(h0, x.dtype)[None],
-        input_c=ops.zeros((), x.dtype) if c0 is None else ops.cast(c0, x.dtype)[None],
-        params=ops.concatenate(columns + biases, axis=0),
-        sequence_lengths=tf.fill([tf.shape(x)[1]], tf.shape(x)[0]),
-        rnn_mode=mode,
-        is_training=True,
-        time_major=True,
+    outputs, h, c = run_cudnn(
+        mode,
+        x,
+        ops.concatenate(columns + biases, axis=0),
+        ops.cast(h0, x.dtype)[None],
+        ops.zeros((), x.dtype) if c0 is None else ops.cast(c0, x.dtype)[None],
     )
     c = None if c0 is None else ops.cast(c[0], h0.dtype)
     return ops.cast(outputs, h0.dtype), ops.cast(h[0], h0.dtype), c

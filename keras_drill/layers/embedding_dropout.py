@@ -1,5 +1,9 @@
+from typing import Any
+
 import keras
 from keras import ops
+
+from keras_drill.types import Shape, Tensor
 
 
 @keras.saving.register_keras_serializable(package="keras_drill")
@@ -34,7 +38,7 @@ class EmbeddingDropout(keras.layers.Layer):
         - [Merity et al., 2018](https://arxiv.org/abs/1708.02182), section 4.3
     """
 
-    def __init__(self, rate: float, vocabulary_size: int, seed: int | None = None, **kwargs):
+    def __init__(self, rate: float, vocabulary_size: int, seed: int | None = None, **kwargs: Any):
         super().__init__(**kwargs)
         if not 0 <= rate < 1:
             raise ValueError(f"`rate` must be in [0, 1). Received: rate={rate}")
@@ -43,7 +47,7 @@ class EmbeddingDropout(keras.layers.Layer):
         self.seed = seed
         self.seed_generator = keras.random.SeedGenerator(seed)
 
-    def call(self, vectors, tokens, training=False):
+    def call(self, vectors: Tensor, tokens: Tensor, training: bool = False) -> Any:
         if not training or self.rate == 0:
             return vectors
         mask = keras.random.dropout(
@@ -51,10 +55,12 @@ class EmbeddingDropout(keras.layers.Layer):
         )
         return vectors * ops.expand_dims(ops.take(mask, tokens, axis=0), -1)
 
-    def compute_output_shape(self, vectors_shape, tokens_shape=None):
+    def compute_output_shape(
+        self, vectors_shape: Shape, tokens_shape: Shape | None = None
+    ) -> Shape:
         return vectors_shape
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         return {
             **super().get_config(),
             "rate": self.rate,

@@ -1,3 +1,5 @@
+from typing import Any
+
 import keras
 from keras import ops
 
@@ -9,6 +11,7 @@ from keras_drill.layers.gru_sequence import (
     shares,
 )
 from keras_drill.layers.recurrent import Recurrent
+from keras_drill.types import Shape, Tensor
 
 
 @keras.saving.register_keras_serializable(package="keras_drill")
@@ -50,30 +53,42 @@ class GRU(Recurrent):
     num_gates = 3
     num_states = 1
 
-    def bias_shape(self):
+    def bias_shape(self) -> Shape:
         return (2, 3 * self.units)
 
-    def run_sequence(self, x, kernel, recurrent_kernel, bias, state, mask, training):
+    def run_sequence(
+        self,
+        x: Tensor,
+        kernel: Tensor,
+        recurrent_kernel: Tensor,
+        bias: Tensor,
+        state: Any,
+        mask: Tensor,
+        training: bool | None,
+    ) -> Any:
         if self.uses_cudnn and mask is None:
             return cudnn_gru(x, kernel, recurrent_kernel, bias, *state)
         return gru_sequence(
             x, kernel, recurrent_kernel, bias, *state, mask=mask, store_gates=training
         )
 
-    def run_step(self, x, kernel, recurrent_kernel, bias, state):
+    def run_step(
+        self, x_gates: Any, recurrent_kernel: Tensor, bias: Tensor, state: Any
+    ) -> tuple[Any, Any]:
         (h,) = state
-        x_gates = ops.matmul(x, kernel) + bias[0]
-        h_gates = ops.matmul(ops.cast(h, x.dtype), recurrent_kernel) + bias[1]
-        parts = (ops.cast(part, self.state_dtype) for part in (x_gates, h_gates))
+        h_gates = ops.matmul(ops.cast(h, x_gates.dtype), recurrent_kernel) + bias[1]
+        parts = (ops.cast(part, self.state_dtype) for part in (x_gates + bias[0], h_gates))
         gates, h = gru_cell(*parts, h)
         return [h], ops.concatenate(gates, axis=-1)
 
-    def step_gradient(self, gates, state, previous_state, d_state):
+    def step_gradient(
+        self, gates: Tensor, state: Any, previous_state: Any, d_state: Any
+    ) -> tuple[Any, Any]:
         delta, dh = gru_cell_gradient(gates, *previous_state, *d_state)
         return delta, [dh]
 
-    def gate_shares(self, delta):
+    def gate_shares(self, delta: Tensor) -> Any:
         return shares(delta)
 
-    def bias_gradient(self, x_delta, h_delta):
+    def bias_gradient(self, x_delta: Tensor, h_delta: Tensor) -> Tensor:
         return ops.stack([ops.sum(x_delta, axis=(0, 1)), ops.sum(h_delta, axis=(0, 1))])

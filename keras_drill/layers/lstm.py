@@ -1,9 +1,12 @@
+from typing import Any
+
 import keras
 from keras import ops
 
 from keras_drill.layers.cudnn import cudnn_lstm
 from keras_drill.layers.lstm_sequence import lstm_cell, lstm_cell_gradient, lstm_sequence
 from keras_drill.layers.recurrent import Recurrent
+from keras_drill.types import Shape, Tensor
 
 
 @keras.saving.register_keras_serializable(package="keras_drill")
@@ -63,42 +66,55 @@ class LSTM(Recurrent):
     num_gates = 4
     num_states = 2
 
-    def __init__(self, units: int, unit_forget_bias: bool = True, **kwargs):
+    def __init__(self, units: int, unit_forget_bias: bool = True, **kwargs: Any):
         super().__init__(units, **kwargs)
         self.unit_forget_bias = unit_forget_bias
 
-    def bias_shape(self):
+    def bias_shape(self) -> Shape:
         return (4 * self.units,)
 
-    def initialize_bias(self, shape, dtype=None):
+    def initialize_bias(self, shape: Shape, dtype: Any = None) -> Tensor:
         bias = super().initialize_bias(shape, dtype)
         if not self.unit_forget_bias:
             return bias
         ones = ops.ones((self.units,), dtype)
         return ops.concatenate([bias[: self.units], ones, bias[2 * self.units :]])
 
-    def run_sequence(self, x, kernel, recurrent_kernel, bias, state, mask, training):
+    def run_sequence(
+        self,
+        x: Tensor,
+        kernel: Tensor,
+        recurrent_kernel: Tensor,
+        bias: Tensor,
+        state: Any,
+        mask: Tensor,
+        training: bool | None,
+    ) -> Any:
         if self.uses_cudnn and mask is None:
             return cudnn_lstm(x, kernel, recurrent_kernel, bias, *state)
         return lstm_sequence(
             x, kernel, recurrent_kernel, bias, *state, mask=mask, store_gates=training
         )
 
-    def run_step(self, x, kernel, recurrent_kernel, bias, state):
+    def run_step(
+        self, x_gates: Any, recurrent_kernel: Tensor, bias: Tensor, state: Any
+    ) -> tuple[Any, Any]:
         h, c = state
-        z = ops.matmul(x, kernel) + bias + ops.matmul(ops.cast(h, x.dtype), recurrent_kernel)
+        z = x_gates + bias + ops.matmul(ops.cast(h, x_gates.dtype), recurrent_kernel)
         gates, h, c = lstm_cell(ops.cast(z, self.state_dtype), c)
         return [h, c], ops.concatenate(gates, axis=-1)
 
-    def step_gradient(self, gates, state, previous_state, d_state):
+    def step_gradient(
+        self, gates: Tensor, state: Any, previous_state: Any, d_state: Any
+    ) -> tuple[Any, Any]:
         delta, dc = lstm_cell_gradient(gates, state[1], previous_state[1], *d_state)
         return delta, [ops.zeros_like(d_state[0]), dc]
 
-    def gate_shares(self, delta):
+    def gate_shares(self, delta: Tensor) -> tuple[Any, Any]:
         return delta, delta
 
-    def bias_gradient(self, x_delta, h_delta):
+    def bias_gradient(self, x_delta: Tensor, h_delta: Tensor) -> Tensor:
         return ops.sum(x_delta, axis=(0, 1))
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         return {**super().get_config(), "unit_forget_bias": self.unit_forget_bias}

@@ -1,10 +1,13 @@
 """The part of a recurrent layer that does not depend on its cell."""
 
+from typing import Any
+
 import keras
 from keras import ops
 
 from keras_drill.layers.cudnn import has_cudnn
 from keras_drill.ops.fast_dropout import fast_dropout
+from keras_drill.types import Initializer, Regularizer, Shape, Tensor
 
 
 class Recurrent(keras.layers.Layer):
@@ -25,14 +28,14 @@ class Recurrent(keras.layers.Layer):
         stateful: bool = False,
         time_major: bool = False,
         weight_dropout: float = 0.0,
-        kernel_initializer="glorot_uniform",
-        recurrent_initializer="orthogonal",
-        bias_initializer="zeros",
-        kernel_regularizer=None,
-        recurrent_regularizer=None,
-        bias_regularizer=None,
+        kernel_initializer: Initializer = "glorot_uniform",
+        recurrent_initializer: Initializer = "orthogonal",
+        bias_initializer: Initializer = "zeros",
+        kernel_regularizer: Regularizer = None,
+        recurrent_regularizer: Regularizer = None,
+        bias_regularizer: Regularizer = None,
         seed: int | None = None,
-        **kwargs,
+        **kwargs: Any,
     ):
         # The state keeps its float32 under mixed precision, so inputs are cast by hand.
         super().__init__(autocast=False, **kwargs)
@@ -64,26 +67,38 @@ class Recurrent(keras.layers.Layer):
     def bias_shape(self) -> tuple[int, ...]:
         raise NotImplementedError
 
-    def run_sequence(self, x, kernel, recurrent_kernel, bias, state, mask, training):
+    def run_sequence(
+        self,
+        x: Tensor,
+        kernel: Tensor,
+        recurrent_kernel: Tensor,
+        bias: Tensor,
+        state: Any,
+        mask: Tensor,
+        training: bool | None,
+    ) -> Any:
         """Returns `(outputs [T, B, H], state)`; `x` is `[T, B, d]`, `mask` `None` or `[T, B]`."""
         raise NotImplementedError
 
     # One time step and its derivative, for loops over a whole stack of layers.
 
-    def run_step(self, x, kernel, recurrent_kernel, bias, state) -> tuple[list, object]:
-        """The state after a step `x` `[B, d]`, its first tensor being the output; and the gates."""
+    def run_step(
+        self, x_gates: Any, recurrent_kernel: Tensor, bias: Tensor, state: Any
+    ) -> tuple[list, object]:
+        """The state after a step of which `x W` `[B, G]` is known, its first tensor being the
+        output; and the gates."""
         raise NotImplementedError
 
-    def step_gradient(self, gates, state, previous_state, d_state) -> tuple:
+    def step_gradient(self, gates: Tensor, state: Any, previous_state: Any, d_state: Any) -> tuple:
         """From the derivative for the state after a step, those for the gates before their
         activations `[B, G]` and, where it does not pass through them, for the state before."""
         raise NotImplementedError
 
-    def gate_shares(self, delta) -> tuple:
+    def gate_shares(self, delta: Tensor) -> tuple:
         """Derivatives for `x W` and for `h U`, in what `step_gradient` gave."""
         raise NotImplementedError
 
-    def bias_gradient(self, x_delta, h_delta):
+    def bias_gradient(self, x_delta: Tensor, h_delta: Tensor) -> Tensor:
         """The derivative for b, from those `[T, B, G]` of all steps."""
         raise NotImplementedError
 
@@ -106,7 +121,7 @@ class Recurrent(keras.layers.Layer):
         # Not `result_type`, which knows no float64 on JAX.
         return "float64" if self.compute_dtype == "float64" else "float32"
 
-    def build(self, input_shape):
+    def build(self, input_shape: Shape) -> None:
         self.kernel = self.add_weight(
             name="kernel",
             shape=(input_shape[-1], self.num_gates * self.units),
@@ -143,26 +158,32 @@ class Recurrent(keras.layers.Layer):
                 for i in range(self.num_states)
             ]
 
-    def initialize_bias(self, shape, dtype=None):
+    def initialize_bias(self, shape: Shape, dtype: Any = None) -> Tensor:
         return self.bias_initializer(shape, dtype=dtype)
 
-    def initial_state(self, batch_size):
+    def initial_state(self, batch_size: int) -> Any:
         """Zeros: a list of `num_states` tensors `[batch_size, units]`."""
         return [
             ops.zeros((batch_size, self.units), self.state_dtype) for _ in range(self.num_states)
         ]
 
-    def reset_state(self):
+    def reset_state(self) -> None:
         """Sets the carried state of a stateful layer to zero."""
         for variable in self.state_variables:
             variable.assign(ops.zeros(variable.shape, variable.dtype))
 
-    def carry_state(self, state):
+    def carry_state(self, state: Any) -> None:
         """Sets the carried state of a stateful layer."""
         for variable, value in zip(self.state_variables, state, strict=True):
             variable.assign(value)
 
-    def call(self, inputs, initial_state=None, mask=None, training=False):
+    def call(
+        self,
+        inputs: Tensor,
+        initial_state: Any = None,
+        mask: Tensor | None = None,
+        training: bool = False,
+    ) -> Any:
         x = ops.cast(inputs, self.compute_dtype)
         if not self.time_major:
             x = ops.transpose(x, (1, 0, 2))  # [T, B, d]
@@ -186,11 +207,13 @@ class Recurrent(keras.layers.Layer):
         outputs = ops.cast(outputs, self.compute_dtype)
         return (outputs, *state) if self.return_state else outputs
 
-    def compute_mask(self, inputs, mask=None, **kwargs):
+    def compute_mask(self, inputs: Tensor, mask: Tensor | None = None, **kwargs: Any) -> Any:
         output_mask = mask if self.return_sequences else None
         return (output_mask, *[None] * self.num_states) if self.return_state else output_mask
 
-    def compute_output_shape(self, input_shape, initial_state_shape=None):
+    def compute_output_shape(
+        self, input_shape: Shape, initial_state_shape: Shape | None = None
+    ) -> Shape:
         batch_size = input_shape[1 if self.time_major else 0]
         state_shape = (batch_size, self.units)
         output_shape = (*input_shape[:2], self.units) if self.return_sequences else state_shape
@@ -198,7 +221,13 @@ class Recurrent(keras.layers.Layer):
             (output_shape, *[state_shape] * self.num_states) if self.return_state else output_shape
         )
 
-    def compute_output_spec(self, inputs, initial_state=None, mask=None, training=False):
+    def compute_output_spec(
+        self,
+        inputs: Tensor,
+        initial_state: Any = None,
+        mask: Tensor | None = None,
+        training: bool = False,
+    ) -> Any:
         shapes = self.compute_output_shape(inputs.shape)
         if not self.return_state:
             return keras.KerasTensor(shapes, self.compute_dtype)
@@ -207,7 +236,7 @@ class Recurrent(keras.layers.Layer):
             *[keras.KerasTensor(shape, self.state_dtype) for shape in shapes[1:]],
         )
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         return {
             **super().get_config(),
             "units": self.units,

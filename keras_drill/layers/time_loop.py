@@ -1,5 +1,6 @@
 """What the recurrences of the LSTM and the GRU have in common. Everything is time-major."""
 
+import keras
 from keras import ops
 
 
@@ -26,13 +27,14 @@ def select(mask, if_true, if_false):
 
 
 def scan_steps(step, carry, inputs, reverse=False):
-    """`ops.scan` over a tuple of arrays `[T, ...]`, of which T need not be known when compiled."""
-    if inputs[0].shape[0] is not None:
+    """`ops.scan` over nested arrays `[T, ...]`, of which T need not be known when compiled."""
+    first = keras.tree.flatten(inputs)[0]
+    if first.shape[0] is not None:
         return ops.scan(step, carry, inputs, reverse=reverse)
     # With several arrays of unknown length keras.ops.scan fails on TensorFlow.
     return ops.scan(
-        lambda carry, t: step(carry, tuple(x[t] for x in inputs)),
+        lambda carry, t: step(carry, keras.tree.map_structure(lambda x: x[t], inputs)),
         carry,
-        ops.arange(ops.shape(inputs[0])[0]),
+        ops.arange(ops.shape(first)[0]),
         reverse=reverse,
     )

@@ -1,5 +1,9 @@
+from typing import Any
+
 import keras
 from keras import ops
+
+from keras_drill.types import Shape, Tensor
 
 
 @keras.saving.register_keras_serializable(package="keras_drill")
@@ -26,7 +30,9 @@ class VariationalDropout(keras.layers.Layer):
         - [Gal and Ghahramani, 2016](https://arxiv.org/abs/1512.05287)
     """
 
-    def __init__(self, rate: float, time_major: bool = False, seed: int | None = None, **kwargs):
+    def __init__(
+        self, rate: float, time_major: bool = False, seed: int | None = None, **kwargs: Any
+    ):
         super().__init__(**kwargs)
         if not 0 <= rate < 1:
             raise ValueError(f"`rate` must be in [0, 1). Received: rate={rate}")
@@ -36,7 +42,7 @@ class VariationalDropout(keras.layers.Layer):
         self.seed_generator = keras.random.SeedGenerator(seed)
         self.supports_masking = True
 
-    def call(self, inputs, training=False):
+    def call(self, inputs: Tensor, training: bool = False) -> Any:
         if not training or self.rate == 0:
             return inputs
         time_axis = 0 if self.time_major else 1
@@ -47,10 +53,10 @@ class VariationalDropout(keras.layers.Layer):
         )
         return inputs * mask
 
-    def compute_output_shape(self, input_shape):
+    def compute_output_shape(self, input_shape: Shape) -> Shape:
         return input_shape
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         return {
             **super().get_config(),
             "rate": self.rate,

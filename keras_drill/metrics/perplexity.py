@@ -1,14 +1,24 @@
+from typing import Any
+
 import keras
 from keras import ops
 
+from keras_drill.metrics.token_mean import TokenMean
+from keras_drill.ops.token_weights import same_shape, token_weights
+from keras_drill.types import Tensor
+
 
 @keras.saving.register_keras_serializable(package="keras_drill")
-class Perplexity(keras.metrics.Metric):
+class Perplexity(TokenMean):
     """`exp` of the mean negative log-probability of the targets, over all batches.
 
     Takes what either kind of model predicts: log-probabilities of all words `[..., V]` (plain Keras
     models with an `OutputLayer`; logits are normalised), or the target's alone `[...]` (what a
-    `LanguageModel` gives its metrics). In a `LanguageModel` tokens count by their sample weight.
+    `LanguageModel` gives its metrics). In a `LanguageModel` tokens count by their sample weight,
+    and masked ones not at all; a plain Keras model hands its metrics no mask, so give it
+    `sample_weight` and `weighted_metrics`.
+
+    Callbacks such as `keras.callbacks.EarlyStopping("val_perplexity")` know that less is better.
 
     Args:
         name: Name of the metric.
@@ -23,36 +33,54 @@ class Perplexity(keras.metrics.Metric):
     4.0
     """
 
-    def __init__(self, name="perplexity", dtype=None):
+    def __init__(self, name: str = "perplexity", dtype: Any = None):
         super().__init__(name=name, dtype=dtype)
-        self.total = self.add_variable((), "zeros", name="total")
-        self.count = self.add_variable((), "zeros", name="count")
+        self._direction = "down"  # what Keras' callbacks go by
 
-    def update_state(self, y_true, y_pred, sample_weight=None):
+    def update_state(
+        self, y_true: Tensor, y_pred: Tensor, sample_weight: Tensor | None = None
+    ) -> None:
         """Adds a batch.
 
         Args:
-            y_true: Target words `[...]`.
+            y_true: Target words `[...]`, or `[..., 1]`.
             y_pred: Log-probabilities of the targets `[...]`, or of all words `[..., V]`.
-            sample_weight: Weights of the tokens, `[...]` or a prefix of that shape.
+            sample_weight: Weights of the tokens, `[...]` or a prefix of that shape. Tokens of
+                weight 0 may have any target.
         """
-        y_true, y_pred = ops.convert_to_tensor(y_true), ops.convert_to_tensor(y_pred)
+        y_true, y_pred = targets_and_predictions(y_true, y_pred)
         if len(y_pred.shape) == len(y_true.shape) + 1:
+            if sample_weight is not None:
+                sample_weight = token_weights(sample_weight, y_true, self.dtype)
+                y_true = ops.where(sample_weight == 0, ops.zeros_like(y_true), y_true)
             y_pred = -keras.losses.sparse_categorical_crossentropy(y_true, y_pred, from_logits=True)
-        elif len(y_pred.shape) != len(y_true.shape):
-            raise ValueError(
-                "`y_pred` must have the shape of `y_true`, or one more axis of words. Received: "
-                f"y_pred of shape {tuple(y_pred.shape)}, y_true of shape {tuple(y_true.shape)}"
-            )
-        losses = -ops.cast(y_pred, self.dtype)
-        weights = ops.ones_like(losses)
-        if sample_weight is not None:
-            weights = ops.cast(sample_weight, self.dtype)
-            for _ in range(len(losses.shape) - len(weights.shape)):
-                weights = ops.expand_dims(weights, -1)
-            weights = ops.broadcast_to(weights, ops.shape(losses))
-        self.total.assign_add(ops.sum(ops.where(weights == 0, 0.0, weights * losses)))
-        self.count.assign_add(ops.sum(weights))
+        super().update_state(-ops.cast(y_pred, self.dtype), sample_weight)
 
-    def result(self):
-        return ops.exp(ops.divide_no_nan(self.total, self.count))
+    def result(self) -> Tensor:
+        return ops.exp(self.mean())
+
+
+def targets_and_predictions(y_true, y_pred) -> tuple:
+    """Targets `[...]` and what is predicted for them, `[...]` or `[..., V]`, as tensors.
+
+    Raises:
+        ValueError: They do not belong together.
+    """
+    if y_pred is None:
+        raise ValueError(
+            "`y_pred` must be log-probabilities. Received: None. In a `train_step` of your own, "
+            "`LanguageModel.compute_loss` has updated the metrics already: return "
+            "`self.get_metrics_result()`"
+        )
+    y_true, y_pred = ops.convert_to_tensor(y_true), ops.convert_to_tensor(y_pred)
+    targets, predicted = tuple(y_true.shape), tuple(y_pred.shape)
+    over_words = len(predicted) == len(targets) and predicted[-1:] not in ((None,), (1,))
+    if targets[-1:] == (1,) and (over_words or len(targets) == len(predicted) + 1):
+        y_true = ops.squeeze(y_true, -1)
+    rank = len(y_true.shape)
+    if len(predicted) not in (rank, rank + 1) or not same_shape(y_true.shape, predicted[:rank]):
+        raise ValueError(
+            "`y_pred` must have the shape of `y_true`, or one more axis of words. "
+            f"Received: y_pred of shape {predicted}, y_true of shape {targets}"
+        )
+    return y_true, y_pred

@@ -2,5 +2,13 @@
 
 from keras_drill.models.awd_lstm import AWDLSTM
 from keras_drill.models.gru_language_backbone import GRULanguageBackbone
+from keras_drill.models.recurrent_encoder_decoder import RecurrentEncoderDecoder
+from keras_drill.models.transformer import Transformer, TransformerLanguageBackbone
 
-__all__ = ["AWDLSTM", "GRULanguageBackbone"]
+__all__ = [
+    "AWDLSTM",
+    "GRULanguageBackbone",
+    "RecurrentEncoderDecoder",
+    "Transformer",
+    "TransformerLanguageBackbone",
+]

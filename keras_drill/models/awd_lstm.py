@@ -1,8 +1,11 @@
+from typing import Any
+
 import keras
 from keras import ops
 
 from keras_drill.layers import LSTM
 from keras_drill.models.recurrent_backbone import RecurrentBackbone
+from keras_drill.types import Tensor
 
 
 @keras.saving.register_keras_serializable(package="keras_drill")
@@ -65,6 +68,8 @@ class AWDLSTM(RecurrentBackbone):
         - [Merity et al., 2018](https://arxiv.org/abs/1708.02182)
     """
 
+    layer_class = LSTM
+
     def __init__(
         self,
         vocabulary_size: int,
@@ -79,42 +84,26 @@ class AWDLSTM(RecurrentBackbone):
         weight_dropout: float = 0.5,
         activation_regularization: float = 2.0,
         temporal_activation_regularization: float = 1.0,
-        stateful: bool = False,
-        batch_size: int | None = None,
-        seed: int | None = None,
-        embedding: keras.layers.Embedding | None = None,
-        **kwargs,
+        **kwargs: Any,
     ):
         super().__init__(
-            vocabulary_size=vocabulary_size,
-            embedding_dim=embedding_dim,
-            units=units,
-            num_layers=num_layers,
-            output_dim=output_dim,
-            dropout=dropout,
-            hidden_dropout=hidden_dropout,
-            input_dropout=input_dropout,
-            embedding_dropout=embedding_dropout,
-            stateful=stateful,
-            batch_size=batch_size,
-            seed=seed,
-            embedding=embedding,
+            vocabulary_size,
+            embedding_dim,
+            units,
+            num_layers,
+            output_dim,
+            dropout,
+            hidden_dropout,
+            input_dropout,
+            embedding_dropout,
+            layer_arguments={"weight_dropout": weight_dropout, "unit_forget_bias": False},
             **kwargs,
         )
         self.weight_dropout = weight_dropout
         self.activation_regularization = activation_regularization
         self.temporal_activation_regularization = temporal_activation_regularization
-        self.recurrent_layers = [
-            LSTM(
-                size,
-                weight_dropout=weight_dropout,
-                unit_forget_bias=False,
-                **self.recurrent_arguments(i),
-            )
-            for i, size in enumerate(self.layer_sizes)
-        ]
 
-    def regularize_activations(self, raw, dropped):
+    def regularize_activations(self, raw: Tensor, dropped: Tensor) -> None:
         raw, dropped = ops.cast(raw, "float32"), ops.cast(dropped, "float32")
         if self.activation_regularization:
             self.add_loss(self.activation_regularization * ops.mean(ops.square(dropped)))
@@ -125,7 +114,7 @@ class AWDLSTM(RecurrentBackbone):
                 self.temporal_activation_regularization * change / ops.cast(count, "float32")
             )
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         return {
             **super().get_config(),
             "weight_dropout": self.weight_dropout,

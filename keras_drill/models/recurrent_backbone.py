@@ -1,20 +1,27 @@
 """The part of a recurrent language model backbone that does not depend on its cell."""
 
+from typing import Any
+
 import keras
 from keras import ops
 
 from keras_drill.layers import EmbeddingDropout, VariationalDropout
-from keras_drill.models.sense_recurrence import sense_recurrence
+from keras_drill.layers.inner_layers import deserialize_layers, serialize_layer
+from keras_drill.layers.output_feedback import feedback_sequence
+from keras_drill.layers.recurrent import Recurrent
+from keras_drill.models.sense_feedback import SenseFeedback
 from keras_drill.senses import SenseEmbedding
+from keras_drill.types import Shape, Tensor
 
 
 class RecurrentBackbone(keras.Model):
     """Abstract backbone: tokens to hidden states through a stack of recurrent layers.
 
-    Subclasses set `recurrent_layers`, of the sizes `layer_sizes` and with the constructor arguments
-    `recurrent_arguments`. The stack runs time-major: a batch is transposed twice, whatever the
-    number of layers.
+    Subclasses set `layer_class`, and may give `layer_arguments` that only their layers have. The
+    stack runs time-major: a batch is transposed twice, whatever the number of layers.
     """
+
+    layer_class: type[Recurrent]
 
     def __init__(
         self,
@@ -22,17 +29,18 @@ class RecurrentBackbone(keras.Model):
         embedding_dim: int,
         units: int,
         num_layers: int,
-        output_dim: int | None,
-        dropout: float,
-        hidden_dropout: float,
-        input_dropout: float,
-        embedding_dropout: float,
-        stateful: bool,
-        batch_size: int | None,
-        seed: int | None,
-        embedding: keras.layers.Embedding | None,
-        **kwargs,
+        output_dim: int | None = None,
+        dropout: float = 0.0,
+        hidden_dropout: float = 0.0,
+        input_dropout: float = 0.0,
+        embedding_dropout: float = 0.0,
+        stateful: bool = False,
+        batch_size: int | None = None,
+        seed: int | None = None,
+        embedding: keras.layers.Embedding | None = None,
+        **kwargs: Any,
     ):
+        layer_arguments = kwargs.pop("layer_arguments", {})  # of a subclass, not of its users
         super().__init__(**kwargs)
         self.supports_masking = True
         if num_layers < 1:
@@ -78,6 +86,10 @@ class RecurrentBackbone(keras.Model):
             )
             for i, rate in enumerate(rates)
         ]
+        self.recurrent_layers = [
+            self.layer_class(size, **self.recurrent_arguments(i), **layer_arguments)
+            for i, size in enumerate(self.layer_sizes)
+        ]
 
     def _check_embedding(self, embedding):
         is_sense = isinstance(embedding, SenseEmbedding)
@@ -94,7 +106,7 @@ class RecurrentBackbone(keras.Model):
             )
 
     @staticmethod
-    def weighs_by_posterior(embedding) -> bool:
+    def weighs_by_posterior(embedding: Any) -> bool:
         """Whether a word's embedding depends on the output of the step before."""
         return isinstance(embedding, SenseEmbedding) and embedding.weighting == "posterior"
 
@@ -126,7 +138,7 @@ class RecurrentBackbone(keras.Model):
         """A seed of its own for each random choice, so that no two draw the same numbers."""
         return None if self.seed is None else 1000 * self.seed + index
 
-    def build(self, input_shape):
+    def build(self, input_shape: Shape) -> None:
         batch_size = input_shape[0] if self.batch_size is None else self.batch_size
         if self.stateful and batch_size is None:
             raise ValueError(
@@ -144,16 +156,23 @@ class RecurrentBackbone(keras.Model):
         """Variables of the carried state, in the order of `initial_state`; `[]` if not stateful."""
         return [v for layer in self.recurrent_layers for v in layer.state_variables]
 
-    def initial_state(self, batch_size) -> list:
+    def initial_state(self, batch_size: int) -> list:
         """Zeros: a flat list of tensors `[batch_size, units]`, the states of each layer in turn."""
         return [s for layer in self.recurrent_layers for s in layer.initial_state(batch_size)]
 
-    def reset_state(self):
+    def reset_state(self) -> None:
         """Sets the carried state to zero."""
         for layer in self.recurrent_layers:
             layer.reset_state()
 
-    def call(self, tokens, initial_state=None, return_state=False, mask=None, training=False):
+    def call(
+        self,
+        tokens: Tensor,
+        initial_state: Any = None,
+        return_state: bool = False,
+        mask: Tensor | None = None,
+        training: bool = False,
+    ) -> Any:
         tokens = ops.transpose(tokens)  # [T, B]
         mask = None if mask is None else ops.transpose(mask)
         run = self._run_steps if self.weighs_by_posterior(self.embedding) else self._run_layers
@@ -189,7 +208,8 @@ class RecurrentBackbone(keras.Model):
         dtype = layers[0].state_dtype
         carries_state = self.stateful and initial_state is None
         if initial_state is None:
-            initial_state = self.state_variables or self.initial_state(batch_size)
+            carried = self.state_variables if self.stateful else None
+            initial_state = carried or self.initial_state(batch_size)
         # Every dropout mask is drawn once for all steps.
         sizes = [self.embedding_dim, *self.layer_sizes]
         kept = [
@@ -197,13 +217,11 @@ class RecurrentBackbone(keras.Model):
             for dropout, size in zip(self.dropouts, sizes, strict=True)
         ]
         kept_words = self.word_dropout(ops.ones((steps, batch_size, 1)), tokens, training=training)
-        sequences = sense_recurrence(
-            self.embedding,
+        sequences = feedback_sequence(
+            SenseFeedback(self.embedding, tokens, ops.cast(kept_words, dtype)),
             layers,
-            self.embedding.look_up(tokens),
             [layer.read_weights(training) for layer in layers],
             kept,
-            ops.cast(kept_words, dtype),
             mask,
             [ops.cast(ops.reshape(s, (-1, s.shape[-1])), dtype) for s in initial_state],
         )
@@ -217,18 +235,16 @@ class RecurrentBackbone(keras.Model):
         dropped = ops.cast(raw * kept[-1], self.compute_dtype)
         return ops.cast(raw, self.compute_dtype), dropped, new_state
 
-    def regularize_activations(self, raw, dropped):
+    def regularize_activations(self, raw: Tensor, dropped: Tensor) -> Any:
         """Adds losses on the last layer's outputs `[T, B, d]`, before and after dropout."""
 
-    def compute_output_shape(self, input_shape):
+    def compute_output_shape(self, input_shape: Shape) -> Shape:
         return (*input_shape, self.output_dim or self.embedding_dim)
 
-    def get_config(self):
-        embedding = keras.saving.serialize_keras_object(self.embedding)
-        embedding.pop("build_config", None)  # not of the layer, but of what was done with it
+    def get_config(self) -> dict[str, Any]:
         return {
             **super().get_config(),
-            "embedding": embedding,
+            "embedding": serialize_layer(self.embedding),
             "vocabulary_size": self.vocabulary_size,
             "embedding_dim": self.embedding_dim,
             "units": self.units,
@@ -244,8 +260,5 @@ class RecurrentBackbone(keras.Model):
         }
 
     @classmethod
-    def from_config(cls, config):
-        config = dict(config)
-        if isinstance(config.get("embedding"), dict):
-            config["embedding"] = keras.saving.deserialize_keras_object(config["embedding"])
-        return cls(**config)
+    def from_config(cls, config: Any) -> Any:
+        return cls(**deserialize_layers(config, "embedding"))

@@ -1,0 +1,8 @@
+import keras
+
+if keras.backend.backend() not in ("tensorflow", "jax"):
+    raise ImportError(
+        "keras_drill runs on Keras' TensorFlow and JAX backends: set the environment variable "
+        "KERAS_BACKEND to one of them before Keras is imported. "
+        f"Received: backend {keras.backend.backend()!r}"
+    )

@@ -1,10 +1,28 @@
 """Differentiable losses and log-probabilities on top of the tile walk."""
 
+from typing import Any, NamedTuple
+
 import keras
 from keras import ops
 
-from keras_drill.ops.tile_walk import WalkInputs, walk
-from keras_drill.ops.walk_options import WalkOptions
+from keras_drill.ops.tile_walk import walk
+from keras_drill.ops.walk_arguments import WalkInputs, WalkOptions
+
+
+class FusedLoss(NamedTuple):
+    """A loss, and what it found out of the targets on the way.
+
+    Attributes:
+        loss: Differentiable for everything in `WalkInputs` and for the weights.
+        log_probs: `[N]`, the targets' log-probabilities. Not differentiable, as is the rest.
+        posteriors: `[N, S]`, those over the targets' columns, or `None` where S = 1.
+        ranks: `[N]`, how many words are more probable than the target, or `None` if not asked for.
+    """
+
+    loss: Any
+    log_probs: Any
+    posteriors: Any
+    ranks: Any
 
 
 def weighted_loss(inputs: WalkInputs, options: WalkOptions, weights=None, training: bool = True):
@@ -18,24 +36,23 @@ def weighted_loss(inputs: WalkInputs, options: WalkOptions, weights=None, traini
             `False` only the loss is computed; its gradients stay right and recompute the scores.
 
     Returns:
-        The loss, a scalar differentiable for everything in `inputs` and for `weights`; the targets'
-        log-probabilities `[N]`, and the posteriors `[N, S]` over the targets' columns (None where
-        S = 1), which are not differentiable.
+        `FusedLoss`.
     """
+
+    without_ranks = options._replace(with_ranks=False)
 
     def forward(inputs, weights):
         result = walk(inputs, options, weights, with_gradients=training)
 
         def backward(upstream):
-            gradients = (result if training else walk(inputs, options, weights, True)).gradients
-            return [
-                None if g is None else upstream * g for g in gradients
-            ], upstream * result.losses
+            more = result if training else walk(inputs, without_ranks, weights, True)
+            gradients = [None if g is None else upstream * g for g in more.gradients]
+            return gradients, upstream * result.losses
 
         losses = result.losses if weights is None else weights * result.losses
-        return (ops.sum(losses), result.log_probs, result.posteriors), backward
+        return (ops.sum(losses), result.log_probs, result.posteriors, result.ranks), backward
 
-    return _differentiable(forward, inputs, weights)
+    return _differentiable(forward, inputs, options, weights)
 
 
 def token_losses(inputs: WalkInputs, options: WalkOptions, weights=None):
@@ -44,24 +61,26 @@ def token_losses(inputs: WalkInputs, options: WalkOptions, weights=None):
     Arguments and results are those of `weighted_loss`, without the sum.
     """
 
+    without_ranks = options._replace(with_ranks=False)
+
     def forward(inputs, weights):
         result = walk(inputs, options, weights)
 
         def backward(upstream):
             factors = upstream if weights is None else upstream * weights
-            gradients = walk(inputs, options, factors, with_gradients=True).gradients
+            gradients = walk(inputs, without_ranks, factors, with_gradients=True).gradients
             return gradients, upstream * result.losses
 
         losses = result.losses if weights is None else weights * result.losses
-        return (losses, result.log_probs, result.posteriors), backward
+        return (losses, result.log_probs, result.posteriors, result.ranks), backward
 
-    return _differentiable(forward, inputs, weights)
+    return _differentiable(forward, inputs, options, weights)
 
 
-def _differentiable(forward, inputs: WalkInputs, weights) -> tuple:
+def _differentiable(forward, inputs: WalkInputs, options: WalkOptions, weights) -> FusedLoss:
     """Runs `forward(inputs, weights) -> (outputs, backward)` through `ops.custom_gradient`.
 
-    `outputs` are the differentiable value, log-probabilities and posteriors; `backward(upstream of
+    `outputs` are those of `FusedLoss`; `backward(upstream of
     the value)` returns the gradients as in `Walk`, and the weights'.
     """
     tensors = [
@@ -92,17 +111,31 @@ def _differentiable(forward, inputs: WalkInputs, weights) -> tuple:
             weights,
         )
 
-        def gradient(*args, upstream=None):
-            upstream = keras.tree.flatten(args if upstream is None else upstream)[0]
-            gradients, d_weights = backward(upstream)
+        # Of all that it depends on, so that nobody takes its derivative for 0.
+        @ops.custom_gradient
+        def first_order(upstream, *flat):
+            gradients, d_weights = backward(ops.stop_gradient(upstream))
             everything = zip([*gradients, d_weights], present, strict=True)
             kept = [gradient for gradient, is_present in everything if is_present]
-            return tuple(ops.cast(g, x.dtype) for g, x in zip(kept, flat, strict=True))
+            kept = tuple(ops.cast(g, x.dtype) for g, x in zip(kept, flat, strict=True))
+            return kept, _refuse_second_order
+
+        def gradient(*args, upstream=None):
+            return first_order(keras.tree.flatten(args if upstream is None else upstream)[0], *flat)
 
         return tuple(x for x in outputs if x is not None), gradient
 
     # Tensors, not variables: a custom gradient on TensorFlow refuses to touch a variable.
     flat = [ops.reshape(x, (-1, *x.shape[1:])) for x in tensors if x is not None]
-    value, log_probs, *posteriors = function(*flat)
-    posteriors = ops.stop_gradient(posteriors[0]) if posteriors else None
-    return value, ops.stop_gradient(log_probs), posteriors
+    loss, *rest = function(*flat)
+    log_probs, *rest = [ops.stop_gradient(x) for x in rest]
+    ranks = rest.pop() if options.with_ranks else None
+    return FusedLoss(loss, log_probs, rest[0] if rest else None, ranks)
+
+
+def _refuse_second_order(*args, upstream=None):
+    raise NotImplementedError(
+        "The fused loss has no gradients of its gradients, because it does not keep the scores. "
+        "For second-order gradients give the log-probabilities that the output layer returns, "
+        "`head(hidden)`, to keras.losses.SparseCategoricalCrossentropy(from_logits=True)."
+    )

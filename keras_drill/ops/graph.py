@@ -5,6 +5,8 @@ import functools
 import keras
 from keras import ops
 
+from keras_drill.ops.private_interfaces import is_compiled_by_xla, put_rows_in_place
+
 FOLDS = 8  # more than 8 columns at once are slower than none folded
 
 
@@ -85,21 +87,6 @@ def matrix_product(a, b, transpose_a: bool = False, transpose_b: bool = False):
 
 def put_rows(x, start, rows):
     """`x` with `rows` in place of its own from row `start` on, a number or a scalar tensor."""
-    zeros = [0] * (len(x.shape) - 1)
     if keras.backend.backend() != "tensorflow" or is_compiled_by_xla():
-        return ops.slice_update(x, [start, *zeros], rows)
-    import tensorflow as tf
-
-    # `ops.slice_update` copies on TensorFlow; this does not where nothing else uses `x`.
-    begin = tf.stack([start, *zeros])
-    strides = [1] * len(x.shape)
-    return tf.raw_ops.TensorStridedSliceUpdate(
-        input=x, begin=begin, end=begin + tf.shape(rows), strides=strides, value=rows
-    )
-
-
-def is_compiled_by_xla() -> bool:
-    """Whether TensorFlow traces for XLA, which has its own way with memory."""
-    import tensorflow as tf
-
-    return tf.__internal__.get_enclosing_xla_context() is not None
+        return ops.slice_update(x, [start] + [0] * (len(x.shape) - 1), rows)
+    return put_rows_in_place(x, start, rows)  # `ops.slice_update` copies

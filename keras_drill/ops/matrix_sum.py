@@ -3,7 +3,11 @@
 import keras
 from keras import ops
 
-from keras_drill.ops.graph import is_compiled_by_xla
+from keras_drill.ops.private_interfaces import (
+    add_rows_in_place,
+    is_compiled_by_xla,
+    zeros_of_its_own,
+)
 
 
 class MatrixSum:
@@ -36,13 +40,8 @@ class MatrixSum:
         """An empty sum."""
         if not self.in_place:
             return ops.zeros((self.num_rows, self.width), self.dtype)
-        import tensorflow as tf
-
         chunks = -(-self.num_rows // self.rows_per_chunk)
-        # Not `tf.zeros`: graphs merge equal tensors, and two sums must not share their memory.
-        return tf.raw_ops.Empty(
-            shape=[chunks, self.rows_per_chunk * self.width], dtype=self.dtype, init=True
-        )
+        return zeros_of_its_own([chunks, self.rows_per_chunk * self.width], self.dtype)
 
     def add_block(self, total, start: int, rows):
         """Adds `rows` `[B, width]` from row `start` on, a multiple of `rows_per_chunk`."""
@@ -76,7 +75,4 @@ class MatrixSum:
         return ops.reshape(total, (-1, self.width))[: self.num_rows]
 
     def _add(self, total, indices, rows):
-        import tensorflow as tf
-
-        rows = ops.reshape(rows, (-1, total.shape[1]))
-        return tf.raw_ops.InplaceAdd(x=total, i=ops.cast(indices, "int32"), v=rows)
+        return add_rows_in_place(total, indices, ops.reshape(rows, (-1, total.shape[1])))

@@ -2,5 +2,6 @@
 
 from keras_drill.optimizers.reset_optimizer_rows import reset_optimizer_rows
 from keras_drill.optimizers.sequence_length_schedule import SequenceLengthSchedule
+from keras_drill.optimizers.warmup_schedule import WarmupSchedule
 
-__all__ = ["SequenceLengthSchedule", "reset_optimizer_rows"]
+__all__ = ["SequenceLengthSchedule", "WarmupSchedule", "reset_optimizer_rows"]

@@ -6,10 +6,19 @@ import keras
 import numpy as np
 from keras import ops
 
+from keras_drill.ops.private_interfaces import (
+    AVERAGES_OF_WEIGHTS,
+    slot_lists,
+    trained_variables,
+)
+from keras_drill.types import Tensor
+
 _ROWS, _WIDTH = 5, 3  # of the small variable; they differ, so that rows are not taken for columns
 
 
-def reset_optimizer_rows(optimizer, variable, rows) -> None:
+def reset_optimizer_rows(
+    optimizer: keras.optimizers.Optimizer, variable: Tensor, rows: Tensor
+) -> None:
     """Gives rows of a variable the slots (momentum, velocity, ...) that a new optimizer would.
 
     It works on any Keras optimizer, also in a `LossScaleOptimizer` or `MultiOptimizer`: slots are
@@ -39,20 +48,19 @@ def reset_optimizer_rows(optimizer, variable, rows) -> None:
         for inner in wrapped if isinstance(wrapped, list) else [wrapped]:
             reset_optimizer_rows(inner, variable, rows)
         return
-    # Keras has no public way from a variable to its slots.
-    trained = getattr(optimizer, "_trainable_variables", [])
+    trained = trained_variables(optimizer)
     index = next((i for i, other in enumerate(trained) if other is variable), None)
     if index is None:
         return
     small = _small_like(variable)
-    initial_slots = _slots(_new_like(optimizer, small), 0, 1)
-    for name, slot in _slots(optimizer, index, len(trained)).items():
+    initial_slots = _slots(_new_like(optimizer, small), 0)
+    for name, slot in _slots(optimizer, index).items():
         initial = np.asarray(ops.convert_to_numpy(initial_slots[name]))
         if not initial.ndim or len(initial) != _ROWS:
             continue
         follows = np.array_equal(initial, np.asarray(ops.convert_to_numpy(small)))
         # Keras starts the average at zero and replaces it in the first iteration of all.
-        if follows or name == "_model_variables_moving_average":
+        if follows or name == AVERAGES_OF_WEIGHTS:
             value = ops.cast(variable, slot.dtype)
         else:
             value = ops.cast(initial.flat[0], slot.dtype)
@@ -60,15 +68,12 @@ def reset_optimizer_rows(optimizer, variable, rows) -> None:
         slot.assign(ops.where(mask, value, ops.convert_to_tensor(slot)))
 
 
-def _slots(optimizer, index: int, number: int) -> dict[str, keras.Variable]:
-    """Attribute and slot, for the variable at `index` of `number`."""
+def _slots(optimizer, index: int) -> dict[str, keras.Variable]:
+    """Attribute and slot, for the variable at `index`."""
     return {
-        name: value[index]
-        for name, value in vars(optimizer).items()
-        if isinstance(value, list)
-        and name not in ("_trainable_variables", "_variables")
-        and len(value) == number
-        and isinstance(value[index], keras.Variable)
+        name: slots[index]
+        for name, slots in slot_lists(optimizer).items()
+        if isinstance(slots[index], keras.Variable)
     }
 
 

@@ -1,6 +1,10 @@
+from typing import Any
+
 import keras
 import numpy as np
 from keras import ops
+
+from keras_drill.types import Tensor
 
 
 @keras.saving.register_keras_serializable(package="keras_drill")
@@ -31,7 +35,7 @@ class SequenceLengthSchedule(keras.optimizers.schedules.LearningRateSchedule):
         - [Merity et al., 2018](https://arxiv.org/abs/1708.02182), section 4.1
     """
 
-    def __init__(self, learning_rate, lengths, sequence_length: int):
+    def __init__(self, learning_rate: Any, lengths: Tensor, sequence_length: int):
         super().__init__()
         lengths = np.asarray(lengths)
         if lengths.ndim != 1 or lengths.size == 0 or lengths.min() < 1:
@@ -46,7 +50,7 @@ class SequenceLengthSchedule(keras.optimizers.schedules.LearningRateSchedule):
         self.lengths = lengths.astype("int32")
         self.sequence_length = sequence_length
 
-    def __call__(self, step):
+    def __call__(self, step: Tensor) -> Tensor:
         rate = self.learning_rate
         if isinstance(rate, keras.optimizers.schedules.LearningRateSchedule):
             rate = rate(step)
@@ -54,7 +58,7 @@ class SequenceLengthSchedule(keras.optimizers.schedules.LearningRateSchedule):
         length = ops.take(ops.convert_to_tensor(self.lengths), index)
         return rate * ops.cast(length, "float32") / self.sequence_length
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         rate = self.learning_rate
         if isinstance(rate, keras.optimizers.schedules.LearningRateSchedule):
             rate = keras.saving.serialize_keras_object(rate)
@@ -65,7 +69,7 @@ class SequenceLengthSchedule(keras.optimizers.schedules.LearningRateSchedule):
         }
 
     @classmethod
-    def from_config(cls, config):
+    def from_config(cls, config: Any) -> Any:
         config = dict(config)
         if isinstance(config["learning_rate"], dict):
             config["learning_rate"] = keras.saving.deserialize_keras_object(config["learning_rate"])

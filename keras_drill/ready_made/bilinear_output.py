@@ -1,7 +1,10 @@
+from typing import Any
+
 import keras
 
 from keras_drill.label_encoders import BilinearLabelEncoder
 from keras_drill.output_layer import OutputLayer
+from keras_drill.types import Initializer
 
 
 @keras.saving.register_keras_serializable(package="keras_drill")
@@ -29,10 +32,10 @@ class BilinearOutput(OutputLayer):
 
     def __init__(
         self,
-        vocabulary_size,
-        embedding=None,
-        kernel_initializer="glorot_uniform",
-        **kwargs,
+        vocabulary_size: int,
+        embedding: keras.layers.Layer | None = None,
+        kernel_initializer: Initializer = "glorot_uniform",
+        **kwargs: Any,
     ):
         encoder = BilinearLabelEncoder(
             kernel_initializer=kernel_initializer,

@@ -1,7 +1,10 @@
+from typing import Any
+
 import keras
 
 from keras_drill.label_encoders import ResidualLabelEncoder
 from keras_drill.output_layer import OutputLayer
+from keras_drill.types import Activation, Initializer
 
 
 @keras.saving.register_keras_serializable(package="keras_drill")
@@ -39,19 +42,19 @@ class DrillOutput(OutputLayer):
 
     def __init__(
         self,
-        vocabulary_size,
-        embedding=None,
-        depth=4,
-        units=None,
-        activation="relu",
-        dropout=0.0,
-        variational_dropout=False,
-        residual_to_input=True,
-        residual_to_previous=False,
-        dual=False,
-        kernel_initializer="glorot_uniform",
-        seed=None,
-        **kwargs,
+        vocabulary_size: int,
+        embedding: keras.layers.Layer | None = None,
+        depth: int = 4,
+        units: int | None = None,
+        activation: Activation = "relu",
+        dropout: float = 0.0,
+        variational_dropout: bool = False,
+        residual_to_input: bool = True,
+        residual_to_previous: bool = False,
+        dual: bool = False,
+        kernel_initializer: Initializer = "glorot_uniform",
+        seed: int | None = None,
+        **kwargs: Any,
     ):
         encoder = ResidualLabelEncoder(
             depth=depth,

@@ -1,7 +1,10 @@
+from typing import Any
+
 import keras
 
 from keras_drill.label_encoders import DualNonlinearLabelEncoder
 from keras_drill.output_layer import OutputLayer
+from keras_drill.types import Activation, Initializer
 
 
 @keras.saving.register_keras_serializable(package="keras_drill")
@@ -32,12 +35,12 @@ class DualNonlinearOutput(OutputLayer):
 
     def __init__(
         self,
-        vocabulary_size,
-        embedding=None,
-        units=512,
-        activation="tanh",
-        kernel_initializer="glorot_uniform",
-        **kwargs,
+        vocabulary_size: int,
+        embedding: keras.layers.Layer | None = None,
+        units: int = 512,
+        activation: Activation = "tanh",
+        kernel_initializer: Initializer = "glorot_uniform",
+        **kwargs: Any,
     ):
         encoder = DualNonlinearLabelEncoder(
             units=units,

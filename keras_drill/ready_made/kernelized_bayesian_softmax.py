@@ -1,3 +1,5 @@
+from typing import Any
+
 import keras
 from keras import ops
 
@@ -5,6 +7,7 @@ from keras_drill.compositions import MultiSense
 from keras_drill.output_layer import OutputLayer
 from keras_drill.scores import InnerProduct, KerBSKernel
 from keras_drill.senses import SenseEmbedding
+from keras_drill.types import Tensor
 
 VARIANTS = ("paper", "reference", "inner_product")
 
@@ -64,15 +67,15 @@ class KernelizedBayesianSoftmax(OutputLayer):
 
     def __init__(
         self,
-        vocabulary_size,
-        embedding=None,
-        num_senses=None,
-        min_senses=None,
-        max_senses=None,
-        variant=None,
-        dynamic_allocation=None,
-        use_bias=False,
-        **kwargs,
+        vocabulary_size: int,
+        embedding: keras.layers.Layer | None = None,
+        num_senses: int | None = None,
+        min_senses: int | None = None,
+        max_senses: int | None = None,
+        variant: str | None = None,
+        dynamic_allocation: bool | None = None,
+        use_bias: bool = False,
+        **kwargs: Any,
     ):
         given = {
             "num_senses": num_senses,
@@ -120,14 +123,14 @@ class KernelizedBayesianSoftmax(OutputLayer):
                 )
 
     @property
-    def allocation(self):
+    def allocation(self) -> Any:
         return self.composition.allocation
 
     @property
-    def theta(self):
+    def theta(self) -> Tensor:
         return self.score_parameters[0] if self.score_parameters else None
 
-    def sense_log_probs(self, hidden):
+    def sense_log_probs(self, hidden: Tensor) -> Tensor:
         """Log-probabilities of all senses.
 
         Args:
@@ -140,7 +143,7 @@ class KernelizedBayesianSoftmax(OutputLayer):
         log_probs = ops.log_softmax(scores[:, 0])
         return ops.reshape(log_probs, (*ops.shape(hidden)[:-1], self.num_senses))
 
-    def sense_posteriors(self, hidden, words):
+    def sense_posteriors(self, hidden: Tensor, words: Tensor) -> Tensor:
         """Which sense words have, given the hidden states that predict them.
 
         Args:
@@ -164,8 +167,7 @@ class KernelizedBayesianSoftmax(OutputLayer):
         return ops.reshape(ops.softmax(scores), (*ops.shape(words), self.max_senses))
 
     def _make_folded(self, **arguments):
-        # An allocation of its own: that of this layer may change, and the labels would not.
-        head = KernelizedBayesianSoftmax(
+        return KernelizedBayesianSoftmax(
             self.vocabulary_size,
             num_senses=self.num_senses,
             min_senses=self.min_senses,
@@ -174,8 +176,6 @@ class KernelizedBayesianSoftmax(OutputLayer):
             dynamic_allocation=False,
             **arguments,
         )
-        head.allocation.assign(ops.convert_to_numpy(self.allocation.sense_to_word))
-        return head
 
     def get_config(self) -> dict:
         config = super().get_config()

@@ -1,7 +1,10 @@
+from typing import Any
+
 import keras
 
 from keras_drill.compositions import Mixture
 from keras_drill.output_layer import OutputLayer
+from keras_drill.types import Initializer
 
 
 @keras.saving.register_keras_serializable(package="keras_drill")
@@ -33,14 +36,14 @@ class MixtureOfSoftmaxes(OutputLayer):
 
     def __init__(
         self,
-        vocabulary_size,
-        embedding=None,
-        num_mixtures=15,
-        context_dim=None,
-        context_dropout=0.0,
-        kernel_initializer="glorot_uniform",
-        seed=None,
-        **kwargs,
+        vocabulary_size: int,
+        embedding: keras.layers.Layer | None = None,
+        num_mixtures: int = 15,
+        context_dim: int | None = None,
+        context_dropout: float = 0.0,
+        kernel_initializer: Initializer = "glorot_uniform",
+        seed: int | None = None,
+        **kwargs: Any,
     ):
         composition = Mixture(
             num_mixtures=num_mixtures,

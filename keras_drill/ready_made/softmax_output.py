@@ -1,3 +1,5 @@
+from typing import Any
+
 import keras
 
 from keras_drill.output_layer import OutputLayer
@@ -20,7 +22,7 @@ class SoftmaxOutput(OutputLayer):
     TensorShape([2, 11])
     """
 
-    def __init__(self, vocabulary_size, **kwargs):
+    def __init__(self, vocabulary_size: int, **kwargs: Any):
         super().__init__(vocabulary_size, **kwargs)
 
     def get_config(self) -> dict:

@@ -1,14 +1,12 @@
 """Self-contained HTML pages about training runs."""
 
-from keras_drill.report.describe_environment import describe_environment
-from keras_drill.report.run_analysis import RunAnalysis
+from keras_drill.report.continuations_section import SampleContinuation
+from keras_drill.report.facts_sections import describe_environment
+from keras_drill.report.output_layer_sections import RunAnalysis
 from keras_drill.report.run_summary import RunSummary
-from keras_drill.report.sample_continuation import SampleContinuation
-from keras_drill.report.sense_study import SenseStudy
-from keras_drill.report.studied_word import StudiedWord
-from keras_drill.report.write_analysis import write_analysis
-from keras_drill.report.write_report import write_report
-from keras_drill.report.write_senses import write_senses
+from keras_drill.report.sense_sections import SenseStudy
+from keras_drill.report.studied_word_section import StudiedWord
+from keras_drill.report.write_pages import write_analysis, write_report, write_senses
 
 __all__ = [
     "RunAnalysis",

@@ -5,16 +5,16 @@ from xml.etree import ElementTree
 
 from matplotlib.figure import Figure
 
-from keras_drill.analysis.frequency_bin import FrequencyBin
-from keras_drill.analysis.frequency_comparison import FrequencyComparison
-from keras_drill.report.elements import element, table
-from keras_drill.report.formatting import format_count, format_nats
-from keras_drill.report.inline_svg import inline_svg
-from keras_drill.report.palette import (
+from keras_drill.analysis.compare_by_frequency import FrequencyBin, FrequencyComparison
+from keras_drill.report.page.elements import element, table
+from keras_drill.report.page.formatting import format_count, format_nats
+from keras_drill.report.page.plot import (
     GRID,
     INK,
     MUTED,
     PAPER,
+    inline_svg,
+    keys,
     point_key,
     series_color,
     series_marker,
@@ -32,15 +32,7 @@ def frequency_section(
         index_b: Position of model B's.
         prefix: What the plot's ids begin with, unique on the page.
     """
-    name_a, name_b = (element("bdi", name) for name in (comparison.name_a, comparison.name_b))
     coverage = f"{100 * comparison.confidence:g} %"
-    keys = element(
-        "ul",
-        element("li", point_key(index_b), _copy(name_b), " better"),
-        element("li", point_key(index_a), _copy(name_a), " better"),
-        element("li", point_key(None), "interval includes zero"),
-        class_="keys",
-    )
     plot = inline_svg(
         lambda figure, narrow: _draw(figure, comparison, index_a, index_b, narrow),
         prefix,
@@ -50,28 +42,34 @@ def frequency_section(
     caption = element(
         "figcaption",
         "Cross-entropy of ",
-        _copy(name_a),
+        element("bdi", comparison.name_a),
         " minus that of ",
-        _copy(name_b),
-        ", by how often the word occurs in the training set (lower bound included, upper "
-        "excluded); below, each bin's share of the tokens. Error bars are ",
-        f"{coverage} paired bootstrap intervals over blocks of {comparison.block_size} tokens; "
-        "the variation between training runs with different seeds is not in them.",
+        element("bdi", comparison.name_b),
+        ", by how often the word occurs in the training set; below, each bin's share of the "
+        f"tokens. Error bars are {coverage} paired bootstrap intervals over blocks of "
+        f"{comparison.block_size} tokens; the variation between training runs with different seeds "
+        "is not in them.",
     )
     header = [
         "training count",
         "tokens",
         "words",
-        _copy(name_a),
-        _copy(name_b),
+        element("bdi", comparison.name_a),
+        element("bdi", comparison.name_b),
         "difference",
         "std. error",
         f"{coverage} interval",
     ]
     return element(
         "section",
-        element("h2", "By word frequency"),
-        element("figure", keys, plot, caption),
+        element(
+            "h2",
+            "By word frequency: ",
+            element("bdi", comparison.name_b),
+            " against ",
+            element("bdi", comparison.name_a),
+        ),
+        element("figure", _keys(comparison, index_a, index_b), plot, caption),
         table(
             "Mean cross-entropy in nats per token by training-set frequency",
             header,
@@ -87,9 +85,27 @@ def frequency_section(
     )
 
 
-def _copy(name: ElementTree.Element) -> ElementTree.Element:
-    # An element can stand in only one place of a tree.
-    return element(name.tag, name.text)
+def _keys(comparison: FrequencyComparison, index_a: int, index_b: int) -> ElementTree.Element:
+    """What the points mean, of those that there are."""
+
+    def better(name: str) -> ElementTree.Element:
+        return element("span", element("bdi", name), " better")
+
+    drawn = _drawn(comparison)
+    clear = [bin.difference for bin in drawn if bin.is_significant]
+    named: list[tuple[ElementTree.Element, ElementTree.Element | str]] = []
+    if any(difference > 0 for difference in clear):
+        named.append((point_key(index_b), better(comparison.name_b)))
+    if any(difference < 0 for difference in clear):
+        named.append((point_key(index_a), better(comparison.name_a)))
+    if any(math.isfinite(bin.difference) and not bin.is_significant for bin in drawn):
+        named.append((point_key(None), "no clear difference"))
+    return keys(*named)
+
+
+def _drawn(comparison: FrequencyComparison) -> list[FrequencyBin]:
+    """The bins that have tokens."""
+    return [bin for bin in comparison.bins if bin.tokens]
 
 
 def _row(label: str, bin: FrequencyBin) -> list[ElementTree.Element | str]:
@@ -111,7 +127,7 @@ def _draw(
     figure: Figure, comparison: FrequencyComparison, index_a: int, index_b: int, narrow: bool
 ) -> None:
     above, below = figure.subplots(2, 1, sharex=True, height_ratios=(3.2, 1))
-    bins = comparison.bins
+    bins = _drawn(comparison)
     above.axhline(0, color=INK, linewidth=0.9)
     for position, bin in enumerate(bins):
         if not math.isfinite(bin.difference):

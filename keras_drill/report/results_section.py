@@ -4,14 +4,14 @@ import math
 from collections.abc import Sequence
 from xml.etree import ElementTree
 
-from keras_drill.report.elements import element, table
-from keras_drill.report.formatting import (
+from keras_drill.report.page.elements import element, table, words
+from keras_drill.report.page.formatting import (
     MISSING,
     format_count,
     format_duration,
     format_perplexity,
 )
-from keras_drill.report.palette import series_key
+from keras_drill.report.page.plot import run_name
 from keras_drill.report.run_summary import RunSummary
 
 
@@ -19,7 +19,9 @@ def results_section(runs: Sequence[RunSummary]) -> ElementTree.Element:
     """The comparison table; a column that no run has a value for is left out."""
     first = runs[0]
     columns = {
-        "run and output layer": [_name(index, run) for index, run in enumerate(runs)],
+        "run and output layer": [
+            run_name(index, run.name, run.output_layer) for index, run in enumerate(runs)
+        ],
         "valid perplexity": _perplexity_column([run.valid_perplexity for run in runs]),
         "test perplexity": _perplexity_column([run.test_perplexity for run in runs]),
         "epoch kept": [_kept_epoch(run) for run in runs],
@@ -40,7 +42,10 @@ def results_section(runs: Sequence[RunSummary]) -> ElementTree.Element:
     )
     notes = []
     if "of the output layer" in present:
-        notes.append("Parameters of the output layer leave out an embedding that it shares.")
+        notes.append(
+            "Parameters of the output layer leave out the embedding of words, one vector a word, "
+            "where it shares that."
+        )
     if "time ratio" in present:
         notes.append("The time ratio is to the first run.")
     return element(
@@ -48,11 +53,21 @@ def results_section(runs: Sequence[RunSummary]) -> ElementTree.Element:
         element("h2", "Results"),
         shown,
         *([element("p", " ".join(notes), class_="note")] if notes else []),
+        *_cut_off(runs),
         class_="results",
     )
 
 
-def summarize(runs: Sequence[RunSummary]) -> str:
+def _cut_off(runs: Sequence[RunSummary]) -> list[ElementTree.Element]:
+    """Which runs might have gone on."""
+    names = [run.name for run in runs if run.is_cut_off]
+    if not names:
+        return []
+    sentence = " ended at the last epoch allowed: with more epochs there may be a better model."
+    return [element("p", words(names, ", "), sentence, class_="note")]
+
+
+def summarize(runs: Sequence[RunSummary]) -> list[ElementTree.Element | str]:
     """The outcome in one sentence, by test perplexity when there is one."""
     for kind, perplexities in (
         ("test", [run.test_perplexity for run in runs]),
@@ -65,29 +80,32 @@ def summarize(runs: Sequence[RunSummary]) -> str:
         ]
         if finite:
             return _outcome(runs, kind, perplexities, finite)
-    return f"No perplexity was measured for {', '.join(run.name for run in runs)}."
+    return ["No perplexity was measured for ", words([run.name for run in runs], ", "), "."]
 
 
 def _outcome(
     runs: Sequence[RunSummary], kind: str, perplexities: Sequence[float | None], finite: list[int]
-) -> str:
+) -> list[ElementTree.Element | str]:
     best = min(finite, key=perplexities.__getitem__)
+    winner = element("bdi", runs[best].name)
     shown = format_perplexity(perplexities[best])
     if len(finite) == 1:
-        return f"{runs[best].name} reaches a {kind} perplexity of {shown}."
-    sentence = f"Of {len(finite)} runs, {runs[best].name} has the lowest {kind} perplexity: {shown}"
+        return [winner, f" reaches a {kind} perplexity of {shown}."]
+    sentence = [
+        f"Of {len(finite)} runs, ",
+        winner,
+        f" has the lowest {kind} perplexity: {shown}",
+    ]
     if best == 0 or 0 not in finite:
-        return f"{sentence}."
+        return [*sentence, "."]
     change = 100 * (1 - perplexities[best] / perplexities[0])
-    reference = f"{runs[0].name} ({format_perplexity(perplexities[0])})"
-    return f"{sentence}, {change:.1f} % below {reference}."
-
-
-def _name(index: int, run: RunSummary) -> ElementTree.Element:
-    name = element("span", element("bdi", run.name))
-    if run.output_layer:
-        name.append(element("small", run.output_layer, dir="auto"))
-    return element("div", series_key(index), name, class_="run")
+    reference = format_perplexity(perplexities[0])
+    return [
+        *sentence,
+        f", {change:.1f} % below ",
+        element("bdi", runs[0].name),
+        f" ({reference}).",
+    ]
 
 
 def _kept_epoch(run: RunSummary) -> str:

@@ -5,7 +5,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from keras_drill.report.sample_continuation import SampleContinuation
+from keras_drill.report.continuations_section import SampleContinuation
 
 
 @dataclasses.dataclass(frozen=True)
@@ -20,12 +20,14 @@ class RunSummary:
             `val_perplexity` are drawn when they are there, otherwise `exp(loss)` and
             `exp(val_loss)`. NaN and infinity are allowed.
         total_parameters: Trainable parameters of the whole model, a shared embedding counted once.
-        output_parameters: Dedicated parameters of the output layer (without a shared embedding).
+        output_parameters: Parameters of the output layer, without one vector a word of an embedding
+            that it shares, see `keras_drill.analysis.count_dedicated_parameters`.
         valid_perplexity: Validation perplexity of the model that was kept.
         test_perplexity: Its test perplexity.
         best_epoch: Epoch of the model that was kept, counted from 1; by default the epoch of the
             smallest finite validation value in `history`.
         seconds_per_epoch: Mean training time of an epoch.
+        max_epochs: Most epochs that the run was allowed.
         config: Resolved options, possibly nested (as read from `config.toml`).
         samples: Continuations that the model wrote.
 
@@ -45,6 +47,7 @@ class RunSummary:
     test_perplexity: float | None = None
     best_epoch: int | None = None
     seconds_per_epoch: float | None = None
+    max_epochs: int | None = None
     config: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     samples: tuple[SampleContinuation, ...] = ()
 
@@ -52,6 +55,11 @@ class RunSummary:
     def epochs(self) -> int:
         """Number of epochs in the history."""
         return max((len(values) for values in self.history.values()), default=0)
+
+    @property
+    def is_cut_off(self) -> bool:
+        """Whether training ended at the last epoch allowed."""
+        return self.max_epochs is not None and self.epochs >= self.max_epochs
 
     @property
     def train_curve(self) -> list[float]:

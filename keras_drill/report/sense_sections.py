@@ -1,24 +1,66 @@
 """The sections of the senses page that are about the whole model."""
 
+import dataclasses
 from xml.etree import ElementTree
 
 import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.ticker import MultipleLocator
 
-from keras_drill.report.elements import element, printable, table
-from keras_drill.report.formatting import format_count
-from keras_drill.report.inline_svg import inline_svg
-from keras_drill.report.palette import (
+from keras_drill.report.page.elements import element, printable, table, words
+from keras_drill.report.page.formatting import format_count, format_significant
+from keras_drill.report.page.plot import (
     GRID,
     INK,
     MUTED,
     PAPER,
+    inline_svg,
+    keys,
+    point_key,
     series_color,
     series_key,
     series_marker,
 )
-from keras_drill.report.sense_study import SenseStudy
+from keras_drill.report.studied_word_section import StudiedWord
+
+_LONGEST_LABEL = 18
+
+
+@dataclasses.dataclass(frozen=True)
+class SenseStudy:
+    """The senses of a model's words.
+
+    Args:
+        name: Name of the run.
+        output_layer: What the output layer is.
+        text: Which text was read, in words.
+        by_senses: Number of senses to how many words have so many, and some of these words.
+        words: The words that were looked at.
+        theta: Kernel parameters of all senses, `[M]`; `None` without a kernel.
+        angles: Angles in degrees at which kernels were computed, `[A]`.
+        kernels: Kernel parameter to the kernel at `angles`, in the order to be drawn; empty without
+            a kernel.
+    """
+
+    name: str
+    output_layer: str
+    text: str
+    by_senses: dict[int, tuple[int, tuple[str, ...]]]
+    words: tuple[StudiedWord, ...]
+    theta: np.ndarray | None
+    angles: np.ndarray
+    kernels: dict[float, np.ndarray]
+
+    @property
+    def vocabulary_size(self) -> int:
+        """Number of words."""
+        return sum(number for number, _ in self.by_senses.values())
+
+    @property
+    def mean_senses(self) -> float:
+        """Senses per word."""
+        senses = sum(senses * number for senses, (number, _) in self.by_senses.items())
+        return senses / self.vocabulary_size
 
 
 def words_by_senses_section(study: SenseStudy) -> ElementTree.Element:
@@ -28,7 +70,7 @@ def words_by_senses_section(study: SenseStudy) -> ElementTree.Element:
             str(senses),
             format_count(number),
             f"{100 * number / study.vocabulary_size:.1f} %",
-            element("bdi", " · ".join(examples)),
+            words(examples),
         ]
         for senses, (number, examples) in study.by_senses.items()
     ]
@@ -47,7 +89,6 @@ def words_by_senses_section(study: SenseStudy) -> ElementTree.Element:
 def theta_section(study: SenseStudy) -> ElementTree.Element:
     """θ of the words that were looked at, over the distribution of all (Figure 3)."""
     most = max(word.num_senses for word in study.words)
-    keys = [_sense_key(sense) for sense in range(most)]
     plot = inline_svg(
         lambda figure, narrow: _draw_theta(figure, study),
         "theta",
@@ -60,13 +101,14 @@ def theta_section(study: SenseStudy) -> ElementTree.Element:
         element("h2", "Kernel parameters"),
         element(
             "figure",
-            element("ul", *keys, class_="keys"),
+            keys(*((point_key(place), _ordinal(place)) for place in range(most))),
             plot,
             element(
                 "figcaption",
                 f"Above, θ of all {format_count(len(study.theta))} senses; below, θ of the senses "
-                "of some words, each larger the more often it is used. A kernel of greater θ falls "
-                "off more slowly around its sense, for contexts that vary more.",
+                "of some words, by the order of their ids, each larger the more often it is used. "
+                "A kernel of greater θ falls off more slowly around its sense, for contexts that "
+                "vary more.",
             ),
         ),
     )
@@ -74,22 +116,23 @@ def theta_section(study: SenseStudy) -> ElementTree.Element:
 
 def kernel_section(study: SenseStudy) -> ElementTree.Element:
     """Shapes of kernels (Figure 2)."""
-    keys = [
-        element("li", series_key(index), f"θ = {_signed(theta)}")
-        for index, theta in enumerate(study.kernels)
-    ]
     plot = inline_svg(
         lambda figure, narrow: _draw_kernels(figure, study),
         "kernels",
         "Kernels by the angle between context and sense, for θ of "
-        + ", ".join(map(_signed, study.kernels)),
+        + ", ".join(map(format_significant, study.kernels)),
     )
     return element(
         "section",
         element("h2", "Shapes of kernels"),
         element(
             "figure",
-            element("ul", *keys, class_="keys"),
+            keys(
+                *(
+                    (series_key(index), f"θ = {format_significant(theta)}")
+                    for index, theta in enumerate(study.kernels)
+                )
+            ),
             plot,
             element(
                 "figcaption",
@@ -101,17 +144,29 @@ def kernel_section(study: SenseStudy) -> ElementTree.Element:
     )
 
 
-def _sense_key(sense: int) -> ElementTree.Element:
-    return element("li", series_key(sense), f"sense {sense + 1}")
+def _ordinal(place: int) -> str:
+    """A sense by its place in a word.
+
+    >>> _ordinal(0), _ordinal(6)
+    ('first sense', '7th sense')
+    """
+    names = ("first", "second", "third", "fourth")
+    return f"{names[place] if place < len(names) else f'{place + 1}th'} sense"
 
 
-def _signed(value: float) -> str:
-    return f"{value:.3g}".replace("-", "−")
+def _shortened(word: str) -> str:
+    """A word that leaves room for the plot beside it.
+
+    >>> _shortened("bank"), _shortened("x" * 90)
+    ('bank', 'xxxxxxxxxxxxxxxxx…')
+    """
+    return word if len(word) <= _LONGEST_LABEL else f"{word[: _LONGEST_LABEL - 1]}…"
 
 
 def _draw_theta(figure: Figure, study: SenseStudy) -> None:
     above, below = figure.subplots(2, 1, sharex=True, height_ratios=(1, 2.4))
-    above.hist(study.theta, bins=60, color=GRID, edgecolor=MUTED, linewidth=0.5)
+    numbers, edges = np.histogram(study.theta, bins=60)
+    above.stairs(numbers, edges, fill=True, facecolor=GRID, edgecolor=MUTED, linewidth=0.5)
     above.grid(axis="x", visible=False)
     above.set_ylabel("senses")
     for row, word in enumerate(study.words):
@@ -126,9 +181,9 @@ def _draw_theta(figure: Figure, study: SenseStudy) -> None:
                 markeredgecolor=PAPER,
                 markeredgewidth=0.7,
             )
-    words = [printable(word.word) for word in study.words]
-    below.set_yticks(range(len(words)), words, parse_math=False)
-    below.set_ylim(len(words) - 0.5, -0.5)
+    labels = [_shortened(printable(word.word)) for word in study.words]
+    below.set_yticks(range(len(labels)), labels, parse_math=False)
+    below.set_ylim(len(labels) - 0.5, -0.5)
     below.set_xlabel("θ")
 
 

@@ -1,14 +1,82 @@
 """The section of the senses page on one word."""
 
+import dataclasses
 from xml.etree import ElementTree
 
+import numpy as np
 from matplotlib.figure import Figure
 
-from keras_drill.report.elements import element, table
-from keras_drill.report.formatting import MISSING, format_count
-from keras_drill.report.inline_svg import inline_svg
-from keras_drill.report.palette import PAPER, point_key, series_color, series_marker
-from keras_drill.report.studied_word import StudiedWord
+from keras_drill.report.page.elements import direction, element, running_text, table, words
+from keras_drill.report.page.formatting import MISSING, format_count
+from keras_drill.report.page.plot import (
+    PAPER,
+    inline_svg,
+    keys,
+    point_key,
+    series_color,
+    series_marker,
+)
+
+_TRACE = 0.05  # nats; between two even senses, probabilities of about 0.34 and 0.66
+_NEARLY_ALL = 0.95  # of a word's uses
+
+
+@dataclasses.dataclass(frozen=True)
+class StudiedWord:
+    """A word with its senses, in the text that was read. Shape letters: S senses, n occurrences.
+
+    Args:
+        word: The word.
+        senses: Ids of its senses, `[S]`, the same that `keras-drill score --senses` and exported
+            models give.
+        information: How much the context tells about the sense, in nats, see
+            `keras_drill.analysis.WordSenses`.
+        shares: Mean probability of every sense where the word occurs, `[S]`.
+        theta: Kernel parameter of every sense, `[S]`; `None` without a kernel.
+        nearest: Other words near to each sense, the nearest first.
+        contexts: For each sense, `(text before, text after, probability of the sense)`.
+        points: Context vectors of the occurrences in a plane, `[n, 2]`.
+        variance: Shares of the variance along the axes of the plane.
+        sense: The most probable sense of every occurrence, `[n]`, as a place in `senses`.
+    """
+
+    word: str
+    senses: np.ndarray
+    information: float
+    shares: np.ndarray
+    theta: np.ndarray | None
+    nearest: tuple[tuple[str, ...], ...]
+    contexts: tuple[tuple[tuple[str, str, float], ...], ...]
+    points: np.ndarray
+    variance: tuple[float, float]
+    sense: np.ndarray
+
+    @property
+    def num_senses(self) -> int:
+        """Number of senses."""
+        return len(self.shares)
+
+    @property
+    def tells_senses_apart(self) -> bool:
+        """Whether the sense depends on the context by more than a trace."""
+        return self.num_senses < 2 or self.information >= _TRACE
+
+    @property
+    def verdict(self) -> str:
+        """What to think of senses that do not depend on the context, in a sentence or two."""
+        if self.shares.max() > _NEARLY_ALL:
+            return "Only one sense is in use."
+        return (
+            "No senses were found: how probable each is hardly depends on the context (mutual "
+            f"information {max(self.information, 0.0):.3f} of at most "
+            f"{np.log(self.num_senses):.3f} nats). What follows are small differences, not "
+            "meanings."
+        )
+
+    @property
+    def occurrences(self) -> int:
+        """How often the word occurs."""
+        return len(self.points)
 
 
 def studied_word_section(word: StudiedWord, prefix: str) -> ElementTree.Element:
@@ -21,13 +89,11 @@ def studied_word_section(word: StudiedWord, prefix: str) -> ElementTree.Element:
     first, second = (f"{100 * share:.0f} %" for share in word.variance)
     figure = element(
         "figure",
-        element(
-            "ul",
+        keys(
             *(
-                element("li", point_key(sense), f"sense {sense + 1}")
-                for sense in range(word.num_senses)
-            ),
-            class_="keys",
+                (point_key(place), f"sense {word.senses[place]}")
+                for place in np.unique(word.sense)  # no points of the others are drawn
+            )
         ),
         inline_svg(
             lambda figure, narrow: _draw(figure, word),
@@ -37,44 +103,42 @@ def studied_word_section(word: StudiedWord, prefix: str) -> ElementTree.Element:
         element(
             "figcaption",
             f"Context vectors of the {format_count(word.occurrences)} places in the text where ",
-            element("bdi", word.word),
+            element("bdi", element("strong", word.word)),
             " occurs, projected to their two principal components "
             f"({first} and {second} of the variance), by their most probable sense.",
         ),
     )
     rows = [
         [
-            element("div", point_key(sense), f"sense {sense + 1}", class_="run"),
-            f"{100 * word.shares[sense]:.0f} %",
-            MISSING if word.theta is None else f"{word.theta[sense]:.3f}".replace("-", "−"),
-            element("bdi", " · ".join(word.nearest[sense])),
+            element("div", point_key(place), f"sense {id}", class_="run"),
+            f"{100 * word.shares[place]:.0f} %",
+            MISSING if word.theta is None else f"{word.theta[place]:.3f}".replace("-", "−"),
+            words(word.nearest[place]),
         ]
-        for sense in range(word.num_senses)
+        for place, id in enumerate(word.senses)
     ]
     contexts = [
         element(
             "figure",
             *(
-                element(
-                    "blockquote",
-                    element("p", before, " ", element("strong", word.word), " ", after, dir="auto"),
-                )
-                for before, after, _ in word.contexts[sense]
+                element("blockquote", _context(word.word, before, after))
+                for before, after, _ in word.contexts[place]
             ),
             element(
                 "figcaption",
-                point_key(sense),
-                f"sense {sense + 1}: probability {_probabilities(word, sense)}",
+                point_key(place),
+                f"sense {id}: probability {_probabilities(word, place)}",
                 class_="origin",
             ),
             class_="card",
         )
-        for sense in range(word.num_senses)
-        if word.contexts[sense]
+        for place, id in enumerate(word.senses)
+        if word.contexts[place]
     ]
     return element(
         "section",
         element("h2", "The word ", element("bdi", word.word)),
+        *_warning(word),
         figure,
         table(
             f"Senses of {word.word}",
@@ -87,8 +151,28 @@ def studied_word_section(word: StudiedWord, prefix: str) -> ElementTree.Element:
     )
 
 
-def _probabilities(word: StudiedWord, sense: int) -> str:
-    values = [probability for _, _, probability in word.contexts[sense]]
+def _context(word: str, before: str, after: str) -> ElementTree.Element:
+    """A piece of text, the word standing where it stood, whatever direction it is written in."""
+    return element(
+        "p",
+        *running_text(before),
+        " ",
+        element("bdi", element("strong", word)),
+        " ",
+        *running_text(after),
+        dir=direction(f"{before} {word} {after}"),
+    )
+
+
+def _warning(word: StudiedWord) -> list[ElementTree.Element]:
+    """What to think of senses that do not depend on the context."""
+    if word.tells_senses_apart:
+        return []
+    return [element("p", word.verdict, class_="warning")]
+
+
+def _probabilities(word: StudiedWord, place: int) -> str:
+    values = [probability for _, _, probability in word.contexts[place]]
     low, high = f"{min(values):.2f}", f"{max(values):.2f}"
     return low if low == high else f"{low} to {high}"
 

@@ -1,7 +1,10 @@
+from typing import Any
+
 import keras
 from keras import ops
 
 from keras_drill.scores.score import Score
+from keras_drill.types import Tensor
 
 
 @keras.saving.register_keras_serializable(package="keras_drill")
@@ -10,18 +13,27 @@ class InnerProduct(Score):
 
     is_linear = True
 
-    def of_products(self, products, hidden_terms, label_terms):
+    def of_products(self, products: Tensor, hidden_terms: Any, label_terms: Any) -> Tensor:
         return products
 
-    def product_gradients(self, derivative, row_weights, products, hidden_terms, label_terms):
+    def product_gradients(
+        self,
+        derivative: Tensor,
+        row_weights: Tensor,
+        products: Tensor,
+        hidden_terms: Any,
+        label_terms: Any,
+    ) -> tuple[Any, Any, Any]:
         return derivative, (), ()
 
-    def pair_scores(self, hidden, labels, parameters):
+    def pair_scores(self, hidden: Tensor, labels: Tensor, parameters: Any) -> Tensor:
         is_double = keras.backend.standardize_dtype(hidden.dtype) == "float64"
         scores = ops.einsum("...d,...sd->...s", hidden, labels)
         return ops.cast(scores, "float64" if is_double else "float32")
 
-    def pair_gradients(self, derivative, hidden, labels, parameters):
+    def pair_gradients(
+        self, derivative: Tensor, hidden: Tensor, labels: Tensor, parameters: Any
+    ) -> tuple[Any, Any, Any]:
         hidden, labels = ops.cast(hidden, derivative.dtype), ops.cast(labels, derivative.dtype)
         d_hidden = ops.einsum("...s,...sd->...d", derivative, labels)
         return d_hidden, derivative[..., None] * hidden[..., None, :], ()

@@ -1,10 +1,12 @@
 import math
+from typing import Any
 
 import keras
 from keras import ops
 
 from keras_drill.scores.inner_product import InnerProduct
 from keras_drill.scores.score import Score
+from keras_drill.types import Tensor
 
 VARIANTS = ("paper", "reference")
 # Below this, power series stand in for closed forms that cancel.
@@ -56,17 +58,17 @@ class KerBSKernel(Score):
         theta = 1e-8 if self.variant == "paper" else 0.0
         return {"theta": keras.initializers.Constant(theta)}
 
-    def value(self, theta, cos):
+    def value(self, theta: Tensor, cos: Tensor) -> Tensor:
         """`f`, the score of unit vectors: of broadcastable tensors θ and cosine."""
         theta, cos = _as_floats(theta, cos)
         return self._shape.value(cos, self._shape.terms(theta))
 
-    def derivative_by_cos(self, theta, cos):
+    def derivative_by_cos(self, theta: Tensor, cos: Tensor) -> Tensor:
         """`∂f/∂cos`, shapes as in `value`."""
         theta, cos = _as_floats(theta, cos)
         return self._shape.slope(cos, self._shape.terms(theta))
 
-    def derivative_by_theta(self, theta, cos):
+    def derivative_by_theta(self, theta: Tensor, cos: Tensor) -> Tensor:
         """`∂f/∂θ`, shapes as in `value`."""
         theta, cos = _as_floats(theta, cos)
         terms = self._shape.terms(theta)
@@ -76,18 +78,25 @@ class KerBSKernel(Score):
     def num_label_sums(self) -> int:
         return self._shape.num_shares
 
-    def hidden_terms(self, hidden):
+    def hidden_terms(self, hidden: Tensor) -> Any:
         return tuple(x[:, None] for x in self._norms(hidden))
 
-    def label_terms(self, labels, parameters):
+    def label_terms(self, labels: Tensor, parameters: Any) -> Any:
         return *self._norms(labels), *self._shape.terms(parameters[0])
 
-    def of_products(self, products, hidden_terms, label_terms):
+    def of_products(self, products: Tensor, hidden_terms: Any, label_terms: Any) -> Tensor:
         (norm, _, inverse), (label_norm, _, label_inverse, *terms) = hidden_terms, label_terms
         cos = products * inverse * label_inverse
         return norm * label_norm * self._shape.value(cos, terms)
 
-    def product_gradients(self, derivative, row_weights, products, hidden_terms, label_terms):
+    def product_gradients(
+        self,
+        derivative: Tensor,
+        row_weights: Tensor,
+        products: Tensor,
+        hidden_terms: Any,
+        label_terms: Any,
+    ) -> tuple[Any, Any, Any]:
         # With p = h·w and K = |h| |w| f(p / (|h| |w|)):
         #     ∂K/∂p = f',   ∂K/∂|h| = |w| (f - c f'),   ∂K/∂|w| = |h| (f - c f').
         # `shares` are what the last two and ∂K/∂θ are made of by factors of each label alone.
@@ -101,11 +110,15 @@ class KerBSKernel(Score):
         label_sums = [ops.matmul(weighted_norm, share) for share in shares]
         return by_products, (hidden_sum,), tuple(label_sums)
 
-    def hidden_gradients(self, gradient, hidden_sums, hidden, hidden_terms):
+    def hidden_gradients(
+        self, gradient: Tensor, hidden_sums: Any, hidden: Tensor, hidden_terms: Any
+    ) -> Tensor:
         _, direction, _ = hidden_terms
         return gradient + (hidden_sums[0][:, None] * direction) * ops.cast(hidden, gradient.dtype)
 
-    def label_gradients(self, gradient, label_sums, labels, label_terms):
+    def label_gradients(
+        self, gradient: Tensor, label_sums: Any, labels: Tensor, label_terms: Any
+    ) -> tuple[Any, Any]:
         norm, direction, inverse, *terms = label_terms
         labels = ops.cast(labels, gradient.dtype)
         # Sums over rows: |h| (f - c f'), and |h| c f' as every row's part of `gradient` is f' h.
@@ -115,7 +128,7 @@ class KerBSKernel(Score):
         along = slack * direction
         return along[:, None] * labels, (d_theta,)
 
-    def scores(self, hidden, labels, parameters):
+    def scores(self, hidden: Tensor, labels: Tensor, parameters: Any) -> Tensor:
         # The backends' own derivative of the closed form is noise near θ = 0.
         @ops.custom_gradient
         def scores(hidden, labels, theta):
@@ -140,7 +153,7 @@ class KerBSKernel(Score):
 
         return scores(hidden, labels, *parameters)
 
-    def pair_scores(self, hidden, labels, parameters):
+    def pair_scores(self, hidden: Tensor, labels: Tensor, parameters: Any) -> Tensor:
         @ops.custom_gradient
         def scores(hidden, labels, theta):
             cos, (norm, *_), (label_norm, *_) = self._pairs(hidden, labels)
@@ -155,7 +168,9 @@ class KerBSKernel(Score):
 
         return scores(hidden, labels, *parameters)
 
-    def pair_gradients(self, derivative, hidden, labels, parameters):
+    def pair_gradients(
+        self, derivative: Tensor, hidden: Tensor, labels: Tensor, parameters: Any
+    ) -> tuple[Any, Any, Any]:
         cos, (norm, direction, _), (label_norm, label_direction, _) = self._pairs(hidden, labels)
         terms = self._shape.terms(parameters[0])
         shares = self._shares(cos, terms)
@@ -227,7 +242,7 @@ class _PaperShape:
     def slope(cos, terms):
         """`f'`."""
         theta, b, *_ = terms
-        return b * ops.exp(-theta * cos)
+        return b * ops.exp(-(theta * cos))  # the exponential that `value` has
 
     @staticmethod
     def ratios(cos, terms):
@@ -235,7 +250,8 @@ class _PaperShape:
         theta, _, inverse, _ = terms
         x = theta * cos
         small = ops.square(cos) * _remainder(x)
-        large = (ops.exp(x) - 1 - x) * ops.square(inverse)
+        # A quotient, so that of `value`, `slope` and this there is one exponential to compute.
+        large = (1 / ops.exp(-x) - 1 - x) * ops.square(inverse)
         return (ops.where(ops.abs(theta) < SMALL_THETA, small, large),)
 
     @staticmethod

@@ -1,8 +1,10 @@
 from abc import ABC, abstractmethod
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import keras
 from keras import ops
+
+from keras_drill.types import Tensor
 
 
 class Score(ABC):
@@ -29,7 +31,7 @@ class Score(ABC):
     num_label_sums = 0
     is_linear = False
 
-    def scores(self, hidden, labels, parameters):
+    def scores(self, hidden: Tensor, labels: Tensor, parameters: Any) -> Tensor:
         """Scores of every row against every label.
 
         Args:
@@ -48,16 +50,16 @@ class Score(ABC):
             products, self.hidden_terms(hidden), self.label_terms(labels, parameters)
         )
 
-    def hidden_terms(self, hidden) -> tuple:
+    def hidden_terms(self, hidden: Tensor) -> tuple:
         """Tensors `[R, 1]` in the accumulator's dtype, made from `hidden` `[R, d]`."""
         return ()
 
-    def label_terms(self, labels, parameters) -> tuple:
+    def label_terms(self, labels: Tensor, parameters: Any) -> tuple:
         """Tensors `[M]` in the accumulator's dtype, made from `labels` `[M, d]` and parameters."""
         return ()
 
     @abstractmethod
-    def of_products(self, products, hidden_terms, label_terms):
+    def of_products(self, products: Tensor, hidden_terms: Any, label_terms: Any) -> Tensor:
         """Scores of inner products.
 
         Args:
@@ -70,7 +72,14 @@ class Score(ABC):
         """
 
     @abstractmethod
-    def product_gradients(self, derivative, row_weights, products, hidden_terms, label_terms):
+    def product_gradients(
+        self,
+        derivative: Tensor,
+        row_weights: Tensor,
+        products: Tensor,
+        hidden_terms: Any,
+        label_terms: Any,
+    ) -> Any:
         """Derivatives of a loss whose derivative for the scores is `row_weights * derivative`.
 
         Args:
@@ -84,7 +93,9 @@ class Score(ABC):
             the rows, a tuple of `[M]`, for `label_gradients`, row weights included.
         """
 
-    def hidden_gradients(self, gradient, hidden_sums, hidden, hidden_terms):
+    def hidden_gradients(
+        self, gradient: Tensor, hidden_sums: Any, hidden: Tensor, hidden_terms: Any
+    ) -> Any:
         """The whole gradient for `hidden` `[R, d]`.
 
         Args:
@@ -94,7 +105,9 @@ class Score(ABC):
         """
         return gradient
 
-    def label_gradients(self, gradient, label_sums, labels, label_terms) -> tuple:
+    def label_gradients(
+        self, gradient: Tensor, label_sums: Any, labels: Tensor, label_terms: Any
+    ) -> tuple:
         """What else belongs to the gradient for `labels`, and the parameters' gradients.
 
         Args:
@@ -108,7 +121,7 @@ class Score(ABC):
         return None, ()
 
     @abstractmethod
-    def pair_scores(self, hidden, labels, parameters):
+    def pair_scores(self, hidden: Tensor, labels: Tensor, parameters: Any) -> Tensor:
         """Scores of every row against some labels of its own, differentiable.
 
         Args:
@@ -121,7 +134,9 @@ class Score(ABC):
         """
 
     @abstractmethod
-    def pair_gradients(self, derivative, hidden, labels, parameters):
+    def pair_gradients(
+        self, derivative: Tensor, hidden: Tensor, labels: Tensor, parameters: Any
+    ) -> Any:
         """Gradients of a loss whose derivative for `pair_scores` is `derivative` `[..., S]`.
 
         Returns:

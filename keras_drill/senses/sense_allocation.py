@@ -1,6 +1,10 @@
+from typing import Any
+
 import keras
 import numpy as np
 from keras import ops
+
+from keras_drill.types import Tensor
 
 
 @keras.saving.register_keras_serializable(package="keras_drill")
@@ -54,12 +58,12 @@ class SenseAllocation(keras.layers.Layer):
 
     def __init__(
         self,
-        vocabulary_size,
-        num_senses=None,
-        min_senses=1,
-        max_senses=4,
-        dynamic=True,
-        **kwargs,
+        vocabulary_size: int,
+        num_senses: int | None = None,
+        min_senses: int = 1,
+        max_senses: int = 4,
+        dynamic: bool = True,
+        **kwargs: Any,
     ):
         super().__init__(**kwargs)
         num_senses = 3 * vocabulary_size if num_senses is None else num_senses
@@ -114,7 +118,7 @@ class SenseAllocation(keras.layers.Layer):
             name=name,
         )
 
-    def columns(self, words):
+    def columns(self, words: Tensor) -> tuple[Any, Any]:
         """The senses of words.
 
         Args:
@@ -128,7 +132,9 @@ class SenseAllocation(keras.layers.Layer):
         mask = senses >= 0
         return ops.where(mask, senses, ops.zeros_like(senses)), mask
 
-    def record(self, targets, log_probs, posteriors, weights=None):
+    def record(
+        self, targets: Tensor, log_probs: Tensor, posteriors: Tensor, weights: Tensor | None = None
+    ) -> None:
         """Adds tokens to this interval's statistics.
 
         Args:
@@ -155,7 +161,7 @@ class SenseAllocation(keras.layers.Layer):
             ops.segment_sum(usage, ops.reshape(columns, (-1,)), self.num_senses)
         )
 
-    def assign(self, sense_to_word):
+    def assign(self, sense_to_word: Tensor) -> None:
         """Gives every sense to a word, outside compiled functions.
 
         Args:

@@ -1,9 +1,12 @@
+from typing import Any
+
 import keras
 from keras import ops
 
 from keras_drill.label_encoders import IdentityLabelEncoder
 from keras_drill.scores import KerBSKernel
 from keras_drill.senses.sense_allocation import SenseAllocation
+from keras_drill.types import Shape, Tensor
 
 WEIGHTINGS = ("posterior", "usage")
 
@@ -66,15 +69,15 @@ class SenseEmbedding(keras.layers.Embedding):
 
     def __init__(
         self,
-        vocabulary_size,
-        output_dim,
-        num_senses=None,
-        min_senses=1,
-        max_senses=4,
-        dynamic=True,
-        score=None,
-        weighting="posterior",
-        **kwargs,
+        vocabulary_size: int,
+        output_dim: int,
+        num_senses: int | None = None,
+        min_senses: int = 1,
+        max_senses: int = 4,
+        dynamic: bool = True,
+        score: Any = None,
+        weighting: str = "posterior",
+        **kwargs: Any,
     ):
         if weighting not in WEIGHTINGS:
             raise ValueError(
@@ -88,17 +91,17 @@ class SenseEmbedding(keras.layers.Embedding):
         self.score = KerBSKernel() if score is None else score
         self.weighting = weighting
 
-    def build(self, input_shape=None):
+    def build(self, input_shape: Shape | None = None) -> None:
         super().build(input_shape)
         self.score_parameters = [
             self.add_weight(shape=(self.input_dim,), initializer=value, name=name, autocast=False)
             for name, value in self.score.parameter_initializers.items()
         ]
 
-    def call(self, words, context=None):
+    def call(self, words: Tensor, context: Tensor | None = None) -> Any:
         return self.weigh(*self.look_up(words), context=context)
 
-    def look_up(self, words):
+    def look_up(self, words: Tensor) -> Tensor:
         """What `weigh` needs to know of words, so that a time loop need not look it up.
 
         Args:
@@ -117,7 +120,14 @@ class SenseEmbedding(keras.layers.Embedding):
             *[ops.take(parameter, columns, axis=0) for parameter in self.score_parameters],
         )
 
-    def weigh(self, senses, mask, usage, *parameters, context=None):
+    def weigh(
+        self,
+        senses: Tensor,
+        mask: Tensor,
+        usage: Tensor,
+        *parameters: Any,
+        context: Tensor | None = None,
+    ) -> Tensor:
         """The expected sense `[..., d]`, of what `look_up` gave and a context `[..., d]`."""
         if context is None:
             logits = ops.log(usage + 1e-12)  # senses that were never used weigh the same
@@ -127,7 +137,9 @@ class SenseEmbedding(keras.layers.Embedding):
         weights = ops.cast(_posterior(logits), self.compute_dtype)
         return ops.sum(weights[..., None] * senses, axis=-2)
 
-    def weigh_gradient(self, upstream, senses, mask, parameters, context):
+    def weigh_gradient(
+        self, upstream: Tensor, senses: Tensor, mask: Tensor, parameters: Any, context: Tensor
+    ) -> tuple[Any, Any, Any]:
         """The derivative of `weigh` with a context, for the context, senses and parameters."""
         upstream = ops.cast(upstream, parameters[0].dtype if parameters else "float32")
         logits = self.score.pair_scores(context, senses, parameters)
@@ -141,16 +153,16 @@ class SenseEmbedding(keras.layers.Embedding):
         d_senses = d_senses + weights[..., None] * upstream[..., None, :]
         return d_context, d_senses, d_parameters
 
-    def compute_output_shape(self, words_shape, context_shape=None):
+    def compute_output_shape(self, words_shape: Shape, context_shape: Shape | None = None) -> Shape:
         return (*words_shape, self.output_dim)
 
-    def save_own_variables(self, store):
+    def save_own_variables(self, store: Any) -> None:
         keras.layers.Layer.save_own_variables(self, store)  # Embedding's own knows of one variable
 
-    def load_own_variables(self, store):
+    def load_own_variables(self, store: Any) -> None:
         keras.layers.Layer.load_own_variables(self, store)
 
-    def check_head(self, head):
+    def check_head(self, head: Any) -> None:
         """Raises `ValueError` unless an output layer can be tied to this embedding."""
         allocation = getattr(head.composition, "allocation", None)
         if allocation is None or allocation.arguments != self.allocation.arguments:

@@ -1,4 +1,5 @@
 import warnings
+from typing import Any
 
 import keras
 import numpy as np
@@ -30,6 +31,9 @@ class SenseReallocator:
     every sense that moves starts anew: θ and the optimizer's slots take their initial values, its
     usage becomes the mean usage, and its embedding is kept or restarted. Statistics of the next
     interval begin at zero.
+
+    Senses of a frozen head (`trainable=False`), or of a frozen embedding, are neither counted nor
+    moved.
 
     All state is in the variables of the output layer and of the optimizer, but for `history`.
 
@@ -72,13 +76,13 @@ class SenseReallocator:
 
     def __init__(
         self,
-        head,
-        optimizer=None,
-        interval=100,
-        policy=None,
-        momentum=0.1,
-        moved_embedding="keep",
-        seed=0,
+        head: Any,
+        optimizer: Any = None,
+        interval: int = 100,
+        policy: Any = None,
+        momentum: float = 0.1,
+        moved_embedding: str = "keep",
+        seed: int | None = 0,
     ):
         check_reallocation_arguments(interval, policy, momentum, moved_embedding)
         allocation = getattr(getattr(head, "composition", None), "allocation", None)
@@ -102,7 +106,7 @@ class SenseReallocator:
         self.history = ReallocationHistory()
         self.iteration = None
 
-    def step(self, iteration=None):
+    def step(self, iteration: int | None = None) -> Any:
         """Takes note of a training step that was made, and allocates if it was the last of an
         interval.
 
@@ -119,16 +123,18 @@ class SenseReallocator:
             return None
         return self.reallocate(iteration)
 
-    def reallocate(self, iteration=None):
+    def reallocate(self, iteration: int | None = None) -> Any:
         """Ends the interval now: folds its statistics into the averages and moves senses.
 
         Args:
             iteration: As in `step`. It goes into the history and into the seed.
 
         Returns:
-            The allocation's entry of `history`.
+            The allocation's entry of `history`, or `None` if the head or its embedding is frozen.
         """
         iteration = self._iteration(iteration)
+        if not self.head.learns_senses:
+            return None
         allocation = self._allocation
         word_count = _read(allocation.word_count)
         if not word_count.any():

@@ -14,14 +14,13 @@ from keras_drill.analysis import (
     measure_argmaxable_words,
     measure_rank,
 )
-from keras_drill.analysis.numerical_rank import RELATIVE_TOLERANCE
+from keras_drill.analysis.rank import RELATIVE_TOLERANCE
 from keras_drill.output_layer import OutputLayer
 from keras_drill.report import RunAnalysis, describe_environment, write_analysis
-from keras_drill.report.text_table import text_table
-from keras_drill.training.judged_splits import judged_splits
-from keras_drill.training.loaded_run import LoadedRun, describe_head
+from keras_drill.report.page.formatting import text_table
+from keras_drill.training.errors import RunError
+from keras_drill.training.loaded_run import LoadedRun, describe_head, judged_splits
 from keras_drill.training.prepared_text import evaluation_batches
-from keras_drill.training.run_error import RunError
 from keras_drill.training.run_folder import RunFolder
 
 _BLOCK = 1024
@@ -35,6 +34,7 @@ def analyze_runs(
     tolerance: float = RELATIVE_TOLERANCE,
     bound: float = 100.0,
     max_programs: int | None = None,
+    checkpoint: int | str | None = None,
 ) -> list[RunAnalysis]:
     """Analyses the best models of runs on one text, prints tables, and writes a page.
 
@@ -46,13 +46,14 @@ def analyze_runs(
         tolerance: Relative tolerance of the rank.
         bound: Largest absolute value of a component of the hidden states to search.
         max_programs: Most linear programs to solve for a run.
+        checkpoint: As of `LoadedRun.load`, for all of them.
     """
     names = [folder.name for folder in folders]
     if len(set(names)) < len(names):
         raise RunError(f"the folders of the runs must have different names, not {names}")
-    analyses, judged = [], []
+    analyses, judged, seeds = [], [], {}
     for folder in folders:
-        run = LoadedRun.load(folder)
+        run = LoadedRun.load(folder, checkpoint)
         ids = list(judged_splits(run, data).values())[-1]
         batches = evaluation_batches(run.config, ids, run.vocabulary)
         _, targets, hidden = collect_hidden(run.model, batches.dataset())
@@ -73,8 +74,9 @@ def analyze_runs(
             )
         )
         judged.append((targets, log_probs))
+        seeds[folder.name] = run.config.training.seed
     comparisons = _comparisons(analyses, judged)
-    path = write_analysis(report, analyses, comparisons, describe_environment())
+    path = write_analysis(report, analyses, comparisons, describe_environment(seed=seeds))
     print(_tables(analyses, comparisons))
     if importlib.util.find_spec("scipy") is None:
         print("\nSciPy decides more words: pip install 'keras-drill[analysis]'")

@@ -1,22 +1,18 @@
-"""The model of a run, ready to be trained."""
+"""The model of a run."""
 
 from typing import Any
 
 import keras
 
 import keras_drill
-from keras_drill.data import ContiguousBatches
 from keras_drill.models.awd_lstm import AWDLSTM
 from keras_drill.models.gru_language_backbone import GRULanguageBackbone
-from keras_drill.training.build_head import build_head, build_sense_embedding
-from keras_drill.training.build_optimizer import build_optimizer
+from keras_drill.scores import InnerProduct, KerBSKernel
 from keras_drill.training.config import RunConfig
 
 
-def build_model(
-    config: RunConfig, vocabulary_size: int, batches: ContiguousBatches
-) -> keras_drill.LanguageModel:
-    """Builds and compiles the model that the options describe, to be trained with `batches`."""
+def build_model(config: RunConfig, vocabulary_size: int) -> keras_drill.LanguageModel:
+    """Builds the model that the options describe; it is yet to be compiled."""
     # Initial weights are drawn from the global generator where a layer takes no seed.
     keras.utils.set_random_seed(config.training.seed)
     backbone = _build_backbone(config, vocabulary_size)
@@ -24,11 +20,6 @@ def build_model(
         backbone,
         build_head(config, vocabulary_size, backbone.embedding),
         label_smoothing=config.head.label_smoothing,
-    )
-    model.compile(
-        build_optimizer(config, batches),
-        metrics=[keras_drill.metrics.Perplexity()],
-        jit_compile=config.training.jit_compile,
     )
     model(keras.ops.zeros((config.data.batch_size, 1), "int32"))
     backbone.reset_state()
@@ -60,3 +51,99 @@ def _build_backbone(config: RunConfig, vocabulary_size: int) -> keras.Model:
         activation_regularization=options.activation_regularization,
         temporal_activation_regularization=options.temporal_activation_regularization,
     )
+
+
+def build_sense_embedding(
+    config: RunConfig, vocabulary_size: int
+) -> keras_drill.SenseEmbedding | None:
+    """The embedding of words whose senses the output layer shares; `None` where it shares none."""
+    options = config.senses
+    if not (config.head.has_senses and config.head.tied):
+        return None
+    is_plain = options.variant == "inner_product"
+    return keras_drill.SenseEmbedding(
+        vocabulary_size,
+        config.backbone.embedding_dim,
+        num_senses=_num_senses(config, vocabulary_size),
+        min_senses=options.min_senses,
+        max_senses=options.max_senses,
+        dynamic=options.dynamic,
+        score=InnerProduct() if is_plain else KerBSKernel(options.variant),
+        weighting=options.weighting,
+        embeddings_initializer=_initializer(config),
+        name="embedding",
+    )
+
+
+def build_head(
+    config: RunConfig, vocabulary_size: int, embedding: keras.layers.Embedding
+) -> keras_drill.OutputLayer:
+    """The output layer.
+
+    Args:
+        config: the options.
+        vocabulary_size: number of words.
+        embedding: the embedding of the words that are read.
+    """
+    options = config.head
+    arguments: dict[str, Any] = {
+        "embedding": embedding if options.shares_embedding else None,
+        "use_bias": options.use_bias,
+        "logit_soft_cap": options.logit_soft_cap or None,
+        "z_loss": options.z_loss,
+        "tile_size": options.tile_size or None,
+        "embeddings_initializer": _initializer(config),
+    }
+    if options.kind == "mos":
+        width = options.context_dim or config.backbone.embedding_dim
+        return keras_drill.MixtureOfSoftmaxes(
+            vocabulary_size,
+            embedding_dim=None if options.tied else width,
+            num_mixtures=options.num_mixtures,
+            context_dim=width,
+            context_dropout=options.context_dropout,
+            seed=config.training.seed,
+            **arguments,
+        )
+    arguments["label_encoder"] = _build_label_encoder(config)
+    if options.has_senses:
+        return keras_drill.KernelizedBayesianSoftmax(
+            vocabulary_size,
+            num_senses=_num_senses(config, vocabulary_size),
+            min_senses=config.senses.min_senses,
+            max_senses=config.senses.max_senses,
+            variant=config.senses.variant,
+            dynamic_allocation=config.senses.dynamic,
+            **arguments,
+        )
+    return keras_drill.OutputLayer(vocabulary_size, **arguments)
+
+
+def _num_senses(config: RunConfig, vocabulary_size: int) -> int:
+    return round(config.senses.per_word * vocabulary_size)
+
+
+def _initializer(config: RunConfig) -> keras.initializers.Initializer:
+    return keras.initializers.RandomUniform(-0.1, 0.1, seed=config.training.seed)
+
+
+def _build_label_encoder(config: RunConfig) -> keras_drill.LabelEncoder:
+    options = config.head
+    if options.kind == "bilinear":
+        return keras_drill.BilinearLabelEncoder()
+    if options.kind == "dual":
+        return keras_drill.DualNonlinearLabelEncoder(
+            options.units or config.backbone.embedding_dim, activation=options.activation
+        )
+    if options.kind in ("drill", "drill-kerbs"):
+        return keras_drill.ResidualLabelEncoder(
+            depth=options.depth,
+            activation=options.activation,
+            dropout=options.dropout,
+            variational_dropout=options.variational_dropout,
+            residual_to_input=options.residual_to_input,
+            residual_to_previous=options.residual_to_previous,
+            dual=options.encode_hidden,
+            seed=config.training.seed,
+        )
+    return keras_drill.IdentityLabelEncoder()

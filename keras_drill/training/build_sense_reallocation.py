@@ -7,9 +7,8 @@ from keras_drill.senses.policies import (
     RankingPolicy,
     ThresholdPolicy,
 )
-from keras_drill.training.callbacks.reallocation_before_averaging import ReallocationBeforeAveraging
 from keras_drill.training.config import RunConfig
-from keras_drill.training.config.senses_config import SensesConfig
+from keras_drill.training.config.language_model_sections import SensesConfig
 from keras_drill.training.run_folder import RunFolder
 
 
@@ -45,3 +44,22 @@ def _build_policy(options: SensesConfig) -> AllocationPolicy:
     if options.policy == "ranking":
         return RankingPolicy(options.ratio)
     return IdleSensePolicy(options.idle_share)
+
+
+class ReallocationBeforeAveraging(SenseReallocation):
+    """Moves senses until a training begins to average its weights.
+
+    Afterwards the average of a sense that moved would be one of embeddings of different words.
+
+    Args:
+        averaging: the callback that averages.
+        **kwargs: as of `SenseReallocation`.
+    """
+
+    def __init__(self, averaging: NonMonotonicAveraging, **kwargs):
+        super().__init__(**kwargs)
+        self._averaging = averaging
+
+    def on_train_batch_end(self, batch, logs=None):
+        if not self._averaging.averaging:
+            super().on_train_batch_end(batch, logs)

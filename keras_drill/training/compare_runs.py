@@ -6,12 +6,11 @@ from collections.abc import Sequence
 import numpy as np
 
 from keras_drill.analysis import compare_by_frequency
-from keras_drill.analysis.frequency_comparison import FrequencyComparison
+from keras_drill.analysis.compare_by_frequency import FrequencyComparison
 from keras_drill.report import RunSummary, describe_environment, write_report
-from keras_drill.training.comparison_table import comparison_table
-from keras_drill.training.judged_splits import judged_splits
-from keras_drill.training.loaded_run import LoadedRun
-from keras_drill.training.run_error import RunError
+from keras_drill.report.page.formatting import text_table
+from keras_drill.training.errors import RunError
+from keras_drill.training.loaded_run import LoadedRun, judged_splits
 from keras_drill.training.run_folder import RunFolder
 
 
@@ -20,16 +19,18 @@ def compare_runs(
     report: str | os.PathLike,
     data: str | os.PathLike | None = None,
     title: str = "Language models compared",
+    checkpoint: int | str | None = None,
 ) -> list[RunSummary]:
-    """Judges the best models of runs, prints a table, and writes a report.
+    """Judges the models of runs, prints a table, and writes a report.
 
     Args:
         folders: the runs, the one that the others are compared with first.
         report: the HTML file.
         data: the text; by default that of each run.
         title: title of the report.
+        checkpoint: as of `LoadedRun.load`, for all of them.
     """
-    runs = [LoadedRun.load(folder) for folder in folders]
+    runs = [LoadedRun.load(folder, checkpoint) for folder in folders]
     names = [run.folder.name for run in runs]
     if len(set(names)) < len(names):
         raise RunError(f"the folders of the runs must have different names, not {names}")
@@ -40,8 +41,13 @@ def compare_runs(
         summaries.append(run.summarize(perplexities))
         judged.append(splits["test" if "test" in splits else "valid"])
     comparison = _by_frequency(runs, judged) if len(runs) > 1 else None
+    seeds = {run.folder.name: run.config.training.seed for run in runs}
     path = write_report(
-        report, summaries, comparison=comparison, title=title, environment=describe_environment()
+        report,
+        summaries,
+        comparison=comparison,
+        title=title,
+        environment=describe_environment(seed=seeds),
     )
     print(comparison_table(summaries))
     print(f"report: {path}")
@@ -67,3 +73,42 @@ def _by_frequency(
         np.array(counts),
         names=(first.folder.name, second.folder.name),
     )
+
+
+def comparison_table(summaries: Sequence[RunSummary]) -> str:
+    """A table of runs.
+
+    Example:
+
+    >>> print(comparison_table([RunSummary("a", "tied softmax", valid_perplexity=65.8)]))
+    run  output layer  parameters  of which output  valid ppl  test ppl  s/epoch
+    a    tied softmax           -                -      65.80         -        -
+    """
+    rows = [
+        (
+            "run",
+            "output layer",
+            "parameters",
+            "of which output",
+            "valid ppl",
+            "test ppl",
+            "s/epoch",
+        )
+    ]
+    for run in summaries:
+        rows.append(
+            (
+                run.name,
+                run.output_layer,
+                _number(run.total_parameters, ","),
+                _number(run.output_parameters, ","),
+                _number(run.valid_perplexity, ".2f"),
+                _number(run.test_perplexity, ".2f"),
+                _number(run.seconds_per_epoch, ".1f"),
+            )
+        )
+    return text_table(rows, left=2)
+
+
+def _number(value: float | None, form: str) -> str:
+    return "-" if value is None else format(value, form)

@@ -18,10 +18,10 @@ from keras_drill.analysis import (
 from keras_drill.data import Corpus, EncodedText
 from keras_drill.ready_made import KernelizedBayesianSoftmax
 from keras_drill.report import SenseStudy, StudiedWord, describe_environment, write_senses
-from keras_drill.report.text_table import text_table
+from keras_drill.report.page.formatting import text_table
+from keras_drill.training.errors import RunError
 from keras_drill.training.loaded_run import LoadedRun, describe_head
 from keras_drill.training.prepared_text import evaluation_batches
-from keras_drill.training.run_error import RunError
 from keras_drill.training.run_folder import RunFolder
 
 _FEWEST_OCCURRENCES = 3  # that make a plane
@@ -40,6 +40,7 @@ def examine_senses(
     tokens: int = 200_000,
     nearest: int = 5,
     contexts: int = 3,
+    checkpoint: int | str | None = None,
 ) -> SenseStudy:
     """Shows the senses of words in a text, on the terminal and on a page.
 
@@ -52,8 +53,9 @@ def examine_senses(
         tokens: How much of the text to read, from its beginning.
         nearest: How many nearest words to show for a sense.
         contexts: How many contexts to show for a sense.
+        checkpoint: As of `LoadedRun.load`.
     """
-    run = LoadedRun.load(folder)
+    run = LoadedRun.load(folder, checkpoint)
     head = run.model.head
     if not isinstance(head, KernelizedBayesianSoftmax):
         raise RunError(
@@ -79,7 +81,7 @@ def examine_senses(
         words=tuple(_study(run, senses, ids, order, nearest, contexts) for senses in collected),
         **_kernels(head),
     )
-    path = write_senses(report, study, describe_environment())
+    path = write_senses(report, study, describe_environment(seed=run.config.training.seed))
     print(_tables(study))
     print(f"\nreport: {path}")
     return study
@@ -172,6 +174,8 @@ def _study(
 
     return StudiedWord(
         word=vocabulary[senses.word],
+        senses=senses.senses,
+        information=senses.information,
         shares=senses.shares,
         theta=None if head.theta is None else _array(head.theta)[senses.senses],
         nearest=tuple(
@@ -215,17 +219,18 @@ def _tables(study: SenseStudy) -> str:
     for word in study.words:
         rows = [("sense", "share", "theta", "nearest words")]
         lines = []
-        for sense in range(word.num_senses):
-            theta = "-" if word.theta is None else f"{word.theta[sense]:.3f}"
-            share = f"{100 * word.shares[sense]:.0f} %"
-            rows.append((str(sense + 1), share, theta, " ".join(word.nearest[sense])))
+        for place, sense in enumerate(word.senses):
+            theta = "-" if word.theta is None else f"{word.theta[place]:.3f}"
+            share = f"{100 * word.shares[place]:.0f} %"
+            rows.append((str(sense), share, theta, " ".join(word.nearest[place])))
             lines += [
-                f"  {sense + 1}  {probability:.2f}  {before} [{word.word}] {after}"
-                for before, after, probability in word.contexts[sense]
+                f"  {sense}  {probability:.2f}  {before} [{word.word}] {after}"
+                for before, after, probability in word.contexts[place]
             ]
-        parts.append(
-            "\n".join([f"{word.word}: {word.occurrences} times", _right_but_last(rows), *lines])
-        )
+        heading = f"{word.word}: {word.occurrences} times"
+        if not word.tells_senses_apart:
+            heading += f"\n{word.verdict}"
+        parts.append("\n".join([heading, _right_but_last(rows), *lines]))
     return "\n\n".join(parts)
 
 

@@ -1,15 +1,17 @@
 """The best model of a run, with its words."""
 
 import dataclasses
+import itertools
 import math
+import os
 from collections.abc import Iterable, Mapping
 
 import keras
 import numpy as np
 import tensorflow as tf
 
-from keras_drill.analysis import collect_log_probs
-from keras_drill.data import Tokenizer, Vocabulary
+from keras_drill.analysis import collect_log_probs, count_dedicated_parameters
+from keras_drill.data import Corpus, EncodedText, Tokenizer, Vocabulary
 from keras_drill.decoding import (
     GreedySampler,
     Sampler,
@@ -19,11 +21,17 @@ from keras_drill.decoding import (
 )
 from keras_drill.export import TextModel
 from keras_drill.report import RunSummary, SampleContinuation
+from keras_drill.training.build_model import build_model
+from keras_drill.training.checkpoints import CheckpointStore
 from keras_drill.training.config import RunConfig
-from keras_drill.training.history_file import read_history
-from keras_drill.training.prepared_text import evaluation_batches, make_tokenizer
-from keras_drill.training.run_error import RunError
-from keras_drill.training.run_folder import RunFolder
+from keras_drill.training.errors import RunError
+from keras_drill.training.prepared_text import (
+    evaluation_batches,
+    fingerprint_of_words,
+    make_tokenizer,
+)
+from keras_drill.training.run_folder import RunFolder, read_history
+from keras_drill.training.snapshot import restore_weights
 
 
 @dataclasses.dataclass(frozen=True)
@@ -33,7 +41,7 @@ class LoadedRun:
     Args:
         folder: the folder of the run.
         config: its options.
-        model: its best model.
+        model: its best model, or that of a checkpoint.
         vocabulary: its words.
         tokenizer: splits text into words.
     """
@@ -45,19 +53,20 @@ class LoadedRun:
     tokenizer: Tokenizer
 
     @classmethod
-    def load(cls, folder: RunFolder) -> "LoadedRun":
-        """Loads the best model of a run and its vocabulary, and checks that they match."""
+    def load(cls, folder: RunFolder, checkpoint: int | str | None = None) -> "LoadedRun":
+        """Loads a model of a run and its vocabulary, and checks that they match.
+
+        Args:
+            folder: the folder of the run.
+            checkpoint: the step whose checkpoint to load, or "last"; by default the best model is
+                loaded (the mean of the last checkpoints, where the run has one).
+        """
         config = folder.config()
-        if not folder.model_file.exists():
-            raise RunError(
-                f"{folder.path} has no model yet: there is one after the first epoch of "
-                "`keras-drill train`"
-            )
         vocabulary = Vocabulary.load(folder.vocabulary_file)
-        try:
-            model = keras.saving.load_model(folder.model_file, compile=False)
-        except (ValueError, TypeError, KeyError, OSError) as error:
-            raise RunError(f"{folder.model_file} cannot be loaded: {error}") from error
+        if checkpoint is not None:
+            model = _model_of_checkpoint(folder, config, len(vocabulary), checkpoint)
+        else:
+            model = _best_model(folder)
         if model.head.vocabulary_size != len(vocabulary):
             raise RunError(
                 f"{folder.vocabulary_file} is not the model's vocabulary: it has {len(vocabulary)} "
@@ -74,7 +83,9 @@ class LoadedRun:
         """Perplexity of a text."""
         return math.exp(-self.log_probs(ids)[1].mean(dtype=np.float64))
 
-    def text_model(self, sampler: Sampler, seed: int, max_tokens: int) -> TextModel:
+    def text_model(
+        self, sampler: Sampler, seed: int, max_tokens: int, stop_strings: tuple[str, ...] = ()
+    ) -> TextModel:
         """The model with text in and text out, as it would be exported."""
         return TextModel(
             self.model,
@@ -84,28 +95,24 @@ class LoadedRun:
             seed=seed,
             max_new_tokens=max_tokens,
             k=min(10, len(self.vocabulary)),
+            stop_strings=stop_strings,
         )
 
     def summarize(self, perplexities: Mapping[str, float]) -> RunSummary:
         """What a report says about the run, with perplexities by split."""
         history = read_history(self.folder.history_file)
-        input_weights = {id(weight) for weight in self.model.backbone.trainable_variables}
-        output_weights = [
-            weight
-            for weight in self.model.head.trainable_variables
-            if id(weight) not in input_weights
-        ]
         best = int(np.nanargmin(history["val_perplexity"])) + 1
         return RunSummary(
             name=self.folder.name,
             output_layer=describe_head(self.config),
             history=history,
             total_parameters=_count(self.model.trainable_variables),
-            output_parameters=_count(output_weights),
+            output_parameters=count_dedicated_parameters(self.model.head, self.model.backbone),
             valid_perplexity=perplexities.get("valid"),
             test_perplexity=perplexities.get("test"),
             best_epoch=best,
             seconds_per_epoch=float(np.mean(history["seconds"])),
+            max_epochs=self.config.training.epochs,
             config=self.config.to_mapping(),
             samples=self._samples(),
         )
@@ -116,13 +123,63 @@ class LoadedRun:
             return ()
         sampler = make_sampler(options.sampler, options.temperature, options.k, options.p)
         text_model = self.text_model(sampler, options.seed, options.max_tokens)
-        added = text_model.continue_text(tf.constant(options.prompts))["continuations"].numpy()
+        texts = text_model.continue_text(tf.constant(options.prompts))["texts"].numpy()
+        drawn = f"{options.sampler}, seed {options.seed}"
         return tuple(
-            SampleContinuation(
-                prompt, continuation.decode(), f"{options.sampler}, seed {options.seed}"
-            )
-            for prompt, continuation in zip(options.prompts, added, strict=True)
+            SampleContinuation(prompt, self._added(prompt, text.decode()), drawn)
+            for prompt, text in zip(options.prompts, texts, strict=True)
         )
+
+    def _added(self, prompt: str, text: str) -> str:
+        """What a text has after its prompt, with the space between them where there is one."""
+        lines = self.tokenizer.detokenize(self.tokenizer.tokenize(prompt.split("\n"))).numpy()
+        read = b"\n".join(lines).decode()  # the prompt as the tokenizer writes it
+        same = itertools.takewhile(lambda pair: pair[0] == pair[1], zip(read, text, strict=False))
+        return text[len(list(same)) :]
+
+
+def _best_model(folder: RunFolder) -> keras.Model:
+    file = folder.model_file
+    if folder.averaged_model_file.exists():
+        file = folder.averaged_model_file
+    if not file.exists():
+        raise RunError(
+            f"{folder.path} has no model yet: there is one after the first epoch of "
+            "`keras-drill train`"
+        )
+    try:
+        return keras.saving.load_model(file, compile=False)
+    # Zip, HDF5, JSON and Keras each have their own errors for what they did not write.
+    except Exception as error:
+        raise RunError(
+            f"{file} cannot be loaded: {(str(error).splitlines() or [type(error).__name__])[0]} "
+            "(training on, or a checkpoint of the run, can take its place)"
+        ) from error
+
+
+def _model_of_checkpoint(
+    folder: RunFolder, config: RunConfig, vocabulary_size: int, checkpoint: int | str
+) -> keras.Model:
+    store = CheckpointStore(folder.checkpoints)
+    if checkpoint == "last":
+        if not store.steps():
+            raise RunError(f"{folder.path} has no checkpoint yet")
+        checkpoint = store.steps()[-1]
+    arrays, state = store.load(checkpoint)
+    fingerprint = fingerprint_of_words(Vocabulary.load(folder.vocabulary_file).tokens)
+    if state["fingerprints"]["vocabulary"] != fingerprint:
+        raise RunError(
+            f"{folder.vocabulary_file} is not the vocabulary that checkpoint {checkpoint} was made "
+            "with"
+        )
+    model = build_model(config, vocabulary_size)
+    restore_weights(model, arrays)
+    averaged = int(arrays.get("averaging/num_averaged", 0))
+    if averaged and not arrays["averaging/average_in_model"]:  # in the middle of an epoch
+        for number, variable in enumerate(model.trainable_variables):
+            variable.assign(arrays[f"averaging/sum_{number}"] / averaged)
+    model.backbone.reset_state()
+    return model
 
 
 def _count(variables: Iterable[keras.Variable]) -> int:
@@ -155,3 +212,20 @@ def describe_head(config: RunConfig) -> str:
         "kerbs": f"KerBS, {per_word}",
         "drill-kerbs": f"KerBS, {per_word}, over {drill}",
     }[options.kind]
+
+
+def judged_splits(run: LoadedRun, data: str | os.PathLike | None = None) -> dict[str, np.ndarray]:
+    """Token ids of the validation and the test text, as far as there are both, in this order.
+
+    Args:
+        run: The run, whose words are used.
+        data: The text; `None` is that of the run.
+    """
+    corpus = Corpus(run.config.data.path if data is None else data)
+    splits = {name: lines for name, lines in corpus.splits.items() if name != "train"}
+    if not splits:
+        raise RunError(f"{corpus.path} has no validation or test text")
+    return {
+        name: EncodedText.encode(lines, run.tokenizer, run.vocabulary).ids
+        for name, lines in splits.items()
+    }

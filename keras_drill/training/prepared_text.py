@@ -1,6 +1,8 @@
 """The text of a run, ready to be trained and judged on."""
 
 import dataclasses
+import hashlib
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -14,7 +16,7 @@ from keras_drill.data import (
     WordTokenizer,
 )
 from keras_drill.training.config import RunConfig
-from keras_drill.training.run_error import RunError
+from keras_drill.training.errors import RunError
 from keras_drill.training.run_folder import RunFolder
 
 _TOKENIZERS = {"words": WordTokenizer, "whitespace": WhitespaceTokenizer}
@@ -59,6 +61,14 @@ class PreparedText:
                 f"{config.data.path} has no validation text, which tells the best model; expected "
                 "a file such as 'valid.txt' in the folder"
             )
+        tokens = len(splits["train"])
+        rows, length = config.data.batch_size, config.data.sequence_length
+        if tokens < rows * length:
+            raise RunError(
+                f"the training text has {tokens:,} tokens, fewer than one batch of data.batch_size "
+                f"x data.sequence_length = {rows} x {length} = {rows * length:,}; lower one of "
+                "them, or give more text"
+            )
         return cls(tokenizer, vocabulary, splits)
 
     def training_batches(self, config: RunConfig) -> ContiguousBatches:
@@ -75,6 +85,11 @@ class PreparedText:
     def evaluation_batches(self, config: RunConfig, split: str) -> ContiguousBatches:
         """Batches of a split with every token in them."""
         return evaluation_batches(config, self.splits[split], self.vocabulary)
+
+
+def fingerprint_of_words(tokens: Sequence[str]) -> str:
+    """Tells whether a checkpoint was made with these words."""
+    return hashlib.sha256("\n".join(tokens).encode()).hexdigest()
 
 
 def make_tokenizer(config: RunConfig) -> Tokenizer:

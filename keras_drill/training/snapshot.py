@@ -1,46 +1,196 @@
 """All variables of a training as arrays, and back."""
 
-from collections.abc import Mapping
+import re
+import sys
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
 
 import keras
 import numpy as np
 
-from keras_drill.training.run_error import RunError
+from keras_drill.ops.private_interfaces import slot_lists, trained_variables
+from keras_drill.training.errors import RunError
 
-
-def _variables(model: keras.Model) -> dict[str, keras.Variable]:
-    groups = {
-        "model": model.variables,  # recurrent state and random seeds included
-        "optimizer": model.optimizer.variables,
-        "metrics": [variable for metric in model.metrics for variable in metric.variables],
-    }
-    return {
-        f"{group}/{number}": variable
-        for group, variables in groups.items()
-        for number, variable in enumerate(variables)
-    }
+_NUMBERED = re.compile(r"(model|optimizer|metrics)/\d+")
+_REPLICA = "@"  # and the number of the replica, where replicas differ
 
 
 def take_snapshot(model: keras.Model) -> dict[str, np.ndarray]:
-    """Values of the model's, the optimizer's and the metrics' variables."""
-    return {
-        name: keras.ops.convert_to_numpy(variable) for name, variable in _variables(model).items()
-    }
+    """Values of the model's, the optimizer's and the metrics' variables, by path.
+
+    Variables that differ from replica to replica are taken from each of them.
+    """
+    arrays = {}
+    for key, variable in _variables(model).items():
+        first, *others = map(keras.ops.convert_to_numpy, _replicas(variable))
+        arrays[key] = first
+        for number, other in enumerate(others, start=1):
+            if not np.array_equal(first, other, equal_nan=first.dtype.kind == "f"):
+                arrays[f"{key}{_REPLICA}{number}"] = other
+    return arrays
 
 
 def restore_snapshot(model: keras.Model, arrays: Mapping[str, np.ndarray]) -> None:
-    """Assigns what `take_snapshot` gave for the same model."""
+    """Assigns what `take_snapshot` gave for the same model.
+
+    Snapshots of old versions, which number the variables, are assigned in their order.
+    """
     variables = _variables(model)
-    wrong = set(variables) ^ set(arrays)
-    wrong |= {
-        name
-        for name in set(variables) & set(arrays)
-        if tuple(variables[name].shape) != arrays[name].shape
+    if arrays and all(map(_NUMBERED.fullmatch, arrays)):
+        arrays = _by_path(variables, arrays)
+    _check(variables, arrays)
+    for key, variable in variables.items():
+        for number, replica in enumerate(_replicas(variable)):
+            replica.assign(arrays.get(f"{key}{_REPLICA}{number}", arrays[key]))
+
+
+def restore_weights(model: keras.Model, arrays: Mapping[str, np.ndarray]) -> None:
+    """Assigns a snapshot's part of the model alone, without optimizer and metrics."""
+    variables = _keyed("model", model_keys(model))
+    mine = {name: array for name, array in arrays.items() if name.startswith("model/")}
+    if mine and all(map(_NUMBERED.fullmatch, mine)):
+        mine = _by_path(variables, mine)
+    _check(variables, mine)
+    for key, variable in variables.items():
+        variable.assign(mine[key])
+
+
+def model_keys(model: keras.Model) -> dict[str, keras.Variable]:
+    """The model's variables, recurrent state and random seeds included, by paths that last.
+
+    Keras numbers what has no name of its own (`awdlstm_3`, `seed_generator_12`) by what the process
+    has made before, so numbers are counted anew among siblings, and the model's own name is left
+    out. A backbone and a head are called that, whatever their class.
+    """
+    roles = {
+        getattr(model, role).name: role for role in ("backbone", "head") if hasattr(model, role)
     }
+
+    def named(path: str) -> str:
+        root, *parts = path.split("/")
+        if root != model.name or len(parts) < 2:
+            return path
+        return "/".join([roles.get(parts[0], parts[0]), *parts[1:]])
+
+    variables = model.variables
+    names = stable_names([named(variable.path) for variable in variables])
+    return dict(zip(names, variables, strict=True))
+
+
+def stable_names(paths: Iterable[str]) -> list[str]:
+    """Paths in which numbers at the end of a part count from 0 among its siblings.
+
+    Example:
+
+    >>> stable_names(["a_3/dense_7/kernel", "a_3/dense_12/kernel", "a_3/bias", "a_3/bias"])
+    ['a/dense/kernel', 'a/dense.1/kernel', 'a/bias', 'a/bias#1']
+    """
+    paths = [tuple(path.split("/")) for path in paths]
+    siblings: dict[tuple, set[tuple[int, str]]] = defaultdict(set)
+    for path in paths:
+        for depth, part in enumerate(path):
+            base, number = _split(part)
+            siblings[(*path[:depth], base)].add((number, part))
+    places = {
+        (*key[:-1], part): f"{key[-1]}.{place}" if place else key[-1]
+        for key, parts in siblings.items()
+        for place, (_, part) in enumerate(sorted(parts))
+    }
+    seen: dict[str, int] = defaultdict(int)
+    names = []
+    for path in paths:
+        name = "/".join(places[path[: depth + 1]] for depth in range(len(path)))
+        seen[name] += 1
+        names.append(f"{name}#{seen[name] - 1}" if seen[name] > 1 else name)
+    return names
+
+
+def _split(part: str) -> tuple[str, int]:
+    match = re.fullmatch(r"(.+?)_(\d+)", part)
+    return (match[1], int(match[2])) if match else (part, -1)
+
+
+def _variables(model: keras.Model) -> dict[str, keras.Variable]:
+    """All variables of a training by key: old versions kept them in this order."""
+    weights = model_keys(model)
+    metrics = [variable for metric in model.metrics for variable in metric.variables]
+    paths = stable_names(variable.path for variable in metrics)
+    return {
+        **_keyed("model", weights),
+        **_keyed("optimizer", _optimizer_keys(model.optimizer, weights)),
+        **_keyed("metrics", dict(zip(paths, metrics, strict=True))),
+    }
+
+
+def _keyed(group: str, variables: Mapping[str, keras.Variable]) -> dict[str, keras.Variable]:
+    return {f"{group}/{name}": variable for name, variable in variables.items()}
+
+
+def _optimizer_keys(
+    optimizer: keras.optimizers.Optimizer, weights: Mapping[str, keras.Variable]
+) -> dict[str, keras.Variable]:
+    """The optimizer's variables: slots by the key of the weight that they belong to."""
+    inner = getattr(optimizer, "inner_optimizer", optimizer)
+    keys = {id(weight): key for key, weight in weights.items()}
+    slots = {
+        id(slot): f"{kind.strip('_')}/{keys[id(weight)]}"
+        for kind, some in slot_lists(inner).items()
+        for weight, slot in zip(trained_variables(inner), some, strict=True)
+        if isinstance(slot, keras.Variable)
+    }
+    variables = optimizer.variables
+    names = [slots.get(id(variable), variable.path.split("/")[-1]) for variable in variables]
+    seen: dict[str, int] = defaultdict(int)
+    unique = {}
+    for name, variable in zip(names, variables, strict=True):
+        seen[name] += 1
+        unique[f"{name}#{seen[name] - 1}" if seen[name] > 1 else name] = variable
+    return unique
+
+
+def _replicas(variable: keras.Variable) -> list:
+    """The variable on each replica of the strategy that it was made under."""
+    strategy = getattr(variable.value, "distribute_strategy", None)
+    if strategy is None or strategy.num_replicas_in_sync == 1:
+        return [variable]
+    return list(strategy.experimental_local_results(variable.value))
+
+
+def _by_path(
+    variables: Mapping[str, keras.Variable], arrays: Mapping[str, np.ndarray]
+) -> dict[str, np.ndarray]:
+    """Arrays that an old version numbered, by the keys of today."""
+    named = {}
+    for group in dict.fromkeys(key.split("/")[0] for key in variables):
+        keys = [key for key in variables if key.startswith(f"{group}/")]
+        values = [arrays[f"{group}/{i}"] for i in range(len(arrays)) if f"{group}/{i}" in arrays]
+        fits = len(keys) == len(values) and all(
+            tuple(variables[key].shape) == value.shape
+            for key, value in zip(keys, values, strict=True)
+        )
+        if fits:
+            named.update(zip(keys, values, strict=True))
+        elif group == "metrics":  # sums of the epoch under way, of a metric that has changed since
+            print("the figures of this epoch count from here on", file=sys.stderr)
+            named.update({key: keras.ops.convert_to_numpy(variables[key]) for key in keys})
+        else:
+            named.update({f"{group}/{number}": value for number, value in enumerate(values)})
+    return named
+
+
+def _check(variables: Mapping[str, keras.Variable], arrays: Mapping[str, np.ndarray]) -> None:
+    replicas = {
+        f"{key}{_REPLICA}{number}": variable
+        for key, variable in variables.items()
+        for number in range(1, len(_replicas(variable)))
+    }
+    wrong = set(variables) - set(arrays) | set(arrays) - set(variables) - set(replicas)
+    for key, array in arrays.items():
+        variable = variables.get(key, replicas.get(key))
+        if variable is not None and tuple(variable.shape) != array.shape:
+            wrong.add(key)
     if wrong:
         raise RunError(
             "the checkpoint is of another model; it differs in "
             f"{', '.join(sorted(wrong)[:3])} ({len(wrong)} variables)"
         )
-    for name, variable in variables.items():
-        variable.assign(arrays[name])

@@ -1,8 +1,14 @@
 """Everything that `keras-drill train` does."""
 
+import json
+
+import keras
+import tensorflow as tf
+
+from keras_drill.data.atomic import replace_file
 from keras_drill.report import RunSummary, describe_environment, write_report
 from keras_drill.training.config import RunConfig
-from keras_drill.training.judge_run import judge_run
+from keras_drill.training.loaded_run import LoadedRun
 from keras_drill.training.prepared_text import PreparedText
 from keras_drill.training.run_folder import RunFolder
 from keras_drill.training.training import Training
@@ -22,6 +28,8 @@ def train_run(config: RunConfig, folder: RunFolder) -> RunSummary:
         folder.check(config)
         text = PreparedText.prepare(config, folder)
         training = Training(config, folder, text)
+        if not training.finished or config.training.average_checkpoints:
+            training.prepare()
         folder.write_config(config)
         text.vocabulary.save(folder.vocabulary_file)
         sizes = ", ".join(f"{len(ids):,} of {name}" for name, ids in text.splits.items())
@@ -35,6 +43,7 @@ def train_run(config: RunConfig, folder: RunFolder) -> RunSummary:
                     f"batch {training.state.batch + 1}"
                 )
             training.run()
+        training.average()
         summary = judge_run(folder, text)
         write_report(
             folder.report_file,
@@ -48,3 +57,32 @@ def train_run(config: RunConfig, folder: RunFolder) -> RunSummary:
         + f"\nreport: {folder.report_file}"
     )
     return summary
+
+
+def judge_run(folder: RunFolder, text: PreparedText) -> RunSummary:
+    """Evaluates the best model of a run on its own text, and writes `results.json`."""
+    run = LoadedRun.load(folder)
+    judged = {split: ids for split, ids in text.splits.items() if split != "train"}
+    summary = run.summarize({split: run.perplexity(ids) for split, ids in judged.items()})
+    figures = (
+        "total_parameters",
+        "output_parameters",
+        "best_epoch",
+        "valid_perplexity",
+        "test_perplexity",
+        "seconds_per_epoch",
+    )
+    results = {figure: getattr(summary, figure) for figure in figures}
+    results["is_averaged"] = folder.averaged_model_file.exists()
+    replace_file(folder.results_file, json.dumps(results, indent=2) + "\n")
+    return summary
+
+
+def prepare_process(config: RunConfig) -> None:
+    """Sets the precision and, if the options say so, deterministic operations.
+
+    For programs that train one run; a library call must not change what other code relies on.
+    """
+    keras.config.set_dtype_policy(config.training.precision)
+    if config.training.deterministic:
+        tf.config.experimental.enable_op_determinism()

@@ -5,29 +5,49 @@ import math
 import os
 import shlex
 import sys
+from collections.abc import Mapping
+from pathlib import Path
 
 import keras
 import numpy as np
 import tensorflow as tf
 
+import keras_drill
 from keras_drill.callbacks import NonMonotonicAveraging, ResetState
+from keras_drill.data.atomic import replaced_file
 from keras_drill.training.build_model import build_model
+from keras_drill.training.build_optimizer import (
+    build_optimizer,
+    learning_rate,
+    record_gradient_norm,
+    step_learning_rate,
+    validation_factor,
+)
 from keras_drill.training.build_sense_reallocation import build_sense_reallocation
-from keras_drill.training.callbacks.checkpointing import Checkpointing
-from keras_drill.training.callbacks.divergence_guard import DivergenceGuard
-from keras_drill.training.callbacks.epoch_callback_list import EpochCallbackList
-from keras_drill.training.callbacks.progress_lines import ProgressLines
-from keras_drill.training.checkpoint_store import CheckpointStore
+from keras_drill.training.callbacks import (
+    Checkpointing,
+    DivergenceGuard,
+    EpochCallbackList,
+    GradientNorm,
+    ProgressLines,
+    StopSignal,
+    diverged,
+)
+from keras_drill.training.checkpoints import CheckpointStore, TrainingState
 from keras_drill.training.config import RunConfig
-from keras_drill.training.history_file import write_history
-from keras_drill.training.prepared_text import PreparedText
-from keras_drill.training.run_error import RunError
-from keras_drill.training.run_folder import RunFolder
-from keras_drill.training.snapshot import restore_snapshot, take_snapshot
-from keras_drill.training.stop_signal import StopSignal
-from keras_drill.training.training_state import TrainingState
+from keras_drill.training.errors import RunError
+from keras_drill.training.loaded_run import LoadedRun
+from keras_drill.training.prepared_text import PreparedText, fingerprint_of_words
+from keras_drill.training.run_folder import RunFolder, write_history
+from keras_drill.training.snapshot import (
+    model_keys,
+    restore_snapshot,
+    restore_weights,
+    take_snapshot,
+)
+from keras_drill.training.take_weights import take_weights
 
-_AVERAGING, _REALLOCATION = "averaging/", "reallocation/"
+_AVERAGING, _REALLOCATION, _GRADIENT_NORM = "averaging/", "reallocation/", "gradient_norm/"
 
 
 class Training:
@@ -48,13 +68,19 @@ class Training:
         self.folder = folder
         self.text = text
         self.state = TrainingState()
-        self._store = CheckpointStore(folder.checkpoints)
+        self._store = CheckpointStore(folder.checkpoints, config.training.keep_checkpoints)
         self._fingerprints = {
-            "vocabulary": _digest("\n".join(text.vocabulary.tokens).encode()),
-            "text": _digest(b"".join(ids.tobytes() for ids in text.splits.values())),
+            "vocabulary": fingerprint_of_words(text.vocabulary.tokens),
+            "text": hashlib.sha256(
+                b"".join(ids.tobytes() for ids in text.splits.values())
+            ).hexdigest(),
         }
         self._arrays = self._load()
+        self._batches = text.training_batches(config)
+        self._valid = text.evaluation_batches(config, "valid").dataset()
         self._writer = None
+        self._gradient_norm = GradientNorm()
+        self._factor = 1.0
         self._averaging = None
         if config.optimizer.kind == "nt-asgd":
             self._averaging = NonMonotonicAveraging(
@@ -63,22 +89,39 @@ class Training:
         self._reallocation = build_sense_reallocation(config, folder, self._averaging)
 
     @property
+    def stopped_early(self) -> bool:
+        """Whether the validation loss has stopped improving, as the options have it now."""
+        return self.state.has_waited(self.config.training.patience)
+
+    @property
     def finished(self) -> bool:
         """Whether there is nothing left to train."""
-        return self.state.stopped_early or self.state.epoch >= self.config.training.epochs
+        return self.stopped_early or self.state.epoch >= self.config.training.epochs
+
+    def prepare(self) -> None:
+        """Builds the model. Raises for options that make none, before anything is written."""
+        optimizer = build_optimizer(self.config, self._batches)
+        self.model = build_model(self.config, len(self.text.vocabulary))
+        self.model.compile(
+            record_gradient_norm(optimizer, self._gradient_norm.mean),
+            metrics=[keras_drill.metrics.Perplexity()],
+            jit_compile=self.config.training.jit_compile,
+        )
+        if self._arrays is not None:
+            self._make_all_variables()
+            self._set_learning_rate()
+        elif self.config.training.start_from:
+            folder = RunFolder(self.config.training.start_from)
+            print(take_weights(self.model, self.text.vocabulary, LoadedRun.load(folder)))
 
     def run(self) -> None:
         """Trains to the end. Raises `Interrupted` after Ctrl-C and `RunError` on divergence."""
+        self.folder.averaged_model_file.unlink(missing_ok=True)
         command = f"keras-drill train --run {shlex.quote(os.path.relpath(self.folder.path))}"
         with StopSignal(command) as stop_signal:
             self._run(stop_signal)
 
     def _run(self, stop_signal: StopSignal) -> None:
-        batches = self.text.training_batches(self.config)
-        valid = self.text.evaluation_batches(self.config, "valid").dataset()
-        self.model = build_model(self.config, len(self.text.vocabulary), batches)
-        if self._arrays is not None:
-            self._make_all_variables()
         if self.config.training.tensorboard:
             self._writer = tf.summary.create_file_writer(str(self.folder.logs))
         every = self.config.training.checkpoint_every
@@ -95,15 +138,15 @@ class Training:
             ],
             model=self.model,
             epochs=self.config.training.epochs,
-            steps=batches.num_batches,
+            steps=self._batches.num_batches,
             verbose=1,
         )
         callbacks.begin()
         while not self.finished:
             callbacks.first_batch = self.state.batch
             history = self.model.fit(
-                batches.dataset(self.state.epoch, first_batch=self.state.batch),
-                validation_data=valid,
+                self._batches.dataset(self.state.epoch, first_batch=self.state.batch),
+                validation_data=self._valid,
                 initial_epoch=self.state.epoch,
                 epochs=self.state.epoch + 1,
                 shuffle=False,
@@ -116,32 +159,78 @@ class Training:
 
     def _end_epoch(self, values: dict[str, float]) -> None:
         state = self.state
-        loss = math.log(values["val_perplexity"])
-        state.history.append({**values, "seconds": state.epoch_seconds})
+        perplexity = values["val_perplexity"]
+        if not math.isfinite(perplexity):
+            raise diverged(f"the validation perplexity became {perplexity}", state)
+        self._check_finite({v.path: keras.ops.convert_to_numpy(v) for v in self.model.weights})
+        loss = math.log(perplexity)
+        state.history.append({**values, **self._figures(), "seconds": state.epoch_seconds})
         state.epoch, state.batch, state.epoch_seconds = state.epoch + 1, 0, 0.0
         if loss < state.best_loss:
             state.best_loss, state.best_epoch = loss, state.epoch
-            self._save_model()
-        patience = self.config.training.patience
-        state.stopped_early = 0 < patience <= state.epoch - state.best_epoch
+            self._save_model(self.folder.model_file)
         write_history(self.folder.history_file, state.history)
         if self._writer is not None:
             self._write_curves(state.history[-1])
         # An epoch begins with no state and no sums; so does one that begins with a checkpoint.
         self.model.backbone.reset_state()
         self.model.reset_metrics()
+        self._set_learning_rate()
         self._save()
+
+    def _figures(self) -> dict[str, float]:
+        """What the history tells of the epoch just done, beside its losses."""
+        rate = learning_rate(self.config, self._batches.num_batches, self._factor)
+        if callable(rate):
+            rate = float(rate(self.state.step - 1))
+        tokens = (self.state.epoch + 1) * self._batches.num_targets
+        return {"learning_rate": rate, "tokens": tokens}
+
+    def _set_learning_rate(self) -> None:
+        """Gives the optimizer the rate of the epoch to come, if validation has changed it."""
+        losses = [math.log(values["val_perplexity"]) for values in self.state.history]
+        factor = validation_factor(self.config, losses)
+        if factor == self._factor:
+            return
+        self._factor = factor
+        rate = step_learning_rate(self.config, self._batches, factor)
+        self.model.optimizer.learning_rate = rate
+        if callable(rate):  # a schedule is a part of the compiled step
+            self.model.make_train_function(force=True)
 
     def _with_state(self) -> dict[str, keras.callbacks.Callback]:
         """Callbacks that have a state of their own, by the prefix of its names in checkpoints."""
         # Senses move before the weights are averaged.
-        callbacks = {_REALLOCATION: self._reallocation, _AVERAGING: self._averaging}
+        callbacks = {
+            _GRADIENT_NORM: self._gradient_norm,
+            _REALLOCATION: self._reallocation,
+            _AVERAGING: self._averaging,
+        }
         return {prefix: one for prefix, one in callbacks.items() if one is not None}
 
-    def _save_model(self) -> None:
-        beside = self.folder.path / ".model.keras"
-        self.model.save(beside)
-        os.replace(beside, self.folder.model_file)
+    def average(self) -> None:
+        """Makes the mean of the last checkpoints the model that is judged, where it is better."""
+        self.folder.averaged_model_file.unlink(missing_ok=True)
+        number = self.config.training.average_checkpoints
+        if number < 2:
+            return
+        weights = model_keys(self.model).items()
+        trained = {f"model/{key}" for key, variable in weights if variable.trainable}
+        restore_weights(self.model, self._store.mean(number, trained))
+        figures = self.model.evaluate(
+            self._valid, callbacks=[ResetState()], verbose=0, return_dict=True
+        )
+        perplexity, best = figures["perplexity"], math.exp(self.state.best_loss)
+        print(
+            f"mean of the last {number} checkpoints: validation perplexity {perplexity:.2f}, "
+            f"the best epoch's {best:.2f}"
+        )
+        if perplexity < best:
+            self._save_model(self.folder.averaged_model_file)
+
+    def _save_model(self, path: Path) -> None:
+        with replaced_file(path) as beside:
+            self.model.save(beside)
 
     def _write_curves(self, values: dict[str, float]) -> None:
         with self._writer.as_default():
@@ -151,17 +240,16 @@ class Training:
 
     def _save(self) -> None:
         arrays = take_snapshot(self.model)
-        if not all(np.isfinite(array).all() for array in arrays.values()):
-            raise RunError(
-                f"a weight became NaN or infinite at step {self.state.step}; the checkpoints "
-                "before it and the best model are kept. A smaller optimizer.learning_rate or "
-                "optimizer.clip_norm in a new run may help"
-            )
+        self._check_finite(arrays)
         for prefix, callback in self._with_state().items():
             own = callback.get_state()
             arrays.update({f"{prefix}{name}": array for name, array in own.items()})
         state = {"training": self.state.to_mapping(), "fingerprints": self._fingerprints}
         self._store.save(self.state.step, arrays, state)
+
+    def _check_finite(self, arrays: Mapping[str, np.ndarray]) -> None:
+        if not all(np.isfinite(array).all() for array in arrays.values()):
+            raise diverged("a weight became NaN or infinite", self.state)
 
     def _load(self) -> dict[str, np.ndarray] | None:
         """Takes over the state of the last checkpoint and returns its arrays."""
@@ -189,12 +277,9 @@ class Training:
         if self._arrays is not None:
             for prefix, callback in self._with_state().items():
                 own = [name for name in self._arrays if name.startswith(prefix)]
-                callback.set_state(
-                    {name.removeprefix(prefix): self._arrays.pop(name) for name in own}
-                )
+                if own:
+                    callback.set_state(
+                        {name.removeprefix(prefix): self._arrays.pop(name) for name in own}
+                    )
             restore_snapshot(self.model, self._arrays)
             self._arrays = None
-
-
-def _digest(content: bytes) -> str:
-    return hashlib.sha256(content).hexdigest()

@@ -84,8 +84,8 @@ def test_unseen_words_have_a_bin_only_when_there_are_any():
         zeros = np.zeros(len(targets))
         return [bin.label for bin in compare_by_frequency(targets, zeros, zeros, [0, 7]).bins]
 
-    assert labels([0, 1])[:2] == ["unseen", "1–50"]
-    assert labels([1, 1])[0] == "1–50"
+    assert labels([0, 1])[:2] == ["unseen", "1–49"]
+    assert labels([1, 1])[0] == "1–49"
 
 
 def test_bins_with_too_little_text_have_no_interval():

@@ -1,5 +1,5 @@
 import pathlib
-import subprocess
+import runpy
 import sys
 
 import keras
@@ -9,6 +9,7 @@ import pytest
 import keras_drill
 from keras_drill.analysis.output_parameters import (
     CONFIGURATIONS,
+    count_dedicated_parameters,
     count_output_parameters,
     output_parameter_table,
 )
@@ -45,14 +46,11 @@ def test_documentation_holds_the_table_that_the_command_prints():
     assert output_parameter_table(CONFIGURATIONS) in page.read_text(encoding="utf-8")
 
 
-def test_command_prints_the_table_of_any_sizes():
-    printed = subprocess.run(
-        [sys.executable, "-m", "keras_drill.analysis", "101", "7", "7", "5", "3"],
-        check=True,
-        capture_output=True,
-        text=True,
-    ).stdout
-    assert "| these sizes | 101 | 7 | 7 | 5 | 3 | 808 | 101 | 150 | 181 | 269 | yes |" in printed
+def test_command_prints_the_table_of_any_sizes(monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", ["analysis", "101", "7", "7", "5", "3"])
+    runpy.run_module("keras_drill.analysis", run_name="__main__")
+    row = "| these sizes | 101 | 7 | 7 | 5 | 3 | 808 | 101 | 150 | 181 | 269 | yes |"
+    assert row in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
@@ -90,3 +88,37 @@ def test_counts_are_those_of_the_layers(
     assert counted == count_output_parameters(
         vocabulary_size, embedding_dim, hidden_dim, joint_dim, depth
     )
+
+
+def usage_senses(vocabulary_size, width):
+    return keras_drill.SenseEmbedding(vocabulary_size, width, weighting="usage")
+
+
+@pytest.mark.parametrize(
+    "kind, make, expected",
+    [
+        (keras.layers.Embedding, lambda e: keras_drill.SoftmaxOutput(23), 23 * 13 + 23),
+        (keras.layers.Embedding, lambda e: keras_drill.TiedOutput(23, e), 23),
+        (
+            keras.layers.Embedding,
+            lambda e: keras_drill.DrillOutput(23, e, depth=2),
+            2 * (13 * 13 + 13) + 23,
+        ),
+        # Three senses a word where a plain model has one, and θ of all of them.
+        (usage_senses, lambda e: keras_drill.KernelizedBayesianSoftmax(23, e), 46 * 13 + 69),
+        (
+            usage_senses,
+            lambda e: keras_drill.KernelizedBayesianSoftmax(
+                23, e, label_encoder=keras_drill.BilinearLabelEncoder()
+            ),
+            46 * 13 + 69 + 13 * 13,
+        ),
+        (usage_senses, lambda e: keras_drill.KernelizedBayesianSoftmax(23), 69 * 13 + 69),
+    ],
+)
+def test_dedicated_parameters_are_counted(kind, make, expected):
+    embedding = kind(23, 13)
+    backbone = keras.Sequential([embedding])
+    head = make(embedding)
+    head(backbone(np.ones((2, 3), "int32")))
+    assert count_dedicated_parameters(head, backbone) == expected

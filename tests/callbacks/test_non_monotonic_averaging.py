@@ -120,6 +120,63 @@ def test_resume_is_exact(saved_after, tmp_path):
         np.testing.assert_array_equal(a, b)
 
 
+@pytest.fixture
+def one_weight():
+    """A callback and the weight that it averages, without a training."""
+    callback = NonMonotonicAveraging()
+    callback.averaging = True
+    callback.set_model(keras.Sequential([keras.layers.Dense(1, use_bias=False)]))
+    callback.model.build((None, 2))
+    return callback, callback.model.trainable_variables[0]
+
+
+@pytest.mark.parametrize("constant", [True, False])
+def test_the_average_stays_exact_after_very_many_steps(one_weight, constant):
+    callback, weight = one_weight
+    values = np.random.default_rng(0).normal(0.1, 0.0 if constant else 0.01, (50, 2, 1))
+    values = values.astype("float32")
+    weight.assign(values[0])
+    callback.on_train_batch_end(0)
+    callback.num_averaged = 2_000_001  # as if so many steps had had this weight
+    total = 2_000_001 * values[0].astype("float64")
+    for step, value in enumerate(values):
+        weight.assign(value)
+        callback.on_train_batch_end(step)
+        total += value
+        if step % 10 == 0:  # evaluated in between, which loses nothing
+            callback.on_test_begin()
+            callback.on_test_end()
+    mean, rest = (
+        ops.convert_to_numpy(v[0]).astype("float64") for v in (callback._means, callback._rests)
+    )
+    expected = total / 2_000_051
+    np.testing.assert_allclose(mean + rest, expected, rtol=1e-10)
+    if not constant:  # less than a float32 tells apart
+        assert (abs(expected - values[0]) < 1e-6).all()
+        assert (abs(mean + rest - values[0]) > 0).all()
+    np.testing.assert_array_equal(ops.convert_to_numpy(weight), values[-1])
+
+
+@pytest.mark.parametrize("in_model", [True, False])
+def test_state_of_version_0_1_is_taken(one_weight, in_model):
+    callback, weight = one_weight
+    own, average = np.full((2, 1), 5.0, "float32"), np.full((2, 1), 3.0, "float32")
+    weight.assign(average if in_model else own)
+    state = {
+        "losses": np.array([2.0]),
+        "averaging": np.array(True),
+        "num_averaged": np.array(4),
+        "average_in_model": np.array(in_model),
+        "sum_0": own if in_model else 4 * average,
+    }
+    callback.set_state(state)
+    callback.on_epoch_begin(1)
+    np.testing.assert_array_equal(ops.convert_to_numpy(weight), own)
+    callback.on_train_batch_end(0)  # the fifth step, of weight 5
+    callback.on_test_begin()
+    np.testing.assert_allclose(ops.convert_to_numpy(weight), (4 * average + own) / 5, rtol=1e-6)
+
+
 def test_nothing_to_judge_by_is_said():
     callback = NonMonotonicAveraging(monitor="val_perplexity")
     with pytest.warns(UserWarning, match="val_perplexity.* is not logged. Received: .*val_loss"):

@@ -2,27 +2,16 @@
 
 import gzip
 import math
+import os
 import re
 import shutil
 import subprocess
 import sys
+from unittest.mock import ANY
 
 import pytest
 
 from keras_drill.cli.main import main
-from tests.training.tiny import tiny_config, write_corpus
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    """Trained runs beside each other: `tied`, `drill` and `kerbs`."""
-    folder = tmp_path_factory.mktemp("runs")
-    data = write_corpus(folder / "text")
-    for head in ("tied", "drill", "kerbs"):
-        config = tiny_config(data, head_kind=head, senses_interval=13)
-        (folder / f"{head}.toml").write_text(config.to_toml())
-        assert main(["train", str(folder / f"{head}.toml"), "--run", str(folder / head)]) == 0
-    return folder
 
 
 def test_a_run_keeps_what_was_promised(folder):
@@ -80,14 +69,50 @@ def test_score_tells_senses(folder, capsys):
         assert math.isclose(sum(float(probability) for _, probability in senses), 1, abs_tol=0.003)
 
 
-def test_a_process_of_its_own_answers_the_same(folder, capsys):
-    words = ["score", str(folder / "drill"), "the cat"]
+def test_a_process_of_its_own_answers_the_same_in_any_locale(folder, capsys):
+    words = ["score", str(folder / "drill"), "the cät", "--format", "json"]
     assert main(words) == 0
+    ascii_only = {"LC_ALL": "C", "PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"}
     result = subprocess.run(
-        [sys.executable, "-m", "keras_drill", *words], capture_output=True, text=True
+        [sys.executable, "-m", "keras_drill_command", *words],
+        capture_output=True,
+        env={**os.environ, **ascii_only, "PYTHONCOERCECLOCALE": "0"},
     )
     assert result.returncode == 0, result.stderr
-    assert result.stdout == capsys.readouterr().out
+    out = capsys.readouterr().out
+    assert "the cät" in out and result.stdout.decode() == out
+
+
+def test_runs_are_listed(folder, tmp_path, run_main):
+    status, out, _ = run_main("runs", folder)
+    assert status == 0
+    for head in ("tied", "drill", "kerbs"):
+        assert re.search(rf"{head} +finished +.* 1/1 +\d+\.\d\d +\d+\.\d\d$", out, re.M), out
+    assert run_main("runs", tmp_path)[:2] == (0, f"there are no runs in {tmp_path}\n")
+    assert "is no folder" in run_main("runs", tmp_path / "none")[2]
+
+
+def test_a_chosen_checkpoint_answers(folder, tmp_path, run_main):
+    """After one epoch the last checkpoint holds the best model."""
+    step = max(
+        int(re.search(r"\d+", path.name)[0]) for path in (folder / "tied/checkpoints").iterdir()
+    )
+    best = run_main("score", folder / "tied", "the cat")
+    assert best[0] == 0
+    assert run_main("score", folder / "tied", "the cat", "--checkpoint", "last") == best
+    assert run_main("score", folder / "tied", "the cat", "--checkpoint", step) == best
+    run = tmp_path / "tied"
+    shutil.copytree(folder / "tied", run)
+    (run / "model.keras").unlink()  # as after a kill in the first epoch
+    words = ["--report", tmp_path / "r.html", "--checkpoint", "last"]
+    assert run_main("evaluate", run, *words)[0] == 0
+    words = ["analyze", run, "--tokens", "5", "--max-programs", "0", *words]
+    assert run_main(*words)[0] == 0
+    status, _, err = run_main("generate", run, "the", "--checkpoint", "999999")
+    assert status == 1 and "999999" in err and err.count("\n") == 1
+    shutil.rmtree(run / "checkpoints")
+    status, _, err = run_main("export", run, "--directory", tmp_path, "--checkpoint", "last")
+    assert status == 1 and "has no checkpoint" in err
 
 
 def test_score_reads_a_file(folder, tmp_path, capsys):
@@ -166,6 +191,18 @@ def _cut_gzip(path):
     return "damaged or incomplete"
 
 
+def _damaged_gzip(path):
+    content = bytearray(gzip.compress(os.urandom(9_000).hex().encode() + b"\n"))
+    content[len(content) // 2] ^= 255
+    path.write_bytes(content)
+    return "damaged or incomplete"
+
+
+def _pipe(path):
+    os.mkfifo(path)
+    return "found a pipe or a device"
+
+
 def _smaller_than_a_batch(path):
     path.write_text("the cat sees a dog .\n" * 4)
     return "fewer than one batch"
@@ -173,7 +210,7 @@ def _smaller_than_a_batch(path):
 
 def _no_validation(path):
     path.mkdir()
-    (path / "train.txt").write_text("the cat sees a dog .\n" * 99)
+    (path / "train.txt").write_text("the cat sees a dog\n" * 99)
     return "has no validation text"
 
 
@@ -191,6 +228,8 @@ def _missing(path):
         _latin1,
         _white_space,
         _cut_gzip,
+        _damaged_gzip,
+        _pipe,
         _smaller_than_a_batch,
         _no_validation,
     ],
@@ -226,6 +265,16 @@ def _longer_vocabulary(run):
     return ["generate", str(run), "the"], "is not the model's vocabulary"
 
 
+def _counts_that_are_none(run):
+    (run / "vocabulary.counts").write_text("3\nx\n")
+    return ["generate", str(run), "the"], "vocabulary.counts: The counts of the words"
+
+
+def _damaged_vocabulary(run):
+    (run / "vocabulary.txt").write_bytes(b"<unk>\n<eos>\n\xff\n")
+    return ["generate", str(run), "the"], "vocabulary.txt: Expected UTF-8 text: byte 0xff in line 3"
+
+
 def _no_model(run):
     (run / "model.keras").unlink()
     return ["export", str(run)], "has no model yet"
@@ -237,7 +286,7 @@ def _damaged_model(run):
 
 
 def _no_run(run):
-    return ["score", str(run / "logs"), "the"], "is not the folder of a run"
+    return ["score", str(run / "checkpoints"), "the"], "is not the folder of a run"
 
 
 def _nothing_to_score(run):
@@ -247,6 +296,36 @@ def _nothing_to_score(run):
 
 def _no_senses(run):
     return ["score", str(run), "the", "--senses"], "have no senses"
+
+
+def _model_in_a_file(run):
+    words = ["export", str(run), "--directory", str(run / "config.toml")]
+    return words, "config.toml is not a folder"
+
+
+def _path_as_name(run):
+    return ["export", str(run), "--name", "../x"], "not a path: '../x'"
+
+
+def _report_in_a_file(run):
+    words = ["evaluate", str(run), "--report", str(run / "config.toml" / "a.html")]
+    return words, "config.toml is not a folder"
+
+
+def _report_in_a_device(run):
+    return ["analyze", str(run), "--report", os.devnull], "is no ordinary file"
+
+
+def _no_data(run):
+    return ["evaluate", str(run), "--data", str(run / "none")], "there is nothing there"
+
+
+def _file_as_run(run):
+    return ["score", str(run / "config.toml"), "the"], "config.toml is a file; expected the folder"
+
+
+def _nothing_as_run(run):
+    return ["evaluate", str(run), str(run / "none")], "none is not there; expected the folder"
 
 
 def _version_twice(run):
@@ -267,12 +346,21 @@ def _unknown_activation(run):
         _foreign_files,
         _damaged_config,
         _longer_vocabulary,
+        _counts_that_are_none,
+        _damaged_vocabulary,
         _no_model,
         _damaged_model,
         _no_run,
         _nothing_to_score,
         _no_senses,
         _version_twice,
+        _model_in_a_file,
+        _path_as_name,
+        _report_in_a_file,
+        _report_in_a_device,
+        _no_data,
+        _file_as_run,
+        _nothing_as_run,
         _unknown_activation,
     ],
 )
@@ -280,8 +368,17 @@ def test_wrong_runs_get_one_message(spoil, folder, tmp_path, capsys):
     shutil.copytree(folder / "tied", tmp_path / "tied")
     shutil.copy(folder / "drill.toml", tmp_path)
     words, message = spoil(tmp_path / "tied")
+    capsys.readouterr()
     status = main(words)
     err = capsys.readouterr().err
     assert err.startswith("keras-drill: error: ") and message in err, err
-    assert status in (1, 2)
-    assert "Traceback" not in err
+    assert status in (1, 2) and err.count("\n") == 1
+
+
+def test_text_that_was_cut_before_is_warned_of(folder, tmp_path, run_main):
+    (tmp_path / "cut.txt").write_text("the cat , a dog <unk> .\n" * 9)
+    (tmp_path / "raw.txt").write_text("The cat, a dog.\n" * 9)
+    words = ["evaluate", folder / "tied", "--report", tmp_path / "r.html", "--data"]
+    err = run_main(*words, tmp_path / "cut.txt")[2]
+    assert 'cut.txt looks cut into words already (it has " ,", "' in err
+    assert run_main(*words, tmp_path / "raw.txt") == (0, ANY, "")

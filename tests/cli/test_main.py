@@ -1,15 +1,18 @@
 """What is understood, and refused, before TensorFlow is imported."""
 
+import signal
 import subprocess
 import sys
 
 import pytest
 
-from keras_drill.cli.main import main
+from keras_drill.cli import recipes
+from keras_drill.cli.main import main, make_parser
+from keras_drill.cli.messages import message_of
 
 WRONG = {
     "": "arguments are required: COMMAND",
-    "trian": "invalid choice: 'trian'",
+    "trian": "unknown command 'trian'; did you mean 'train'?",
     "train": "arguments are required: --run",
     "train small-tied --data a --run b --colour red": "unrecognized arguments: --colour red",
     "train small-tide --data a --run b": "unknown recipe 'small-tide'; did you mean 'small-tied'?",
@@ -31,24 +34,33 @@ WRONG = {
     "generate a b --p 2": "--p must be above 0 and at most 1, not 2.0",
     "generate a b --k 0": "--k must be at least 1",
     "generate a b --max-tokens 0": "--max-tokens must be at least 1",
-    "export a --version x": "invalid int value: 'x'",
+    "export a --version x": "--version must be a whole number, not 'x'",
     "score a text --file b": "give texts or --file, not both",
     "score a text --total --senses": "give --senses or --total, not both",
+    "score --file a --lines": "arguments are required: RUN",
+    "score a b --lines": "give texts or --lines, not both",
+    "score a -foo": "words that begin with a dash go after --",
+    "score a b --totl": "unrecognized arguments: --totl; did you mean '--total'?",
+    "score a b --file": "--file needs a value",
+    "generate a b --stop=": "--stop must be a string, not empty",
+    "generate a b -n 2 --sampler greedy": "-n 2 needs a --sampler that draws",
+    "generate a b -n 0": "-n/--num-samples must be at least 1, not 0",
+    "generate a b --seed -1": "--seed must be at least 0, not -1",
+    "generate a b --seed 4294967296": "--seed must be at most 4294967295",
+    "generate a b --temperature nan": "--temperature must be above 0, not nan",
+    "generate a b --k 1.5": "--k must be a whole number, not '1.5'",
+    "generate a b --k 99999999999": "--k must be at most 2147483647",
+    "export a --version 0": "--version must be at least 1, not 0",
+    "senses a --nearest 0": "--nearest must be at least 1, not 0",
+    "--colour": "see keras-drill --help",
     "recipes small-tide": "did you mean 'small-tied'?",
 }
-
-
-def status_of(words):
-    try:
-        return main(words)
-    except SystemExit as stop:
-        return stop.code
 
 
 @pytest.mark.parametrize("line", WRONG)
 def test_wrong_usage_gets_one_message(line, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    assert status_of(line.split()) == (1 if "No such file" in WRONG[line] else 2)
+    assert main(line.split()) == (1 if "No such file" in WRONG[line] else 2)
     out, err = capsys.readouterr()
     assert out == ""
     assert err.startswith("keras-drill: error: ") and err.count("\n") == 1
@@ -61,7 +73,7 @@ def test_wrong_usage_gets_one_message(line, tmp_path, monkeypatch, capsys):
     ["", "train", "evaluate", "generate", "score", "export", "recipes", "demo", "analyze"],
 )
 def test_help(command, capsys):
-    assert status_of([*command.split(), "--help"]) == 0
+    assert main([*command.split(), "--help"]) == 0
     assert "usage: keras-drill" in capsys.readouterr().out
 
 
@@ -72,12 +84,95 @@ def test_recipes_are_listed_and_printed(capsys):
     assert '[head]\nkind = "drill"' in capsys.readouterr().out
 
 
+def test_a_pipe_that_nobody_reads_ends_it_without_a_word():
+    words = [sys.executable, "-m", "keras_drill_command", "recipes"]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        process.stdout.close()
+        assert process.stderr.read() == b""
+    assert process.returncode == 141
+
+
+def test_closed_streams_are_no_traceback(tmp_path):
+    (tmp_path / "config.toml").write_text("[head]\n")
+    (tmp_path / "model.keras").touch()
+    command = f"{sys.executable} -m keras_drill_command generate {tmp_path} <&-"
+    result = subprocess.run(command, shell=True, capture_output=True, text=True)
+    assert (result.returncode, result.stdout) == (1, "")
+    assert result.stderr.startswith("keras-drill: error: the standard input is closed")
+    result = subprocess.run(f"{command} >&- 2>&-", shell=True)
+    assert result.returncode == 1
+
+
+@pytest.mark.parametrize("becomes", [None, ValueError])
+def test_interrupts_end_with_130_whatever_a_library_makes_of_them(becomes, monkeypatch, capsys):
+    def interrupted(args):
+        try:
+            signal.raise_signal(signal.SIGINT)
+        except KeyboardInterrupt as interrupt:
+            raise (becomes("a mistake") if becomes else interrupt) from None
+
+    monkeypatch.setattr(recipes, "run", interrupted)
+    monkeypatch.setattr(sys, "argv", ["keras-drill", "recipes"])
+    # As in a terminal; what runs in the background may have been started to ignore it.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        assert main() == 130
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert capsys.readouterr().err == "\nkeras-drill: interrupted\n"
+
+
+def test_a_mistake_of_the_program_is_one_message(monkeypatch, capsys):
+    monkeypatch.setattr(recipes, "run", lambda args: {}["missing"])
+    assert main(["recipes"]) == 1
+    err = capsys.readouterr().err
+    assert "a mistake in the program, KeyError: 'missing'" in err and err.count("\n") == 1
+    assert main(["recipes", "--traceback"]) == 1
+    assert "Traceback" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "line, texts",
+    [
+        ("RUN --seed 3 a b", ["a", "b"]),
+        ("--seed 3 RUN a b", ["a", "b"]),
+        ("RUN a --seed 3 b", ["a", "b"]),
+        ("RUN --seed=3 - -5", ["-", "-5"]),
+        ("RUN --seed 3 -- --seed -- -x", ["--seed", "--", "-x"]),
+        ("--seed 3 -- RUN -x", ["-x"]),
+        ("RUN --seed 3", []),
+    ],
+)
+def test_options_stand_anywhere(line, texts):
+    args = make_parser()[1]["generate"].parse_words(line.split())
+    assert (args.folder, args.seed, args.prompts) == ("RUN", 3, texts)
+
+
+@pytest.mark.parametrize(
+    "error, message",
+    [
+        (FileNotFoundError(2, "No such file", "a.txt"), "a.txt: No such file"),
+        (ValueError("`k` must be positive. Received: k=0"), "--k must be positive, not 0"),
+        (
+            ValueError("Lower `batch_size`. Received: batch_size=3"),
+            "Lower --data.batch_size, not 3",
+        ),
+        (ValueError("It is empty. Received: path='a'"), "a: It is empty"),
+        (MemoryError(), "there is not enough memory for this"),
+        (ZeroDivisionError(), None),
+    ],
+)
+def test_messages_speak_the_command_lines_language(error, message):
+    said = message_of(error)
+    assert said is None if message is None else said.startswith(message)
+
+
 def test_keras_is_not_imported_to_understand_the_arguments():
     program = (
         "import sys\n"
-        "sys.argv = ['-m', 'recipes']\n"
-        "from keras_drill.cli.main import main\n"
-        "main(['recipes'])\n"
+        "sys.argv = ['keras-drill', 'recipes']\n"
+        "from keras_drill_command import main\n"
+        "main()\n"
         "assert not {'keras', 'tensorflow', 'numpy'} & set(sys.modules)"
     )
     subprocess.run([sys.executable, "-c", program], check=True, stdout=subprocess.DEVNULL)

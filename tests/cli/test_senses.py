@@ -3,19 +3,6 @@ import re
 import pytest
 
 from keras_drill.cli.main import main
-from tests.training.tiny import tiny_config, write_corpus
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    """Two trained runs beside each other, `kerbs` and `tied`."""
-    folder = tmp_path_factory.mktemp("runs")
-    data = write_corpus(folder / "text")
-    for head in ("kerbs", "tied"):
-        config = tiny_config(data, head_kind=head, training_epochs=1)
-        (folder / f"{head}.toml").write_text(config.to_toml())
-        assert main(["train", str(folder / f"{head}.toml"), "--run", str(folder / head)]) == 0
-    return folder
 
 
 def test_chosen_words(folder, capsys):
@@ -26,12 +13,12 @@ def test_chosen_words(folder, capsys):
     assert "senses per word" in out and "tokens of the valid text" in out
     assert re.search(r"^cat: \d+ times$", out, re.M)
     lines = out[out.index("cat:") : out.index("sees:")].splitlines()
-    senses = [line for line in lines if re.match(r" +\d +\d+ % +-?\d+\.\d{3}  \S+ \S+$", line)]
+    senses = [line for line in lines if re.match(r" +\d+ +\d+ % +-?\d+\.\d{3}  \S+ \S+$", line)]
     assert senses and "<unk>" not in lines[0]
     shares = [int(re.search(r"(\d+) %", line)[1]) for line in senses]
     assert abs(sum(shares) - 100) <= len(shares)
     contexts = [line for line in lines if "[cat]" in line]
-    assert contexts and all(re.match(r"  \d  [01]\.\d\d  .* \[cat\] ", line) for line in contexts)
+    assert contexts and all(re.match(r" +\d+  [01]\.\d\d  .* \[cat\] ", line) for line in contexts)
     page = (folder / "kerbs" / "senses.html").read_text()
     assert "The word <bdi>cat</bdi>" in page and "The word <bdi>sees</bdi>" in page
 
@@ -40,8 +27,8 @@ def test_contexts_are_those_of_the_text(folder, capsys):
     """The batches read the text in rows: what is shown must stand in it as it is shown."""
     capsys.readouterr()
     assert main(["senses", str(folder / "kerbs"), "old", "--contexts", "50"]) == 0
-    text = " ".join((folder / "text" / "train.txt").read_text().replace("\n", " <eos> ").split())
-    contexts = re.findall(r"^  \d  [01]\.\d\d  (.*)$", capsys.readouterr().out, re.M)
+    text = " ".join((folder / "text" / "train.txt").read_text().replace(".\n", " . <eos> ").split())
+    contexts = re.findall(r"^ +\d+  [01]\.\d\d  (.*)$", capsys.readouterr().out, re.M)
     assert len(contexts) > 20
     for context in contexts:
         assert context.replace("[old]", "old").strip() in text
@@ -63,13 +50,13 @@ def _unknown_word(folder, tmp_path):
 
 
 def _rare_word(folder, tmp_path):
-    (tmp_path / "a.txt").write_text("the cat sees a dog .\n" * 2 + "a dog hears a dog .\n" * 40)
+    (tmp_path / "a.txt").write_text("the cat sees a dog.\n" * 2 + "a dog hears a dog.\n" * 40)
     words = ["senses", str(folder / "kerbs"), "cat", "--data", str(tmp_path / "a.txt")]
     return words, "'cat' occurs 2 times in the"
 
 
 def _missing_split(folder, tmp_path):
-    (tmp_path / "train.txt").write_text("the cat sees a dog .\n" * 20)
+    (tmp_path / "train.txt").write_text("the cat sees a dog.\n" * 20)
     words = ["senses", str(folder / "kerbs"), "--data", str(tmp_path), "--split", "valid"]
     return words, "has no valid text; it has train"
 

@@ -91,6 +91,18 @@ LAYERS = {
     "LSTM": Described(lambda **k: layers.LSTM(H, return_sequences=True, **k), "hidden"),
     "GRU": Described(lambda **k: layers.GRU(H, return_sequences=True, **k), "hidden"),
     "VariationalDropout": Described(lambda **k: layers.VariationalDropout(0.3, **k), "hidden"),
+    "PositionalEncoding": Described(
+        lambda **k: layers.PositionalEncoding("learned", max_length=T, **k), "hidden"
+    ),
+    "TransformerLayer": Described(
+        lambda **k: layers.TransformerLayer(1, 11, causal=True, norm_first=True, **k), "hidden"
+    ),
+    "TransformerLanguageBackbone": Described(
+        lambda **k: models.TransformerLanguageBackbone(
+            V, D, num_layers=2, num_heads=1, feed_forward_dim=11, pad_id=0, **k
+        ),
+        "tokens",
+    ),
     "AWDLSTM": Described(
         lambda **k: models.AWDLSTM(V, embedding_dim=D, units=H, num_layers=2, **k), "tokens"
     ),

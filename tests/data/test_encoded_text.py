@@ -3,7 +3,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 
 import numpy as np
 import pytest
@@ -85,7 +84,7 @@ def test_killed_while_writing(lines, tmp_path):
         "from keras_drill.data import *\n"
         "def hang(*_):\n"
         "    print('writing', flush=True)\n"
-        "    time.sleep(60)\n"
+        "    time.sleep(600)\n"
         "module._record = hang\n"
         "EncodedText.encode(TextLines(sys.argv[1]), WhitespaceTokenizer(),\n"
         f"    Vocabulary({VOCABULARY!r}), sys.argv[2])\n"
@@ -98,9 +97,7 @@ def test_killed_while_writing(lines, tmp_path):
     process.send_signal(signal.SIGKILL)
     process.wait()
     assert [path for path in cache.iterdir() if path.name.startswith(".")]
-    started = time.time()
     text = EncodedText.encode(lines, WhitespaceTokenizer(), Vocabulary(VOCABULARY), cache)
-    assert time.time() - started < 10
     assert len(text) == 10
     assert not [path for path in cache.iterdir() if path.name.startswith(".")]
 

@@ -12,8 +12,8 @@ from keras_drill.decoding import (
     TopPSampler,
     generate,
 )
-from keras_drill.decoding.counter_uniform import counter_uniform, threefry
-from keras_drill.decoding.draw import draw
+from keras_drill.decoding.random_streams import counter_uniform, draw, threefry
+from keras_drill.decoding.top_p_sampler import keep_top_p
 from tests.decoding.tiny_models import awd_lstm_with_drill
 
 PROMPTS = [[2, 3, 5, 7, 11], [13], [17, 19, 1]]
@@ -64,9 +64,9 @@ def test_the_loop_stops_when_all_have_ended(model):
     class CountingStep(LanguageModelStep):
         calls = 0
 
-        def __call__(self, tokens, state):
+        def read(self, tokens, constants, state):
             self.calls += 1
-            return super().__call__(tokens, state)
+            return super().read(tokens, constants, state)
 
     if keras.backend.backend() != "tensorflow":
         pytest.skip("counts eager calls: JAX traces the loop once")
@@ -116,8 +116,10 @@ def test_scanned_prompt_equals_parallel_prompt(model):
     step = LanguageModelStep(model)
     tokens = ops.convert_to_tensor(np.arange(21).reshape(3, 7), dtype="int32")
     for count in (0, 1, 5, 7):
-        parallel = step.prefill(tokens, count)
-        scanned = step.prefill(tokens, ops.convert_to_tensor(count, dtype="int32"))
+        constants, state = step.begin(None, 3, 7)
+        parallel = step.prefill(tokens, count, constants, state)
+        count = ops.convert_to_tensor(count, dtype="int32")
+        scanned = step.prefill(tokens, count, constants, state)
         for a, b in zip(parallel, scanned, strict=True):
             np.testing.assert_allclose(numpy(a), numpy(b), atol=1e-6)
 
@@ -269,6 +271,54 @@ def test_top_p_keeps_at_least_one():
     assert numpy(TopPSampler(1e-6).choose(log_probs, uniforms)).tolist() == [1, 0]
 
 
+@pytest.mark.parametrize(("p", "kept"), [(0.5, 1), (0.75, 2), (0.76, 3), (0.875, 3), (1.0, 5)])
+def test_top_p_keeps_the_fewest_words_that_reach_p(p, kept):
+    """Sums of powers of two are exact: a nucleus that reaches p exactly takes no more words."""
+    probabilities = ops.convert_to_tensor([[0.5, 0.25, 0.125, 0.0625, 0.0625]], dtype="float32")
+    last = ops.convert_to_tensor([1 - 2.0**-24], dtype="float32")
+    assert numpy(TopPSampler(p).choose(ops.log(probabilities), last)).tolist() == [kept - 1]
+    assert (numpy(keep_top_p(probabilities, p)) > 0).sum() == kept
+
+
+@pytest.mark.parametrize("p", [1, 1.0, [[1.0]]])
+def test_top_p_of_1_drops_no_word(p):
+    """The float32 sum of the better words is 1 before the last one."""
+    probabilities = ops.convert_to_tensor([[0.5, 0.5, 2.0**-30]], dtype="float32")
+    p = ops.convert_to_tensor(p) if isinstance(p, list) else p
+    np.testing.assert_array_equal(keep_top_p(probabilities, p), probabilities)
+
+
+def test_samples_of_a_prompt_are_independent_and_reproducible(model):
+    def draw_texts(prompts, num_samples):
+        result = generate(
+            model, prompts, LENGTH, sampler=TemperatureSampler(), seed=3, num_samples=num_samples
+        )
+        return numpy(result.tokens).reshape(len(prompts), num_samples, -1).tolist()
+
+    five = draw_texts(PROMPTS, 5)
+    for row, prompt in enumerate(PROMPTS):
+        assert all(text[: len(prompt)] == prompt for text in five[row])
+        assert len({str(text) for text in five[row]}) == 5
+    assert draw_texts(PROMPTS, 1) == [texts[:1] for texts in five]
+    assert draw_texts(PROMPTS[:1], 2) == [five[0][:2]]
+
+
+def test_rows_end_where_they_are_told(model):
+    free = generate(model, PROMPTS, LENGTH)
+    tokens = np.zeros((3, LENGTH), "int32")
+    for row, prompt in enumerate(PROMPTS):
+        tokens[row, : len(prompt)] = prompt
+
+    def ends(rows):  # after two new words, in rows that began with a long prompt
+        return ops.logical_and(rows.lengths - rows.prompt_lengths >= 2, rows.prompt_lengths > 1)
+
+    result = GreedySampler()(LanguageModelStep(model), tokens, [5, 1, 3], ends=ends)
+    assert numpy(result.lengths).tolist() == [7, LENGTH, 5]
+    for row, length in enumerate([7, LENGTH, 5]):
+        expected = numpy(free.tokens)[row, :length].tolist()
+        assert numpy(result.tokens)[row].tolist() == expected + [0] * (LENGTH - length)
+
+
 def test_draw_never_returns_the_impossible():
     p = np.array([[0.0, 1e-30, 0.0, 1.0, 0.0], [1.0, 0.0, 0.0, 0.0, 0.0], [0, 0, 0, 0, 1e-20]])
     for u in (0.0, 2.0**-24, 0.5, 1 - 2.0**-24):
@@ -317,6 +367,7 @@ def test_config_round_trip(sampler):
         (lambda model: generate(model, [[1], []], 5), "an empty prompt at row 1"),
         (lambda model: generate(model, [[1, 2, 3]], 2), "`max_length` must be at least"),
         (lambda model: generate(model, [[1, 23]], 5), "`prompts` must hold token ids"),
+        (lambda model: generate(model, [[1]], 5, num_samples=0), "`num_samples` must be positive"),
         (lambda model: generate(model, [[1]], 5, lengths=[1, 1]), "`lengths` must have one"),
         (lambda model: generate(model, [[1]], 5, lengths=[2]), "`lengths` must be at most"),
         (

@@ -62,7 +62,7 @@ def test_the_loader_of_tensorflow_serving_gives_the_same(folder, text_model, sig
         [sys.executable, script, folder, feed.name, definition.outputs[name].name, *PROMPTS],
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=600,
     )
     assert process.returncode == 0, process.stderr
     answer = json.loads(process.stdout)

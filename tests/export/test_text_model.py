@@ -5,6 +5,9 @@ import tensorflow as tf
 from keras_drill.data import Vocabulary, WordTokenizer
 from keras_drill.decoding import GreedySampler, TopKSampler, generate
 from keras_drill.export import TextModel
+from keras_drill.export.rowwise_sampler import RowwiseSampler
+from tests.decoding.tiny_models import awd_lstm_with_drill
+from tests.export.conftest import SETTINGS
 
 TEXTS = [
     "The cat sat on a mat.",
@@ -46,7 +49,7 @@ def test_score_is_the_models_log_probability(model, vocabulary, text_model):
 
 
 def test_score_in_tiles(model, vocabulary, text_model, monkeypatch):
-    monkeypatch.setattr("keras_drill.export.text_model._TILE_BYTES", 4 * 23 * 7)
+    monkeypatch.setattr("keras_drill.export.tiles._TILE_BYTES", 4 * 23 * 7)
     tiled = TextModel(model, WordTokenizer(), vocabulary)
     np.testing.assert_allclose(
         tiled.score(TEXTS)["log_probs"], text_model.score(TEXTS)["log_probs"], rtol=1e-5
@@ -100,6 +103,69 @@ def test_texts_read_well(text_model):
     assert texts[1] == answer["continuations"][1].numpy().decode()
 
 
+@pytest.fixture(scope="module")
+def ending_model():
+    """Thinks that lines are short."""
+    model = awd_lstm_with_drill()
+    bias = model.head.bias.numpy()
+    bias[1] += 4  # <eos>
+    model.head.bias.assign(bias)
+    return model
+
+
+def test_a_continuation_ends_with_the_end_token(ending_model, vocabulary):
+    text_model = TextModel(
+        ending_model, WordTokenizer(), vocabulary, sampler=TopKSampler(9), max_new_tokens=13
+    )
+    answer = text_model.continue_samples(TEXTS, 5)
+    lengths = answer["lengths"].numpy()
+    for row, length in enumerate(lengths):
+        added = words(answer, row)
+        assert "<eos>" not in added[:-1] and (length == 13 or added[-1] == "<eos>")
+        prompt = text_model.codec.words_of_prompts(TEXTS[row // 5 : row // 5 + 1])
+        readable = [[word for word in added if word != "<eos>"]]
+        whole = tf.concat([prompt, tf.ragged.constant(readable, dtype=tf.string)], axis=1)
+        assert answer["texts"][row] == text_model.codec.join(whole)[0]
+    assert 1 in lengths and 13 in lengths and len(set(lengths)) > 5
+
+
+def test_samples_are_independent_of_how_many_there_are(text_model):
+    five = text_model.continue_samples(TEXTS, 5)["texts"].numpy().reshape(4, 5)
+    two = text_model.continue_samples(TEXTS, 2)["texts"].numpy().reshape(4, 2)
+    np.testing.assert_array_equal(five[:, :2], two)
+    np.testing.assert_array_equal(five[:, 0], text_model.continue_text(TEXTS)["texts"])
+    assert all(len(set(texts)) == 5 for texts in five)
+    parts = [text_model.continue_samples(TEXTS[a:b], 2, a)["texts"] for a, b in ((0, 3), (3, 4))]
+    np.testing.assert_array_equal(np.concatenate(parts), two.reshape(-1))
+
+
+def test_stop_strings(model, vocabulary, text_model):
+    stops = (") there", "don't", ",)")
+    stopping = TextModel(model, WordTokenizer(), vocabulary, stop_strings=stops, **SETTINGS)
+    free, answer = (m.continue_samples(TEXTS, 7) for m in (text_model, stopping))
+    stopped = 0
+    for row in range(28):
+        text = free["continuations"][row].numpy().decode()
+        first = min((text.find(stop) for stop in stops if stop in text), default=None)
+        assert answer["continuations"][row].numpy().decode() == text[:first]
+        whole = free["texts"][row].numpy().decode()
+        removed = len(text) - len(text[:first])
+        assert answer["texts"][row].numpy().decode() == whole[: len(whole) - removed]
+        # No word more than it takes to see the string.
+        added = words(answer, row)
+        assert added == words(free, row)[: len(added)]
+        readable = [[[word for word in part if word != "<eos>"]] for part in (added[:-1], added)]
+        before, after = (
+            text_model.codec.join(tf.RaggedTensor.from_tensor(tf.constant(part, tf.string)))
+            for part in readable
+        )
+        assert not any(stop in before[0].numpy().decode() for stop in stops)
+        if first is not None:
+            stopped += 1
+            assert any(stop in after[0].numpy().decode() for stop in stops)
+    assert 3 < stopped < 28
+
+
 def sample(text_model, prompts, **settings):
     count = len(prompts)
     defaults = {"max_new_tokens": 11, "temperature": 1.0, "top_k": 0, "top_p": 1.0, "seed": 0}
@@ -149,6 +215,14 @@ def test_sample_settings(model, vocabulary, text_model):
                 assert words(answer, row)[0].encode() in top_2[row]
 
 
+@pytest.mark.parametrize(("p", "kept"), [(0.5, 1), (0.75, 2), (0.76, 3), (0.875, 3), (1.0, 5)])
+def test_top_p_keeps_the_fewest_words_that_reach_p(p, kept):
+    """Sums of powers of two are exact: a nucleus that reaches p exactly takes no more words."""
+    log_probs = tf.math.log([[0.5, 0.25, 0.125, 0.0625, 0.0625]])
+    sampler = RowwiseSampler(tf.constant([1.0]), tf.constant([0]), tf.constant([p]))
+    assert sampler.choose(log_probs, tf.constant([1 - 2.0**-24])).numpy().tolist() == [kept - 1]
+
+
 def test_empty_batch(text_model):
     empty = tf.constant([], tf.string)
     for answer in (
@@ -164,6 +238,8 @@ def test_empty_batch(text_model):
     ("settings", "message"),
     [
         ({"k": 24}, "`k` must be from 1 to 23"),
+        ({"stop_strings": ("a", "")}, "`stop_strings` must be a tuple of strings"),
+        ({"stop_strings": "end"}, "`stop_strings` must be a tuple of strings"),
         ({"max_new_tokens": 0}, "`max_new_tokens` must be positive"),
         ({"vocabulary": Vocabulary(["<unk>", "<eos>"])}, "`vocabulary` must have the model's 23"),
     ],

@@ -264,3 +264,26 @@ def test_bad_arguments():
         with_senses(AWDLSTM)(V, D, H, LAYERS, output_dim=D + 2)
     with pytest.raises(ValueError, match=r"needs `batch_size` .* Received: batch_size=None"):
         AWDLSTM(V, D, H, LAYERS, stateful=True).build((None, None))
+
+
+def test_activations_are_regularised_before_and_after_dropout():
+    """AR judges what is dropped, TAR what is not, as in Merity et al."""
+    tokens = np.random.default_rng(0).integers(0, V, (3, 5))
+
+    def make(ar, tar):
+        return AWDLSTM(
+            V, 5, 7, 2, dropout=0.5, hidden_dropout=0.0, input_dropout=0.0, embedding_dropout=0.0,
+            weight_dropout=0.0, activation_regularization=ar,
+            temporal_activation_regularization=tar, seed=3,
+        )  # fmt: skip
+
+    backbone = make(0.0, 2.0)
+    raw = ops.convert_to_numpy(backbone(tokens))  # no other dropout: what training drops from
+    backbone(tokens, training=True)
+    (loss,) = backbone.losses
+    assert float(loss) == pytest.approx(2 * np.mean((raw[:, 1:] - raw[:, :-1]) ** 2), rel=1e-5)
+    backbone = make(3.0, 0.0)
+    dropped = ops.convert_to_numpy(backbone(tokens, training=True))
+    assert (dropped == 0).any()
+    (loss,) = backbone.losses
+    assert float(loss) == pytest.approx(3 * np.mean(dropped**2), rel=1e-5)

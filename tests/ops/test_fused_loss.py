@@ -5,10 +5,10 @@ import numpy as np
 import pytest
 from keras import ops
 
-from keras_drill.ops import tile_walk
+from keras_drill.ops import label_blocks, tile_walk
 from keras_drill.ops.fused_loss import token_losses, weighted_loss
-from keras_drill.ops.tile_walk import WalkInputs
-from keras_drill.ops.walk_options import WalkOptions, tile_count
+from keras_drill.ops.token_tiles import TokenTiles
+from keras_drill.ops.walk_arguments import WalkInputs, WalkOptions, tile_count
 from keras_drill.scores import InnerProduct, KerBSKernel
 from tests.gradients import value_and_gradients
 
@@ -196,7 +196,8 @@ def test_large_scores_neither_overflow_nor_lose_the_loss(scale):
         assert_close(gradients[name], expected, 1e-4)  # float32 scores of 1e5 are rounded to 1e-2
 
 
-def test_weights_may_be_negative_and_have_gradients():
+@pytest.mark.parametrize("loss", [weighted_loss, token_losses])
+def test_weights_may_be_negative_and_have_gradients(loss):
     case = make_case()
     weights = np.random.default_rng(1).normal(size=N)
 
@@ -209,10 +210,12 @@ def test_weights_may_be_negative_and_have_gradients():
             (),
             case["targets"][:, None],
         )
-        return weighted_loss(inputs, WalkOptions(InnerProduct(), tile_size=4), weights)[0]
+        losses = loss(inputs, WalkOptions(InnerProduct(), tile_size=4), weights)[0]
+        return ops.sum(losses * upstream)  # not the same for all, but for the sum's
 
+    upstream = 3.0 if loss is weighted_loss else np.arange(N, dtype="float32")
     value, _, gradient = value_and_gradients(function, [], weights.astype("float32"))
-    losses = oracle(**{**case, "bias": np.zeros(V)})
+    losses = upstream * oracle(**{**case, "bias": np.zeros(V)})
     assert_close(value, weights @ losses)
     assert_close(gradient, losses)
 
@@ -291,8 +294,8 @@ def test_blocks_of_labels_change_nothing(jit_compile, options, monkeypatch):
     weights = np.random.default_rng(1).random(N)
     expected_value, expected = fused(case, weights, **options)
     monkeypatch.setattr(tile_walk, "FUSE_FROM_SCORES", 0)
-    monkeypatch.setattr(tile_walk, "LABEL_BLOCK_BYTES", 4 * 19 * D)  # blocks of 20 and 17
-    monkeypatch.setattr(tile_walk.MatrixSum, "rows_per_chunk", 4)
+    monkeypatch.setattr(label_blocks, "LABEL_BLOCK_BYTES", 4 * 19 * D)  # blocks of 20 and 17
+    monkeypatch.setattr(label_blocks.MatrixSum, "rows_per_chunk", 4)
     names = list(expected)
 
     @tf.function(jit_compile=jit_compile)
@@ -371,3 +374,21 @@ def test_tile_count_follows_size_or_memory():
     assert tile_count(11, 1, V, WalkOptions(InnerProduct(), tile_bytes=1480)) == 2
     assert tile_count(11, 5, V, WalkOptions(InnerProduct(), tile_bytes=1480)) == 6
     assert tile_count(11, 1, V, WalkOptions(InnerProduct(), tile_bytes=1)) == 11
+
+
+@pytest.mark.skipif(keras.backend.backend() != "tensorflow", reason="JAX knows every shape")
+def test_tiles_of_unknown_length_are_little_larger_than_the_tokens():
+    """The memory for a tile would hold a million tokens where words are few."""
+    import tensorflow as tf
+
+    @tf.function(input_signature=[tf.TensorSpec([None, 1, D], tf.float32)])
+    def size_of_tiles(contexts):
+        targets = tf.zeros([tf.shape(contexts)[0], 1], tf.int32)
+        inputs = WalkInputs(contexts, None, tf.zeros([V, D]), None, (), targets)
+        tiles = TokenTiles(inputs, WalkOptions(InnerProduct()), None, with_gradients=True)
+        return tiles.size * tiles.num_tiles
+
+    padded = [int(size_of_tiles(tf.zeros([n, 1, D]))) for n in range(1, 2000, 7)]
+    for n, size in zip(range(1, 2000, 7), padded, strict=True):
+        assert n <= size <= n * 9 / 8
+    assert len(set(padded)) < 70  # something is compiled for each

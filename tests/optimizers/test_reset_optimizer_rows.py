@@ -27,12 +27,14 @@ OPTIMIZERS = {
     "Ftrl": lambda: o.Ftrl(0.1, initial_accumulator_value=0.3),
     "Lion": lambda: o.Lion(0.1),
     "Lamb": lambda: o.Lamb(0.1),
-    "Muon": lambda: o.Muon(0.1, exclude_embeddings=False),
-    "Muon without embeddings": lambda: o.Muon(0.1),
     "RMSprop": lambda: o.RMSprop(0.1, momentum=0.9, centered=True),
     "LossScaleOptimizer": lambda: o.LossScaleOptimizer(o.Adagrad(0.1)),
     "accumulation": lambda: o.Adam(0.1, gradient_accumulation_steps=2),
 }
+# Keras 3.12's Muon cannot make a step on TensorFlow: it asks tf.Variables for their `path`.
+if keras.backend.backend() != "tensorflow" or not keras.__version__.startswith("3.12."):
+    OPTIMIZERS["Muon"] = lambda: o.Muon(0.1, exclude_embeddings=False)
+    OPTIMIZERS["Muon without embeddings"] = lambda: o.Muon(0.1)
 if hasattr(o, "ScheduleFreeAdamW"):
     OPTIMIZERS["ScheduleFreeAdamW"] = lambda: o.ScheduleFreeAdamW(0.1)
 

@@ -6,6 +6,7 @@ import pytest
 from keras import ops
 
 import keras_drill
+from keras_drill.output_layer import losses
 from tests.gradients import value_and_gradients
 
 V, D, B, T = 31, 13, 5, 7
@@ -101,7 +102,8 @@ def test_fused_gradients_reach_every_variable_as_autodiff_does(encoder):
         return -ops.mean(weights * chosen[..., 0])
 
     def fused(hidden):
-        inputs, _, flat, _ = head._walk_inputs(hidden, targets, weights, training=False)
+        hidden, words, flat = losses.check_tokens(head, hidden, targets, weights)
+        inputs, _, flat, _ = losses.walk_inputs(head, hidden, words, flat, training=False)
         loss, *_ = keras_drill.ops.fused_loss.weighted_loss(inputs, head._options(), flat)
         return loss / (B * T)
 

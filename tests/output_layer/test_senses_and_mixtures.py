@@ -57,6 +57,11 @@ def test_probabilities_are_normalised_and_the_loss_is_theirs(name):
     np.testing.assert_allclose(head.log_prob(hidden, targets), chosen, rtol=2e-5, atol=1e-5)
     loss = head.loss(hidden, targets, weights, training=False)
     np.testing.assert_allclose(loss, -(weights * chosen).mean(), rtol=1e-5)
+    smoothed = -weights * (0.9 * chosen + 0.1 * log_probs.mean(-1))
+    loss, found, ranks = head.loss_log_prob_and_rank(hidden, targets, weights, label_smoothing=0.1)
+    np.testing.assert_allclose(loss, smoothed.mean(), rtol=1e-5)
+    np.testing.assert_allclose(found, chosen, rtol=2e-5, atol=1e-5)
+    np.testing.assert_array_equal(ranks, (log_probs > chosen[..., None]).sum(-1))
 
 
 @every_head
@@ -285,10 +290,6 @@ def test_bad_arguments():
     bad(r"`num_senses` must give .* Received: num_senses=30", lambda: kerbs(V, num_senses=V - 1))
     bad(r"`num_senses` must give", lambda: kerbs(V, num_senses=4 * V + 1))
     bad(r"`min_senses` must be at least 1 .* max_senses=2", lambda: kerbs(V, None, 62, 3, 2))
-    bad(
-        r"`label_smoothing` must be 0 where .* Received: label_smoothing=0.1",
-        lambda: sense_head().loss(*make_data()[:2], label_smoothing=0.1),
-    )
     mixture = keras_drill.MixtureOfSoftmaxes
     bad(r"`num_mixtures` .* Received: num_mixtures=0", lambda: mixture(V, num_mixtures=0))
     bad(r"`context_dropout` must be in", lambda: mixture(V, context_dropout=1.0))

@@ -15,6 +15,8 @@ from pathlib import Path
 import keras
 import numpy as np
 
+from tests.reference.replay_attention import replay_attention
+from tests.reference.replay_beam import replay_beam
 from tests.reference.replay_drill import replay_drill
 from tests.reference.replay_kerbs import replay_kerbs, replay_kerbs_kernel
 from tests.reference.replay_mos import replay_mos
@@ -23,6 +25,8 @@ from tests.reference.replay_reallocation import replay_reallocation
 # Kind (a file is of the longest that its name starts with): its replay, which maps (case, dtype) to
 # {result: (value, expected)}, and its tolerances.
 KINDS: dict[str, tuple[Callable, dict[str, float]]] = {
+    "attention": (replay_attention, {"float64": 1e-6, "float32": 1e-6}),
+    "beam": (replay_beam, {"float32": 1e-6}),
     "drill": (replay_drill, {"float64": 1e-9, "float32": 2e-5}),
     "kerbs_paper_kernel": (replay_kerbs_kernel, {"float64": 1e-9, "float32": 5e-6}),
     "kerbs_paper_": (partial(replay_kerbs, variant="paper"), {"float64": 1e-9, "float32": 2e-5}),
@@ -49,9 +53,14 @@ def relative_error(actual, expected) -> float:
     return float("inf") if np.isnan(error) else float(error)
 
 
+def kind_of(path: Path) -> str | None:
+    """The kind of a file, by its name; `None` where it is not replayed."""
+    return max((kind for kind in KINDS if path.name.startswith(kind)), key=len, default=None)
+
+
 def replay(path: Path) -> bool:
     """Replays one file, prints its errors and says whether all are within tolerance."""
-    kind = max((kind for kind in KINDS if path.name.startswith(kind)), key=len, default=None)
+    kind = kind_of(path)
     if kind is None:
         raise ValueError(
             f"the name of a reference case must begin with one of {sorted(KINDS)}. "
@@ -76,12 +85,20 @@ def replay(path: Path) -> bool:
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.reference.replay", description=__doc__)
     parser.add_argument("files", nargs="+", type=Path, metavar="FILE.npz")
+    parser.add_argument(
+        "--skip-unknown", action="store_true", help="name and leave out files of other kinds"
+    )
+    options = parser.parse_args(arguments)
+    skipped = [path for path in options.files if options.skip_unknown and kind_of(path) is None]
+    for path in skipped:
+        print(f"{path.name:24} skipped: nothing replays cases of its kind")
     try:
-        results = [replay(path) for path in parser.parse_args(arguments).files]
+        results = [replay(path) for path in options.files if path not in skipped]
     except (OSError, KeyError, ValueError) as error:
         print(f"replay: error: {error}", file=sys.stderr)
         return 2
-    print(f"{sum(results)} passed, {len(results) - sum(results)} failed")
+    counts = f"{sum(results)} passed, {len(results) - sum(results)} failed"
+    print(f"{counts}, {len(skipped)} skipped" if skipped else counts)
     return 0 if all(results) else 1
 
 

@@ -2,8 +2,7 @@ import numpy as np
 from keras import ops
 
 from keras_drill.ops.fused_loss import weighted_loss
-from keras_drill.ops.tile_walk import WalkInputs
-from keras_drill.ops.walk_options import WalkOptions
+from keras_drill.ops.walk_arguments import WalkInputs, WalkOptions
 from keras_drill.scores import KerBSKernel
 from tests.gradients import value_and_gradients
 

@@ -84,7 +84,15 @@ def test_what_cannot_be_replayed_is_said(tmp_path, capsys):
     assert "replay: error:" in capsys.readouterr().err
 
 
+def test_files_of_other_kinds_may_be_left_out(tmp_path, capsys):
+    np.savez(tmp_path / "drill_a.npz", **drill_case(*SETTINGS[0]))
+    np.savez(tmp_path / "other_0.npz", x=np.zeros(3))
+    assert main(["--skip-unknown", *map(str, sorted(tmp_path.iterdir()))]) == 0
+    out = capsys.readouterr().out
+    assert "other_0.npz" in out and out.endswith("1 passed, 0 failed, 1 skipped\n")
+
+
 @pytest.mark.skipif("KERAS_DRILL_REFERENCE" not in os.environ, reason="no reference cases")
-def test_cases_of_the_original_implementation():
+def test_cases_of_the_original_implementations():
     folder = Path(os.environ["KERAS_DRILL_REFERENCE"])
-    assert main([str(path) for path in sorted(folder.glob("drill_*.npz"))]) == 0
+    assert main(["--skip-unknown", *map(str, sorted(folder.glob("*.npz")))]) == 0

@@ -39,10 +39,10 @@ def test_ranks_words_and_comparisons_are_on_the_page(tmp_path):
     )
     for words in ("tied 3; drill 3; mos ≥ 5", "upper bound", "1e-03", "1e-14", "none", "0.000001"):
         assert words in page.text, words
-    assert "Words that tied never chooses" in page.texts
-    assert "Words that mos never chooses" not in page.texts
-    assert f"dog · {_HOSTILE}" in page.texts  # the most frequent first, and shown as it is
-    assert page.texts.count("By word frequency") == 2
+    assert "Words that tied never chooses" in page.text
+    assert "Words that mos never chooses" not in page.text
+    assert f"dog · {_HOSTILE}" in page.text  # the most frequent first, and shown as it is
+    assert page.texts.count("By word frequency: ") == 2
     ids = [attributes["id"] for _, attributes in page.elements if "id" in attributes]
     assert len(ids) == len(set(ids))
 

@@ -87,15 +87,22 @@ def _full(tmp_path):
     )
 
 
-def test_every_part_is_on_the_page(tmp_path):
-    page = _full(tmp_path)
+@pytest.fixture(scope="module")
+def full(tmp_path_factory):
+    """A page with every part: as it was read, and its text."""
+    folder = tmp_path_factory.mktemp("full")
+    return _full(folder), (folder / "report.html").read_text(encoding="utf-8")
+
+
+def test_every_part_is_on_the_page(full):
+    page, _ = full
     for words in (
         "Of 2 runs, drill has the lowest test perplexity: 120.00, 5.7 % below tied (127.25).",
         "1,234,567",
         "1 min 16 s",
         "1.25×",
         "5 of 5",
-        "1000–2500",
+        "1000–2499",
         "95 % interval",
         " is used to wrap.",
         "keras-drill demo",
@@ -106,11 +113,10 @@ def test_every_part_is_on_the_page(tmp_path):
     assert "The with statement" in page.texts  # alone in its <strong>
 
 
-def test_nothing_is_loaded_and_nothing_runs(tmp_path):
-    page = _full(tmp_path)
+def test_nothing_is_loaded_and_nothing_runs(full):
+    page, text = full
     tags = {tag for tag, _ in page.elements}
     assert not tags & {"script", "link", "img", "iframe", "object", "embed", "base", "image"}
-    text = (tmp_path / "report.html").read_text(encoding="utf-8")
     assert "//" not in text  # not even a namespace: no address of any kind
     assert "@import" not in text
     for _, attributes in page.elements:
@@ -121,18 +127,16 @@ def test_nothing_is_loaded_and_nothing_runs(tmp_path):
         )
 
 
-def test_ids_are_unique_and_every_reference_has_its_target(tmp_path):
-    page = _full(tmp_path)
+def test_ids_are_unique_and_every_reference_has_its_target(full):
+    page, text = full
     ids = [attributes["id"] for _, attributes in page.elements if "id" in attributes]
     assert len(ids) == len(set(ids))
-    references = re.findall(
-        r'(?:href="|url\()#([^")]+)', (tmp_path / "report.html").read_text(encoding="utf-8")
-    )
+    references = re.findall(r'(?:href="|url\()#([^")]+)', text)
     assert references and set(references) <= set(ids)
 
 
-def test_plots_and_tables_can_be_read_without_seeing(tmp_path):
-    page = _full(tmp_path)
+def test_plots_and_tables_can_be_read_without_seeing(full):
+    page, _ = full
     plots = [svg for svg in page.having("svg") if svg.get("aria-hidden") != "true"]
     assert len(plots) == 4 and all(svg["role"] == "img" and svg["aria-label"] for svg in plots)
     assert page.having("html") == [{"lang": "en"}]
@@ -140,9 +144,8 @@ def test_plots_and_tables_can_be_read_without_seeing(tmp_path):
     assert len(page.having("caption")) == len(page.having("table"))
 
 
-def test_plots_take_their_colours_from_the_page(tmp_path):
-    _full(tmp_path)
-    text = (tmp_path / "report.html").read_text(encoding="utf-8")
+def test_plots_take_their_colours_from_the_page(full):
+    _, text = full
     assert "var(--series-1)" in text and "prefers-color-scheme: dark" in text
     assert re.findall(r'style="[^"]*#[0-9a-f]{6}', text) == []
     assert "DejaVu Sans'" not in text
@@ -171,9 +174,70 @@ def test_hostile_text_is_shown_and_not_obeyed(tmp_path):
 def test_right_to_left_text_keeps_its_direction(tmp_path):
     sample = SampleContinuation("في البداية", " كانت المدينة.")
     page = _write(tmp_path, [_run("שלום", samples=(sample,))])
-    assert "في البداية" in page.texts and "שלום" in page.texts
-    assert {"dir": "auto"} in page.having("p")
+    assert "في البداية كانت المدينة." in page.text and "שלום" in page.texts
+    assert {"dir": "rtl"} in page.having("p")
     assert page.having("bdi")
+
+
+def test_words_from_right_to_left_leave_those_around_them_in_their_order(tmp_path):
+    sample = SampleContinuation("שלום said", " the \u202eman and مرحبا in two")
+    page = _write(tmp_path, [_run("שלום", samples=(sample,)), _run("b", test_perplexity=200.0)])
+    assert {"dir": "ltr"} in page.having("p")
+    text = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert (
+        "<strong><bdi>שלום</bdi> said</strong> the <bdi>\u202eman</bdi> and <bdi>مرحبا</bdi>"
+        in text
+    )
+    assert "Of 2 runs, <bdi>שלום</bdi> has the lowest" in text
+
+
+def test_runs_that_ended_at_the_last_epoch_allowed_are_named(tmp_path):
+    runs = [_run("a", max_epochs=5), _run("b", epochs=4, max_epochs=5), _run("c", max_epochs=5)]
+    assert "a, c ended at the last epoch allowed" in _write(tmp_path, runs).text
+    assert "ended at the last epoch" not in _write(tmp_path, runs[1:2]).text
+
+
+def test_learning_rate_gradient_norm_and_tokens_are_drawn_where_the_history_has_them(tmp_path):
+    history = {
+        **_run("a").history,
+        "learning_rate": [30.0, 30.0, 3.0, 3.0, 0.3],
+        "gradient_norm": [0.25, math.nan, 0.125, 0.5, 0.0],
+        "tokens": [math.nan, *(1009.0 * epoch for epoch in range(2, 6))],
+    }
+    page = _write(tmp_path, [_run("a", history=history), _run("b")])
+    labels = [svg.get("aria-label", "") for svg in page.having("svg")]
+    assert any("learning rate, gradient norm, tokens seen" in label for label in labels)
+    assert {"5,045", "0.125", "0.3", "NaN"} <= set(page.texts)
+    labels = [svg.get("aria-label", "") for svg in _write(tmp_path, [_run("b")]).having("svg")]
+    assert not any("learning rate" in label for label in labels)
+
+
+def test_legends_name_what_is_drawn(full, tmp_path):
+    page = _write(tmp_path, [_run("a", history={"loss": [6.0, 5.0]})])
+    assert "training" in page.texts
+    assert not {"validation", "the epoch that was kept"} & set(page.texts)
+    page, _ = full
+    assert {"validation", "training", "the epoch that was kept"} <= set(page.texts)
+
+
+def test_bins_without_tokens_leave_the_axis_and_points_that_are_not_there_the_legend(tmp_path):
+    counts = np.array([7, 300])
+    log_probs = np.stack([np.full(101, -3.0), np.full(101, -2.0) + np.arange(101) % 7 / 10])
+    comparison = compare_by_frequency(
+        np.arange(101) % 2, *log_probs, counts, names=("a", "b"), block_size=5, resamples=50
+    )
+    page = _write(tmp_path, [_run("a"), _run("b")], comparison)
+    assert page.texts.count("1–49") == 3  # a row of the table, and an axis in either width
+    assert page.texts.count("50–99") == 1  # only the row, which says that there are none
+    assert "b better" in page.text
+    assert "a better" not in page.text and "no clear difference" not in page.texts
+
+
+def test_the_seeds_of_runs_are_told_and_none_is_made_up():
+    assert "seed" not in describe_environment(["x"])
+    assert describe_environment(["x"], seed=0)["seed"] == "0"
+    assert describe_environment(["x"], seed={"a": 3, "b": 3})["seed"] == "3"
+    assert describe_environment(["x"], seed={"a": 3, "b": 5})["seed"] == "a: 3, b: 5"
 
 
 def test_missing_parts_leave_no_empty_columns_or_sections(tmp_path):
@@ -206,42 +270,33 @@ def test_perplexities_that_are_not_finite_do_not_win(tmp_path):
 
 
 def test_thirty_runs_of_different_lengths_have_different_keys(tmp_path):
-    runs = [_run(f"run {index}", epochs=1 + index) for index in range(30)]
+    runs = [_run(f"run {index}", epochs=1 + index, samples=()) for index in range(30)]
     page = _write(tmp_path, runs)
     keys = re.findall(
-        r"<li>(<svg.*?</svg>)", (tmp_path / "report.html").read_text(encoding="utf-8")
+        r"<li>(<svg(?:(?!</svg>).)*</svg>)<bdi>run",
+        (tmp_path / "report.html").read_text(encoding="utf-8"),
     )
     assert len(keys) == len(set(keys)) == 30
     assert page.text.count("run 29") >= 2
 
 
-def test_options_that_differ_are_set_apart(tmp_path):
-    page = _full(tmp_path)
-    text = page.text
+def test_options_that_differ_are_set_apart(full):
+    text = full[0].text
     apart = text[text.index("Options in which the runs differ") : text.index("All 3 resolved")]
     assert "model.output_layer" in apart and "model.units" not in apart
 
 
-def test_the_page_is_the_same_every_time(tmp_path):
-    _full(tmp_path)
-    first = (tmp_path / "report.html").read_bytes()
-    _full(tmp_path)
-    assert (tmp_path / "report.html").read_bytes() == first
-
-
-def test_the_readers_matplotlib_settings_neither_matter_nor_change(tmp_path):
+def test_the_page_is_the_same_whatever_matplotlib_is_set_to_which_stays(full, tmp_path):
     import matplotlib
 
-    _full(tmp_path)
-    first = (tmp_path / "report.html").read_bytes()
     with matplotlib.rc_context({"axes.facecolor": "red", "font.size": 31}):
         _full(tmp_path)
         assert matplotlib.rcParams["font.size"] == 31
-    assert (tmp_path / "report.html").read_bytes() == first
+    assert (tmp_path / "report.html").read_text(encoding="utf-8") == full[1]
 
 
 def test_a_failed_write_leaves_the_old_page_and_nothing_else(tmp_path, monkeypatch):
-    _full(tmp_path)
+    write_report(tmp_path / "report.html", [RunSummary("old")])
     before = (tmp_path / "report.html").read_bytes()
 
     def fail(*_):
@@ -250,7 +305,7 @@ def test_a_failed_write_leaves_the_old_page_and_nothing_else(tmp_path, monkeypat
     monkeypatch.setattr(os, "replace", fail)
     monkeypatch.setattr("pathlib.Path.replace", fail)
     with pytest.raises(OSError, match="disk full"):
-        write_report(tmp_path / "report.html", [_run("new")])
+        write_report(tmp_path / "report.html", [RunSummary("new")])
     assert (tmp_path / "report.html").read_bytes() == before
     assert os.listdir(tmp_path) == ["report.html"]
 

@@ -5,10 +5,9 @@ import numpy as np
 import pytest
 from keras import ops
 
-from keras_drill.ops import tile_walk
+from keras_drill.ops import label_blocks, tile_walk
 from keras_drill.ops.fused_loss import weighted_loss
-from keras_drill.ops.tile_walk import WalkInputs
-from keras_drill.ops.walk_options import WalkOptions
+from keras_drill.ops.walk_arguments import WalkInputs, WalkOptions
 from keras_drill.scores import InnerProduct, KerBSKernel
 from tests.gradients import value_and_gradients
 
@@ -140,7 +139,7 @@ def test_senses_and_mixtures_match_finite_differences(variant, num_contexts, opt
     value, gradients = loss_and_gradients(case, variant, **options)
     np.testing.assert_allclose(value, oracle(case, variant, **options)[0], rtol=1e-5)
     tensors = [ops.convert_to_tensor(case[name].astype("float32")) for name in NAMES]
-    _, log_probs, posteriors = results(case, variant, tensors, "float32", **options)
+    _, log_probs, posteriors, _ = results(case, variant, tensors, "float32", **options)
     np.testing.assert_allclose(posteriors, oracle(case, variant, **options)[1], atol=1e-5)
     assert not np.asarray(log_probs)[case["weights"] == 0].any()
     rng = np.random.default_rng(2)
@@ -242,8 +241,8 @@ def test_compiled_parts_change_nothing(jit_compile, monkeypatch):
     case = make_case(3)
     expected_value, expected = loss_and_gradients(case, "paper", z_loss=0.1)
     monkeypatch.setattr(tile_walk, "FUSE_FROM_SCORES", 0)
-    monkeypatch.setattr(tile_walk, "LABEL_BLOCK_BYTES", 4 * 13 * D)  # blocks of 16, 16 and 5
-    monkeypatch.setattr(tile_walk.MatrixSum, "rows_per_chunk", 4)
+    monkeypatch.setattr(label_blocks, "LABEL_BLOCK_BYTES", 4 * 13 * D)  # blocks of 16, 16 and 5
+    monkeypatch.setattr(label_blocks.MatrixSum, "rows_per_chunk", 4)
     traces = []
 
     @tf.function(

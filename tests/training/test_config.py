@@ -1,7 +1,8 @@
+import keras
 import pytest
 
 from keras_drill.training.config import RunConfig, load_config, recipe_names, recipe_text
-from keras_drill.training.config_error import ConfigError
+from keras_drill.training.errors import ConfigError
 
 
 @pytest.mark.parametrize("name", recipe_names())
@@ -73,6 +74,15 @@ def test_text_is_converted(name, text, value):
         ("senses.policy", "rank", "senses.policy cannot be 'rank'; did you mean 'ranking'?"),
         ("data.variable_length", "perhaps", "data.variable_length must be true or false"),
         ("data.path", 3, "data.path must be text"),
+        ("head.activation", "rellu", "head.activation cannot be 'rellu'; did you mean"),
+        ("training.seed", 2**32, "training.seed must be at most 4294967295"),
+        ("samples.seed", -1, "samples.seed must be at least 0, not -1"),
+        ("samples.temperature", 0, "samples.temperature must be greater than 0"),
+        ("samples.p", 0, "samples.p must be greater than 0"),
+        ("samples.p", 1.5, "samples.p must be at most 1, not 1.5"),
+        ("optimizer.schedule", "cosin", "did you mean 'cosine'?"),
+        ("optimizer.validation_decay", 0, "optimizer.validation_decay must be greater than 0"),
+        ("training.keep_checkpoints", 0, "training.keep_checkpoints must be at least 1"),
         ("samples.prompts", [1], "samples.prompts must be a list of texts"),
     ],
 )
@@ -91,14 +101,22 @@ def test_wrong_values_are_refused(name, value, message):
         ("small-kerbs", {"head.kind": "drill-kerbs"}, "senses.weighting must be 'usage'"),
         ("small-tied", {"backbone.output_dim": 64}, "must be 0 or backbone.embedding_dim = 128"),
         ("small-kerbs", {"backbone.output_dim": 64}, "with head.kind = 'kerbs', not 64"),
-        ("small-mos", {"head.label_smoothing": 0.1}, "head.label_smoothing must be 0"),
         ("small-mos", {"head.context_dim": 7}, "must be 0 or backbone.embedding_dim = 128"),
+        ("small-tied", {"training.average_checkpoints": 3}, "at most training.keep_checkpoints"),
+        ("ptb-awd-lstm-tied", {"training.average_checkpoints": 2}, "averages the weights itself"),
+        ("small-kerbs", {"training.average_checkpoints": 2}, "with senses.dynamic = true"),
+        ("small-tied", {"data.max_vocabulary": 2}, "must be 0 or at least 3"),
     ],
 )
 def test_contradictions_are_refused(recipe, values, message):
     with pytest.raises(ConfigError, match=r"^option") as error:
         load_config(recipe).replace(values)
     assert message in str(error.value)
+
+
+def test_every_activation_is_one():
+    for name in RunConfig.options()["head.activation"].metadata["choices"]:
+        assert keras.activations.get(name)(keras.ops.ones((3, 5))).shape == (3, 5), name
 
 
 def test_what_does_not_count_contradicts_nothing():

@@ -9,14 +9,14 @@ import time
 import numpy as np
 import pytest
 
-from keras_drill.training.checkpoint_store import CheckpointStore
+from keras_drill.training.checkpoints import CheckpointStore
 from tests.training.tiny import tiny_config
 
 
 def start(config, folder):
     (folder.parent / "options.toml").write_text(config.to_toml())
     return subprocess.Popen(
-        [sys.executable, "-m", "keras_drill", "train", folder.parent / "options.toml"]
+        [sys.executable, "-m", "keras_drill_command", "train", folder.parent / "options.toml"]
         + ["--run", folder],
         env={**os.environ, "PYTHONPATH": os.getcwd()},
         stdout=subprocess.PIPE,

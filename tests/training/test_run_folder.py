@@ -1,7 +1,9 @@
+import numpy as np
 import pytest
 
-from keras_drill.training.run_error import RunError
-from keras_drill.training.run_folder import RunFolder
+from keras_drill.training.checkpoints import CheckpointStore
+from keras_drill.training.errors import ConfigError, RunError
+from keras_drill.training.run_folder import RunFolder, read_history, write_history
 from tests.training.tiny import tiny_config
 
 
@@ -28,10 +30,52 @@ def test_another_run_is_refused_and_left_alone(tmp_path):
     folder = RunFolder(tmp_path / "a")
     with folder.lock():
         folder.write_config(tiny_config(tmp_path))
+        CheckpointStore(folder.checkpoints).save(1, {}, {})
         before = folder.config_file.read_bytes()
         with pytest.raises(RunError, match=r"head.kind is 'tied' there, not 'drill'"):
             folder.check(tiny_config(tmp_path, head_kind="drill"))
     assert folder.config_file.read_bytes() == before
+
+
+def test_a_folder_in_which_nothing_was_trained_may_hold_another_run(tmp_path):
+    folder = RunFolder(tmp_path / "a")
+    with folder.lock():
+        folder.write_config(tiny_config(tmp_path))
+        folder.vocabulary_file.write_text("<unk>\n<eos>\n")
+        folder.check(tiny_config(tmp_path, head_kind="drill", data_min_count=2))
+    assert not folder.vocabulary_file.exists()
+
+
+def test_another_last_epoch_of_a_schedule_that_ends_there_is_refused(tmp_path):
+    folder = RunFolder(tmp_path / "a")
+    config = tiny_config(tmp_path, optimizer_schedule="linear")
+    with folder.lock():
+        folder.write_config(config)
+        CheckpointStore(folder.checkpoints).save(1, {}, {})
+        folder.check(config)
+        with pytest.raises(RunError, match=r"training.epochs is 3 there, not 4, and optimizer"):
+            folder.check(config.replace({"training.epochs": 4}))
+        with pytest.raises(RunError, match=r"optimizer.decay_steps is 0 there, not 9"):
+            folder.check(config.replace({"training.epochs": 4, "optimizer.decay_steps": 9}))
+
+
+def test_an_emptied_configuration_is_no_other_one(tmp_path):
+    folder = RunFolder(tmp_path / "a")
+    with folder.lock():
+        folder.write_config(tiny_config(tmp_path))
+    folder.config_file.write_text("\n")
+    with pytest.raises(ConfigError, match=r"config\.toml is empty"):
+        folder.config()
+
+
+def test_history_with_figures_that_came_later(tmp_path):
+    path = tmp_path / "history.csv"
+    write_history(path, [{"loss": 2.0}, {"loss": 1.5, "tokens": 7}])
+    history = read_history(path)
+    np.testing.assert_equal(history, {"loss": [2.0, 1.5], "tokens": [np.nan, 7.0]})
+    path.write_text("")
+    with pytest.raises(RunError, match=r"history\.csv is damaged"):
+        read_history(path)
 
 
 def test_other_files_are_refused(tmp_path):

@@ -1,19 +1,25 @@
+import json
 import math
+import shutil
 
 import keras
 import numpy as np
 import pytest
+import tensorflow as tf
 
 from keras_drill.callbacks import NonMonotonicAveraging, SenseReallocation
+from keras_drill.decoding import GreedySampler
 from keras_drill.senses.policies import IdleSensePolicy, RankingPolicy, ThresholdPolicy
 from keras_drill.training.build_model import build_model
 from keras_drill.training.build_sense_reallocation import build_sense_reallocation
-from keras_drill.training.callbacks.checkpointing import Checkpointing
-from keras_drill.training.history_file import read_history
+from keras_drill.training.callbacks import Checkpointing
+from keras_drill.training.checkpoints import CheckpointStore
+from keras_drill.training.errors import ConfigError, RunError
+from keras_drill.training.list_runs import list_runs
 from keras_drill.training.loaded_run import LoadedRun
 from keras_drill.training.prepared_text import PreparedText
-from keras_drill.training.run_error import RunError
-from keras_drill.training.run_folder import RunFolder
+from keras_drill.training.run_folder import RunFolder, read_history
+from keras_drill.training.snapshot import model_keys, take_snapshot
 from keras_drill.training.train_run import train_run
 from keras_drill.training.training import Training
 from tests.training.tiny import tiny_config
@@ -36,7 +42,9 @@ def train(config, folder):
     with folder.lock():
         training = make_training(config, folder)
         if not training.finished:
+            training.prepare()
             training.run()
+            training.average()
     return training
 
 
@@ -57,7 +65,14 @@ def kill_at(monkeypatch, step):
 
 
 VARIANTS = {
-    "adam": {"head_kind": "drill", "head_depth": 2, "head_dropout": 0.3},
+    "adam": {
+        "head_kind": "drill",
+        "head_depth": 2,
+        "head_dropout": 0.3,
+        "optimizer_schedule": "cosine",
+        "optimizer_warmup_steps": 5,
+        "training_average_checkpoints": 2,
+    },
     "nt-asgd": {
         "optimizer_kind": "nt-asgd",
         "optimizer_learning_rate": 5.0,
@@ -100,6 +115,13 @@ def test_resumed_training_ends_with_the_same_bits(variant, corpus, tmp_path, mon
     models = [keras.saving.load_model(t.folder.model_file, compile=False) for t in (whole, resumed)]
     for a, b in zip(models[0].variables, models[1].variables, strict=True):
         np.testing.assert_array_equal(a, b)
+    history = read_history(whole.folder.history_file)
+    epochs = np.arange(1, 1 + whole.state.epoch)
+    np.testing.assert_array_equal(history["tokens"], epochs * whole._batches.num_targets)
+    assert all(0 < norm < 1e3 for norm in history["gradient_norm"])
+    if variant == "adam":
+        assert history["learning_rate"][0] > history["learning_rate"][1] > 0
+        assert history["learning_rate"][-1] < 1e-8
     if variant == "nt-asgd":
         assert whole._averaging.num_averaged > 0
     if variant == "senses":
@@ -132,13 +154,13 @@ def test_labels_need_not_be_tied(kind, corpus):
         head_tied=False,
         head_context_dim=13 if kind == "mos" else 0,
         backbone_output_dim=5,
-        optimizer_learning_rate=0.1,
         senses_per_word=1.5,
     )
-    model = build_model(config, 17, batches)
+    model = build_model(config, 17)
+    model.compile(keras.optimizers.Adam(0.1))
     assert model.head.embedding is None
     assert tuple(model.head.embeddings.shape) == ((17, 13) if kind == "mos" else (26, 5))
-    losses = [model.train_on_batch(*batches)[0] for _ in range(5)]
+    losses = [model.train_on_batch(*batches) for _ in range(5)]
     assert losses[-1] < losses[0]
 
 
@@ -174,14 +196,43 @@ def test_options_of_the_reallocation(changes, policy, corpus, tmp_path):
 
 def test_a_run_is_judged_and_reported(corpus, tmp_path, capsys):
     config = tiny_config(
-        corpus, backbone_kind="gru", training_epochs=1, samples_prompts=["the", "a"]
+        corpus,
+        backbone_kind="gru",
+        training_epochs=1,
+        training_seed=3,
+        samples_prompts=["the", "a"],
+        samples_sampler="greedy",
     )
     summary = train_run(config, RunFolder(tmp_path / "a"))
     assert 1 < summary.valid_perplexity < 20
     assert summary.output_parameters == 12  # a bias for each of ten words, <unk> and <eos>
     assert [sample.prompt for sample in summary.samples] == ["the", "a"]
-    assert (tmp_path / "a" / "report.html").read_text().startswith("<!DOCTYPE html>")
+    run = LoadedRun.load(RunFolder(tmp_path / "a"))
+    text_model = run.text_model(GreedySampler(), 0, 3)
+    texts = text_model.continue_text(tf.constant(["the", "a"]))["texts"]
+    shown = [sample.prompt + sample.continuation for sample in summary.samples]
+    assert shown == [text.decode() for text in texts.numpy()]  # "the cat" and not "thecat"
+    assert summary.is_cut_off
+    page = (tmp_path / "a" / "report.html").read_text()
+    assert page.startswith("<!DOCTYPE html>")
+    assert '<th scope="row">seed</th><td><code>3</code></td>' in page
     assert "epoch 1/1  done" in capsys.readouterr().out
+
+
+@pytest.fixture(scope="module")
+def trained_once(corpus, tmp_path_factory):
+    folder = RunFolder(tmp_path_factory.mktemp("runs") / "trained")
+    config = tiny_config(corpus, training_epochs=1, training_checkpoint_every=20)
+    train_run(config, folder)
+    return folder.path
+
+
+@pytest.fixture
+def trained(trained_once, tmp_path, capsys):
+    """A folder of its own with a run of one epoch."""
+    shutil.copytree(trained_once, tmp_path / "trained")
+    capsys.readouterr()
+    return RunFolder(tmp_path / "trained")
 
 
 def test_the_best_model_is_the_one_that_was_evaluated(corpus, tmp_path):
@@ -197,32 +248,50 @@ def test_the_best_model_is_the_one_that_was_evaluated(corpus, tmp_path):
     assert list(training.folder.logs.iterdir())
 
 
-def test_a_finished_run_is_not_trained_again(corpus, tmp_path, capsys):
-    config = tiny_config(corpus, training_epochs=1)
-    train_run(config, RunFolder(tmp_path / "a"))
-    capsys.readouterr()
-    train_run(config, RunFolder(tmp_path / "a"))
+def test_a_finished_run_is_not_trained_again(trained, capsys):
+    config = trained.config()
+    train_run(config, trained)
     assert "already trained: 1 epochs" in capsys.readouterr().out
     longer = config.replace({"training.epochs": 2})
-    train_run(longer, RunFolder(tmp_path / "a"))
+    train_run(longer, trained)
     assert "resuming at epoch 2, batch 1" in capsys.readouterr().out
 
 
-def test_early_stop(corpus, tmp_path):
+def test_early_stop_and_more_patience(corpus, tmp_path):
     # Steps of no size: no epoch is better than the first.
     config = tiny_config(
-        corpus, optimizer_learning_rate=0.0, training_patience=2, training_epochs=9
+        corpus, optimizer_learning_rate=0.0, training_patience=1, training_epochs=9
     )
     training = train(config, tmp_path / "a")
-    assert training.state.stopped_early
-    assert training.state.epoch == 3 and training.state.best_epoch == 1
+    assert training.stopped_early
+    assert training.state.epoch == 2 and training.state.best_epoch == 1
+    assert [run.state for run in list_runs(tmp_path)] == ["stopped"]
+    training = train(config.replace({"training.patience": 2}), tmp_path / "a")
+    assert training.stopped_early and training.state.epoch == 3
 
 
-def test_nan_stops_and_loses_nothing(corpus, tmp_path):
-    good = tiny_config(corpus, training_epochs=1, training_checkpoint_every=4)
-    folder = train(good, tmp_path / "a").folder
+def test_an_infinite_loss_at_the_end_of_an_epoch_is_not_the_end(corpus, tmp_path, monkeypatch):
+    config = tiny_config(corpus, training_epochs=1)
+    fit = keras.Model.fit
+
+    def to_infinity(*args, **kwargs):
+        history = fit(*args, **kwargs)
+        history.history["val_perplexity"][-1] = math.inf
+        return history
+
+    monkeypatch.setattr(keras.Model, "fit", to_infinity)
+    with pytest.raises(RunError, match=r"perplexity became inf at step \d+ \(epoch 1"):
+        train(config, tmp_path / "a")
+    monkeypatch.undo()
+    training = make_training(config, RunFolder(tmp_path / "a"))
+    assert not training.finished and not training.folder.is_trained
+
+
+def test_nan_stops_and_loses_nothing(trained):
+    folder, good = trained, trained.config()
     model, checkpoints = folder.model_file.read_bytes(), sorted(folder.checkpoints.iterdir())
     training = make_training(good.replace({"training.epochs": 2}), folder)
+    training.prepare()
     step = training.state.step
     for name, array in training._arrays.items():
         if name.startswith("model/") and array.dtype == np.float32 and array.ndim == 2:
@@ -233,21 +302,18 @@ def test_nan_stops_and_loses_nothing(corpus, tmp_path):
     assert sorted(folder.checkpoints.iterdir()) == checkpoints
 
 
-def test_another_text_is_refused(corpus, tmp_path):
-    config = tiny_config(corpus, training_epochs=1)
-    train(config, tmp_path / "a")
+def test_another_text_is_refused(trained, tmp_path):
     other = tmp_path / "other"
     other.mkdir()
     for split in ("train", "valid"):
         (other / f"{split}.txt").write_text("the cat sees a dog .\n" * 30)
     with pytest.raises(RunError, match="the text is not the one"):
-        train(tiny_config(other, training_epochs=2), tmp_path / "a")
+        train(trained.config().replace({"data.path": str(other)}), trained.path)
 
 
 @pytest.mark.parametrize("change", ["more", "others"])
-def test_another_vocabulary_is_refused(change, corpus, tmp_path):
-    config = tiny_config(corpus, training_epochs=1)
-    folder = train(config, tmp_path / "a").folder
+def test_another_vocabulary_is_refused(change, trained):
+    folder, config = trained, trained.config()
     words = folder.vocabulary_file.read_text().splitlines()
     folder.vocabulary_file.with_suffix(".counts").unlink()
     if change == "more":
@@ -256,7 +322,127 @@ def test_another_vocabulary_is_refused(change, corpus, tmp_path):
         words[-1] = "unicorn"
     folder.vocabulary_file.write_text("".join(f"{word}\n" for word in words))
     with pytest.raises(RunError, match="the vocabulary is not the one"):
-        train(config.replace({"training.epochs": 2}), tmp_path / "a")
+        train(config.replace({"training.epochs": 2}), folder.path)
     if change == "more":
         with pytest.raises(RunError, match="is not the model's vocabulary"):
             LoadedRun.load(folder)
+
+
+def test_training_goes_on_from_the_checkpoint_before_a_damaged_one(trained, capsys):
+    config = trained.config().replace({"training.epochs": 2})
+    steps = CheckpointStore(trained.checkpoints).steps()
+    (trained.checkpoints / f"step-{steps[-1]:08d}" / "arrays.npz").write_bytes(b"PK")
+    training = train(config, trained.path)
+    assert training.finished and f"going on from step {steps[0]}" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", ["model.keras", "history.csv", "config.toml"])
+def test_a_damaged_run_is_one_message(trained, name):
+    content = bytearray((trained.path / name).read_bytes())
+    content[len(content) // 2 :] = b""
+    (trained.path / name).write_bytes(content)
+    if name == "model.keras":
+        with pytest.raises(RunError, match=r"model\.keras cannot be loaded"):
+            LoadedRun.load(trained)
+    (trained.path / name).write_text("")
+    if name == "model.keras":
+        assert [run.state for run in list_runs(trained.path)] == ["damaged"]
+    if name == "config.toml":
+        with pytest.raises(ConfigError, match=r"config\.toml is empty"):
+            LoadedRun.load(trained)
+        assert [run.state for run in list_runs(trained.path)] == ["damaged"]
+    if name == "history.csv":
+        with pytest.raises(RunError, match=r"history\.csv is damaged"):
+            LoadedRun.load(trained).summarize({})
+
+
+def test_the_mean_of_checkpoints_is_judged_where_it_is_better(trained):
+    training = make_training(trained.config().replace({"training.average_checkpoints": 2}), trained)
+    training.prepare()
+    training.state.best_loss = 0.0
+    training.average()
+    assert not trained.averaged_model_file.exists()
+    training.state.best_loss = 99.0
+    training.average()
+    steps = CheckpointStore(trained.checkpoints).steps()
+    arrays = [CheckpointStore(trained.checkpoints).load(step)[0] for step in steps]
+    loaded = LoadedRun.load(trained).model.variables
+    weights = dict(zip(model_keys(training.model), loaded, strict=True))
+    for key in ("backbone/recurrent/kernel", "backbone/embedding/embeddings", "head/bias"):
+        mean = np.mean([one[f"model/{key}"] for one in arrays], axis=0)
+        np.testing.assert_allclose(weights[key], mean, rtol=1e-6)
+
+
+def test_a_chosen_checkpoint(trained):
+    step = CheckpointStore(trained.checkpoints).steps()[-1]
+    chosen = LoadedRun.load(trained, checkpoint=step)
+    best, last = LoadedRun.load(trained), LoadedRun.load(trained, checkpoint="last")
+    np.testing.assert_array_equal(last.model.weights[0], chosen.model.weights[0])
+    for a, b in zip(chosen.model.trainable_weights, best.model.trainable_weights, strict=True):
+        np.testing.assert_array_equal(a, b, err_msg=a.path)
+    with pytest.raises(RunError, match="no checkpoint of step 1; there are: "):
+        LoadedRun.load(trained, checkpoint=1)
+
+
+def test_checkpoints_of_old_versions_resume(trained):
+    """Those number their variables, have no checksums, and know when a training was stopped."""
+    store = CheckpointStore(trained.checkpoints)
+    arrays, state = store.load_latest()
+    path = trained.checkpoints / f"step-{store.steps()[-1]:08d}"
+    for file in ("checksums.json", "arrays.npz"):
+        (path / file).unlink()
+    places = {"model": 0, "optimizer": 0, "metrics": 0}
+    numbered = {}
+    for name, array in arrays.items():
+        group = name.split("/")[0]
+        if group in places:  # the gradient's norm was not recorded
+            numbered[f"{group}/{places[group]}"] = array
+            places[group] += 1
+    np.savez(path / "arrays.npz", **numbered)
+    (path / "state.json").write_text(
+        json.dumps({**state, "training": {**state["training"], "stopped_early": False}})
+    )
+    training = make_training(trained.config().replace({"training.epochs": 2}), trained)
+    training.prepare()
+    training._restore()
+    for name, array in take_snapshot(training.model).items():
+        np.testing.assert_array_equal(array, arrays[name], err_msg=name)
+
+
+def test_weights_of_another_run(trained, tmp_path, corpus, capsys):
+    other = tmp_path / "other"
+    other.mkdir()
+    for split in ("train", "valid"):
+        text = (corpus / f"{split}.txt").read_text().replace("cat", "fox")
+        (other / f"{split}.txt").write_text(text)
+    config = tiny_config(other, training_start_from=str(trained.path), head_kind="drill")
+    training = make_training(config, RunFolder(tmp_path / "new"))
+    training.prepare()
+    said = capsys.readouterr().out
+    assert "it knows 11 of the 12 words" in said and "not taken: head/residual" in said
+    source = LoadedRun.load(trained)
+    for name in ("the", "fox"):
+        place = training.text.vocabulary.tokens.index(name)
+        row = np.asarray(training.model.backbone.embedding.embeddings)[place]
+        if name == "fox":
+            assert not np.isclose(source.model.backbone.embedding.embeddings, row).all(1).any()
+        else:
+            before = source.vocabulary.tokens.index(name)
+            np.testing.assert_array_equal(source.model.backbone.embedding.embeddings[before], row)
+    kernels = [model.backbone.weights[1] for model in (source.model, training.model)]
+    np.testing.assert_array_equal(*kernels)
+    with pytest.raises(RunError, match=r"nothing in .* fits this model"):
+        wrong = config.replace({"backbone.embedding_dim": 13, "backbone.units": 3})
+        make_training(wrong, RunFolder(tmp_path / "wrong")).prepare()
+
+
+def test_a_list_of_runs(trained, tmp_path):
+    (tmp_path / "empty").mkdir()
+    RunFolder(tmp_path / "empty").write_config(trained.config())
+    with RunFolder(trained.path).lock():
+        assert [run.state for run in list_runs(tmp_path)] == ["new", "training"]
+    trained.write_config(trained.config().replace({"training.epochs": 2}))
+    new, run = list_runs(tmp_path)
+    assert (new.state, run.state, run.name) == ("new", "interrupted", "trained")
+    assert (run.epochs, run.max_epochs, run.output_layer) == (1, 2, "tied softmax")
+    assert 1 < run.best_valid < 20 and 1 < run.test < 20

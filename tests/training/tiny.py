@@ -27,6 +27,7 @@ TINY = {
     "backbone.embedding_dim": 7,
     "backbone.units": 5,
     "backbone.num_layers": 2,
+    "head.tile_size": 37,  # derived from memory it is some thousand tokens where words are few
     "optimizer.kind": "adam",
     "optimizer.learning_rate": 0.01,
     "optimizer.scale_with_length": False,

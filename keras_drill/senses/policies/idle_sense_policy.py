@@ -1,9 +1,11 @@
 import numbers
+from typing import Any
 
 import keras
 import numpy as np
 
 from keras_drill.senses.policies.allocation_policy import AllocationPolicy
+from keras_drill.senses.policies.sense_statistics import SenseStatistics
 
 
 @keras.saving.register_keras_serializable(package="keras_drill")
@@ -61,7 +63,7 @@ class IdleSensePolicy(AllocationPolicy):
             )
         self.idle_share = float(idle_share)
 
-    def moves(self, statistics):
+    def moves(self, statistics: SenseStatistics) -> tuple[np.ndarray, np.ndarray]:
         owner, counts = statistics.sense_to_word, statistics.senses_per_word
         usage = statistics.usage.astype("float64")
         of_word = np.bincount(owner, usage, len(counts))
@@ -80,5 +82,5 @@ class IdleSensePolicy(AllocationPolicy):
         number = min(len(takers), len(senses))
         return senses[:number], takers[:number]
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         return {"idle_share": self.idle_share}

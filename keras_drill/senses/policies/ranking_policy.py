@@ -1,9 +1,11 @@
 import numbers
+from typing import Any
 
 import keras
 import numpy as np
 
 from keras_drill.senses.policies.allocation_policy import AllocationPolicy
+from keras_drill.senses.policies.sense_statistics import SenseStatistics
 
 _TINY = 1e-7
 
@@ -54,7 +56,7 @@ class RankingPolicy(AllocationPolicy):
             raise ValueError(f"`ratio` must be in (0, 1]. Received: ratio={ratio!r}")
         self.ratio = float(ratio)
 
-    def moves(self, statistics):
+    def moves(self, statistics: SenseStatistics) -> tuple[np.ndarray, np.ndarray]:
         owner, counts = statistics.sense_to_word, statistics.senses_per_word
         most = len(counts) * self.ratio
         takers = self._takers(statistics)
@@ -89,5 +91,5 @@ class RankingPolicy(AllocationPolicy):
         half = max(1, len(count) // 2)
         return by_rank[(count > np.sort(count)[len(count) - half])[by_rank]]
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         return {"ratio": self.ratio}

@@ -1,10 +1,12 @@
 import math
 import numbers
+from typing import Any
 
 import keras
 import numpy as np
 
 from keras_drill.senses.policies.allocation_policy import AllocationPolicy
+from keras_drill.senses.policies.sense_statistics import SenseStatistics
 
 
 @keras.saving.register_keras_serializable(package="keras_drill")
@@ -53,7 +55,7 @@ class ThresholdPolicy(AllocationPolicy):
             )
         self.threshold = float(threshold)
 
-    def moves(self, statistics):
+    def moves(self, statistics: SenseStatistics) -> tuple[np.ndarray, np.ndarray]:
         owner, counts = statistics.sense_to_word, statistics.senses_per_word
         needy = statistics.word_log_prob < self.threshold  # [V]
         takers = np.flatnonzero(needy & (counts < statistics.max_senses))
@@ -68,5 +70,5 @@ class ThresholdPolicy(AllocationPolicy):
         number = min(len(takers), len(senses))
         return senses[:number], takers[:number]
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         return {"threshold": self.threshold}

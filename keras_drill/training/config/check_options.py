@@ -1,13 +1,49 @@
 """Options that are each allowed, but not together."""
 
-from keras_drill.training.config.backbone_config import BackboneConfig
-from keras_drill.training.config.head_config import HeadConfig
-from keras_drill.training.config.senses_config import SensesConfig
-from keras_drill.training.config_error import ConfigError
+from typing import TYPE_CHECKING
+
+from keras_drill.training.config.language_model_sections import (
+    BackboneConfig,
+    HeadConfig,
+    SensesConfig,
+)
+from keras_drill.training.errors import ConfigError
+
+if TYPE_CHECKING:
+    from keras_drill.training.config.run_config import RunConfig
 
 
-def check_options(backbone: BackboneConfig, head: HeadConfig, senses: SensesConfig) -> None:
-    """Raises `ConfigError` for a contradiction between options of the output layer."""
+def check_options(config: "RunConfig") -> None:
+    """Raises `ConfigError` for a contradiction between options."""
+    _check_training(config)
+    _check_head(config.backbone, config.head, config.senses)
+
+
+def _check_training(config: "RunConfig") -> None:
+    number, kept = config.training.average_checkpoints, config.training.keep_checkpoints
+    if number > kept:
+        raise ConfigError(
+            f"option training.average_checkpoints must be at most training.keep_checkpoints = "
+            f"{kept}, not {number}"
+        )
+    if number > 1 and config.optimizer.kind == "nt-asgd":
+        raise ConfigError(
+            "option training.average_checkpoints must be 0 with optimizer.kind = 'nt-asgd', which "
+            f"averages the weights itself, not {number}"
+        )
+    if number > 1 and config.head.has_senses and config.senses.dynamic:
+        raise ConfigError(
+            "option training.average_checkpoints must be 0 with senses.dynamic = true: senses move "
+            f"from word to word between checkpoints; not {number}"
+        )
+    if 0 < config.data.max_vocabulary < 3:
+        raise ConfigError(
+            "option data.max_vocabulary must be 0 or at least 3, two of which are <unk> and <eos>, "
+            f"not {config.data.max_vocabulary}"
+        )
+
+
+def _check_head(backbone: BackboneConfig, head: HeadConfig, senses: SensesConfig) -> None:
     if head.kind == "mos" and head.tied and head.context_dim not in (0, backbone.embedding_dim):
         raise ConfigError(
             "option head.context_dim must be 0 or backbone.embedding_dim = "
@@ -19,11 +55,6 @@ def check_options(backbone: BackboneConfig, head: HeadConfig, senses: SensesConf
         raise ConfigError(
             f"option backbone.output_dim must be 0 or backbone.embedding_dim = "
             f"{backbone.embedding_dim} with head.kind = {head.kind!r}, not {backbone.output_dim}"
-        )
-    if head.label_smoothing and (head.has_senses or head.kind == "mos"):
-        raise ConfigError(
-            f"option head.label_smoothing must be 0 with head.kind = {head.kind!r}, "
-            f"not {head.label_smoothing}"
         )
     if not head.has_senses:
         return

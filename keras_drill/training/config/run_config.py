@@ -1,21 +1,25 @@
-"""All options of a run."""
+"""All options of a run, and the files and recipes that they are read from."""
 
 import dataclasses
 import json
+import os
+import sys
 from collections.abc import Mapping
+from importlib import resources
+from pathlib import Path
 from typing import Any
 
-from keras_drill.training.config.backbone_config import BackboneConfig
 from keras_drill.training.config.check_options import check_options
-from keras_drill.training.config.check_value import check_value
-from keras_drill.training.config.data_config import DataConfig
-from keras_drill.training.config.head_config import HeadConfig
-from keras_drill.training.config.optimizer_config import OptimizerConfig
-from keras_drill.training.config.samples_config import SamplesConfig
-from keras_drill.training.config.senses_config import SensesConfig
-from keras_drill.training.config.suggest import suggest
-from keras_drill.training.config.training_config import TrainingConfig
-from keras_drill.training.config_error import ConfigError
+from keras_drill.training.config.language_model_sections import (
+    BackboneConfig,
+    DataConfig,
+    HeadConfig,
+    SamplesConfig,
+    SensesConfig,
+)
+from keras_drill.training.config.option import check_value, suggest
+from keras_drill.training.config.training_sections import OptimizerConfig, TrainingConfig
+from keras_drill.training.errors import ConfigError
 
 
 @dataclasses.dataclass(frozen=True)
@@ -41,7 +45,7 @@ class RunConfig:
     samples: SamplesConfig = dataclasses.field(default_factory=SamplesConfig)
 
     def __post_init__(self):
-        check_options(self.backbone, self.head, self.senses)
+        check_options(self)
 
     @classmethod
     def options(cls) -> dict[str, dataclasses.Field]:
@@ -115,3 +119,53 @@ class RunConfig:
             if mine[name.split(".")[0]][name.split(".")[1]]
             != theirs[name.split(".")[0]][name.split(".")[1]]
         ]
+
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+
+def recipe_names() -> list[str]:
+    """Names of the recipes that come with the package."""
+    folder = resources.files("keras_drill") / "recipes"
+    return sorted(
+        file.name.removesuffix(".toml") for file in folder.iterdir() if file.name.endswith(".toml")
+    )
+
+
+def recipe_text(name: str) -> str:
+    """The file of a recipe."""
+    if name not in recipe_names():
+        raise ConfigError(f"unknown recipe {name!r}{suggest(name, recipe_names())}")
+    return (resources.files("keras_drill") / "recipes" / f"{name}.toml").read_text("utf-8")
+
+
+def load_config(recipe_or_file: str | os.PathLike) -> RunConfig:
+    """Reads a recipe by name, or a TOML file by path.
+
+    Example:
+
+    >>> load_config("small-drill").head.kind
+    'drill'
+    """
+    path = Path(recipe_or_file)
+    if path.suffix == ".toml":
+        try:
+            text = path.read_text(encoding="utf-8")
+        except UnicodeDecodeError as error:
+            raise ConfigError(f"{path} is not UTF-8 text ({error.reason})") from None
+        if not text.strip():
+            raise ConfigError(
+                f"{path} is empty: bring its options back (`keras-drill recipes RECIPE` writes "
+                "those of a recipe)"
+            )
+    else:
+        text = recipe_text(str(recipe_or_file))
+    try:
+        return RunConfig.from_mapping(tomllib.loads(text))
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError(f"{path} is not a TOML file: {error}") from None
+    except ConfigError as error:
+        raise ConfigError(f"{path}: {error}") from None

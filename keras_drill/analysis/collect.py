@@ -1,0 +1,112 @@
+"""What a model computes on every token of a dataset: hidden states, or log-probabilities of the
+targets."""
+
+from collections.abc import Iterable
+
+import keras
+import numpy as np
+
+from keras_drill.layers.carried_state import zero_state
+
+
+def collect_hidden(
+    model: keras.Model, dataset: Iterable, words: Iterable[int] | None = None
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Hidden states from which a `LanguageModel` predicts the targets of a dataset.
+
+    A stateful backbone starts from a zero state, carries it from batch to batch, and gets back the
+    state that it had before.
+
+    Args:
+        model: A `keras_drill.LanguageModel`.
+        dataset: `tf.data.Dataset`, or anything that iterates over `(tokens, targets)` or
+            `(tokens, targets, sample_weight)`, each `[B, T]`.
+        words: Keeps only tokens whose target is one of these; `None` keeps all.
+
+    Returns:
+        `(places, targets, hidden)`: int64 and int32 arrays `[N]` and a float32 array `[N, d_h]`,
+        batch after batch, row after row, without the tokens whose weight is 0. `places` counts
+        the tokens of that weight and of all words: with `words=None` it is 0, 1, 2 ...
+    """
+    chosen = None if words is None else np.fromiter(words, "int64")
+    # XLA would compile once per sequence length; JAX has no other compiler.
+    reader = _Reader(model.backbone)
+    reader.compile(jit_compile=keras.backend.backend() == "jax")
+    seen, places, targets, hidden = 0, [], [], []
+    with zero_state(model.backbone):
+        for batch in dataset:
+            tokens, batch_targets, *weight = (np.asarray(part) for part in batch)
+            states = np.asarray(reader.predict_on_batch(tokens))
+            kept = weight[0] != 0 if weight else np.ones(batch_targets.shape, "bool")
+            batch_targets, states = batch_targets[kept], states[kept]
+            batch_places = np.arange(seen, seen + len(batch_targets))
+            seen += len(batch_targets)
+            if chosen is not None:
+                kept = np.isin(batch_targets, chosen)
+                batch_places, batch_targets = batch_places[kept], batch_targets[kept]
+                states = states[kept]
+            places.append(batch_places)
+            targets.append(batch_targets)
+            hidden.append(states)
+    if not targets:
+        raise ValueError(f"`dataset` must have at least one batch. Received: {dataset}")
+    return (
+        np.concatenate(places),
+        np.concatenate(targets).astype("int32"),
+        np.concatenate(hidden).astype("float32"),
+    )
+
+
+class _Reader(keras.Model):
+    """A backbone, any layer or model, for Keras to compile."""
+
+    def __init__(self, backbone):
+        super().__init__(name="reader")
+        self.backbone = backbone
+
+    def call(self, tokens, training=None):
+        return self.backbone(tokens, training=training)
+
+
+def collect_log_probs(model: keras.Model, dataset: Iterable) -> tuple[np.ndarray, np.ndarray]:
+    """Log-probability that a `LanguageModel` gives to every target of a dataset.
+
+    The `[tokens, vocabulary]` matrix is never made. A stateful backbone starts from a zero state,
+    carries it from batch to batch, and gets back the state that it had before.
+
+    Args:
+        model: A `keras_drill.LanguageModel`.
+        dataset: `tf.data.Dataset`, or anything that iterates over `(tokens, targets)` or
+            `(tokens, targets, sample_weight)`, each `[B, T]`.
+
+    Returns:
+        `(targets, log_probs)`: int32 and float32 arrays `[N]`, batch after batch, row after row,
+        without the tokens whose weight is 0.
+    """
+    # XLA would compile once per sequence length; JAX has no other compiler.
+    scorer = _TargetLogProb(model.backbone, model.head)
+    scorer.compile(jit_compile=keras.backend.backend() == "jax")
+    targets, log_probs = [], []
+    with zero_state(model.backbone):
+        for batch in dataset:
+            tokens, batch_targets, *weight = (np.asarray(part) for part in batch)
+            scores = scorer.predict_on_batch((tokens, batch_targets))
+            kept = weight[0] != 0 if weight else np.ones(batch_targets.shape, "bool")
+            targets.append(batch_targets[kept])
+            log_probs.append(scores[kept])
+    if not targets:
+        raise ValueError(f"`dataset` must have at least one batch. Received: {dataset}")
+    return np.concatenate(targets).astype("int32"), np.concatenate(log_probs).astype("float32")
+
+
+class _TargetLogProb(keras.Model):
+    """Backbone and head as a model of `(tokens, targets)`, for Keras to compile."""
+
+    def __init__(self, backbone, head):
+        super().__init__(name="target_log_probs")
+        self.backbone = backbone
+        self.head = head
+
+    def call(self, inputs, training=None):
+        tokens, targets = inputs
+        return self.head.log_prob(self.backbone(tokens, training=training), targets)

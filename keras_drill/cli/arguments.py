@@ -1,0 +1,232 @@
+"""Arguments that several commands have, and what can be said about values before any work."""
+
+import argparse
+import itertools
+import math
+import os
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from keras_drill.training.config import RunConfig, load_config
+from keras_drill.training.errors import ConfigError, RunError
+
+MAX_INT = 2**31 - 1
+_LINES_LOOKED_AT = 2000
+
+
+def whole_number(at_least: int, at_most: int = MAX_INT) -> Callable[[str], int]:
+    """A `type` for `add_argument`: whole numbers in a range.
+
+    Example:
+
+    >>> whole_number(1)("0")
+    Traceback (most recent call last):
+    argparse.ArgumentTypeError: must be at least 1, not 0
+    """
+
+    def convert(text: str) -> int:
+        try:
+            value = int(text)
+        except ValueError:
+            raise argparse.ArgumentTypeError(f"must be a whole number, not {text!r}") from None
+        if value < at_least:
+            raise argparse.ArgumentTypeError(f"must be at least {at_least}, not {value}")
+        if value > at_most:
+            raise argparse.ArgumentTypeError(f"must be at most {at_most}, not {value}")
+        return value
+
+    return convert
+
+
+def number(above: float, below: float = math.inf, at_most: float = math.inf) -> Callable:
+    """A `type` for `add_argument`: finite numbers in a range."""
+    limits = [f"above {above:g}"]
+    limits += [f"below {below:g}"] if below < math.inf else []
+    limits += [f"at most {at_most:g}"] if at_most < math.inf else []
+
+    def convert(text: str) -> float:
+        try:
+            value = float(text)
+        except ValueError:
+            raise argparse.ArgumentTypeError(f"must be a number, not {text!r}") from None
+        if not (above < value < below and value <= at_most and math.isfinite(value)):
+            if value == math.inf:
+                raise argparse.ArgumentTypeError("must be finite, not inf")
+            raise argparse.ArgumentTypeError(f"must be {' and '.join(limits)}, not {value}")
+        return value
+
+    return convert
+
+
+def add_run_argument(parser: argparse.ArgumentParser) -> None:
+    """Adds `RUN`, one folder."""
+    parser.add_argument("folder", metavar="RUN", help="folder of the run")
+
+
+def add_checkpoint_argument(parser: argparse.ArgumentParser) -> None:
+    """Adds `--checkpoint`."""
+    parser.add_argument(
+        "--checkpoint",
+        type=_checkpoint,
+        metavar="STEP|last",
+        help="the model of this checkpoint, by its step, or of the last (default: the best model)",
+    )
+
+
+def add_text_and_report_arguments(parser: argparse.ArgumentParser, report: str) -> None:
+    """Adds `--data` and `--report`; `report` says where the page is by default."""
+    parser.add_argument(
+        "--data", metavar="PATH", help="another text than the one that was trained on"
+    )
+    parser.add_argument(
+        "--report", metavar="FILE.html", help=f"the page, one HTML file (default: {report})"
+    )
+
+
+def add_sampling_arguments(parser: argparse.ArgumentParser, default: str) -> None:
+    """Adds `--sampler`, its settings, `--max-tokens` and `--seed`."""
+    group = parser.add_argument_group("how words are chosen")
+    group.add_argument(
+        "--sampler",
+        choices=("greedy", "temperature", "top-k", "top-p"),
+        default=default,
+        help="greedy takes the most probable word, the others draw (default: %(default)s)",
+    )
+    group.add_argument(
+        "--temperature",
+        type=number(above=0),
+        default=1.0,
+        metavar="T",
+        help="less than 1: safer words, more: bolder ones (default: %(default)s)",
+    )
+    group.add_argument(
+        "--k",
+        type=whole_number(1),
+        default=40,
+        metavar="K",
+        help="top-k draws among K words (default: %(default)s)",
+    )
+    group.add_argument(
+        "--p",
+        type=number(above=0, at_most=1),
+        default=0.9,
+        metavar="P",
+        help="top-p draws among words of this total probability (default: %(default)s)",
+    )
+    group.add_argument(
+        "--max-tokens",
+        type=whole_number(1, 1_000_000),
+        default=50,
+        metavar="N",
+        help="most words to add (default: %(default)s)",
+    )
+    group.add_argument(
+        "--stop",
+        action="append",
+        default=[],
+        type=_stop_string,
+        metavar="STRING",
+        help="end a text before this string; may be given several times",
+    )
+    group.add_argument(
+        "--seed",
+        type=whole_number(0, 2**32 - 1),
+        default=0,
+        metavar="S",
+        help="another seed, another text (default: %(default)s)",
+    )
+
+
+def _checkpoint(text: str) -> int | str:
+    return text if text == "last" else whole_number(0)(text)
+
+
+def _stop_string(text: str) -> str:
+    try:
+        text = os.fsencode(text).decode("utf-8")
+    except UnicodeDecodeError:
+        raise argparse.ArgumentTypeError(f"must be UTF-8, not {os.fsencode(text)!r}") from None
+    if not text:
+        raise argparse.ArgumentTypeError("must be a string, not empty")
+    return text
+
+
+def check_runs(folders: Sequence[str], checkpoint: int | str | None) -> list[RunConfig]:
+    """Makes sure that folders are those of runs with a model; gives their options."""
+    configs = []
+    for folder in folders:
+        path = Path(folder)
+        if not path.is_dir():
+            what = "is a file" if path.exists() else "is not there"
+            raise RunError(f"{folder} {what}; expected the folder of a run")
+        if not (path / "config.toml").is_file():
+            raise RunError(f"{folder} is not the folder of a run: there is no config.toml in it")
+        configs.append(load_config(path / "config.toml"))
+        if checkpoint is None and not (path / "model.keras").is_file():
+            raise RunError(
+                f"{folder} has no model yet: there is one after the first epoch of "
+                "`keras-drill train`"
+            )
+    return configs
+
+
+def check_data(data: str | None) -> None:
+    """Makes sure that there is something where `--data` says."""
+    if data == "" or (data is not None and not Path(data).exists()):
+        raise FileNotFoundError(f"--data {data!r}: there is nothing there")
+
+
+def warn_of_cut_text(data: str, tokenizer: str) -> None:
+    """Says so when a text that looks cut into words will be cut by a tokenizer of raw text."""
+    if tokenizer == "whitespace":
+        return
+    from keras_drill.data import Corpus, TextLines
+    from keras_drill.data.cut_text import signs_of_cut_text
+
+    try:
+        lines = Corpus(data).train if Path(data).is_dir() else TextLines(data)
+        signs = signs_of_cut_text(itertools.islice(lines, _LINES_LOOKED_AT))
+    except (ValueError, OSError):
+        return  # which will be said when it is read
+    if signs:
+        print(
+            f"keras-drill: warning: {data} looks cut into words already (it has {', '.join(signs)})"
+            f", and --data.tokenizer {tokenizer} cuts it again, so that no figure can be compared "
+            "with published ones; --data.tokenizer whitespace keeps its words",
+            file=sys.stderr,
+        )
+
+
+def output_file(option: str, path: str | os.PathLike) -> Path:
+    """The place of a file that will be written; its folder is made, or the place refused, now."""
+    path = Path(path)
+    if path.exists() and not path.is_file():
+        what = "a folder" if path.is_dir() else "no ordinary file"
+        raise ConfigError(f"{option} must be a file, and {path} is {what}")
+    output_folder(option, path.parent)
+    return path
+
+
+def output_folder(option: str, path: str | os.PathLike) -> Path:
+    """A folder that will be written to, made where it is missing."""
+    path = Path(path)
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except (FileExistsError, NotADirectoryError):
+        raise ConfigError(f"{option} cannot be there: {path} is not a folder") from None
+    except OSError as error:
+        raise ConfigError(f"{option} cannot be there: {path}: {error.strerror}") from None
+    if not os.access(path, os.W_OK | os.X_OK):
+        raise ConfigError(f"{option} cannot be there: nothing may be written in {path}")
+    return path
+
+
+def report_file(args: argparse.Namespace, folders: Sequence[str], name: str) -> Path:
+    """Where a page goes: `--report`, in the folder of the only run, or beside several."""
+    if args.report is not None:
+        return output_file("--report", args.report)
+    folder = Path(folders[0])
+    return output_file(
+        "the report", (folder if len(folders) == 1 else folder.resolve().parent) / name
+    )

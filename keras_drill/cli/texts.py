@@ -1,0 +1,153 @@
+"""Texts that come from arguments, files and pipes, and where the answers to them go."""
+
+import contextlib
+import dataclasses
+import os
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import IO, TextIO
+
+from keras_drill.cli.arguments import output_file
+
+_MAX_BYTES = 1 << 16  # of a batch whose texts are padded to the longest
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+
+
+@dataclasses.dataclass(frozen=True)
+class Text:
+    """One text of the input.
+
+    Args:
+        number: its place among the arguments or lines, from 1.
+        content: the text; `None` where it could not be read, which has been said.
+    """
+
+    number: int
+    content: str | None
+
+
+class TextReader:
+    """Reads texts and says which of them cannot be read, without losing the others.
+
+    Attributes:
+        passed_over: how many texts could not be read.
+
+    Example:
+
+    >>> [text.content for text in TextReader().arguments(["one", "two"])]
+    ['one', 'two']
+    """
+
+    def __init__(self):
+        self.passed_over = 0
+
+    def arguments(self, words: Sequence[str]) -> list[Text]:
+        """The texts that are given as arguments."""
+        # In other locales, too, the bytes that were typed are UTF-8.
+        return [
+            self._text(f"text {number}", number, os.fsencode(word))
+            for number, word in enumerate(words, start=1)
+        ]
+
+    def lines(self, name: str) -> Iterator[list[Text]]:
+        """The lines of a file, or of the standard input for `"-"`: as many as there are yet."""
+        return self._lines(_open(name), "standard input" if name == "-" else name)
+
+    def _lines(
+        self, opened: contextlib.AbstractContextManager[IO[bytes]], shown: str
+    ) -> Iterator[list[Text]]:
+        number = 0
+        with opened as file:
+            for block in _blocks(file):
+                if number == 0:
+                    block[0] = block[0].removeprefix(_BYTE_ORDER_MARK)
+                yield [
+                    self._text(f"{shown}, line {place}", place, line.removesuffix(b"\r"))
+                    for place, line in enumerate(block, start=number + 1)
+                ]
+                number += len(block)
+
+    def _text(self, where: str, number: int, content: bytes) -> Text:
+        place = content.find(b"\0")
+        problem = f"byte {place + 1} is NUL, which is no text"
+        if place < 0:
+            try:
+                return Text(number, content.decode("utf-8"))
+            except UnicodeDecodeError as error:
+                problem = f"byte {error.start + 1}, 0x{content[error.start]:02x}, is not UTF-8"
+        self.passed_over += 1
+        print(f"keras-drill: error: {where}: {problem}; it is passed over", file=sys.stderr)
+        return Text(number, None)
+
+
+def batches(blocks: Iterable[Sequence[Text]], most: int = 64) -> Iterator[list[Text]]:
+    """Cuts blocks of texts into batches of `most` or fewer to work on at once, in their order."""
+    for block in blocks:
+        batch: list[Text] = []
+        longest = 0
+        for text in block:
+            longest = max(longest, len(text.content or ""))
+            if batch and (len(batch) == most or longest * (len(batch) + 1) > _MAX_BYTES):
+                yield batch
+                batch, longest = [], len(text.content or "")
+            batch.append(text)
+        if batch:
+            yield batch
+
+
+@contextlib.contextmanager
+def answers_to(path: str | None) -> Iterator[TextIO]:
+    """The file that answers go to: the standard output, or one that appears whole at the end."""
+    if path is None:
+        yield sys.stdout
+        return
+    from keras_drill.data.atomic import replaced_file
+
+    with replaced_file(path) as beside, open(beside, "w", encoding="utf-8", newline="") as file:
+        yield file
+
+
+def add_output_arguments(parser, formats: Sequence[str]) -> None:
+    """Adds `--format` and `--output`."""
+    parser.add_argument(
+        "--format",
+        choices=tuple(formats),
+        default="text",
+        help="text to read, or records, one a line, for programs (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--output",
+        metavar="FILE",
+        help="write to a file, which appears when it is complete (default: standard output)",
+    )
+
+
+def check_output(args) -> None:
+    """Makes sure that `--output` can be written."""
+    if args.output is not None:
+        output_file("--output", args.output)
+
+
+def _open(name: str) -> contextlib.AbstractContextManager[IO[bytes]]:
+    if name != "-":
+        return Path(name).open("rb")
+    if sys.stdin is None:
+        raise ValueError("the standard input is closed, and no texts are given")
+    if sys.stdin.isatty():
+        print("Type texts, one a line; Ctrl-D ends them.", file=sys.stderr)
+    return contextlib.nullcontext(sys.stdin.buffer)
+
+
+def _blocks(file: IO[bytes]) -> Iterator[list[bytes]]:
+    """Lists of lines, each as soon as its lines are there."""
+    parts: list[bytes] = []  # of a line whose end is still to come
+    while chunk := file.read1(1 << 16):
+        *lines, rest = chunk.split(b"\n")
+        if lines:
+            lines[0] = b"".join([*parts, lines[0]])
+            parts = []
+            yield lines
+        parts.append(rest)
+    if any(parts):
+        yield [b"".join(parts)]

@@ -1,0 +1,45 @@
+"""Text that somebody has cut into words already."""
+
+from collections import Counter
+from collections.abc import Iterable
+
+_FEWEST = 5
+# What tokenizers of corpora leave behind, and no writer writes.
+_MARKS = frozenset(
+    ("@-@", "@,@", "@.@", "<unk>", "<UNK>", "n't", "'s", "``", "''")
+    + ("-LRB-", "-RRB-", "-lrb-", "-rrb-")
+)
+_POINTS = frozenset(".,。，")  # in French, other marks stand alone in raw text
+
+
+def signs_of_cut_text(lines: Iterable[bytes]) -> tuple[str, ...]:
+    """Signs that a text was cut into words before, the most frequent first; none for raw text.
+
+    Commas and full stops that stand alone, far more often than after a word, the marks of
+    WikiText (`@-@`, headings between `=`) and Penn Treebank (`<unk>`, `n't`).
+
+    Args:
+        lines: the text, or the beginning of it; UTF-8.
+
+    Example:
+
+    >>> signs_of_cut_text([b"Robert is an actor , and well @-@ known ."] * 9)
+    ('" ,"', '"@-@"', '" ."')
+    >>> signs_of_cut_text([b"Robert is an actor, and well-known."] * 9)
+    ()
+    """
+    alone: Counter[str] = Counter()
+    touching = 0
+    for line in lines:
+        words = line.decode("utf-8", errors="replace").split()
+        alone.update(word for word in words if word in _MARKS or word in _POINTS)
+        alone["= ="] += line.count(b"= =")
+        touching += sum(len(word) > 1 and word[-1] in _POINTS for word in words)
+    if sum(alone[point] for point in _POINTS) < 2 * touching + _FEWEST:
+        for point in _POINTS:
+            del alone[point]
+    return tuple(
+        f'" {sign}"' if sign in _POINTS else f'"{sign}"'
+        for sign, count in alone.most_common()
+        if count >= _FEWEST
+    )

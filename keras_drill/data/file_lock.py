@@ -1,0 +1,40 @@
+"""Locks between processes."""
+
+import contextlib
+import os
+import sys
+from collections.abc import Iterator
+
+try:
+    import fcntl
+except ImportError:  # Windows
+    raise ImportError(
+        "keras_drill keeps texts and runs under POSIX file locks (`fcntl`), which this platform "
+        "does not have; the layers, losses and models work without. Use Linux, macOS or WSL. "
+        f"Received: sys.platform={sys.platform!r}"
+    ) from None
+
+
+@contextlib.contextmanager
+def file_lock(path: str | os.PathLike, wait: bool = True) -> Iterator[None]:
+    """Keeps other processes out of a block; let go by the system, even when we are killed.
+
+    Args:
+        path: the file that stands for the lock; made where it is missing, and left there.
+        wait: whether to wait for a process that holds it.
+
+    Raises:
+        BlockingIOError: another process holds it, and `wait` is false.
+
+    Example:
+
+    >>> path = getfixture("tmp_path") / "lock"
+    >>> with file_lock(path):
+    ...     with file_lock(path, wait=False):
+    ...         pass
+    Traceback (most recent call last):
+    BlockingIOError: ...
+    """
+    with open(path, "w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield

@@ -1,0 +1,218 @@
+"""Pairs of a source and a target, in batches of few shapes."""
+
+import numpy as np
+import tensorflow as tf
+
+from keras_drill.data.encoded_text import EncodedText
+
+# Lengths are padded to one of these, so that whatever is compiled is compiled for few shapes.
+_LENGTHS = (4, 6, 8, 10, 12, 14, 16, 20, 24, 28, 32, 40, 48, 56, 64, 80, 96, 112, 128)
+
+
+class PairBatches:
+    """Batches of sentence pairs of like lengths, each side padded to one of a few lengths.
+
+    With the start token 8, the end token 9, padding 0, and the pairs `1 2 | 3` and `4 | 5 6`:
+
+        source[0]         1  2  9        target[0]  8  3  0        labels[0]  3  9  0
+        sample_weight[0]                                                      1  1  0
+        source[1]         4  9  0        target[1]  8  5  6        labels[1]  5  6  9
+        sample_weight[1]                                                      1  1  1
+
+    (and a fourth column of padding: see `padded_length`.) A batch holds `batch_size` pairs, or
+    as many as `batch_tokens` allows. Pairs of the same padded lengths are shuffled among each
+    other, and so are the batches, by `seed`, otherwise in each epoch; the shapes of the batches are
+    the same in every epoch. The same `seed` and `epoch` give the same batches on every machine, and
+    an epoch can be entered at any batch without reading those before it.
+
+    Args:
+        source: The encoded sources, each line with its end token.
+        target: The encoded targets, the same number of lines.
+        end_id: The end token of the targets.
+        start_id: Comes before each target; `None` takes the end token for it.
+        batch_size: Pairs per batch; `None` where `batch_tokens` is given.
+        batch_tokens: Most tokens of a batch, padding among them: pairs times the longer of the two
+            padded lengths. A pair that is longer by itself makes a batch of its own.
+        pad_id: Fills up short rows. No token may have this id.
+        max_length: Longer sides (counted with their end token) are cut to this many tokens, the
+            last one of a source staying its end token; `None` cuts none.
+        shuffle: Whether to shuffle. Without, every batch and epoch comes in the order of `order`.
+        seed: For `shuffle`.
+
+    Attributes:
+        num_batches: Batches per epoch.
+        num_targets: Targets per epoch, padding not counted.
+        num_truncated: Pairs of which `max_length` cuts a side.
+        order: Integers `[P]`, the pairs in the order of the unshuffled batches.
+
+    Raises:
+        ValueError: An argument is out of range, or source and target have not the same number of
+            lines.
+
+    Example:
+
+    >>> source = EncodedText(ids=[1, 2, 9, 4, 9], line_lengths=[3, 2])
+    >>> target = EncodedText(ids=[3, 9, 5, 6, 9], line_lengths=[2, 3])
+    >>> batches = PairBatches(source, target, 9, start_id=8, batch_size=2, shuffle=False)
+    >>> for inputs, labels, sample_weight in batches.dataset():
+    ...     print(inputs["source"].numpy().tolist(), labels.numpy().tolist())
+    [[1, 2, 9, 0], [4, 9, 0, 0]] [[3, 9, 0, 0], [5, 6, 9, 0]]
+    """
+
+    def __init__(
+        self,
+        source: EncodedText,
+        target: EncodedText,
+        end_id: int,
+        start_id: int | None = None,
+        batch_size: int | None = None,
+        batch_tokens: int | None = None,
+        pad_id: int = 0,
+        max_length: int | None = None,
+        shuffle: bool = True,
+        seed: int = 0,
+    ):
+        if (batch_size is None) == (batch_tokens is None):
+            raise ValueError(
+                "Expected one of `batch_size` and `batch_tokens`. Received: "
+                f"batch_size={batch_size}, batch_tokens={batch_tokens}"
+            )
+        values = {"batch_size": batch_size, "batch_tokens": batch_tokens, "max_length": max_length}
+        for name, value in values.items():
+            if value is not None and value < 1:
+                raise ValueError(f"`{name}` must be at least 1. Received: {name}={value}")
+        if not 0 <= seed < 2**32:
+            raise ValueError(f"`seed` must be from 0 to 2**32 - 1. Received: seed={seed}")
+        if len(source.line_lengths) != len(target.line_lengths):
+            raise ValueError(
+                "`source` and `target` must have the same number of lines. Received: "
+                f"{len(source.line_lengths)} and {len(target.line_lengths)} lines"
+            )
+        if not len(source.line_lengths):
+            raise ValueError("`source` and `target` must have lines. Received: none")
+        self.end_id = end_id
+        self.start_id = end_id if start_id is None else start_id
+        self.batch_size = batch_size
+        self.batch_tokens = batch_tokens
+        self.pad_id = pad_id
+        self.max_length = max_length
+        self.shuffle = shuffle
+        self.seed = seed
+        self._sides = []
+        cut = np.zeros(len(source.line_lengths), bool)
+        for name, text in {"source": source, "target": target}.items():
+            if (text.ids == pad_id).any():
+                raise ValueError(
+                    f"`{name}` must not hold the padding. Received: pad_id={pad_id}, which is "
+                    f"token number {int(np.argmax(text.ids == pad_id))} of the {name}"
+                )
+            lengths = text.line_lengths.astype(np.int64)
+            starts = np.cumsum(lengths) - lengths
+            kept = lengths if max_length is None else np.minimum(lengths, max_length)
+            cut |= kept < lengths
+            self._sides.append((text.ids, starts, kept))
+        self.num_truncated = int(cut.sum())
+        self.num_targets = int(self._sides[1][2].sum())
+        self._padded = np.stack([padded_length(side[2], max_length) for side in self._sides])
+        # Pairs of one shape stand together, whatever the epoch: so do the batches' shapes.
+        self.order = np.lexsort((self._padded[0], self._padded[1]))
+        self._cuts = self._batch_ends(self._padded[:, self.order].max(axis=0))
+        self.num_batches = len(self._cuts)
+
+    def _batch_ends(self, lengths: np.ndarray) -> np.ndarray:
+        """Where each batch of the ordered pairs ends, given the longer side's padded lengths."""
+        if self.batch_size is not None:
+            ends = np.arange(self.batch_size, len(lengths) + self.batch_size, self.batch_size)
+            return np.minimum(ends, len(lengths))
+        ends, start, longest = [], 0, 0
+        for place, length in enumerate(lengths):
+            longest = max(longest, length)
+            if place > start and (place - start + 1) * longest > self.batch_tokens:
+                ends.append(place)
+                start, longest = place, length
+        return np.array([*ends, len(lengths)])
+
+    def dataset(self, epoch: int = 0, first_batch: int = 0, epochs: int = 1) -> tf.data.Dataset:
+        """The batches of one or several epochs.
+
+        Args:
+            epoch: Number of the first epoch, from 0.
+            first_batch: Which batch of that epoch to begin with, from 0.
+            epochs: How many epochs, the first one (in part) included.
+
+        Returns:
+            Dataset of `({"source": [B, S], "target": [B, T]}, labels [B, T], sample_weight [B, T])`
+            and known cardinality.
+        """
+        if not 0 <= first_batch <= self.num_batches:
+            raise ValueError(
+                f"`first_batch` must be between 0 and `num_batches`={self.num_batches}. "
+                f"Received: first_batch={first_batch}"
+            )
+        batches = [rows for number in range(epochs) for rows in self._batches(epoch + number)]
+        batches = batches[first_batch:]
+        rows = tf.RaggedTensor.from_row_lengths(
+            np.concatenate([*batches, np.zeros(0, np.int64)]), [len(rows) for rows in batches]
+        )
+        with tf.device("CPU"):
+            sides = [
+                tuple(tf.constant(x) for x in (*side, padded))
+                for side, padded in zip(self._sides, self._padded, strict=True)
+            ]
+
+        def batch(rows):
+            source, _ = self._pad(rows, *sides[0])
+            labels, filled = self._pad(rows, *sides[1])
+            start = tf.fill([tf.shape(rows)[0], 1], self.start_id)
+            target = tf.concat([start, labels[:, :-1]], axis=1)
+            target = tf.where(filled, target, self.pad_id)
+            return {"source": source, "target": target}, labels, tf.cast(filled, tf.float32)
+
+        dataset = tf.data.Dataset.from_tensor_slices(rows)
+        dataset = dataset.map(batch, num_parallel_calls=tf.data.AUTOTUNE, deterministic=True)
+        options = tf.data.Options()
+        options.experimental_distribute.auto_shard_policy = tf.data.experimental.AutoShardPolicy.OFF
+        return dataset.with_options(options).prefetch(tf.data.AUTOTUNE)
+
+    def _batches(self, epoch: int) -> list[np.ndarray]:
+        """The pairs of each batch of an epoch."""
+        if not self.shuffle:
+            return np.split(self.order, self._cuts[:-1])
+        # RandomState's stream is frozen: the same numbers in every version of NumPy.
+        random = np.random.RandomState([self.seed, epoch])
+        keys = random.permutation(len(self.order))
+        order = np.lexsort((keys, self._padded[0], self._padded[1]))
+        batches = np.split(order, self._cuts[:-1])
+        return [batches[number] for number in random.permutation(self.num_batches)]
+
+    def _pad(self, rows, ids, starts, lengths, padded):
+        """Rows `[B, T]` of ids, and which of them are no padding."""
+        width = tf.cast(tf.reduce_max(tf.gather(padded, rows)), tf.int64)
+        lengths = tf.gather(lengths, rows)[:, None]  # [B, 1]
+        steps = tf.range(width)[None]  # [1, T]
+        filled = steps < lengths
+        places = tf.where(filled, tf.gather(starts, rows)[:, None] + steps, 0)
+        found = tf.gather(ids, places)
+        # A side that was cut ends as all others do.
+        found = tf.where(steps == lengths - 1, self.end_id, found)
+        return tf.where(filled, found, self.pad_id), filled
+
+
+def padded_length(lengths, max_length: int | None = None) -> np.ndarray:
+    """The lengths that rows of these lengths are padded to: steps of a sixth to a half.
+
+    Args:
+        lengths: Integers of any shape.
+        max_length: No row is longer.
+
+    Example:
+
+    >>> padded_length([1, 7, 33, 200], max_length=150).tolist()
+    [4, 8, 40, 150]
+    """
+    lengths = np.asarray(lengths)
+    steps = np.array(_LENGTHS)
+    coarse = -(-lengths // 64) * 64  # beyond the table
+    places = np.minimum(np.searchsorted(steps, lengths), len(steps) - 1)
+    padded = np.where(lengths <= steps[-1], steps[places], coarse)
+    return padded if max_length is None else np.minimum(padded, max_length)

@@ -1,0 +1,176 @@
+"""How backbones read one column after another: by their state, by a cache, or from the beginning.
+
+B sequences, R rows (several for each sequence in a beam search), T columns, L columns of the buffer
+that is filled, d hidden features.
+"""
+
+import abc
+from typing import Any
+
+import numpy as np
+from keras import ops
+
+from keras_drill.decoding.decoding_step import read_in_turn
+from keras_drill.layers.carried_state import without_carried_state
+from keras_drill.types import Tensor
+
+
+class BackboneReader(abc.ABC):
+    """Reads columns with a backbone. Methods are as those of `keras_drill.decoding.DecodingStep`.
+
+    Args:
+        backbone: The backbone.
+    """
+
+    name: str  # What `LanguageModelStep.decodes_by` says.
+
+    def __init__(self, backbone: Any):
+        self.backbone = backbone
+
+    @abc.abstractmethod
+    def begin(self, inputs: Any, batch_size: int, length: int) -> tuple[Any, Any]:
+        """`(constants, state)` before the first column."""
+
+    @abc.abstractmethod
+    def read(self, tokens: Tensor, constants: Any, state: Any) -> tuple[Any, Any]:
+        """Hidden states `[R, d]` of a column `[R]`, and the state after it."""
+
+    def prefill(self, tokens: Tensor, count: Tensor, constants: Any, state: Any) -> Any:
+        """The state after the first `count` columns of `tokens` `[B, L]`."""
+        return read_in_turn(self.read, tokens, count, constants, state)
+
+    def read_whole(self, tokens: Tensor) -> Any:
+        """Hidden states `[B, T, d]` of sequences `[B, T]` from their beginning."""
+        with without_carried_state(self.backbone):
+            return self.backbone(tokens, training=False)
+
+    def _refuse(self, inputs):
+        if inputs is not None:
+            raise ValueError(
+                "`inputs` must be None where the model reads nothing but the words that it writes. "
+                f"Received: inputs={inputs}"
+            )
+
+
+class StateReader(BackboneReader):
+    """A recurrent backbone, read by its state.
+
+    Args:
+        backbone: Has `initial_state(batch_size)`, a list of tensors, and is called with
+            `initial_state=..., return_state=True`, which gives `(hidden, new_state)`.
+    """
+
+    name = "state"
+
+    def begin(self, inputs: Any, batch_size: int, length: int) -> tuple[Any, Any]:
+        self._refuse(inputs)
+        return (), self.backbone.initial_state(batch_size)
+
+    def read(self, tokens: Tensor, constants: Any, state: Any) -> tuple[Any, Any]:
+        hidden, state = self._run(tokens[:, None], state)
+        return hidden[:, 0], state
+
+    def prefill(self, tokens: Tensor, count: Tensor, constants: Any, state: Any) -> Any:
+        if not isinstance(count, int):
+            # The width of a slice must be known under XLA, the length of a scan need not be.
+            return super().prefill(tokens, count, constants, state)
+        return self._run(tokens[:, :count], state)[1] if count else state
+
+    def read_whole(self, tokens: Tensor) -> Any:
+        return self._run(tokens, self.backbone.initial_state(ops.shape(tokens)[0]))[0]
+
+    def _run(self, tokens, state):
+        return self.backbone(tokens, initial_state=state, return_state=True, training=False)
+
+
+class CacheReader(BackboneReader):
+    """A backbone that keeps what it needs of earlier columns, and can share constants.
+
+    Args:
+        backbone: Has two methods. `begin_decoding(inputs, batch_size, length)` gives
+            `(constants, cache)` as `DecodingStep.begin` does: caches wide enough for `length`
+            columns, positions, an encoded source. `read_column(tokens, constants, cache)` gives the
+            hidden states `[R, d]` of the next column `[R]` and the new cache.
+    """
+
+    name = "cache"
+
+    def begin(self, inputs: Any, batch_size: int, length: int) -> Any:
+        return self.backbone.begin_decoding(inputs, batch_size, length)
+
+    def read(self, tokens: Tensor, constants: Any, state: Any) -> Any:
+        return self.backbone.read_column(tokens, constants, state)
+
+
+class PrefixReader(BackboneReader):
+    """Any causal backbone: reads what was written from the beginning again for each column.
+
+    Its state is what was written, in a buffer as wide as the longest result. What stands behind the
+    current column (zeros) is read as well, which a causal backbone does not notice.
+
+    Args:
+        backbone: Maps tokens `[B, T]` to hidden states `[B, T, d]`.
+    """
+
+    name = "prefix"
+
+    def __init__(self, backbone: Any):
+        super().__init__(backbone)
+        specification = getattr(backbone, "input_spec", None)
+        specification = specification[0] if isinstance(specification, list) else specification
+        shape = getattr(specification, "shape", None) or (None, None)
+        self._fixed_length = shape[1]  # of a functional model made with Input((length,))
+        self._check_causality()
+
+    def begin(self, inputs: Any, batch_size: int, length: int) -> tuple[Any, Any]:
+        self._refuse(inputs)
+        zeros = ops.zeros((batch_size, length), dtype="int32")
+        return (), (zeros, zeros[:, 0])
+
+    def read(self, tokens: Tensor, constants: Any, state: Any) -> tuple[Any, Any]:
+        written, position = state
+        columns = ops.arange(ops.shape(written)[1], dtype="int32")
+        here = columns == position[:, None]  # [R, L]
+        written = ops.where(here, tokens[:, None], written)
+        hidden = self.read_whole(written)  # [R, L, d]
+        hidden = ops.sum(ops.where(here[:, :, None], hidden, 0), axis=1)
+        return hidden, (written, position + 1)
+
+    def prefill(self, tokens: Tensor, count: Tensor, constants: Any, state: Any) -> tuple[Any, Any]:
+        _, position = state
+        position = position + count
+        columns = ops.arange(ops.shape(tokens)[1], dtype="int32")
+        return ops.where(columns < position[:, None], tokens, 0), position
+
+    def read_whole(self, tokens: Tensor) -> Any:
+        if self._fixed_length is None:
+            return super().read_whole(tokens)
+        batch_size, length = ops.shape(tokens)
+        if isinstance(length, int) and length > self._fixed_length:
+            raise ValueError(
+                f"`max_length` must be at most {self._fixed_length}, the length of sequences that "
+                f"the backbone takes. Received: {length}"
+            )
+        rest = ops.zeros((batch_size, self._fixed_length - length), dtype="int32")
+        tokens = ops.concatenate([ops.cast(tokens, "int32"), rest], axis=1)
+        return super().read_whole(tokens)[:, :length]
+
+    def _check_causality(self):
+        """Looks whether the first hidden state changes with the second word."""
+        hidden = self.read_whole(np.array([[1, 0], [1, 1]], dtype="int32"))
+        first, second = ops.convert_to_numpy(hidden)
+        if not np.allclose(first[0], second[0], rtol=1e-3, atol=1e-5):
+            raise ValueError(
+                "`model` must have a causal backbone to generate: its hidden state at a word must "
+                "not depend on the words after it. Received: a backbone whose first hidden state "
+                "changes with the second word"
+            )
+
+
+def make_reader(backbone) -> BackboneReader:
+    """The best reader for a backbone, by the methods that it has."""
+    if hasattr(backbone, "begin_decoding"):
+        return CacheReader(backbone)
+    if hasattr(backbone, "initial_state"):
+        return StateReader(backbone)
+    return PrefixReader(backbone)

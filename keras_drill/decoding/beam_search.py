@@ -1,0 +1,288 @@
+"""Search for the most probable sequences."""
+
+from typing import Any, NamedTuple
+
+import keras
+import numpy as np
+from keras import ops
+
+from keras_drill.decoding.decoding_step import DecodingStep
+from keras_drill.decoding.search import Search
+from keras_drill.types import Tensor
+
+
+class Beams(NamedTuple):
+    """The n best sequences that a beam search found, the best first.
+
+    Attributes:
+        tokens: Integer tensor `[B, n, L]`: prompt, then what was written (the end token included),
+            then padding.
+        lengths: Integer tensor `[B, n]`: how many of these are not padding.
+        scores: Float32 tensor `[B, n]`: what the sequences are ranked by, their log-probability
+            over the length penalty. Negative infinity where there are fewer than n sequences.
+        log_probs: Float32 tensor `[B, n]`: log-probability of what was written.
+        word_log_probs: Float32 tensor `[B, n, L]`: that of each word, 0 at prompt and padding.
+    """
+
+    tokens: Any
+    lengths: Any
+    scores: Any
+    log_probs: Any
+    word_log_probs: Any
+
+
+class _Memory(NamedTuple):
+    """What the search knows of its beams.
+
+    Attributes:
+        totals: `[R]`, log-probability of what each beam wrote.
+        scores: `[R]`, what it was chosen by.
+        longest: Integers `[R]`, the length at which it ends at last.
+        end_token: Integer scalar, -1 for none.
+    """
+
+    totals: Any
+    scores: Any
+    longest: Any
+    end_token: Any
+
+
+@keras.saving.register_keras_serializable(package="keras_drill")
+class BeamSearch(Search):
+    """Beam search: keeps the best sequences of each length, and continues them all.
+
+        score(y) = log p(y) / ((5 + |y|) / 6) ** length_penalty
+
+    with |y| the number of words written, the end token among them. At every column the `num_beams`
+    best continuations of all beams of a sequence become its beams. A beam that has ended stays as
+    it is for as long as it is among the best. The search stops as soon as no beam that goes on can
+    come before the results found (its log-probability only falls, so its score is bounded): the
+    results are those of a search that goes on to the end.
+
+    With groups, the beams of a group are chosen after those of the groups before it, and words that
+    these chose in the same column cost `diversity` each time.
+
+    Args:
+        num_beams: Number of beams K.
+        length_penalty: Exponent; 0 ranks by log-probability, which prefers short sequences.
+        num_results: How many of the beams to return, n; `None` is all.
+        num_groups: Into how many groups the beams are divided, a divisor of `num_beams`.
+        diversity: What a word costs that an earlier group chose.
+
+    Raises:
+        ValueError: An argument is out of range.
+
+    Example:
+
+    >>> backbone = keras_drill.models.AWDLSTM(11, embedding_dim=4, units=5, num_layers=1)
+    >>> model = keras_drill.LanguageModel(backbone, keras_drill.OutputLayer(11))
+    >>> _ = model(keras.ops.zeros((1, 1), dtype="int32"))
+    >>> step = keras_drill.decoding.LanguageModelStep(model)
+    >>> search = BeamSearch(num_beams=3, length_penalty=0.6, num_results=2)
+    >>> beams = search(step, [[1, 0, 0, 0], [2, 0, 0, 0]], lengths=[1, 1], end_token=2)
+    >>> tuple(beams.tokens.shape), tuple(beams.scores.shape)
+    ((2, 2, 4), (2, 2))
+
+    References:
+        - [Wu et al., 2016](https://arxiv.org/abs/1609.08144), section 7 (length penalty)
+        - [Vijayakumar et al., 2016](https://arxiv.org/abs/1610.02424) (groups)
+    """
+
+    def __init__(
+        self,
+        num_beams: int = 5,
+        length_penalty: float = 0.0,
+        num_results: int | None = None,
+        num_groups: int = 1,
+        diversity: float = 0.5,
+    ):
+        if not isinstance(num_beams, int) or num_beams < 1:
+            raise ValueError(
+                f"`num_beams` must be a positive integer. Received: num_beams={num_beams!r}"
+            )
+        if num_results is not None and not 1 <= num_results <= num_beams:
+            raise ValueError(
+                f"`num_results` must be from 1 to `num_beams`={num_beams}. "
+                f"Received: num_results={num_results!r}"
+            )
+        if num_groups < 1 or num_beams % num_groups:
+            raise ValueError(
+                f"`num_groups` must divide `num_beams`={num_beams}. "
+                f"Received: num_groups={num_groups!r}"
+            )
+        if not np.isfinite(length_penalty) or not 0 <= diversity < float("inf"):
+            raise ValueError(
+                "`length_penalty` must be finite, `diversity` finite and not negative. Received: "
+                f"length_penalty={length_penalty!r}, diversity={diversity!r}"
+            )
+        self.num_beams = num_beams
+        self.length_penalty = length_penalty
+        self.num_results = num_results
+        self.num_groups = num_groups
+        self.diversity = diversity
+
+    def __call__(
+        self,
+        step: DecodingStep,
+        tokens: Tensor,
+        lengths: Tensor,
+        *,
+        inputs: Any = None,
+        max_lengths: Tensor | None = None,
+        end_token: int | None = None,
+        forbidden_tokens: Any = (),
+        pad_token: int = 0,
+    ) -> Beams:
+        """Finds the best continuations of every row of a buffer.
+
+        Args:
+            step: The model's `DecodingStep`.
+            tokens: Integer tensor `[B, L]`: prompts, followed by room for what is written.
+            lengths: Lengths `[B]` of the prompts, from 1 to L; see `Search.run`.
+            inputs: What the model reads besides, see `DecodingStep.begin`.
+            max_lengths: Integer tensor `[B]`, where each row ends if it does not reach the end
+                token before. Defaults to L.
+            end_token: The token that ends a sequence, or None.
+            forbidden_tokens: Tokens never to write.
+            pad_token: Fills the buffer after a sequence's end.
+
+        Returns:
+            `Beams`.
+        """
+        tokens = ops.convert_to_tensor(tokens, dtype="int32")
+        batch_size, width = ops.shape(tokens)
+        # All beams of a group begin as the same: only the first of them may be continued.
+        places = np.arange(self.num_beams) % (self.num_beams // self.num_groups)
+        first = np.where(places == 0, 0.0, -np.inf).astype("float32")
+        longest = width if max_lengths is None else max_lengths
+        longest = ops.broadcast_to(ops.convert_to_tensor(longest, "int32"), (batch_size,))
+        totals = ops.tile(first, (batch_size,))
+        memory = _Memory(
+            totals=totals,
+            scores=totals,
+            longest=ops.repeat(longest, self.num_beams),
+            end_token=ops.convert_to_tensor(-1 if end_token is None else end_token, "int32"),
+        )
+        rows, memory = self.run(
+            step,
+            tokens,
+            lengths,
+            memory=memory,
+            inputs=inputs,
+            max_lengths=max_lengths,
+            end_token=end_token,
+            forbidden_tokens=forbidden_tokens,
+            pad_token=pad_token,
+        )
+        scores = ops.reshape(memory.scores, (-1, self.num_beams))
+        scores, best = ops.top_k(scores, self.num_results or self.num_beams)  # [B, n]
+
+        def take(x):
+            x = ops.reshape(x, (batch_size, self.num_beams, *x.shape[1:]))
+            index = ops.reshape(best, (*ops.shape(best), *[1] * (len(x.shape) - 2)))
+            return ops.take_along_axis(x, index, axis=1)
+
+        return Beams(
+            take(rows.tokens), take(rows.lengths), scores, take(memory.totals), take(rows.log_probs)
+        )
+
+    def extend(self, log_probs: Tensor, rows: Tensor, memory: Any) -> tuple[Any, Any, Any]:
+        num_words = log_probs.shape[-1]
+        # A beam that has ended continues in one way, at no cost.
+        stays = ops.where(ops.arange(num_words) == 0, 0.0, -np.inf)
+        log_probs = ops.where(rows.finished[:, None], stays, log_probs)  # [R, V]
+        candidates = memory.totals[:, None] + log_probs
+        scores = candidates / self.penalty(self.count_words(rows, num_words, memory.end_token))
+        best = self._best(scores, rows.finished)  # [B, K]
+
+        def chosen(x, old):
+            x = ops.reshape(x, (-1, self.num_beams * num_words))
+            x = ops.reshape(ops.take_along_axis(x, best, axis=1), (-1,))
+            return ops.where(rows.index < rows.prompt_lengths, old, x)
+
+        memory = memory._replace(
+            totals=chosen(candidates, memory.totals), scores=chosen(scores, memory.scores)
+        )
+        first_rows = self.num_beams * ops.arange(ops.shape(best)[0], dtype="int32")[:, None]
+        parents = ops.reshape(first_rows + best // num_words, (-1,))
+        return parents, ops.reshape(best % num_words, (-1,)), memory
+
+    def count_words(self, rows: Tensor, num_words: int, end_token: int | None) -> Any:
+        """How many words each continuation has, `[R, 1]` or `[R, V]`, for the length penalty."""
+        written = rows.lengths - rows.prompt_lengths
+        return (written + ops.cast(ops.logical_not(rows.finished), "int32"))[:, None]
+
+    def penalty(self, count: Tensor) -> Tensor:
+        """What the log-probability of so many words is divided by."""
+        return ((5.0 + ops.cast(count, "float32")) / 6.0) ** self.length_penalty
+
+    def _best(self, scores, finished):
+        """The continuations that become beams, `[B, K]` of `K · V`, the best of a group first."""
+        num_words = scores.shape[-1]
+        size = self.num_beams // self.num_groups
+        groups = ops.reshape(scores, (-1, self.num_groups, size, num_words))
+        finished = ops.reshape(finished, (-1, self.num_groups, size, 1))
+        chosen, counts = [], None
+        for group in range(self.num_groups):
+            of_group = groups[:, group]  # [B, K / G, V]
+            if counts is not None:
+                cost = ops.where(finished[:, group], 0.0, self.diversity * counts[:, None])
+                of_group = of_group - cost
+            best = ops.top_k(ops.reshape(of_group, (-1, size * num_words)), size)[1]
+            best = ops.cast(best, "int32")
+            chosen.append(best + group * size * num_words)
+            if group + 1 < self.num_groups:
+                words = ops.one_hot(best % num_words, num_words, dtype="float32")
+                from_live = ops.take_along_axis(finished[:, group], best[..., None] // num_words, 1)
+                words = ops.where(from_live, 0.0, words)  # what has ended chose nothing
+                words = ops.sum(words, axis=1)  # [B, V]
+                counts = words if counts is None else counts + words
+        return ops.concatenate(chosen, axis=1)
+
+    def is_done(self, rows: Tensor, memory: Any) -> Tensor:
+        written = rows.lengths - rows.prompt_lengths
+        # What a beam that goes on can reach at most: no more log-probability is lost.
+        last = memory.longest - rows.prompt_lengths if self.length_penalty > 0 else written + 1
+        bounds = memory.totals / self.penalty(ops.maximum(last, written + 1))
+        bounds = ops.where(rows.finished, -np.inf, bounds)
+        scores = ops.where(rows.finished, memory.scores, -np.inf)
+        bounds, scores = (ops.reshape(x, (-1, self.num_beams)) for x in (bounds, scores))
+        worst_result = ops.top_k(scores, self.num_results or self.num_beams)[0][:, -1]
+        best_bound = ops.max(bounds, axis=1, initial=-np.inf)
+        return ops.all(worst_result >= best_bound)  # -inf: there is nothing else
+
+    def get_config(self) -> dict:
+        return {
+            "num_beams": self.num_beams,
+            "length_penalty": self.length_penalty,
+            "num_results": self.num_results,
+            "num_groups": self.num_groups,
+            "diversity": self.diversity,
+        }
+
+    @classmethod
+    def from_config(cls, config: dict) -> "BeamSearch":
+        return cls(**config)
+
+
+@keras.saving.register_keras_serializable(package="keras_drill")
+class AddonsBeamSearch(BeamSearch):
+    """The search of tensorflow-addons' `BeamSearchDecoder`, to the same beams.
+
+    It differs from `BeamSearch` where there is a length penalty: in the column where the end token
+    is written it is not counted, and from then on it is. So a beam's score changes once after it
+    has ended, and the search goes on until all beams have.
+
+    Arguments, call and result are those of `BeamSearch`.
+    """
+
+    def count_words(self, rows: Tensor, num_words: int, end_token: int | None) -> Tensor:
+        counts = super().count_words(rows, num_words, end_token)  # [R, 1]
+        ends = ops.logical_and(
+            ops.arange(num_words, dtype="int32") == end_token,
+            ops.logical_not(rows.finished)[:, None],
+        )
+        return counts - ops.cast(ends, "int32")
+
+    def is_done(self, rows: Tensor, memory: Any) -> Tensor:
+        return ops.all(rows.finished)

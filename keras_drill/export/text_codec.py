@@ -1,0 +1,80 @@
+"""Texts to words and ids, and back.
+
+B texts, T words of the longest one. Lengths that differ from text to text are ragged: `(T)`.
+"""
+
+from typing import Any
+
+import tensorflow as tf
+
+from keras_drill.types import Tensor
+
+
+class TextCodec(tf.Module):
+    """A tokenizer and a vocabulary together: what texts are to a language model, in graphs.
+
+    A text is read as the model was trained: the start token (or, without one, the end token) stands
+    in front of it, and each line break is an end token.
+
+    Args:
+        tokenizer: A `keras_drill.data.Tokenizer`.
+        vocabulary: A `keras_drill.data.Vocabulary`, or an `AssetVocabulary`.
+
+    Example:
+
+    >>> from keras_drill.data import Vocabulary, WhitespaceTokenizer
+    >>> vocabulary = Vocabulary(["<unk>", "<eos>", "the", "cat"])
+    >>> codec = TextCodec(WhitespaceTokenizer(), vocabulary)
+    >>> codec.with_start(codec.ids_of_prompts(["the cat", "the\\ndog"])).numpy().tolist()
+    [[1, 2, 3, 0], [1, 2, 1, 0]]
+    >>> codec.ids_of_texts(["the cat\\n"]).to_list()
+    [[2, 3, 1]]
+    >>> codec.join(codec.words_of_prompts(["the\\ncat"])).numpy().tolist()
+    [b'the\\ncat']
+    """
+
+    def __init__(self, tokenizer: Any, vocabulary: Any):
+        super().__init__(name="codec")
+        self.tokenizer = tokenizer
+        self.vocabulary = vocabulary
+        self.start_id = vocabulary.end_id if vocabulary.start_id is None else vocabulary.start_id
+
+    def words_of_prompts(self, texts: Any) -> Any:
+        """Words of texts that go on, ragged `[B, (T)]`, with an end token for each line break."""
+        return self._words_of_lines(texts)[:, :-1]
+
+    def ids_of_prompts(self, texts: Any) -> Any:
+        """Ids of texts that go on, ragged `[B, (T)]`."""
+        return self.vocabulary.ids(self.words_of_prompts(texts))
+
+    def ids_of_texts(self, texts: Any) -> Any:
+        """Ids of whole texts, ragged `[B, (T)]`: the last line has an end token as well.
+
+        One line break at the very end is the end of the last line.
+        """
+        texts = tf.strings.regex_replace(texts, r"\n\z", "")
+        return self.vocabulary.ids(self._words_of_lines(texts))
+
+    def with_start(self, ids: Tensor) -> Any:
+        """Puts the start token in front and pads: int32 `[B, 1 + T]`."""
+        start = tf.fill([ids.nrows(), 1], self.start_id)
+        # Dense, so that an empty batch too has a first column for the model to read.
+        return tf.concat([start, ids.to_tensor(0)], axis=1)
+
+    def join(self, words: Tensor) -> Any:
+        """Readable texts `[B]` of words `[B, (T)]`; end tokens become line breaks."""
+        lines = tf.ragged.map_flat_values(
+            lambda flat: tf.where(flat == self.vocabulary.end_token, "\n", flat), words
+        )
+        return tf.strings.regex_replace(self.tokenizer.detokenize(lines), " *\n *", "\n")
+
+    def readable(self, words: Tensor) -> Any:
+        """`words` `[B, (T)]` without the end tokens."""
+        return tf.ragged.boolean_mask(words, words != self.vocabulary.end_token)
+
+    def _words_of_lines(self, texts):
+        """Words, with the end token after each line: strings, ragged `[B, (T)]`."""
+        lines = tf.strings.split(texts, "\n")  # [B, (lines)]
+        words = self.tokenizer.tokenize(lines.flat_values)  # [lines, (words)]
+        ends = tf.fill([words.nrows(), 1], self.vocabulary.end_token)
+        return lines.with_flat_values(tf.concat([words, ends], axis=1)).merge_dims(1, 2)

@@ -1,0 +1,38 @@
+"""Work on many tokens, of which each needs as much memory as the vocabulary is large."""
+
+import tensorflow as tf
+
+_TILE_BYTES = 2**26
+
+
+def in_tiles(head, function, hidden, ids):
+    """Applies a function to tokens, a tile of them at a time.
+
+    `OutputLayer.log_prob` is tiled with `XlaDynamicUpdateSlice`, which TensorFlow Serving runs
+    on a CPU only with `--xla_cpu_compilation_enabled` and not on a GPU.
+
+    Args:
+        head: The output layer: how many scores a token has decides the size of a tile.
+        function: From hidden states `[n, d]` and words `[n]` to float32 `[n, ...]`.
+        hidden: `[B, T, d]`.
+        ids: `[B, T]`.
+
+    Returns:
+        `[B, T, ...]`.
+    """
+    scores = head.composition.num_labels(head.vocabulary_size) * head.composition.num_contexts
+    count = tf.size(ids)
+    tile = tf.clip_by_value(count, 1, max(1, _TILE_BYTES // (4 * scores)))
+    tiles = tf.maximum(1, -(-count // tile))  # an empty loop has no result of known shape
+
+    def cut(x):
+        x = tf.pad(x, [[0, tiles * tile - count]] + [[0, 0]] * (x.shape.rank - 1))
+        return tf.reshape(x, tf.concat([[tiles, tile], tf.shape(x)[1:]], axis=0))
+
+    results = tf.map_fn(
+        lambda pair: function(*pair),
+        (cut(tf.reshape(hidden, [-1, hidden.shape[-1]])), cut(tf.reshape(ids, [-1]))),
+        fn_output_signature=tf.float32,
+    )  # [tiles, tile, ...]
+    flat = tf.reshape(results, [-1, *results.shape[2:]])[:count]
+    return tf.reshape(flat, tf.concat([tf.shape(ids), results.shape[2:]], axis=0))

@@ -1,0 +1,188 @@
+"""Attention of a recurrent decoder to a source.
+
+B sequences, T positions that ask (queries), S positions of the source (memory).
+"""
+
+from typing import Any
+
+import keras
+from keras import ops
+
+from keras_drill.layers.attention_scores import GeneralScore
+from keras_drill.layers.inner_layers import deserialize_layers, serialize_layer
+from keras_drill.types import Shape, Tensor
+
+
+def masked_softmax(scores, mask):
+    """Softmax over the last axis of what `mask` leaves; 0 where it leaves nothing."""
+    scores = ops.where(mask, scores, ops.full_like(scores, -1e30))  # -inf - -inf would be NaN
+    highest = ops.max(scores, axis=-1, keepdims=True, initial=-1e30)  # there may be no scores
+    shares = ops.exp(scores - highest)
+    shares = ops.where(mask, shares, ops.zeros_like(shares))
+    return ops.divide_no_nan(shares, ops.sum(shares, axis=-1, keepdims=True))
+
+
+@keras.saving.register_keras_serializable(package="keras_drill")
+class Attention(keras.layers.Layer):
+    """Contexts: for each query the mean of the source, weighted by how well positions match.
+
+        alignments = softmax_s(score(h_t, m_s)),    context_t = Σ_s alignments_ts m_s
+
+    Call arguments:
+        query: `[B, T, d_q]`.
+        source: What `project` gave.
+        positions: Integers `[B, T]`, the queries' places in the target; `None` is 0, 1, ....
+
+    Returns:
+        Contexts `[B, T, d_m]` and alignments `[B, T, S]`, float32.
+
+    Args:
+        score: An `AttentionScore`; `None` is `GeneralScore()`.
+        window: An `AttentionWindow` for local attention; `None` looks at the whole source.
+        **kwargs: Keyword arguments of `keras.layers.Layer`.
+
+    Example:
+
+    >>> attention = Attention(keras_drill.layers.AdditiveScore(7))
+    >>> attention.build((None, None, 5), (None, None, 3))
+    >>> source = attention.project(keras.ops.ones((2, 4, 3)))
+    >>> contexts, alignments = attention(keras.ops.ones((2, 6, 5)), source)
+    >>> tuple(contexts.shape), tuple(alignments.shape)
+    ((2, 6, 3), (2, 6, 4))
+    """
+
+    def __init__(self, score: Any = None, window: Any = None, **kwargs: Any):
+        super().__init__(**kwargs)
+        self.score = GeneralScore(dtype=self.dtype_policy) if score is None else score
+        self.window = window
+
+    def build(self, query_shape: Shape, memory_shape: Shape) -> None:
+        self.score.build(query_shape, memory_shape)
+        if self.window is not None:
+            self.window.build(query_shape)
+        self.built = True
+
+    def project(self, memory: Tensor, mask: Tensor | None = None) -> dict:
+        """All that is the same for every query.
+
+        Args:
+            memory: `[B, S, d_m]`.
+            mask: `None` or bool `[B, S]`. A source of which nothing counts has contexts of 0.
+
+        Returns:
+            Tensors with first dimension B, for `call`.
+        """
+        memory = ops.cast(memory, self.compute_dtype)
+        if mask is None:
+            mask = ops.ones(ops.shape(memory)[:2], "bool")
+        return {"memory": memory, "keys": self.score.keys(memory), "mask": mask}
+
+    def call(
+        self, query: Tensor, source: Tensor, positions: Tensor | None = None
+    ) -> tuple[Any, Any]:
+        memory, mask = source["memory"], source["mask"][:, None]  # [B, S, d_m], [B, 1, S]
+        query = ops.cast(query, self.compute_dtype)
+        scores = ops.cast(self.score(query, source["keys"]), "float32")  # [B, T, S]
+        factors = None
+        if self.window is not None:
+            if positions is None:
+                positions = ops.arange(ops.shape(query)[1], dtype="int32")[None]
+            lengths = ops.sum(ops.cast(source["mask"], "int32"), axis=-1)
+            seen, factors = self.window(
+                query, positions, lengths, num_positions=ops.shape(memory)[1]
+            )
+            mask = ops.logical_and(mask, seen)
+        alignments = masked_softmax(scores, mask)
+        if factors is not None:
+            alignments = alignments * factors
+        return ops.matmul(ops.cast(alignments, memory.dtype), memory), alignments
+
+    def compute_output_spec(
+        self, query: Tensor, source: Tensor, positions: Tensor | None = None
+    ) -> tuple[Any, Any]:
+        batch_and_time = tuple(query.shape[:2])
+        memory = source["memory"]
+        return (
+            keras.KerasTensor((*batch_and_time, memory.shape[-1]), self.compute_dtype),
+            keras.KerasTensor((*batch_and_time, memory.shape[1]), "float32"),
+        )
+
+    def get_config(self) -> dict:
+        return {
+            **super().get_config(),
+            "score": serialize_layer(self.score),
+            "window": serialize_layer(self.window),
+        }
+
+    @classmethod
+    def from_config(cls, config: dict) -> "Attention":
+        return cls(**deserialize_layers(config, "score", "window"))
+
+
+@keras.saving.register_keras_serializable(package="keras_drill")
+class MultiHeadSourceAttention(keras.layers.Layer):
+    """Scaled dot products in several heads, each with projections of its own.
+
+    The parameters of a `keras.layers.MultiHeadAttention`, in the form of `Attention`: the source is
+    projected once. Contexts have the queries' width; the alignments are the mean over the heads.
+
+    Call arguments and results: as for `Attention`.
+
+    Args:
+        num_heads: Number of heads N.
+        key_dim: Width of a head.
+        **kwargs: Keyword arguments of `keras.layers.Layer`.
+
+    Example:
+
+    >>> attention = MultiHeadSourceAttention(num_heads=2, key_dim=3)
+    >>> attention.build((None, None, 5), (None, None, 7))
+    >>> source = attention.project(keras.ops.ones((2, 4, 7)))
+    >>> contexts, alignments = attention(keras.ops.ones((2, 6, 5)), source)
+    >>> tuple(contexts.shape), tuple(alignments.shape)
+    ((2, 6, 5), (2, 6, 4))
+
+    References:
+        - [Vaswani et al., 2017](https://arxiv.org/abs/1706.03762)
+    """
+
+    def __init__(self, num_heads: int, key_dim: int, **kwargs: Any):
+        super().__init__(**kwargs)
+        self.num_heads = num_heads
+        self.key_dim = key_dim
+        self.heads = keras.layers.MultiHeadAttention(
+            num_heads, key_dim, dtype=self.dtype_policy, name="heads"
+        )
+
+    def build(self, query_shape: Shape, memory_shape: Shape) -> None:
+        self.heads.build(query_shape, memory_shape)
+        self.built = True
+
+    def project(self, memory: Tensor, mask: Tensor | None = None) -> dict:
+        """As `Attention.project`."""
+        memory = ops.cast(ops.add(memory, 0), self.compute_dtype)  # without a mask of Keras'
+        if mask is None:
+            mask = ops.ones(ops.shape(memory)[:2], "bool")
+        heads = self.heads
+        return {"values": heads.value_dense(memory), "keys": heads.key_dense(memory), "mask": mask}
+
+    def call(
+        self, query: Tensor, source: Tensor, positions: Tensor | None = None
+    ) -> tuple[Any, Any]:
+        query = self.heads.query_dense(ops.cast(query, self.compute_dtype))  # [B, T, N, H]
+        scores = ops.einsum("btnh,bsnh->bnts", query * self.key_dim**-0.5, source["keys"])
+        alignments = masked_softmax(ops.cast(scores, "float32"), source["mask"][:, None, None])
+        values = source["values"]
+        contexts = ops.einsum("bnts,bsnh->btnh", ops.cast(alignments, values.dtype), values)
+        return self.heads.output_dense(contexts), ops.mean(alignments, axis=1)
+
+    def compute_output_spec(
+        self, query: Tensor, source: Tensor, positions: Tensor | None = None
+    ) -> tuple[Any, Any]:
+        return (
+            keras.KerasTensor(query.shape, self.compute_dtype),
+            keras.KerasTensor((*query.shape[:2], source["keys"].shape[1]), "float32"),
+        )
+
+    def get_config(self) -> dict:
+        return {**super().get_config(), "num_heads": self.num_heads, "key_dim": self.key_dim}

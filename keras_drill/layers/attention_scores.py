@@ -1,0 +1,235 @@
+"""What attention to a source is made of: how well positions match, and which may be looked at.
+
+B sequences, T positions that ask (queries), S positions of the source (memory), a width of the
+scores.
+"""
+
+import abc
+from typing import Any
+
+import keras
+from keras import ops
+
+from keras_drill.types import Shape, Tensor
+
+
+class AttentionScore(keras.layers.Layer, abc.ABC):
+    """Abstract: how well a query matches a position of the source.
+
+    What depends on the source alone is computed once by `keys`, however many queries there are.
+    """
+
+    @abc.abstractmethod
+    def keys(self, memory: Tensor) -> Tensor:
+        """`[B, S, d_m]` to keys `[B, S, a]`."""
+
+    @abc.abstractmethod
+    def call(self, query: Tensor, keys: Tensor) -> Any:
+        """Scores `[B, T, S]` of queries `[B, T, d_q]`."""
+
+
+@keras.saving.register_keras_serializable(package="keras_drill")
+class DotScore(AttentionScore):
+    """`score(h, s) = h · s`, or `h · s / sqrt(d)` where `scaled`. Both have the same width.
+
+    References:
+        - [Luong et al., 2015](https://arxiv.org/abs/1508.04025), "dot"
+    """
+
+    def __init__(self, scaled: bool = False, **kwargs: Any):
+        super().__init__(**kwargs)
+        self.scaled = scaled
+
+    def build(self, query_shape: Shape, memory_shape: Shape) -> None:
+        if query_shape[-1] != memory_shape[-1]:
+            raise ValueError(
+                "`DotScore` needs queries and a memory of the same width; GeneralScore does not. "
+                f"Received: queries of shape {tuple(query_shape)}, memory of shape "
+                f"{tuple(memory_shape)}"
+            )
+
+    def keys(self, memory: Tensor) -> Tensor:
+        return memory
+
+    def call(self, query: Tensor, keys: Tensor) -> Tensor:
+        if self.scaled:
+            query = query * query.shape[-1] ** -0.5
+        return ops.matmul(query, ops.transpose(keys, (0, 2, 1)))
+
+    def get_config(self) -> dict:
+        return {**super().get_config(), "scaled": self.scaled}
+
+
+@keras.saving.register_keras_serializable(package="keras_drill")
+class GeneralScore(AttentionScore):
+    """`score(h, s) = g h · (s W)`; g is 1, or a weight that starts at 1 where `scaled`.
+
+    References:
+        - [Luong et al., 2015](https://arxiv.org/abs/1508.04025), "general"
+    """
+
+    def __init__(self, scaled: bool = False, **kwargs: Any):
+        super().__init__(**kwargs)
+        self.scaled = scaled
+
+    def build(self, query_shape: Shape, memory_shape: Shape) -> None:
+        self.memory_kernel = self.add_weight(
+            shape=(memory_shape[-1], query_shape[-1]), name="memory_kernel"
+        )
+        if self.scaled:
+            self.scale = self.add_weight(shape=(), initializer="ones", name="scale")
+
+    def keys(self, memory: Tensor) -> Tensor:
+        return ops.matmul(memory, ops.cast(self.memory_kernel, memory.dtype))
+
+    def call(self, query: Tensor, keys: Tensor) -> Tensor:
+        if self.scaled:
+            query = query * ops.cast(self.scale, query.dtype)
+        return ops.matmul(query, ops.transpose(keys, (0, 2, 1)))
+
+    def get_config(self) -> dict:
+        return {**super().get_config(), "scaled": self.scaled}
+
+
+@keras.saving.register_keras_serializable(package="keras_drill")
+class AdditiveScore(AttentionScore):
+    """`score(h, s) = v · tanh(h W_q + s W_m)`, a small network on both ("MLP", "concat").
+
+    Normalised: `g v / |v| · tanh(h W_q + s W_m + b)`, with g starting at `units ** -0.5`.
+
+    Its element-wise part is `[B, T, S, units]`: the dearest of the scores.
+
+    Args:
+        units: Width a of the network.
+        normalized: Whether v has a length of its own, and the network a bias.
+        **kwargs: Keyword arguments of `keras.layers.Layer`.
+
+    References:
+        - [Bahdanau et al., 2015](https://arxiv.org/abs/1409.0473)
+        - [Salimans & Kingma, 2016](https://arxiv.org/abs/1602.07868) (normalisation)
+    """
+
+    def __init__(self, units: int, normalized: bool = False, **kwargs: Any):
+        super().__init__(**kwargs)
+        if not isinstance(units, int) or units < 1:
+            raise ValueError(f"`units` must be a positive integer. Received: units={units!r}")
+        self.units = units
+        self.normalized = normalized
+
+    def build(self, query_shape: Shape, memory_shape: Shape) -> None:
+        self.query_kernel = self.add_weight(
+            shape=(query_shape[-1], self.units), name="query_kernel"
+        )
+        self.memory_kernel = self.add_weight(
+            shape=(memory_shape[-1], self.units), name="memory_kernel"
+        )
+        self.v = self.add_weight(shape=(self.units,), initializer="glorot_uniform", name="v")
+        if self.normalized:
+            self.g = self.add_weight(
+                shape=(), initializer=keras.initializers.Constant(self.units**-0.5), name="g"
+            )
+            self.bias = self.add_weight(shape=(self.units,), initializer="zeros", name="bias")
+
+    def keys(self, memory: Tensor) -> Tensor:
+        return ops.matmul(memory, ops.cast(self.memory_kernel, memory.dtype))
+
+    def call(self, query: Tensor, keys: Tensor) -> Any:
+        def cast(weight):
+            return ops.cast(weight, query.dtype)
+
+        query = ops.matmul(query, cast(self.query_kernel))  # [B, T, a]
+        v = cast(self.v)
+        if self.normalized:
+            query = query + cast(self.bias)
+            v = cast(self.g) * v * ops.rsqrt(ops.sum(ops.square(v)))
+        return ops.matmul(ops.tanh(query[:, :, None] + keys[:, None]), v[:, None])[..., 0]
+
+    def get_config(self) -> dict:
+        return {**super().get_config(), "units": self.units, "normalized": self.normalized}
+
+
+class AttentionWindow(keras.layers.Layer, abc.ABC):
+    """Abstract: which positions of the source a query may look at ("local attention")."""
+
+    @abc.abstractmethod
+    def call(self, query: Tensor, positions: Tensor, lengths: Tensor, num_positions: int) -> tuple:
+        """The window of every query.
+
+        Args:
+            query: `[B, T, d_q]`.
+            positions: Integers `[B, T]`, the queries' places in the target.
+            lengths: Integers `[B]`, the source's lengths.
+            num_positions: S.
+
+        Returns:
+            Booleans `[B, T, S]`, the positions seen, and factors `[B, T, S]` of their weights or
+            `None`.
+        """
+
+
+@keras.saving.register_keras_serializable(package="keras_drill")
+class MonotonicWindow(AttentionWindow):
+    """Positions at most `radius` away from the query's own place in the target ("local-m").
+
+    Past the end of the source the window stays at its last position.
+
+    References:
+        - [Luong et al., 2015](https://arxiv.org/abs/1508.04025), section 3.2
+    """
+
+    def __init__(self, radius: int, **kwargs: Any):
+        super().__init__(**kwargs)
+        self.radius = check_radius(radius)
+
+    def call(
+        self, query: Tensor, positions: Tensor, lengths: Tensor, num_positions: int
+    ) -> tuple[Any, Any]:
+        columns = ops.arange(num_positions, dtype="int32")
+        last = ops.maximum(ops.cast(lengths, "int32") - 1, 0)[:, None]
+        centers = ops.minimum(ops.cast(positions, "int32"), last)[..., None]  # [B, T, 1]
+        return ops.abs(columns - centers) <= self.radius, None
+
+    def get_config(self) -> dict:
+        return {**super().get_config(), "radius": self.radius}
+
+
+@keras.saving.register_keras_serializable(package="keras_drill")
+class PredictiveWindow(AttentionWindow):
+    """A window around a place that the query predicts ("local-p").
+
+        p = (S - 1) σ(v · tanh(h W)),    |s - p| <= radius
+        factors exp(-(s - p)² / (2 (radius / 2)²))
+
+    Positions count from 0, so p reaches from the first to the last of the source's S positions.
+
+    References:
+        - [Luong et al., 2015](https://arxiv.org/abs/1508.04025), section 3.2
+    """
+
+    def __init__(self, radius: int, **kwargs: Any):
+        super().__init__(**kwargs)
+        self.radius = check_radius(radius)
+
+    def build(self, query_shape: Shape, *other_shapes: Any) -> None:
+        width = query_shape[-1]
+        self.kernel = self.add_weight(shape=(width, width), name="kernel")
+        self.v = self.add_weight(shape=(width,), initializer="glorot_uniform", name="v")
+
+    def call(
+        self, query: Tensor, positions: Tensor, lengths: Tensor, num_positions: int
+    ) -> tuple[Any, Any]:
+        inner = ops.tanh(ops.matmul(query, ops.cast(self.kernel, query.dtype)))
+        share = ops.sigmoid(ops.cast(ops.matmul(inner, ops.cast(self.v, query.dtype)), "float32"))
+        last = ops.maximum(ops.cast(lengths, "float32") - 1, 0)[:, None]  # [B, 1]
+        distance = ops.arange(num_positions, dtype="float32") - (last * share)[..., None]
+        factors = ops.exp(-2 * ops.square(distance / self.radius))
+        return ops.abs(distance) <= self.radius, factors
+
+    def get_config(self) -> dict:
+        return {**super().get_config(), "radius": self.radius}
+
+
+def check_radius(radius: int) -> int:
+    if not isinstance(radius, int) or radius < 1:
+        raise ValueError(f"`radius` must be a positive integer. Received: radius={radius!r}")
+    return radius

@@ -1,0 +1,87 @@
+import math
+from typing import Any
+
+import keras
+from keras import ops
+
+from keras_drill.types import Shape, Tensor
+
+POSITIONS = ("sinusoidal", "learned")
+
+
+@keras.saving.register_keras_serializable(package="keras_drill")
+class PositionalEncoding(keras.layers.Layer):
+    """Adds to every position of a sequence a vector that tells which it is.
+
+        sinusoidal: sin(t / 10000^{i / (n - 1)}) for i < n, then the cosines;  n = d / 2
+        learned: row t of a table
+
+    Call arguments:
+        x: `[B, T, d]`.
+        start: The first position: an integer, or integers `[B]`.
+
+    Output shape: `[B, T, d]`.
+
+    Args:
+        kind: "sinusoidal" (no weights, any length) or "learned".
+        max_length: Rows of the learned table. Positions beyond give an error where the length is
+            known when tracing, and NaN where it is not.
+        **kwargs: Keyword arguments of `keras.layers.Layer`.
+
+    Example:
+
+    >>> layer = PositionalEncoding()
+    >>> tuple(layer(keras.ops.zeros((2, 3, 4))).shape)
+    (2, 3, 4)
+
+    References:
+        - [Vaswani et al., 2017](https://arxiv.org/abs/1706.03762), section 3.5
+    """
+
+    def __init__(self, kind: str = "sinusoidal", max_length: int | None = None, **kwargs: Any):
+        super().__init__(**kwargs)
+        if kind not in POSITIONS:
+            raise ValueError(f"`kind` must be one of {POSITIONS}. Received: kind={kind!r}")
+        if (kind == "learned") != (max_length is not None):
+            raise ValueError(
+                "`max_length` must be given for learned positions, and for them alone. "
+                f"Received: kind={kind!r}, max_length={max_length!r}"
+            )
+        self.kind = kind
+        self.max_length = max_length
+        self.supports_masking = True
+
+    def build(self, x_shape: Shape) -> None:
+        if self.kind == "learned":
+            self.table = self.add_weight(
+                shape=(self.max_length, x_shape[-1]), initializer="uniform", name="table"
+            )
+
+    def call(self, x: Tensor, start: int = 0) -> Tensor:
+        length, width = x.shape[1], x.shape[-1]
+        if self.max_length is not None and length is not None and length > self.max_length:
+            raise ValueError(
+                f"`x` must have at most `max_length`={self.max_length} positions. "
+                f"Received: x of shape {tuple(x.shape)}"
+            )
+        positions = ops.arange(ops.shape(x)[1])[None, :]  # [1, T]
+        positions = positions + ops.reshape(ops.cast(start, positions.dtype), (-1, 1))  # [B, T]
+        if self.kind == "learned":
+            encoding = ops.take(self.table, ops.minimum(positions, self.max_length - 1), axis=0)
+            # Where the length is known too late to raise: as everywhere, NaN and not garbage.
+            is_row = (positions < self.max_length)[..., None]
+            encoding = ops.where(is_row, encoding, ops.full_like(encoding, math.nan))
+        else:
+            count = (width + 1) // 2
+            rates = ops.exp(
+                ops.arange(count, dtype="float32") * (-math.log(10_000) / max(count - 1, 1))
+            )
+            angles = ops.cast(positions, "float32")[..., None] * rates  # [B, T, n]
+            encoding = ops.concatenate([ops.sin(angles), ops.cos(angles)], axis=-1)[..., :width]
+        return x + ops.cast(encoding, x.dtype)
+
+    def compute_output_shape(self, x_shape: Shape) -> Shape:
+        return x_shape
+
+    def get_config(self) -> dict:
+        return {**super().get_config(), "kind": self.kind, "max_length": self.max_length}

@@ -1,0 +1,265 @@
+"""One layer of a Transformer, for whole sequences and one position at a time.
+
+B sequences, T positions of the layer, S positions of the source, L positions of a cache, d width,
+N heads, H width of a head.
+"""
+
+from typing import Any
+
+import keras
+from keras import ops
+
+from keras_drill.types import Activation, Shape, Tensor
+
+
+@keras.saving.register_keras_serializable(package="keras_drill")
+class TransformerLayer(keras.layers.Layer):
+    """Self-attention, attention to a source if asked, and a feed-forward network.
+
+        x = x + D(SelfAttention(n(x)))
+        x = x + D(SourceAttention(n(x), source))          with `attends_source`
+        x = x + D(W_2 D_a(σ(W_1 n(x) + b_1)) + b_2)
+
+    `n` is a layer normalisation (`norm_first`, "pre-norm"), or the identity with the normalisation
+    after each sum ("post-norm", as in the paper). Attention is `keras.layers.MultiHeadAttention`,
+    so Keras' flash attention is used where it is enabled.
+
+    Call arguments:
+        x: `[B, T, d]`.
+        source: `[B, S, d]`, with `attends_source`.
+        mask: `None` or bool `[B, T]`, the positions of `x` that may be attended to.
+        source_mask: `None` or bool `[B, S]`.
+        training: whether to drop.
+
+    Output shape: `[B, T, d]`.
+
+    Args:
+        num_heads: Number of heads N, a divisor of d.
+        feed_forward_dim: Width of the feed-forward network's inner layer.
+        causal: Whether a position attends to itself and those before it only.
+        attends_source: Whether there is attention to a source.
+        dropout: Rate on each sublayer's output.
+        attention_dropout: Rate on attention weights. Above 0 Keras computes attention without its
+            fused routines.
+        activation_dropout: Rate on the feed-forward network's inner layer.
+        activation: Activation σ of the feed-forward network.
+        norm_first: Whether to normalise before each sublayer, or after.
+        layer_norm_epsilon: ε of the layer normalisations.
+        seed: Integer for all dropouts, or `None` for a random one.
+        **kwargs: Keyword arguments of `keras.layers.Layer`.
+
+    Example:
+
+    >>> layer = TransformerLayer(num_heads=2, feed_forward_dim=11, causal=True)
+    >>> tuple(layer(keras.ops.ones((3, 5, 6))).shape)
+    (3, 5, 6)
+
+    References:
+        - [Vaswani et al., 2017](https://arxiv.org/abs/1706.03762)
+        - [Xiong et al., 2020](https://arxiv.org/abs/2002.04745) (where to normalise)
+    """
+
+    def __init__(
+        self,
+        num_heads: int,
+        feed_forward_dim: int,
+        causal: bool = False,
+        attends_source: bool = False,
+        dropout: float = 0.1,
+        attention_dropout: float = 0.0,
+        activation_dropout: float = 0.0,
+        activation: Activation = "relu",
+        norm_first: bool = False,
+        layer_norm_epsilon: float = 1e-6,
+        seed: int | None = None,
+        **kwargs: Any,
+    ):
+        super().__init__(**kwargs)
+        for name, value in {"num_heads": num_heads, "feed_forward_dim": feed_forward_dim}.items():
+            if not isinstance(value, int) or value < 1:
+                raise ValueError(f"`{name}` must be a positive integer. Received: {name}={value!r}")
+        self.num_heads = num_heads
+        self.feed_forward_dim = feed_forward_dim
+        self.causal = causal
+        self.attends_source = attends_source
+        self.dropout = dropout
+        self.attention_dropout = attention_dropout
+        self.activation_dropout = activation_dropout
+        self.activation = keras.activations.get(activation)
+        self.norm_first = norm_first
+        self.layer_norm_epsilon = layer_norm_epsilon
+        self.seed = seed
+        self.supports_masking = True
+
+    def build(self, x_shape: Shape, source_shape: Shape | None = None) -> None:
+        width = x_shape[-1]
+        if width is None or width % self.num_heads:
+            raise ValueError(
+                "`num_heads` must divide the width of the layer's input. Received: "
+                f"num_heads={self.num_heads}, input of shape {tuple(x_shape)}"
+            )
+        seeds = iter(range(5))
+
+        def seed():
+            return None if self.seed is None else 10 * self.seed + next(seeds)
+
+        def attention(name):
+            layer = keras.layers.MultiHeadAttention(
+                self.num_heads,
+                width // self.num_heads,
+                dropout=self.attention_dropout,
+                seed=seed(),
+                dtype=self.dtype_policy,
+                name=name,
+            )
+            sequence = (None, None, width)
+            layer.build(sequence, sequence, sequence)
+            return layer
+
+        def norm(name):
+            layer = keras.layers.LayerNormalization(
+                epsilon=self.layer_norm_epsilon, dtype=self.dtype_policy, name=name
+            )
+            layer.build((None, None, width))
+            return layer
+
+        def dense(units, inputs, name, activation=None):
+            layer = keras.layers.Dense(units, activation, dtype=self.dtype_policy, name=name)
+            layer.build((None, None, inputs))
+            return layer
+
+        def dropout(rate, name):
+            return keras.layers.Dropout(rate, seed=seed(), dtype=self.dtype_policy, name=name)
+
+        self.self_attention = attention("self_attention")
+        self.self_attention_norm = norm("self_attention_norm")
+        if self.attends_source:
+            self.source_attention = attention("source_attention")
+            self.source_attention_norm = norm("source_attention_norm")
+        self.inner = dense(self.feed_forward_dim, width, "inner", self.activation)
+        self.outer = dense(width, self.feed_forward_dim, "outer")
+        self.feed_forward_norm = norm("feed_forward_norm")
+        self.inner_dropout = dropout(self.activation_dropout, "inner_dropout")
+        self.residual_dropout = dropout(self.dropout, "residual_dropout")
+
+    def call(
+        self,
+        x: Tensor,
+        source: Tensor | None = None,
+        mask: Tensor | None = None,
+        source_mask: Tensor | None = None,
+        training: bool = False,
+    ) -> Any:
+        def attend_to_itself(x):
+            return self.self_attention(
+                x,
+                x,
+                attention_mask=None if mask is None else mask[:, None, :],
+                use_causal_mask=self.causal,
+                training=training,
+            )
+
+        def attend_to_source(x):
+            return self.source_attention(
+                x,
+                source,
+                attention_mask=None if source_mask is None else source_mask[:, None, :],
+                training=training,
+            )
+
+        return self._run(x, attend_to_itself, attend_to_source, training)
+
+    def project_source(self, source: Tensor) -> tuple:
+        """Keys and values `[B, S, N, H]` of a source, the same for every position that reads it."""
+        attention = self.source_attention
+        return attention.key_dense(source), attention.value_dense(source)
+
+    def empty_cache(self, batch_size: int, length: int) -> tuple:
+        """Keys and values `[B, L, N, H]` of positions that are still to be read."""
+        width = self.outer.kernel.shape[-1]
+        shape = (batch_size, length, self.num_heads, width // self.num_heads)
+        return ops.zeros(shape, self.compute_dtype), ops.zeros(shape, self.compute_dtype)
+
+    def step(
+        self,
+        x: Tensor,
+        cache: Any,
+        position: Tensor,
+        source: Tensor | None = None,
+        source_mask: Tensor | None = None,
+    ) -> tuple:
+        """Reads one more position, for inference, in R rows: R / B rows for each of B sources.
+
+        Args:
+            x: `[R, 1, d]`.
+            cache: Keys and values `[R, L, N, H]` of the positions before.
+            position: Integers `[R]`, the position of `x` in each row.
+            source: What `project_source` gave for the B sources.
+            source_mask: `None` or bool `[B, S]`.
+
+        Returns:
+            `[R, 1, d]`, and the cache with this position.
+        """
+        new_cache = []
+        columns = ops.arange(cache[0].shape[1] or ops.shape(cache[0])[1])[None, :]  # [1, L]
+        is_here = ops.equal(columns, position[:, None])[:, :, None, None]  # [R, L, 1, 1]
+        read = ops.less_equal(columns, position[:, None])[:, None, None, :]  # [R, 1, 1, L]
+
+        def attend_to_itself(x):
+            attention = self.self_attention
+            new = attention.key_dense(x), attention.value_dense(x)  # [R, 1, N, H]
+            # Selected, not sliced in: stock operations only, on every backend.
+            new_cache.extend(ops.where(is_here, a, b) for a, b in zip(new, cache, strict=True))
+            return _attend(attention, x, *new_cache, read)
+
+        def attend_to_source(x):
+            mask = None if source_mask is None else source_mask[:, None, None, :]
+            # The rows of a source are as good as positions that read it: nothing is copied.
+            rows = ops.reshape(x, (ops.shape(source[0])[0], -1, x.shape[-1]))  # [B, R / B, d]
+            attended = _attend(self.source_attention, rows, *source, mask)
+            return ops.reshape(attended, (-1, 1, x.shape[-1]))
+
+        x = self._run(x, attend_to_itself, attend_to_source, training=False)
+        return x, tuple(new_cache)
+
+    def _run(self, x, attend_to_itself, attend_to_source, training):
+        """The sublayers with their sums and normalisations, around two functions that attend."""
+
+        def feed_forward(x):
+            return self.outer(self.inner_dropout(self.inner(x), training=training))
+
+        sublayers = [(attend_to_itself, self.self_attention_norm)]
+        if self.attends_source:
+            sublayers.append((attend_to_source, self.source_attention_norm))
+        for sublayer, norm in [*sublayers, (feed_forward, self.feed_forward_norm)]:
+            update = sublayer(norm(x) if self.norm_first else x)
+            x = x + self.residual_dropout(update, training=training)
+            x = x if self.norm_first else norm(x)
+        return x
+
+    def compute_output_shape(self, x_shape: Shape, source_shape: Shape | None = None) -> Shape:
+        return x_shape
+
+    def get_config(self) -> dict:
+        return {
+            **super().get_config(),
+            "num_heads": self.num_heads,
+            "feed_forward_dim": self.feed_forward_dim,
+            "causal": self.causal,
+            "attends_source": self.attends_source,
+            "dropout": self.dropout,
+            "attention_dropout": self.attention_dropout,
+            "activation_dropout": self.activation_dropout,
+            "activation": keras.activations.serialize(self.activation),
+            "norm_first": self.norm_first,
+            "layer_norm_epsilon": self.layer_norm_epsilon,
+            "seed": self.seed,
+        }
+
+
+def _attend(attention, x, keys, values, mask):
+    """What `attention` makes of `x` `[B, T, d]` where keys and values are at hand."""
+    query = attention.query_dense(x)  # [B, T, N, H]
+    # In the keys' dtype, as the layer itself: a state may come back in another.
+    keys, values = (ops.cast(y, query.dtype) for y in (keys, values))
+    return attention.output_dense(ops.dot_product_attention(query, keys, values, mask=mask))

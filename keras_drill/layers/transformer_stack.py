@@ -1,0 +1,187 @@
+"""Token embeddings and the layers of a Transformer above them: an encoder, or a decoder."""
+
+from typing import Any
+
+import keras
+from keras import ops
+
+from keras_drill.layers.positional_encoding import PositionalEncoding
+from keras_drill.layers.transformer_layer import TransformerLayer
+from keras_drill.types import Shape, Tensor
+
+
+@keras.saving.register_keras_serializable(package="keras_drill")
+class TransformerStack(keras.layers.Layer):
+    """Embedded tokens, with their positions, through a stack of `TransformerLayer`s.
+
+        x = D(√d E[tokens] + positions)
+        x = layer_L(... layer_1(x)),   and a last normalisation with `norm_first`
+
+    Call arguments:
+        tokens: `[B, T]` int.
+        source: `[B, S, d]`, where the layers attend to a source.
+        mask: `None` or bool `[B, T]`, the tokens that may be attended to.
+        source_mask: `None` or bool `[B, S]`.
+        training: whether to drop.
+
+    Output shape: `[B, T, d]`.
+
+    Args:
+        embedding: `keras.layers.Embedding` of the tokens, which may be shared with other layers.
+        num_layers: Number of layers L.
+        layer_arguments: Constructor arguments of every `TransformerLayer`.
+        positions: "sinusoidal" or "learned".
+        max_length: Rows of the table of learned positions.
+        scale_embedding: Whether embeddings are multiplied by √d.
+        dropout: Rate on the embedded tokens.
+        seed: Integer for all dropouts, or `None` for a random one.
+        **kwargs: Keyword arguments of `keras.layers.Layer`.
+
+    Example:
+
+    >>> embedding = keras.layers.Embedding(11, 6)
+    >>> arguments = {"num_heads": 2, "feed_forward_dim": 13, "causal": True}
+    >>> stack = TransformerStack(embedding, num_layers=2, layer_arguments=arguments)
+    >>> tuple(stack(keras.ops.ones((3, 5), "int32")).shape)
+    (3, 5, 6)
+    """
+
+    def __init__(
+        self,
+        embedding: keras.layers.Embedding,
+        num_layers: int,
+        layer_arguments: dict,
+        positions: str = "sinusoidal",
+        max_length: int | None = None,
+        scale_embedding: bool = True,
+        dropout: float = 0.1,
+        seed: int | None = None,
+        **kwargs: Any,
+    ):
+        super().__init__(**kwargs)
+        if not isinstance(num_layers, int) or num_layers < 1:
+            raise ValueError(f"`num_layers` must be at least 1. Received: {num_layers!r}")
+        self.embedding = embedding
+        self.num_layers = num_layers
+        self.layer_arguments = layer_arguments
+        self.positions = positions
+        self.max_length = max_length
+        self.scale_embedding = scale_embedding
+        self.dropout = dropout
+        self.seed = seed
+        self.supports_masking = True
+        self.positional_encoding = PositionalEncoding(
+            positions, max_length, dtype=self.dtype_policy, name="positions"
+        )
+        self.embedding_dropout = keras.layers.Dropout(
+            dropout, seed=self._layer_seed(0), dtype=self.dtype_policy, name="embedding_dropout"
+        )
+        self.transformer_layers = [
+            TransformerLayer(
+                **layer_arguments,
+                seed=self._layer_seed(1 + index),
+                dtype=self.dtype_policy,
+                name=f"layer_{index}",
+            )
+            for index in range(num_layers)
+        ]
+        self.final_norm = None
+        if self.transformer_layers[0].norm_first:
+            self.final_norm = keras.layers.LayerNormalization(
+                epsilon=self.transformer_layers[0].layer_norm_epsilon,
+                dtype=self.dtype_policy,
+                name="final_norm",
+            )
+
+    def _layer_seed(self, index: int) -> int | None:
+        return None if self.seed is None else 1000 * self.seed + index
+
+    def build(self, tokens_shape: Shape, source_shape: Shape | None = None) -> None:
+        shape = (None, None, self.embedding.output_dim)
+        if not self.embedding.built:
+            self.embedding.build(tokens_shape)
+        for layer in self.transformer_layers:
+            layer.build(shape)
+        for layer in (self.positional_encoding, self.final_norm):
+            if layer is not None:
+                layer.build(shape)
+
+    def call(
+        self,
+        tokens: Tensor,
+        source: Tensor | None = None,
+        mask: Tensor | None = None,
+        source_mask: Tensor | None = None,
+        training: bool = False,
+    ) -> Any:
+        x = self._embed(tokens, 0, training)
+        for layer in self.transformer_layers:
+            x = layer(x, source, mask=mask, source_mask=source_mask, training=training)
+        return x if self.final_norm is None else self.final_norm(x)
+
+    def project_source(self, source: Tensor) -> list:
+        """Each layer's keys and values of the source, which do not change from step to step."""
+        source = ops.add(source, 0)  # another tensor, without the mask that Dense would warn of
+        return [layer.project_source(source) for layer in self.transformer_layers]
+
+    def empty_caches(self, batch_size: int, length: int) -> list:
+        """Each layer's keys and values `[B, length, N, H]`, of no token yet."""
+        return [layer.empty_cache(batch_size, length) for layer in self.transformer_layers]
+
+    def step(
+        self,
+        tokens: Tensor,
+        caches: Any,
+        position: Tensor,
+        sources: Tensor | None = None,
+        source_mask: Tensor | None = None,
+    ) -> tuple:
+        """Reads one more token of each row, for inference, in R rows: R / B for each of B sources.
+
+        Args:
+            tokens: Integers `[R]`.
+            caches: Each layer's cache.
+            position: Integers `[R]`, how many tokens each row has read.
+            sources: What `project_source` gave, where layers attend to a source.
+            source_mask: `None` or bool `[B, S]`.
+
+        Returns:
+            Hidden states `[R, d]` and the new caches.
+        """
+        x = self._embed(tokens[:, None], position, training=False)  # [R, 1, d]
+        sources = sources or [None] * self.num_layers
+        new_caches = []
+        for layer, cache, source in zip(self.transformer_layers, caches, sources, strict=True):
+            x, cache = layer.step(x, cache, position, source, source_mask)
+            new_caches.append(cache)
+        x = x if self.final_norm is None else self.final_norm(x)
+        return x[:, 0], new_caches
+
+    def _embed(self, tokens, start, training):
+        x = self.embedding(tokens)
+        if self.scale_embedding:
+            x = x * ops.cast(self.embedding.output_dim**0.5, x.dtype)
+        return self.embedding_dropout(self.positional_encoding(x, start=start), training=training)
+
+    def compute_output_shape(self, tokens_shape: Shape, source_shape: Shape | None = None) -> Shape:
+        return (*tokens_shape, self.embedding.output_dim)
+
+    def get_config(self) -> dict:
+        return {
+            **super().get_config(),
+            "embedding": keras.saving.serialize_keras_object(self.embedding),
+            "num_layers": self.num_layers,
+            "layer_arguments": self.layer_arguments,
+            "positions": self.positions,
+            "max_length": self.max_length,
+            "scale_embedding": self.scale_embedding,
+            "dropout": self.dropout,
+            "seed": self.seed,
+        }
+
+    @classmethod
+    def from_config(cls, config: dict) -> "TransformerStack":
+        config = dict(config)
+        if isinstance(config.get("embedding"), dict):
+            config["embedding"] = keras.saving.deserialize_keras_object(config["embedding"])
+        return cls(**config)

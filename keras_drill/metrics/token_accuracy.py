@@ -1,0 +1,104 @@
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any
+
+import keras
+from keras import ops
+
+from keras_drill.metrics.perplexity import targets_and_predictions
+from keras_drill.metrics.token_mean import TokenMean
+from keras_drill.ops.tile_words import num_better
+from keras_drill.types import Tensor
+
+# The ranks that belong to the log-probabilities a `LanguageModel` is about to hand its metrics.
+_ranks = ContextVar("ranks", default=None)
+
+
+@keras.saving.register_keras_serializable(package="keras_drill")
+class TokenAccuracy(TokenMean):
+    """Share of tokens whose target is the most probable word, or one of the `top_k`.
+
+    In a `LanguageModel` the fused loss counts the words that are more probable than the target,
+    which costs a comparison for every score; plain Keras models give log-probabilities of all words
+    `[..., V]`. Of words that are equally probable the first comes first, as in an argmax. Tokens
+    count by their sample weight, masked ones of a `LanguageModel` not at all.
+
+    Args:
+        top_k: How many words count as right.
+        name: Name of the metric; `None` is "accuracy", or "top_5_accuracy" for `top_k=5`.
+        dtype: Dtype of the sums.
+
+    Raises:
+        ValueError: `top_k` is not a positive integer.
+
+    Example:
+
+    >>> metric = keras_drill.metrics.TokenAccuracy()
+    >>> metric.update_state([[2, 1]], np.log([[[0.2, 0.3, 0.5], [0.5, 0.4, 0.1]]]))
+    >>> float(metric.result())
+    0.5
+    """
+
+    def __init__(self, top_k: int = 1, name: str | None = None, dtype: Any = None):
+        if not isinstance(top_k, int) or top_k < 1:
+            raise ValueError(f"`top_k` must be a positive integer. Received: top_k={top_k!r}")
+        if name is None:
+            name = "accuracy" if top_k == 1 else f"top_{top_k}_accuracy"
+        super().__init__(name=name, dtype=dtype)
+        self.top_k = top_k
+        self._direction = "up"  # what Keras' callbacks go by
+
+    def update_state(
+        self, y_true: Tensor, y_pred: Tensor, sample_weight: Tensor | None = None
+    ) -> None:
+        """Adds a batch.
+
+        Args:
+            y_true: Target words `[...]`, or `[..., 1]`.
+            y_pred: Log-probabilities of all words `[..., V]`; those of the targets `[...]` only
+                from a `LanguageModel`, which gives their ranks as well.
+            sample_weight: Weights of the tokens, `[...]` or a prefix of that shape. Tokens of
+                weight 0 may have any target.
+
+        Raises:
+            ValueError: The targets' log-probabilities came without ranks.
+        """
+        y_true, y_pred = targets_and_predictions(y_true, y_pred)
+        if len(y_pred.shape) == len(y_true.shape) + 1:
+            ranks = _ranks_among_all(y_true, y_pred)
+        elif _ranks.get() is not None:
+            ranks = ops.reshape(_ranks.get(), ops.shape(y_true))
+        else:
+            raise ValueError(
+                "`y_pred` must be log-probabilities of all words, [..., V]: that of the target "
+                "does not tell whether another word's is higher. Train a "
+                "keras_drill.LanguageModel, which hands over ranks, or let the output layer return "
+                f"all log-probabilities. Received: y_pred of shape {tuple(y_pred.shape)}"
+            )
+        super().update_state(ranks < self.top_k, sample_weight)
+
+    def get_config(self) -> dict:
+        return {**super().get_config(), "top_k": self.top_k}
+
+
+@contextmanager
+def given_ranks(ranks) -> Iterator[None]:
+    """Within, metrics take the targets' log-probabilities to have these ranks, or `None`."""
+    token = _ranks.set(ranks)
+    try:
+        yield
+    finally:
+        _ranks.reset(token)
+
+
+def _ranks_among_all(targets, log_probs):
+    """How many of `[..., V]` come before the target `[...]`; all where there is no such word."""
+    num_words = log_probs.shape[-1]
+    here = ops.cast(ops.reshape(targets, (-1,)), "int32")
+    log_probs = ops.reshape(log_probs, (-1, num_words))
+    inside = ops.clip(here, 0, num_words - 1)
+    found = ops.take_along_axis(log_probs, inside[:, None], axis=-1)
+    is_word = ops.logical_and(here == inside, ~ops.isnan(found[:, 0]))
+    ranks = ops.cast(num_better(log_probs, found, here), "int32")
+    return ops.reshape(ops.where(is_word, ranks, num_words), ops.shape(targets))

@@ -1,0 +1,81 @@
+from typing import Any
+
+import keras
+from keras import ops
+
+from keras_drill.ops.token_weights import token_weights
+from keras_drill.types import Tensor
+
+
+@keras.saving.register_keras_serializable(package="keras_drill")
+class TokenMean(keras.metrics.Metric):
+    """Mean of a value per token, over all batches, where tokens count by their weight.
+
+        mean = Σ weight · value / Σ weight
+
+    Unlike `keras.metrics.Mean` it does not depend on how tokens were cut into batches, and it stays
+    right however many there are: a float32 sum of ones ends at 2²⁴, and of batches it drifts long
+    before. Here each sum is two numbers, the second of which keeps what rounding takes from the
+    first. Under `tf.distribute` the replicas' sums are added up.
+
+    Args:
+        name: Name of the metric.
+        dtype: Dtype of the sums.
+
+    Example:
+
+    >>> metric = keras_drill.metrics.TokenMean()
+    >>> metric.update_state([[1.0, 5.0]], [[1.0, 0.0]])
+    >>> metric.update_state([[4.0, 4.0]])
+    >>> float(metric.result())
+    3.0
+
+    References:
+        - [Knuth, 1997](https://www-cs-faculty.stanford.edu/~knuth/taocp.html), section 4.2.2,
+          theorem B: the exact error of a sum
+    """
+
+    def __init__(self, name: str = "token_mean", dtype: Any = None):
+        super().__init__(name=name, dtype=dtype)
+        self.total = self.add_variable((), "zeros", name="total")
+        self.count = self.add_variable((), "zeros", name="count")
+        self.total_rest = self.add_variable((), "zeros", name="total_rest")
+        self.count_rest = self.add_variable((), "zeros", name="count_rest")
+
+    def update_state(self, values: Tensor, sample_weight: Tensor | None = None) -> None:
+        """Adds a batch.
+
+        Args:
+            values: `[...]`, one for each token.
+            sample_weight: Weights of the tokens, `[...]` or a prefix of that shape. Tokens of
+                weight 0 may have any value, NaN too.
+        """
+        values = ops.cast(values, self.dtype)
+        if sample_weight is None:
+            self.add(ops.sum(values), ops.size(values))
+            return
+        weights = token_weights(sample_weight, values, self.dtype)
+        products = ops.where(weights == 0, ops.zeros_like(values), weights * values)
+        self.add(ops.sum(products), ops.sum(weights))
+
+    def add(self, total: Tensor, count: Tensor) -> None:
+        """Adds tokens whose weighted values sum to `total`, and whose weights sum to `count`."""
+        _add(self.total, self.total_rest, ops.cast(total, self.dtype))
+        _add(self.count, self.count_rest, ops.cast(count, self.dtype))
+
+    def mean(self) -> Tensor:
+        """The mean so far; 0 before the first token."""
+        total = ops.add(self.total, self.total_rest)
+        return ops.divide_no_nan(total, ops.add(self.count, self.count_rest))
+
+    def result(self) -> Tensor:
+        return self.mean()
+
+
+def _add(total, rest, x) -> None:
+    """Adds `x` to the sum `total + rest`, to which nothing is lost."""
+    before = ops.copy(total)
+    after = before + x
+    added = after - before
+    rest.assign_add((before - (after - added)) + (x - added))
+    total.assign(after)

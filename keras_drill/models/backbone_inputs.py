@@ -1,0 +1,43 @@
+"""What a backbone takes and gives, as far as it is known before any data are."""
+
+from typing import Any
+
+import keras
+
+from keras_drill.types import Shape
+
+
+def symbolic_ends(backbone: keras.Layer) -> tuple | None:
+    """The symbolic inputs and outputs of a functional backbone, or of a sequence of layers that is
+    built; `None` of another."""
+    if isinstance(backbone, keras.Sequential):
+        return (backbone.inputs[0], backbone.outputs[0]) if backbone.built else None
+    return (backbone.input, backbone.output) if hasattr(backbone, "inputs") else None
+
+
+def shape_built_for(backbone: keras.Layer) -> Any:
+    """The shape (or structure) of inputs that a backbone was built for, `None` if it is not."""
+    if not backbone.built:
+        return None
+    ends = symbolic_ends(backbone)
+    if ends is not None:
+        return keras.tree.map_structure(lambda x: tuple(x.shape), ends[0])
+    shape = (backbone.get_build_config() or {}).get("input_shape")
+    is_shape = isinstance(shape, tuple) and all(isinstance(s, int | None) for s in shape)
+    return shape if is_shape else None
+
+
+def dtype_of(shape: Shape) -> str:
+    """Of an input of which only the shape is known: up to two axes are taken for tokens."""
+    return "int32" if len(shape) <= 2 else keras.config.floatx()
+
+
+def check_hidden(hidden: Any) -> Any:
+    """Hidden states; `ValueError` where a backbone gives several tensors."""
+    if keras.tree.is_nested(hidden):
+        received = list(hidden) if isinstance(hidden, dict) else f"{len(hidden)} tensors"
+        raise ValueError(
+            "`backbone` must give one tensor, hidden states [B, T, d_h]; of several, choose with "
+            f"`keras.Model(backbone.input, backbone.output[...])`. Received: {received}"
+        )
+    return hidden

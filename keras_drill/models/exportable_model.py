@@ -1,0 +1,66 @@
+"""What a model takes once it has left Python."""
+
+from typing import Any
+
+import keras
+
+from keras_drill.layers.cudnn import portable_kernels
+from keras_drill.models.backbone_inputs import dtype_of, symbolic_ends
+from keras_drill.ops.private_interfaces import SaveSignature
+
+
+class ExportableModel(SaveSignature, keras.Model):
+    """Abstract: a model with a `backbone` that is exported as what the backbone takes.
+
+    Keras takes inputs of unknown type for floats, and of the length that it met first; recurrent
+    layers are exported with kernels that every device has.
+    """
+
+    def export(self, filepath: Any, *args: Any, input_signature: Any = None, **kwargs: Any) -> None:
+        """Exports the model for inference, from tokens to log-probabilities of all words; see
+        `keras.Model.export`.
+
+        Args:
+            filepath: Folder to write to.
+            *args: Other arguments of `keras.Model.export`.
+            input_signature: What the exported model takes. `None` is what the backbone takes, in
+                batches of any size and, where it was not declared for one, any length.
+            **kwargs: Other arguments of `keras.Model.export`.
+        """
+        if input_signature is None and self.built:
+            input_signature = [input_signature_of(self)]
+        with portable_kernels(self):
+            super().export(filepath, *args, input_signature=input_signature, **kwargs)
+
+    def save_signature(self) -> Any:
+        """The function that `tf.saved_model.save` offers as `serving_default`."""
+        if not self.built:
+            return super().save_signature()
+        import tensorflow as tf
+
+        inputs = keras.tree.map_structure(
+            lambda spec: tf.TensorSpec(spec.shape, spec.dtype), input_signature_of(self)
+        )
+
+        @tf.function(input_signature=[inputs], autograph=False)
+        def serving_default(inputs):
+            with portable_kernels(self):
+                return self(inputs)
+
+        return serving_default
+
+
+def input_signature_of(model: keras.Model) -> Any:
+    """`keras.InputSpec`s in the structure of the inputs."""
+    ends = symbolic_ends(model.backbone)
+    if ends is not None and not isinstance(model.backbone, keras.Sequential):
+        return keras.tree.map_structure(
+            lambda x: keras.InputSpec(shape=(None, *x.shape[1:]), dtype=x.dtype, name=x.name),
+            ends[0],
+        )
+    return keras.tree.map_shape_structure(
+        lambda shape: keras.InputSpec(
+            shape=(None, None, *shape[2:])[: len(shape)], dtype=dtype_of(shape)
+        ),
+        model.get_build_config()["input_shape"],
+    )

@@ -1,0 +1,188 @@
+"""The decoder of a recurrent encoder–decoder.
+
+B sources, R rows (several for each source in a beam search), T positions of the target.
+"""
+
+from typing import Any
+
+import keras
+from keras import ops
+
+from keras_drill.layers import VariationalDropout
+from keras_drill.layers.attention_feedback import AttentionFeedback
+from keras_drill.layers.attentional_state import AttentionalState
+from keras_drill.layers.output_feedback import feedback_sequence
+from keras_drill.layers.recurrent import Recurrent
+from keras_drill.types import Shape, Tensor
+
+
+class RecurrentDecoder(keras.layers.Layer):
+    """A target, given an encoded source, to hidden states.
+
+        h_t = layers(D(E[target_t]), h_{t-1}),    hidden_t = D(tanh(W [context_t; h_t]))
+
+    With input feeding, the layers read `[D(E[target_t]); hidden_{t-1}]`.
+
+    Call arguments:
+        target: `[B, T]` int.
+        memory: `[B, S, m]`.
+        states: The last states of each layer of the encoder.
+        source_mask: `None` or bool `[B, S]`, which of the source counts.
+        training: Whether to drop.
+
+    Output shape: `[B, T, d]`.
+
+    Args:
+        embedding: Embedding of the target's words.
+        layers: `keras_drill.layers.LSTM`s or `GRU`s, time-major, that return sequences and states.
+        bridges: What makes the states to start in of the encoder's: a layer for each state of each
+            layer, in turn; none where the states are taken as they are.
+        attentional_state: An `AttentionalState`.
+        input_feeding: Whether the hidden state is fed back.
+        dropout: Rate of D, whose masks are shared by all time steps.
+        seed: Integer for the dropouts, or `None` for a random one.
+        **kwargs: Keyword arguments of `keras.layers.Layer`.
+    """
+
+    def __init__(
+        self,
+        embedding: keras.layers.Layer,
+        layers: list[Recurrent],
+        bridges: list[keras.layers.Layer],
+        attentional_state: AttentionalState,
+        input_feeding: bool = False,
+        dropout: float = 0.0,
+        seed: int | None = None,
+        **kwargs: Any,
+    ):
+        super().__init__(**kwargs)
+        self.embedding = embedding
+        self.recurrent_layers = layers
+        self.bridges = bridges
+        self.attentional_state = attentional_state
+        self.input_feeding = input_feeding
+        self.supports_masking = True
+        self.dropouts = [
+            VariationalDropout(
+                dropout,
+                time_major=i <= len(layers),  # the last is of the hidden states
+                seed=None if seed is None else seed + i,
+                dtype=self.dtype_policy,
+                name=f"dropout_{i}",
+            )
+            for i in range(len(layers) + 2)
+        ]
+
+    @property
+    def hidden_size(self) -> int:
+        """d."""
+        return self.attentional_state.dense.units
+
+    def build(self, target_shape: Shape, memory_sizes: list[int]) -> None:
+        """For an encoder whose layers are of the sizes given."""
+        if not self.embedding.built:
+            self.embedding.build(target_shape)
+        size = self.embedding.output_dim + (self.hidden_size if self.input_feeding else 0)
+        for i, layer in enumerate(self.recurrent_layers):
+            layer.build((None, None, size))
+            size = layer.units
+            for bridge in self._bridges_of(i):
+                bridge.build((None, memory_sizes[min(i, len(memory_sizes) - 1)]))
+        self.attentional_state.build((None, None, size), (None, None, memory_sizes[-1]))
+        self.built = True
+
+    def _bridges_of(self, index):
+        count = self.recurrent_layers[index].num_states
+        return self.bridges[index * count : (index + 1) * count]
+
+    def initial_state(self, states: list[list]) -> list[list]:
+        """Each layer's states before the first word, from those of the encoder's layers."""
+        started = []
+        for i, layer in enumerate(self.recurrent_layers):
+            of_layer = states[min(i, len(states) - 1)]
+            if self.bridges:
+                of_layer = [b(s) for b, s in zip(self._bridges_of(i), of_layer, strict=True)]
+            started.append([ops.cast(state, layer.state_dtype) for state in of_layer])
+        return started
+
+    def call(
+        self,
+        target: Tensor,
+        memory: Tensor,
+        states: list[list],
+        source_mask: Tensor | None = None,
+        training: bool = False,
+    ) -> Any:
+        words = self.embedding(ops.transpose(target))  # [T, B, d]
+        source = self.attentional_state.project(memory, source_mask)
+        run = self._run_fed_back if self.input_feeding else self._run_layers
+        return run(words, source, self.initial_state(states), training)
+
+    def _run_layers(self, words, source, states, training):
+        """Layer by layer, then attention, each for all time steps."""
+        x = self.dropouts[0](words, training=training)
+        for layer, dropout, state in zip(
+            self.recurrent_layers, self.dropouts[1:-1], states, strict=True
+        ):
+            x, *_ = layer(x, initial_state=state, training=training)
+            x = dropout(x, training=training)
+        hidden = self.attentional_state(ops.transpose(x, (1, 0, 2)), source)
+        return self.dropouts[-1](hidden, training=training)
+
+    def _run_fed_back(self, words, source, states, training):
+        """Step by step; then attention once more, for all time steps at once."""
+        layers = self.recurrent_layers
+        num_steps, batch_size = ops.shape(words)[:2]
+        sizes = [words.shape[-1], *[layer.units for layer in layers]]
+        # Every dropout mask is drawn once for all steps.
+        kept = [
+            dropout(ops.ones((1, batch_size, size)), training=training)[0]
+            for dropout, size in zip(self.dropouts[:-1], sizes, strict=True)
+        ]
+        kept_hidden = self.dropouts[-1](
+            ops.ones((batch_size, 1, self.hidden_size)), training=training
+        )[:, 0]
+        *kept, kept_hidden = (
+            ops.cast(mask, layers[0].state_dtype) for mask in [*kept, kept_hidden]
+        )
+        sequences = feedback_sequence(
+            AttentionFeedback(self.attentional_state, source, num_steps),
+            layers,
+            [layer.read_weights(training) for layer in layers],
+            [ops.concatenate([kept[0], kept_hidden], axis=-1), *kept[1:]],
+            mask=None,
+            state=keras.tree.flatten(states),
+            known=words,
+        )
+        outputs = ops.cast(sequences[-layers[-1].num_states] * kept[-1], self.compute_dtype)
+        hidden = self.attentional_state(ops.transpose(outputs, (1, 0, 2)), source)
+        return hidden * ops.cast(kept_hidden[:, None], hidden.dtype)
+
+    def empty_cache(self, states: list[list]) -> tuple:
+        """What `step` wants to know before the first word, from the states of the encoder."""
+        states = self.initial_state(states)
+        batch_size = ops.shape(states[0][0])[0]
+        fed = ops.zeros((batch_size, self.hidden_size), self.compute_dtype)
+        return states, fed, ops.zeros((batch_size,), "int32")
+
+    def step(self, tokens: Tensor, source: dict, cache: tuple) -> tuple[Any, tuple]:
+        """Reads one more word of each row, for inference, in R rows: R / B for each of B sources.
+
+        Args:
+            tokens: Integers `[R]`.
+            source: What the attentional state's `project` gave.
+            cache: Each layer's states, the hidden states that are fed back, and how many words
+                each row has read.
+
+        Returns:
+            Hidden states `[R, d]` and the new cache.
+        """
+        states, fed, position = cache
+        x = self.embedding(tokens)
+        x = ops.concatenate([x, fed], axis=-1) if self.input_feeding else x
+        x, new_states = x[None], []  # [1, R, d]
+        for layer, state in zip(self.recurrent_layers, states, strict=True):
+            x, *state = layer(x, initial_state=state)
+            new_states.append(state)
+        hidden = self.attentional_state.step(x[0], source, position)
+        return hidden, (new_states, hidden, position + 1)

@@ -1,0 +1,116 @@
+"""The encoder of a recurrent encoder–decoder."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import keras
+from keras import ops
+
+from keras_drill.layers import VariationalDropout
+from keras_drill.layers.recurrent import Recurrent
+from keras_drill.types import Shape, Tensor
+
+
+class RecurrentEncoder(keras.layers.Layer):
+    """A source through layers that read it in one direction or in both.
+
+        x^0 = D(E[source]),    x^l = D([forward_l(x^{l-1}); backward_l(x^{l-1})])
+
+    Call arguments:
+        source: `[B, S]` int.
+        mask: `None` or bool `[B, S]`. What is masked is not read.
+        training: Whether to drop.
+
+    Returns:
+        The last layer's outputs `[B, S, m]`, and each layer's last states `[B, m]`, those of both
+        directions side by side.
+
+    Args:
+        embedding: Embedding of the source's words.
+        layers: `keras_drill.layers.LSTM`s or `GRU`s, time-major, that return sequences and states.
+        backward_layers: As many that read backwards; none where only one direction is read.
+        dropout: Rate of D, whose masks are shared by all time steps.
+        reverse: Whether what reads forwards reads backwards.
+        seed: Integer for the dropouts, or `None` for a random one.
+        **kwargs: Keyword arguments of `keras.layers.Layer`.
+    """
+
+    def __init__(
+        self,
+        embedding: keras.layers.Layer,
+        layers: list[Recurrent],
+        backward_layers: Sequence[Recurrent] = (),
+        dropout: float = 0.0,
+        reverse: bool = False,
+        seed: int | None = None,
+        **kwargs: Any,
+    ):
+        super().__init__(**kwargs)
+        self.embedding = embedding
+        self.recurrent_layers = list(layers)
+        self.backward_layers = list(backward_layers)
+        self.reverse = reverse
+        self.supports_masking = True
+        self.dropouts = [
+            VariationalDropout(
+                dropout,
+                time_major=True,
+                seed=None if seed is None else seed + i,
+                dtype=self.dtype_policy,
+                name=f"dropout_{i}",
+            )
+            for i in range(len(layers) + 1)
+        ]
+
+    @property
+    def directions(self) -> list[tuple[Recurrent, ...]]:
+        """Of each layer, what reads forwards and perhaps what reads backwards."""
+        if not self.backward_layers:
+            return [(layer,) for layer in self.recurrent_layers]
+        return list(zip(self.recurrent_layers, self.backward_layers, strict=True))
+
+    @property
+    def layer_sizes(self) -> list[int]:
+        """Widths m of each layer's outputs."""
+        return [sum(layer.units for layer in directions) for directions in self.directions]
+
+    def build(self, source_shape: Shape) -> None:
+        if not self.embedding.built:
+            self.embedding.build(source_shape)
+        size = self.embedding.output_dim
+        for directions, next_size in zip(self.directions, self.layer_sizes, strict=True):
+            for layer in directions:
+                layer.build((None, None, size))
+            size = next_size
+        self.built = True
+
+    def call(
+        self, source: Tensor, mask: Tensor | None = None, training: bool = False
+    ) -> tuple[Any, list]:
+        source = ops.transpose(source)  # [S, B]
+        mask = None if mask is None else ops.transpose(mask)
+        x = self.dropouts[0](self.embedding(source), training=training)
+        states = []
+        for directions, dropout in zip(self.directions, self.dropouts[1:], strict=True):
+            found = [
+                self._read(layer, x, mask, training, backwards=self.reverse != bool(i))
+                for i, layer in enumerate(directions)
+            ]
+            outputs, *layer_states = (
+                ops.concatenate(parts, axis=-1) for parts in zip(*found, strict=True)
+            )
+            x = dropout(outputs, training=training)
+            states.append(layer_states)
+        return ops.transpose(x, (1, 0, 2)), states
+
+    def compute_mask(self, source: Tensor, previous_mask: Tensor | None = None) -> None:
+        """None: who reads the memory is given the source's mask."""
+
+    def _read(self, layer, x, mask, training, backwards):
+        """Outputs at the positions of what was read, and the states when all was read."""
+        if not backwards:
+            return layer(x, mask=mask, training=training)
+        # Padding comes first then: it leaves the state at zero.
+        mask = None if mask is None else ops.flip(mask, axis=0)
+        outputs, *states = layer(ops.flip(x, axis=0), mask=mask, training=training)
+        return ops.flip(outputs, axis=0), *states

@@ -1,0 +1,277 @@
+"""Recurrent encoder–decoders, with and without attention."""
+
+from typing import Any
+
+import keras
+from keras import ops
+
+from keras_drill.layers import GRU, LSTM
+from keras_drill.layers.attentional_state import AttentionalState
+from keras_drill.layers.inner_layers import deserialize_layers, serialize_layer
+from keras_drill.models.recurrent_decoder import RecurrentDecoder
+from keras_drill.models.recurrent_encoder import RecurrentEncoder
+from keras_drill.models.word_embeddings import word_embedding
+from keras_drill.types import Shape, Tensor
+
+CELLS = {"lstm": LSTM, "gru": GRU}
+
+
+@keras.saving.register_keras_serializable(package="keras_drill")
+class RecurrentEncoderDecoder(keras.Model):
+    """Recurrent encoder–decoder without its output layer: source and target to hidden states.
+
+        memory, s = encoder(source),    h_t = decoder(D(E[target_t]), h_{t-1}),    h_0 = bridge(s)
+        context_t = attention(h_t, memory),    hidden_t = D(tanh(W [context_t; h_t]))
+
+    Backbone of a `keras_drill.LanguageModel`. Each layer of the decoder starts in the last state of
+    the encoder's layer of the same depth, through a dense layer of its own where the encoder reads
+    in both directions. Without input feeding attention is computed for all positions at once; with
+    it, `hidden_{t-1}` is a part of the decoder's next input, and runs in its time loop.
+
+    Input: `{"source": [B, S], "target": [B, T]}`, integers. Output shape: `[B, T, embedding_dim]`,
+    whose mask leaves out the target's padding, which must come after its words.
+
+    Args:
+        vocabulary_size: Number of the target's words V.
+        embedding_dim: Width d of embeddings and hidden states.
+        units: Size of each recurrent layer, in each direction.
+        num_layers: Number of layers of the encoder, and of the decoder.
+        cell: "lstm" or "gru".
+        bidirectional: Whether the encoder reads in both directions.
+        attention: `keras_drill.layers.Attention` or `MultiHeadSourceAttention`; `None`: all that
+            the decoder knows of the source is the state it starts in.
+        input_feeding: Whether the hidden state is fed back. Needs attention.
+        reverse_source: Whether an encoder of one direction reads the source backwards.
+        dropout: Rate on embedded words, between layers, and on the result; all time steps of a
+            sequence drop the same.
+        pad_id: The word that fills up short rows of source and target; `None`: there is none.
+        seed: Integer for all random choices but the attention's, or `None` for a random one.
+        embedding: `None`, or the embedding of the target's words: a `keras.layers.Embedding`, or a
+            `keras_drill.SenseEmbedding`, which then weighs senses by their usage.
+        source_vocabulary_size: Number of the source's words; `None`: source and target share the
+            vocabulary and the embedding.
+        source_embedding: `None`, or the embedding of the source's words.
+        num_encoder_layers: Number of the encoder's layers; `None` is `num_layers`. Layers of the
+            decoder that are deeper start in the state of its last.
+        **kwargs: Keyword arguments of `keras.Model`.
+
+    Example:
+
+    >>> attention = keras_drill.layers.Attention(keras_drill.layers.AdditiveScore(5))
+    >>> backbone = RecurrentEncoderDecoder(31, 6, units=7, attention=attention)
+    >>> source, target = np.array([[3, 1, 4, 2]]), np.array([[1, 5, 9]])
+    >>> tuple(backbone({"source": source, "target": target}).shape)
+    (1, 3, 6)
+
+    References:
+        - [Bahdanau et al., 2015](https://arxiv.org/abs/1409.0473)
+        - [Luong et al., 2015](https://arxiv.org/abs/1508.04025)
+        - [Sutskever et al., 2014](https://arxiv.org/abs/1409.3215) (reversed source)
+    """
+
+    def __init__(
+        self,
+        vocabulary_size: int,
+        embedding_dim: int = 256,
+        units: int = 512,
+        num_layers: int = 1,
+        cell: str = "lstm",
+        bidirectional: bool = True,
+        attention: keras.layers.Layer | None = None,
+        input_feeding: bool = False,
+        reverse_source: bool = False,
+        dropout: float = 0.0,
+        pad_id: int | None = 0,
+        seed: int | None = None,
+        embedding: keras.layers.Embedding | None = None,
+        source_vocabulary_size: int | None = None,
+        source_embedding: keras.layers.Embedding | None = None,
+        num_encoder_layers: int | None = None,
+        **kwargs: Any,
+    ):
+        super().__init__(**kwargs)
+        self.supports_masking = True
+        self.vocabulary_size = vocabulary_size
+        self.embedding_dim = embedding_dim
+        self.units = units
+        self.num_layers = num_layers
+        self.cell = cell
+        self.bidirectional = bidirectional
+        self.attention = attention
+        self.input_feeding = input_feeding
+        self.reverse_source = reverse_source
+        self.dropout = dropout
+        self.pad_id = pad_id
+        self.seed = seed
+        self.source_vocabulary_size = source_vocabulary_size
+        self.num_encoder_layers = num_encoder_layers
+        self._check_arguments()
+        self.embedding = self._word_embedding(embedding, vocabulary_size, "embedding")
+        self.source_embedding = None
+        if source_vocabulary_size is not None or source_embedding is not None:
+            self.source_embedding = self._word_embedding(
+                source_embedding, source_vocabulary_size or vocabulary_size, "source_embedding"
+            )
+        self.encoder = self._make_encoder()
+        self.decoder = self._make_decoder()
+
+    def _check_arguments(self):
+        if self.cell not in CELLS:
+            raise ValueError(f"`cell` must be one of {tuple(CELLS)}. Received: cell={self.cell!r}")
+        for name in ("num_layers", "num_encoder_layers"):
+            number = getattr(self, name)
+            if name == "num_encoder_layers" and number is None:
+                continue
+            if not isinstance(number, int) or number < 1:
+                raise ValueError(f"`{name}` must be at least 1. Received: {name}={number!r}")
+        if self.input_feeding and self.attention is None:
+            raise ValueError(
+                "`input_feeding` needs attention. Received: input_feeding=True, attention=None"
+            )
+        if self.reverse_source and self.bidirectional:
+            raise ValueError(
+                "`reverse_source` is for an encoder that reads in one direction. "
+                "Received: reverse_source=True, bidirectional=True"
+            )
+
+    def _word_embedding(self, embedding, vocabulary_size, name):
+        return word_embedding(
+            embedding, vocabulary_size, self.embedding_dim, name, self.seed, self.dtype_policy
+        )
+
+    def _layer_seed(self, index: int) -> int | None:
+        """A seed of its own for each random choice, so that no two draw the same numbers."""
+        return None if self.seed is None else 1000 * self.seed + index
+
+    def _make_layers(self, name: str, count: int, first_seed: int) -> list:
+        """Recurrent layers with the options of this backbone."""
+        bound = self.units**-0.5
+        return [
+            CELLS[self.cell](
+                self.units,
+                return_sequences=True,
+                return_state=True,
+                time_major=True,
+                kernel_initializer=keras.initializers.RandomUniform(
+                    -bound, bound, seed=self._layer_seed(first_seed + 2 * i)
+                ),
+                recurrent_initializer=keras.initializers.RandomUniform(
+                    -bound, bound, seed=self._layer_seed(first_seed + 2 * i + 1)
+                ),
+                dtype=self.dtype_policy,
+                name=f"{name}_{i}",
+            )
+            for i in range(count)
+        ]
+
+    def _make_encoder(self):
+        count = self.num_encoder_layers or self.num_layers
+        return RecurrentEncoder(
+            self.source_embedding or self.embedding,
+            self._make_layers("forward", count, first_seed=100),
+            self._make_layers("backward", count, first_seed=200) if self.bidirectional else [],
+            dropout=self.dropout,
+            reverse=self.reverse_source,
+            seed=self._layer_seed(300),
+            dtype=self.dtype_policy,
+            name="encoder",
+        )
+
+    def _make_decoder(self):
+        layers = self._make_layers("recurrent", self.num_layers, first_seed=400)
+        num_states = layers[0].num_states
+        bridges = [
+            keras.layers.Dense(
+                self.units,
+                activation=None if i % num_states else "tanh",  # as the cell state is, and h
+                kernel_initializer=keras.initializers.GlorotUniform(self._layer_seed(500 + i)),
+                dtype=self.dtype_policy,
+                name=f"bridge_{i}",
+            )
+            for i in range(num_states * self.num_layers * self.bidirectional)
+        ]
+        state = AttentionalState(
+            self.embedding_dim,
+            self.attention,
+            keras.initializers.GlorotUniform(self._layer_seed(600)),
+            dtype=self.dtype_policy,
+            name="attentional_state",
+        )
+        return RecurrentDecoder(
+            self.embedding,
+            layers,
+            bridges,
+            state,
+            input_feeding=self.input_feeding,
+            dropout=self.dropout,
+            seed=self._layer_seed(700),
+            dtype=self.dtype_policy,
+            name="decoder",
+        )
+
+    def build(self, input_shape: Shape) -> None:
+        self.encoder.build(input_shape["source"])
+        self.decoder.build(input_shape["target"], self.encoder.layer_sizes)
+
+    def token_mask(self, tokens: Tensor) -> Tensor:
+        """Bool `[B, T]`, true where `tokens` are not padding; `None` where nothing is."""
+        return None if self.pad_id is None else ops.not_equal(tokens, self.pad_id)
+
+    def encode(self, source: Tensor, training: bool = False) -> tuple[Any, list]:
+        """The source's hidden states `[B, S, m]`, and the last states of each layer."""
+        return self.encoder(source, mask=self.token_mask(source), training=training)
+
+    def call(self, inputs: Tensor, training: bool = False) -> Any:
+        source, target = inputs["source"], inputs["target"]
+        memory, states = self.encode(source, training=training)
+        return self.decoder(
+            target, memory, states, source_mask=self.token_mask(source), training=training
+        )
+
+    def begin_decoding(self, inputs: Any, batch_size: int, length: int) -> tuple[Any, Any]:
+        """Constants and cache before the first word; `keras_drill.decoding.CacheReader` says more.
+
+        Args:
+            inputs: `{"source": [B, S]}`.
+            batch_size: B.
+            length: Most words that will be read.
+        """
+        source = inputs["source"]
+        memory, states = self.encode(source)
+        constants = self.decoder.attentional_state.project(memory, self.token_mask(source))
+        return constants, self.decoder.empty_cache(states)
+
+    def read_column(self, tokens: Tensor, constants: Any, cache: Any) -> tuple[Any, Any]:
+        """Hidden states `[R, d]` of the next words `[R]`, and the new cache."""
+        return self.decoder.step(tokens, constants, cache)
+
+    def compute_mask(self, inputs: Tensor, previous_mask: Tensor | None = None) -> Any:
+        return self.token_mask(inputs["target"])
+
+    def compute_output_shape(self, input_shape: Shape) -> Shape:
+        return (*input_shape["target"], self.embedding_dim)
+
+    def get_config(self) -> dict:
+        return {
+            **super().get_config(),
+            "vocabulary_size": self.vocabulary_size,
+            "embedding_dim": self.embedding_dim,
+            "units": self.units,
+            "num_layers": self.num_layers,
+            "cell": self.cell,
+            "bidirectional": self.bidirectional,
+            "input_feeding": self.input_feeding,
+            "reverse_source": self.reverse_source,
+            "dropout": self.dropout,
+            "pad_id": self.pad_id,
+            "seed": self.seed,
+            "source_vocabulary_size": self.source_vocabulary_size,
+            "num_encoder_layers": self.num_encoder_layers,
+            "attention": serialize_layer(self.attention),
+            "embedding": serialize_layer(self.embedding),
+            "source_embedding": serialize_layer(self.source_embedding),
+        }
+
+    @classmethod
+    def from_config(cls, config: dict) -> "RecurrentEncoderDecoder":
+        return cls(**deserialize_layers(config, "attention", "embedding", "source_embedding"))

@@ -1,0 +1,98 @@
+"""What a `LanguageModel` gives inside its train and test step, and what its loss is made of."""
+
+import functools
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any, NamedTuple
+
+import keras
+from keras import ops
+
+from keras_drill.metrics.token_mean import TokenMean
+from keras_drill.ops.token_weights import rank_is_unknown, token_weights
+from keras_drill.types import Tensor
+
+# The model whose train or test step is being traced: replicas are traced in threads of their own.
+_stepping = ContextVar("stepping", default=None)
+
+
+class StepOutput(NamedTuple):
+    """What a `LanguageModel` gives inside its train or test step, for `compute_loss`.
+
+    Attributes:
+        log_probs: `None`: log-probabilities of all words are what a step does not compute.
+        hidden: Hidden states `[B, T, d_h]`.
+        mask: `[B, T]`, false where a token does not count, or `None`.
+    """
+
+    log_probs: None
+    hidden: Any
+    mask: Any
+
+
+class LossTracker(TokenMean):
+    """The loss that a `LanguageModel` reports: a mean over tokens, whatever their batches."""
+
+    def update_state(self, values: Tensor, sample_weight: Tensor | None = None) -> None:
+        """Nothing: Keras' own steps hand over a batch's loss, and `compute_loss` has counted it."""
+
+
+def in_step(step: Callable) -> Callable:
+    """A train or test step in which the model gives `StepOutput`."""
+
+    @functools.wraps(step)
+    def wrapper(self, *args, **kwargs):
+        with stepping(self):
+            return step(self, *args, **kwargs)
+
+    return wrapper
+
+
+@contextmanager
+def stepping(model: keras.Model) -> Iterator[None]:
+    """Makes `model` give `StepOutput` when it is called."""
+    token = _stepping.set(model)
+    try:
+        yield
+    finally:
+        _stepping.reset(token)
+
+
+def is_stepping(model: keras.Model) -> bool:
+    """Whether `model` is called inside its train or test step."""
+    return _stepping.get() is model
+
+
+def check_targets_are_there(y: Any) -> None:
+    """Raises `ValueError` unless there are targets, and one tensor of them."""
+    if y is None or isinstance(y, dict):
+        raise ValueError(
+            "`y` must be the targets, word indices [B, T]: `model.fit(tokens, targets)`, or a "
+            f"dataset of pairs. Received: y={y!r}"
+        )
+
+
+def targets_of(y: Tensor, hidden: Tensor) -> Tensor:
+    """Targets as integers `[B, T]`."""
+    y = ops.convert_to_tensor(y)
+    if rank_is_unknown(y):
+        y = ops.reshape(y, ops.shape(hidden)[:-1])
+    elif len(y.shape) == len(hidden.shape) and y.shape[-1] in (1, None):
+        y = ops.squeeze(y, -1)
+    return ops.cast(y, "int32") if keras.backend.is_float_dtype(y.dtype) else y
+
+
+def weights_of(y: Tensor, mask: Tensor | None, sample_weight: Tensor | None) -> Tensor | None:
+    """Weights `[B, T]` of the tokens, 0 where they are masked; `None` if all are 1."""
+    if sample_weight is not None:
+        sample_weight = token_weights(sample_weight, y)
+    if mask is None:
+        return sample_weight
+    mask = token_weights(mask, y)
+    return mask if sample_weight is None else mask * sample_weight
+
+
+def num_unmasked(y: Tensor, mask: Tensor | None, dtype: str) -> Tensor:
+    """How many tokens Keras' own losses divide the sum by."""
+    return ops.cast(ops.size(y), dtype) if mask is None else ops.sum(ops.cast(mask, dtype))

@@ -1,0 +1,211 @@
+"""The encoder–decoder and the decoder-only Transformer."""
+
+from typing import Any
+
+import keras
+from keras import ops
+
+from keras_drill.layers.inner_layers import serialize_layer
+from keras_drill.models.transformer_backbone import TransformerBackbone
+from keras_drill.types import Shape, Tensor
+
+
+@keras.saving.register_keras_serializable(package="keras_drill")
+class Transformer(TransformerBackbone):
+    """Encoder–decoder Transformer without its output layer: a source and a target to hidden states.
+
+        memory = encoder(source),    hidden_t = decoder(target_{<=t}, memory)
+
+    Backbone of a `keras_drill.SequenceToSequence`. The sizes of the paper: the defaults are "base";
+    "big" has `embedding_dim=1024, num_heads=16, feed_forward_dim=4096, dropout=0.3`. That of the
+    KerBS paper has `embedding_dim=288, num_layers=5, num_heads=2, feed_forward_dim=507`.
+
+    Input: `{"source": [B, S], "target": [B, T]}`, integers. Output shape: `[B, T, embedding_dim]`,
+    whose mask leaves out the target's padding.
+
+    Args:
+        vocabulary_size: Number of the target's words V.
+        embedding_dim: Width d of embeddings and hidden states.
+        num_layers: Number of layers of the encoder, and of the decoder.
+        num_heads: Number of attention heads, a divisor of d.
+        feed_forward_dim: Width of the feed-forward networks' inner layer.
+        dropout: Rate on embedded tokens and on every sublayer's output.
+        attention_dropout: Rate on attention weights; above 0 Keras' fused attention is not used.
+        activation_dropout: Rate on the feed-forward networks' inner layer.
+        activation: Activation of the feed-forward networks.
+        norm_first: Whether to normalise before each sublayer ("pre-norm"), or after.
+        positions: "sinusoidal" or "learned".
+        max_length: Rows of the tables of learned positions.
+        scale_embedding: Whether embeddings are multiplied by √d.
+        pad_id: The word that fills up short rows of source and target; `None`: there is none.
+        seed: Integer for all random choices, or `None` for a random one.
+        embedding: `None`, or the embedding of the target's words: a `keras.layers.Embedding`, or a
+            `keras_drill.SenseEmbedding`, which then weighs senses by their usage: all positions run
+            in parallel, so there is no posterior to wait for.
+        source_vocabulary_size: Number of the source's words; `None`: source and target share the
+            vocabulary and the embedding.
+        source_embedding: `None`, or the embedding of the source's words.
+        num_encoder_layers: Number of the encoder's layers; `None` is `num_layers`.
+        **options: Keyword arguments of `keras.Model`.
+
+    Example:
+
+    >>> backbone = Transformer(31, 6, num_layers=2, num_heads=2, feed_forward_dim=11)
+    >>> source, target = np.array([[3, 1, 4, 2]]), np.array([[1, 5, 9]])
+    >>> tuple(backbone({"source": source, "target": target}).shape)
+    (1, 3, 6)
+
+    References:
+        - [Vaswani et al., 2017](https://arxiv.org/abs/1706.03762)
+    """
+
+    def __init__(
+        self,
+        vocabulary_size: int,
+        embedding_dim: int = 512,
+        source_vocabulary_size: int | None = None,
+        source_embedding: keras.layers.Embedding | None = None,
+        num_encoder_layers: int | None = None,
+        **options: Any,
+    ):
+        super().__init__(vocabulary_size, embedding_dim, **options)
+        self.source_vocabulary_size = source_vocabulary_size
+        self.num_encoder_layers = num_encoder_layers
+        self.source_embedding = None
+        if source_vocabulary_size is not None or source_embedding is not None:
+            self.source_embedding = self.check_embedding(
+                source_embedding, source_vocabulary_size or vocabulary_size, "source_embedding"
+            )
+        self.encoder = self.make_stack(
+            self.source_embedding or self.embedding,
+            num_encoder_layers or self.num_layers,
+            seed_offset=0,
+            name="encoder",
+        )
+        self.decoder = self.make_stack(
+            self.embedding,
+            self.num_layers,
+            seed_offset=1,
+            name="decoder",
+            causal=True,
+            attends_source=True,
+        )
+
+    def build(self, input_shape: Shape) -> None:
+        source_shape = input_shape["source"]
+        self.encoder.build(source_shape)
+        self.decoder.build(input_shape["target"], (*source_shape, self.embedding_dim))
+
+    def encode(self, source: Tensor, training: bool = False) -> Any:
+        """The source's hidden states `[B, S, d]`."""
+        return self.encoder(source, mask=self.token_mask(source), training=training)
+
+    def call(self, inputs: Tensor, training: bool = False) -> Any:
+        source, target = inputs["source"], inputs["target"]
+        return self.decoder(
+            target,
+            self.encode(source, training=training),
+            mask=self.token_mask(target),
+            source_mask=self.token_mask(source),
+            training=training,
+        )
+
+    def begin_decoding(self, inputs: Any, batch_size: int, length: int) -> tuple[Any, Any]:
+        """Constants and cache before the first word; `keras_drill.decoding.CacheReader` says more.
+
+        Args:
+            inputs: `{"source": [B, S]}`.
+            batch_size: B.
+            length: Most words that will be read.
+        """
+        source = inputs["source"]
+        constants = self.decoder.project_source(self.encode(source)), self.token_mask(source)
+        caches = self.decoder.empty_caches(batch_size, length)
+        return constants, (caches, ops.zeros((batch_size,), "int32"))
+
+    def read_column(self, tokens: Tensor, constants: Any, cache: Any) -> tuple[Any, Any]:
+        """Hidden states `[R, d]` of the next words `[R]`, and the new cache."""
+        caches, position = cache
+        hidden, caches = self.decoder.step(tokens, caches, position, *constants)
+        return hidden, (caches, position + 1)
+
+    def compute_mask(self, inputs: Tensor, previous_mask: Tensor | None = None) -> Any:
+        return self.token_mask(inputs["target"])
+
+    def compute_output_shape(self, input_shape: Shape) -> Shape:
+        return (*input_shape["target"], self.embedding_dim)
+
+    def get_config(self) -> dict:
+        return {
+            **super().get_config(),
+            "source_vocabulary_size": self.source_vocabulary_size,
+            "source_embedding": serialize_layer(self.source_embedding),
+            "num_encoder_layers": self.num_encoder_layers,
+        }
+
+
+@keras.saving.register_keras_serializable(package="keras_drill")
+class TransformerLanguageBackbone(TransformerBackbone):
+    """Decoder-only Transformer without its output layer: tokens to hidden states.
+
+    Backbone of a `keras_drill.LanguageModel`.
+
+    Input shape: tokens `[B, T]` int. Output shape: `[B, T, embedding_dim]`, whose mask leaves out
+    padding.
+
+    Args:
+        vocabulary_size: Number of words V.
+        embedding_dim: Width d of embeddings and hidden states.
+        num_layers: Number of layers.
+        **options: The other arguments of `Transformer` but for the source's; `pad_id` is `None`.
+
+    Example:
+
+    >>> backbone = TransformerLanguageBackbone(31, 6, 2, num_heads=2, feed_forward_dim=11)
+    >>> tuple(backbone(np.array([[3, 1, 4], [1, 5, 9]])).shape)
+    (2, 3, 6)
+    """
+
+    def __init__(
+        self,
+        vocabulary_size: int,
+        embedding_dim: int = 512,
+        num_layers: int = 6,
+        pad_id: int | None = None,
+        **options: Any,
+    ):
+        super().__init__(vocabulary_size, embedding_dim, num_layers, pad_id=pad_id, **options)
+        self.decoder = self.make_stack(
+            self.embedding, num_layers, seed_offset=1, name="decoder", causal=True
+        )
+
+    def build(self, input_shape: Shape) -> None:
+        self.decoder.build(input_shape)
+
+    def call(self, tokens: Tensor, training: bool = False) -> Any:
+        return self.decoder(tokens, mask=self.token_mask(tokens), training=training)
+
+    def begin_decoding(self, inputs: Any, batch_size: int, length: int) -> tuple[Any, Any]:
+        """Constants (none) and cache before the first word, see `keras_drill.decoding.CacheReader`.
+
+        Args:
+            inputs: `None`: it reads nothing but the words that are written.
+            batch_size: B.
+            length: Most words that will be read.
+        """
+        if inputs is not None:
+            raise ValueError(f"`inputs` must be None without a source. Received: inputs={inputs}")
+        caches = self.decoder.empty_caches(batch_size, length)
+        return (), (caches, ops.zeros((batch_size,), "int32"))
+
+    def read_column(self, tokens: Tensor, constants: Any, cache: Any) -> tuple[Any, Any]:
+        """Hidden states `[R, d]` of the next words `[R]`, and the new cache."""
+        caches, position = cache
+        hidden, caches = self.decoder.step(tokens, caches, position)
+        return hidden, (caches, position + 1)
+
+    def compute_mask(self, tokens: Tensor, previous_mask: Tensor | None = None) -> Any:
+        return self.token_mask(tokens)
+
+    def compute_output_shape(self, input_shape: Shape) -> Shape:
+        return (*input_shape, self.embedding_dim)

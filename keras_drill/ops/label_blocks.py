@@ -1,0 +1,104 @@
+"""The labels of a walk, by blocks: what is made of a tile is made for one block after another."""
+
+import math
+from typing import Any, NamedTuple
+
+from keras import ops
+
+from keras_drill.ops.matrix_sum import MatrixSum
+from keras_drill.ops.walk_arguments import WalkInputs, WalkOptions
+
+# Whatever is made of a tile is made for blocks of labels, so that it takes about this much.
+LABEL_BLOCK_BYTES = 32 * 2**20
+
+
+class LabelBlock(NamedTuple):
+    """Labels that follow one another.
+
+    Attributes:
+        start: Number of the first.
+        index: `[B]`, 0, 1, 2 and so on, for compiled functions to be given: on CPUs XLA does not
+            vectorize exponentials beside a counter.
+        labels: `[B, d]`, in the compute dtype.
+        bias: `[B]`, or `None`.
+        terms: What the score needs of the labels, a tuple of `[B]`.
+    """
+
+    start: int
+    index: Any
+    labels: Any
+    bias: Any
+    terms: tuple
+
+    @property
+    def size(self) -> int:
+        return self.labels.shape[0]
+
+    @property
+    def stop(self) -> int:
+        return self.start + self.size
+
+
+class Labels(NamedTuple):
+    """All labels, and the blocks that they are cut into.
+
+    Attributes:
+        whole: `[M, d]`, in the compute dtype.
+        bias: `[M]`, or `None`.
+        blocks: List of `LabelBlock`.
+    """
+
+    whole: Any
+    bias: Any
+    blocks: list[LabelBlock]
+
+    @property
+    def num_labels(self) -> int:
+        return self.whole.shape[0]
+
+    @property
+    def has_bias(self) -> bool:
+        return self.bias is not None
+
+
+def cut_labels(inputs: WalkInputs, options: WalkOptions, rows_per_tile: int) -> Labels:
+    """The labels of a walk over tiles of at most `rows_per_tile` rows."""
+    labels = ops.cast(inputs.labels, options.compute_dtype)
+    bias = inputs.bias
+    bias = None if bias is None else ops.cast(bias, options.accumulator_dtype)
+    parameters = [ops.cast(p, options.accumulator_dtype) for p in inputs.score_parameters]
+    blocks = []
+    for block in block_slices(labels.shape[0], max(labels.shape[1], rows_per_tile)):
+        terms = options.score.label_terms(labels[block], [p[block] for p in parameters])
+        block_bias = None if bias is None else bias[block]
+        index = ops.arange(block.stop - block.start, dtype="int32")
+        blocks.append(LabelBlock(block.start, index, labels[block], block_bias, tuple(terms)))
+    return Labels(labels, bias, blocks)
+
+
+def block_slices(num_labels: int, width: int) -> list[slice]:
+    """Slices of the labels, of about `LABEL_BLOCK_BYTES` where each label takes `width` floats."""
+    count = max(1, math.ceil(4 * num_labels * width / LABEL_BLOCK_BYTES))
+    chunk = MatrixSum.rows_per_chunk
+    size = math.ceil(num_labels / count / chunk) * chunk
+    return [slice(start, min(start + size, num_labels)) for start in range(0, num_labels, size)]
+
+
+def select(selected, products, columns, block: LabelBlock) -> list:
+    """Products, terms and bias (or None) of every row's columns, `[R, S]` each, block by block.
+
+    Args:
+        selected: What came of the blocks before, or `None`.
+        products: `[R, B]`.
+        columns: `[R, S]`.
+        block: The `LabelBlock` of the products.
+    """
+    here = columns - block.start
+    inside = ops.logical_and(here >= 0, here < block.size)
+    here = ops.clip(here, 0, block.size - 1)
+    found = [ops.take_along_axis(products, here, axis=-1)]
+    found += [None if v is None else ops.take(v, here) for v in (*block.terms, block.bias)]
+    if selected is None:
+        return found
+    pairs = zip(found, selected, strict=True)
+    return [None if a is None else ops.where(inside, a, b) for a, b in pairs]

@@ -1,0 +1,199 @@
+"""All that the package uses of Keras and TensorFlow beyond what they promise to keep.
+
+Each function says why the public interface does not do. `tests/ops/test_private_interfaces.py`
+fails when one of them changes, and when another module uses such an interface itself.
+"""
+
+from typing import Any
+
+import keras
+
+# --- Keras --------------------------------------------------------------------------------------
+
+
+def keras_mask(tensor):
+    """The mask that a layer attached to its output, or `None`.
+
+    Layers get it as an argument; a model that hands hidden states to a function does not. It is an
+    attribute of tensors, but JAX keeps masks of its tracers in a table of Keras' own.
+    """
+    from keras.src.backend import get_keras_mask
+
+    return get_keras_mask(tensor)
+
+
+def replace_sublayer(layer: keras.Layer, name: str, new: keras.Layer) -> None:
+    """Puts `new` in place of the layer that is the attribute `name` of `layer`, built or not.
+
+    Assigning alone keeps tracking the old one, and Keras refuses it in a built layer.
+    """
+    old = getattr(layer, name)
+    layer._tracker.unlock()
+    layer._layers.remove(old)
+    setattr(layer, name, new)
+    if layer.built:
+        layer._tracker.lock()
+
+
+class SaveSignature:
+    """Base of layers that say what `tf.saved_model.save` offers as their signature.
+
+    Keras makes it from the shapes that a layer was built for, all of them floats.
+    """
+
+    def save_signature(self) -> Any:
+        """A `tf.function` with an input signature; here, what Keras makes."""
+        return super()._default_save_signature
+
+    @property
+    def _default_save_signature(self):
+        return self.save_signature()
+
+
+def all_layers(layer: keras.Layer) -> list[keras.Layer]:
+    """`layer` and all layers inside it, at any depth, each once.
+
+    Only models have a public list of their layers.
+    """
+    return list(layer._flatten_layers())
+
+
+def direct_layers(layer: keras.Layer) -> list[keras.Layer]:
+    """The layers right inside `layer`, in the order in which they came to be there.
+
+    Only models have a public list of their layers, and it leaves out what is in lists.
+    """
+    return list(layer._layers)
+
+
+def producer(tensor: keras.KerasTensor) -> tuple[keras.Operation, int, list[keras.KerasTensor]]:
+    """The operation that a symbolic tensor was computed by, the number of that call among the
+    operation's calls, and the tensors that went into it.
+
+    Keras shows the operations of a finished functional model, but not of a tensor on its own.
+    """
+    operation, node_index, _ = tensor._keras_history
+    return operation, node_index, operation._inbound_nodes[node_index].input_tensors
+
+
+def replace_loss_tracker(model: keras.Model, metric: keras.metrics.Metric) -> None:
+    """Makes `metric` what a compiled model reports as its loss, and adds each batch's loss to.
+
+    The public way, a metric of the model's own, reports the loss beside Keras' and is saved with
+    the weights, which could not be loaded into models saved before.
+    """
+    object.__setattr__(model, "_loss_tracker", metric)  # untracked, as `compile` sets its own
+
+
+def loss_tracker(model: keras.Model) -> keras.metrics.Metric | None:
+    """The metric that a model reports as its loss, `None` where it was not compiled.
+
+    `Model.metrics` has it among others, which may have its name.
+    """
+    return model._loss_tracker
+
+
+# What Keras calls an optimizer's averages of the weights, which begin at the weights.
+AVERAGES_OF_WEIGHTS = "_model_variables_moving_average"
+
+
+def trained_variables(optimizer: keras.optimizers.Optimizer) -> list[keras.Variable]:
+    """The variables that an optimizer trains, in the order of its slots.
+
+    Keras has no public way from a variable to its slots.
+    """
+    return list(getattr(optimizer, "_trainable_variables", []))
+
+
+def slot_lists(optimizer: keras.optimizers.Optimizer) -> dict[str, list]:
+    """By name of the attribute, the lists that an optimizer keeps in parallel to its variables.
+
+    `Optimizer.variables` has all slots, but does not say which belongs to which variable.
+    """
+    number = len(trained_variables(optimizer))
+    return {
+        name: value
+        for name, value in vars(optimizer).items()
+        if isinstance(value, list)
+        and name not in ("_trainable_variables", "_variables")
+        and len(value) == number
+    }
+
+
+# --- TensorFlow ---------------------------------------------------------------------------------
+
+
+def is_compiled_by_xla() -> bool:
+    """Whether TensorFlow traces for XLA, which has its own way with memory.
+
+    There is no public way to ask.
+    """
+    import tensorflow as tf
+
+    return tf.__internal__.get_enclosing_xla_context() is not None
+
+
+def zeros_of_its_own(shape, dtype: str):
+    """Zeros that share their memory with no other tensor, so that they may be changed in place.
+
+    Graphs merge equal tensors: two calls of `tf.zeros` are one.
+    """
+    import tensorflow as tf
+
+    return tf.raw_ops.Empty(shape=shape, dtype=dtype, init=True)
+
+
+def add_rows_in_place(total, indices, rows):
+    """`total` with `rows` added to the rows `indices`, in its own memory.
+
+    Every public function copies the whole tensor. Whatever else reads `total` must be done by then.
+    """
+    import tensorflow as tf
+
+    return tf.raw_ops.InplaceAdd(x=total, i=tf.cast(indices, "int32"), v=rows)
+
+
+def put_rows_in_place(x, start, rows):
+    """`x` with `rows` in place of its own from row `start` on.
+
+    The public function copies; this does not where nothing else uses `x`.
+    """
+    import tensorflow as tf
+
+    begin = tf.stack([start] + [0] * (len(x.shape) - 1))
+    return tf.raw_ops.TensorStridedSliceUpdate(
+        input=x,
+        begin=begin,
+        end=begin + tf.shape(rows),
+        strides=[1] * len(x.shape),
+        value=rows,
+    )
+
+
+def run_cudnn(mode: str, x, parameters, h0, c0):
+    """cuDNN's LSTM or GRU over `x` `[T, B, d]` without a mask.
+
+    Keras' own layers reach it, but with weights, dropout and layout that are not ours.
+
+    Args:
+        mode: "lstm" or "gru".
+        x: `[T, B, d]`.
+        parameters: Kernels and biases, `[P]`, in cuDNN's order.
+        h0, c0: `[1, B, H]`; `c0` is a scalar for a GRU.
+
+    Returns:
+        Outputs `[T, B, H]`, and the last states `h` and `c`, `[1, B, H]`.
+    """
+    import tensorflow as tf
+
+    outputs, h, c, _, _ = tf.raw_ops.CudnnRNNV3(
+        input=x,
+        input_h=h0,
+        input_c=c0,
+        params=parameters,
+        sequence_lengths=tf.fill([tf.shape(x)[1]], tf.shape(x)[0]),
+        rnn_mode=mode,
+        is_training=True,
+        time_major=True,
+    )
+    return outputs, h, c

@@ -1,0 +1,114 @@
+"""The first pass over the labels: a tile's normalisers, and what its targets make of them."""
+
+import math
+from typing import Any, NamedTuple
+
+from keras import ops
+
+from keras_drill.ops.biased_scores import biased_scores, cap_slopes
+from keras_drill.ops.graph import after, matrix_product
+from keras_drill.ops.label_blocks import Labels, select
+from keras_drill.ops.token_tiles import Tile
+
+
+class TileScores(NamedTuple):
+    """What one pass over the labels tells of a tile's scores.
+
+    Attributes:
+        products: For every block the inner products `[R, B]`, or empty if nobody wants them.
+        kept: For every block what the strategy keeps of it, `[R, B]`.
+        tops: `[R, blocks]`, what the exponentials of each block are relative to.
+        block_mass: `[R]`, sum of the exponentials that the blocks gave.
+        mass: `[R]`, sum of all labels' exponentials.
+        log_normalizer: `[R]`, the logarithm of all labels' mass.
+        mean: `[R]`, the mean score, or `None` where label smoothing does not take it.
+        selected: `[R, S]`, the targets' scores, -inf where masked.
+        slopes: `[R, S]`, those of the soft cap there.
+    """
+
+    products: list
+    kept: list
+    tops: Any
+    block_mass: Any
+    mass: Any
+    log_normalizer: Any
+    mean: Any
+    selected: Any
+    slopes: Any
+
+
+class TileTargets(NamedTuple):
+    """Log-probabilities and posteriors of a tile's targets.
+
+    Attributes:
+        log_probs: `[T]`.
+        responsibility: `[T, K]`, the posterior over contexts, 1 where K = 1.
+        shares: `[R, S]`, each context's posterior over the target's columns.
+        posteriors: `[T, S]`, their mean by responsibility, or `None` where S = 1.
+    """
+
+    log_probs: Any
+    responsibility: Any
+    shares: Any
+    posteriors: Any
+
+
+def tile_scores(tile: Tile, labels: Labels, strategy, with_products: bool) -> TileScores:
+    """Passes over all blocks of labels, and keeps their products if asked."""
+    options = strategy.options
+    all_products, kept, summaries, selected, rows = [], [], [], None, tile.hidden
+    for block in labels.blocks:
+        products = matrix_product(rows, block.labels, transpose_b=True)  # [R, B]
+        selected = select(selected, products, tile.columns, block)
+        summary, of_block = strategy.summarize(products, tile, block)
+        all_products += [products] if with_products else []
+        kept.append(of_block)
+        summaries.append(summary)
+        rows = after(rows, summary[1])  # only now the next block is begun
+    tops, masses, *totals = (ops.stack(x, axis=-1) for x in zip(*summaries, strict=True))
+    products, *terms, bias = selected
+    selected = biased_scores(options, products, tile.hidden_terms, bias, terms)  # [R, S]
+    slopes = cap_slopes(options, selected)
+    if tile.column_mask is not None:
+        selected = ops.where(tile.column_mask, selected, ops.full_like(selected, -math.inf))
+    top = ops.max(tops, axis=-1)
+    block_mass = ops.sum(masses * ops.exp(tops - top[:, None]), axis=-1)
+    mass = strategy.whole_mass(block_mass, selected, top)
+    mean = strategy.mean_score(tile, totals) if options.label_smoothing else None
+    return TileScores(
+        all_products, kept, tops, block_mass, mass, top + ops.log(mass), mean, selected, slopes
+    )
+
+
+def tile_targets(tile: Tile, scores: TileScores) -> TileTargets:
+    """The composition: from scores to the words' probabilities."""
+    num_contexts, num_columns = tile.num_contexts, scores.selected.shape[1]
+    selected = scores.selected
+    numerator = selected[:, 0] if num_columns == 1 else ops.logsumexp(selected, axis=-1)  # [R]
+    component = ops.reshape(numerator - scores.log_normalizer, (-1, num_contexts))  # [T, K]
+    if tile.log_priors is not None:
+        component = component + tile.log_priors
+    log_probs = component[:, 0] if num_contexts == 1 else ops.logsumexp(component, axis=-1)  # [T]
+    responsibility = ops.exp(component - log_probs[:, None])  # [T, K]
+    if num_columns == 1:
+        return TileTargets(log_probs, responsibility, ops.ones_like(selected), None)
+    shares = ops.exp(selected - numerator[:, None])
+    posteriors = ops.reshape(shares, (-1, num_contexts, num_columns))
+    posteriors = ops.sum(responsibility[..., None] * posteriors, axis=1)
+    return TileTargets(log_probs, responsibility, shares, posteriors)
+
+
+def tile_losses(options, tile: Tile, scores: TileScores, targets: TileTargets, uniform=None):
+    """Losses `[T]`, smoothed and with z-loss.
+
+    `uniform` `[T]` are the losses under the uniform distribution over words, where these are not
+    the mean score's.
+    """
+    losses = -targets.log_probs
+    if options.label_smoothing:
+        uniform = scores.log_normalizer - scores.mean if uniform is None else uniform
+        losses = (1 - options.label_smoothing) * losses + options.label_smoothing * uniform
+    if options.z_loss:
+        squares = ops.reshape(ops.square(scores.log_normalizer), (-1, tile.num_contexts))
+        losses = losses + options.z_loss * ops.mean(squares, -1)
+    return losses

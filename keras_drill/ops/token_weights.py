@@ -1,0 +1,50 @@
+import keras
+from keras import ops
+
+
+def rank_is_unknown(tensor) -> bool:
+    """Whether even the number of axes is not known while tracing, as `tf.data` may have it."""
+    return getattr(tensor.shape, "rank", 0) is None
+
+
+def token_weights(sample_weight, tokens, dtype: str = "float32"):
+    """Weights of samples as weights of their tokens.
+
+    Args:
+        sample_weight: `[...]` of the shape of `tokens`, a prefix of that shape (one weight for a
+            sequence, say), or with one more axis of size 1.
+        tokens: A tensor `[...]` with one entry per token.
+        dtype: Of the result.
+
+    Returns:
+        Weights of the shape of `tokens`.
+
+    Raises:
+        ValueError: The shape of `sample_weight` is another.
+    """
+    weights = ops.cast(ops.convert_to_tensor(sample_weight), dtype)
+    if rank_is_unknown(weights):
+        return ops.reshape(weights, ops.shape(tokens))
+    rank = len(tokens.shape)
+    if len(weights.shape) == rank + 1 and weights.shape[-1] == 1:
+        weights = ops.squeeze(weights, -1)
+    sizes = zip(weights.shape, tokens.shape, strict=False)
+    if len(weights.shape) > rank or any(
+        size not in (None, 1, expected) and expected is not None for size, expected in sizes
+    ):
+        raise ValueError(
+            f"`sample_weight` must have the targets' shape {_show(tokens)}, or a prefix of it. "
+            f"Received: shape {_show(sample_weight)}"
+        )
+    for _ in range(rank - len(weights.shape)):
+        weights = ops.expand_dims(weights, -1)
+    return ops.broadcast_to(weights, ops.shape(tokens))
+
+
+def same_shape(a, b) -> bool:
+    """Whether two shapes may be equal, where `None` is a size that is not known yet."""
+    return len(a) == len(b) and all(x == y or None in (x, y) for x, y in zip(a, b, strict=True))
+
+
+def _show(x) -> tuple:
+    return tuple(keras.ops.shape(x) if not hasattr(x, "shape") else x.shape)

@@ -1,0 +1,34 @@
+"""The table that a tied output layer's labels are made from, however its embedding keeps it."""
+
+import keras
+from keras import ops
+
+
+def embedding_table(embedding: keras.layers.Embedding):
+    """The table `[V, d]` that stands for words at the output.
+
+    - A plain embedding's is its variable, with LoRA the sum of variable and product, a tensor.
+    - A quantised embedding keeps integers and scales: it is asked for the vectors of all words.
+    - An untied `ReversibleEmbedding` (`tie_weights=False`) has a second table for the output.
+
+    Raises:
+        ValueError: The second table is quantised in a way that has no way back.
+    """
+    mode = embedding.quantization_mode
+    if not getattr(embedding, "tie_weights", True):
+        return _output_table(embedding, mode)
+    if mode is None:
+        return embedding.embeddings
+    return embedding(ops.arange(embedding.input_dim))
+
+
+def _output_table(embedding, mode):
+    table = embedding.reverse_embeddings  # [d, V]
+    if mode == "int8":
+        table = ops.cast(table, embedding.compute_dtype) / embedding.reverse_embeddings_scale
+    elif mode is not None:
+        raise ValueError(
+            f"The output table of the embedding {embedding.name!r} (`tie_weights=False`) can be "
+            f'read unquantised or in "int8". Received: quantization_mode={mode!r}'
+        )
+    return ops.transpose(table)

@@ -1,0 +1,183 @@
+"""The fused loss of an output layer: its arguments checked, its tensors laid out for the walk."""
+
+import math
+
+import keras
+from keras import ops
+
+from keras_drill.ops.check_targets import check_targets
+from keras_drill.ops.fused_loss import token_losses, weighted_loss
+from keras_drill.ops.num_replicas import num_replicas
+from keras_drill.ops.private_interfaces import keras_mask
+from keras_drill.ops.walk_arguments import WalkInputs
+
+REDUCTIONS = ("sum_over_batch_size", "mean", "mean_with_sample_weight", "sum", "none", None)
+
+
+def loss_and_statistics(
+    head, hidden, targets, sample_weight, label_smoothing, reduction, training, with_ranks=False
+) -> tuple:
+    """`OutputLayer.loss`, and for every token log-probability and rank, which is `None` if not
+    asked for."""
+    if reduction not in REDUCTIONS:
+        raise ValueError(
+            f"`reduction` must be one of {REDUCTIONS}. Received: reduction={reduction!r}"
+        )
+    if not 0 <= label_smoothing < 1:
+        raise ValueError(
+            f"`label_smoothing` must be in [0, 1). Received: label_smoothing={label_smoothing}"
+        )
+    hidden, targets, weights = check_tokens(head, hidden, targets, sample_weight)
+    shape = ops.shape(targets)
+    inputs, flat, flat_weights, valid = walk_inputs(head, hidden, targets, weights, training)
+    if label_smoothing or with_ranks:
+        inputs = inputs._replace(word_labels=head.composition.word_labels())
+    options = head._options(
+        label_smoothing=label_smoothing, z_loss=head.z_loss, with_ranks=with_ranks
+    )
+    nan_if_wrong = ops.where(ops.all(valid), 1.0, math.nan)
+    if reduction in ("none", None):
+        loss, log_probs, posteriors, ranks = token_losses(inputs, options, flat_weights)
+        loss = _unflatten(loss, shape)
+    else:
+        result = weighted_loss(inputs, options, flat_weights, training)
+        loss, log_probs, posteriors, ranks = result
+        if reduction != "sum":
+            by_weight = reduction == "mean_with_sample_weight" and weights is not None
+            total = ops.sum(weights) if by_weight else ops.size(targets)
+            loss = ops.divide_no_nan(loss, ops.cast(total, loss.dtype)) / num_replicas()
+    if training and head.learns_senses:
+        head.composition.record(flat, log_probs, posteriors, flat_weights)
+    loss = loss * ops.cast(nan_if_wrong, loss.dtype)
+    if with_ranks:
+        ranks = _unflatten(ops.cast(ranks, "int32"), shape)
+    return loss, _unflatten(log_probs, shape), ranks
+
+
+def log_prob(head, hidden, targets, sample_weight):
+    """`OutputLayer.log_prob`."""
+    hidden, targets, weights = check_tokens(head, hidden, targets, sample_weight)
+    shape = ops.shape(targets)
+    inputs, _, weights, valid = walk_inputs(head, hidden, targets, weights, training=False)
+    losses, *_ = token_losses(inputs, head._options(), weights)
+    losses = ops.where(valid, losses, ops.full_like(losses, math.nan))
+    return _unflatten(-losses, shape)
+
+
+def add_fused_loss(head, hidden, targets, sample_weight, label_smoothing, training):
+    """Adds the loss to those of the layer, and gives the targets' log-probabilities.
+
+    Masked tokens count nothing, neither in the sum nor in the mean. What is added is a replica's
+    own mean: Keras divides added losses by the number of replicas itself.
+    """
+    hidden, targets, weights = check_tokens(head, hidden, targets, sample_weight)
+    mask, count = keras_mask(hidden), ops.size(targets)
+    if mask is not None:
+        unmasked = ops.cast(mask, _float_dtype(head))
+        weights, count = unmasked if weights is None else unmasked * weights, ops.sum(unmasked)
+    loss, log_probs, _ = loss_and_statistics(
+        head, hidden, targets, weights, label_smoothing, "sum", training
+    )
+    head.add_loss(ops.divide_no_nan(loss, ops.cast(count, loss.dtype)))
+    return log_probs
+
+
+def check_hidden(head, hidden):
+    """Hidden states as a tensor.
+
+    Raises:
+        ValueError: Their last axis is not known, or not as wide as it was before.
+    """
+    hidden = ops.convert_to_tensor(hidden)
+    if not keras.backend.is_float_dtype(keras.backend.standardize_dtype(hidden.dtype)):
+        hidden = ops.cast(hidden, head.compute_dtype)
+    check_hidden_shape(hidden.shape, head._hidden_shape)
+    return hidden
+
+
+def check_hidden_shape(shape, built_shape=None):
+    """Raises `ValueError` unless hidden states of a shape suit a layer built for another."""
+    shape = tuple(shape)
+    if not shape or shape[-1] is None:
+        raise ValueError(
+            "`hidden` must be of shape [..., d_h], where d_h is known before any values are. "
+            f"Received: hidden of shape {shape}"
+        )
+    if built_shape is not None and shape[-1] != built_shape[-1]:
+        raise ValueError(
+            f"`hidden` must be {built_shape[-1]} wide, as this layer was built for. "
+            f"Received: hidden of shape {shape}"
+        )
+
+
+def check_tokens(head, hidden, targets, sample_weight) -> tuple:
+    """Hidden states `[..., d_h]`, targets `[...]`, weights `[...]` or `None`, as tensors.
+
+    Raises:
+        ValueError: Their shapes do not match.
+    """
+    hidden = check_hidden(head, hidden)
+    if not head.built:
+        head.build(hidden.shape)
+    targets = ops.convert_to_tensor(targets)
+    if not _may_be_equal(targets.shape, hidden.shape[:-1]):
+        raise ValueError(
+            "`targets` must have the shape of `hidden` without its last axis. Received: "
+            f"targets of shape {tuple(targets.shape)}, hidden of shape {tuple(hidden.shape)}"
+        )
+    if sample_weight is None:
+        return hidden, targets, None
+    weights = ops.convert_to_tensor(sample_weight, dtype=_float_dtype(head))
+    ones = (1,) * (len(targets.shape) - len(weights.shape))
+    if not _may_be_equal((*weights.shape, *ones), targets.shape, or_one=True):
+        raise ValueError(
+            "`sample_weight` must have the shape of `targets`, or of their first axes. Received: "
+            f"sample_weight of shape {tuple(weights.shape)}, targets of shape "
+            f"{tuple(targets.shape)}"
+        )
+    weights = ops.reshape(weights, (*ops.shape(weights), *ones))
+    return hidden, targets, ops.broadcast_to(weights, ops.shape(targets))
+
+
+def walk_inputs(head, hidden, targets, weights, training) -> tuple:
+    """The walk's inputs, targets `[N]`, weights `[N]` or None, which targets are in range.
+
+    A batch without tokens gets one of weight 0, as there is nothing to walk over otherwise.
+    """
+    flat = ops.reshape(targets, (-1,))
+    weights = None if weights is None else ops.reshape(weights, (-1,))
+    if flat.shape[0] == 0:
+        hidden = ops.pad(ops.reshape(hidden, (-1, hidden.shape[-1])), [(0, 1), (0, 0)])
+        flat, weights = ops.zeros((1,), flat.dtype), ops.zeros((1,), _float_dtype(head))
+    flat, valid = check_targets(flat, head.vocabulary_size, weights)
+    contexts, log_priors = head._contexts(hidden, training)
+    columns, column_mask = head.composition.columns(flat)
+    inputs = WalkInputs(
+        contexts,
+        log_priors,
+        head._labels(training),
+        head.bias,
+        tuple(head.score_parameters),
+        columns,
+        column_mask,
+        flat,
+    )
+    return inputs, flat, weights, valid
+
+
+def _may_be_equal(shape, other, or_one: bool = False) -> bool:
+    """Whether shapes agree as far as they are known."""
+    return len(shape) == len(other) and all(
+        a == b or None in (a, b) or (or_one and a == 1) for a, b in zip(shape, other, strict=True)
+    )
+
+
+def _unflatten(per_token, shape):
+    """`[N]` to a shape; for a batch without tokens, N is 1 all the same."""
+    if 0 in [size for size in shape if isinstance(size, int)]:
+        per_token = per_token[:0]
+    return ops.reshape(per_token, shape)
+
+
+def _float_dtype(head) -> str:
+    return "float64" if head.compute_dtype == "float64" else "float32"

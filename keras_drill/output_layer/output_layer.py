@@ -1,0 +1,439 @@
+from typing import Any
+
+import keras
+from keras import ops
+
+from keras_drill.compositions import MultiSense, Softmax
+from keras_drill.label_encoders import IdentityLabelEncoder
+from keras_drill.ops.walk_arguments import DEFAULT_TILE_BYTES, WalkOptions
+from keras_drill.output_layer import losses
+from keras_drill.output_layer.check_arguments import check_arguments, check_embedding
+from keras_drill.output_layer.folding import fold
+from keras_drill.output_layer.tied_layer import TiedLayer
+from keras_drill.scores import InnerProduct
+from keras_drill.senses import SenseEmbedding
+from keras_drill.types import Constraint, Initializer, Regularizer, Shape, Tensor
+
+
+@keras.saving.register_keras_serializable(package="keras_drill")
+class OutputLayer(TiedLayer):
+    """An output layer for language generation: label encoder × score × composition.
+
+    - The *label encoder* turns word embeddings into output labels (identity, bilinear, dual
+      nonlinear, deep residual) and may map hidden states into the labels' space.
+    - The *score* compares a hidden state with a label (inner product, KerBS kernel).
+    - The *composition* turns scores into log-probabilities of words (softmax, several senses a
+      word, mixture of softmaxes).
+
+    Called, it gives log-probabilities of all words, so that any Keras loss with
+    `from_logits=True` is right. `loss` gives the cross-entropy without ever building that matrix:
+    it walks over tiles of tokens and computes scores, loss and gradients of a tile together.
+
+    Called with targets, it adds that loss to the layer's (`add_loss`), and gives the
+    log-probabilities of the targets: so a functional model with several outputs is trained with
+    the fused loss.
+
+    Call arguments:
+        hidden: `[..., d_h]`.
+        targets: `None`, or `[...]` integers.
+        sample_weight: With targets: `None`, or weights of the tokens, `[...]` or a prefix of that
+            shape. Tokens that a mask of `hidden` leaves out count nothing either way.
+        label_smoothing: With targets: as in `loss`.
+
+    Output shape: `[..., vocabulary_size]`, or `[...]` with targets; float32.
+
+    Args:
+        vocabulary_size: Number of words V.
+        embedding: A `keras.layers.Embedding` of V rows whose table the labels are made from (weight
+            tying), or a `keras_drill.SenseEmbedding`. It stays shared when the model is saved,
+            cloned or made from its config, where the hidden states are computed from it in the
+            same model; else see `tie_to`. It may be quantised or have LoRA; of an untied
+            `ReversibleEmbedding` the output table is taken. `None` gives the layer label
+            embeddings of its own.
+        label_encoder: A `keras_drill.LabelEncoder`; `None` is the identity.
+        score: A `keras_drill.scores.Score`; `None` is the inner product.
+        composition: A `keras_drill.compositions.Composition`; `None` is the softmax, or
+            `MultiSense` with a `SenseEmbedding`.
+        embedding_dim: Width of the layer's own label embeddings; `None` is the hidden state's.
+        use_bias: Whether every label has a bias.
+        logit_soft_cap: `c` bounds scores smoothly to (-c, c) by `c * tanh(score / c)`.
+        z_loss: Coefficient of `lse(scores)^2`, added to the loss of every token.
+        tile_size: Tokens per tile of the fused loss. `None` derives it from `tile_bytes`.
+        tile_bytes: Memory for one tile of scores, in bytes; `None` is 144 MiB, or three eighths of
+            what the labels' gradient takes if that is more: every tile adds to all of it.
+        embeddings_initializer: Initializer of the layer's own label embeddings.
+        embeddings_regularizer: Their regularizer.
+        embeddings_constraint: Their constraint.
+        bias_initializer: Initializer of the biases, such as the words' log-frequencies.
+        **kwargs: Keyword arguments of `keras.layers.Layer`. `trainable=False`, then or later,
+            freezes all that the layer has of its own, and its senses; an `embedding` is frozen by
+            its own `trainable`.
+
+    Raises:
+        ValueError: An argument is out of range or does not match another.
+
+    Example:
+
+    A language model with a tied deep residual output layer:
+
+    >>> embedding = keras.layers.Embedding(101, 13)
+    >>> head = keras_drill.OutputLayer(
+    ...     101,
+    ...     embedding=embedding,
+    ...     label_encoder=keras_drill.ResidualLabelEncoder(depth=2, activation="relu"),
+    ... )
+    >>> tokens = keras.Input((None,), dtype="int32")
+    >>> hidden = keras.layers.LSTM(13, return_sequences=True)(embedding(tokens))
+    >>> model = keras.Model(tokens, head(hidden))
+    >>> model.compile("adam", keras.losses.SparseCategoricalCrossentropy(from_logits=True))
+
+    The same numbers without the matrix of log-probabilities:
+
+    >>> hidden, targets = keras.ops.ones((3, 7, 13)), keras.ops.ones((3, 7), "int32")
+    >>> head.loss(hidden, targets).shape, head.log_prob(hidden, targets).shape
+    (TensorShape([]), TensorShape([3, 7]))
+
+    References:
+        - [Pappas & Henderson, 2019](https://arxiv.org/abs/1905.05513)
+        - [Press & Wolf, 2017](https://arxiv.org/abs/1608.05859) (weight tying)
+        - [Wijmans et al., 2024](https://arxiv.org/abs/2411.09009) (fused cross-entropy)
+    """
+
+    _least_tile_bytes = DEFAULT_TILE_BYTES
+
+    def __init__(
+        self,
+        vocabulary_size: int,
+        embedding: keras.layers.Layer | None = None,
+        label_encoder: Any = None,
+        score: Any = None,
+        composition: Any = None,
+        embedding_dim: int | None = None,
+        use_bias: bool = True,
+        logit_soft_cap: float | None = None,
+        z_loss: float = 0.0,
+        tile_size: int | None = None,
+        tile_bytes: int | None = None,
+        embeddings_initializer: Initializer = "glorot_uniform",
+        embeddings_regularizer: Regularizer = None,
+        embeddings_constraint: Constraint = None,
+        bias_initializer: Initializer = "zeros",
+        **kwargs: Any,
+    ):
+        super().__init__(embedding, **kwargs)
+        self.vocabulary_size = vocabulary_size
+        self.label_encoder = label_encoder or IdentityLabelEncoder(dtype=self.dtype_policy)
+        if score is None:
+            score = embedding.score if isinstance(embedding, SenseEmbedding) else InnerProduct()
+        self.score = score
+        if composition is None and isinstance(embedding, SenseEmbedding):
+            composition = MultiSense(**embedding.allocation.arguments, dtype=self.dtype_policy)
+        self.composition = composition or Softmax(dtype=self.dtype_policy)
+        self.embedding_dim = embedding_dim
+        self.use_bias = use_bias
+        self.logit_soft_cap = logit_soft_cap
+        self.z_loss = z_loss
+        self.tile_size = tile_size
+        self.tile_bytes = tile_bytes
+        self.embeddings_initializer = keras.initializers.get(embeddings_initializer)
+        self.embeddings_regularizer = keras.regularizers.get(embeddings_regularizer)
+        self.embeddings_constraint = keras.constraints.get(embeddings_constraint)
+        self.bias_initializer = keras.initializers.get(bias_initializer)
+        self.supports_masking = True
+        self._hidden_shape = None
+        check_arguments(self)
+        if embedding is not None:
+            self.check_embedding(embedding)
+            self._share_senses()
+
+    def _share_senses(self):
+        if isinstance(self.embedding, SenseEmbedding):
+            self.composition.share(self.embedding.allocation)
+
+    def check_embedding(self, embedding: Any) -> None:
+        check_embedding(self, embedding)
+
+    def tie_to(self, embedding: Any) -> None:
+        before = self.embedding
+        super().tie_to(embedding)
+        if self.embedding is not before:
+            self._share_senses()
+
+    def build(self, hidden_shape: Shape) -> None:
+        losses.check_hidden_shape(hidden_shape)
+        num_labels = self.composition.num_labels(self.vocabulary_size)
+        if self.embedding is None:
+            self._width = width = self.embedding_dim or hidden_shape[-1]
+            self.label_embeddings = self.add_weight(
+                shape=(num_labels, width),
+                initializer=self.embeddings_initializer,
+                regularizer=self.embeddings_regularizer,
+                constraint=self.embeddings_constraint,
+                name="label_embeddings",
+            )
+        else:
+            self._width = width = self.embedding.output_dim
+            if not self.embedding.built:
+                self.embedding.build(None)
+        self.bias = None
+        if self.use_bias:
+            self.bias = self.add_weight(
+                shape=(num_labels,), initializer=self.bias_initializer, name="bias", autocast=False
+            )
+        if not isinstance(self.embedding, SenseEmbedding):
+            self.own_score_parameters = [
+                self.add_weight(shape=(num_labels,), initializer=value, name=name, autocast=False)
+                for name, value in self.score.parameter_initializers.items()
+            ]
+        self._hidden_shape = tuple(hidden_shape)
+        if not self.trainable:  # Keras sees to a layer's own weights only
+            self.label_encoder.trainable = self.composition.trainable = False
+        if not self.composition.built:
+            self.composition.build(tuple(hidden_shape), (num_labels, width))
+        if not self.label_encoder.built:
+            context_shape = self.composition.context_shape(hidden_shape)
+            self.label_encoder.build((num_labels, width), context_shape)
+        self.built = True
+
+    @property
+    def embeddings(self) -> Tensor:
+        """The table `[M, d]` that the labels are made from: a variable, or a tensor where an
+        `embedding` has LoRA, is quantised, or is untied itself."""
+        return self.label_embeddings if self.embedding is None else super().embeddings
+
+    @property
+    def learns_senses(self) -> bool:
+        """Whether senses may move: neither the layer nor the embedding with the senses is
+        frozen."""
+        return self.trainable and (self.embedding is None or self.embedding.trainable)
+
+    @property
+    def score_parameters(self) -> list:
+        """The variables `[M]` of the score, which a tied `SenseEmbedding` shares."""
+        if isinstance(self.embedding, SenseEmbedding):
+            return self.embedding.score_parameters
+        return self.own_score_parameters
+
+    def call(
+        self,
+        hidden: Tensor,
+        targets: Tensor | None = None,
+        sample_weight: Tensor | None = None,
+        label_smoothing: float = 0.0,
+        training: bool | None = None,
+    ) -> Any:
+        """Log-probabilities `[..., V]` of all words, or `[...]` of the targets, in float32."""
+        if targets is not None:
+            return losses.add_fused_loss(
+                self, hidden, targets, sample_weight, label_smoothing, bool(training)
+            )
+        hidden = losses.check_hidden(self, hidden)
+        log_probs = self.composition.log_probs(*self._scores(hidden, training))
+        return ops.reshape(log_probs, (*ops.shape(hidden)[:-1], self.vocabulary_size))
+
+    def _scores(self, hidden, training=False):
+        """Scores `[N, K, M]` of all labels, and the contexts' log-priors."""
+        contexts, log_priors = self._contexts(hidden, training)  # [N, K, d]
+        labels = ops.cast(self._labels(training), self.compute_dtype)
+        rows = ops.reshape(contexts, (-1, contexts.shape[-1]))
+        # Tensors, not variables: a custom gradient on TensorFlow refuses to touch a variable.
+        parameters = tuple(ops.reshape(p, p.shape) for p in self.score_parameters)
+        scores = self.score.scores(ops.cast(rows, self.compute_dtype), labels, parameters)
+        if self.use_bias:
+            scores = scores + self.bias
+        if self.logit_soft_cap is not None:
+            scores = self.logit_soft_cap * ops.tanh(scores / self.logit_soft_cap)
+        return ops.reshape(scores, (-1, contexts.shape[1], labels.shape[0])), log_priors
+
+    def compute_output_spec(
+        self,
+        hidden: Tensor,
+        targets: Tensor | None = None,
+        sample_weight: Tensor | None = None,
+        label_smoothing: float = 0.0,
+        training: bool | None = None,
+    ) -> Any:
+        losses.check_hidden_shape(hidden.shape, self._hidden_shape)
+        dtype = "float64" if self.compute_dtype == "float64" else "float32"
+        shape = self.compute_output_shape(hidden.shape) if targets is None else targets.shape
+        return keras.KerasTensor(shape, dtype=dtype)
+
+    def compute_output_shape(self, hidden_shape: Shape) -> Shape:
+        return (*hidden_shape[:-1], self.vocabulary_size)
+
+    def log_prob(
+        self, hidden: Tensor, targets: Tensor, sample_weight: Tensor | None = None
+    ) -> Tensor:
+        """Log-probabilities of given words, differentiable.
+
+        Args:
+            hidden: `[..., d_h]`.
+            targets: `[...]` integers in `[0, vocabulary_size)`.
+            sample_weight: Weights of the tokens, `[...]` or a prefix of that shape, by which the
+                log-probabilities are multiplied. Tokens of weight 0 are not computed at all, and
+                may have any target.
+
+        Returns:
+            `[...]`, float32.
+        """
+        return losses.log_prob(self, hidden, targets, sample_weight)
+
+    def loss(
+        self,
+        hidden: Tensor,
+        targets: Tensor,
+        sample_weight: Tensor | None = None,
+        label_smoothing: float = 0.0,
+        reduction: str | None = "sum_over_batch_size",
+        training: bool = True,
+    ) -> Any:
+        """Cross-entropy of `targets`, fused: log-probabilities of all words are never built.
+
+        Args:
+            hidden: `[..., d_h]`.
+            targets: `[...]` integers in `[0, vocabulary_size)`.
+            sample_weight: Weights of the tokens, `[...]` or a prefix of that shape. Tokens of
+                weight 0 are not computed at all, and may have any target.
+            label_smoothing: Share of a target's probability that is spread over all words.
+            reduction: As in `keras.losses`: "sum_over_batch_size" (or "mean"),
+                "mean_with_sample_weight", "sum" or "none" (losses `[...]`, whose gradients
+                recompute the scores).
+            training: Whether dropout is on, gradients come with the forward pass, and the use of
+                senses is recorded. With `False` the loss alone is computed; gradients stay right
+                but cost more.
+
+        Returns:
+            A scalar, or `[...]` with `reduction="none"`; float32.
+
+        Raises:
+            ValueError: An argument is wrong, or a target out of range. Inside a compiled
+                function TensorFlow raises `InvalidArgumentError`; under XLA and on JAX,
+                where nothing can be raised, the loss is NaN.
+        """
+        return self.loss_and_log_prob(
+            hidden, targets, sample_weight, label_smoothing, reduction, training
+        )[0]
+
+    def loss_and_log_prob(
+        self,
+        hidden: Tensor,
+        targets: Tensor,
+        sample_weight: Tensor | None = None,
+        label_smoothing: float = 0.0,
+        reduction: str | None = "sum_over_batch_size",
+        training: bool = True,
+    ) -> Any:
+        """`loss`, and the log-probabilities `[...]` of the targets (not differentiable, 0 where the
+        weight is), for metrics, at no extra cost. Arguments as in `loss`."""
+        return losses.loss_and_statistics(
+            self, hidden, targets, sample_weight, label_smoothing, reduction, training
+        )[:2]
+
+    def loss_log_prob_and_rank(
+        self,
+        hidden: Tensor,
+        targets: Tensor,
+        sample_weight: Tensor | None = None,
+        label_smoothing: float = 0.0,
+        reduction: str | None = "sum_over_batch_size",
+        training: bool = True,
+    ) -> Any:
+        """`loss_and_log_prob`, and for accuracies the rank `[...]` of every target, an integer: how
+        many words are more probable. Of words that are equally probable the first comes first, as
+        in an argmax; tokens of weight 0 have rank 0. Arguments as in `loss`."""
+        return losses.loss_and_statistics(
+            self, hidden, targets, sample_weight, label_smoothing, reduction, training, True
+        )
+
+    def top_k(self, hidden: Tensor, k: int) -> Any:
+        """The k most probable words.
+
+        Args:
+            hidden: `[..., d_h]`.
+            k: Number of words.
+
+        Returns:
+            Log-probabilities and word indices, both `[..., k]`, the most probable first.
+        """
+        if not 1 <= k <= self.vocabulary_size:
+            raise ValueError(f"`k` must be in [1, {self.vocabulary_size}]. Received: k={k}")
+        return ops.top_k(self(hidden), k)
+
+    def encoded_labels(self) -> Tensor:
+        """The output labels `[M, d_j]`, as they are at inference."""
+        return self.label_encoder.encode_labels(
+            ops.convert_to_tensor(self.embeddings), training=False
+        )
+
+    def folded(self) -> "OutputLayer":
+        """The same output layer for inference: its label encoder has become a constant.
+
+        Returns:
+            A built `OutputLayer` that gives the same probabilities at the cost of weight tying,
+            frozen. It shares nothing with this layer: later training does not reach it.
+        """
+        return fold(self)
+
+    def _make_folded(self, **arguments) -> "OutputLayer":
+        """The layer that `folded` fills, made with `arguments` and what they leave open."""
+        return OutputLayer(
+            self.vocabulary_size,
+            score=self.score,
+            composition=self.composition.constant_copy(),
+            **arguments,
+        )
+
+    def _options(self, **options) -> WalkOptions:
+        rows = self.composition.num_labels(self.vocabulary_size)
+        gradient_bytes = 4 * rows * self._width
+        return WalkOptions(
+            self.score,
+            compute_dtype=self.compute_dtype,
+            logit_soft_cap=self.logit_soft_cap,
+            tile_size=self.tile_size,
+            tile_bytes=self.tile_bytes or max(self._least_tile_bytes, 3 * gradient_bytes // 8),
+            **options,
+        )
+
+    def _contexts(self, hidden, training):
+        """`[..., d_h]` to contexts `[N, K, d_j]` and their log-priors."""
+        contexts, log_priors = self.composition.contexts(
+            ops.convert_to_tensor(hidden), training=training
+        )
+        return self.label_encoder.encode_hidden(contexts, training=training), log_priors
+
+    def _labels(self, training):
+        # Not through `__call__`: its autocast would round a tied float32 table, and its gradient.
+        return self.label_encoder.encode_labels(
+            ops.convert_to_tensor(self.embeddings), training=training
+        )
+
+    def get_config(self) -> dict:
+        def serialize(x):
+            return x and keras.saving.serialize_keras_object(x)
+
+        return {
+            **super().get_config(),
+            "vocabulary_size": self.vocabulary_size,
+            "label_encoder": serialize(self.label_encoder),
+            "score": serialize(self.score),
+            "composition": serialize(self.composition),
+            "embedding_dim": self.embedding_dim,
+            "use_bias": self.use_bias,
+            "logit_soft_cap": self.logit_soft_cap,
+            "z_loss": self.z_loss,
+            "tile_size": self.tile_size,
+            "tile_bytes": self.tile_bytes,
+            "embeddings_initializer": keras.initializers.serialize(self.embeddings_initializer),
+            "embeddings_regularizer": keras.regularizers.serialize(self.embeddings_regularizer),
+            "embeddings_constraint": keras.constraints.serialize(self.embeddings_constraint),
+            "bias_initializer": keras.initializers.serialize(self.bias_initializer),
+        }
+
+    @classmethod
+    def from_config(cls, config: dict) -> "OutputLayer":
+        config = dict(config)
+        for name in ("label_encoder", "score", "composition"):
+            if isinstance(config.get(name), dict):
+                config[name] = keras.saving.deserialize_keras_object(config[name])
+        return super().from_config(config)

@@ -1,0 +1,93 @@
+from abc import abstractmethod
+from typing import Any
+
+import keras
+
+from keras_drill.ops.private_interfaces import replace_sublayer
+from keras_drill.output_layer.embedding_table import embedding_table
+from keras_drill.output_layer.tying import embeddings_upstream, find_original, path_of
+from keras_drill.types import Tensor
+
+
+class TiedLayer(keras.layers.Layer):
+    """A layer that may share an embedding with the model that it is in.
+
+    The embedding stays shared through saving, cloning and configs, wherever it can be found: see
+    `tie_to`. It is the model's: `trainable` of this layer does not concern it.
+
+    Args:
+        embedding: A `keras.layers.Embedding`, or `None`.
+        **kwargs: Keyword arguments of `keras.layers.Layer`.
+    """
+
+    def __init__(self, embedding: keras.layers.Layer | None = None, **kwargs: Any):
+        super().__init__(**kwargs)
+        self.embedding = embedding
+        self._embedding_is_copy = False
+        self._embedding_path = None  # in the functional model, if that is where it was found
+
+    @abstractmethod
+    def check_embedding(self, embedding: Any) -> Any:
+        """Raises `ValueError` for an embedding that this layer cannot share."""
+
+    @property
+    def embeddings(self) -> Tensor:
+        """The table `[M, d]` of the shared embedding: a variable, or a tensor where it has LoRA, is
+        quantised, or is untied itself."""
+        return embedding_table(self.embedding)
+
+    def tie_to(self, embedding: Any) -> None:
+        """Shares `embedding` in place of the copy that a config made; `None` changes nothing.
+
+        It is called by itself where the layer, made from its config, is called on what that
+        embedding led to in the same functional model, and by `keras_drill.LanguageModel`. A model
+        of one's own that takes the two from their configs calls it.
+        """
+        if embedding is not None and embedding is not self.embedding:
+            self.check_embedding(embedding)
+            replace_sublayer(self, "embedding", embedding)  # may be built with its copy already
+        self._embedding_is_copy = False
+
+    def __call__(self, inputs: Tensor, *args: Any, **kwargs: Any) -> Any:
+        if self.embedding is not None and isinstance(inputs, keras.KerasTensor):
+            found = embeddings_upstream(inputs)
+            if self._embedding_is_copy:
+                self.tie_to(find_original(self.embedding, self._embedding_path, found))
+            self._embedding_path = path_of(self.embedding, found)
+        return super().__call__(inputs, *args, **kwargs)
+
+    @property
+    def trainable(self) -> Any:
+        return super().trainable
+
+    @trainable.setter
+    def trainable(self, value):
+        embedding = getattr(self, "embedding", None)
+        if embedding is None:
+            keras.layers.Layer.trainable.fset(self, value)
+            return
+        # Keras sets it for all inside: the embedding takes back what it had, LoRA's frozen table.
+        was_trainable = embedding.trainable
+        kept = [(variable, variable.trainable) for variable in embedding.variables]
+        keras.layers.Layer.trainable.fset(self, value)
+        embedding.trainable = was_trainable
+        for variable, was_trainable in kept:
+            variable.trainable = was_trainable
+
+    def get_config(self) -> dict:
+        config = super().get_config()
+        config["embedding"] = self.embedding and keras.saving.serialize_keras_object(self.embedding)
+        if self._embedding_path is not None:
+            config["embedding_path"] = self._embedding_path
+        return config
+
+    @classmethod
+    def from_config(cls, config: dict) -> "TiedLayer":
+        config = dict(config)
+        path = config.pop("embedding_path", None)
+        if isinstance(config.get("embedding"), dict):
+            config["embedding"] = keras.saving.deserialize_keras_object(config["embedding"])
+        layer = cls(**config)
+        layer._embedding_is_copy = layer.embedding is not None
+        layer._embedding_path = path
+        return layer

@@ -1,0 +1,112 @@
+"""Which embedding an output layer shares, once both were made anew from their configs.
+
+Keras makes what is shared once only where it reads a `.keras` file, and only as far as a layer's
+config has the layers inside it. Otherwise (a clone, `from_config`, a backbone that makes its own
+embedding, a `Sequential`) the output layer comes back with a copy. It then takes the embedding at
+the place where the original's was: its path, from attribute to attribute and from name to name.
+Files from before paths were kept say only its name.
+"""
+
+from collections.abc import Iterator
+
+import keras
+
+from keras_drill.ops.private_interfaces import direct_layers, producer
+
+Found = tuple[str, keras.layers.Embedding]
+
+
+def embeddings_inside(layer: keras.Layer) -> list[Found]:
+    """Paths and embeddings inside a layer (the empty path is the layer itself), each once."""
+    return list(_walk(layer, "", set()))
+
+
+def embeddings_upstream(tensor: keras.KerasTensor) -> list[Found]:
+    """Paths and embeddings of all layers that a symbolic tensor was computed by."""
+    pending, seen, layers = [tensor], set(), []
+    while pending:
+        operation, call, inputs = producer(pending.pop())
+        if (id(operation), call) in seen:
+            continue
+        seen.add((id(operation), call))
+        if isinstance(operation, keras.Layer) and operation not in layers:
+            layers.append(operation)
+        pending += inputs
+    visited: set[int] = set()
+    return [found for layer in layers for found in _walk(layer, layer.name, visited)]
+
+
+def path_of(embedding, found: list[Found]) -> str | None:
+    """The path of an embedding, `None` where it is not among those found."""
+    return next((path for path, other in found if other is embedding), None)
+
+
+def find_original(copy: keras.layers.Embedding, path: str | None, found: list[Found]):
+    """The embedding that stands where that of an output layer's config stood.
+
+    Args:
+        copy: What the config made. It is the original itself if Keras knew that it is shared.
+        path: Where it stood, or `None` if that is not known: then its name must do.
+        found: The embeddings that there are.
+
+    Returns:
+        The embedding, or `None` if there is none.
+
+    Raises:
+        ValueError: Several are of that name, and of that shape.
+    """
+    if path_of(copy, found) is not None:
+        return copy
+    found = [(where, embedding) for where, embedding in found if _are_alike(copy, embedding)]
+    candidates = [(where, embedding) for where, embedding in found if where == path]
+    if not candidates:
+        candidates = [(where, other) for where, other in found if other.name == copy.name]
+    if len(candidates) > 1:
+        raise ValueError(
+            f"An output layer shares an embedding of the name {copy.name!r}, and it cannot be told "
+            "which. Give the embeddings names of their own; or make the model in code, where "
+            "`tie_to` takes the right one, and load its weights alone with `load_weights`. "
+            f"Received: {', '.join(repr(where) for where, _ in candidates)}"
+        )
+    return candidates[0][1] if candidates else None
+
+
+def _are_alike(a, b) -> bool:
+    return type(a) is type(b) and (a.input_dim, a.output_dim) == (b.input_dim, b.output_dim)
+
+
+def _walk(layer, path: str, visited: set[int]) -> Iterator[Found]:
+    if id(layer) in visited:
+        return
+    visited.add(id(layer))
+    if isinstance(layer, keras.layers.Embedding):
+        yield path, layer
+        return
+    for name, inner in _children(layer).items():
+        yield from _walk(inner, f"{path}/{name}" if path else name, visited)
+
+
+def _children(layer) -> dict[str, keras.Layer]:
+    """The layers right inside one, by what a layer made from the same config calls them too.
+
+    That is the attribute, as names that Keras makes up count the layers of a process; and the name
+    for those in no attribute, as the layers of a functional model, whose config keeps names.
+    """
+    children = {}
+    for name, value in vars(layer).items():
+        if name.startswith("_"):  # Keras' own lists of layers
+            continue
+        entries = {"": value}
+        if isinstance(value, list | tuple):
+            entries = {f"/{i}": entry for i, entry in enumerate(value)}
+        elif isinstance(value, dict):
+            entries = {f"/{key}": entry for key, entry in value.items()}
+        for key, entry in entries.items():
+            if isinstance(entry, keras.Layer):
+                children[name + key] = entry
+    in_attributes = {id(child) for child in children.values()}
+    for number, child in enumerate(direct_layers(layer)):
+        if id(child) not in in_attributes:
+            name = child.name
+            children[f"{name}#{number}" if name in children else name] = child
+    return children

@@ -1,0 +1,129 @@
+"""HTML as a tree: escaping and well-formed tags come from the serialiser."""
+
+import re
+import unicodedata
+from collections.abc import Iterable
+from xml.etree import ElementTree
+
+_CONTROL_CHARACTERS = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
+# Bidirectional classes of characters that are read from the right, or that steer those around them.
+_TURNING = {"R", "AL", "AN", "LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI"}
+
+
+def element(
+    tag: str, *children: ElementTree.Element | str, **attributes: str | int
+) -> ElementTree.Element:
+    """An element with text and elements as children, in order.
+
+    Args:
+        tag: Name of the element.
+        *children: Elements, or strings, shown as they are whatever they contain.
+        **attributes: Attributes. A trailing underscore is dropped and the others become hyphens:
+            `class_="wide"`, `aria_label="..."`.
+
+    Example:
+
+    >>> ElementTree.tostring(element("p", "a < b, ", element("b", "c"), class_="x"))
+    b'<p class="x">a &lt; b, <b>c</b></p>'
+    """
+    made = ElementTree.Element(
+        tag,
+        {
+            name.rstrip("_").replace("_", "-"): printable(str(value))
+            for name, value in attributes.items()
+        },
+    )
+    for child in children:
+        if not isinstance(child, str):
+            made.append(child)
+        elif len(made):
+            made[-1].tail = (made[-1].tail or "") + printable(child)
+        else:
+            made.text = (made.text or "") + printable(child)
+    return made
+
+
+def words(texts: Iterable[str], separator: str = " · ") -> ElementTree.Element:
+    """Texts one after another, in their order whatever direction each is written in.
+
+    >>> ElementTree.tostring(words(["bank", "river"]), encoding="unicode")
+    '<span class="list"><bdi>bank</bdi> · <bdi>river</bdi></span>'
+    """
+    parts: list[ElementTree.Element | str] = []
+    for text in texts:
+        parts += [separator, element("bdi", text)]
+    return element("span", *parts[1:], class_="list")
+
+
+def running_text(text: str) -> list[ElementTree.Element | str]:
+    """A text in which words that are written from right to left, or change the direction of what
+    follows, change nothing around them.
+
+    >>> [part if isinstance(part, str) else part.text for part in running_text("to שלום and to")]
+    ['to ', 'שלום', ' and to']
+    """
+    parts: list[ElementTree.Element | str] = []
+    for piece in re.split(r"(\s+)", text):
+        if any(unicodedata.bidirectional(character) in _TURNING for character in piece):
+            parts.append(element("bdi", piece))
+        elif parts and isinstance(parts[-1], str):
+            parts[-1] += piece
+        else:
+            parts.append(piece)
+    return parts
+
+
+def direction(text: str) -> str:
+    """The direction in which most of a text is written, for the attribute `dir`.
+
+    >>> direction("שלום to you"), direction("כל שלום to")
+    ('ltr', 'rtl')
+    """
+    classes = [unicodedata.bidirectional(character) for character in text]
+    from_right = sum(name in ("R", "AL") for name in classes)
+    return "rtl" if from_right > classes.count("L") else "ltr"
+
+
+def printable(text: str) -> str:
+    """`text` without what a page cannot hold: control characters and lone surrogates."""
+    shown = _CONTROL_CHARACTERS.sub("\N{REPLACEMENT CHARACTER}", text)
+    return shown.encode("utf-8", "backslashreplace").decode("utf-8")
+
+
+def table(
+    caption: str,
+    header: list[ElementTree.Element | str],
+    rows: list[list[ElementTree.Element | str]],
+    footer: list[ElementTree.Element | str] | None = None,
+) -> ElementTree.Element:
+    """A table whose first column names its rows, in a box that scrolls when it is too wide.
+
+    Args:
+        caption: What the table is, for screen readers.
+        header: Names of the columns.
+        rows: Rows of cells, as many as `header` has names.
+        footer: A last row, set apart.
+    """
+
+    def row(cells: list[ElementTree.Element | str]) -> ElementTree.Element:
+        first, *others = cells
+        return element(
+            "tr", element("th", first, scope="row"), *(element("td", cell) for cell in others)
+        )
+
+    parts = [
+        element("caption", caption),
+        element("thead", element("tr", *(element("th", name, scope="col") for name in header))),
+        element("tbody", *map(row, rows)),
+    ]
+    if footer:
+        parts.append(element("tfoot", row(footer)))
+    # Reachable by keyboard, so that it can be scrolled without a mouse.
+    return element(
+        "div",
+        element("table", *parts),
+        class_="scroll",
+        role="region",
+        aria_label=caption,
+        tabindex=0,
+    )

@@ -1,0 +1,123 @@
+"""The style sheet of the pages."""
+
+STYLE = """
+:root {
+  color-scheme: light dark;
+  --paper: #ffffff; --raised: #f6f7f9; --ink: #1b1f24; --muted: #656d76; --grid: #e3e6ea;
+  --series-0: #0072b2; --series-1: #d55e00; --series-2: #009e73; --series-3: #b85a93;
+  --series-4: #b8860b; --series-5: #2a93c8; --warning: #9a4a00; --shade: rgb(0 0 0 / 0.2);
+}
+@media (prefers-color-scheme: dark) {
+  :root {
+    --paper: #14171a; --raised: #1d2126; --ink: #e8eaed; --muted: #9aa3ad; --grid: #31373e;
+    --series-0: #58b4f0; --series-1: #ff8a45; --series-2: #2fd0a0; --series-3: #e698c4;
+    --series-4: #f0c04a; --series-5: #9ad8f7; --warning: #ffb37a; --shade: rgb(255 255 255 / 0.28);
+  }
+}
+* { box-sizing: border-box; }
+html { -webkit-text-size-adjust: 100%; text-size-adjust: 100%; }
+body {
+  margin: 0; background: var(--paper); color: var(--ink);
+  font: 1rem/1.55 system-ui, -apple-system, "Segoe UI", Roboto, "Helvetica Neue", sans-serif;
+}
+main, header { max-width: 58rem; margin: 0 auto; padding: 0 1.25rem; }
+header { padding-top: 3rem; }
+main { padding-bottom: 4rem; }
+h1, h2, p, li, bdi, code { overflow-wrap: anywhere; }
+h1 { margin: 0; font-size: 1.9rem; line-height: 1.2; letter-spacing: -0.015em; text-wrap: balance; }
+h2 {
+  margin: 3rem 0 1rem; padding-top: 0.9rem; border-top: 1px solid var(--grid);
+  font-size: 1.2rem; line-height: 1.3;
+}
+.summary { max-width: 42rem; margin: 0.8rem 0 0; font-size: 1.125rem; }
+.note, figcaption, .sampler { color: var(--muted); font-size: 0.875rem; line-height: 1.5; }
+.note { margin: 0.6rem 0 0; }
+.warning { color: var(--warning); font-size: 0.9375rem; }
+/* A shadow at each edge beyond which there is more: it stays, and a cover moves with the table. */
+.scroll {
+  overflow-x: auto; scrollbar-width: thin; scrollbar-color: var(--muted) transparent;
+  background:
+    linear-gradient(to right, var(--paper) 40%, transparent) left / 2.5rem 100% local,
+    linear-gradient(to left, var(--paper) 40%, transparent) right / 2.5rem 100% local,
+    linear-gradient(to right, var(--shade), transparent) left / 0.8rem 100% scroll,
+    linear-gradient(to left, var(--shade), transparent) right / 0.8rem 100% scroll,
+    var(--paper);
+  background-repeat: no-repeat;
+}
+.scroll:focus-visible, summary:focus-visible {
+  outline: 2px solid var(--series-0); outline-offset: 2px;
+}
+table {
+  width: 100%; border-collapse: separate; border-spacing: 0; font-size: 0.9rem;
+  font-variant-numeric: tabular-nums;
+}
+caption {
+  position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%);
+  white-space: nowrap;
+}
+th, td { padding: 0.45rem 0 0.45rem 1.1rem; text-align: right; vertical-align: top; }
+th:first-child { padding-left: 0; text-align: left; }
+thead th { vertical-align: bottom; color: var(--muted); font-weight: 500; line-height: 1.3; }
+tbody tr:first-child > * { border-top: 1.5px solid var(--muted); }
+tbody tr + tr > * { border-top: 1px solid var(--grid); }
+tfoot tr > * { border-top: 1.5px solid var(--muted); }
+tbody th, tfoot th { min-width: 6rem; font-weight: 600; }
+td { white-space: nowrap; }
+td > bdi, td code { display: inline-block; min-width: 7rem; white-space: normal; }
+td .list { display: inline-block; min-width: 16rem; white-space: normal; }
+thead th bdi { display: inline-block; min-width: 5rem; max-width: 14rem; }
+.run { display: flex; gap: 0.5rem; align-items: baseline; min-width: 12rem; }
+.run small {
+  display: block; color: var(--muted); font-size: 0.85rem; font-weight: 400; line-height: 1.4;
+}
+.facts th, .facts td { text-align: left; }
+.words th:last-child, .words td:last-child { text-align: left; }
+.facts tbody th { font-weight: 400; min-width: 12rem; }
+.facts td:only-of-type { width: 100%; }
+code {
+  font: 0.9em/1.5 ui-monospace, SFMono-Regular, Menlo, Consolas, "DejaVu Sans Mono", monospace;
+}
+figure { margin: 0; }
+figcaption { max-width: 46rem; margin-top: 0.4rem; }
+figure + .scroll { margin-top: 1.5rem; }
+figure + figure, .warning + figure { margin-top: 2rem; }
+.note + .scroll, .note + .cards { margin-top: 1rem; }
+.plot svg { display: block; width: 100%; height: auto; }
+.plot svg * { stroke-linejoin: round; stroke-linecap: butt; }
+.plot .narrow { display: none; }
+@media screen and (max-width: 36rem) {
+  main, header { padding-left: 1rem; padding-right: 1rem; }
+  header { padding-top: 1.75rem; }
+  h1 { font-size: 1.55rem; }
+  .run { min-width: 7.5rem; }
+  .facts tbody th { min-width: 8.5rem; }
+  tr > th:first-child { position: sticky; left: 0; background: var(--paper); }
+  .plot .wide { display: none; }
+  .plot .narrow { display: block; }
+}
+.keys {
+  display: flex; flex-wrap: wrap; gap: 0.25rem 1.5rem; margin: 0 0 0.6rem; padding: 0;
+  list-style: none; font-size: 0.9375rem;
+}
+.keys .key { margin-right: 0.45rem; }
+.key { flex: none; height: 0.75em; fill: none; }
+.cards {
+  display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 19rem), 1fr));
+  gap: 1rem;
+}
+.cards + .cards { margin-top: 1rem; }
+.card {
+  display: flex; flex-direction: column; padding: 1rem 1.15rem; background: var(--raised);
+  border-radius: 0.5rem;
+}
+blockquote { margin: 0 0 0.75rem; }
+blockquote p { margin: 0; white-space: pre-wrap; text-align: start; }
+.origin {
+  display: flex; flex-wrap: wrap; gap: 0 0.5rem; align-items: baseline; margin-top: auto;
+  color: var(--ink);
+}
+details { margin-top: 1.25rem; }
+summary { cursor: pointer; color: var(--muted); }
+details[open] summary { margin-bottom: 0.75rem; }
+@media print { h2 { break-after: avoid; } figure, tr { break-inside: avoid; } }
+"""

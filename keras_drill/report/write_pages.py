@@ -1,0 +1,140 @@
+"""The pages: which sections each is made of."""
+
+import os
+import pathlib
+from collections.abc import Mapping, Sequence
+from xml.etree import ElementTree
+
+from keras_drill.analysis.compare_by_frequency import FrequencyComparison
+from keras_drill.report.continuations_section import continuations_section
+from keras_drill.report.facts_sections import configuration_section, environment_section
+from keras_drill.report.frequency_section import frequency_section
+from keras_drill.report.learning_curves import learning_curves_section
+from keras_drill.report.output_layer_sections import RunAnalysis, argmaxable_section, rank_section
+from keras_drill.report.page.elements import element
+from keras_drill.report.page.write_page import write_page
+from keras_drill.report.results_section import results_section, summarize
+from keras_drill.report.run_summary import RunSummary
+from keras_drill.report.sense_sections import (
+    SenseStudy,
+    kernel_section,
+    theta_section,
+    words_by_senses_section,
+)
+from keras_drill.report.studied_word_section import studied_word_section
+
+
+def write_report(
+    path: str | os.PathLike,
+    runs: Sequence[RunSummary],
+    comparison: FrequencyComparison | None = None,
+    title: str = "Language models compared",
+    summary: str | None = None,
+    environment: Mapping[str, str] | None = None,
+) -> pathlib.Path:
+    """Writes one self-contained HTML page about `runs` and returns its path, by `write_page`.
+
+    Args:
+        path: The HTML file, for example `"runs/drill/report.html"`; replaced when it exists.
+        runs: The runs, the one that the others are compared with first. Anything that a
+            `RunSummary` leaves out is left out of the page.
+        comparison: Two of the models by word frequency, from `keras_drill.analysis`.
+        title: Title of the page.
+        summary: One sentence under the title; by default it is made from the perplexities.
+        environment: What the runs ran on, from `describe_environment(...)`.
+    """
+    names = _names(runs)
+    sections = [results_section(runs)]
+    if any(run.history for run in runs):
+        sections.append(learning_curves_section(runs))
+    if comparison is not None:
+        # Models that are none of the runs get the first colours that are free.
+        order = list(dict.fromkeys((*names, comparison.name_a, comparison.name_b)))
+        sections.append(
+            frequency_section(
+                comparison, order.index(comparison.name_a), order.index(comparison.name_b)
+            )
+        )
+    if any(run.samples for run in runs):
+        sections.append(continuations_section({run.name: run.samples for run in runs}))
+    if environment:
+        sections.append(environment_section(environment))
+    if any(run.config for run in runs):
+        sections.append(configuration_section(runs))
+    sentence = summarize(runs) if summary is None else [element("bdi", summary)]
+    return write_page(path, title, sentence, sections)
+
+
+def write_analysis(
+    path: str | os.PathLike,
+    runs: Sequence[RunAnalysis],
+    comparisons: Sequence[FrequencyComparison] = (),
+    environment: Mapping[str, str] | None = None,
+) -> pathlib.Path:
+    """Writes one self-contained HTML page about models' output layers and returns its path.
+
+    Args:
+        path: The HTML file; replaced when it exists.
+        runs: The models, with different names.
+        comparisons: Pairs of them by word frequency.
+        environment: What the analysis ran on, from `describe_environment(...)`.
+    """
+    names = _names(runs)
+    sections = [rank_section(runs), argmaxable_section(runs)]
+    sections += [
+        frequency_section(
+            comparison,
+            names.index(comparison.name_a),
+            names.index(comparison.name_b),
+            prefix=f"frequency-{number}",
+        )
+        for number, comparison in enumerate(comparisons)
+    ]
+    if environment:
+        sections.append(environment_section(environment))
+    return write_page(path, "What output layers can say", _ranks(runs), sections)
+
+
+def _names(runs: Sequence[RunSummary | RunAnalysis]) -> list[str]:
+    names = [run.name for run in runs]
+    if not names or len(set(names)) < len(names):
+        raise ValueError(
+            f"`runs` must be one or several runs with different names. Received: {names}"
+        )
+    return names
+
+
+def _ranks(runs: Sequence[RunAnalysis]) -> list[ElementTree.Element | str]:
+    parts: list[ElementTree.Element | str] = []
+    for run in runs:
+        parts += ["; ", element("bdi", run.name), f" {run.shown_rank}"]
+    parts[0] = f"Rank of the log-probabilities of {runs[0].rank.words:,} words: "
+    return [*parts, "."]
+
+
+def write_senses(
+    path: str | os.PathLike, study: SenseStudy, environment: Mapping[str, str] | None = None
+) -> pathlib.Path:
+    """Writes one self-contained HTML page about the senses of a model and returns its path.
+
+    Args:
+        path: The HTML file; replaced when it exists.
+        study: The senses.
+        environment: What the study ran on, from `describe_environment(...)`.
+    """
+    sections = [words_by_senses_section(study)]
+    if study.theta is not None:
+        sections += [theta_section(study), kernel_section(study)]
+    sections += [
+        studied_word_section(word, f"word-{number}") for number, word in enumerate(study.words)
+    ]
+    if environment:
+        sections.append(environment_section(environment))
+    summary = [
+        element("bdi", study.name),
+        f" ({study.output_layer}) has {study.mean_senses:.2f} senses per word. "
+        f"Words were looked at in {study.text}.",
+    ]
+    if not any(word.num_senses > 1 and word.tells_senses_apart for word in study.words):
+        summary.append(" In none of them does the sense depend on the context.")
+    return write_page(path, "Senses of words", summary, sections)

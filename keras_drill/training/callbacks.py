@@ -1,0 +1,216 @@
+"""Callbacks of the training loop, and the signals that it listens to."""
+
+import dataclasses
+import math
+import signal
+import sys
+import time
+from collections.abc import Callable
+
+import keras
+import numpy as np
+
+from keras_drill.training.checkpoints import TrainingState
+from keras_drill.training.errors import Interrupted, RunError
+
+_SECONDS_BETWEEN_LINES = 10
+
+
+class EpochCallbackList(keras.callbacks.CallbackList):
+    """A callback list that makes many calls of `fit` look like one.
+
+    `fit` cannot begin in the middle of an epoch, so a training that can be resumed there calls it
+    once per epoch. Between `begin` and `end`, the callbacks in the list see one training, and
+    batches are counted from the beginning of the epoch, also when it was resumed.
+
+    Args:
+        callbacks: the callbacks.
+        model: the model that is trained.
+        **params: `epochs`, `steps` and `verbose`, as in Keras.
+
+    Attributes:
+        first_batch: number of batches of the epoch that an earlier process has done.
+    """
+
+    def __init__(self, callbacks: list[keras.callbacks.Callback], model: keras.Model, **params):
+        super().__init__(callbacks, add_history=True, model=model, **params)
+        self.first_batch = 0
+
+    def begin(self) -> None:
+        """Tells the callbacks that the training begins."""
+        super().on_train_begin()
+
+    def end(self) -> None:
+        """Tells the callbacks that the training ends."""
+        super().on_train_end()
+
+    def on_train_begin(self, logs=None):
+        """Nothing: said once, by `begin`."""
+
+    def on_train_end(self, logs=None):
+        """Nothing: said once, by `end`."""
+
+    def on_train_batch_begin(self, batch, logs=None):
+        super().on_train_batch_begin(self.first_batch + batch, logs)
+
+    def on_train_batch_end(self, batch, logs=None):
+        super().on_train_batch_end(self.first_batch + batch, logs)
+
+
+def diverged(what: str, state: TrainingState) -> RunError:
+    """The error for a training whose numbers are none any more."""
+    return RunError(
+        f"{what} at step {state.step} (epoch {state.epoch + 1}, batch {state.batch}); the "
+        "checkpoints before it and the best model are kept. A smaller optimizer.learning_rate or "
+        "optimizer.clip_norm in a new run may help"
+    )
+
+
+class DivergenceGuard(keras.callbacks.Callback):
+    """Raises `RunError` at the first batch whose loss is NaN or infinite.
+
+    Must stand before `Checkpointing` in the list, so that no checkpoint is made of it.
+
+    Args:
+        state: how far the training has come.
+    """
+
+    def __init__(self, state: TrainingState):
+        super().__init__()
+        self.state = state
+
+    def on_train_batch_end(self, batch, logs=None):
+        if not math.isfinite(logs["loss"]):
+            place = dataclasses.replace(self.state, step=self.state.step + 1, batch=batch + 1)
+            raise diverged(f"the loss became {logs['loss']}", place)
+
+
+class GradientNorm(keras.callbacks.Callback):
+    """Adds the mean norm of the gradient over the epoch to the logs, as `gradient_norm`.
+
+    Attributes:
+        mean: the metric that the optimizer updates in each step; see `record_gradient_norm`.
+    """
+
+    def __init__(self):
+        super().__init__()
+        self.mean = keras.metrics.Mean(name="gradient_norm")
+
+    def on_epoch_end(self, epoch, logs=None):
+        logs["gradient_norm"] = float(self.mean.result())
+        self.mean.reset_state()
+
+    def get_state(self) -> dict[str, np.ndarray]:
+        """The sums of the epoch under way."""
+        return {
+            variable.name: keras.ops.convert_to_numpy(variable) for variable in self.mean.variables
+        }
+
+    def set_state(self, state):
+        """Takes what `get_state` gave."""
+        for variable in self.mean.variables:
+            variable.assign(state[variable.name])
+
+
+class StopSignal:
+    """Turns Ctrl-C and SIGTERM into a question that is asked between batches.
+
+    A context manager. The first signal only sets `received`, so that no step is left half done; a
+    second one stops at once, and the training goes back to its last checkpoint when resumed.
+
+    Args:
+        resume_command: what to type to go on, for the message.
+    """
+
+    def __init__(self, resume_command: str):
+        self.resume_command = resume_command
+        self.received = False
+        self._previous: dict[int, object] = {}
+
+    def __enter__(self) -> "StopSignal":
+        for number in (signal.SIGINT, signal.SIGTERM):
+            self._previous[number] = signal.signal(number, self._handle)
+        return self
+
+    def __exit__(self, *exception) -> None:
+        for number, handler in self._previous.items():
+            signal.signal(number, handler)
+
+    def raise_interrupted(self) -> None:
+        """Raises `Interrupted`, after the training was saved."""
+        raise Interrupted(f"interrupted; everything is saved. To go on: {self.resume_command}")
+
+    def _handle(self, number, frame) -> None:
+        if self.received:
+            raise Interrupted(
+                "interrupted at once; resuming begins at the last checkpoint. "
+                f"To go on: {self.resume_command}"
+            )
+        self.received = True
+        print("\nsaving after this step (Ctrl-C again to stop at once)", file=sys.stderr)
+
+
+class Checkpointing(keras.callbacks.Callback):
+    """Counts batches in the state of the training, and saves it every so many of them.
+
+    Must be last in the list: what the other callbacks do at the end of a batch is in the
+    checkpoint. The last batch of an epoch is left to the end of the epoch.
+
+    Args:
+        state: how far the training has come.
+        every: batches between checkpoints; 0 for none.
+        save: saves a checkpoint.
+        stop_signal: asked after each batch whether to save and stop.
+    """
+
+    def __init__(
+        self,
+        state: TrainingState,
+        every: int,
+        save: Callable[[], None],
+        stop_signal: StopSignal,
+    ):
+        super().__init__()
+        self.state = state
+        self.every = every
+        self.save = save
+        self.stop_signal = stop_signal
+        self._seconds_before = 0.0
+        self._start = 0.0
+
+    def on_epoch_begin(self, epoch, logs=None):
+        self._seconds_before = self.state.epoch_seconds
+        self._start = time.perf_counter()
+
+    def on_train_batch_end(self, batch, logs=None):
+        state = self.state
+        state.batch = batch + 1
+        state.step += 1
+        state.epoch_seconds = self._seconds_before + time.perf_counter() - self._start
+        if state.batch == self.params["steps"]:
+            return
+        if self.stop_signal.received:
+            self.save()
+            self.stop_signal.raise_interrupted()
+        elif self.every and state.step % self.every == 0:
+            self.save()
+
+
+class ProgressLines(keras.callbacks.Callback):
+    """Prints a line every ten seconds, where Keras' progress bar would print thousands."""
+
+    def on_epoch_begin(self, epoch, logs=None):
+        self._epoch = epoch
+        self._printed = time.perf_counter()
+
+    def on_train_batch_end(self, batch, logs=None):
+        if time.perf_counter() - self._printed >= _SECONDS_BETWEEN_LINES:
+            self._printed = time.perf_counter()
+            self._print(f"batch {batch + 1}/{self.params['steps']}", logs)
+
+    def on_epoch_end(self, epoch, logs=None):
+        self._print("done", logs)
+
+    def _print(self, what: str, logs: dict[str, float]) -> None:
+        values = "  ".join(f"{name} {value:.4g}" for name, value in logs.items())
+        print(f"epoch {self._epoch + 1}/{self.params['epochs']}  {what}  {values}", flush=True)

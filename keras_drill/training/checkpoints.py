@@ -1,0 +1,218 @@
+"""How far a training has come, and where that is kept."""
+
+import dataclasses
+import hashlib
+import json
+import math
+import os
+import re
+import shutil
+import sys
+import zlib
+from collections.abc import Collection, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from keras_drill.training.errors import RunError
+
+
+@dataclasses.dataclass
+class TrainingState:
+    """What a training knows beside its variables; kept in every checkpoint.
+
+    Args:
+        epoch: epochs done.
+        batch: batches done of the epoch under way.
+        step: batches done in all.
+        epoch_seconds: time spent on the batches done of the epoch under way.
+        history: one mapping from name to value per epoch done.
+        best_epoch: epoch of the best model, from 1; 0 where there is none yet.
+        best_loss: its validation loss.
+    """
+
+    epoch: int = 0
+    batch: int = 0
+    step: int = 0
+    epoch_seconds: float = 0.0
+    history: list[dict[str, float]] = dataclasses.field(default_factory=list)
+    best_epoch: int = 0
+    best_loss: float = math.inf
+
+    def has_waited(self, patience: int) -> bool:
+        """Whether so many epochs have passed without a better one; 0 is for ever."""
+        return 0 < patience <= self.epoch - self.best_epoch
+
+    def to_mapping(self) -> dict[str, Any]:
+        """For JSON."""
+        return dataclasses.asdict(self)
+
+    def assign(self, mapping: dict[str, Any]) -> None:
+        """Takes over what `to_mapping` gave."""
+        for field in dataclasses.fields(self):
+            setattr(self, field.name, mapping[field.name])
+
+
+_NAME = re.compile(r"step-(\d{8,})")
+_ARRAYS, _STATE, _CHECKSUMS = "arrays.npz", "state.json", "checksums.json"
+
+
+class CheckpointStore:
+    """Checkpoints of a run, of which each is there as a whole or not at all.
+
+    A checkpoint is a folder `step-00000042` with the arrays, the state, and the checksums of both.
+    It is written beside, flushed to the disk and renamed, so that a
+    process killed at any moment leaves the one before. What the disk has damaged is noticed when
+    it is read, and the checkpoint before it is taken.
+
+    Args:
+        folder: where they are.
+        keep: how many to keep, the last ones.
+
+    Example:
+
+    >>> store = CheckpointStore(getfixture("tmp_path"))
+    >>> store.save(7, {"model/0": np.zeros(3)}, {"epoch": 1})
+    >>> arrays, state = store.load_latest()
+    >>> arrays["model/0"].shape, state
+    ((3,), {'epoch': 1})
+    """
+
+    def __init__(self, folder: str | os.PathLike, keep: int = 2):
+        self.folder = Path(folder)
+        self.keep = keep
+        self._damaged: set[int] = set()
+
+    def steps(self) -> list[int]:
+        """Steps that there are checkpoints of, in order; damaged ones that were found out are not.
+
+        What else lies in the folder is left alone.
+        """
+        found = [(path, _NAME.fullmatch(path.name)) for path in self.folder.glob("step-*")]
+        steps = {int(match[1]) for path, match in found if match and path.is_dir()}
+        return sorted(steps - self._damaged)
+
+    def save(self, step: int, arrays: Mapping[str, np.ndarray], state: Mapping[str, Any]) -> None:
+        """Writes the checkpoint of a step, unless it is there, and removes old ones."""
+        if step in self.steps():
+            return
+        beside = self.folder / ".writing"
+        shutil.rmtree(beside, ignore_errors=True)
+        beside.mkdir(parents=True)
+        with open(beside / _ARRAYS, "wb") as file:
+            np.savez(file, **arrays)
+            _flush(file)
+        for name, content in ((_STATE, state), (_CHECKSUMS, _checksums(arrays, state))):
+            with open(beside / name, "w", encoding="utf-8") as file:
+                json.dump(content, file, indent=2)
+                _flush(file)
+        for damaged in self._damaged:
+            shutil.rmtree(self._path(damaged), ignore_errors=True)
+        self._damaged.clear()
+        os.rename(beside, self._path(step))
+        _flush_folder(self.folder)
+        for old in self.steps()[: -self.keep]:
+            shutil.rmtree(self._path(old))
+
+    def load(self, step: int) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+        """Arrays and state of the checkpoint of a step. Raises `RunError` where it is damaged."""
+        if step not in self.steps():
+            there = ", ".join(map(str, self.steps())) or "none"
+            raise RunError(f"{self.folder} has no checkpoint of step {step}; there are: {there}")
+        path = self._path(step)
+        try:
+            state = json.loads((path / _STATE).read_text(encoding="utf-8"))
+            with np.load(path / _ARRAYS, allow_pickle=False) as file:
+                arrays = dict(file)
+            if (path / _CHECKSUMS).exists():  # not in checkpoints of old versions
+                checksums = json.loads((path / _CHECKSUMS).read_text(encoding="utf-8"))
+                if checksums != _checksums(arrays, state):
+                    raise ValueError("its checksums do not hold")
+        except MemoryError:
+            raise
+        except Exception as error:  # NumPy, zipfile and zlib each have their own
+            raise RunError(f"the checkpoint {path} is damaged ({error})") from error
+        return arrays, state
+
+    def load_latest(self) -> tuple[dict[str, np.ndarray], dict[str, Any]] | None:
+        """Arrays and state of the last checkpoint that is whole; `None` where there is none at all.
+
+        Says on the standard error which ones are damaged. Raises `RunError` where all are.
+        """
+        errors = []
+        for step in reversed(self.steps()):
+            try:
+                loaded = self.load(step)
+            except RunError as error:
+                errors.append(error)
+                self._damaged.add(step)
+                continue
+            for error in errors:
+                print(f"{error}; going on from step {step}", file=sys.stderr)
+            return loaded
+        if errors:
+            raise RunError(
+                f"{errors[0]}, and there is no other that is whole; remove the folder "
+                f"{self.folder} to train from the beginning"
+            )
+        return None
+
+    def progress(self) -> TrainingState | None:
+        """How far the last checkpoint had come, from its small file; `None` where there is none."""
+        if not self.steps():
+            return None
+        path = self._path(self.steps()[-1]) / _STATE
+        progress = TrainingState()
+        try:
+            progress.assign(json.loads(path.read_text(encoding="utf-8"))["training"])
+        except (OSError, ValueError, TypeError, KeyError) as error:
+            raise RunError(f"{path} is damaged ({error})") from error
+        return progress
+
+    def mean(self, number: int, names: Collection[str]) -> dict[str, np.ndarray]:
+        """Arrays of the last checkpoint, those with these names averaged over the last ones.
+
+        Args:
+            number: over how many, or over all where there are fewer.
+            names: of the arrays to average, in float64.
+        """
+        steps = self.steps()[-number:]
+        arrays, _ = self.load(steps[-1])
+        totals = {name: arrays[name].astype("float64") for name in names}
+        for step in steps[:-1]:
+            others, _ = self.load(step)
+            for name, total in totals.items():
+                total += others[name]
+        means = {name: total / len(steps) for name, total in totals.items()}
+        return arrays | {name: mean.astype(arrays[name].dtype) for name, mean in means.items()}
+
+    def _path(self, step: int) -> Path:
+        return self.folder / f"step-{step:08d}"
+
+
+def _checksums(arrays: Mapping[str, np.ndarray], state: Mapping[str, Any]) -> dict[str, Any]:
+    content = json.dumps(state, sort_keys=True).encode()
+    return {
+        "arrays": {name: _array_checksum(array) for name, array in arrays.items()},
+        "state": hashlib.sha256(content).hexdigest(),
+    }
+
+
+def _array_checksum(array: np.ndarray) -> str:
+    array = np.ascontiguousarray(array)
+    return f"{array.dtype.str} {list(array.shape)} {zlib.crc32(array.view(np.uint8).data):08x}"
+
+
+def _flush(file) -> None:
+    file.flush()
+    os.fsync(file.fileno())
+
+
+def _flush_folder(folder: Path) -> None:
+    """Makes a rename in the folder outlive a loss of power."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,133 @@
+"""The runs in a folder, with their figures."""
+
+import dataclasses
+import json
+import math
+import os
+import zipfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from keras_drill.data.file_lock import file_lock
+from keras_drill.report.page.formatting import text_table
+from keras_drill.training.checkpoints import CheckpointStore
+from keras_drill.training.errors import ConfigError, RunError
+from keras_drill.training.loaded_run import describe_head
+from keras_drill.training.run_folder import RunFolder
+
+
+@dataclasses.dataclass(frozen=True)
+class ListedRun:
+    """One run in a list.
+
+    Args:
+        path: its folder.
+        state: "new" (nothing trained yet), "training" (by a process, now), "interrupted" (there is
+            more to train), "finished" (all epochs), "stopped" (early, by `training.patience`) or
+            "damaged" (a file cannot be read).
+        description: what its recipe says of it.
+        output_layer: what its output layer is.
+        epochs: epochs done.
+        max_epochs: epochs that it may train.
+        best_valid: the best validation perplexity so far.
+        test: the test perplexity of the model that was judged.
+    """
+
+    path: Path
+    state: str
+    description: str = ""
+    output_layer: str = ""
+    epochs: int = 0
+    max_epochs: int = 0
+    best_valid: float | None = None
+    test: float | None = None
+
+    @property
+    def name(self) -> str:
+        """Name of its folder."""
+        return self.path.resolve().name
+
+
+def list_runs(folder: str | os.PathLike = "runs") -> list[ListedRun]:
+    """The runs in a folder and in its folders, at any depth, by path.
+
+    Reads small files only: no model is loaded.
+    """
+    folder = Path(folder)
+    if not folder.is_dir():
+        raise RunError(f"{folder} is no folder")
+    configs = sorted(folder.glob("**/config.toml"))
+    return [_listed(RunFolder(config.parent)) for config in configs]
+
+
+def runs_table(runs: Sequence[ListedRun]) -> str:
+    """A table of runs.
+
+    Example:
+
+    >>> print(runs_table([ListedRun(Path("runs/a"), "finished", "", "softmax", 3, 3, 65.8)]))
+    run     state     output layer  epochs  best valid ppl  test ppl
+    runs/a  finished  softmax          3/3           65.80         -
+    """
+    rows = [("run", "state", "output layer", "epochs", "best valid ppl", "test ppl")]
+    for run in runs:
+        figures = ("-" if value is None else f"{value:.2f}" for value in (run.best_valid, run.test))
+        rows.append(
+            (
+                str(run.path),
+                run.state,
+                run.output_layer or "-",
+                f"{run.epochs}/{run.max_epochs}",
+                *figures,
+            )
+        )
+    return text_table(rows, left=3)
+
+
+def _listed(folder: RunFolder) -> ListedRun:
+    try:
+        config = folder.config()
+    except (ConfigError, RunError, OSError):
+        return ListedRun(folder.path, "damaged")
+    known = {
+        "path": folder.path,
+        "description": config.description,
+        "output_layer": describe_head(config),
+        "max_epochs": config.training.epochs,
+    }
+    try:
+        progress = CheckpointStore(folder.checkpoints).progress()
+        figures = {}
+        if folder.results_file.exists():
+            figures = json.loads(folder.results_file.read_text(encoding="utf-8"))
+        whole = not folder.model_file.exists() or zipfile.is_zipfile(folder.model_file)
+    except (RunError, OSError, ValueError):
+        whole = False
+    if not whole:
+        return ListedRun(state="damaged", **known)
+    if progress is None:
+        return ListedRun(state="training" if _is_locked(folder) else "new", **known)
+    known["epochs"] = progress.epoch
+    if math.isfinite(progress.best_loss):
+        known["best_valid"] = math.exp(progress.best_loss)
+    known["test"] = figures.get("test_perplexity")
+    if _is_locked(folder):
+        state = "training"
+    elif progress.epoch >= config.training.epochs:
+        state = "finished"
+    elif progress.has_waited(config.training.patience):
+        state = "stopped"
+    else:
+        state = "interrupted"
+    return ListedRun(state=state, **known)
+
+
+def _is_locked(folder: RunFolder) -> bool:
+    """Whether a process is training there now."""
+    if not folder.lock_file.exists():
+        return False
+    try:
+        with file_lock(folder.lock_file, wait=False):
+            return False
+    except BlockingIOError:
+        return True

@@ -1,0 +1,104 @@
+from pydoc_data.topics import topics
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from keras_drill.data import EncodedText, SentencePieceTokenizer, TextLines, Vocabulary
+
+sentencepiece = pytest.importorskip("sentencepiece")
+LINES = [" ".join(line.split()) for line in topics["import"].splitlines()]  # English prose
+TEXTS = [
+    "The import statement combines two operations.",
+    "",
+    "  many   spaces\t",
+    "<eos> and <unk> and <pad>",
+    "Größe, naïve, 日本語, 😀",
+    "x" * 300,
+]
+
+
+@pytest.fixture(scope="module", params=["bpe", "unigram"])
+def tokenizer(request):
+    return SentencePieceTokenizer.train(LINES, 311, kind=request.param)
+
+
+def test_pieces_are_the_text_again(tokenizer):
+    pieces = tokenizer.tokenize(tf.constant(TEXTS))
+    texts = tokenizer.detokenize(pieces)
+    expected = [" ".join(text.split()) for text in TEXTS]
+    assert [text.decode() for text in texts.numpy()] == expected
+    for piece in ("<eos>", "<pad>", "<sos>"):
+        assert piece.encode() not in pieces.flat_values.numpy()
+
+
+def test_it_gives_what_the_library_gives(tokenizer, tmp_path):
+    tokenizer.save(tmp_path / "tokenizer.model")
+    library = sentencepiece.SentencePieceProcessor(model_file=str(tmp_path / "tokenizer.model"))
+    pieces = tokenizer.tokenize(tf.constant(LINES[:50]))
+    for line, found in zip(LINES[:50], pieces.to_list(), strict=True):
+        assert [piece.decode() for piece in found] == library.encode(line, out_type=str)
+
+
+def test_in_graphs_and_saved_models(tokenizer, tmp_path):
+    module = tf.Module()
+    module.tokenizer = tokenizer
+    module.run = tf.function(
+        lambda texts: tokenizer.detokenize(tokenizer.tokenize(texts)),
+        input_signature=[tf.TensorSpec([None], tf.string)],
+    )
+    tf.saved_model.save(module, str(tmp_path))
+    loaded = tf.saved_model.load(str(tmp_path))
+    np.testing.assert_array_equal(loaded.run(tf.constant(TEXTS)), module.run(tf.constant(TEXTS)))
+
+
+def test_with_a_vocabulary(tokenizer, tmp_path):
+    (tmp_path / "text").write_text("\n".join(LINES) + "\n")
+    lines = TextLines(tmp_path / "text")
+    vocabulary = Vocabulary.build(lines, tokenizer, special_tokens=("<pad>", "<unk>", "<eos>"))
+    assert vocabulary.pad_id == 0 and len(vocabulary) <= 311 + 3
+    assert set(vocabulary.tokens[3:]) <= set(tokenizer.pieces())
+    text = EncodedText.encode(lines, tokenizer, vocabulary)
+    assert (text.ids != vocabulary.unknown_id).all()
+
+
+def test_config_file_and_fingerprint(tokenizer, tmp_path):
+    tokenizer.save(tmp_path / "tokenizer.model")
+    again = SentencePieceTokenizer(**tokenizer.get_config())
+    loaded = SentencePieceTokenizer.load(tmp_path / "tokenizer.model")
+    assert again.fingerprint == loaded.fingerprint == tokenizer.fingerprint
+    other = SentencePieceTokenizer.train(LINES, 211)
+    assert other.fingerprint != tokenizer.fingerprint
+    assert len(other.pieces()) < len(tokenizer.pieces())
+    assert SentencePieceTokenizer.train(LINES, 211).fingerprint == other.fingerprint
+
+
+def test_bytes_for_unknown_characters():
+    options = {"character_coverage": 0.98, "lowercase": True}
+    plain = SentencePieceTokenizer.train(LINES, 311, **options)
+    spelt = SentencePieceTokenizer.train(LINES, 511, byte_fallback=True, **options)
+    assert spelt.detokenize(spelt.tokenize("A 日")).numpy().decode() == "a 日"
+    assert b"<0xE6>" in spelt.tokenize("日").numpy()
+    assert len(plain.tokenize("日").numpy()) == 2
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"kind": "words"}, "`kind` must be one of"),
+        ({"vocabulary_size": 0}, "`vocabulary_size` must be a positive"),
+        ({"vocabulary_size": 7}, "cannot learn 7 pieces"),
+        ({"lines": []}, "cannot learn 311 pieces"),
+    ],
+)
+def test_wrong_options(options, message):
+    with pytest.raises(ValueError, match=message):
+        SentencePieceTokenizer.train(**{"lines": LINES, "vocabulary_size": 311, **options})
+
+
+def test_wrong_models(tmp_path):
+    with pytest.raises(ValueError, match="no bytes"):
+        SentencePieceTokenizer(b"")
+    (tmp_path / "tokenizer.model").write_bytes(b"nonsense")
+    with pytest.raises(ValueError, match="Cannot use the tokenizer file"):
+        SentencePieceTokenizer.load(tmp_path / "tokenizer.model")

@@ -1,0 +1,217 @@
+"""Beam search against all sequences there are, and its invariances."""
+
+import itertools
+
+import keras
+import numpy as np
+import pytest
+from keras import ops
+
+from keras_drill.decoding import BeamSearch, DecodingStep, GreedySampler
+
+V, L, END, PAD = 3, 5, 1, 0
+WIDE = V**L  # no beam is ever left out
+
+
+class Table(DecodingStep):
+    """A model whose words depend on the last two words, the column, and the sequence's input."""
+
+    def __init__(self, seed, vocabulary_size=V, scale=2.0):
+        super().__init__(vocabulary_size)
+        rng = np.random.default_rng(seed)
+        scores = scale * rng.normal(size=(7, 23, *[vocabulary_size] * 3))
+        self.table = scores - np.log(np.exp(scores).sum(-1, keepdims=True))
+        self.tensor = ops.convert_to_tensor(self.table.astype("float32"))
+
+    def begin(self, inputs, batch_size, length):
+        zeros = ops.zeros((batch_size,), "int32")
+        kinds = zeros if inputs is None else ops.convert_to_tensor(inputs, "int32")
+        return {"kinds": kinds}, {"last": zeros, "position": zeros}
+
+    def read(self, tokens, constants, state):
+        kinds = constants["kinds"]
+        per_sequence = ops.shape(tokens)[0] // ops.maximum(ops.shape(kinds)[0], 1)
+        rows = ops.arange(ops.shape(tokens)[0]) // ops.maximum(per_sequence, 1)
+        kinds = ops.take(kinds, rows, axis=0)
+        index = ops.stack([kinds, state["position"], state["last"], tokens], axis=-1)
+        flat = ops.reshape(self.tensor, (-1, self.vocabulary_size))
+        sizes = self.table.shape
+        place = ((index[:, 0] * sizes[1] + index[:, 1]) * sizes[2] + index[:, 2]) * sizes[3]
+        hidden = ops.take(flat, place + index[:, 3], axis=0)
+        return hidden, {"last": tokens, "position": state["position"] + 1}
+
+    def log_probs(self, hidden):
+        return hidden
+
+
+def all_sequences(model, prompt, kind, penalty, forbidden=()):
+    """All continuations with their scores, the best first, by a loop over every one of them."""
+    found = []
+    room = L - len(prompt)
+    words = [w for w in range(model.vocabulary_size) if w not in forbidden]
+    for count in range(1, room + 1):
+        for written in itertools.product(words, repeat=count):
+            if END in written[:-1] or (written[-1] != END and count < room):
+                continue
+            sequence, total = list(prompt), 0.0
+            for word in written:
+                last = sequence[-2] if len(sequence) > 1 else 0
+                total += model.table[kind, len(sequence) - 1, last, sequence[-1], word]
+                sequence.append(word)
+            found.append((total / ((5 + count) / 6) ** penalty, total, sequence))
+    return sorted(found, reverse=True)
+
+
+def search_for(search, model, prompts, kinds=None, **options):
+    tokens = np.full((len(prompts), L), PAD)
+    for row, prompt in enumerate(prompts):
+        tokens[row, : len(prompt)] = prompt
+    lengths = [len(prompt) for prompt in prompts]
+    beams = search(model, tokens, lengths, inputs=kinds, **{"end_token": END, **options})
+    return [ops.convert_to_numpy(x) for x in beams]
+
+
+@pytest.mark.parametrize("penalty", [0.0, 0.6, 1.0, 2.0, -0.5])
+@pytest.mark.parametrize("seed", range(5))
+def test_a_wide_beam_equals_brute_force(seed, penalty):
+    model, prompts, kinds = Table(seed), [[2], [0, 2], [2, 0, 2]], np.array([3, 5, 1])
+    n = 4
+    for search in (BeamSearch(WIDE, penalty), BeamSearch(WIDE, penalty, num_results=n)):
+        tokens, lengths, scores, totals, words = search_for(search, model, prompts, kinds)
+        for row, prompt in enumerate(prompts):
+            expected = all_sequences(model, prompt, kinds[row], penalty)[: len(scores[row])]
+            count = min(len(expected), n)
+            for k in range(count):
+                score, total, sequence = expected[k]
+                np.testing.assert_allclose([scores[row, k], totals[row, k]], [score, total], 1e-5)
+                assert tokens[row, k, : lengths[row, k]].tolist() == sequence
+                assert (tokens[row, k, lengths[row, k] :] == PAD).all()
+                np.testing.assert_allclose(words[row, k].sum(), total, 1e-5)
+        there = [min(len(scores[0]), len(all_sequences(model, p, 0, 0))) for p in prompts]
+        assert [int((s > -np.inf).sum()) for s in scores] == there
+
+
+def test_narrow_beams_are_what_a_plain_loop_finds():
+    """The textbook's beam search, one sequence at a time, with lists."""
+    for seed, penalty, size in itertools.product(range(3), (0.0, 0.8), (1, 3)):
+        model = Table(seed)
+        beams = [(0.0, [2])]
+        for _ in range(L - 1):
+            candidates = []
+            for total, sequence in beams:
+                if END in sequence[1:]:
+                    candidates.append((total, sequence))
+                    continue
+                last = sequence[-2] if len(sequence) > 1 else 0
+                scores = model.table[0, len(sequence) - 1, last, sequence[-1]]
+                candidates += [(total + scores[w], [*sequence, w]) for w in range(V)]
+            scores = [total / ((4 + len(s)) / 6) ** penalty for total, s in candidates]
+            beams = [candidates[place] for place in np.argsort(scores)[::-1][:size]]
+        tokens, lengths, _, totals, _ = search_for(BeamSearch(size, penalty), model, [[2]])
+        np.testing.assert_allclose(totals[0], [total for total, _ in beams], 1e-5)
+        found = [tokens[0, k, : lengths[0, k]].tolist() for k in range(size)]
+        assert found == [sequence for _, sequence in beams]
+
+
+class WithoutEarlyStop(BeamSearch):
+    def is_done(self, rows, memory):
+        return ops.all(rows.finished)
+
+
+@pytest.mark.parametrize("penalty", [0.0, 1.0, -0.5])
+def test_early_stopping_changes_nothing(penalty):
+    for seed in range(4):
+        model, options = Table(seed, scale=3.0), {"length_penalty": penalty, "num_results": 2}
+        found = search_for(BeamSearch(4, **options), model, [[2], [0]])
+        expected = search_for(WithoutEarlyStop(4, **options), model, [[2], [0]])
+        for a, b in zip(found, expected, strict=True):
+            np.testing.assert_array_equal(a, b)
+
+
+def test_one_beam_is_greedy():
+    model = Table(11)
+    tokens, lengths, _, _, words = search_for(BeamSearch(1), model, [[2], [0, 2]])
+    buffer = np.array([[2, 0, 0, 0, 0], [0, 2, 0, 0, 0]])
+    greedy = GreedySampler()(model, buffer, [1, 2], end_token=END)
+    np.testing.assert_array_equal(tokens[:, 0], greedy.tokens)
+    np.testing.assert_array_equal(lengths[:, 0], greedy.lengths)
+    np.testing.assert_allclose(words[:, 0], greedy.log_probs, atol=1e-6)
+
+
+def test_results_do_not_depend_on_the_batch():
+    model, prompts, kinds = Table(4), [[2], [0, 2], [0]], np.array([3, 5, 1])
+    search = BeamSearch(3, 0.6, num_results=2)
+    together = search_for(search, model, prompts, kinds)
+    for row, prompt in enumerate(prompts):
+        alone = search_for(search, model, [prompt], kinds[row : row + 1])
+        for a, b in zip(alone, together, strict=True):
+            np.testing.assert_array_equal(a[0], b[row])
+
+
+def test_forbidden_words_and_own_ends():
+    model = Table(5)
+    tokens, *_ = search_for(BeamSearch(WIDE), model, [[2]], forbidden_tokens=[0])
+    expected = all_sequences(model, [2], 0, 0.0, forbidden=[0])
+    found = [row[: row.tolist().index(END) + 1 if END in row[1:] else L] for row in tokens[0]]
+    assert [x.tolist() for x in found[: len(expected)]] == [s for *_, s in expected]
+    tokens, lengths, *_ = search_for(BeamSearch(2), model, [[2], [0]], max_lengths=[2, 4])
+    assert (lengths[0] <= 2).all() and (lengths[1] <= 4).all() and (tokens[0, :, 2:] == PAD).all()
+
+
+def test_groups_differ_and_one_group_is_plain():
+    model = Table(6, vocabulary_size=7)
+    apart = BeamSearch(4, num_groups=4, diversity=1e3)
+    tokens, *_ = search_for(apart, model, [[2]], end_token=None)
+    assert len(set(tokens[0, :, 1])) == 4 and len(set(tokens[0, :, 2])) == 4
+    same = BeamSearch(4, num_groups=2, diversity=0.0)
+    tokens, _, scores, *_ = search_for(same, model, [[2]])
+    plain = search_for(BeamSearch(2), model, [[2]])
+    np.testing.assert_array_equal(tokens[0, ::2], plain[0][0])  # each group finds the same two
+    np.testing.assert_allclose(scores[0, 1::2], plain[2][0], rtol=1e-6)
+
+
+def test_compiled():
+    model, search = Table(8), BeamSearch(3, 0.6)
+    buffer = np.array([[2, 0, 0, 0, 0], [0, 2, 0, 0, 0]])
+    expected = search(model, buffer, [1, 2], end_token=END)
+
+    def run(buffer, lengths):
+        return search(model, buffer, lengths, end_token=END)
+
+    if keras.backend.backend() == "tensorflow":
+        import tensorflow as tf
+
+        runs = [tf.function(run, jit_compile=jit) for jit in (False, True)]
+    else:
+        import jax
+
+        runs = [jax.jit(run)]
+    for compiled in runs:
+        found = compiled(ops.convert_to_tensor(buffer), ops.convert_to_tensor([1, 2]))
+        for a, b in zip(found, expected, strict=True):
+            np.testing.assert_allclose(a, b, rtol=1e-6)
+
+
+def test_no_sequences():
+    tokens, _, scores, *_ = search_for(BeamSearch(3), Table(1), [])
+    assert tokens.shape == (0, 3, L) and scores.shape == (0, 3)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"num_beams": 0}, "`num_beams` must be a positive"),
+        ({"num_beams": 2, "num_results": 3}, "`num_results` must be from 1 to"),
+        ({"num_beams": 4, "num_groups": 3}, "`num_groups` must divide"),
+        ({"length_penalty": float("nan")}, "`length_penalty` must be finite"),
+        ({"diversity": -1.0}, "`diversity` finite and not negative"),
+    ],
+)
+def test_wrong_arguments(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        BeamSearch(**arguments)
+
+
+def test_config():
+    search = BeamSearch(6, 0.7, 2, 3, 0.1)
+    assert BeamSearch.from_config(search.get_config()).get_config() == search.get_config()

@@ -1,0 +1,188 @@
+"""What the documentation says can be done, is done: its code, its commands and its links."""
+
+import itertools
+import re
+import shlex
+from importlib.util import find_spec
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from keras_drill.cli import main as program
+from keras_drill.cli import train
+from keras_drill.cli.main import main
+from keras_drill.training.config import load_config
+
+ROOT = Path(__file__).parents[2]
+PAGES = sorted(
+    str(path.relative_to(ROOT))
+    for path in [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("saved_models/*.md")]
+)
+LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
+
+
+def text_of(page: str) -> str:
+    return (ROOT / page).read_text(encoding="utf-8")
+
+
+def code_lines(page: str) -> list[str]:
+    """The lines of indented and fenced blocks that are no Python, and their neighbours' order."""
+    text = re.sub(r"```python\n.*?```", "", text_of(page), flags=re.S)
+    lines, fenced = [], False
+    for line in text.splitlines():
+        if line.startswith("```"):
+            fenced = not fenced
+        elif fenced or line.startswith("    "):
+            lines.append(line.strip())
+    return lines
+
+
+def anchors(page: str) -> set[str]:
+    """The anchors that headings get: lower case, no punctuation, blanks become hyphens."""
+    text = re.sub(r"```.*?```", "", text_of(page), flags=re.S)
+    titles = re.findall(r"^#+ +(.*)$", text, re.M)
+    return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_links_lead_somewhere(page):
+    for target in LINK.findall(re.sub(r"`[^`\n]*`", "", text_of(page))):
+        if re.match(r"[a-z]+:", target):
+            continue
+        file, _, anchor = target.partition("#")
+        found = (ROOT / page).parent / file if file else ROOT / page
+        assert found.exists(), f"{page} links to {target}"
+        if anchor:
+            name = str(found.resolve().relative_to(ROOT))
+            assert anchor in anchors(name), f"{page} links to {target}"
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_files_that_are_named_exist(page):
+    for name in re.findall(
+        r"`((?:tests|benchmarks|keras_drill|docs)/[\w./-]+\.\w+)`", text_of(page)
+    ):
+        assert (ROOT / name).exists(), f"{page} names {name}"
+
+
+def commands(page: str) -> list[tuple[str, str]]:
+    """Lines that call `keras-drill`, each with the line that follows."""
+    lines = [*code_lines(page), ""]
+    found = [
+        (line.removeprefix("$ "), after)
+        for line, after in itertools.pairwise(lines)
+        if line.removeprefix("$ ").startswith("keras-drill ")
+    ]
+    return [(line, after) for line, after in found if not line.startswith("keras-drill: ")]
+
+
+def is_synopsis(line: str) -> bool:
+    return bool(re.search(r"\[|\||\b[A-Z]{2,}\b(?!\.)", line))
+
+
+def status_of(words: list[str]) -> int:
+    try:
+        return main(words)
+    except SystemExit as stop:
+        return stop.code
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if commands(page)])
+def test_commands_are_understood(page, monkeypatch, capsys):
+    """Everything but the work itself: the arguments, the recipes and the options of recipes."""
+
+    def configure(args):
+        if args.recipe is not None and not Path(args.recipe).suffix:
+            load_config(args.recipe).replace(args.overrides)
+        return 0
+
+    for command in program._COMMANDS:
+        monkeypatch.setattr(command, "run", lambda args: 0)
+    monkeypatch.setattr(train, "run", configure)
+    for line, after in commands(page):
+        if is_synopsis(line):
+            continue
+        words = shlex.split(re.split(r"\s[<>|]\s|\s\\$", line)[0], comments=True)[1:]
+        status = status_of(words)
+        error = capsys.readouterr().err
+        if after.startswith("keras-drill: error: "):
+            assert status and error.strip() == after, f"{page}: {line}"
+        else:
+            assert not status, f"{page}: {line}: {error}"
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_options_in_synopses_exist(page, capsys):
+    inline = re.findall(r"`(keras-drill [^`\n]*)`", text_of(page))
+    for line in [*(line for line, _ in commands(page)), *inline]:
+        command = re.match(r"keras-drill ([a-z]+)", line)
+        if command is None or not is_synopsis(line):
+            continue
+        status_of([command[1], "--help"])
+        usage = capsys.readouterr().out
+        for option in re.findall(r"(?<![\w-])--?[a-z][a-z-]*(?![\w.-])", line.split(" ", 2)[-1]):
+            assert option in usage, f"{page}: {line}"
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_modules_and_targets_exist(page):
+    makefile = text_of("Makefile")
+    text = "\n".join([*code_lines(page), *re.findall(r"`([^`\n]+)`", text_of(page))])
+    for module in re.findall(r"python3? -m ([\w.]+)", text):
+        assert find_spec(module) is not None, f"{page}: python -m {module}"
+    for line in re.findall(r"^(?:\$ )?make ([^#\n]*)", text, re.M):
+        for target in re.findall(r"(?:^|\s)([a-z-]+)(?=\s|$)", line):
+            assert re.search(rf"^{target}:", makefile, re.M), f"{page}: make {target}"
+
+
+@pytest.fixture
+def names(tmp_path, monkeypatch):
+    """What code in the documentation takes for granted: a small model and its data."""
+    import keras
+
+    import keras_drill
+    from keras_drill.data import Vocabulary, WordTokenizer
+
+    monkeypatch.chdir(tmp_path)
+    vocabulary_size, rng = 11, np.random.default_rng(0)
+    vocabulary = Vocabulary(["<unk>", "<eos>", "the", "bank", *"abcdefg"])
+    tokens = rng.integers(0, vocabulary_size, (6, 5)).astype("int32")
+    backbone = keras_drill.models.GRULanguageBackbone(
+        vocabulary_size, embedding_dim=3, units=3, num_layers=1
+    )
+    head = keras_drill.KernelizedBayesianSoftmax(vocabulary_size, embedding_dim=3)
+    model = keras_drill.LanguageModel(backbone, head)
+    model.compile("adam", jit_compile=False)
+    model.fit(tokens, tokens, batch_size=2, verbose=0)
+    import tensorflow as tf
+
+    return {
+        "keras": keras,
+        "keras_drill": keras_drill,
+        "np": np,
+        "tf": tf,
+        "vocabulary_size": vocabulary_size,
+        "vocabulary": vocabulary,
+        "tokenizer": WordTokenizer(),
+        "backbone": backbone,
+        "head": head,
+        "model": model,
+        "optimizer": model.optimizer,
+        "embedding": keras.layers.Embedding(vocabulary_size, 3),
+        "tokens": tokens,
+        "hidden": backbone(tokens),
+        "targets": tokens,
+        "sample_weight": np.ones(tokens.shape, "float32"),
+        "dataset": tf.data.Dataset.from_tensor_slices((tokens, tokens)).batch(2),
+        "train_step": model.train_on_batch,
+    }
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if "```python" in text_of(page)])
+def test_code_runs(page, names):
+    """The blocks of a page one after the other, as a reader would type them."""
+    for match in re.finditer(r"```python\n(.*?)```", text_of(page), re.S):
+        line = text_of(page)[: match.start()].count("\n") + 1
+        source = "\n" * line + match[1]
+        exec(compile(source, str(ROOT / page), "exec"), names)

@@ -1,0 +1,22 @@
+import os
+import subprocess
+import sys
+
+import keras
+import numpy as np
+import pytest
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(keras.backend.backend() != "tensorflow", reason="tf.distribute")
+def test_two_replicas_train_like_one(tmp_path):
+    """Regularisers, AR and TAR, state, reported loss and metrics; the weights are not equal."""
+    environment = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "2"}
+    for replicas in (1, 2):
+        command = [sys.executable, "-m", "tests.models.train_regularised_on_replicas"]
+        arguments = [str(replicas), tmp_path / f"{replicas}.npz"]
+        subprocess.run([*command, *arguments], check=True, env=environment)
+    one, two = (dict(np.load(tmp_path / f"{replicas}.npz")) for replicas in (1, 2))
+    assert one.keys() == two.keys() >= {"loss", "val_loss", "val_perplexity"}
+    for name in one:
+        np.testing.assert_allclose(one[name], two[name], rtol=1e-4, atol=1e-5, err_msg=name)

@@ -1,0 +1,20 @@
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+
+def test_a_package_run_as_a_program_finds_the_layers_of_saved_models(tmp_path):
+    """While Python looks for `mypackage.serve`, `sys.argv` is that of no program at all."""
+    package = tmp_path / "mypackage"
+    package.mkdir()
+    (package / "__init__.py").write_text("import keras_drill\n")
+    (package / "serve.py").write_text(
+        "import keras\n"
+        "for name in ('LanguageModel', 'OutputLayer', 'AWDLSTM', 'Perplexity'):\n"
+        "    assert keras.saving.get_registered_object(f'keras_drill>{name}'), name\n"
+    )
+    root = Path(__file__).parents[1]
+    environment = {**os.environ, "PYTHONPATH": str(root)}
+    command = [sys.executable, "-m", "mypackage.serve"]
+    subprocess.run(command, check=True, cwd=tmp_path, env=environment)
