@@ -92,7 +92,7 @@ class FeedbackLoop:
         kernel_of_known, kernels = self.input_kernels(arguments.weights)
 
         def step(carry, inputs):
-            trace = self.forward_step(carry.state, *inputs, arguments, kernels)
+            trace = self.forward_step(carry.state, inputs, arguments, kernels)
             return trace, trace
 
         batch_size = ops.shape(arguments.state[0][0])[0]
@@ -108,8 +108,9 @@ class FeedbackLoop:
         inputs = (arguments.steps, self.feedback.fixed, known_gates, self.masks)
         return scan_steps(step, start, inputs)[1]
 
-    def forward_step(self, state, steps, fixed, known_gates, mask, arguments, kernels) -> Trace:
+    def forward_step(self, state, inputs, arguments: Arguments, kernels) -> Trace:
         """The layers in turn: each reads the one below, the first what is fed back."""
+        steps, fixed, known_gates, mask = inputs
         output = self.drop(state[-1][0], self.kept_output)
         x, residuals = self.feedback.value(output, steps, fixed, arguments.shared)
         new_states, all_gates, inputs = [], [], []
@@ -158,7 +159,7 @@ class FeedbackLoop:
 
         def step(carry, inputs):
             gradient = self.backward_step(
-                carry.state, *inputs, arguments.shared, kernels, recurrent_kernels
+                carry.state, inputs, arguments.shared, kernels, recurrent_kernels
             )
             return gradient, gradient
 
@@ -171,12 +172,12 @@ class FeedbackLoop:
         inputs = (upstream, trace, before, arguments.steps, self.feedback.fixed, self.masks)
         return scan_steps(step, start, inputs, reverse=True)
 
-    def backward_step(
-        self, d_next, upstream, trace, old, steps, fixed, mask, shared, kernels, recurrent_kernels
-    ) -> StepGradient:
+    def backward_step(self, d_next, inputs, shared, kernels, recurrent_kernels) -> StepGradient:
         """The layers in turn from the last to the first, then what is fed back."""
+        upstream, trace, old, steps, fixed, mask = inputs
         d_state = keras.tree.map_structure(ops.add, d_next, upstream)
-        d_previous, deltas = [None] * len(self.layers), [None] * len(self.layers)
+        d_previous: list[Any] = [None] * len(self.layers)
+        deltas: list[Any] = [None] * len(self.layers)
         for i, layer in reversed(list(enumerate(self.layers))):
             delta, direct = layer.step_gradient(
                 ops.cast(trace.gates[i], self.state_dtype), trace.state[i], old[i], d_state[i]

@@ -209,7 +209,7 @@ class RecurrentEncoderDecoder(keras.Model):
             name="decoder",
         )
 
-    def build(self, input_shape: Shape) -> None:
+    def build(self, input_shape: dict[str, Shape]) -> None:
         self.encoder.build(input_shape["source"])
         self.decoder.build(input_shape["target"], self.encoder.layer_sizes)
 
@@ -248,7 +248,7 @@ class RecurrentEncoderDecoder(keras.Model):
     def compute_mask(self, inputs: Tensor, previous_mask: Tensor | None = None) -> Any:
         return self.token_mask(inputs["target"])
 
-    def compute_output_shape(self, input_shape: Shape) -> Shape:
+    def compute_output_shape(self, input_shape: dict[str, Shape]) -> Shape:
         return (*input_shape["target"], self.embedding_dim)
 
     def get_config(self) -> dict:

@@ -35,7 +35,7 @@ def replace_sublayer(layer: keras.Layer, name: str, new: keras.Layer) -> None:
         layer._tracker.lock()
 
 
-class SaveSignature:
+class SaveSignature(keras.Layer):
     """Base of layers that say what `tf.saved_model.save` offers as their signature.
 
     Keras makes it from the shapes that a layer was built for, all of them floats.
