@@ -45,6 +45,7 @@ setup(
     extras_require={
         "analysis": ["scipy>=1.11"],
         "subwords": ["sentencepiece>=0.2"],
+        "translation": ["sentencepiece>=0.2", "sacrebleu>=2.4", "sacremoses>=0.1"],
         "test": [
             "pytest>=8",
             "pytest-xdist>=3.5",
@@ -52,6 +53,8 @@ setup(
             "scipy>=1.11",
             "scikit-learn>=1.4",
             "sentencepiece>=0.2",
+            "sacrebleu>=2.4",
+            "sacremoses>=0.1",
         ],
         "jax": ["jax>=0.4.34"],
         "types": ["mypy>=1.15"],
