@@ -1,12 +1,13 @@
 """Decoding: samplers and beam search, which share one loop over one step protocol."""
 
+from keras_drill.decoding.addons_beam_search import AddonsBeamSearch
 from keras_drill.decoding.backbone_readers import (
     BackboneReader,
     CacheReader,
     PrefixReader,
     StateReader,
 )
-from keras_drill.decoding.beam_search import AddonsBeamSearch, Beams, BeamSearch
+from keras_drill.decoding.beam_search import Beams, BeamSearch
 from keras_drill.decoding.decoding_step import DecodingStep
 from keras_drill.decoding.generate import generate
 from keras_drill.decoding.greedy_sampler import GreedySampler

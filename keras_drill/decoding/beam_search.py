@@ -7,7 +7,7 @@ import numpy as np
 from keras import ops
 
 from keras_drill.decoding.decoding_step import DecodingStep
-from keras_drill.decoding.search import Search
+from keras_drill.decoding.search import Loop, Rows, Search
 from keras_drill.types import Tensor
 
 
@@ -37,14 +37,10 @@ class _Memory(NamedTuple):
     Attributes:
         totals: `[R]`, log-probability of what each beam wrote.
         scores: `[R]`, what it was chosen by.
-        longest: Integers `[R]`, the length at which it ends at last.
-        end_token: Integer scalar, -1 for none.
     """
 
     totals: Any
     scores: Any
-    longest: Any
-    end_token: Any
 
 
 @keras.saving.register_keras_serializable(package="keras_drill")
@@ -121,84 +117,30 @@ class BeamSearch(Search):
         self.num_groups = num_groups
         self.diversity = diversity
 
-    def __call__(
-        self,
-        step: DecodingStep,
-        tokens: Tensor,
-        lengths: Tensor,
-        *,
-        inputs: Any = None,
-        max_lengths: Tensor | None = None,
-        end_token: int | None = None,
-        forbidden_tokens: Any = (),
-        pad_token: int = 0,
-    ) -> Beams:
-        """Finds the best continuations of every row of a buffer.
-
-        Args:
-            step: The model's `DecodingStep`.
-            tokens: Integer tensor `[B, L]`: prompts, followed by room for what is written.
-            lengths: Lengths `[B]` of the prompts, from 1 to L; see `Search.run`.
-            inputs: What the model reads besides, see `DecodingStep.begin`.
-            max_lengths: Integer tensor `[B]`, where each row ends if it does not reach the end
-                token before. Defaults to L.
-            end_token: The token that ends a sequence, or None.
-            forbidden_tokens: Tokens never to write.
-            pad_token: Fills the buffer after a sequence's end.
-
-        Returns:
-            `Beams`.
-        """
-        tokens = ops.convert_to_tensor(tokens, dtype="int32")
-        batch_size, width = ops.shape(tokens)
+    def begin(
+        self, step: DecodingStep, tokens: Tensor, lengths: Tensor, **arguments: Any
+    ) -> tuple[Loop, tuple[Rows, Any, Any]]:
+        """As `Search.begin`, with the beams' scores."""
+        loop, (rows, state, _) = super().begin(step, tokens, lengths, **arguments)
         # All beams of a group begin as the same: only the first of them may be continued.
         places = np.arange(self.num_beams) % (self.num_beams // self.num_groups)
         first = np.where(places == 0, 0.0, -np.inf).astype("float32")
-        longest = width if max_lengths is None else max_lengths
-        longest = ops.broadcast_to(ops.convert_to_tensor(longest, "int32"), (batch_size,))
-        totals = ops.tile(first, (batch_size,))
-        memory = _Memory(
-            totals=totals,
-            scores=totals,
-            longest=ops.repeat(longest, self.num_beams),
-            end_token=ops.convert_to_tensor(-1 if end_token is None else end_token, "int32"),
-        )
-        rows, memory = self.run(
-            step,
-            tokens,
-            lengths,
-            memory=memory,
-            inputs=inputs,
-            max_lengths=max_lengths,
-            end_token=end_token,
-            forbidden_tokens=forbidden_tokens,
-            pad_token=pad_token,
-        )
-        scores = ops.reshape(memory.scores, (-1, self.num_beams))
-        scores, best = ops.top_k(scores, self.num_results or self.num_beams)  # [B, n]
+        totals = ops.tile(first, (ops.shape(rows.tokens)[0] // self.num_beams,))  # [R]
+        return loop, (rows, state, _Memory(totals=totals, scores=totals))
 
-        def take(x):
-            x = ops.reshape(x, (batch_size, self.num_beams, *x.shape[1:]))
-            index = ops.reshape(best, (*ops.shape(best), *[1] * (len(x.shape) - 2)))
-            return ops.take_along_axis(x, index, axis=1)
-
-        return Beams(
-            take(rows.tokens), take(rows.lengths), scores, take(memory.totals), take(rows.log_probs)
-        )
-
-    def extend(self, log_probs: Tensor, rows: Tensor, memory: Any) -> tuple[Any, Any, Any]:
+    def extend(self, log_probs: Tensor, rows: Rows, memory: Any) -> tuple[Any, Any, Any]:
         num_words = log_probs.shape[-1]
         # A beam that has ended continues in one way, at no cost.
         stays = ops.where(ops.arange(num_words) == 0, 0.0, -np.inf)
         log_probs = ops.where(rows.finished[:, None], stays, log_probs)  # [R, V]
         candidates = memory.totals[:, None] + log_probs
-        scores = candidates / self.penalty(self.count_words(rows, num_words, memory.end_token))
+        scores = candidates / self.penalty(self.count_words(rows, num_words))
         best = self._best(scores, rows.finished)  # [B, K]
 
         def chosen(x, old):
             x = ops.reshape(x, (-1, self.num_beams * num_words))
             x = ops.reshape(ops.take_along_axis(x, best, axis=1), (-1,))
-            return ops.where(rows.index < rows.prompt_lengths, old, x)
+            return ops.where(rows.is_in_prompt, old, x)
 
         memory = memory._replace(
             totals=chosen(candidates, memory.totals), scores=chosen(scores, memory.scores)
@@ -207,7 +149,20 @@ class BeamSearch(Search):
         parents = ops.reshape(first_rows + best // num_words, (-1,))
         return parents, ops.reshape(best % num_words, (-1,)), memory
 
-    def count_words(self, rows: Tensor, num_words: int, end_token: int | None) -> Any:
+    def result(self, rows: Rows, memory: Any) -> Beams:
+        scores = ops.reshape(memory.scores, (-1, self.num_beams))
+        scores, best = ops.top_k(scores, self.num_results or self.num_beams)  # [B, n]
+
+        def take(x):
+            x = ops.reshape(x, (ops.shape(best)[0], self.num_beams, *ops.shape(x)[1:]))
+            index = ops.reshape(best, (*ops.shape(best), *[1] * (len(x.shape) - 2)))
+            return ops.take_along_axis(x, index, axis=1)
+
+        return Beams(
+            take(rows.tokens), take(rows.lengths), scores, take(memory.totals), take(rows.log_probs)
+        )
+
+    def count_words(self, rows: Rows, num_words: int) -> Any:
         """How many words each continuation has, `[R, 1]` or `[R, V]`, for the length penalty."""
         written = rows.lengths - rows.prompt_lengths
         return (written + ops.cast(ops.logical_not(rows.finished), "int32"))[:, None]
@@ -239,10 +194,10 @@ class BeamSearch(Search):
                 counts = words if counts is None else counts + words
         return ops.concatenate(chosen, axis=1)
 
-    def is_done(self, rows: Tensor, memory: Any) -> Tensor:
+    def is_done(self, rows: Rows, memory: Any) -> Tensor:
         written = rows.lengths - rows.prompt_lengths
         # What a beam that goes on can reach at most: no more log-probability is lost.
-        last = memory.longest - rows.prompt_lengths if self.length_penalty > 0 else written + 1
+        last = rows.max_lengths - rows.prompt_lengths if self.length_penalty > 0 else written + 1
         bounds = memory.totals / self.penalty(ops.maximum(last, written + 1))
         bounds = ops.where(rows.finished, -np.inf, bounds)
         scores = ops.where(rows.finished, memory.scores, -np.inf)
@@ -263,26 +218,3 @@ class BeamSearch(Search):
     @classmethod
     def from_config(cls, config: dict) -> "BeamSearch":
         return cls(**config)
-
-
-@keras.saving.register_keras_serializable(package="keras_drill")
-class AddonsBeamSearch(BeamSearch):
-    """The search of tensorflow-addons' `BeamSearchDecoder`, to the same beams.
-
-    It differs from `BeamSearch` where there is a length penalty: in the column where the end token
-    is written it is not counted, and from then on it is. So a beam's score changes once after it
-    has ended, and the search goes on until all beams have.
-
-    Arguments, call and result are those of `BeamSearch`.
-    """
-
-    def count_words(self, rows: Tensor, num_words: int, end_token: int | None) -> Tensor:
-        counts = super().count_words(rows, num_words, end_token)  # [R, 1]
-        ends = ops.logical_and(
-            ops.arange(num_words, dtype="int32") == end_token,
-            ops.logical_not(rows.finished)[:, None],
-        )
-        return counts - ops.cast(ends, "int32")
-
-    def is_done(self, rows: Tensor, memory: Any) -> Tensor:
-        return ops.all(rows.finished)

@@ -1,14 +1,13 @@
 """The base class of samplers."""
 
 import abc
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from keras import ops
 
 from keras_drill.decoding.decoding_step import DecodingStep
 from keras_drill.decoding.random_streams import counter_uniform, row_keys
-from keras_drill.decoding.search import Rows, Search
+from keras_drill.decoding.search import Loop, Rows, Search
 from keras_drill.types import Tensor
 
 
@@ -32,7 +31,7 @@ class Generation(NamedTuple):
 class Sampler(Search):
     """Base class of the samplers: the search in which every row continues itself.
 
-    Subclasses say in `choose` which word comes next. See `Search` for the loop.
+    Subclasses say in `choose` which word comes next. See `Search` for the loop and the call.
 
     Example, a sampler that always takes the second best word:
 
@@ -64,59 +63,36 @@ class Sampler(Search):
     def from_config(cls, config: dict) -> "Sampler":
         return cls(**config)
 
-    def extend(self, log_probs: Tensor, rows: Tensor, memory: Any) -> tuple[Any, Any, Any]:
-        return None, self.choose(log_probs, ops.take(memory, rows.index, axis=1)), memory
-
-    def __call__(
+    def begin(
         self,
         step: DecodingStep,
         tokens: Tensor,
         lengths: Tensor,
         *,
-        inputs: Any = None,
-        max_lengths: Tensor | None = None,
-        end_token: int | None = None,
-        forbidden_tokens: Any = (),
-        pad_token: int = 0,
-        ends: Callable[[Rows], Any] | None = None,
         seed: Any = None,
-    ) -> Generation:
-        """Continues every row of a buffer until the end token or the end of the row.
+        **arguments: Any,
+    ) -> tuple[Loop, tuple[Rows, Any, Any]]:
+        """As `Search.begin`, with random numbers.
 
         Args:
             step: The model's `DecodingStep`.
-            tokens: Integer tensor `[B, L]`: prompts, followed by room for what is generated.
-            lengths: Lengths `[B]` of the prompts, from 1 to L; see `Search.run`.
-            inputs: What the model reads besides, see `DecodingStep.begin`.
-            max_lengths: Integer tensor `[B]`, where each row ends if it does not reach the end
-                token before. Defaults to L.
-            end_token: The token that ends a sequence, or None.
-            forbidden_tokens: Tokens never to generate.
-            pad_token: Fills the buffer after a sequence's end.
-            ends: From `Rows` to booleans `[B]`: rows that end with the word just written.
+            tokens: Integer tensor `[B, L]`.
+            lengths: Lengths `[B]` of the prompts.
             seed: An integer from 0 to 2**32 - 1 makes every call draw the same; row b then draws
                 from stream `(seed, b)`. An integer tensor `[B]` gives each row its own stream
                 `(seed[b], 0)`, and one `[B, 2]` its stream in full, whatever else is in the batch.
                 None takes a fresh seed from Keras' global generator at each call.
-
-        Returns:
-            A `Generation`.
+            **arguments: The other arguments of `Search.begin`.
         """
-        tokens = ops.convert_to_tensor(tokens, dtype="int32")
-        uniforms = ops.zeros_like(tokens, dtype="float32")  # [B, L]
+        loop, (rows, state, _) = super().begin(step, tokens, lengths, **arguments)
+        uniforms = ops.zeros_like(rows.log_probs)  # [B, L]
         if self.is_random:
-            batch_size, width = ops.shape(tokens)
+            batch_size, width = ops.shape(rows.tokens)
             uniforms = counter_uniform(row_keys(seed, batch_size), width)
-        rows, _ = self.run(
-            step,
-            tokens,
-            lengths,
-            memory=uniforms,
-            inputs=inputs,
-            max_lengths=max_lengths,
-            end_token=end_token,
-            forbidden_tokens=forbidden_tokens,
-            pad_token=pad_token,
-            ends=ends,
-        )
+        return loop, (rows, state, uniforms)
+
+    def extend(self, log_probs: Tensor, rows: Rows, memory: Any) -> tuple[Any, Any, Any]:
+        return None, self.choose(log_probs, ops.take(memory, rows.index, axis=1)), memory
+
+    def result(self, rows: Rows, memory: Any) -> Generation:
         return Generation(rows.tokens, rows.lengths, rows.log_probs)

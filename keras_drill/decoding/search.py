@@ -16,7 +16,7 @@ from keras_drill.types import Tensor
 
 
 class Rows(NamedTuple):
-    """What has been written so far.
+    """What has been written so far, and where it ends.
 
     Attributes:
         index: Integer scalar, the column that comes next (or just came, for `ends`).
@@ -27,6 +27,8 @@ class Rows(NamedTuple):
         lengths: Integer tensor `[R]`: how many tokens are not padding.
         finished: Boolean tensor `[R]`: rows that are frozen.
         prompt_lengths: Integer tensor `[R]`.
+        max_lengths: Integer tensor `[R]`: the length at which a row ends at last.
+        end_token: Integer scalar: the token that ends a row, -1 for none.
     """
 
     index: Any
@@ -35,6 +37,13 @@ class Rows(NamedTuple):
     lengths: Any
     finished: Any
     prompt_lengths: Any
+    max_lengths: Any
+    end_token: Any
+
+    @property
+    def is_in_prompt(self) -> Any:
+        """Boolean tensor `[R]`: rows whose prompt has a token at the column that comes next."""
+        return self.index < self.prompt_lengths
 
 
 class Search(abc.ABC):
@@ -51,15 +60,33 @@ class Search(abc.ABC):
 
     num_beams = 1  # K, rows for each sequence.
 
+    def __call__(
+        self, step: DecodingStep, tokens: Tensor, lengths: Tensor, **arguments: Any
+    ) -> Any:
+        """Continues every row of a buffer until the end token or the end of the row.
+
+        Args:
+            step: The model's `DecodingStep`.
+            tokens: Integer tensor `[B, L]`: prompts, followed by room for what is written.
+            lengths: Lengths `[B]` of the prompts.
+            **arguments: The other arguments of `begin`, which says more about these, too.
+
+        Returns:
+            A `Generation` of samplers, the `Beams` of a beam search.
+        """
+        loop, first = self.begin(step, tokens, lengths, **arguments)
+        rows, _, memory = ops.while_loop(loop.goes_on, loop.advance, first)
+        return self.result(rows, memory)
+
     @abc.abstractmethod
     def extend(self, log_probs: Tensor, rows: Rows, memory: Any) -> tuple[Any, Any, Any]:
         """Chooses the next word of every row.
 
         Args:
             log_probs: Float32 tensor `[R, V]`, negative infinity for forbidden words.
-            rows: What was written so far. What is chosen for rows that are in their prompt still
-                (`index < prompt_lengths`), or finished, is not written.
-            memory: What `run` was given, or the previous call returned.
+            rows: What was written so far. What is chosen for rows that are in their prompt still,
+                or finished, is not written.
+            memory: What `begin` gave, or the previous call returned.
 
         Returns:
             `(parents, words, memory)`: for every row the row that it continues, integers `[R]`, or
@@ -67,25 +94,28 @@ class Search(abc.ABC):
             find at the next step, in the same shapes and types.
         """
 
+    @abc.abstractmethod
+    def result(self, rows: Rows, memory: Any) -> Any:
+        """What a call returns, from the rows and the memory after the last step."""
+
     def is_done(self, rows: Rows, memory: Any) -> Any:
         """Whether the loop may stop, a boolean scalar: when all rows are finished."""
         return ops.all(rows.finished)
 
-    def run(
+    def begin(
         self,
         step: DecodingStep,
         tokens: Tensor,
         lengths: Tensor,
         *,
-        memory: Any = (),
         inputs: Any = None,
         max_lengths: Tensor | None = None,
         end_token: int | None = None,
         forbidden_tokens: Any = (),
         pad_token: int = 0,
         ends: Callable[[Rows], Any] | None = None,
-    ) -> tuple[Rows, Any]:
-        """Continues every row of a buffer until the end token or the end of the row.
+    ) -> tuple["Loop", tuple[Rows, Any, Any]]:
+        """Reads what the prompts have in common; the rest is done by steps of the loop.
 
         Args:
             step: The model's `DecodingStep`.
@@ -93,7 +123,6 @@ class Search(abc.ABC):
             lengths: Lengths `[B]` of the prompts, from 1 to L. As NumPy array or list, the part
                 that all prompts have is read in parallel; as tensor, it is read by a scan, whose
                 length may depend on the data under XLA too.
-            memory: What the first call of `extend` finds.
             inputs: What the model reads besides, see `DecodingStep.begin`.
             max_lengths: Integer tensor `[B]`, where each row ends if it does not reach the end
                 token before. Defaults to L.
@@ -104,90 +133,117 @@ class Search(abc.ABC):
                 reasons of their own (a stop string, say).
 
         Returns:
-            The rows `[R, ...]` and the search's memory.
+            The loop, and `(rows, state, memory)` before its first step.
         """
         tokens = ops.convert_to_tensor(tokens, dtype="int32")
         batch_size, width = ops.shape(tokens)
-        prompt_lengths = ops.convert_to_tensor(lengths, dtype="int32")
-        max_lengths = ops.convert_to_tensor(
-            width if max_lengths is None else max_lengths, dtype="int32"
-        )
-        columns = ops.arange(width, dtype="int32")[None, :]  # [1, L]
-        tokens = ops.where(columns < prompt_lengths[:, None], tokens, pad_token)
-        forbidden = _forbidden_mask(forbidden_tokens, step.vocabulary_size)  # [V]
-
-        if ops.is_tensor(lengths):
-            # An empty batch has no shortest prompt: the bound keeps the scan short.
-            start = ops.minimum(ops.min(prompt_lengths, initial=width), width)
+        known_lengths = None if ops.is_tensor(lengths) else np.asarray(lengths)
+        lengths = ops.convert_to_tensor(lengths, dtype="int32")
+        # An empty batch has no shortest prompt: the bound keeps the scan short.
+        if known_lengths is None:
+            start = ops.minimum(ops.min(lengths, initial=width), width)
         else:
-            start = int(np.min(lengths, initial=width))
+            start = int(known_lengths.min(initial=width))
+        columns = ops.arange(width, dtype="int32")[None, :]  # [1, L]
+        tokens = ops.where(columns < lengths[:, None], tokens, pad_token)
+        longest = ops.convert_to_tensor(width if max_lengths is None else max_lengths, "int32")
+        longest = ops.broadcast_to(longest, (batch_size,))
         constants, state = step.begin(inputs, batch_size, width)
         state = step.prefill(tokens, start - 1, constants, state)
-        if self.num_beams > 1:
-            tokens, prompt_lengths, state = self._to_rows((tokens, prompt_lengths, state))
-            if len(max_lengths.shape):
-                max_lengths = self._to_rows(max_lengths)
-
-        def advance(rows, state, memory):
-            hidden, state = step.read(
-                ops.take(rows.tokens, rows.index - 1, axis=1), constants, state
-            )
-            scores = step.log_probs(hidden)  # [R, V]
-            parents, words, memory = self.extend(
-                ops.where(forbidden, -np.inf, scores), rows, memory
-            )
-            words = ops.cast(words, "int32")  # [R]
-            if parents is not None:
-                own = ops.arange(ops.shape(rows.tokens)[0], dtype="int32")
-                in_prompt = rows.index < rows.prompt_lengths
-                parents = ops.where(in_prompt, own, ops.cast(parents, "int32"))
-                index, *written = rows
-                *written, state, scores = gather_rows((*written, state, scores), parents)
-                rows = Rows(index, *written)
-            log_prob = ops.take_along_axis(scores, words[:, None], axis=-1)  # [R, 1]
-            active = ops.logical_and(
-                rows.index >= rows.prompt_lengths, ops.logical_not(rows.finished)
-            )
-            # A column is replaced by selection: stock operations only, on every backend.
-            here = ops.logical_and(columns == rows.index, active[:, None])  # [R, L]
-            rows = rows._replace(
-                tokens=ops.where(here, words[:, None], rows.tokens),
-                log_probs=ops.where(here, log_prob, rows.log_probs),
-                lengths=rows.lengths + ops.cast(active, "int32"),
-            )
-            ended = rows.lengths >= max_lengths
-            if end_token is not None:
-                ended = ops.logical_or(ended, words == end_token)
-            if ends is not None:
-                ended = ops.logical_or(ended, ends(rows))
-            finished = ops.logical_or(rows.finished, ops.logical_and(active, ended))
-            return rows._replace(index=rows.index + 1, finished=finished), state, memory
-
+        tokens, lengths, longest, state = self._to_rows((tokens, lengths, longest, state))
         rows = Rows(
             index=ops.convert_to_tensor(start, dtype="int32"),
             tokens=tokens,
             log_probs=ops.zeros_like(tokens, dtype="float32"),
-            lengths=prompt_lengths,
-            finished=prompt_lengths >= max_lengths,
-            prompt_lengths=prompt_lengths,
+            lengths=lengths,
+            finished=lengths >= longest,
+            prompt_lengths=lengths,
+            max_lengths=longest,
+            end_token=ops.convert_to_tensor(-1 if end_token is None else end_token, "int32"),
         )
-        rows, _, memory = ops.while_loop(
-            lambda rows, state, memory: ops.logical_and(
-                rows.index < width, ops.logical_not(self.is_done(rows, memory))
-            ),
-            advance,
-            (rows, state, memory),
-        )
-        return rows, memory
+        forbidden = _forbidden_mask(forbidden_tokens, step.vocabulary_size)  # [V]
+        return Loop(self, step, constants, forbidden, ends), (rows, state, ())
 
     def _to_rows(self, structure):
         """Repeats what there is of each sequence for each of its rows."""
+        if self.num_beams == 1:
+            return structure
         return keras.tree.map_structure(lambda x: ops.repeat(x, self.num_beams, axis=0), structure)
 
 
-def gather_rows(structure, rows):
-    """Takes rows of all tensors of a nested structure."""
-    return keras.tree.map_structure(lambda x: ops.take(x, rows, axis=0), structure)
+class Loop:
+    """One call of a search: what its steps need and never change.
+
+    Args:
+        search: The `Search`.
+        step: The model's `DecodingStep`.
+        constants: Those that `step.begin` gave.
+        forbidden: Boolean array `[V]`.
+        ends: From `Rows` to booleans `[R]`, or None.
+    """
+
+    def __init__(
+        self,
+        search: Search,
+        step: DecodingStep,
+        constants: Any,
+        forbidden: np.ndarray,
+        ends: Callable[[Rows], Any] | None,
+    ):
+        self.search = search
+        self.step = step
+        self.constants = constants
+        self.forbidden = forbidden
+        self.ends = ends
+
+    def goes_on(self, rows: Rows, state: Any, memory: Any) -> Any:
+        """Whether there is another step, a boolean scalar."""
+        has_room = rows.index < ops.shape(rows.tokens)[1]
+        return ops.logical_and(has_room, ops.logical_not(self.search.is_done(rows, memory)))
+
+    def advance(self, rows: Rows, state: Any, memory: Any) -> tuple[Rows, Any, Any]:
+        """Reads a column and writes the next one: `(rows, state, memory)` after it."""
+        last = ops.take(rows.tokens, rows.index - 1, axis=1)  # [R]
+        hidden, state = self.step.read(last, self.constants, state)
+        log_probs = self.step.log_probs(hidden)  # [R, V]
+        allowed = ops.where(self.forbidden, -np.inf, log_probs)
+        parents, words, memory = self.search.extend(allowed, rows, memory)
+        if parents is not None:
+            own = ops.arange(ops.shape(rows.tokens)[0], dtype="int32")
+            parents = ops.where(rows.is_in_prompt, own, ops.cast(parents, "int32"))
+            rows, state, log_probs = _continue(parents, rows, state, log_probs)
+        return self._write(ops.cast(words, "int32"), log_probs, rows), state, memory
+
+    def _write(self, words, log_probs, rows):
+        """Puts a word `[R]` with its log-probability, of `[R, V]`, into each row that takes one."""
+        log_prob = ops.take_along_axis(log_probs, words[:, None], axis=-1)  # [R, 1]
+        active = ops.logical_not(ops.logical_or(rows.is_in_prompt, rows.finished))  # [R]
+        # A column is replaced by selection: stock operations only, on every backend.
+        columns = ops.arange(ops.shape(rows.tokens)[1], dtype="int32")  # [L]
+        here = ops.logical_and(columns == rows.index, active[:, None])  # [R, L]
+        rows = rows._replace(
+            tokens=ops.where(here, words[:, None], rows.tokens),
+            log_probs=ops.where(here, log_prob, rows.log_probs),
+            lengths=rows.lengths + ops.cast(active, "int32"),
+        )
+        ended = ops.logical_or(rows.lengths >= rows.max_lengths, words == rows.end_token)
+        if self.ends is not None:
+            ended = ops.logical_or(ended, self.ends(rows))
+        finished = ops.logical_or(rows.finished, ops.logical_and(active, ended))
+        return rows._replace(index=rows.index + 1, finished=finished)
+
+
+def _continue(parents, rows, state, log_probs):
+    """Every row as its parent left it; what a sequence's rows have in common stays."""
+    own = (rows.tokens, rows.log_probs, rows.lengths, rows.finished)
+    own, state, log_probs = keras.tree.map_structure(
+        lambda x: ops.take(x, parents, axis=0), (own, state, log_probs)
+    )
+    tokens, word_log_probs, lengths, finished = own
+    rows = rows._replace(
+        tokens=tokens, log_probs=word_log_probs, lengths=lengths, finished=finished
+    )
+    return rows, state, log_probs
 
 
 def _forbidden_mask(forbidden_tokens, vocabulary_size):
