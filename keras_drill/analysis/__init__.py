@@ -1,6 +1,6 @@
 """How language models differ: by word frequency, by the rank of their log-probabilities, by the
 words they can never choose, by the senses of their words, and by the parameters of their output
-layers."""
+layers; and how near the texts that they write come to references."""
 
 from keras_drill.analysis.argmaxable_words import ArgmaxableWords, find_argmaxable_words
 from keras_drill.analysis.collect import collect_hidden, collect_log_probs
@@ -16,6 +16,11 @@ from keras_drill.analysis.output_parameters import (
     count_dedicated_parameters,
     count_output_parameters,
 )
+from keras_drill.analysis.paired_bootstrap import (
+    PairedBootstrap,
+    SystemScore,
+    paired_bootstrap,
+)
 from keras_drill.analysis.rank import RankEstimate, measure_rank, numerical_rank, singular_values
 from keras_drill.analysis.senses import (
     WordSenses,
@@ -25,13 +30,17 @@ from keras_drill.analysis.senses import (
     project_to_plane,
     words_by_senses,
 )
+from keras_drill.analysis.text_scores import TextScores, count_words, distinct_n, score_texts
 
 __all__ = [
     "ArgmaxableWords",
     "FrequencyBin",
     "FrequencyComparison",
     "Lead",
+    "PairedBootstrap",
     "RankEstimate",
+    "SystemScore",
+    "TextScores",
     "WordSenses",
     "collect_hidden",
     "collect_log_probs",
@@ -39,6 +48,8 @@ __all__ = [
     "compare_by_frequency",
     "count_dedicated_parameters",
     "count_output_parameters",
+    "count_words",
+    "distinct_n",
     "example_contexts",
     "find_argmaxable_words",
     "float64_head",
@@ -47,7 +58,9 @@ __all__ = [
     "measure_rank",
     "nearest_words",
     "numerical_rank",
+    "paired_bootstrap",
     "project_to_plane",
+    "score_texts",
     "singular_values",
     "words_by_senses",
 ]
