@@ -21,6 +21,7 @@ _MODULES = {
     "SenseEmbedding": "senses",
     "SenseReallocation": "callbacks",
     "SenseReallocator": "senses",
+    "SequenceToSequence": "models.sequence_to_sequence",
     "SoftmaxOutput": "ready_made",
     "TiedOutput": "ready_made",
 }

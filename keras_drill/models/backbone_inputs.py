@@ -4,6 +4,7 @@ from typing import Any
 
 import keras
 
+from keras_drill.ops.token_weights import rank_is_unknown
 from keras_drill.types import Shape
 
 
@@ -23,8 +24,12 @@ def shape_built_for(backbone: keras.Layer) -> Any:
     if ends is not None:
         return keras.tree.map_structure(lambda x: tuple(x.shape), ends[0])
     shape = (backbone.get_build_config() or {}).get("input_shape")
-    is_shape = isinstance(shape, tuple) and all(isinstance(s, int | None) for s in shape)
-    return shape if is_shape else None
+    shapes = list(shape.values()) if isinstance(shape, dict) else [shape]
+    return shape if all(_is_shape(s) for s in shapes) else None
+
+
+def _is_shape(shape) -> bool:
+    return isinstance(shape, tuple) and all(isinstance(s, int | None) for s in shape)
 
 
 def dtype_of(shape: Shape) -> str:
@@ -41,3 +46,29 @@ def check_hidden(hidden: Any) -> Any:
             f"`keras.Model(backbone.input, backbone.output[...])`. Received: {received}"
         )
     return hidden
+
+
+def check_source_and_target(inputs: Any) -> None:
+    """Raises `ValueError` unless inputs are a source and a target that a backbone can read."""
+    names = sorted(inputs) if isinstance(inputs, dict) else None
+    if names is None or not {"source", "target"} <= set(names):
+        raise ValueError(
+            'The inputs must be a dictionary {"source": [B, S], "target": [B, T]} of words. '
+            f"Received: {type(inputs).__name__ if names is None else names}"
+        )
+    for name in ("source", "target"):
+        rows = inputs[name]
+        if hasattr(rows, "row_splits"):
+            raise ValueError(
+                f"`{name}` must not be ragged: fill rows up, `{name}.to_tensor(pad_id)`. "
+                f"Received: {type(rows).__name__} of shape {tuple(rows.shape)}"
+            )
+        if rank_is_unknown(rows):
+            continue
+        dtype, rank = keras.backend.standardize_dtype(rows.dtype), len(rows.shape)
+        are_words = rank == 2 and "int" in dtype
+        if not are_words and (name == "target" or rank <= 2):
+            raise ValueError(
+                f"`{name}` must be integers, one row of words for each sequence. "
+                f"Received: dtype {dtype}, shape {tuple(rows.shape)}"
+            )

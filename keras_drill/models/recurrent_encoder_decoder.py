@@ -23,10 +23,11 @@ class RecurrentEncoderDecoder(keras.Model):
         memory, s = encoder(source),    h_t = decoder(D(E[target_t]), h_{t-1}),    h_0 = bridge(s)
         context_t = attention(h_t, memory),    hidden_t = D(tanh(W [context_t; h_t]))
 
-    Backbone of a `keras_drill.LanguageModel`. Each layer of the decoder starts in the last state of
-    the encoder's layer of the same depth, through a dense layer of its own where the encoder reads
-    in both directions. Without input feeding attention is computed for all positions at once; with
-    it, `hidden_{t-1}` is a part of the decoder's next input, and runs in its time loop.
+    Backbone of a `keras_drill.SequenceToSequence`. Each layer of the decoder starts in the last
+    state of the encoder's layer of the same depth, through a dense layer of its own where the
+    encoder reads in both directions. Without input feeding attention is computed for all positions
+    at once; with it, `hidden_{t-1}` is a part of the decoder's next input, and runs in its time
+    loop.
 
     Input: `{"source": [B, S], "target": [B, T]}`, integers. Output shape: `[B, T, embedding_dim]`,
     whose mask leaves out the target's padding, which must come after its words.

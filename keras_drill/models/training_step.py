@@ -1,4 +1,4 @@
-"""What a `LanguageModel` gives inside its train and test step, and what its loss is made of."""
+"""What a model with a fused loss gives inside its train and test step, and what that is made of."""
 
 import functools
 from collections.abc import Callable, Iterator
@@ -18,7 +18,7 @@ _stepping = ContextVar("stepping", default=None)
 
 
 class StepOutput(NamedTuple):
-    """What a `LanguageModel` gives inside its train or test step, for `compute_loss`.
+    """What a `FusedLossModel` gives inside its train or test step, for `compute_loss`.
 
     Attributes:
         log_probs: `None`: log-probabilities of all words are what a step does not compute.
@@ -32,7 +32,7 @@ class StepOutput(NamedTuple):
 
 
 class LossTracker(TokenMean):
-    """The loss that a `LanguageModel` reports: a mean over tokens, whatever their batches."""
+    """The loss that a `FusedLossModel` reports: a mean over tokens, whatever their batches."""
 
     def update_state(self, values: Tensor, sample_weight: Tensor | None = None) -> None:
         """Nothing: Keras' own steps hand over a batch's loss, and `compute_loss` has counted it."""

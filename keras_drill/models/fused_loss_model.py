@@ -1,0 +1,284 @@
+"""What models with a fused loss have in common, whatever their backbone reads."""
+
+from typing import Any
+
+import keras
+from keras import ops
+
+from keras_drill.metrics.compiled_metrics import compiled_metrics
+from keras_drill.metrics.token_accuracy import TokenAccuracy, given_ranks
+from keras_drill.models.backbone_inputs import (
+    check_hidden,
+    dtype_of,
+    shape_built_for,
+    symbolic_ends,
+)
+from keras_drill.models.exportable_model import ExportableModel
+from keras_drill.models.training_step import (
+    LossTracker,
+    StepOutput,
+    check_targets_are_there,
+    in_step,
+    is_stepping,
+    num_unmasked,
+    stepping,
+    targets_of,
+    weights_of,
+)
+from keras_drill.ops.num_replicas import num_replicas
+from keras_drill.ops.private_interfaces import keras_mask, loss_tracker, replace_loss_tracker
+from keras_drill.output_layer import OutputLayer
+from keras_drill.output_layer.losses import REDUCTIONS
+from keras_drill.output_layer.tying import embeddings_inside, find_original, path_of
+from keras_drill.types import Tensor
+
+
+class FusedLossModel(ExportableModel):
+    """Abstract: a backbone and an output layer, trained with the fused loss.
+
+    `keras_drill.LanguageModel` and `keras_drill.SequenceToSequence` say what it takes and gives.
+    """
+
+    def __init__(
+        self,
+        backbone: keras.Model,
+        head: Any,
+        label_smoothing: float = 0.0,
+        reduction: str | None = "sum_over_batch_size",
+        **kwargs: Any,
+    ):
+        super().__init__(**kwargs)
+        if not isinstance(head, OutputLayer):
+            raise ValueError(f"`head` must be a keras_drill.OutputLayer. Received: head={head!r}")
+        if reduction not in REDUCTIONS:
+            raise ValueError(
+                f"`reduction` must be one of {REDUCTIONS}. Received: reduction={reduction!r}"
+            )
+        if not 0 <= label_smoothing < 1:
+            raise ValueError(
+                f"`label_smoothing` must be in [0, 1). Received: label_smoothing={label_smoothing}"
+            )
+        self.backbone = backbone
+        self.head = head
+        self.label_smoothing = label_smoothing
+        self.reduction = reduction
+        self._wants_ranks = False
+        shape = shape_built_for(backbone)
+        if shape is not None:  # so that weights can be counted, loaded and restored before `fit`
+            self.build(shape)
+
+    def build(self, inputs_shape: Any) -> None:
+        """Builds backbone and head for inputs of a shape, or a structure of shapes.
+
+        Inputs of up to two axes are taken for integers, `[B, T]`, others for features. A functional
+        backbone knows better.
+        """
+        ends = symbolic_ends(self.backbone)
+        if ends is not None:
+            hidden = ends[1]
+        else:
+            inputs = keras.tree.map_shape_structure(
+                lambda shape: keras.Input(batch_shape=shape, dtype=dtype_of(shape)), inputs_shape
+            )
+            hidden = self.backbone(inputs)
+        self.head(check_hidden(hidden))
+        self.built = True
+
+    def call(self, inputs: Any, training: bool | None = None) -> Any:
+        hidden = check_hidden(self.run_backbone(inputs, training))
+        if is_stepping(self):
+            return StepOutput(None, hidden, keras_mask(hidden))
+        return self.head(hidden, training=training)
+
+    def run_backbone(self, inputs: Any, training: bool | None) -> Any:
+        """Hidden states `[B, T, d_h]`."""
+        return self.backbone(inputs, training=training)
+
+    def choose_positions(self, weights: Tensor | None, targets: Tensor) -> Tensor | None:
+        """Weights `[B, T]` of the tokens of a training step, from those of the data."""
+        return weights
+
+    def __init_subclass__(cls, **kwargs):
+        super().__init_subclass__(**kwargs)
+        for name in ("train_step", "test_step"):
+            if name in vars(cls):
+                setattr(cls, name, in_step(vars(cls)[name]))
+
+    def compile(
+        self,
+        optimizer: Any = "rmsprop",
+        metrics: Any = None,
+        weighted_metrics: Any = None,
+        **kwargs: Any,
+    ) -> None:
+        """Configures training; see `keras.Model.compile`.
+
+        Args:
+            optimizer: Name or instance.
+            metrics: Metrics whose `y_pred` is the log-probability `[B, T]` of each target. They
+                count tokens by their sample weight and leave out masked ones. "accuracy" and the
+                names of Keras' sparse accuracies are `keras_drill.metrics.TokenAccuracy`.
+            weighted_metrics: The same.
+            **kwargs: Other arguments of `keras.Model.compile`, but for `loss`.
+
+        Raises:
+            ValueError: `loss` is given, or a metric of Keras that wants log-probabilities of all
+                words.
+        """
+        if kwargs.pop("loss", None) is not None:
+            raise ValueError(
+                f"A {type(self).__name__} computes its own loss, the cross-entropy of its output "
+                "layer. Received: `loss`"
+            )
+        weighted_metrics = compiled_metrics(metrics, weighted_metrics)
+        if weighted_metrics is not None:  # otherwise Keras keeps those of the last time
+            self._wants_ranks = any(isinstance(m, TokenAccuracy) for m in weighted_metrics)
+        super().compile(optimizer=optimizer, weighted_metrics=weighted_metrics, **kwargs)
+        replace_loss_tracker(self, LossTracker(name="loss"))
+
+    def compile_from_config(self, config: dict) -> None:
+        self.compile(**keras.saving.deserialize_keras_object(config))
+        if self.built:
+            self.optimizer.build(self.trainable_variables)
+
+    @in_step
+    def train_step(self, *args: Any) -> Any:
+        return super().train_step(*args)
+
+    @in_step
+    def test_step(self, *args: Any) -> Any:
+        return super().test_step(*args)
+
+    def compute_loss(
+        self,
+        x: Any = None,
+        y: Tensor | None = None,
+        y_pred: Tensor | None = None,
+        sample_weight: Tensor | None = None,
+        training: bool = True,
+    ) -> Tensor:
+        """The loss to minimise, fused; updates the metrics, the reported loss among them.
+
+        Cross-entropy of `y` and the losses that layers added. For a `train_step` of your own:
+
+            y_pred = self(x, training=True)
+            loss = self.compute_loss(x, y, y_pred, sample_weight)
+
+        and `self.get_metrics_result()` at its end. In a loop outside of `train_step`, leave out
+        `y_pred`: `model.compute_loss(x, y, sample_weight=sample_weight)`.
+
+        Args:
+            x: What the backbone reads. Needed where `y_pred` is `None`.
+            y: Targets `[B, T]` or `[B, T, 1]`.
+            y_pred: The `StepOutput` that the model gives inside `train_step` and `test_step`, or
+                `None`, which runs the backbone.
+            sample_weight: Weights of the tokens, `[B, T]` or `[B]`.
+            training: Whether gradients will be asked for.
+
+        Returns:
+            A scalar, or losses `[B, T]` with `reduction="none"`.
+
+        Raises:
+            ValueError: `y` is missing, `y_pred` are log-probabilities, or a shape is wrong.
+        """
+        check_targets_are_there(y)
+        if y_pred is None:
+            with stepping(self):
+                y_pred = self(x, training=training)
+        if not isinstance(y_pred, StepOutput):
+            raise ValueError(
+                "`y_pred` must be what the model gives inside `train_step` or `test_step`, or "
+                "None: log-probabilities of all words are not needed for the loss, which never "
+                "builds them. Write `loss = model.compute_loss(x, y, sample_weight=...)`. "
+                f"Received: y_pred={y_pred!r}"
+            )
+        y = targets_of(y, y_pred.hidden)
+        weights = weights_of(y, y_pred.mask, sample_weight)
+        per_token = self.reduction in ("none", None)
+        losses, log_probs, ranks = self._judge(
+            y_pred.hidden,
+            y,
+            weights,
+            self.label_smoothing,
+            "none" if per_token else "sum",
+            training,
+        )
+        total = ops.sum(losses)
+        count = ops.cast(ops.size(y) if weights is None else ops.sum(weights), total.dtype)
+        added = ops.zeros((), total.dtype)
+        for extra in self.losses:
+            added = added + ops.sum(ops.cast(extra, total.dtype))
+        tracker = loss_tracker(self)
+        if tracker is not None:
+            tracker.add(total + count * added, count)
+            with given_ranks(ranks):
+                super().compute_metrics(x, y, log_probs, weights)
+        if per_token:  # their sum has what layers added once
+            return losses + added / num_replicas() / ops.cast(ops.size(losses), losses.dtype)
+        if self.reduction != "sum":
+            by_weight = self.reduction == "mean_with_sample_weight"
+            divisor = count if by_weight else num_unmasked(y, y_pred.mask, total.dtype)
+            total = ops.divide_no_nan(total, divisor) / num_replicas()
+        return total + added / num_replicas()
+
+    def _judge(self, *arguments) -> tuple:
+        """The head's loss, log-probabilities and, where a metric wants them, ranks."""
+        if self._wants_ranks:
+            return self.head.loss_log_prob_and_rank(*arguments)
+        return *self.head.loss_and_log_prob(*arguments), None
+
+    def compute_metrics(
+        self, x: Tensor, y: Tensor, y_pred: Tensor, sample_weight: Tensor | None = None
+    ) -> dict:
+        check_targets_are_there(y)  # on JAX Keras tries the metrics before any loss
+        if isinstance(y_pred, StepOutput):  # `compute_loss` had the log-probabilities
+            return self.get_metrics_result()
+        return super().compute_metrics(x, y, y_pred, sample_weight)
+
+    def fit(self, *args: Any, class_weight: None = None, **kwargs: Any) -> Any:
+        """Trains the model; see `keras.Model.fit`.
+
+        Raises:
+            ValueError: `class_weight` is given: Keras would take each sequence for one sample.
+        """
+        _refuse(class_weight)
+        return super().fit(*args, **kwargs)
+
+    def train_on_batch(self, *args: Any, class_weight: None = None, **kwargs: Any) -> Any:
+        """Trains on one batch; see `keras.Model.train_on_batch`. No `class_weight`, as in `fit`."""
+        _refuse(class_weight)
+        return super().train_on_batch(*args, **kwargs)
+
+    def get_config(self) -> dict:
+        embedding_path = path_of(self.head.embedding, embeddings_inside(self.backbone))
+        return {
+            "name": self.name,
+            "trainable": self.trainable,
+            "dtype": keras.saving.serialize_keras_object(self.dtype_policy),
+            "backbone": keras.saving.serialize_keras_object(self.backbone),
+            "head": keras.saving.serialize_keras_object(self.head),
+            "embedding_path": embedding_path,
+            "label_smoothing": self.label_smoothing,
+            "reduction": self.reduction,
+        }
+
+    @classmethod
+    def from_config(cls, config: dict) -> "FusedLossModel":
+        config = dict(config)
+        backbone = keras.saving.deserialize_keras_object(config.pop("backbone"))
+        head = keras.saving.deserialize_keras_object(config.pop("head"))
+        is_shared = config.get("embedding_path", "unknown") is not None  # unknown in old files
+        path = config.pop("embedding_path", None)
+        if head.embedding is not None:
+            found = embeddings_inside(backbone) if is_shared else []
+            head.tie_to(find_original(head.embedding, path, found))
+        return cls(backbone, head, **config)
+
+
+def _refuse(class_weight) -> None:
+    if class_weight is not None:
+        raise ValueError(
+            "`class_weight` must be None: Keras gives whole sequences one weight. Weigh tokens by "
+            "their target with `sample_weight=weights[targets]`, where `weights` is [V]. "
+            f"Received: class_weight={class_weight!r}"
+        )

@@ -1,0 +1,185 @@
+"""A source and a target through an encoder–decoder and an output layer, with the fused loss."""
+
+import keras
+import numpy as np
+import pytest
+from keras import ops
+
+import keras_drill
+from keras_drill.decoding import BeamSearch, LanguageModelStep
+from keras_drill.layers import Attention
+from keras_drill.metrics import Perplexity
+from keras_drill.models import RecurrentEncoderDecoder, Transformer
+
+V, D, B, S, T = 31, 6, 3, 5, 7
+on_tensorflow = pytest.mark.skipif(keras.backend.backend() != "tensorflow", reason="tf.data")
+BACKBONES = {
+    "Transformer": lambda **k: Transformer(
+        V, D, num_layers=1, num_heads=2, feed_forward_dim=11, seed=1, **k
+    ),
+    "recurrent": lambda **k: RecurrentEncoderDecoder(
+        V, D, units=7, attention=Attention(), input_feeding=True, seed=1, **k
+    ),
+}
+every_backbone = pytest.mark.parametrize("kind", BACKBONES)
+
+
+def make(kind, cls=keras_drill.SequenceToSequence, options=None, **arguments):
+    keras.utils.set_random_seed(1)
+    backbone = BACKBONES[kind](**(options or {}))
+    return cls(backbone, keras_drill.TiedOutput(V, backbone.embedding), **arguments)
+
+
+def make_data(seed=0, size=B):
+    """Inputs, labels and weights; row r has r words of padding."""
+    rng = np.random.default_rng(seed)
+    source, labels = rng.integers(3, V, (size, S)), rng.integers(3, V, (size, T))
+    for row in range(1, size):
+        source[row, -(row % S) :] = 0
+        labels[row, -(row % T) :] = 0
+    target = np.where(labels == 0, 0, np.roll(labels, 1, axis=1))
+    target[:, 0] = 1
+    inputs = {"source": source.astype("int32"), "target": target.astype("int32")}
+    return inputs, labels.astype("int32"), rng.random((size, T)).astype("float32")
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@every_backbone
+def test_loss_and_metrics_are_those_of_the_log_probabilities(kind, weighted):
+    model = make(kind, label_smoothing=0.1, reduction="mean_with_sample_weight")
+    model.compile("sgd", metrics=[Perplexity(), "accuracy"])
+    inputs, labels, weights = make_data()
+    found = model.evaluate(
+        inputs, labels, sample_weight=weights if weighted else None, verbose=0, return_dict=True
+    )
+    log_probs = np.float64(model.predict(inputs, verbose=0))
+    of_labels = np.take_along_axis(log_probs, labels[..., None], axis=-1)[..., 0]
+    counted = (inputs["target"] != 0) * (np.float64(weights) if weighted else 1.0)
+
+    def mean(values):
+        return (values * counted).sum() / counted.sum()
+
+    expected = {
+        "loss": mean(-0.9 * of_labels - 0.1 * log_probs.mean(axis=-1)),
+        "perplexity": np.exp(mean(-of_labels)),
+        "accuracy": mean(log_probs.argmax(axis=-1) == labels),
+    }
+    assert found == pytest.approx(expected, rel=1e-5)
+
+
+@every_backbone
+def test_it_trains_as_a_language_model_does(kind):
+    inputs, labels, weights = make_data()
+    results = []
+    for cls in (keras_drill.LanguageModel, keras_drill.SequenceToSequence):
+        model = make(kind, cls, {"dropout": 0.1})
+        model.compile("adam")
+        history = model.fit(inputs, labels, B, 2, sample_weight=weights, verbose=0).history
+        results.append([history["loss"], *model.get_weights()])
+    for expected, found in zip(*results, strict=True):
+        np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize("options", [{}, {"source_vocabulary_size": V}], ids=str)
+@every_backbone
+def test_saved_cloned_and_restored_before_training_it_is_the_same(kind, options, tmp_path):
+    model = make(kind, options=options)
+    inputs, labels, _ = make_data()
+    model.compile("adam", metrics=[Perplexity()])
+    model.fit(inputs, labels, verbose=0)
+    model.save(tmp_path / "model.keras")
+    model.save_weights(tmp_path / "model.weights.h5")
+    again = make(kind, options=options)  # built: weights can be counted and loaded
+    again.load_weights(tmp_path / "model.weights.h5")
+    clone = keras.models.clone_model(model)
+    clone.set_weights(model.get_weights())
+    expected = model.predict(inputs, verbose=0)
+    for other in (keras.models.load_model(tmp_path / "model.keras"), again, clone):
+        backbone = other.backbone
+        assert other.head.embedding is backbone.embedding is backbone.decoder.embedding
+        assert (backbone.encoder.embedding is backbone.embedding) == (not options)
+        assert other.count_params() == model.count_params()
+        np.testing.assert_array_equal(other.predict(inputs, verbose=0), expected)
+
+
+@on_tensorflow
+@every_backbone
+def test_exported_it_takes_batches_of_any_shape(kind, tmp_path):
+    import tensorflow as tf
+
+    model = make(kind)
+    model.export(tmp_path / "exported", verbose=False)
+    exported = tf.saved_model.load(tmp_path / "exported")
+    inputs, _, _ = make_data(size=4)
+    found = exported.serve({name: rows[:, :-1] for name, rows in inputs.items()})
+    expected = model({name: rows[:, :-1] for name, rows in inputs.items()})
+    np.testing.assert_allclose(found, expected, atol=1e-5)
+
+
+@on_tensorflow
+def test_batches_of_pairs_train_it():
+    from keras_drill.data import EncodedText, PairBatches
+
+    text = EncodedText(np.array([3, 5, 2, 4, 2], "int32"), np.array([3, 2]))
+    batches = PairBatches(text, text, end_id=2, start_id=1, batch_size=2)
+    model = make("recurrent")
+    model.compile(keras.optimizers.Adam(0.03), metrics=[Perplexity()])
+    losses = model.fit(batches.dataset(epochs=20), epochs=2, verbose=0).history["loss"]
+    assert losses[1] < losses[0]
+
+
+@every_backbone
+def test_the_best_translation_has_the_log_probability_of_the_model(kind):
+    model = make(kind)
+    inputs, _, _ = make_data()
+    buffer = np.zeros((B, 4), "int32")
+    buffer[:, 0] = 1
+    beams = BeamSearch(num_beams=3)(
+        LanguageModelStep(model),
+        buffer,
+        np.ones(B, int),
+        inputs={"source": inputs["source"]},
+        end_token=2,
+        forbidden_tokens=[0],
+    )
+    tokens = ops.convert_to_numpy(beams.tokens)[:, 0]
+    log_probs = model.predict({**inputs, "target": tokens[:, :-1]}, verbose=0)
+    words = np.take_along_axis(log_probs, tokens[:, 1:, None], axis=-1)[..., 0]
+    words = np.where(np.arange(3) < ops.convert_to_numpy(beams.lengths)[:, :1] - 1, words, 0)
+    np.testing.assert_allclose(beams.log_probs[:, 0], words.sum(axis=-1), atol=1e-4)
+
+
+@every_backbone
+def test_empty_batches_and_sources_of_padding(kind):
+    model = make(kind)
+    inputs, labels, _ = make_data()
+    inputs["source"][:] = 0
+    assert np.isfinite(float(model.compute_loss(inputs, labels)))
+    nothing = {name: rows[:0] for name, rows in inputs.items()}
+    assert float(model.compute_loss(nothing, labels[:0])) == 0
+    inputs["target"][:] = 0
+    assert float(model.compute_loss(inputs, labels)) == 0
+
+
+def test_wrong_inputs_are_named():
+    model = make("Transformer")
+    inputs, _, _ = make_data()
+    for wrong, message in [
+        (inputs["source"], 'a dictionary {"source"'),
+        ({"source": inputs["source"]}, r"Received: \['source'\]"),
+        ({**inputs, "source": np.ones((B, S))}, "`source` must be integers.*dtype float"),
+        ({**inputs, "target": np.ones((B, T, 1), int)}, "`target` must be integers.*shape"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            model(wrong)
+
+
+@on_tensorflow
+def test_ragged_rows_are_refused():
+    import tensorflow as tf
+
+    model = make("recurrent")
+    inputs, _, _ = make_data()
+    inputs["target"] = tf.ragged.constant([[1, 2], [1], [1, 2, 3]])
+    with pytest.raises(ValueError, match="`target` must not be ragged"):
+        model(inputs)
