@@ -35,7 +35,7 @@ def collect_hidden(
     seen, places, targets, hidden = 0, [], [], []
     with zero_state(model.backbone):
         for batch in dataset:
-            tokens, batch_targets, *weight = (np.asarray(part) for part in batch)
+            tokens, batch_targets, *weight = keras.tree.map_structure(np.asarray, tuple(batch))
             states = np.asarray(reader.predict_on_batch(tokens))
             kept = weight[0] != 0 if weight else np.ones(batch_targets.shape, "bool")
             batch_targets, states = batch_targets[kept], states[kept]
@@ -89,7 +89,7 @@ def collect_log_probs(model: keras.Model, dataset: Iterable) -> tuple[np.ndarray
     targets, log_probs = [], []
     with zero_state(model.backbone):
         for batch in dataset:
-            tokens, batch_targets, *weight = (np.asarray(part) for part in batch)
+            tokens, batch_targets, *weight = keras.tree.map_structure(np.asarray, tuple(batch))
             scores = scorer.predict_on_batch((tokens, batch_targets))
             kept = weight[0] != 0 if weight else np.ones(batch_targets.shape, "bool")
             targets.append(batch_targets[kept])

@@ -9,7 +9,6 @@ from keras_drill.cli.arguments import (
     check_runs,
     number,
     report_file,
-    warn_of_cut_text,
     whole_number,
 )
 
@@ -61,15 +60,13 @@ def add_parser(commands) -> argparse.ArgumentParser:
 
 
 def run(args: argparse.Namespace) -> int:
-    configs = check_runs(args.folders, args.checkpoint)
+    check_runs(args.folders, args.checkpoint)
     check_data(args.data)
     report = report_file(args, args.folders, "analysis.html")
 
     from keras_drill.cli.streams import import_tensorflow
 
     import_tensorflow()
-    if args.data is not None:
-        warn_of_cut_text(args.data, configs[0].data.tokenizer)
     from keras_drill.training.analyze_runs import analyze_runs
     from keras_drill.training.run_folder import RunFolder
 

@@ -6,9 +6,9 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from keras_drill.training.config import RunConfig
-from keras_drill.training.config.option import suggest
-from keras_drill.training.errors import ConfigError
+from keras_drill.tasks.config.option import suggest
+from keras_drill.tasks.errors import ConfigError
+from keras_drill.tasks.load_config import all_options
 
 _OVERRIDE = re.compile(r"--([a-z][a-z_-]*\.[A-Za-z_-]+)(?:=(.*))?", re.DOTALL)
 _GUARD = "\0"  # no word of a command line has one
@@ -65,7 +65,7 @@ def take_overrides(words: Sequence[str]) -> tuple[list[str], dict[str, object]]:
     >>> take_overrides(["train", "small-tied", "--training.epochs", "3"])
     (['train', 'small-tied'], {'training.epochs': '3'})
     """
-    options = RunConfig.options()
+    options = all_options()
     others: list[str] = []
     overrides: dict[str, object] = {}
     rest = iter(words)

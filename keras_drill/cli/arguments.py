@@ -1,18 +1,16 @@
 """Arguments that several commands have, and what can be said about values before any work."""
 
 import argparse
-import itertools
 import math
 import os
-import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from keras_drill.training.config import RunConfig, load_config
-from keras_drill.training.errors import ConfigError, RunError
+from keras_drill.tasks.config import RunConfig
+from keras_drill.tasks.errors import ConfigError, RunError
+from keras_drill.tasks.load_config import load_config
 
 MAX_INT = 2**31 - 1
-_LINES_LOOKED_AT = 2000
 
 
 def whole_number(at_least: int, at_most: int = MAX_INT) -> Callable[[str], int]:
@@ -171,31 +169,21 @@ def check_runs(folders: Sequence[str], checkpoint: int | str | None) -> list[Run
     return configs
 
 
+def check_continues(folder: str, checkpoint: int | str | None) -> RunConfig:
+    """Makes sure that a folder is that of a run whose model continues texts."""
+    (config,) = check_runs([folder], checkpoint)
+    if config.reads_sources:
+        raise RunError(
+            f"the model of {folder} does not continue texts, it answers them (its task is "
+            f"{config.task}): use `keras-drill translate`"
+        )
+    return config
+
+
 def check_data(data: str | None) -> None:
     """Makes sure that there is something where `--data` says."""
     if data == "" or (data is not None and not Path(data).exists()):
         raise FileNotFoundError(f"--data {data!r}: there is nothing there")
-
-
-def warn_of_cut_text(data: str, tokenizer: str) -> None:
-    """Says so when a text that looks cut into words will be cut by a tokenizer of raw text."""
-    if tokenizer == "whitespace":
-        return
-    from keras_drill.data import Corpus, TextLines
-    from keras_drill.data.cut_text import signs_of_cut_text
-
-    try:
-        lines = Corpus(data).train if Path(data).is_dir() else TextLines(data)
-        signs = signs_of_cut_text(itertools.islice(lines, _LINES_LOOKED_AT))
-    except (ValueError, OSError):
-        return  # which will be said when it is read
-    if signs:
-        print(
-            f"keras-drill: warning: {data} looks cut into words already (it has {', '.join(signs)})"
-            f", and --data.tokenizer {tokenizer} cuts it again, so that no figure can be compared "
-            "with published ones; --data.tokenizer whitespace keeps its words",
-            file=sys.stderr,
-        )
 
 
 def output_file(option: str, path: str | os.PathLike) -> Path:

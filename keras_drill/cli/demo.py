@@ -7,8 +7,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-from keras_drill.cli.arguments import check_data, output_folder, warn_of_cut_text
-from keras_drill.training.config import RunConfig, load_config
+from keras_drill.cli.arguments import check_data, output_folder
+from keras_drill.tasks.config import RunConfig
+from keras_drill.tasks.load_config import load_config
 
 _PROMPTS = ("the", "if the", "a class", "the function")
 _MAX_EPOCHS = 20
@@ -52,14 +53,13 @@ def run(args: argparse.Namespace) -> int:
     from keras_drill.cli.streams import import_tensorflow
 
     import_tensorflow()
-    from keras_drill.export import export_saved_model
+    from keras_drill.tasks.make_sampler import make_sampler
     from keras_drill.training.compare_runs import compare_runs, comparison_table
-    from keras_drill.training.loaded_run import LoadedRun, make_sampler
+    from keras_drill.training.loaded_run import LoadedRun
     from keras_drill.training.run_folder import RunFolder
     from keras_drill.training.train_run import prepare_process, train_run
 
     folder, data = _places(args)
-    warn_of_cut_text(str(data), _config("small-tied", data).data.tokenizer)
     folders = []
     for number, head in enumerate(("tied", "drill"), start=1):
         config = _config(f"small-{head}", data)
@@ -74,12 +74,14 @@ def run(args: argparse.Namespace) -> int:
     perplexities = [summary.test_perplexity or summary.valid_perplexity for summary in summaries]
     best = folders[perplexities.index(min(perplexities))]
     loaded = LoadedRun.load(best)
-    exported = export_saved_model(
+    exported = loaded.continuing_task.export(
         loaded.model,
+        loaded.words,
         Path(args.directory) / folder.name,
-        loaded.tokenizer,
-        loaded.vocabulary,
+        version=None,
         sampler=make_sampler("top-p", temperature=0.8, k=40, p=0.9),
+        seed=0,
+        max_tokens=50,
     )
 
     print(f"\n[4/4] {exported} continues texts, in a process of its own", flush=True)

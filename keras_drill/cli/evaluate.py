@@ -8,7 +8,6 @@ from keras_drill.cli.arguments import (
     check_data,
     check_runs,
     report_file,
-    warn_of_cut_text,
 )
 
 
@@ -30,15 +29,13 @@ def add_parser(commands) -> argparse.ArgumentParser:
 
 
 def run(args: argparse.Namespace) -> int:
-    configs = check_runs(args.folders, args.checkpoint)
+    check_runs(args.folders, args.checkpoint)
     check_data(args.data)
     report = report_file(args, args.folders, "report.html")
 
     from keras_drill.cli.streams import import_tensorflow
 
     import_tensorflow()
-    if args.data is not None:
-        warn_of_cut_text(args.data, configs[0].data.tokenizer)
     from keras_drill.training.compare_runs import compare_runs
     from keras_drill.training.run_folder import RunFolder
 

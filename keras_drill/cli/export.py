@@ -11,7 +11,7 @@ from keras_drill.cli.arguments import (
     output_folder,
     whole_number,
 )
-from keras_drill.training.errors import ConfigError
+from keras_drill.tasks.errors import ConfigError
 
 
 def add_parser(commands) -> argparse.ArgumentParser:
@@ -57,24 +57,21 @@ def run(args: argparse.Namespace) -> int:
     from keras_drill.cli.streams import import_tensorflow
 
     import_tensorflow()
-    from keras_drill.export import export_saved_model
-    from keras_drill.training.loaded_run import LoadedRun, make_sampler
+    from keras_drill.tasks.make_sampler import make_sampler
+    from keras_drill.training.loaded_run import LoadedRun
     from keras_drill.training.run_folder import RunFolder
 
     loaded = LoadedRun.load(RunFolder(args.folder), args.checkpoint)
-    path = export_saved_model(
+    k = min(args.k, len(loaded.words.tokens))
+    path = loaded.continuing_task.export(
         loaded.model,
+        loaded.words,
         directory,
-        loaded.tokenizer,
-        loaded.vocabulary,
         version=args.version,
-        sampler=make_sampler(
-            args.sampler, args.temperature, min(args.k, len(loaded.vocabulary)), args.p
-        ),
+        sampler=make_sampler(args.sampler, args.temperature, k, args.p),
         seed=args.seed,
-        max_new_tokens=args.max_tokens,
+        max_tokens=args.max_tokens,
         stop_strings=tuple(args.stop),
-        k=min(10, len(loaded.vocabulary)),
     )
     print(path)
     return 0

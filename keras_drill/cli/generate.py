@@ -9,7 +9,7 @@ from keras_drill.cli.arguments import (
     add_checkpoint_argument,
     add_run_argument,
     add_sampling_arguments,
-    check_runs,
+    check_continues,
     whole_number,
 )
 from keras_drill.cli.texts import (
@@ -20,7 +20,7 @@ from keras_drill.cli.texts import (
     batches,
     check_output,
 )
-from keras_drill.training.errors import ConfigError
+from keras_drill.tasks.errors import ConfigError
 
 _ROWS = 64  # that are continued at once
 
@@ -66,7 +66,7 @@ def run(args: argparse.Namespace) -> int:
         raise ConfigError(
             f"-n {args.num_samples} needs a --sampler that draws: greedy always says the same"
         )
-    check_runs([args.folder], args.checkpoint)
+    check_continues(args.folder, args.checkpoint)
     check_output(args)
     reader = TextReader()
     blocks = [reader.arguments(args.prompts)] if args.prompts else reader.lines("-")
@@ -74,13 +74,16 @@ def run(args: argparse.Namespace) -> int:
     from keras_drill.cli.streams import import_tensorflow
 
     import_tensorflow()
-    from keras_drill.training.loaded_run import LoadedRun, make_sampler
+    from keras_drill.tasks.make_sampler import make_sampler
+    from keras_drill.training.loaded_run import LoadedRun
     from keras_drill.training.run_folder import RunFolder
 
     loaded = LoadedRun.load(RunFolder(args.folder), args.checkpoint)
-    k = min(args.k, len(loaded.vocabulary))
+    k = min(args.k, len(loaded.words.tokens))
     sampler = make_sampler(args.sampler, args.temperature, k, args.p)
-    text_model = loaded.text_model(sampler, args.seed, args.max_tokens, tuple(args.stop))
+    text_model = loaded.continuing_task.text_model(
+        loaded.model, loaded.words, sampler, args.seed, args.max_tokens, tuple(args.stop)
+    )
     with answers_to(args.output) as file:
         for batch in batches(blocks, most=max(_ROWS // args.num_samples, 1)):
             for record in _continuations(text_model, batch, args.num_samples):

@@ -20,8 +20,8 @@ from keras_drill.cli import (
 from keras_drill.cli.argument_parser import ArgumentParser, take_overrides
 from keras_drill.cli.messages import message_of
 from keras_drill.cli.streams import discard_output, prepare_interrupts, prepare_streams
-from keras_drill.training.config.option import suggest
-from keras_drill.training.errors import ConfigError, Interrupted
+from keras_drill.tasks.config.option import suggest
+from keras_drill.tasks.errors import ConfigError, Interrupted
 
 _COMMANDS = (train, evaluate, analyze, senses, generate, score, export, runs, recipes, demo)
 _FAILURE, _USAGE, _INTERRUPTED, _BROKEN_PIPE = 1, 2, 130, 141

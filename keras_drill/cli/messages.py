@@ -3,8 +3,8 @@
 import re
 import sys
 
-from keras_drill.training.config import RunConfig
-from keras_drill.training.errors import ConfigError, RunError
+from keras_drill.tasks.errors import ConfigError, RunError
+from keras_drill.tasks.load_config import all_options
 
 # Arguments of functions, as the command line calls them.
 _OPTIONS = {
@@ -44,7 +44,7 @@ def in_command_language(message: str) -> str:
     'a.txt: The text file is empty'
     """
     body, _, received = message.partition(" Received: ")
-    names = {key.partition(".")[2]: f"--{key}" for key in reversed(RunConfig.options())} | _OPTIONS
+    names = {key.partition(".")[2]: f"--{key}" for key in reversed(all_options())} | _OPTIONS
     body = re.sub(r"`(\w+)`", lambda match: names.get(match[1], match[0]), body)
     if not received:
         return body

@@ -3,7 +3,7 @@
 import argparse
 import sys
 
-from keras_drill.training.config import load_config, recipe_names, recipe_text
+from keras_drill.tasks.load_config import load_config, recipe_names, recipe_text
 
 
 def add_parser(commands) -> argparse.ArgumentParser:

@@ -3,7 +3,7 @@
 import argparse
 from pathlib import Path
 
-from keras_drill.training.errors import RunError
+from keras_drill.tasks.errors import RunError
 
 
 def add_parser(commands) -> argparse.ArgumentParser:

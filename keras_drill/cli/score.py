@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from keras_drill.cli.arguments import add_checkpoint_argument, add_run_argument, check_runs
+from keras_drill.cli.arguments import add_checkpoint_argument, add_run_argument, check_continues
 from keras_drill.cli.texts import (
     Text,
     TextReader,
@@ -17,7 +17,7 @@ from keras_drill.cli.texts import (
     batches,
     check_output,
 )
-from keras_drill.training.errors import ConfigError, RunError
+from keras_drill.tasks.errors import ConfigError, RunError
 
 _COLUMNS = ("number", "log_prob", "num_words", "perplexity", "text")
 
@@ -74,7 +74,9 @@ def run(args: argparse.Namespace) -> int:
     from keras_drill.training.run_folder import RunFolder
 
     loaded = LoadedRun.load(RunFolder(args.folder), args.checkpoint)
-    text_model = loaded.text_model(GreedySampler(), seed=0, max_tokens=1)
+    text_model = loaded.continuing_task.text_model(
+        loaded.model, loaded.words, GreedySampler(), seed=0, max_tokens=1
+    )
     write = {"text": _as_text, "tsv": _as_tsv, "json": _as_json}[args.format]
     texts, words, log_prob = 0, 0, 0.0
     with answers_to(args.output) as file:
@@ -106,7 +108,7 @@ def _check(args: argparse.Namespace) -> None:
         raise ConfigError("give --senses with --format text or json: tsv has no place for them")
     if args.file not in (None, "-") and not Path(args.file).exists():
         raise FileNotFoundError(f"--file {args.file!r}: there is nothing there")
-    (config,) = check_runs([args.folder], args.checkpoint)
+    config = check_continues(args.folder, args.checkpoint)
     if args.senses and not config.head.has_senses:
         raise RunError(
             f"the words of {args.folder} have no senses: --senses is for models that were trained "

@@ -9,11 +9,10 @@ from keras_drill.cli.arguments import (
     check_data,
     check_runs,
     report_file,
-    warn_of_cut_text,
     whole_number,
 )
 from keras_drill.cli.texts import TextReader
-from keras_drill.training.errors import RunError
+from keras_drill.tasks.errors import RunError
 
 
 def add_parser(commands) -> argparse.ArgumentParser:
@@ -82,8 +81,6 @@ def run(args: argparse.Namespace) -> int:
     from keras_drill.cli.streams import import_tensorflow
 
     import_tensorflow()
-    if args.data is not None:
-        warn_of_cut_text(args.data, config.data.tokenizer)
     from keras_drill.training.examine_senses import examine_senses
     from keras_drill.training.run_folder import RunFolder
 

@@ -4,17 +4,17 @@ import argparse
 import os
 from pathlib import Path
 
-from keras_drill.cli.arguments import warn_of_cut_text
-from keras_drill.training.config import RunConfig, load_config
-from keras_drill.training.errors import ConfigError
+from keras_drill.tasks.config import RunConfig
+from keras_drill.tasks.errors import ConfigError
+from keras_drill.tasks.load_config import load_config
 
 
 def add_parser(commands) -> argparse.ArgumentParser:
     parser = commands.add_parser(
         "train",
-        help="train a language model, or resume a training",
+        help="train a model, or resume a training",
         description=(
-            "Trains a language model by a recipe and keeps everything in one folder.\n"
+            "Trains a model by a recipe and keeps everything in one folder.\n"
             "The same command again, or just `keras-drill train --run RUN`, resumes a training\n"
             "that was interrupted, exactly where its last checkpoint was made."
         ),
@@ -48,7 +48,6 @@ def run(args: argparse.Namespace) -> int:
     from keras_drill.training.run_folder import RunFolder
     from keras_drill.training.train_run import prepare_process, train_run
 
-    warn_of_cut_text(config.data.path, config.data.tokenizer)
     prepare_process(config)
     train_run(config, RunFolder(args.folder))
     return 0

@@ -4,5 +4,14 @@ from keras_drill.export.asset_vocabulary import AssetVocabulary
 from keras_drill.export.export_saved_model import export_saved_model
 from keras_drill.export.text_codec import TextCodec
 from keras_drill.export.text_model import TextModel
+from keras_drill.export.translator import Side, Translator, export_translator
 
-__all__ = ["AssetVocabulary", "TextCodec", "TextModel", "export_saved_model"]
+__all__ = [
+    "AssetVocabulary",
+    "Side",
+    "TextCodec",
+    "TextModel",
+    "Translator",
+    "export_saved_model",
+    "export_translator",
+]

@@ -1,18 +1,15 @@
 """Writing a language model in the form that TensorFlow Serving loads."""
 
 import os
-import shutil
-import tempfile
 from pathlib import Path
 from typing import Any
-
-import tensorflow as tf
 
 from keras_drill.data import Tokenizer, Vocabulary
 from keras_drill.decoding import Sampler
 from keras_drill.export.asset_vocabulary import AssetVocabulary
+from keras_drill.export.saved_model_version import new_version, write_module
 from keras_drill.export.text_model import TextModel
-from keras_drill.export.warmup_requests import example_inputs, write_warmup_requests
+from keras_drill.export.warmup_requests import example_inputs
 from keras_drill.layers.cudnn import portable_kernels
 
 
@@ -76,26 +73,17 @@ def export_saved_model(
     ... )
     >>> folder.name, (folder / "assets" / "vocabulary.txt").read_text().split()
     ('1', ['<unk>', '<eos>', 'the', 'cat', 'sat'])
+    >>> import tensorflow as tf
     >>> loaded = tf.saved_model.load(str(folder))
     >>> loaded.signatures["top_k"](tf.constant(["the cat"]))["words"].shape
     TensorShape([1, 3])
     """
-    directory = Path(directory)
-    if version is not None and (not isinstance(version, int) or version < 1):
-        raise ValueError(f"`version` must be a positive integer. Received: version={version!r}")
-    if version is not None and (directory / str(version)).exists():
-        raise FileExistsError(
-            f"`version` must not be there yet: exports are never overwritten. "
-            f"Received: version={version}, which is in {str(directory)!r}"
-        )
-    directory.mkdir(parents=True, exist_ok=True)
-    beside = Path(tempfile.mkdtemp(prefix=f".{version or 'next'}.", dir=directory))
-    try:
-        vocabulary.save(beside / "words" / "vocabulary.txt")
+    with new_version(directory, version) as folder:
+        vocabulary.save(folder / "words" / "vocabulary.txt")
         module = TextModel(
             model,
             tokenizer,
-            AssetVocabulary(vocabulary, beside / "words" / "vocabulary.txt"),
+            AssetVocabulary(vocabulary, folder / "words" / "vocabulary.txt"),
             sampler=sampler,
             seed=seed,
             max_new_tokens=max_new_tokens,
@@ -103,51 +91,11 @@ def export_saved_model(
             forbidden_tokens=forbidden_tokens,
             stop_strings=stop_strings,
         )
+        requests = [
+            (name, example_inputs(name, list(warmup_texts), module.max_new_tokens))
+            for name in module.signatures()
+            if name != "serving_default" and warmup_texts
+        ]
         with portable_kernels(model.backbone):
-            _write(module, beside / "model", warmup_texts)
-        return _publish(beside / "model", directory, version)
-    finally:
-        shutil.rmtree(beside, ignore_errors=True)
-
-
-def _write(module: TextModel, folder: Path, warmup_texts: tuple[str, ...]) -> None:
-    signatures = {
-        name: function.get_concrete_function() for name, function in module.signatures().items()
-    }
-    saved = tf.Module()  # not the module itself: its methods would be written a second time
-    saved.codec = module.codec
-    # The variables that the functions use, and no others.
-    used = {id(v): v for function in signatures.values() for v in function.graph.variables}
-    saved.weights = list(used.values())
-    options = tf.saved_model.SaveOptions(experimental_custom_gradients=False)
-    tf.saved_model.save(saved, str(folder), signatures=signatures, options=options)
-    if warmup_texts:
-        (folder / "assets.extra").mkdir()
-        write_warmup_requests(
-            folder / "assets.extra" / "tf_serving_warmup_requests",
-            [
-                (name, example_inputs(name, list(warmup_texts), module.max_new_tokens))
-                for name in signatures
-                if name != "serving_default"
-            ],
-        )
-
-
-def _publish(folder: Path, directory: Path, version: int | None) -> Path:
-    """Renames `folder` to its version, which no other process has taken in the meantime."""
-    while True:
-        number = _next_version(directory) if version is None else version
-        target = directory / str(number)
-        try:
-            os.rename(folder, target)
-            return target
-        except OSError:
-            # Only a folder that another export has put there in the meantime can be passed by.
-            if version is not None or not target.exists():
-                raise
-
-
-def _next_version(directory: Path) -> int:
-    return 1 + max(
-        (int(path.name) for path in directory.iterdir() if path.name.isdigit()), default=0
-    )
+            write_module(module.signatures(), module.codec, folder.model, requests)
+    return folder.published

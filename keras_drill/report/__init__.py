@@ -1,7 +1,8 @@
 """Self-contained HTML pages about training runs."""
 
-from keras_drill.report.continuations_section import SampleContinuation
+from keras_drill.report.continuations_section import SampleContinuation, continuations_section
 from keras_drill.report.facts_sections import describe_environment
+from keras_drill.report.frequency_section import frequency_section
 from keras_drill.report.output_layer_sections import RunAnalysis
 from keras_drill.report.run_summary import RunSummary
 from keras_drill.report.sense_sections import SenseStudy
@@ -14,7 +15,9 @@ __all__ = [
     "SampleContinuation",
     "SenseStudy",
     "StudiedWord",
+    "continuations_section",
     "describe_environment",
+    "frequency_section",
     "write_analysis",
     "write_report",
     "write_senses",

@@ -1,7 +1,7 @@
 """The report's first section: every run in one table, and the outcome in one sentence."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from xml.etree import ElementTree
 
 from keras_drill.report.page.elements import element, table, words
@@ -24,6 +24,12 @@ def results_section(runs: Sequence[RunSummary]) -> ElementTree.Element:
         ],
         "valid perplexity": _perplexity_column([run.valid_perplexity for run in runs]),
         "test perplexity": _perplexity_column([run.test_perplexity for run in runs]),
+        **{
+            name: _best_in_bold(
+                [run.scores.get(name) for run in runs], [_score(run, name) for run in runs], max
+            )
+            for name in dict.fromkeys(name for run in runs for name in run.scores)
+        },
         "epoch kept": [_kept_epoch(run) for run in runs],
         "parameters": [format_count(run.total_parameters) for run in runs],
         "of the output layer": [format_count(run.output_parameters) for run in runs],
@@ -114,16 +120,23 @@ def _kept_epoch(run: RunSummary) -> str:
     return f"{run.kept_epoch} of {run.epochs}" if run.epochs else str(run.kept_epoch)
 
 
-def _perplexity_column(
-    values: Sequence[float | None],
+def _score(run: RunSummary, name: str) -> str:
+    return MISSING if name not in run.scores else f"{run.scores[name]:.2f}"
+
+
+def _perplexity_column(values: Sequence[float | None]) -> list[ElementTree.Element | str]:
+    return _best_in_bold(values, [format_perplexity(value) for value in values], min)
+
+
+def _best_in_bold(
+    values: Sequence[float | None], cells: Sequence[str], best: Callable
 ) -> list[ElementTree.Element | str]:
-    """The values, the smallest of several in bold."""
+    """The cells, the best of several in bold."""
     finite = [value for value in values if value is not None and math.isfinite(value)]
-    cells = [format_perplexity(value) for value in values]
     if len(finite) < 2:
-        return cells
+        return list(cells)
     return [
-        element("strong", cell) if value == min(finite) else cell
+        element("strong", cell) if value == best(finite) else cell
         for value, cell in zip(values, cells, strict=True)
     ]
 

@@ -5,8 +5,6 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from keras_drill.report.continuations_section import SampleContinuation
-
 
 @dataclasses.dataclass(frozen=True)
 class RunSummary:
@@ -24,12 +22,12 @@ class RunSummary:
             that it shares, see `keras_drill.analysis.count_dedicated_parameters`.
         valid_perplexity: Validation perplexity of the model that was kept.
         test_perplexity: Its test perplexity.
+        scores: Other figures of it by name, more being better, for example `{"test BLEU": 33.1}`.
         best_epoch: Epoch of the model that was kept, counted from 1; by default the epoch of the
             smallest finite validation value in `history`.
         seconds_per_epoch: Mean training time of an epoch.
         max_epochs: Most epochs that the run was allowed.
         config: Resolved options, possibly nested (as read from `config.toml`).
-        samples: Continuations that the model wrote.
 
     Example:
 
@@ -45,11 +43,11 @@ class RunSummary:
     output_parameters: int | None = None
     valid_perplexity: float | None = None
     test_perplexity: float | None = None
+    scores: Mapping[str, float] = dataclasses.field(default_factory=dict)
     best_epoch: int | None = None
     seconds_per_epoch: float | None = None
     max_epochs: int | None = None
     config: Mapping[str, Any] = dataclasses.field(default_factory=dict)
-    samples: tuple[SampleContinuation, ...] = ()
 
     @property
     def epochs(self) -> int:

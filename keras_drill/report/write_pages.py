@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from xml.etree import ElementTree
 
 from keras_drill.analysis.compare_by_frequency import FrequencyComparison
-from keras_drill.report.continuations_section import continuations_section
 from keras_drill.report.facts_sections import configuration_section, environment_section
 from keras_drill.report.frequency_section import frequency_section
 from keras_drill.report.learning_curves import learning_curves_section
@@ -27,8 +26,8 @@ from keras_drill.report.studied_word_section import studied_word_section
 def write_report(
     path: str | os.PathLike,
     runs: Sequence[RunSummary],
-    comparison: FrequencyComparison | None = None,
-    title: str = "Language models compared",
+    sections: Sequence[ElementTree.Element] = (),
+    title: str = "Models compared",
     summary: str | None = None,
     environment: Mapping[str, str] | None = None,
 ) -> pathlib.Path:
@@ -38,31 +37,23 @@ def write_report(
         path: The HTML file, for example `"runs/drill/report.html"`; replaced when it exists.
         runs: The runs, the one that the others are compared with first. Anything that a
             `RunSummary` leaves out is left out of the page.
-        comparison: Two of the models by word frequency, from `keras_drill.analysis`.
+        sections: What else the page says of them, in this order: `frequency_section` of a
+            comparison by word frequency, for example, and `continuations_section`.
         title: Title of the page.
         summary: One sentence under the title; by default it is made from the perplexities.
         environment: What the runs ran on, from `describe_environment(...)`.
     """
-    names = _names(runs)
-    sections = [results_section(runs)]
+    _names(runs)
+    shown = [results_section(runs)]
     if any(run.history for run in runs):
-        sections.append(learning_curves_section(runs))
-    if comparison is not None:
-        # Models that are none of the runs get the first colours that are free.
-        order = list(dict.fromkeys((*names, comparison.name_a, comparison.name_b)))
-        sections.append(
-            frequency_section(
-                comparison, order.index(comparison.name_a), order.index(comparison.name_b)
-            )
-        )
-    if any(run.samples for run in runs):
-        sections.append(continuations_section({run.name: run.samples for run in runs}))
+        shown.append(learning_curves_section(runs))
+    shown += sections
     if environment:
-        sections.append(environment_section(environment))
+        shown.append(environment_section(environment))
     if any(run.config for run in runs):
-        sections.append(configuration_section(runs))
+        shown.append(configuration_section(runs))
     sentence = summarize(runs) if summary is None else [element("bdi", summary)]
-    return write_page(path, title, sentence, sections)
+    return write_page(path, title, sentence, shown)
 
 
 def write_analysis(

@@ -18,9 +18,7 @@ from keras_drill.analysis.rank import RELATIVE_TOLERANCE
 from keras_drill.output_layer import OutputLayer
 from keras_drill.report import RunAnalysis, describe_environment, write_analysis
 from keras_drill.report.page.formatting import text_table
-from keras_drill.training.errors import RunError
-from keras_drill.training.loaded_run import LoadedRun, describe_head, judged_splits
-from keras_drill.training.prepared_text import evaluation_batches
+from keras_drill.training.loaded_run import load_runs
 from keras_drill.training.run_folder import RunFolder
 
 _BLOCK = 1024
@@ -29,7 +27,7 @@ _BLOCK = 1024
 def analyze_runs(
     folders: Sequence[RunFolder],
     report: str | os.PathLike,
-    data: str | os.PathLike | None = None,
+    data: str | None = None,
     tokens: int = 2048,
     tolerance: float = RELATIVE_TOLERANCE,
     bound: float = 100.0,
@@ -48,33 +46,29 @@ def analyze_runs(
         max_programs: Most linear programs to solve for a run.
         checkpoint: As of `LoadedRun.load`, for all of them.
     """
-    names = [folder.name for folder in folders]
-    if len(set(names)) < len(names):
-        raise RunError(f"the folders of the runs must have different names, not {names}")
     analyses, judged, seeds = [], [], {}
-    for folder in folders:
-        run = LoadedRun.load(folder, checkpoint)
-        ids = list(judged_splits(run, data).values())[-1]
-        batches = evaluation_batches(run.config, ids, run.vocabulary)
+    for run in load_runs(folders, checkpoint):
+        text = list(run.judged_texts(data).values())[-1]
+        batches = run.task.evaluation_batches(run.words, text)
         _, targets, hidden = collect_hidden(run.model, batches.dataset())
         head = run.model.head
         log_probs = _log_probs(head, hidden, targets)
         spread = np.unique(np.linspace(0, len(hidden) - 1, min(tokens, len(hidden))).astype(int))
         analyses.append(
             RunAnalysis(
-                name=folder.name,
-                output_layer=describe_head(run.config),
+                name=run.folder.name,
+                output_layer=run.config.output_layer,
                 perplexity=math.exp(-log_probs.mean(dtype="float64")),
                 rank=measure_rank(head, hidden[spread], tolerance),
                 argmaxable=measure_argmaxable_words(
                     head, hidden, bound=bound, max_programs=max_programs
                 ),
-                words=run.vocabulary.tokens,
-                counts=run.vocabulary.counts,
+                words=run.words.tokens,
+                counts=run.words.counts,
             )
         )
         judged.append((targets, log_probs))
-        seeds[folder.name] = run.config.training.seed
+        seeds[run.folder.name] = run.config.training.seed
     comparisons = _comparisons(analyses, judged)
     path = write_analysis(report, analyses, comparisons, describe_environment(seed=seeds))
     print(_tables(analyses, comparisons))

@@ -1,33 +1,36 @@
 """The optimizer of a run, and its learning rate."""
 
 from collections.abc import Sequence
+from typing import Any, TypeAlias
 
 import keras
 import numpy as np
 
 from keras_drill.data import ContiguousBatches
 from keras_drill.optimizers import SequenceLengthSchedule, WarmupSchedule
-from keras_drill.training.config import RunConfig
+from keras_drill.tasks.config import RunConfig
+from keras_drill.tasks.task import Batches
 
-LearningRate = float | keras.optimizers.schedules.LearningRateSchedule
+LearningRate: TypeAlias = Any  # a number, or a keras.optimizers.schedules.LearningRateSchedule
 
 
-def build_optimizer(config: RunConfig, batches: ContiguousBatches) -> keras.optimizers.Optimizer:
+def build_optimizer(config: RunConfig, batches: Batches) -> keras.optimizers.Optimizer:
     """Makes the optimizer; NT-ASGD is SGD here, and a callback that averages."""
     options = config.optimizer
     arguments = {
         "learning_rate": step_learning_rate(config, batches),
         "weight_decay": options.weight_decay or None,
         "global_clipnorm": options.clip_norm or None,
+        "gradient_accumulation_steps": None
+        if options.accumulate_steps == 1
+        else options.accumulate_steps,
     }
     if options.kind == "adam":
-        return keras.optimizers.Adam(**arguments)
+        return keras.optimizers.Adam(**arguments, beta_2=options.beta_2)
     return keras.optimizers.SGD(**arguments)
 
 
-def step_learning_rate(
-    config: RunConfig, batches: ContiguousBatches, factor: float = 1.0
-) -> LearningRate:
+def step_learning_rate(config: RunConfig, batches: Batches, factor: float = 1.0) -> LearningRate:
     """The learning rate of each step, in proportion to its length where the options say so.
 
     Args:
@@ -36,9 +39,13 @@ def step_learning_rate(
         factor: as `validation_factor` gives it.
     """
     rate = learning_rate(config, batches.num_batches, factor)
-    if config.optimizer.scale_with_length and config.data.variable_length:
+    if (
+        config.optimizer.scale_with_length
+        and isinstance(batches, ContiguousBatches)
+        and batches.variable_length
+    ):
         lengths = [batches.lengths(epoch) for epoch in range(config.training.epochs)]
-        return SequenceLengthSchedule(rate, np.concatenate(lengths), config.data.sequence_length)
+        return SequenceLengthSchedule(rate, np.concatenate(lengths), batches.sequence_length)
     return rate
 
 
@@ -65,7 +72,8 @@ def validation_factor(config: RunConfig, losses: Sequence[float]) -> float:
 
     Example:
 
-    >>> config = RunConfig().replace({"optimizer.validation_decay": 0.5})
+    >>> from keras_drill.tasks.language_model.config import LanguageModelConfig
+    >>> config = LanguageModelConfig().replace({"optimizer.validation_decay": 0.5})
     >>> [validation_factor(config, [5.0, 4.0, 4.5, 4.2, 3.9][:n]) for n in range(6)]
     [1.0, 1.0, 1.0, 0.5, 0.25, 0.25]
     """

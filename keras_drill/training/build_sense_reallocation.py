@@ -1,5 +1,7 @@
 """The callback of a run that moves senses from word to word."""
 
+from typing import Any
+
 from keras_drill.callbacks import NonMonotonicAveraging, SenseReallocation
 from keras_drill.senses.policies import (
     AllocationPolicy,
@@ -7,8 +9,8 @@ from keras_drill.senses.policies import (
     RankingPolicy,
     ThresholdPolicy,
 )
-from keras_drill.training.config import RunConfig
-from keras_drill.training.config.language_model_sections import SensesConfig
+from keras_drill.tasks.config import RunConfig
+from keras_drill.tasks.config.head_sections import SensesConfig
 from keras_drill.training.run_folder import RunFolder
 
 
@@ -25,7 +27,7 @@ def build_sense_reallocation(
     options = config.senses
     if not (config.head.has_senses and options.dynamic):
         return None
-    arguments = {
+    arguments: dict[str, Any] = {
         "interval": options.interval,
         "policy": _build_policy(options),
         "momentum": options.momentum,

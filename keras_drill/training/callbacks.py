@@ -10,8 +10,8 @@ from collections.abc import Callable
 import keras
 import numpy as np
 
+from keras_drill.tasks.errors import Interrupted, RunError
 from keras_drill.training.checkpoints import TrainingState
-from keras_drill.training.errors import Interrupted, RunError
 
 _SECONDS_BETWEEN_LINES = 10
 

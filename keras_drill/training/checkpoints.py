@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from keras_drill.training.errors import RunError
+from keras_drill.tasks.errors import RunError
 
 
 @dataclasses.dataclass

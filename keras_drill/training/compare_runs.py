@@ -3,22 +3,17 @@
 import os
 from collections.abc import Sequence
 
-import numpy as np
-
-from keras_drill.analysis import compare_by_frequency
-from keras_drill.analysis.compare_by_frequency import FrequencyComparison
 from keras_drill.report import RunSummary, describe_environment, write_report
 from keras_drill.report.page.formatting import text_table
-from keras_drill.training.errors import RunError
-from keras_drill.training.loaded_run import LoadedRun, judged_splits
+from keras_drill.training.loaded_run import load_runs
 from keras_drill.training.run_folder import RunFolder
 
 
 def compare_runs(
     folders: Sequence[RunFolder],
     report: str | os.PathLike,
-    data: str | os.PathLike | None = None,
-    title: str = "Language models compared",
+    data: str | None = None,
+    title: str = "Models compared",
     checkpoint: int | str | None = None,
 ) -> list[RunSummary]:
     """Judges the models of runs, prints a table, and writes a report.
@@ -30,49 +25,23 @@ def compare_runs(
         title: title of the report.
         checkpoint: as of `LoadedRun.load`, for all of them.
     """
-    runs = [LoadedRun.load(folder, checkpoint) for folder in folders]
-    names = [run.folder.name for run in runs]
-    if len(set(names)) < len(names):
-        raise RunError(f"the folders of the runs must have different names, not {names}")
-    summaries, judged = [], []
-    for run in runs:
-        splits = judged_splits(run, data)
-        perplexities = {split: run.perplexity(ids) for split, ids in splits.items()}
-        summaries.append(run.summarize(perplexities))
-        judged.append(splits["test" if "test" in splits else "valid"])
-    comparison = _by_frequency(runs, judged) if len(runs) > 1 else None
+    runs = load_runs(folders, checkpoint)
+    judged = {
+        run.folder.name: run.task.judge(run.model, run.words, run.judged_texts(data))
+        for run in runs
+    }
+    summaries = [run.summarize(judged[run.folder.name]) for run in runs]
     seeds = {run.folder.name: run.config.training.seed for run in runs}
     path = write_report(
         report,
         summaries,
-        comparison=comparison,
+        sections=runs[0].task.sections([run.words for run in runs], judged),
         title=title,
         environment=describe_environment(seed=seeds),
     )
     print(comparison_table(summaries))
     print(f"report: {path}")
     return summaries
-
-
-def _by_frequency(
-    runs: Sequence[LoadedRun], judged: Sequence[np.ndarray]
-) -> FrequencyComparison | None:
-    """The second run against the first; `None` where they have not the same words."""
-    first, second = runs[:2]
-    counts = first.vocabulary.counts
-    if first.vocabulary.tokens != second.vocabulary.tokens or counts is None:
-        return None
-    targets, log_probs = first.log_probs(judged[0])
-    other_targets, other_log_probs = second.log_probs(judged[1])
-    if not np.array_equal(targets, other_targets):
-        return None
-    return compare_by_frequency(
-        targets,
-        log_probs,
-        other_log_probs,
-        np.array(counts),
-        names=(first.folder.name, second.folder.name),
-    )
 
 
 def comparison_table(summaries: Sequence[RunSummary]) -> str:
@@ -84,6 +53,7 @@ def comparison_table(summaries: Sequence[RunSummary]) -> str:
     run  output layer  parameters  of which output  valid ppl  test ppl  s/epoch
     a    tied softmax           -                -      65.80         -        -
     """
+    scores = list(dict.fromkeys(name for run in summaries for name in run.scores))
     rows = [
         (
             "run",
@@ -92,6 +62,7 @@ def comparison_table(summaries: Sequence[RunSummary]) -> str:
             "of which output",
             "valid ppl",
             "test ppl",
+            *scores,
             "s/epoch",
         )
     ]
@@ -104,6 +75,7 @@ def comparison_table(summaries: Sequence[RunSummary]) -> str:
                 _number(run.output_parameters, ","),
                 _number(run.valid_perplexity, ".2f"),
                 _number(run.test_perplexity, ".2f"),
+                *(_number(run.scores.get(name), ".2f") for name in scores),
                 _number(run.seconds_per_epoch, ".1f"),
             )
         )

@@ -3,6 +3,7 @@
 import difflib
 import os
 from collections.abc import Sequence
+from typing import Any
 
 import keras
 import numpy as np
@@ -15,13 +16,11 @@ from keras_drill.analysis import (
     project_to_plane,
     words_by_senses,
 )
-from keras_drill.data import Corpus, EncodedText
 from keras_drill.ready_made import KernelizedBayesianSoftmax
 from keras_drill.report import SenseStudy, StudiedWord, describe_environment, write_senses
 from keras_drill.report.page.formatting import text_table
-from keras_drill.training.errors import RunError
-from keras_drill.training.loaded_run import LoadedRun, describe_head
-from keras_drill.training.prepared_text import evaluation_batches
+from keras_drill.tasks.errors import RunError
+from keras_drill.training.loaded_run import LoadedRun
 from keras_drill.training.run_folder import RunFolder
 
 _FEWEST_OCCURRENCES = 3  # that make a plane
@@ -35,7 +34,7 @@ def examine_senses(
     folder: RunFolder,
     report: str | os.PathLike,
     words: Sequence[str] = (),
-    data: str | os.PathLike | None = None,
+    data: str | None = None,
     split: str = "train",
     tokens: int = 200_000,
     nearest: int = 5,
@@ -59,20 +58,21 @@ def examine_senses(
     head = run.model.head
     if not isinstance(head, KernelizedBayesianSoftmax):
         raise RunError(
-            f"{folder.path} has one sense per word: its output layer is {describe_head(run.config)}"
+            f"{folder.path} has one sense per word: its output layer is {run.config.output_layer}"
         )
-    vocabulary = run.vocabulary.tokens
+    vocabulary = run.words.tokens
     by_senses = words_by_senses(_array(head.allocation.sense_to_word), len(vocabulary))
     chosen = [_word_id(run, word) for word in words] or _default_words(run, by_senses)
-    ids, text = _read(run, data, split, tokens)
+    read, text = _read(run, data, split, tokens)
+    ids = run.task.target_ids(read)
     _check_occurrences(run, ids, chosen, text)
 
-    batches = evaluation_batches(run.config, ids, run.vocabulary)
+    batches = run.task.evaluation_batches(run.words, read)
     collected = collect_word_senses(run.model, batches.dataset(), chosen)
-    order = _order(run, len(ids))
+    order = run.task.target_places(run.words, read)
     study = SenseStudy(
         name=folder.name,
-        output_layer=describe_head(run.config),
+        output_layer=run.config.output_layer,
         text=text,
         by_senses={
             senses: (len(some), tuple(vocabulary[id] for id in _by_count(run, some)[:_EXAMPLES]))
@@ -87,20 +87,21 @@ def examine_senses(
     return study
 
 
-def _read(
-    run: LoadedRun, data: str | os.PathLike | None, split: str, tokens: int
-) -> tuple[np.ndarray, str]:
+def _read(run: LoadedRun, data: str | None, split: str, tokens: int) -> tuple[Any, str]:
     """The beginning of a text, and what it is."""
-    corpus = Corpus(run.config.data.path if data is None else data)
-    if split not in corpus.splits:
-        raise RunError(f"{corpus.path} has no {split} text; it has {', '.join(corpus.splits)}")
-    ids = EncodedText.encode(corpus.splits[split], run.tokenizer, run.vocabulary).ids
-    part = "" if len(ids) <= tokens else f"the first {tokens:,} of "
-    return ids[:tokens], f"{part}the {len(ids):,} tokens of the {split} text"
+    texts = run.task.read_texts(run.words, data)
+    if split not in texts:
+        path = run.config.data.path if data is None else data
+        raise RunError(f"{path} has no {split} text; it has {', '.join(texts)}")
+    whole = len(run.task.target_ids(texts[split]))
+    text = run.task.first_tokens(texts[split], tokens)
+    read = len(run.task.target_ids(text))
+    part = "" if read == whole else f"the first {read:,} of "
+    return text, f"{part}the {whole:,} tokens of the {split} text"
 
 
 def _word_id(run: LoadedRun, word: str) -> int:
-    vocabulary = run.vocabulary.tokens
+    vocabulary = run.words.tokens
     if word not in vocabulary:
         close = difflib.get_close_matches(word, vocabulary, n=1)
         hint = f"; did you mean {close[0]!r}?" if close else ""
@@ -110,16 +111,16 @@ def _word_id(run: LoadedRun, word: str) -> int:
 
 def _by_count(run: LoadedRun, ids: np.ndarray) -> np.ndarray:
     """Words, the most frequent in training first."""
-    if run.vocabulary.counts is None:
+    if run.words.counts is None:
         return ids
-    return ids[np.argsort(-np.array(run.vocabulary.counts)[ids], kind="stable")]
+    return ids[np.argsort(-np.array(run.words.counts)[ids], kind="stable")]
 
 
 def _default_words(run: LoadedRun, by_senses: dict[int, np.ndarray]) -> list[int]:
-    special = (run.vocabulary.unknown_id, run.vocabulary.end_id)
     words: list[int] = []
     for senses in sorted(by_senses, reverse=True):
-        words += [id for id in _by_count(run, by_senses[senses]).tolist() if id not in special]
+        some = _by_count(run, by_senses[senses]).tolist()
+        words += [id for id in some if id not in run.words.special_ids]
         if len(words) >= _DEFAULT_WORDS:
             break
     return words[:_DEFAULT_WORDS]
@@ -130,16 +131,14 @@ def _check_occurrences(run: LoadedRun, ids: np.ndarray, words: Sequence[int], te
         number = int(np.count_nonzero(ids == word))
         if number < _FEWEST_OCCURRENCES:
             raise RunError(
-                f"{run.vocabulary.tokens[word]!r} occurs {number} times in {text}, and at least "
+                f"{run.words.tokens[word]!r} occurs {_times(number)} in {text}, and at least "
                 f"{_FEWEST_OCCURRENCES} times are needed: read more with --tokens, another text "
                 "with --split or --data, or look at another word"
             )
 
 
-def _order(run: LoadedRun, num_tokens: int) -> np.ndarray:
-    """Which token of the text each place in the order of the batches is."""
-    places = evaluation_batches(run.config, np.arange(num_tokens), run.vocabulary).dataset()
-    return np.concatenate([targets.numpy()[weights.numpy() != 0] for _, targets, weights in places])
+def _times(number: int) -> str:
+    return "once" if number == 1 else f"{number} times"
 
 
 def _study(
@@ -150,7 +149,7 @@ def _study(
     nearest: int,
     contexts: int,
 ) -> StudiedWord:
-    head, vocabulary = run.model.head, run.vocabulary.tokens
+    head, vocabulary = run.model.head, run.words.tokens
     labels, sense_to_word = _array(head.encoded_labels()), _array(head.allocation.sense_to_word)
     positions = order[senses.places]
     points, variance = project_to_plane(senses.hidden)
@@ -227,7 +226,7 @@ def _tables(study: SenseStudy) -> str:
                 f"  {sense}  {probability:.2f}  {before} [{word.word}] {after}"
                 for before, after, probability in word.contexts[place]
             ]
-        heading = f"{word.word}: {word.occurrences} times"
+        heading = f"{word.word}: {_times(word.occurrences)}"
         if not word.tells_senses_apart:
             heading += f"\n{word.verdict}"
         parts.append("\n".join([heading, _right_but_last(rows), *lines]))

@@ -2,7 +2,6 @@
 
 import dataclasses
 import json
-import math
 import os
 import zipfile
 from collections.abc import Sequence
@@ -10,9 +9,8 @@ from pathlib import Path
 
 from keras_drill.data.file_lock import file_lock
 from keras_drill.report.page.formatting import text_table
+from keras_drill.tasks.errors import ConfigError, RunError
 from keras_drill.training.checkpoints import CheckpointStore
-from keras_drill.training.errors import ConfigError, RunError
-from keras_drill.training.loaded_run import describe_head
 from keras_drill.training.run_folder import RunFolder
 
 
@@ -92,7 +90,7 @@ def _listed(folder: RunFolder) -> ListedRun:
     known = {
         "path": folder.path,
         "description": config.description,
-        "output_layer": describe_head(config),
+        "output_layer": config.output_layer,
         "max_epochs": config.training.epochs,
     }
     try:
@@ -108,8 +106,8 @@ def _listed(folder: RunFolder) -> ListedRun:
     if progress is None:
         return ListedRun(state="training" if _is_locked(folder) else "new", **known)
     known["epochs"] = progress.epoch
-    if math.isfinite(progress.best_loss):
-        known["best_valid"] = math.exp(progress.best_loss)
+    if progress.best_epoch:
+        known["best_valid"] = progress.history[progress.best_epoch - 1]["val_perplexity"]
     known["test"] = figures.get("test_perplexity")
     if _is_locked(folder):
         state = "training"

@@ -9,16 +9,18 @@ from pathlib import Path
 
 from keras_drill.data.atomic import replace_file
 from keras_drill.data.file_lock import file_lock
+from keras_drill.tasks.config import RunConfig
+from keras_drill.tasks.errors import RunError
+from keras_drill.tasks.load_config import CONFIGS, load_config
 from keras_drill.training.checkpoints import CheckpointStore
-from keras_drill.training.config import RunConfig, load_config
-from keras_drill.training.errors import RunError
 
 
 class RunFolder:
     """Where a run keeps its files.
 
         config.toml      the options, all of them
-        vocabulary.txt   one word per line (and vocabulary.counts, how often each occurs)
+        vocabulary.txt   one word per line (and vocabulary.counts, how often each occurs), or what
+                         else the task keeps of its words
         checkpoints/     what `keras-drill train` resumes from
         model.keras      the best model
         averaged.keras   the mean of the last checkpoints, where it is asked for and better
@@ -34,7 +36,6 @@ class RunFolder:
     def __init__(self, path: str | os.PathLike):
         self.path = Path(path)
         self.config_file = self.path / "config.toml"
-        self.vocabulary_file = self.path / "vocabulary.txt"
         self.checkpoints = self.path / "checkpoints"
         self.model_file = self.path / "model.keras"
         self.averaged_model_file = self.path / "averaged.keras"
@@ -85,8 +86,8 @@ class RunFolder:
             if self.is_trained:
                 self._check_same(config)
             else:
-                self.vocabulary_file.unlink(missing_ok=True)
-                self.vocabulary_file.with_suffix(".counts").unlink(missing_ok=True)
+                for name in {name for one in CONFIGS for name in one.word_files}:
+                    (self.path / name).unlink(missing_ok=True)
         elif any(path != self.lock_file for path in self.path.iterdir()):
             raise RunError(
                 f"{self.path} holds files that are no run; give --run a new or an empty folder"

@@ -9,7 +9,7 @@ import keras
 import numpy as np
 
 from keras_drill.ops.private_interfaces import slot_lists, trained_variables
-from keras_drill.training.errors import RunError
+from keras_drill.tasks.errors import RunError
 
 _NUMBERED = re.compile(r"(model|optimizer|metrics)/\d+")
 _REPLICA = "@"  # and the number of the replica, where replicas differ

@@ -5,9 +5,8 @@ import math
 import keras
 import numpy as np
 
-from keras_drill.data import Vocabulary
-from keras_drill.training.build_model import build_model
-from keras_drill.training.errors import RunError
+from keras_drill.tasks.errors import RunError
+from keras_drill.tasks.task import Task, Words
 from keras_drill.training.loaded_run import LoadedRun
 from keras_drill.training.snapshot import model_keys
 
@@ -16,7 +15,7 @@ _BY_WORD = ("embeddings", "label_embeddings", "theta", "bias")
 _WORD_LAYERS = ("backbone/embedding", "head")
 
 
-def take_weights(model: keras.Model, vocabulary: Vocabulary, source: LoadedRun) -> str:
+def take_weights(model: keras.Model, task: Task, words: Words, source: LoadedRun) -> str:
     """Gives a new model the weights of another run that fit, by path.
 
     Where the words are not the same, rows of words are taken by name; other words keep the rows
@@ -25,16 +24,22 @@ def take_weights(model: keras.Model, vocabulary: Vocabulary, source: LoadedRun) 
 
     Args:
         model: the new model.
-        vocabulary: its words.
+        task: what it is trained for.
+        words: its words.
         source: the other run.
 
     Returns:
         What was taken and what was not.
     """
-    places = {word: place for place, word in enumerate(source.vocabulary.tokens)}
-    rows = [places.get(word, -1) for word in vocabulary.tokens]
+    if source.config.task != task.config.task:
+        raise RunError(
+            f"{source.folder.path} was trained for another task, {source.config.task}: give "
+            f"training.start_from a run of the task {task.config.task}"
+        )
+    places = {word: place for place, word in enumerate(source.words.tokens)}
+    rows = [places.get(word, -1) for word in words.tokens]
     # A model that was loaded has shorter paths than one that was built, in the same order.
-    built = build_model(source.config, len(source.vocabulary))
+    built = source.task.build_model(source.words)
     theirs = dict(zip(model_keys(built), source.model.variables, strict=True))
     own = {
         key: variable
@@ -42,7 +47,7 @@ def take_weights(model: keras.Model, vocabulary: Vocabulary, source: LoadedRun) 
         if variable.trainable or key.startswith("allocation/")
     }
     senses = [key for key in own | theirs if key.startswith("allocation/")]
-    same_words = vocabulary.tokens == source.vocabulary.tokens
+    same_words = words.tokens == source.words.tokens
     senses_fit = same_words and all(
         key in own and key in theirs and own[key].shape == theirs[key].shape for key in senses
     )

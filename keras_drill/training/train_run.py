@@ -7,9 +7,9 @@ import tensorflow as tf
 
 from keras_drill.data.atomic import replace_file
 from keras_drill.report import RunSummary, describe_environment, write_report
-from keras_drill.training.config import RunConfig
+from keras_drill.tasks.config import RunConfig
+from keras_drill.tasks.make_task import make_task
 from keras_drill.training.loaded_run import LoadedRun
-from keras_drill.training.prepared_text import PreparedText
 from keras_drill.training.run_folder import RunFolder
 from keras_drill.training.training import Training
 
@@ -26,14 +26,15 @@ def train_run(config: RunConfig, folder: RunFolder) -> RunSummary:
     """
     with folder.lock():
         folder.check(config)
-        text = PreparedText.prepare(config, folder)
-        training = Training(config, folder, text)
+        task = make_task(config)
+        words = task.make_words(folder.path)
+        texts = task.read_texts(words)
+        training = Training(task, folder, words, texts)
         if not training.finished or config.training.average_checkpoints:
             training.prepare()
         folder.write_config(config)
-        text.vocabulary.save(folder.vocabulary_file)
-        sizes = ", ".join(f"{len(ids):,} of {name}" for name, ids in text.splits.items())
-        print(f"{folder.path}: {len(text.vocabulary):,} words; tokens: {sizes}", flush=True)
+        words.save(folder.path)
+        print(f"{folder.path}: {task.describe(words, texts)}", flush=True)
         if training.finished:
             print(f"already trained: {training.state.epoch} epochs, nothing left to do")
         else:
@@ -44,26 +45,29 @@ def train_run(config: RunConfig, folder: RunFolder) -> RunSummary:
                 )
             training.run()
         training.average()
-        summary = judge_run(folder, text)
+        run = LoadedRun.load(folder)
+        texts.pop("train")
+        judgement = task.judge(run.model, run.words, texts)
+        summary = run.summarize(judgement)
+        write_results(folder, summary)
         write_report(
             folder.report_file,
             [summary],
+            sections=task.sections([run.words], {folder.name: judgement}),
             title=config.description or folder.name,
             environment=describe_environment(seed=config.training.seed),
         )
     print(
         f"best epoch {summary.best_epoch}: validation perplexity {summary.valid_perplexity:.2f}"
         + (f", test {summary.test_perplexity:.2f}" if summary.test_perplexity else "")
+        + "".join(f", {name} {score:.2f}" for name, score in summary.scores.items())
         + f"\nreport: {folder.report_file}"
     )
     return summary
 
 
-def judge_run(folder: RunFolder, text: PreparedText) -> RunSummary:
-    """Evaluates the best model of a run on its own text, and writes `results.json`."""
-    run = LoadedRun.load(folder)
-    judged = {split: ids for split, ids in text.splits.items() if split != "train"}
-    summary = run.summarize({split: run.perplexity(ids) for split, ids in judged.items()})
+def write_results(folder: RunFolder, summary: RunSummary) -> None:
+    """Writes the figures of the best model to `results.json`."""
     figures = (
         "total_parameters",
         "output_parameters",
@@ -74,8 +78,9 @@ def judge_run(folder: RunFolder, text: PreparedText) -> RunSummary:
     )
     results = {figure: getattr(summary, figure) for figure in figures}
     results["is_averaged"] = folder.averaged_model_file.exists()
+    if summary.scores:
+        results["scores"] = dict(summary.scores)
     replace_file(folder.results_file, json.dumps(results, indent=2) + "\n")
-    return summary
 
 
 def prepare_process(config: RunConfig) -> None:

@@ -1,12 +1,12 @@
 """The training loop of a run."""
 
-import hashlib
 import math
 import os
 import shlex
 import sys
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import keras
 import numpy as np
@@ -15,7 +15,9 @@ import tensorflow as tf
 import keras_drill
 from keras_drill.callbacks import NonMonotonicAveraging, ResetState
 from keras_drill.data.atomic import replaced_file
-from keras_drill.training.build_model import build_model
+from keras_drill.layers.carried_state import zero_carried_state
+from keras_drill.tasks.errors import RunError
+from keras_drill.tasks.task import Task, Words
 from keras_drill.training.build_optimizer import (
     build_optimizer,
     learning_rate,
@@ -34,10 +36,7 @@ from keras_drill.training.callbacks import (
     diverged,
 )
 from keras_drill.training.checkpoints import CheckpointStore, TrainingState
-from keras_drill.training.config import RunConfig
-from keras_drill.training.errors import RunError
 from keras_drill.training.loaded_run import LoadedRun
-from keras_drill.training.prepared_text import PreparedText, fingerprint_of_words
 from keras_drill.training.run_folder import RunFolder, write_history
 from keras_drill.training.snapshot import (
     model_keys,
@@ -58,27 +57,34 @@ class Training:
     that is killed and resumed ends with the same bits as one that is not.
 
     Args:
-        config: the options.
+        task: what is trained, with the options.
         folder: the folder, checked and locked.
-        text: the text.
+        words: the words of the run.
+        texts: its texts, by split.
     """
 
-    def __init__(self, config: RunConfig, folder: RunFolder, text: PreparedText):
+    def __init__(self, task: Task, folder: RunFolder, words: Words, texts: Mapping[str, Any]):
+        config = task.config
+        if "valid" not in texts:
+            raise RunError(
+                f"{config.data.path} has no validation text, which tells the best model; expected "
+                "a file such as 'valid.txt' in the folder"
+            )
+        self.task = task
         self.config = config
         self.folder = folder
-        self.text = text
+        self.words = words
+        self.texts = texts
         self.state = TrainingState()
         self._store = CheckpointStore(folder.checkpoints, config.training.keep_checkpoints)
         self._fingerprints = {
-            "vocabulary": fingerprint_of_words(text.vocabulary.tokens),
-            "text": hashlib.sha256(
-                b"".join(ids.tobytes() for ids in text.splits.values())
-            ).hexdigest(),
+            "vocabulary": words.fingerprint,
+            "text": task.fingerprint(texts),
         }
         self._arrays = self._load()
-        self._batches = text.training_batches(config)
-        self._valid = text.evaluation_batches(config, "valid").dataset()
-        self._writer = None
+        self._batches = task.training_batches(words, texts["train"])
+        self._valid = task.evaluation_batches(words, texts["valid"]).dataset()
+        self._writer: Any = None  # of TensorBoard, where it is asked for
         self._gradient_norm = GradientNorm()
         self._factor = 1.0
         self._averaging = None
@@ -101,7 +107,7 @@ class Training:
     def prepare(self) -> None:
         """Builds the model. Raises for options that make none, before anything is written."""
         optimizer = build_optimizer(self.config, self._batches)
-        self.model = build_model(self.config, len(self.text.vocabulary))
+        self.model = self.task.build_model(self.words)
         self.model.compile(
             record_gradient_norm(optimizer, self._gradient_norm.mean),
             metrics=[keras_drill.metrics.Perplexity()],
@@ -112,7 +118,7 @@ class Training:
             self._set_learning_rate()
         elif self.config.training.start_from:
             folder = RunFolder(self.config.training.start_from)
-            print(take_weights(self.model, self.text.vocabulary, LoadedRun.load(folder)))
+            print(take_weights(self.model, self.task, self.words, LoadedRun.load(folder)))
 
     def run(self) -> None:
         """Trains to the end. Raises `Interrupted` after Ctrl-C and `RunError` on divergence."""
@@ -163,7 +169,8 @@ class Training:
         if not math.isfinite(perplexity):
             raise diverged(f"the validation perplexity became {perplexity}", state)
         self._check_finite({v.path: keras.ops.convert_to_numpy(v) for v in self.model.weights})
-        loss = math.log(perplexity)
+        values |= self.task.validation_scores(self.model, self.words, self.texts)
+        loss = self.task.validation_loss(values)
         state.history.append({**values, **self._figures(), "seconds": state.epoch_seconds})
         state.epoch, state.batch, state.epoch_seconds = state.epoch + 1, 0, 0.0
         if loss < state.best_loss:
@@ -173,7 +180,7 @@ class Training:
         if self._writer is not None:
             self._write_curves(state.history[-1])
         # An epoch begins with no state and no sums; so does one that begins with a checkpoint.
-        self.model.backbone.reset_state()
+        zero_carried_state(self.model)
         self.model.reset_metrics()
         self._set_learning_rate()
         self._save()
@@ -188,7 +195,7 @@ class Training:
 
     def _set_learning_rate(self) -> None:
         """Gives the optimizer the rate of the epoch to come, if validation has changed it."""
-        losses = [math.log(values["val_perplexity"]) for values in self.state.history]
+        losses = [self.task.validation_loss(values) for values in self.state.history]
         factor = validation_factor(self.config, losses)
         if factor == self._factor:
             return
@@ -220,12 +227,14 @@ class Training:
         figures = self.model.evaluate(
             self._valid, callbacks=[ResetState()], verbose=0, return_dict=True
         )
-        perplexity, best = figures["perplexity"], math.exp(self.state.best_loss)
+        values = {f"val_{name}": value for name, value in figures.items()}
+        values |= self.task.validation_scores(self.model, self.words, self.texts)
+        loss = self.task.validation_loss(values)
         print(
-            f"mean of the last {number} checkpoints: validation perplexity {perplexity:.2f}, "
-            f"the best epoch's {best:.2f}"
+            f"mean of the last {number} checkpoints: {self.task.describe_loss(loss)}; the best "
+            f"epoch: {self.task.describe_loss(self.state.best_loss)}"
         )
-        if perplexity < best:
+        if loss < self.state.best_loss:
             self._save_model(self.folder.averaged_model_file)
 
     def _save_model(self, path: Path) -> None:
@@ -269,8 +278,7 @@ class Training:
     def _make_all_variables(self) -> None:
         """Makes those of the optimizer and the metrics too, which Keras makes when it first can."""
         self.model.optimizer.build(self.model.trainable_variables)
-        tokens = np.zeros((self.config.data.batch_size, 1), "int32")
-        self.model.test_on_batch(tokens, tokens)
+        self.model.test_on_batch(*self.task.example_batch())
 
     def _restore(self) -> None:
         """Brings all variables back to the checkpoint, once."""

@@ -12,7 +12,7 @@ import pytest
 from keras_drill.cli import main as program
 from keras_drill.cli import train
 from keras_drill.cli.main import main
-from keras_drill.training.config import load_config
+from keras_drill.tasks.load_config import load_config
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted(

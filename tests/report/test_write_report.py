@@ -10,7 +10,9 @@ from keras_drill.analysis import compare_by_frequency
 from keras_drill.report import (
     RunSummary,
     SampleContinuation,
+    continuations_section,
     describe_environment,
+    frequency_section,
     write_report,
 )
 
@@ -59,9 +61,15 @@ def _run(name, epochs=5, **changes):
         "test_perplexity": 127.25,
         "seconds_per_epoch": 61.0,
         "config": {"seed": 3, "model": {"units": 53, "output_layer": name}},
-        "samples": (SampleContinuation("The with statement", " is used to wrap.", "greedy"),),
     }
     return RunSummary(name, **(values | changes))
+
+
+_SAMPLE = SampleContinuation("The with statement", " is used to wrap.", "greedy")
+
+
+def _continuations(name, *samples):
+    return continuations_section({name: samples})
 
 
 def _comparison(names=("tied", "drill")):
@@ -81,7 +89,7 @@ def _full(tmp_path):
     return _write(
         tmp_path,
         [_run("tied"), _run("drill", test_perplexity=120.0, seconds_per_epoch=76.25)],
-        _comparison(),
+        [frequency_section(_comparison(), 0, 1), _continuations("tied", _SAMPLE)],
         title="Compared",
         environment=describe_environment(["keras-drill", "demo"], seed=3),
     )
@@ -156,12 +164,15 @@ def test_hostile_text_is_shown_and_not_obeyed(tmp_path):
         _HOSTILE,
         output_layer=_HOSTILE,
         config={_HOSTILE: _HOSTILE, "math": "$x^2$"},
-        samples=(SampleContinuation(_HOSTILE, "\x00\x1b\ud800 end", _HOSTILE),),
     )
+    sample = SampleContinuation(_HOSTILE, "\x00\x1b\ud800 end", _HOSTILE)
     page = _write(
         tmp_path,
         [run, _run("$\\frac{1}{$")],
-        _comparison((_HOSTILE, "other")),
+        [
+            frequency_section(_comparison((_HOSTILE, "other")), 0, 1),
+            _continuations(_HOSTILE, sample),
+        ],
         title=_HOSTILE,
         summary=_HOSTILE,
         environment={_HOSTILE: _HOSTILE},
@@ -173,7 +184,7 @@ def test_hostile_text_is_shown_and_not_obeyed(tmp_path):
 
 def test_right_to_left_text_keeps_its_direction(tmp_path):
     sample = SampleContinuation("في البداية", " كانت المدينة.")
-    page = _write(tmp_path, [_run("שלום", samples=(sample,))])
+    page = _write(tmp_path, [_run("שלום")], [_continuations("שלום", sample)])
     assert "في البداية كانت المدينة." in page.text and "שלום" in page.texts
     assert {"dir": "rtl"} in page.having("p")
     assert page.having("bdi")
@@ -181,7 +192,8 @@ def test_right_to_left_text_keeps_its_direction(tmp_path):
 
 def test_words_from_right_to_left_leave_those_around_them_in_their_order(tmp_path):
     sample = SampleContinuation("שלום said", " the \u202eman and مرحبا in two")
-    page = _write(tmp_path, [_run("שלום", samples=(sample,)), _run("b", test_perplexity=200.0)])
+    runs = [_run("שלום"), _run("b", test_perplexity=200.0)]
+    page = _write(tmp_path, runs, [_continuations("שלום", sample)])
     assert {"dir": "ltr"} in page.having("p")
     text = (tmp_path / "report.html").read_text(encoding="utf-8")
     assert (
@@ -226,7 +238,7 @@ def test_bins_without_tokens_leave_the_axis_and_points_that_are_not_there_the_le
     comparison = compare_by_frequency(
         np.arange(101) % 2, *log_probs, counts, names=("a", "b"), block_size=5, resamples=50
     )
-    page = _write(tmp_path, [_run("a"), _run("b")], comparison)
+    page = _write(tmp_path, [_run("a"), _run("b")], [frequency_section(comparison, 0, 1)])
     assert page.texts.count("1–49") == 3  # a row of the table, and an axis in either width
     assert page.texts.count("50–99") == 1  # only the row, which says that there are none
     assert "b better" in page.text
@@ -270,7 +282,7 @@ def test_perplexities_that_are_not_finite_do_not_win(tmp_path):
 
 
 def test_thirty_runs_of_different_lengths_have_different_keys(tmp_path):
-    runs = [_run(f"run {index}", epochs=1 + index, samples=()) for index in range(30)]
+    runs = [_run(f"run {index}", epochs=1 + index) for index in range(30)]
     page = _write(tmp_path, runs)
     keys = re.findall(
         r"<li>(<svg(?:(?!</svg>).)*</svg>)<bdi>run",

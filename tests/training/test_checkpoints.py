@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
+from keras_drill.tasks.errors import RunError
 from keras_drill.training.checkpoints import CheckpointStore
-from keras_drill.training.errors import RunError
 
 
 def test_the_last_two_are_kept(tmp_path):

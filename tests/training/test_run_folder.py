@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
+from keras_drill.tasks.errors import ConfigError, RunError
 from keras_drill.training.checkpoints import CheckpointStore
-from keras_drill.training.errors import ConfigError, RunError
 from keras_drill.training.run_folder import RunFolder, read_history, write_history
 from tests.training.tiny import tiny_config
 
@@ -41,9 +41,10 @@ def test_a_folder_in_which_nothing_was_trained_may_hold_another_run(tmp_path):
     folder = RunFolder(tmp_path / "a")
     with folder.lock():
         folder.write_config(tiny_config(tmp_path))
-        folder.vocabulary_file.write_text("<unk>\n<eos>\n")
+        vocabulary = folder.path / "vocabulary.txt"
+        vocabulary.write_text("<unk>\n<eos>\n")
         folder.check(tiny_config(tmp_path, head_kind="drill", data_min_count=2))
-    assert not folder.vocabulary_file.exists()
+    assert not vocabulary.exists()
 
 
 def test_another_last_epoch_of_a_schedule_that_ends_there_is_refused(tmp_path):

@@ -5,7 +5,7 @@ import keras
 import numpy as np
 import pytest
 
-from keras_drill.training.errors import RunError
+from keras_drill.tasks.errors import RunError
 from keras_drill.training.snapshot import restore_snapshot, stable_names, take_snapshot
 
 

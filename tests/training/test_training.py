@@ -8,16 +8,18 @@ import pytest
 import tensorflow as tf
 
 from keras_drill.callbacks import NonMonotonicAveraging, SenseReallocation
+from keras_drill.data import Vocabulary, WhitespaceTokenizer
 from keras_drill.decoding import GreedySampler
 from keras_drill.senses.policies import IdleSensePolicy, RankingPolicy, ThresholdPolicy
-from keras_drill.training.build_model import build_model
+from keras_drill.tasks.errors import ConfigError, RunError
+from keras_drill.tasks.language_model.words import LanguageModelWords
+from keras_drill.tasks.make_task import make_task
+from keras_drill.tasks.task import Judgement
 from keras_drill.training.build_sense_reallocation import build_sense_reallocation
 from keras_drill.training.callbacks import Checkpointing
 from keras_drill.training.checkpoints import CheckpointStore
-from keras_drill.training.errors import ConfigError, RunError
 from keras_drill.training.list_runs import list_runs
 from keras_drill.training.loaded_run import LoadedRun
-from keras_drill.training.prepared_text import PreparedText
 from keras_drill.training.run_folder import RunFolder, read_history
 from keras_drill.training.snapshot import model_keys, take_snapshot
 from keras_drill.training.train_run import train_run
@@ -30,10 +32,11 @@ class Killed(Exception):
 
 
 def make_training(config, folder):
-    text = PreparedText.prepare(config, folder)
-    training = Training(config, folder, text)
+    task = make_task(config)
+    words = task.make_words(folder.path)
+    training = Training(task, folder, words, task.read_texts(words))
     folder.write_config(config)
-    text.vocabulary.save(folder.vocabulary_file)
+    words.save(folder.path)
     return training
 
 
@@ -156,7 +159,10 @@ def test_labels_need_not_be_tied(kind, corpus):
         backbone_output_dim=5,
         senses_per_word=1.5,
     )
-    model = build_model(config, 17)
+    words = LanguageModelWords(
+        WhitespaceTokenizer(), Vocabulary(["<unk>", "<eos>", *"abcdefghijklmno"])
+    )
+    model = make_task(config).build_model(words)
     model.compile(keras.optimizers.Adam(0.1))
     assert model.head.embedding is None
     assert tuple(model.head.embeddings.shape) == ((17, 13) if kind == "mos" else (26, 5))
@@ -206,11 +212,12 @@ def test_a_run_is_judged_and_reported(corpus, tmp_path, capsys):
     summary = train_run(config, RunFolder(tmp_path / "a"))
     assert 1 < summary.valid_perplexity < 20
     assert summary.output_parameters == 12  # a bias for each of ten words, <unk> and <eos>
-    assert [sample.prompt for sample in summary.samples] == ["the", "a"]
     run = LoadedRun.load(RunFolder(tmp_path / "a"))
-    text_model = run.text_model(GreedySampler(), 0, 3)
+    samples = run.task.judge(run.model, run.words, {}).samples
+    assert [sample.prompt for sample in samples] == ["the", "a"]
+    text_model = run.continuing_task.text_model(run.model, run.words, GreedySampler(), 0, 3)
     texts = text_model.continue_text(tf.constant(["the", "a"]))["texts"]
-    shown = [sample.prompt + sample.continuation for sample in summary.samples]
+    shown = [sample.prompt + sample.continuation for sample in samples]
     assert shown == [text.decode() for text in texts.numpy()]  # "the cat" and not "thecat"
     assert summary.is_cut_off
     page = (tmp_path / "a" / "report.html").read_text()
@@ -242,7 +249,8 @@ def test_the_best_model_is_the_one_that_was_evaluated(corpus, tmp_path):
     run = LoadedRun.load(training.folder)
     best = training.state.best_epoch
     assert best == 1 + int(np.argmin(history["val_perplexity"]))
-    perplexity = run.perplexity(training.text.splits["valid"])
+    texts = {"valid": training.texts["valid"]}
+    perplexity = run.task.judge(run.model, run.words, texts).perplexities["valid"]
     np.testing.assert_allclose(perplexity, history["val_perplexity"][best - 1], rtol=1e-5)
     np.testing.assert_allclose(math.exp(training.state.best_loss), perplexity, rtol=1e-5)
     assert list(training.folder.logs.iterdir())
@@ -314,13 +322,14 @@ def test_another_text_is_refused(trained, tmp_path):
 @pytest.mark.parametrize("change", ["more", "others"])
 def test_another_vocabulary_is_refused(change, trained):
     folder, config = trained, trained.config()
-    words = folder.vocabulary_file.read_text().splitlines()
-    folder.vocabulary_file.with_suffix(".counts").unlink()
+    vocabulary = folder.path / "vocabulary.txt"
+    words = vocabulary.read_text().splitlines()
+    vocabulary.with_suffix(".counts").unlink()
     if change == "more":
         words.append("unicorn")
     else:
         words[-1] = "unicorn"
-    folder.vocabulary_file.write_text("".join(f"{word}\n" for word in words))
+    vocabulary.write_text("".join(f"{word}\n" for word in words))
     with pytest.raises(RunError, match="the vocabulary is not the one"):
         train(config.replace({"training.epochs": 2}), folder.path)
     if change == "more":
@@ -353,7 +362,7 @@ def test_a_damaged_run_is_one_message(trained, name):
         assert [run.state for run in list_runs(trained.path)] == ["damaged"]
     if name == "history.csv":
         with pytest.raises(RunError, match=r"history\.csv is damaged"):
-            LoadedRun.load(trained).summarize({})
+            LoadedRun.load(trained).summarize(Judgement({}))
 
 
 def test_the_mean_of_checkpoints_is_judged_where_it_is_better(trained):
@@ -422,12 +431,12 @@ def test_weights_of_another_run(trained, tmp_path, corpus, capsys):
     assert "it knows 11 of the 12 words" in said and "not taken: head/residual" in said
     source = LoadedRun.load(trained)
     for name in ("the", "fox"):
-        place = training.text.vocabulary.tokens.index(name)
+        place = training.words.tokens.index(name)
         row = np.asarray(training.model.backbone.embedding.embeddings)[place]
         if name == "fox":
             assert not np.isclose(source.model.backbone.embedding.embeddings, row).all(1).any()
         else:
-            before = source.vocabulary.tokens.index(name)
+            before = source.words.tokens.index(name)
             np.testing.assert_array_equal(source.model.backbone.embedding.embeddings[before], row)
     kernels = [model.backbone.weights[1] for model in (source.model, training.model)]
     np.testing.assert_array_equal(*kernels)

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import numpy as np
 
-from keras_drill.training.config import RunConfig
+from keras_drill.tasks.language_model.config import LanguageModelConfig
 
 
 def write_corpus(folder: Path) -> Path:
@@ -40,7 +40,7 @@ TINY = {
 }
 
 
-def tiny_config(data: Path, **changes) -> RunConfig:
+def tiny_config(data: Path, **changes) -> LanguageModelConfig:
     """Options of a tiny run; `head_kind="drill"` stands for the option `head.kind`."""
     named = {name.replace("_", ".", 1): value for name, value in changes.items()}
-    return RunConfig().replace({**TINY, "data.path": str(data), **named})
+    return LanguageModelConfig().replace({**TINY, "data.path": str(data), **named})

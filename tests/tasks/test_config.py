@@ -1,8 +1,9 @@
 import keras
 import pytest
 
-from keras_drill.training.config import RunConfig, load_config, recipe_names, recipe_text
-from keras_drill.training.errors import ConfigError
+from keras_drill.tasks.errors import ConfigError
+from keras_drill.tasks.language_model.config import LanguageModelConfig
+from keras_drill.tasks.load_config import load_config, recipe_names, recipe_text
 
 
 @pytest.mark.parametrize("name", recipe_names())
@@ -23,7 +24,7 @@ def test_the_promised_recipes_are_there():
 
 
 def test_toml_round_trip_with_awkward_text(tmp_path):
-    config = RunConfig(description='quotes " and \\ and é').replace(
+    config = LanguageModelConfig(description='quotes " and \\ and é').replace(
         {"samples.prompts": ["", 'a "b"', "\n"], "optimizer.weight_decay": 1e-12}
     )
     (tmp_path / "a.toml").write_text(config.to_toml(), encoding="utf-8")
@@ -33,7 +34,7 @@ def test_toml_round_trip_with_awkward_text(tmp_path):
 def test_what_a_file_leaves_out_is_default(tmp_path):
     (tmp_path / "a.toml").write_text("[head]\nkind = 'drill'\n")
     config = load_config(tmp_path / "a.toml")
-    assert config == RunConfig().replace({"head.kind": "drill"})
+    assert config == LanguageModelConfig().replace({"head.kind": "drill"})
 
 
 @pytest.mark.parametrize(
@@ -49,7 +50,7 @@ def test_what_a_file_leaves_out_is_default(tmp_path):
 )
 def test_text_is_converted(name, text, value):
     section, key = name.split(".")
-    got = getattr(getattr(RunConfig().replace({name: text}), section), key)
+    got = getattr(getattr(LanguageModelConfig().replace({name: text}), section), key)
     assert got == value and type(got) is type(value)
 
 
@@ -88,7 +89,7 @@ def test_text_is_converted(name, text, value):
 )
 def test_wrong_values_are_refused(name, value, message):
     with pytest.raises(ConfigError, match=r"^(option|unknown)") as error:
-        RunConfig().replace({name: value})
+        LanguageModelConfig().replace({name: value})
     assert message in str(error.value)
 
 
@@ -115,7 +116,7 @@ def test_contradictions_are_refused(recipe, values, message):
 
 
 def test_every_activation_is_one():
-    for name in RunConfig.options()["head.activation"].metadata["choices"]:
+    for name in LanguageModelConfig.options()["head.activation"].metadata["choices"]:
         assert keras.activations.get(name)(keras.ops.ones((3, 5))).shape == (3, 5), name
 
 
@@ -144,5 +145,5 @@ def test_wrong_files_are_refused(tmp_path, text, message):
 
 
 def test_every_option_says_what_it_does():
-    for name, field in RunConfig.options().items():
+    for name, field in LanguageModelConfig.options().items():
         assert field.metadata["comment"], name

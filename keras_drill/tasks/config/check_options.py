@@ -2,24 +2,15 @@
 
 from typing import TYPE_CHECKING
 
-from keras_drill.training.config.language_model_sections import (
-    BackboneConfig,
-    HeadConfig,
-    SensesConfig,
-)
-from keras_drill.training.errors import ConfigError
+from keras_drill.tasks.config.head_sections import HeadConfig
+from keras_drill.tasks.errors import ConfigError
 
 if TYPE_CHECKING:
-    from keras_drill.training.config.run_config import RunConfig
+    from keras_drill.tasks.config.run_config import RunConfig
 
 
-def check_options(config: "RunConfig") -> None:
-    """Raises `ConfigError` for a contradiction between options."""
-    _check_training(config)
-    _check_head(config.backbone, config.head, config.senses)
-
-
-def _check_training(config: "RunConfig") -> None:
+def check_training(config: "RunConfig") -> None:
+    """Raises `ConfigError` for a contradiction between options of the training."""
     number, kept = config.training.average_checkpoints, config.training.keep_checkpoints
     if number > kept:
         raise ConfigError(
@@ -36,25 +27,25 @@ def _check_training(config: "RunConfig") -> None:
             "option training.average_checkpoints must be 0 with senses.dynamic = true: senses move "
             f"from word to word between checkpoints; not {number}"
         )
-    if 0 < config.data.max_vocabulary < 3:
-        raise ConfigError(
-            "option data.max_vocabulary must be 0 or at least 3, two of which are <unk> and <eos>, "
-            f"not {config.data.max_vocabulary}"
-        )
 
 
-def _check_head(backbone: BackboneConfig, head: HeadConfig, senses: SensesConfig) -> None:
+def check_head(config: "RunConfig", output_dim: int) -> None:
+    """Raises `ConfigError` for a contradiction between options of the output layer.
+
+    Args:
+        config: The options.
+        output_dim: Size of the hidden states; 0: that of the embeddings.
+    """
+    backbone, head, senses = config.backbone, config.head, config.senses
     if head.kind == "mos" and head.tied and head.context_dim not in (0, backbone.embedding_dim):
         raise ConfigError(
             "option head.context_dim must be 0 or backbone.embedding_dim = "
             f"{backbone.embedding_dim} where labels are tied, not {head.context_dim}"
         )
-    if _compares_hidden_with_embedding(head) and (
-        backbone.output_dim not in (0, backbone.embedding_dim)
-    ):
+    if _compares_hidden_with_embedding(head) and (output_dim not in (0, backbone.embedding_dim)):
         raise ConfigError(
             f"option backbone.output_dim must be 0 or backbone.embedding_dim = "
-            f"{backbone.embedding_dim} with head.kind = {head.kind!r}, not {backbone.output_dim}"
+            f"{backbone.embedding_dim} with head.kind = {head.kind!r}, not {output_dim}"
         )
     if not head.has_senses:
         return

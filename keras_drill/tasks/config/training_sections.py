@@ -2,7 +2,7 @@
 
 import dataclasses
 
-from keras_drill.training.config.option import LARGEST_SEED, option
+from keras_drill.tasks.config.option import LARGEST_SEED, option
 
 
 @dataclasses.dataclass(frozen=True)
@@ -15,6 +15,10 @@ class OptimizerConfig:
         choices=("nt-asgd", "sgd", "adam"),
     )
     learning_rate: float = option(30.0, "step size; with a schedule, at its peak", minimum=0)
+    beta_2: float = option(0.999, "decay of the mean square (adam)", above=0, below=1)
+    accumulate_steps: int = option(
+        1, "batches whose gradients are averaged for one update", minimum=1
+    )
     schedule: str = option(
         "constant",
         'the learning rate after the warm-up: "constant", "inverse-sqrt", "cosine" or "linear"',

@@ -7,7 +7,7 @@ import operator
 from collections.abc import Iterable
 from typing import Any
 
-from keras_drill.training.errors import ConfigError
+from keras_drill.tasks.errors import ConfigError
 
 LARGEST_SEED = 2**32 - 1  # that NumPy's and Keras' generators take
 

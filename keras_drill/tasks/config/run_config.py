@@ -1,51 +1,56 @@
-"""All options of a run, and the files and recipes that they are read from."""
+"""All options of a run."""
 
+import abc
 import dataclasses
 import json
-import os
-import sys
 from collections.abc import Mapping
-from importlib import resources
-from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar, TypeVar
 
-from keras_drill.training.config.check_options import check_options
-from keras_drill.training.config.language_model_sections import (
-    BackboneConfig,
-    DataConfig,
-    HeadConfig,
-    SamplesConfig,
-    SensesConfig,
-)
-from keras_drill.training.config.option import check_value, suggest
-from keras_drill.training.config.training_sections import OptimizerConfig, TrainingConfig
-from keras_drill.training.errors import ConfigError
+from keras_drill.tasks.config.head_sections import HeadConfig, SensesConfig, describe_head
+from keras_drill.tasks.config.option import check_value, suggest
+from keras_drill.tasks.config.training_sections import OptimizerConfig, TrainingConfig
+from keras_drill.tasks.errors import ConfigError
+
+_NOT_SECTIONS = ("task", "description")
+
+Config = TypeVar("Config", bound="RunConfig")
 
 
 @dataclasses.dataclass(frozen=True)
-class RunConfig:
+class RunConfig(abc.ABC):
     """Options of a run, section by section; what a recipe and a run's `config.toml` hold.
 
-    Example:
+    Abstract: each task has a subclass with its own kinds of some sections, and with more of them.
 
-    >>> config = RunConfig().replace({"head.kind": "drill", "head.depth": "4"})
-    >>> config.head.depth
-    4
-    >>> RunConfig.from_mapping(config.to_mapping()) == config
-    True
+    Attributes:
+        task: Name of the task.
+        reads_sources: Whether its models answer a source, rather than continue a text.
+        word_files: What a run keeps of its words, by the names of the files in its folder.
     """
 
+    task: ClassVar[str]
+    reads_sources: ClassVar[bool] = False
+    word_files: ClassVar[tuple[str, ...]]
+
     description: str = ""
-    data: DataConfig = dataclasses.field(default_factory=DataConfig)
-    backbone: BackboneConfig = dataclasses.field(default_factory=BackboneConfig)
+    data: Any = None
+    backbone: Any = None
     head: HeadConfig = dataclasses.field(default_factory=HeadConfig)
     senses: SensesConfig = dataclasses.field(default_factory=SensesConfig)
     optimizer: OptimizerConfig = dataclasses.field(default_factory=OptimizerConfig)
     training: TrainingConfig = dataclasses.field(default_factory=TrainingConfig)
-    samples: SamplesConfig = dataclasses.field(default_factory=SamplesConfig)
 
     def __post_init__(self):
-        check_options(self)
+        self.check()
+
+    @abc.abstractmethod
+    def check(self) -> None:
+        """Raises `ConfigError` for options that are each allowed, but not together."""
+
+    @property
+    def output_layer(self) -> str:
+        """The output layer in a few words."""
+        return describe_head(self.head, self.senses)
 
     @classmethod
     def options(cls) -> dict[str, dataclasses.Field]:
@@ -58,12 +63,12 @@ class RunConfig:
         }
 
     @classmethod
-    def from_mapping(cls, mapping: Mapping[str, Any]) -> "RunConfig":
+    def from_mapping(cls: type[Config], mapping: Mapping[str, Any]) -> Config:
         """Makes a configuration of the nested tables of a TOML file; what is missing is default."""
         sections = {field.name for field in dataclasses.fields(cls)}
         values = {}
         for name, content in mapping.items():
-            if name == "description":
+            if name in _NOT_SECTIONS:
                 continue
             if name not in sections or not isinstance(content, Mapping):
                 raise ConfigError(f"unknown section [{name}]{suggest(name, sections)}")
@@ -71,7 +76,7 @@ class RunConfig:
         described = dataclasses.replace(cls(), description=mapping.get("description", ""))
         return described.replace(values)
 
-    def replace(self, values: Mapping[str, Any]) -> "RunConfig":
+    def replace(self: Config, values: Mapping[str, Any]) -> Config:
         """A configuration with other values, given by full name; text is converted."""
         options = self.options()
         sections: dict[str, dict[str, Any]] = {}
@@ -90,13 +95,16 @@ class RunConfig:
 
     def to_mapping(self) -> dict[str, Any]:
         """Nested dictionaries, as `from_mapping` takes them."""
-        return dataclasses.asdict(self)
+        return {"task": self.task, **dataclasses.asdict(self)}
 
     def to_toml(self) -> str:
         """A TOML file with every option and what it does."""
-        parts = [f"description = {json.dumps(self.description, ensure_ascii=False)}\n"]
+        parts = [
+            f"task = {json.dumps(self.task)}\n",
+            f"description = {json.dumps(self.description, ensure_ascii=False)}\n",
+        ]
         for section, content in self.to_mapping().items():
-            if section == "description":
+            if section in _NOT_SECTIONS:
                 continue
             lines = [
                 (
@@ -119,53 +127,3 @@ class RunConfig:
             if mine[name.split(".")[0]][name.split(".")[1]]
             != theirs[name.split(".")[0]][name.split(".")[1]]
         ]
-
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
-
-
-def recipe_names() -> list[str]:
-    """Names of the recipes that come with the package."""
-    folder = resources.files("keras_drill") / "recipes"
-    return sorted(
-        file.name.removesuffix(".toml") for file in folder.iterdir() if file.name.endswith(".toml")
-    )
-
-
-def recipe_text(name: str) -> str:
-    """The file of a recipe."""
-    if name not in recipe_names():
-        raise ConfigError(f"unknown recipe {name!r}{suggest(name, recipe_names())}")
-    return (resources.files("keras_drill") / "recipes" / f"{name}.toml").read_text("utf-8")
-
-
-def load_config(recipe_or_file: str | os.PathLike) -> RunConfig:
-    """Reads a recipe by name, or a TOML file by path.
-
-    Example:
-
-    >>> load_config("small-drill").head.kind
-    'drill'
-    """
-    path = Path(recipe_or_file)
-    if path.suffix == ".toml":
-        try:
-            text = path.read_text(encoding="utf-8")
-        except UnicodeDecodeError as error:
-            raise ConfigError(f"{path} is not UTF-8 text ({error.reason})") from None
-        if not text.strip():
-            raise ConfigError(
-                f"{path} is empty: bring its options back (`keras-drill recipes RECIPE` writes "
-                "those of a recipe)"
-            )
-    else:
-        text = recipe_text(str(recipe_or_file))
-    try:
-        return RunConfig.from_mapping(tomllib.loads(text))
-    except tomllib.TOMLDecodeError as error:
-        raise ConfigError(f"{path} is not a TOML file: {error}") from None
-    except ConfigError as error:
-        raise ConfigError(f"{path}: {error}") from None

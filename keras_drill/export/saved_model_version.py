@@ -1,0 +1,108 @@
+"""Versions of a model in a folder that TensorFlow Serving watches."""
+
+import contextlib
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import tensorflow as tf
+
+from keras_drill.export.warmup_requests import write_warmup_requests
+
+
+class NewVersion:
+    """A version that is being written beside its place.
+
+    Args:
+        beside: A folder of its own for everything that is written meanwhile.
+
+    Attributes:
+        model: Where the SavedModel goes.
+        published: The version's folder, once it is there.
+    """
+
+    def __init__(self, beside: Path):
+        self.beside = beside
+        self.model = beside / "model"
+        self.published: Path = self.model
+
+    def __truediv__(self, name: str) -> Path:
+        return self.beside / name
+
+
+@contextlib.contextmanager
+def new_version(directory: str | os.PathLike, version: int | None) -> Iterator[NewVersion]:
+    """Makes `directory/<version>/` of what is written to `model` inside the block, by a rename.
+
+    A process that is killed leaves a hidden folder `.<version>.*`, which servers pass over.
+
+    Args:
+        directory: The model's folder; made when missing.
+        version: A positive integer that is not there yet; `None` is one more than the greatest.
+    """
+    directory = Path(directory)
+    if version is not None and (not isinstance(version, int) or version < 1):
+        raise ValueError(f"`version` must be a positive integer. Received: version={version!r}")
+    if version is not None and (directory / str(version)).exists():
+        raise FileExistsError(
+            f"`version` must not be there yet: exports are never overwritten. "
+            f"Received: version={version}, which is in {str(directory)!r}"
+        )
+    directory.mkdir(parents=True, exist_ok=True)
+    folder = NewVersion(Path(tempfile.mkdtemp(prefix=f".{version or 'next'}.", dir=directory)))
+    try:
+        yield folder
+        folder.published = _publish(folder.model, directory, version)
+    finally:
+        shutil.rmtree(folder.beside, ignore_errors=True)
+
+
+def write_module(
+    signatures: Mapping[str, Any],
+    resources: tf.Module,
+    folder: Path,
+    warmup_requests: list[tuple[str, dict]],
+) -> None:
+    """Writes functions as a SavedModel with the variables that they use, and no others.
+
+    Args:
+        signatures: `tf.function`s with input signatures, by name.
+        resources: Holds the tables and files that they use.
+        folder: Where to write.
+        warmup_requests: See `write_warmup_requests`; none writes no file.
+    """
+    concrete = {name: function.get_concrete_function() for name, function in signatures.items()}
+    saved = tf.Module()  # not the module itself: its methods would be written a second time
+    saved.codec = resources
+    used = {id(v): v for function in concrete.values() for v in function.graph.variables}
+    saved.weights = list(used.values())
+    options = tf.saved_model.SaveOptions(experimental_custom_gradients=False)
+    tf.saved_model.save(saved, str(folder), signatures=concrete, options=options)
+    if warmup_requests:
+        (folder / "assets.extra").mkdir()
+        write_warmup_requests(
+            folder / "assets.extra" / "tf_serving_warmup_requests", warmup_requests
+        )
+
+
+def _publish(folder: Path, directory: Path, version: int | None) -> Path:
+    """Renames `folder` to its version, which no other process has taken in the meantime."""
+    while True:
+        number = _next_version(directory) if version is None else version
+        target = directory / str(number)
+        try:
+            os.rename(folder, target)
+            return target
+        except OSError:
+            # Only a folder that another export has put there in the meantime can be passed by.
+            if version is not None or not target.exists():
+                raise
+
+
+def _next_version(directory: Path) -> int:
+    return 1 + max(
+        (int(path.name) for path in directory.iterdir() if path.name.isdigit()), default=0
+    )

@@ -1,0 +1,202 @@
+"""An encoder–decoder that takes sources and gives answers, both as text.
+
+Shapes: B texts, S words of the longest one, n answers to each, L words of the longest one.
+"""
+
+import os
+from pathlib import Path
+from typing import Any
+
+import tensorflow as tf
+
+from keras_drill.data import Tokenizer, Vocabulary
+from keras_drill.decoding import BeamSearch, LanguageModelStep
+from keras_drill.export.asset_vocabulary import AssetVocabulary
+from keras_drill.export.saved_model_version import new_version, write_module
+from keras_drill.layers.cudnn import portable_kernels
+
+_TEXTS = tf.TensorSpec([None], tf.string)
+
+
+class Side(tf.Module):
+    """The tokenizer and the vocabulary of the sources, or of the targets.
+
+    Args:
+        tokenizer: A `keras_drill.data.Tokenizer`.
+        vocabulary: A `keras_drill.data.Vocabulary`, or an `AssetVocabulary`.
+    """
+
+    def __init__(self, tokenizer: Any, vocabulary: Any):
+        super().__init__(name="side")
+        self.tokenizer = tokenizer
+        self.vocabulary = vocabulary
+
+
+class Translator(tf.Module):
+    """Text in, text out: an encoder–decoder with the words of both its sides.
+
+    What `export_translator` writes, usable as it is in the exporting process. The answer to a text
+    depends on nothing else in the batch. Line breaks are spaces, unknown words are read as such and
+    never written, and an empty text has empty answers.
+
+    Args:
+        model: A built `keras_drill.SequenceToSequence`.
+        source: The `Side` of the sources.
+        target: The `Side` of the targets; may be the same.
+        search: Finds the answers. The default is `BeamSearch(5, length_penalty=1.0)`, of which one
+            is given back.
+        max_source_tokens: Sources are cut to so many tokens.
+        max_tokens: Most tokens of an answer.
+        max_ratio: An answer has no more than 10 tokens and so many for each token of its source.
+
+    Example:
+
+    >>> from keras_drill.data import Vocabulary, WhitespaceTokenizer
+    >>> vocabulary = Vocabulary(["<pad>", "<unk>", "<eos>", "<sos>", "ein", "a", "Haus", "house"])
+    >>> side = Side(WhitespaceTokenizer(), vocabulary)
+    >>> backbone = keras_drill.models.RecurrentEncoderDecoder(8, 4, units=5)
+    >>> model = keras_drill.SequenceToSequence(backbone, keras_drill.OutputLayer(8))
+    >>> translator = Translator(model, side, side)
+    >>> answers = translator.translate(["ein Haus", ""])
+    >>> answers["texts"].shape, answers["scores"].shape
+    (TensorShape([2, 1]), TensorShape([2, 1]))
+    """
+
+    def __init__(
+        self,
+        model: Any,
+        source: Side,
+        target: Side,
+        search: BeamSearch | None = None,
+        max_source_tokens: int = 256,
+        max_tokens: int = 100,
+        max_ratio: float = 2.0,
+    ):
+        super().__init__(name="translator")
+        # Kept in a plain object: tf.Module would track, and export, every variable of a layer.
+        self._step = LanguageModelStep(model)
+        if self._step.vocabulary_size != len(target.vocabulary):
+            raise ValueError(
+                f"`target` must have the model's {self._step.vocabulary_size} words. "
+                f"Received: {len(target.vocabulary)} words"
+            )
+        limits = {
+            "max_source_tokens": max_source_tokens,
+            "max_tokens": max_tokens,
+            "max_ratio": max_ratio,
+        }
+        for name, value in limits.items():
+            if not value > 0:
+                raise ValueError(f"`{name}` must be positive. Received: {name}={value!r}")
+        self.source = source
+        self.target = target
+        self.search = BeamSearch(5, 1.0, num_results=1) if search is None else search
+        self.max_source_tokens = max_source_tokens
+        self.max_tokens = max_tokens
+        self.max_ratio = max_ratio
+        words = target.vocabulary
+        self._start_id = words.end_id if words.start_id is None else words.start_id
+        special = {words.unknown_id, words.start_id, words.pad_id} - {None, words.end_id}
+        self._forbidden = tuple(sorted(special))
+
+    @tf.function(input_signature=[_TEXTS], autograph=False)
+    def translate(self, texts: tf.Tensor) -> dict[str, tf.Tensor]:
+        """Answers texts.
+
+        Args:
+            texts: String tensor `[B]`.
+
+        Returns:
+            Dictionary of
+            `texts` `[B, n]`: the answers, the best first;
+            `scores` `[B, n]`: what they are ranked by, log-probabilities over length penalties;
+            `log_probs` `[B, n]`: log-probabilities;
+            `lengths` `[B, n]`: in tokens, an end token included;
+            `source_lengths` `[B]`: tokens of the texts before they were cut, an end token included.
+        """
+        ids, source_lengths = self.read(texts)
+        lengths = tf.minimum(source_lengths, self.max_source_tokens)
+        longest = tf.cast(tf.cast(lengths, tf.float32) * self.max_ratio, tf.int32) + 10
+        longest = tf.minimum(longest, self.max_tokens) + 1  # and the start
+        width = tf.reduce_max(tf.concat([longest, [1]], 0))
+        start = tf.fill([tf.shape(texts)[0], 1], self._start_id)
+        beams = self.search(
+            self._step,
+            tf.pad(start, [[0, 0], [0, width - 1]]),
+            lengths=tf.ones_like(lengths),
+            inputs={"source": ids},
+            max_lengths=longest,
+            end_token=self.target.vocabulary.end_id,
+            forbidden_tokens=self._forbidden,
+        )
+        written = tf.reshape(beams.tokens[:, :, 1:], [-1, width - 1])  # [B · n, L]
+        kept = tf.sequence_mask(tf.reshape(beams.lengths, [-1]) - 1, width - 1)
+        kept &= written != self.target.vocabulary.end_id
+        words = self.target.vocabulary.words(tf.ragged.boolean_mask(written, kept))
+        answers = tf.reshape(self.target.tokenizer.detokenize(words), tf.shape(beams.scores))
+        is_empty = (source_lengths <= 1)[:, None]
+        return {
+            "texts": tf.where(is_empty, "", answers),
+            "scores": beams.scores,
+            "log_probs": beams.log_probs,
+            "lengths": beams.lengths - 1,
+            "source_lengths": source_lengths,
+        }
+
+    def read(self, texts: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        """Ids `[B, S]` of sources with their end tokens, cut and padded, and lengths before it."""
+        vocabulary = self.source.vocabulary
+        lines = tf.strings.regex_replace(texts, r"\s+", " ")
+        ids = vocabulary.ids(self.source.tokenizer.tokenize(lines))  # [B, (S)]
+        lengths = tf.cast(ids.row_lengths(), tf.int32) + 1
+        end = tf.fill([ids.nrows(), 1], vocabulary.end_id)
+        ids = tf.concat([ids[:, : self.max_source_tokens - 1], end], axis=1)
+        return ids.to_tensor(0 if vocabulary.pad_id is None else vocabulary.pad_id), lengths
+
+    def signatures(self) -> dict:
+        """The functions a server offers, by name."""
+        return {"serving_default": self.translate, "translate": self.translate}
+
+
+def export_translator(
+    model: Any,
+    directory: str | os.PathLike,
+    source: tuple[Tokenizer, Vocabulary],
+    target: tuple[Tokenizer, Vocabulary],
+    *,
+    version: int | None = None,
+    warmup_texts: tuple[str, ...] = ("",),
+    **options: Any,
+) -> Path:
+    """Exports an encoder–decoder as a SavedModel that takes sources and gives answers as text.
+
+    The model is written as `directory/<version>/` with the signature `translate`, which is
+    `serving_default` too and which `Translator` documents; see `export_saved_model` for what it
+    holds and how it appears.
+
+    Args:
+        model: A built `keras_drill.SequenceToSequence`.
+        directory: The model's folder, `saved_models/<name>`; made when missing.
+        source: Tokenizer and vocabulary of the sources.
+        target: Those of the targets.
+        version: A positive integer that is not there yet. Defaults to one more than the greatest.
+        warmup_texts: Sources that TensorFlow Serving sends before the model takes requests; none
+            writes no warm-up file.
+        **options: `search`, `max_source_tokens`, `max_tokens` and `max_ratio` of `Translator`.
+
+    Returns:
+        The version's folder.
+    """
+    with new_version(directory, version) as folder:
+        sides = []
+        for name, (tokenizer, vocabulary) in {"source": source, "target": target}.items():
+            path = folder / "words" / f"{name}-vocabulary.txt"
+            vocabulary.save(path)
+            sides.append(Side(tokenizer, AssetVocabulary(vocabulary, path)))
+        module = Translator(model, *sides, **options)
+        requests = [("translate", {"texts": list(warmup_texts)})] if warmup_texts else []
+        resources = tf.Module()
+        resources.source, resources.target = sides
+        with portable_kernels(model.backbone):
+            write_module(module.signatures(), resources, folder.model, requests)
+    return folder.published

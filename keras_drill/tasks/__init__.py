@@ -1,0 +1,1 @@
+"""What can be trained: one folder for all that differs from task to task."""

@@ -1,0 +1,215 @@
+"""All that is particular to training language models."""
+
+import hashlib
+import itertools
+import math
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import keras
+import numpy as np
+
+import keras_drill
+from keras_drill.data import (
+    ContiguousBatches,
+    Corpus,
+    EncodedText,
+    TextLines,
+    Tokenizer,
+    Vocabulary,
+    WhitespaceTokenizer,
+    WordTokenizer,
+)
+from keras_drill.data.cut_text import signs_of_cut_text
+from keras_drill.decoding import Sampler
+from keras_drill.export import TextModel, export_saved_model
+from keras_drill.report import SampleContinuation
+from keras_drill.tasks.errors import RunError
+from keras_drill.tasks.language_model.build_model import build_model
+from keras_drill.tasks.language_model.config import LanguageModelConfig
+from keras_drill.tasks.language_model.judge import (
+    LanguageModelJudgement,
+    judge,
+    report_sections,
+    write_samples,
+)
+from keras_drill.tasks.language_model.words import LanguageModelWords
+from keras_drill.tasks.make_sampler import make_sampler
+from keras_drill.tasks.task import ContinuingTask
+
+_TOKENIZERS = {"words": WordTokenizer, "whitespace": WhitespaceTokenizer}
+_LINES_LOOKED_AT = 2000
+
+
+class LanguageModelTask(ContinuingTask):
+    """A text is one long row of words, and each word is told from those before it."""
+
+    config: LanguageModelConfig
+
+    def make_words(self, folder: Path) -> LanguageModelWords:
+        if (folder / "vocabulary.txt").exists():
+            return self.load_words(folder)
+        options = self.config.data
+        tokenizer = self._tokenizer()
+        if options.vocabulary:
+            return LanguageModelWords(tokenizer, Vocabulary.load(options.vocabulary))
+        vocabulary = Vocabulary.build(
+            Corpus(options.path).train,
+            tokenizer,
+            max_size=options.max_vocabulary or None,
+            min_count=options.min_count,
+        )
+        return LanguageModelWords(tokenizer, vocabulary)
+
+    def load_words(self, folder: Path) -> LanguageModelWords:
+        return LanguageModelWords(self._tokenizer(), Vocabulary.load(folder / "vocabulary.txt"))
+
+    def _tokenizer(self) -> Tokenizer:
+        return _TOKENIZERS[self.config.data.tokenizer]()
+
+    def read_texts(self, words: Any, data: str | None = None) -> dict[str, np.ndarray]:
+        path = self.config.data.path if data is None else data
+        self._warn_of_cut_text(path)
+        return {
+            name: EncodedText.encode(lines, words.tokenizer, words.vocabulary).ids
+            for name, lines in Corpus(path).splits.items()
+        }
+
+    def _warn_of_cut_text(self, data: str) -> None:
+        """Says so when a text that looks cut into words is cut by a tokenizer of raw text."""
+        tokenizer = self.config.data.tokenizer
+        if tokenizer == "whitespace":
+            return
+        lines = Corpus(data).train if Path(data).is_dir() else TextLines(data)
+        signs = signs_of_cut_text(itertools.islice(lines, _LINES_LOOKED_AT))
+        if signs:
+            print(
+                f"keras-drill: warning: {data} looks cut into words already (it has "
+                f"{', '.join(signs)}), and --data.tokenizer {tokenizer} cuts it again, so that no "
+                "figure can be compared with published ones; --data.tokenizer whitespace keeps its "
+                "words",
+                file=sys.stderr,
+            )
+
+    def fingerprint(self, texts: Mapping[str, np.ndarray]) -> str:
+        return hashlib.sha256(b"".join(ids.tobytes() for ids in texts.values())).hexdigest()
+
+    def describe(self, words: Any, texts: Mapping[str, np.ndarray]) -> str:
+        sizes = ", ".join(f"{len(ids):,} of {name}" for name, ids in texts.items())
+        return f"{len(words.vocabulary):,} words; tokens: {sizes}"
+
+    def training_batches(self, words: Any, text: np.ndarray) -> ContiguousBatches:
+        options = self.config.data
+        rows, length = options.batch_size, options.sequence_length
+        if len(text) < rows * length:
+            raise RunError(
+                f"the training text has {len(text):,} tokens, fewer than one batch of "
+                f"data.batch_size x data.sequence_length = {rows} x {length} = {rows * length:,}; "
+                "lower one of them, or give more text"
+            )
+        return ContiguousBatches(
+            text,
+            rows,
+            length,
+            variable_length=options.variable_length,
+            first_token=words.vocabulary.end_id,
+            seed=self.config.training.seed,
+        )
+
+    def evaluation_batches(self, words: Any, text: np.ndarray) -> ContiguousBatches:
+        return ContiguousBatches(
+            text,
+            self.config.data.batch_size,
+            self.config.data.sequence_length,
+            padding=True,
+            first_token=words.vocabulary.end_id,
+        )
+
+    def target_places(self, words: Any, text: np.ndarray) -> np.ndarray:
+        places = self.evaluation_batches(words, np.arange(len(text), dtype=np.int32)).dataset()
+        return np.concatenate(
+            [targets.numpy()[weights.numpy() != 0] for _, targets, weights in places]
+        )
+
+    def first_tokens(self, text: np.ndarray, number: int) -> np.ndarray:
+        return text[:number]
+
+    def target_ids(self, text: np.ndarray) -> np.ndarray:
+        return text
+
+    def build_model(self, words: Any) -> keras_drill.LanguageModel:
+        return build_model(self.config, len(words.vocabulary))
+
+    def example_batch(self) -> tuple[np.ndarray, np.ndarray]:
+        tokens = np.zeros((self.config.data.batch_size, 1), "int32")
+        return tokens, tokens
+
+    def validation_loss(self, values: Mapping[str, float]) -> float:
+        return math.log(values["val_perplexity"])
+
+    def describe_loss(self, loss: float) -> str:
+        return f"validation perplexity {math.exp(loss):.2f}"
+
+    def judge(
+        self, model: keras.Model, words: Any, texts: Mapping[str, np.ndarray]
+    ) -> LanguageModelJudgement:
+        batches = {name: self.evaluation_batches(words, text) for name, text in texts.items()}
+        options = self.config.samples
+        samples: tuple[SampleContinuation, ...] = ()
+        if options.prompts:
+            sampler = make_sampler(options.sampler, options.temperature, options.k, options.p)
+            module = self.text_model(model, words, sampler, options.seed, options.max_tokens)
+            samples = write_samples(options, words.tokenizer, module)
+        return judge(model, batches, samples)
+
+    def sections(
+        self, words: Sequence[Any], judged: Mapping[str, LanguageModelJudgement]
+    ) -> list[ElementTree.Element]:
+        return report_sections(words, judged)
+
+    def text_model(
+        self,
+        model: keras.Model,
+        words: Any,
+        sampler: Sampler,
+        seed: int,
+        max_tokens: int,
+        stop_strings: tuple[str, ...] = (),
+    ) -> TextModel:
+        return TextModel(
+            model,
+            words.tokenizer,
+            words.vocabulary,
+            sampler=sampler,
+            seed=seed,
+            max_new_tokens=max_tokens,
+            k=min(10, len(words.vocabulary)),
+            stop_strings=stop_strings,
+        )
+
+    def export(
+        self,
+        model: keras.Model,
+        words: Any,
+        directory: Path,
+        version: int | None,
+        sampler: Sampler,
+        seed: int,
+        max_tokens: int,
+        stop_strings: tuple[str, ...] = (),
+    ) -> Path:
+        return export_saved_model(
+            model,
+            directory,
+            words.tokenizer,
+            words.vocabulary,
+            version=version,
+            sampler=sampler,
+            seed=seed,
+            max_new_tokens=max_tokens,
+            stop_strings=stop_strings,
+            k=min(10, len(words.vocabulary)),
+        )

@@ -1,0 +1,42 @@
+"""The words of a language model."""
+
+import dataclasses
+import hashlib
+from collections.abc import Sequence
+from pathlib import Path
+
+from keras_drill.data import Tokenizer, Vocabulary
+
+_VOCABULARY = "vocabulary.txt"
+
+
+@dataclasses.dataclass(frozen=True)
+class LanguageModelWords:
+    """A tokenizer, and the vocabulary of what it gives.
+
+    Args:
+        tokenizer: Splits text into words.
+        vocabulary: Gives the words' ids.
+    """
+
+    tokenizer: Tokenizer
+    vocabulary: Vocabulary
+
+    @property
+    def tokens(self) -> Sequence[str]:
+        return self.vocabulary.tokens
+
+    @property
+    def counts(self) -> Sequence[int] | None:
+        return self.vocabulary.counts
+
+    @property
+    def special_ids(self) -> Sequence[int]:
+        return (self.vocabulary.unknown_id, self.vocabulary.end_id)
+
+    @property
+    def fingerprint(self) -> str:
+        return hashlib.sha256("\n".join(self.vocabulary.tokens).encode()).hexdigest()
+
+    def save(self, folder: Path) -> None:
+        self.vocabulary.save(folder / _VOCABULARY)

@@ -1,0 +1,80 @@
+"""Recipes and files of options, of all tasks."""
+
+import dataclasses
+import os
+import sys
+from importlib import resources
+from pathlib import Path
+
+from keras_drill.tasks.config import RunConfig
+from keras_drill.tasks.config.option import suggest
+from keras_drill.tasks.errors import ConfigError
+from keras_drill.tasks.language_model.config import LanguageModelConfig
+from keras_drill.tasks.translation.config import TranslationConfig
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+
+CONFIGS: tuple[type[RunConfig], ...] = (LanguageModelConfig, TranslationConfig)
+
+
+def all_options() -> dict[str, dataclasses.Field]:
+    """The options of all tasks by their full name; where several have one, that of the first."""
+    return {name: field for one in reversed(CONFIGS) for name, field in one.options().items()}
+
+
+def config_class(task: str) -> type[RunConfig]:
+    """The options of a task, by its name."""
+    classes = {one.task: one for one in CONFIGS}
+    if task not in classes:
+        raise ConfigError(f"unknown task {task!r}{suggest(str(task), classes)}")
+    return classes[task]
+
+
+def recipe_names() -> list[str]:
+    """Names of the recipes that come with the package."""
+    folder = resources.files("keras_drill") / "recipes"
+    return sorted(
+        file.name.removesuffix(".toml") for file in folder.iterdir() if file.name.endswith(".toml")
+    )
+
+
+def recipe_text(name: str) -> str:
+    """The file of a recipe."""
+    if name not in recipe_names():
+        raise ConfigError(f"unknown recipe {name!r}{suggest(name, recipe_names())}")
+    return (resources.files("keras_drill") / "recipes" / f"{name}.toml").read_text("utf-8")
+
+
+def load_config(recipe_or_file: str | os.PathLike) -> RunConfig:
+    """Reads a recipe by name, or a TOML file by path.
+
+    Example:
+
+    >>> load_config("small-drill").head.kind
+    'drill'
+    """
+    path = Path(recipe_or_file)
+    if path.suffix == ".toml":
+        try:
+            text = path.read_text(encoding="utf-8")
+        except UnicodeDecodeError as error:
+            raise ConfigError(f"{path} is not UTF-8 text ({error.reason})") from None
+        if not text.strip():
+            raise ConfigError(
+                f"{path} is empty: bring its options back (`keras-drill recipes RECIPE` writes "
+                "those of a recipe)"
+            )
+    else:
+        text = recipe_text(str(recipe_or_file))
+    try:
+        mapping = tomllib.loads(text)
+        # Files from before there were other tasks do not name theirs.
+        return config_class(mapping.get("task", LanguageModelConfig.task)).from_mapping(mapping)
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError(f"{path} is not a TOML file: {error}") from None
+    except ConfigError as error:
+        raise ConfigError(f"{path}: {error}") from None

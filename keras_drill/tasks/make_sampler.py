@@ -1,0 +1,20 @@
+"""Samplers by name."""
+
+from keras_drill.decoding import (
+    GreedySampler,
+    Sampler,
+    TemperatureSampler,
+    TopKSampler,
+    TopPSampler,
+)
+
+
+def make_sampler(kind: str, temperature: float, k: int, p: float) -> Sampler:
+    """A sampler by its name on the command line and in recipes."""
+    if kind == "greedy":
+        return GreedySampler()
+    if kind == "temperature":
+        return TemperatureSampler(temperature)
+    if kind == "top-k":
+        return TopKSampler(k, temperature)
+    return TopPSampler(p, temperature)

@@ -1,0 +1,18 @@
+"""The list of tasks."""
+
+from keras_drill.tasks.config import RunConfig
+from keras_drill.tasks.language_model.config import LanguageModelConfig
+from keras_drill.tasks.language_model.task import LanguageModelTask
+from keras_drill.tasks.task import Task
+from keras_drill.tasks.translation.config import TranslationConfig
+from keras_drill.tasks.translation.task import TranslationTask
+
+_TASKS: dict[type[RunConfig], type[Task]] = {
+    LanguageModelConfig: LanguageModelTask,
+    TranslationConfig: TranslationTask,
+}
+
+
+def make_task(config: RunConfig) -> Task:
+    """The task of a run with these options."""
+    return _TASKS[type(config)](config)

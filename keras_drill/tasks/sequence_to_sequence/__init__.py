@@ -1,0 +1,1 @@
+"""What translation, dialog and other tasks of answering a source have in common."""

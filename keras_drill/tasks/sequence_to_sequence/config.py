@@ -1,0 +1,146 @@
+"""Options of the tasks that answer a source: text, network, and how answers are searched."""
+
+import dataclasses
+from typing import ClassVar
+
+from keras_drill.tasks.config import RunConfig
+from keras_drill.tasks.config.check_options import check_head, check_training
+from keras_drill.tasks.config.head_sections import SensesConfig
+from keras_drill.tasks.config.option import option
+from keras_drill.tasks.config.training_sections import OptimizerConfig
+from keras_drill.tasks.errors import ConfigError
+
+_TOKENIZERS = ("bpe", "unigram", "words", "whitespace")
+
+
+@dataclasses.dataclass(frozen=True)
+class PairsConfig:
+    """Section `[data]`: which text, which words, which batches."""
+
+    path: str = option("", "a folder with two texts a split, or with .tsv files", may_change=True)
+    tokenizer: str = option(
+        "bpe",
+        '"bpe" or "unigram" learn pieces of words (SentencePiece), "words" and "whitespace" do not',
+        choices=_TOKENIZERS,
+    )
+    vocabulary_size: int = option(8000, "most words or pieces, for each vocabulary", minimum=5)
+    shared_vocabulary: bool = option(True, "one vocabulary and one embedding for both sides")
+    lowercase: bool = option(False, "lower-case all text (bpe, unigram)")
+    batch_tokens: int = option(
+        4096, "most tokens of a batch on either side, padding counted", minimum=1
+    )
+    max_length: int = option(128, "tokens that longer sources and targets are cut to", minimum=2)
+
+
+@dataclasses.dataclass(frozen=True)
+class EncoderDecoderConfig:
+    """Section `[backbone]`: the encoder and the decoder."""
+
+    kind: str = option(
+        "recurrent", '"recurrent" or "transformer"', choices=("recurrent", "transformer")
+    )
+    embedding_dim: int = option(256, "size of the word embeddings and hidden states", minimum=1)
+    num_layers: int = option(1, "layers of the encoder, and of the decoder", minimum=1)
+    dropout: float = option(0.2, "dropout", minimum=0, below=1)
+    cell: str = option("lstm", '"lstm" or "gru" (recurrent)', choices=("lstm", "gru"))
+    units: int = option(512, "size of the recurrent layers (recurrent)", minimum=1)
+    bidirectional: bool = option(True, "read the source in both directions (recurrent)")
+    reverse_source: bool = option(False, "read the source backwards, if in one (recurrent)")
+    attention: str = option(
+        "general",
+        '"general", "additive", "dot", "multi-head" or "none" (recurrent)',
+        choices=("general", "additive", "dot", "multi-head", "none"),
+    )
+    input_feeding: bool = option(False, "feed the last hidden state back (recurrent)")
+    num_heads: int = option(4, "attention heads (transformer, multi-head)", minimum=1)
+    feed_forward_dim: int = option(1024, "inner size (transformer)", minimum=1)
+    norm_first: bool = option(True, "normalise before each sublayer, not after (transformer)")
+    attention_dropout: float = option(
+        0.0, "dropout on attention weights (transformer)", minimum=0, below=1
+    )
+    activation_dropout: float = option(
+        0.0, "dropout inside the feed-forward networks (transformer)", minimum=0, below=1
+    )
+
+
+@dataclasses.dataclass(frozen=True)
+class DecodingConfig:
+    """Section `[decoding]`: how answers are searched, and how models are judged by them."""
+
+    num_beams: int = option(5, "beams of the search", minimum=1, may_change=True)
+    length_penalty: float = option(
+        1.0, "favours longer answers; 0: the most probable ones", may_change=True
+    )
+    max_tokens: int = option(100, "most tokens of an answer", minimum=1, may_change=True)
+    validation_sentences: int = option(
+        0, "sources of the validation text to answer after each epoch", minimum=0, may_change=True
+    )
+    best_by: str = option(
+        "perplexity",
+        'the best epoch is that of the best validation "perplexity", "bleu" or "chrf"',
+        choices=("perplexity", "bleu", "chrf"),
+    )
+    tokenize: str = option(
+        "13a", "how sacrebleu cuts words for BLEU", choices=("13a", "intl", "char", "none", "zh")
+    )
+    examples: int = option(10, "answers to show in the report", minimum=0, may_change=True)
+
+
+@dataclasses.dataclass(frozen=True)
+class SequenceToSequenceConfig(RunConfig):
+    """Options of a run whose model answers sources. Abstract: tasks name themselves."""
+
+    reads_sources: ClassVar[bool] = True
+    word_files: ClassVar[tuple[str, ...]] = (
+        "vocabulary.txt",
+        "vocabulary.counts",
+        "tokenizer.json",
+        "source-vocabulary.txt",
+        "source-vocabulary.counts",
+        "source-tokenizer.json",
+    )
+
+    data: PairsConfig = dataclasses.field(default_factory=PairsConfig)
+    backbone: EncoderDecoderConfig = dataclasses.field(default_factory=EncoderDecoderConfig)
+    senses: SensesConfig = dataclasses.field(
+        default_factory=lambda: SensesConfig(weighting="usage")
+    )
+    optimizer: OptimizerConfig = dataclasses.field(
+        default_factory=lambda: OptimizerConfig(
+            kind="adam",
+            learning_rate=0.001,
+            weight_decay=0.0,
+            clip_norm=1.0,
+            scale_with_length=False,
+        )
+    )
+    decoding: DecodingConfig = dataclasses.field(default_factory=DecodingConfig)
+
+    def check(self) -> None:
+        check_training(self)
+        check_head(self, 0)
+        backbone, optimizer, decoding = self.backbone, self.optimizer, self.decoding
+        if optimizer.scale_with_length:
+            raise ConfigError(
+                "option optimizer.scale_with_length must be false: lengths vary by sentence here"
+            )
+        if optimizer.kind == "nt-asgd":
+            raise ConfigError(
+                "option optimizer.kind must be 'adam' or 'sgd' for this task, not 'nt-asgd'"
+            )
+        if backbone.kind == "transformer" and backbone.embedding_dim % backbone.num_heads:
+            raise ConfigError(
+                f"option backbone.num_heads must divide backbone.embedding_dim = "
+                f"{backbone.embedding_dim}, not {backbone.num_heads}"
+            )
+        if backbone.kind == "recurrent" and backbone.input_feeding and backbone.attention == "none":
+            raise ConfigError("option backbone.input_feeding must be false without attention")
+        if decoding.best_by != "perplexity" and not decoding.validation_sentences:
+            raise ConfigError(
+                f"option decoding.validation_sentences must be positive with decoding.best_by = "
+                f"{decoding.best_by!r}"
+            )
+        if self.head.has_senses and self.head.tied and self.senses.weighting == "posterior":
+            raise ConfigError(
+                "option senses.weighting must be 'usage' for this task, not 'posterior'"
+            )

@@ -1,0 +1,229 @@
+"""All that is particular to training models that answer sources."""
+
+import abc
+import dataclasses
+import hashlib
+import itertools
+import math
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import keras
+import numpy as np
+
+import keras_drill
+from keras_drill.analysis.collect import collect_log_probs
+from keras_drill.analysis.text_scores import score_texts
+from keras_drill.data import EncodedText, PairBatches, ParallelText
+from keras_drill.decoding import BeamSearch
+from keras_drill.export import Side, Translator, export_translator
+from keras_drill.tasks.sequence_to_sequence.answer import answer_all
+from keras_drill.tasks.sequence_to_sequence.build_model import build_model
+from keras_drill.tasks.sequence_to_sequence.config import SequenceToSequenceConfig
+from keras_drill.tasks.sequence_to_sequence.judge import Answers, report_sections
+from keras_drill.tasks.sequence_to_sequence.words import SequenceToSequenceWords
+from keras_drill.tasks.task import AnsweringTask
+
+
+@dataclasses.dataclass(frozen=True)
+class EncodedPairs:
+    """Pairs of a source and a target, as ids and as they were written.
+
+    Args:
+        source: The sources' ids.
+        target: The targets' ids.
+        lines: What they are the ids of.
+    """
+
+    source: EncodedText
+    target: EncodedText
+    lines: ParallelText
+
+
+class SequenceToSequenceTask(AnsweringTask):
+    """A text is a list of pairs: a target is told, word by word, from its source.
+
+    Abstract: tasks say where their pairs come from.
+    """
+
+    config: SequenceToSequenceConfig
+
+    @abc.abstractmethod
+    def read_pairs(self, data: str) -> Mapping[str, ParallelText]:
+        """The pairs of a corpus, by split."""
+
+    def make_words(self, folder: Path) -> SequenceToSequenceWords:
+        if (folder / "vocabulary.txt").exists():
+            return self.load_words(folder)
+        train = self.read_pairs(self.config.data.path)["train"]
+        return SequenceToSequenceWords.make(train, self.config.data)
+
+    def load_words(self, folder: Path) -> SequenceToSequenceWords:
+        return SequenceToSequenceWords.load(folder, self.config.data)
+
+    def read_texts(self, words: Any, data: str | None = None) -> dict[str, EncodedPairs]:
+        pairs = self.read_pairs(self.config.data.path if data is None else data)
+        return {
+            name: EncodedPairs(
+                words.source.encode(each.source), words.target.encode(each.target), each
+            )
+            for name, each in pairs.items()
+        }
+
+    def fingerprint(self, texts: Mapping[str, EncodedPairs]) -> str:
+        digest = hashlib.sha256()
+        for text, side in itertools.product(texts.values(), ("source", "target")):
+            encoded = getattr(text, side)
+            digest.update(encoded.ids.tobytes() + encoded.line_lengths.tobytes())
+        return digest.hexdigest()
+
+    def describe(self, words: Any, texts: Mapping[str, EncodedPairs]) -> str:
+        sizes = ", ".join(f"{len(t.target.line_lengths):,} of {name}" for name, t in texts.items())
+        sides = dict.fromkeys((len(words.source.vocabulary), len(words.target.vocabulary)))
+        vocabularies = " and ".join(f"{size:,}" for size in sides)
+        return f"{vocabularies} words; pairs: {sizes}"
+
+    def training_batches(self, words: Any, text: EncodedPairs) -> PairBatches:
+        batches = self._batches(
+            words,
+            text,
+            batch_tokens=self.config.data.batch_tokens,
+            max_length=self.config.data.max_length,
+            seed=self.config.training.seed,
+        )
+        if batches.num_truncated:
+            print(
+                f"keras-drill: warning: {batches.num_truncated:,} of {len(batches.order):,} "
+                f"training pairs are cut to data.max_length = {self.config.data.max_length} tokens",
+                file=sys.stderr,
+            )
+        return batches
+
+    def evaluation_batches(self, words: Any, text: EncodedPairs) -> PairBatches:
+        return self._batches(words, text, batch_tokens=self.config.data.batch_tokens, shuffle=False)
+
+    def _batches(self, words: Any, text: EncodedPairs, **options: Any) -> PairBatches:
+        vocabulary = words.target.vocabulary
+        return PairBatches(
+            text.source,
+            text.target,
+            end_id=vocabulary.end_id,
+            start_id=vocabulary.start_id,
+            pad_id=vocabulary.pad_id,
+            **options,
+        )
+
+    def target_places(self, words: Any, text: EncodedPairs) -> np.ndarray:
+        lengths = text.target.line_lengths
+        starts = np.cumsum(lengths) - lengths
+        order = self.evaluation_batches(words, text).order
+        return np.concatenate([np.arange(starts[row], starts[row] + lengths[row]) for row in order])
+
+    def first_tokens(self, text: EncodedPairs, number: int) -> EncodedPairs:
+        lines = int(np.searchsorted(np.cumsum(text.target.line_lengths), number)) + 1
+        return EncodedPairs(
+            _first_lines(text.source, lines), _first_lines(text.target, lines), text.lines
+        )
+
+    def target_ids(self, text: EncodedPairs) -> np.ndarray:
+        return text.target.ids
+
+    def build_model(self, words: Any) -> keras_drill.SequenceToSequence:
+        return build_model(self.config, words)
+
+    def example_batch(self) -> tuple[dict[str, np.ndarray], np.ndarray]:
+        tokens = np.ones((1, 1), "int32")
+        return {"source": tokens, "target": tokens}, tokens
+
+    def validation_scores(
+        self, model: keras.Model, words: Any, texts: Mapping[str, EncodedPairs]
+    ) -> dict[str, float]:
+        number = self.config.decoding.validation_sentences
+        if not number:
+            return {}
+        lines = texts["valid"].lines
+        sources = [line.decode() for line in itertools.islice(iter(lines.source), number)]
+        references = [line.decode() for line in itertools.islice(iter(lines.target), number)]
+        greedy = self.translator(model, words, BeamSearch(1, num_results=1))
+        answers = [answer.texts[0] for answer in answer_all(greedy, sources)]
+        scores = score_texts(answers, references, self.config.decoding.tokenize)
+        print(f"validation BLEU {scores.bleu:.2f}, chrF {scores.chrf:.2f} (greedy)", flush=True)
+        return {"val_bleu": scores.bleu, "val_chrf": scores.chrf}
+
+    def validation_loss(self, values: Mapping[str, float]) -> float:
+        if self.config.decoding.best_by == "perplexity":
+            return math.log(values["val_perplexity"])
+        return -values[f"val_{self.config.decoding.best_by}"]
+
+    def describe_loss(self, loss: float) -> str:
+        if self.config.decoding.best_by == "perplexity":
+            return f"validation perplexity {math.exp(loss):.2f}"
+        name = {"bleu": "BLEU", "chrf": "chrF"}[self.config.decoding.best_by]
+        return f"validation {name} {-loss:.2f}"
+
+    def judge(self, model: keras.Model, words: Any, texts: Mapping[str, EncodedPairs]) -> Answers:
+        perplexities = {}
+        for split, text in texts.items():
+            batches = self.evaluation_batches(words, text)
+            log_probs = collect_log_probs(model, batches.dataset())[1]
+            perplexities[split] = math.exp(-log_probs.mean(dtype=np.float64))
+        if not texts:
+            return Answers(perplexities)
+        split, text = list(texts.items())[-1]
+        sources = [line.decode() for line in text.lines.source]
+        translator = self.translator(model, words, self.make_search())
+        answers = answer_all(translator, sources, verbose=1)
+        return Answers.score(
+            perplexities,
+            split,
+            sources=sources,
+            references=[line.decode() for line in text.lines.target],
+            answers=[answer.texts[0] for answer in answers],
+            tokenize=self.config.decoding.tokenize,
+        )
+
+    def make_search(self) -> BeamSearch:
+        """The search of the options, for the best answer."""
+        options = self.config.decoding
+        return BeamSearch(options.num_beams, options.length_penalty, num_results=1)
+
+    def sections(
+        self, words: Sequence[Any], judged: Mapping[str, Answers]
+    ) -> list[ElementTree.Element]:
+        return report_sections(self.config.decoding, words, judged)
+
+    def translator(self, model: keras.Model, words: Any, search: BeamSearch) -> Translator:
+        sides = [Side(side.tokenizer, side.vocabulary) for side in (words.source, words.target)]
+        return Translator(model, *sides, search, **self._limits())
+
+    def _limits(self) -> dict[str, int]:
+        return {
+            "max_source_tokens": self.config.data.max_length,
+            "max_tokens": self.config.decoding.max_tokens,
+        }
+
+    def export_translator(
+        self,
+        model: keras.Model,
+        words: Any,
+        directory: Path,
+        version: int | None,
+        search: BeamSearch,
+    ) -> Path:
+        return export_translator(
+            model,
+            directory,
+            (words.source.tokenizer, words.source.vocabulary),
+            (words.target.tokenizer, words.target.vocabulary),
+            version=version,
+            search=search,
+            **self._limits(),
+        )
+
+
+def _first_lines(text: EncodedText, number: int) -> EncodedText:
+    lengths = text.line_lengths[:number]
+    return EncodedText(text.ids[: lengths.sum()], lengths)

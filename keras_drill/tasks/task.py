@@ -1,0 +1,209 @@
+"""What differs from task to task, as one object."""
+
+import abc
+import dataclasses
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Protocol
+from xml.etree import ElementTree
+
+import keras
+import tensorflow as tf
+
+from keras_drill.decoding import BeamSearch, Sampler
+from keras_drill.export import TextModel, Translator
+from keras_drill.tasks.config import RunConfig
+
+
+class Words(Protocol):
+    """The words of a run: what its texts are made of, and their ids."""
+
+    @property
+    def tokens(self) -> Sequence[str]:
+        """The words that the model gives probabilities to, by id."""
+
+    @property
+    def counts(self) -> Sequence[int] | None:
+        """How often each of them occurs in the training text, where that is known."""
+
+    @property
+    def special_ids(self) -> Sequence[int]:
+        """Ids of those that stand for something else: the unknown, the end of a line."""
+
+    @property
+    def fingerprint(self) -> str:
+        """Tells whether a checkpoint was made with these words."""
+
+    def save(self, folder: Path) -> None:
+        """Writes what `Task.load_words` reads."""
+
+
+class Batches(Protocol):
+    """A text in batches that can be entered anywhere."""
+
+    num_batches: int
+    num_targets: int
+
+    def dataset(self, epoch: int = 0, first_batch: int = 0) -> tf.data.Dataset:
+        """The batches of an epoch: inputs, targets, and weights where not all targets count."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Judgement:
+    """How well a model does on the texts that it was judged on.
+
+    Args:
+        perplexities: By split, "valid" and "test" as far as there are both.
+        scores: Other figures, more being better, by a name that says the split: `"test BLEU"`.
+    """
+
+    perplexities: Mapping[str, float]
+    scores: Mapping[str, float] = dataclasses.field(default_factory=dict)
+
+
+class Task(abc.ABC):
+    """All that a run, the command line and the report must know of what is trained.
+
+    A *text* is one split of a corpus as ids: whatever the task makes of it. Texts are given back to
+    the task that read them, and to no one else.
+
+    Args:
+        config: The options of a run.
+    """
+
+    def __init__(self, config: RunConfig):
+        self.config = config
+
+    @abc.abstractmethod
+    def make_words(self, folder: Path) -> Words:
+        """The words of a run: those in its folder where it has begun, else from its options."""
+
+    @abc.abstractmethod
+    def load_words(self, folder: Path) -> Words:
+        """What `Words.save` wrote."""
+
+    @abc.abstractmethod
+    def read_texts(self, words: Words, data: str | None = None) -> dict[str, Any]:
+        """Texts by split: "train", "valid", "test", as far as the corpus has them, in this order.
+
+        Args:
+            words: The words of the run.
+            data: Where the corpus is; `None` is that of the run.
+        """
+
+    @abc.abstractmethod
+    def fingerprint(self, texts: Mapping[str, Any]) -> str:
+        """Tells whether a checkpoint was made with these texts."""
+
+    @abc.abstractmethod
+    def describe(self, words: Words, texts: Mapping[str, Any]) -> str:
+        """Their sizes, in one line."""
+
+    @abc.abstractmethod
+    def training_batches(self, words: Words, text: Any) -> Batches:
+        """Batches to train on. Raises `RunError` where there are none."""
+
+    @abc.abstractmethod
+    def evaluation_batches(self, words: Words, text: Any) -> Batches:
+        """Batches with every target of a text once."""
+
+    @abc.abstractmethod
+    def target_places(self, words: Words, text: Any) -> Any:
+        """Int array `[N]`: which of `target_ids` each target of the evaluation batches is."""
+
+    @abc.abstractmethod
+    def first_tokens(self, text: Any, number: int) -> Any:
+        """The beginning of a text, of about so many targets."""
+
+    @abc.abstractmethod
+    def target_ids(self, text: Any) -> Any:
+        """Int32 array `[N]`, the ids of a text's targets in its own order."""
+
+    @abc.abstractmethod
+    def build_model(self, words: Words) -> keras.Model:
+        """The model with new weights, built, yet to be compiled."""
+
+    @abc.abstractmethod
+    def example_batch(self) -> tuple[Any, Any]:
+        """Inputs and targets as small as can be, for which all variables are made."""
+
+    @abc.abstractmethod
+    def validation_loss(self, values: Mapping[str, float]) -> float:
+        """The figure by which the best epoch is kept, less being better.
+
+        Args:
+            values: What the history has of an epoch.
+        """
+
+    @abc.abstractmethod
+    def describe_loss(self, loss: float) -> str:
+        """A value of `validation_loss` in words."""
+
+    def validation_scores(
+        self, model: keras.Model, words: Words, texts: Mapping[str, Any]
+    ) -> dict[str, float]:
+        """More figures of an epoch for the history, beside the loss and the metrics."""
+        return {}
+
+    @abc.abstractmethod
+    def judge(self, model: keras.Model, words: Words, texts: Mapping[str, Any]) -> Judgement:
+        """Judges a model on texts."""
+
+    @abc.abstractmethod
+    def sections(
+        self, words: Sequence[Words], judged: Mapping[str, Any]
+    ) -> list[ElementTree.Element]:
+        """Sections of the report about models that were judged, by name, and their words."""
+
+
+class AnsweringTask(Task):
+    """A task whose models answer sources."""
+
+    @abc.abstractmethod
+    def make_search(self) -> BeamSearch:
+        """The search for the best answer, by the options."""
+
+    @abc.abstractmethod
+    def translator(self, model: keras.Model, words: Any, search: BeamSearch) -> Translator:
+        """The model with text in and text out, as it would be exported."""
+
+    @abc.abstractmethod
+    def export_translator(
+        self,
+        model: keras.Model,
+        words: Any,
+        directory: Path,
+        version: int | None,
+        search: BeamSearch,
+    ) -> Path:
+        """Writes it for servers; see `keras_drill.export.export_translator`."""
+
+
+class ContinuingTask(Task):
+    """A task whose models continue texts."""
+
+    @abc.abstractmethod
+    def text_model(
+        self,
+        model: keras.Model,
+        words: Words,
+        sampler: Sampler,
+        seed: int,
+        max_tokens: int,
+        stop_strings: tuple[str, ...] = (),
+    ) -> TextModel:
+        """The model with text in and text out, as it would be exported; see `TextModel`."""
+
+    @abc.abstractmethod
+    def export(
+        self,
+        model: keras.Model,
+        words: Words,
+        directory: Path,
+        version: int | None,
+        sampler: Sampler,
+        seed: int,
+        max_tokens: int,
+        stop_strings: tuple[str, ...] = (),
+    ) -> Path:
+        """Writes it for servers; see `export_saved_model`."""
