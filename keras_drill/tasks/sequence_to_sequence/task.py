@@ -196,14 +196,14 @@ class SequenceToSequenceTask(AnsweringTask):
         return report_sections(self.config.decoding, words, judged)
 
     def translator(self, model: keras.Model, words: Any, search: BeamSearch) -> Translator:
-        sides = [Side(side.tokenizer, side.vocabulary) for side in (words.source, words.target)]
-        return Translator(model, *sides, search, **self._limits())
-
-    def _limits(self) -> dict[str, int]:
-        return {
-            "max_source_tokens": self.config.data.max_length,
-            "max_tokens": self.config.decoding.max_tokens,
-        }
+        return Translator(
+            model,
+            Side(words.source.tokenizer, words.source.vocabulary),
+            Side(words.target.tokenizer, words.target.vocabulary),
+            search,
+            max_source_tokens=self.config.data.max_length,
+            max_tokens=self.config.decoding.max_tokens,
+        )
 
     def export_translator(
         self,
@@ -220,7 +220,8 @@ class SequenceToSequenceTask(AnsweringTask):
             (words.target.tokenizer, words.target.vocabulary),
             version=version,
             search=search,
-            **self._limits(),
+            max_source_tokens=self.config.data.max_length,
+            max_tokens=self.config.decoding.max_tokens,
         )
 
 
