@@ -205,8 +205,10 @@ def check_texts(
             f"Received: {len(hypotheses)} and {len(references)}"
         )
     for place, (hypothesis, each) in enumerate(zip(hypotheses, references, strict=True)):
+        is_text = isinstance(hypothesis, str)
         allowed = [each] if isinstance(each, str) else each
-        if not allowed or not all(isinstance(text, str) for text in (hypothesis, *allowed)):
+        is_list = isinstance(allowed, Sequence) and len(allowed) > 0
+        if not (is_text and is_list and all(isinstance(text, str) for text in allowed)):
             raise ValueError(
                 f"`{name}` must be strings, and `references` strings or non-empty sequences of "
                 f"strings. Received at {place}: {hypothesis!r} and {each!r}"

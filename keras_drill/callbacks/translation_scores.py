@@ -1,0 +1,89 @@
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import keras
+
+from keras_drill.analysis.text_scores import References, TextScores, score_texts
+
+
+class TranslationScores(keras.callbacks.Callback):
+    """Writes texts for validation sources after every epoch, and logs their BLEU and chrF.
+
+    The scores join the epoch's logs, where the callbacks that follow find them: put this one
+    **before** `EarlyStopping`, `ModelCheckpoint`, `CSVLogger` and `TensorBoard`, and after
+    `NonMonotonicAveraging`, whose average it then judges. Keras cannot guess that more is better:
+    say `EarlyStopping(monitor="val_bleu", mode="max")`.
+
+    Decoding takes longer than `val_loss`: a few hundred sentences and a greedy search are enough to
+    watch training by. Training goes on in the same state: keep dropout off in `translate`, as
+    searches do.
+
+    Args:
+        translate: Maps a list of sources to a list of as many texts, by the model as it is at that
+            time. What sources are is between the caller and `translate`: strings, or rows of ids.
+        sources: The validation sources.
+        references: What each text should be: a string, or several that are equally right.
+        scores: Which of the numbers of `keras_drill.analysis.TextScores` to log, each as `val_` and
+            its name.
+        tokenize: sacrebleu's tokenizer for BLEU, see `keras_drill.analysis.score_texts`.
+        lowercase: Whether upper and lower case count as equal.
+
+    Attributes:
+        hypotheses: The texts of the last epoch; `None` before.
+        text_scores: All their scores, with sacrebleu's signatures; `None` before.
+
+    Raises:
+        ImportError: sacrebleu is not installed.
+
+    Example:
+
+    >>> model = keras.Sequential([keras.layers.Dense(1)])
+    >>> model.compile("sgd", "mse")
+    >>> callback = keras_drill.callbacks.TranslationScores(
+    ...     lambda sources: [source.replace("Hund", "dog") for source in sources],
+    ...     sources=["ein Hund", "der Hund"],
+    ...     references=["a dog", "the dog"],
+    ...     scores=("bleu_1", "chrf"),
+    ... )
+    >>> history = model.fit(np.ones((2, 3)), np.ones((2, 1)), verbose=0, callbacks=[callback])
+    >>> history.history["val_bleu_1"], callback.hypotheses
+    ([50.0], ['ein dog', 'der dog'])
+    """
+
+    def __init__(
+        self,
+        translate: Callable[[Sequence[Any]], Sequence[str]],
+        sources: Sequence[Any],
+        references: References,
+        scores: Sequence[str] = ("bleu", "chrf"),
+        tokenize: str = "13a",
+        lowercase: bool = False,
+    ):
+        super().__init__()
+        known = ("bleu", "bleu_1", "chrf", "exact_match", "length_ratio")
+        if isinstance(scores, str) or not set(scores) <= set(known):
+            raise ValueError(f"`scores` must be some of {', '.join(known)}. Received: {scores}")
+        if len(sources) != len(references):
+            raise ValueError(
+                "`sources` and `references` must have the same length. "
+                f"Received: {len(sources)} and {len(references)}"
+            )
+        # What is wrong with the references, or missing, is better known before the first epoch.
+        score_texts([""] * len(references), references, tokenize, lowercase)
+        self.translate = translate
+        self.sources = sources
+        self.references = references
+        self.scores = tuple(scores)
+        self.tokenize = tokenize
+        self.lowercase = lowercase
+        self.hypotheses: list[str] | None = None
+        self.text_scores: TextScores | None = None
+
+    def on_epoch_end(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
+        self.hypotheses = list(self.translate(self.sources))
+        self.text_scores = score_texts(
+            self.hypotheses, self.references, self.tokenize, self.lowercase
+        )
+        if logs is not None:
+            for name in self.scores:
+                logs[f"val_{name}"] = getattr(self.text_scores, name)
