@@ -5,6 +5,7 @@ import math
 import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 from keras_drill.tasks.config import RunConfig
 from keras_drill.tasks.errors import ConfigError, RunError
@@ -136,6 +137,37 @@ def add_sampling_arguments(parser: argparse.ArgumentParser, default: str) -> Non
     )
 
 
+def add_search_arguments(parser: argparse.ArgumentParser) -> None:
+    """Adds the settings of a beam search, those of the run by default."""
+    group = parser.add_argument_group("how answers are searched")
+    group.add_argument(
+        "--num-beams",
+        type=whole_number(1, 1000),
+        metavar="K",
+        help="beams; 1 is greedy (default: decoding.num_beams of the run)",
+    )
+    group.add_argument(
+        "--length-penalty",
+        type=number(above=-100, at_most=100),
+        metavar="A",
+        help="more: longer answers (default: decoding.length_penalty of the run)",
+    )
+
+
+def make_search(args: argparse.Namespace, config: Any, num_results: int) -> Any:
+    """The search that arguments and the options of a run ask for."""
+    from keras_drill.decoding import BeamSearch
+
+    options = config.decoding
+    beams = args.num_beams
+    if beams is None:
+        beams = max(options.num_beams, num_results)
+    if num_results > beams:
+        raise ConfigError(f"-n must be at most --num-beams = {beams}, not {num_results}")
+    penalty = options.length_penalty if args.length_penalty is None else args.length_penalty
+    return BeamSearch(beams, penalty, num_results=num_results)
+
+
 def _checkpoint(text: str) -> int | str:
     return text if text == "last" else whole_number(0)(text)
 
@@ -176,6 +208,17 @@ def check_continues(folder: str, checkpoint: int | str | None) -> RunConfig:
         raise RunError(
             f"the model of {folder} does not continue texts, it answers them (its task is "
             f"{config.task}): use `keras-drill translate`"
+        )
+    return config
+
+
+def check_answers(folder: str, checkpoint: int | str | None) -> RunConfig:
+    """Makes sure that a folder is that of a run whose model answers sources."""
+    (config,) = check_runs([folder], checkpoint)
+    if not config.reads_sources:
+        raise RunError(
+            f"the model of {folder} does not answer texts, it continues them (its task is "
+            f"{config.task}): use `keras-drill generate`"
         )
     return config
 

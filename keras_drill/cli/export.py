@@ -2,15 +2,19 @@
 
 import argparse
 from pathlib import Path
+from typing import Any
 
 from keras_drill.cli.arguments import (
     add_checkpoint_argument,
     add_run_argument,
     add_sampling_arguments,
+    add_search_arguments,
     check_runs,
+    make_search,
     output_folder,
     whole_number,
 )
+from keras_drill.tasks.config import RunConfig
 from keras_drill.tasks.errors import ConfigError
 
 
@@ -21,12 +25,14 @@ def add_parser(commands) -> argparse.ArgumentParser:
         description=(
             "Writes the best model of a run as DIRECTORY/NAME/VERSION/, which TensorFlow Serving\n"
             "loads: text in, text out, with the tokenizer and the vocabulary inside. The settings\n"
-            "below are those of the signature `continue`."
+            "below are those of the signature `continue`, or of `translate` if the model answers\n"
+            "sources."
         ),
         epilog=(
             "Examples:\n"
             "  keras-drill export runs/a\n"
-            "  keras-drill export runs/a --name stories --sampler top-p --temperature 0.8"
+            "  keras-drill export runs/a --name stories --sampler top-p --temperature 0.8\n"
+            "  keras-drill export runs/de-en -n 3 --num-beams 8"
         ),
     )
     add_run_argument(parser)
@@ -47,11 +53,21 @@ def add_parser(commands) -> argparse.ArgumentParser:
         help="number of the version (default: one more than the last)",
     )
     add_sampling_arguments(parser, default="greedy")
+    add_search_arguments(parser)
+    parser.add_argument(
+        "-n",
+        "--num-results",
+        type=whole_number(1, 1000),
+        metavar="N",
+        help="answers to give for each source (default: 1)",
+    )
+    parser.set_defaults(sampling_defaults=_sampling(parser.parse_args(["RUN"])))
     return parser
 
 
 def run(args: argparse.Namespace) -> int:
-    check_runs([args.folder], args.checkpoint)
+    (config,) = check_runs([args.folder], args.checkpoint)
+    _check_settings(args, config)
     directory = _directory(args)
 
     from keras_drill.cli.streams import import_tensorflow
@@ -62,19 +78,50 @@ def run(args: argparse.Namespace) -> int:
     from keras_drill.training.run_folder import RunFolder
 
     loaded = LoadedRun.load(RunFolder(args.folder), args.checkpoint)
-    k = min(args.k, len(loaded.words.tokens))
-    path = loaded.continuing_task.export(
-        loaded.model,
-        loaded.words,
-        directory,
-        version=args.version,
-        sampler=make_sampler(args.sampler, args.temperature, k, args.p),
-        seed=args.seed,
-        max_tokens=args.max_tokens,
-        stop_strings=tuple(args.stop),
-    )
+    if config.reads_sources:
+        path = loaded.answering_task.export_translator(
+            loaded.model,
+            loaded.words,
+            directory,
+            version=args.version,
+            search=make_search(args, config, args.num_results or 1),
+        )
+    else:
+        path = loaded.continuing_task.export(
+            loaded.model,
+            loaded.words,
+            directory,
+            version=args.version,
+            sampler=make_sampler(
+                args.sampler, args.temperature, min(args.k, len(loaded.words.tokens)), args.p
+            ),
+            seed=args.seed,
+            max_tokens=args.max_tokens,
+            stop_strings=tuple(args.stop),
+        )
     print(path)
     return 0
+
+
+def _sampling(args: argparse.Namespace) -> dict[str, Any]:
+    names = ("sampler", "temperature", "k", "p", "max_tokens", "stop", "seed")
+    return {name: getattr(args, name) for name in names}
+
+
+def _check_settings(args: argparse.Namespace, config: RunConfig) -> None:
+    """Refuses settings of the other kind of model, which would change nothing."""
+    if config.reads_sources:
+        changed = [
+            name for name, value in _sampling(args).items() if value != args.sampling_defaults[name]
+        ]
+    else:
+        names = ("num_beams", "length_penalty", "num_results")
+        changed = [name for name in names if getattr(args, name) is not None]
+    if changed:
+        does = "answers sources" if config.reads_sources else "continues texts"
+        raise ConfigError(
+            f"--{changed[0].replace('_', '-')} has no meaning for {args.folder}, whose model {does}"
+        )
 
 
 def _directory(args: argparse.Namespace) -> Path:

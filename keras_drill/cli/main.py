@@ -16,6 +16,7 @@ from keras_drill.cli import (
     score,
     senses,
     train,
+    translate,
 )
 from keras_drill.cli.argument_parser import ArgumentParser, take_overrides
 from keras_drill.cli.messages import message_of
@@ -23,7 +24,19 @@ from keras_drill.cli.streams import discard_output, prepare_interrupts, prepare_
 from keras_drill.tasks.config.option import suggest
 from keras_drill.tasks.errors import ConfigError, Interrupted
 
-_COMMANDS = (train, evaluate, analyze, senses, generate, score, export, runs, recipes, demo)
+_COMMANDS = (
+    train,
+    evaluate,
+    analyze,
+    senses,
+    generate,
+    score,
+    translate,
+    export,
+    runs,
+    recipes,
+    demo,
+)
 _FAILURE, _USAGE, _INTERRUPTED, _BROKEN_PIPE = 1, 2, 130, 141
 
 
@@ -31,7 +44,7 @@ def make_parser() -> tuple[ArgumentParser, dict[str, ArgumentParser]]:
     """The parser of the whole program, and those of its commands by name."""
     parser = ArgumentParser(
         prog="keras-drill",
-        description="Train, judge and export language models with deep output layers.",
+        description="Train, judge and export models of language with deep output layers.",
         epilog="Begin with: keras-drill demo   or   keras-drill recipes",
     )
     parser.add_argument("--version", action="version", version=f"keras-drill {_version()}")

@@ -1,0 +1,136 @@
+"""`keras-drill translate`."""
+
+import argparse
+import json
+import sys
+from typing import Any, TextIO
+
+from keras_drill.cli.arguments import (
+    add_checkpoint_argument,
+    add_run_argument,
+    add_search_arguments,
+    check_answers,
+    make_search,
+    whole_number,
+)
+from keras_drill.cli.texts import (
+    Text,
+    TextReader,
+    add_output_arguments,
+    answers_to,
+    batches,
+    check_output,
+)
+
+_ROWS = 512  # that are sorted by their lengths, to be answered in batches of like ones
+
+
+def add_parser(commands) -> argparse.ArgumentParser:
+    parser = commands.add_parser(
+        "translate",
+        aliases=["answer"],
+        help="let a model translate, or answer, texts",
+        description=(
+            "Lets the best model of a run translate texts, or answer them if it was trained on\n"
+            "dialogs: a line for a line, in their order, the empty ones too."
+        ),
+        epilog=(
+            "Examples:\n"
+            "  keras-drill translate runs/de-en < test.de > test.en\n"
+            '  keras-drill translate runs/de-en "Ein Hund läuft." -n 3 --num-beams 8\n'
+            "  keras-drill translate runs/de-en --format json --output answers.jsonl < test.de"
+        ),
+    )
+    add_run_argument(parser)
+    add_checkpoint_argument(parser)
+    parser.add_argument(
+        "sources",
+        nargs="*",
+        default=[],
+        metavar="TEXT",
+        help="texts to translate; without any, the lines of the standard input",
+    )
+    parser.add_argument(
+        "-n",
+        "--num-results",
+        type=whole_number(1, 1000),
+        default=1,
+        metavar="N",
+        help="answers to give for each text, the best first (default: %(default)s)",
+    )
+    add_search_arguments(parser)
+    add_output_arguments(parser, ("text", "json"))
+    return parser
+
+
+def run(args: argparse.Namespace) -> int:
+    config = check_answers(args.folder, args.checkpoint)
+    check_output(args)
+    reader = TextReader()
+    blocks = [reader.arguments(args.sources)] if args.sources else reader.lines("-")
+
+    from keras_drill.cli.streams import import_tensorflow
+
+    import_tensorflow()
+    from keras_drill.tasks.sequence_to_sequence.answer import answer_all
+    from keras_drill.training.loaded_run import LoadedRun
+    from keras_drill.training.run_folder import RunFolder
+
+    loaded = LoadedRun.load(RunFolder(args.folder), args.checkpoint)
+    translator = loaded.answering_task.translator(
+        loaded.model, loaded.words, make_search(args, config, args.num_results)
+    )
+    progress = _Progress(shown=args.output is not None or not sys.stdout.isatty())
+    cut = 0
+    with answers_to(args.output) as file:
+        for batch in batches(blocks, most=_ROWS):
+            answers = answer_all(translator, [text.content or "" for text in batch])
+            cut += sum(answer.is_cut for answer in answers)
+            for text, answer in zip(batch, answers, strict=True):
+                _write(file, args.format, text, answer)
+            file.flush()
+            progress.add(len(batch))
+    progress.end()
+    if cut:
+        print(
+            f"keras-drill: warning: {cut} texts are longer than data.max_length = "
+            f"{config.data.max_length} tokens, and only so much of them was read",
+            file=sys.stderr,
+        )
+    return 1 if reader.passed_over else 0
+
+
+def _write(file: TextIO, form: str, text: Text, answer: Any) -> None:
+    if form == "text":
+        # A line for a line, so that answers can be put beside their sources.
+        texts = answer.texts if text.content is not None else [""] * len(answer.texts)
+        file.write("".join(f"{one}\n" for one in texts))
+    elif text.content is not None:
+        record = {
+            "number": text.number,
+            "source": text.content,
+            "answers": [
+                {"text": one, "score": round(score, 6), "log_prob": round(log_prob, 6)}
+                for one, score, log_prob in zip(
+                    answer.texts, answer.scores, answer.log_probs, strict=True
+                )
+            ],
+        }
+        file.write(json.dumps(record, ensure_ascii=False) + "\n")
+
+
+class _Progress:
+    """How many texts were answered, on a terminal that does not show the answers."""
+
+    def __init__(self, shown: bool):
+        self.shown = shown and sys.stderr.isatty()
+        self.done = 0
+
+    def add(self, number: int) -> None:
+        self.done += number
+        if self.shown:
+            print(f"\r{self.done:,} texts", end="", file=sys.stderr, flush=True)
+
+    def end(self) -> None:
+        if self.shown and self.done:
+            print(file=sys.stderr)
