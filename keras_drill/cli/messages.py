@@ -29,7 +29,7 @@ def message_of(error: Exception) -> str | None:
     if isinstance(error, OSError | ValueError | ImportError):
         return in_command_language(str(error))
     if _is_tensorflow(error, "OpError"):
-        return error.message.strip().split("\n")[0]
+        return _what_failed(error.message)
     return None
 
 
@@ -57,6 +57,20 @@ def in_command_language(message: str) -> str:
     if shown in body.split():
         return body
     return f"{shown}: {body}" if value[1] is not None else f"{body}, not {shown}"
+
+
+def _what_failed(message: str) -> str:
+    """The line of a message of TensorFlow's that says what is wrong, among those that say where.
+
+    Example:
+
+    >>> _what_failed("Graph execution error:\\n\\nDetected at node x\\n File y\\nBad shape.\\n\\t [[x]]")
+    'Bad shape.'
+    """
+    where = ("Graph execution error", "Detected at", "File ", "[[", "Stack trace", "node ")
+    lines = [line.strip() for line in message.splitlines()]
+    told = [line for line in lines if line and not line.startswith(where)]
+    return (told or [message.strip()])[-1]
 
 
 def _is_tensorflow(error: Exception, name: str) -> bool:

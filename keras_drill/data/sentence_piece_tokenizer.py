@@ -8,10 +8,10 @@ from collections.abc import Iterable
 from pathlib import Path
 
 import tensorflow as tf
-import tensorflow_text as tf_text
 
 from keras_drill.data.atomic import replaced_file
 from keras_drill.data.tokenizer import Tokenizer
+from keras_drill.ops.private_interfaces import sentence_piece_pieces
 
 KINDS = ("bpe", "unigram")
 # What a vocabulary may add: no text gives these pieces, whatever is written in it.
@@ -50,15 +50,15 @@ class SentencePieceTokenizer(Tokenizer):
         self._model = base64.b64decode(model) if isinstance(model, str) else bytes(model)
         if not self._model:
             raise ValueError("`model` must be a trained SentencePiece model. Received: no bytes")
+        self.fingerprint = hashlib.sha256(self._model).hexdigest()
         try:
-            self._pieces = tf_text.SentencepieceTokenizer(self._model, out_type=tf.string)
+            self._pieces = sentence_piece_pieces(self._model, f"sentencepiece-{self.fingerprint}")
             self._pieces.vocab_size()
         except (tf.errors.OpError, ValueError, RuntimeError) as error:
             raise ValueError(
                 "`model` must be a trained SentencePiece model. Received: "
                 f"{len(self._model)} bytes that are none ({error})"
             ) from None
-        self.fingerprint = hashlib.sha256(self._model).hexdigest()
 
     @classmethod
     def train(

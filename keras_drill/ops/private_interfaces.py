@@ -197,3 +197,27 @@ def run_cudnn(mode: str, x, parameters, h0, c0):
         time_major=True,
     )
     return outputs, h, c
+
+
+def sentence_piece_pieces(model: bytes, shared_name: str):
+    """A `tensorflow_text.SentencepieceTokenizer` whose model lives as long as the process.
+
+    tensorflow-text leaves the model to the kernel that made it, and kernels go with every
+    `keras.utils.set_random_seed`: "Resource ... does not exist". Named resources stay.
+
+    Args:
+        model: A trained model.
+        shared_name: A name that no other model has.
+    """
+    import tensorflow as tf
+    import tensorflow_text as tf_text
+    from tensorflow_text.python.ops import sentencepiece_tokenizer as library
+
+    class Resource(library._SentencepieceModelResource):
+        def _create_resource(self):
+            make = library.gen_sentencepiece_tokenizer.sentencepiece_op
+            return make(model=self._model, shared_name=shared_name)
+
+    pieces = tf_text.SentencepieceTokenizer(model, out_type=tf.string)
+    pieces._model_resource = Resource(model, None)
+    return pieces
