@@ -64,7 +64,7 @@ def _what_failed(message: str) -> str:
 
     Example:
 
-    >>> _what_failed("Graph execution error:\\n\\nDetected at node x\\n File y\\nBad shape.\\n\\t [[x]]")
+    >>> _what_failed("Graph execution error:\\n\\nDetected at node x\\nBad shape.\\n\\t [[x]]")
     'Bad shape.'
     """
     where = ("Graph execution error", "Detected at", "File ", "[[", "Stack trace", "node ")
