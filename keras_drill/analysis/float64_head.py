@@ -23,7 +23,7 @@ def float64_head(head: OutputLayer) -> OutputLayer:
     'float64'
     """
     copy = type(head).from_config(_with_dtype(head.get_config(), "float64"))
-    copy.build(head._hidden_shape)
+    copy.build(head.hidden_shape)
     # Where an embedding is shared, its place among the variables depends on when it came to be.
     for part, original in zip(_variables(copy), _variables(head), strict=True):
         for variable, value in zip(part, original, strict=True):

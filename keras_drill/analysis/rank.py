@@ -193,7 +193,8 @@ def singular_values(
         waiting.append(block)
         columns = block.shape[1]
         if sum(map(len, waiting)) >= 2 * columns:
-            waiting = [np.linalg.qr(np.concatenate(waiting), mode="r")]
+            factor = np.linalg.qr(np.concatenate(waiting), mode="r")
+            waiting = [factor]  # type: ignore[list-item]  # NumPy's hint leaves modes out
     if not waiting:
         raise ValueError("`blocks` must hold at least one block. Received: none")
     return np.linalg.svd(np.concatenate(waiting), compute_uv=False)

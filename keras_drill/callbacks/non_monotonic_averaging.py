@@ -98,12 +98,13 @@ class NonMonotonicAveraging(keras.callbacks.Callback):
         self._take_average_out()
 
     def on_epoch_end(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
-        if self.monitor in (logs or {}):
+        logs = logs or {}
+        if self.monitor in logs:
             self.check(logs[self.monitor])
         else:
             warnings.warn(
                 f"NonMonotonicAveraging cannot judge epoch {epoch}: `monitor={self.monitor!r}` "
-                f"is not logged. Received: {sorted(logs or {})}",
+                f"is not logged. Received: {sorted(logs)}",
                 stacklevel=2,
             )
         self._put_average_in()

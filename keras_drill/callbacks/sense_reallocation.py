@@ -69,6 +69,8 @@ class SenseReallocation(keras.callbacks.Callback):
         - [Miao et al., 2019](https://arxiv.org/abs/1911.00274)
     """
 
+    _reallocator: SenseReallocator  # from the beginning of training on
+
     def __init__(
         self,
         interval: int = 100,
@@ -90,8 +92,7 @@ class SenseReallocation(keras.callbacks.Callback):
         self.log_dir = log_dir
         self.history = ReallocationHistory()
         self._num_logged = 0  # of the history's allocations, those in the logs of an epoch
-        self._reallocator = None
-        self._writer = None
+        self._writer: Any = None  # `tf.summary.SummaryWriter`, from the first allocation on
 
     def on_train_begin(self, logs: dict[str, Any] | None = None) -> None:
         model = self.model

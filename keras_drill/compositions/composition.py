@@ -1,8 +1,8 @@
 from abc import ABC, abstractmethod
-from typing import Any
 
 import keras
 
+from keras_drill.ops.walk_arguments import WordLabels
 from keras_drill.types import Shape, Tensor
 
 
@@ -20,13 +20,15 @@ class Composition(keras.layers.Layer, ABC):
         num_contexts: K.
     """
 
-    num_contexts = 1
+    @property
+    def num_contexts(self) -> int:
+        return 1
 
-    def build(self, hidden_shape: Shape, embeddings_shape: Shape) -> None:
+    def build(self, hidden_shape: Shape, embeddings_shape: tuple[int, int]) -> None:
         """Creates the weights, for hidden states `[..., d_h]` and embeddings `[M, d]`."""
         self.built = True
 
-    def context_shape(self, hidden_shape: Shape) -> tuple:
+    def context_shape(self, hidden_shape: Shape) -> Shape:
         """Shape of the contexts but for N and K, which a label encoder gets to see."""
         return tuple(hidden_shape)
 
@@ -35,31 +37,38 @@ class Composition(keras.layers.Layer, ABC):
         return vocabulary_size
 
     @abstractmethod
-    def contexts(self, hidden: Tensor, training: bool | None = None) -> Any:
+    def contexts(
+        self, hidden: Tensor, training: bool | None = None
+    ) -> tuple[Tensor, Tensor | None]:
         """`[..., d_h]` hidden states to contexts `[N, K, d]` and log-priors `[N, K]`, None where
         K = 1."""
 
     @abstractmethod
-    def columns(self, targets: Tensor) -> Any:
+    def columns(self, targets: Tensor) -> tuple[Tensor, Tensor | None]:
         """`[N]` targets to the columns `[N, S]` that make them up, and their mask or None."""
 
-    def word_labels(self) -> None:
+    def word_labels(self) -> WordLabels | None:
         """`keras_drill.ops.walk_arguments.WordLabels`, or `None` where label j is the only label
         of word j."""
-        return
+        return None
 
     @abstractmethod
-    def log_probs(self, scores: Tensor, log_priors: Tensor) -> Tensor:
+    def log_probs(self, scores: Tensor, log_priors: Tensor | None) -> Tensor:
         """`[N, K, M]` scores and `[N, K]` log-priors to log-probabilities `[N, V]` of words."""
 
     def record(
-        self, targets: Tensor, log_probs: Tensor, posteriors: Tensor, weights: Tensor
+        self,
+        targets: Tensor,
+        log_probs: Tensor,
+        posteriors: Tensor | None,
+        weights: Tensor | None,
     ) -> None:
         """Takes note of a training step's tokens, after their loss.
 
         Args:
             targets, log_probs: `[N]`, the words and their log-probabilities.
-            posteriors: `[N, S]`, probabilities of the target's labels given the target.
+            posteriors: `[N, S]`, probabilities of the target's labels given the target, or `None`
+                where S = 1.
             weights: `[N]`, or `None`.
         """
         return  # TensorFlow's AutoGraph cannot convert a function of a docstring alone

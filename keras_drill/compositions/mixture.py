@@ -54,10 +54,10 @@ class Mixture(Composition):
         self.dropout = VariationalDropout(context_dropout, seed=seed, dtype=self.dtype_policy)
 
     @property
-    def num_contexts(self) -> Any:
+    def num_contexts(self) -> int:
         return self.num_mixtures
 
-    def build(self, hidden_shape: Shape, embeddings_shape: Shape) -> None:
+    def build(self, hidden_shape: Shape, embeddings_shape: tuple[int, int]) -> None:
         self.width = self.context_dim or embeddings_shape[-1]
         self.prior_kernel = self.add_weight(
             shape=(hidden_shape[-1], self.num_mixtures),
@@ -77,7 +77,7 @@ class Mixture(Composition):
     def context_shape(self, hidden_shape: Shape) -> Shape:
         return (None, self.width)
 
-    def contexts(self, hidden: Tensor, training: bool | None = None) -> tuple[Any, Any]:
+    def contexts(self, hidden: Tensor, training: bool | None = None) -> tuple[Tensor, Tensor]:
         dtype = self.compute_dtype
         hidden = ops.cast(hidden, dtype)
         prior_kernel, latent_kernel, latent_bias = (
@@ -93,7 +93,7 @@ class Mixture(Composition):
             ops.cast(priors, "float64" if dtype == "float64" else "float32")
         )
 
-    def columns(self, targets: Tensor) -> tuple[Any, Any]:
+    def columns(self, targets: Tensor) -> tuple[Tensor, None]:
         return targets[:, None], None
 
     def log_probs(self, scores: Tensor, log_priors: Tensor) -> Tensor:

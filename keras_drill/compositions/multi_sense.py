@@ -49,7 +49,7 @@ class MultiSense(Composition):
         """Takes over the allocation of a sense embedding that the output layer is tied to."""
         replace_sublayer(self, "allocation", allocation)
 
-    def num_labels(self, vocabulary_size: int) -> Any:
+    def num_labels(self, vocabulary_size: int) -> int:
         if vocabulary_size != self.allocation.vocabulary_size:
             raise ValueError(
                 f"`vocabulary_size` must be that of the senses, {self.allocation.vocabulary_size}. "
@@ -57,19 +57,19 @@ class MultiSense(Composition):
             )
         return self.allocation.num_senses
 
-    def contexts(self, hidden: Tensor, training: bool | None = None) -> tuple[Any, Any]:
+    def contexts(self, hidden: Tensor, training: bool | None = None) -> tuple[Tensor, None]:
         return ops.reshape(hidden, (-1, 1, hidden.shape[-1])), None
 
-    def columns(self, targets: Tensor) -> Any:
+    def columns(self, targets: Tensor) -> tuple[Tensor, Tensor]:
         return self.allocation.columns(targets)
 
-    def word_labels(self) -> Any:
+    def word_labels(self) -> WordLabels:
         words = ops.arange(self.allocation.vocabulary_size)
         # Tensors, not variables: a custom gradient on TensorFlow refuses to touch a variable.
         sense_to_word = ops.reshape(self.allocation.sense_to_word, (-1,))
         return WordLabels(*self.allocation.columns(words), sense_to_word)
 
-    def log_probs(self, scores: Tensor, log_priors: Tensor) -> Tensor:
+    def log_probs(self, scores: Tensor, log_priors: Tensor | None) -> Tensor:
         return self.word_log_probs(ops.log_softmax(scores[:, 0]))
 
     def word_log_probs(self, sense_log_probs: Tensor) -> Tensor:
@@ -79,14 +79,18 @@ class MultiSense(Composition):
         return ops.logsumexp(ops.where(mask, senses, ops.full_like(senses, float("-inf"))), -1)
 
     def record(
-        self, targets: Tensor, log_probs: Tensor, posteriors: Tensor, weights: Tensor
+        self,
+        targets: Tensor,
+        log_probs: Tensor,
+        posteriors: Tensor | None,
+        weights: Tensor | None,
     ) -> None:
         if self.allocation.dynamic:
             if posteriors is None:  # at most one sense a word
                 posteriors = ops.ones_like(log_probs)[:, None]
             self.allocation.record(targets, log_probs, posteriors, weights)
 
-    def constant_copy(self) -> Any:
+    def constant_copy(self) -> "MultiSense":
         return type(self).from_config({**self.get_config(), "dynamic": False})
 
     def get_config(self) -> dict:

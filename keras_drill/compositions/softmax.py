@@ -1,5 +1,3 @@
-from typing import Any
-
 import keras
 from keras import ops
 
@@ -11,11 +9,11 @@ from keras_drill.types import Tensor
 class Softmax(Composition):
     """One context a token, one label a word: `p(y) = exp(s_y) / sum_j exp(s_j)`."""
 
-    def contexts(self, hidden: Tensor, training: bool | None = None) -> tuple[Any, Any]:
+    def contexts(self, hidden: Tensor, training: bool | None = None) -> tuple[Tensor, None]:
         return ops.reshape(hidden, (-1, 1, hidden.shape[-1])), None
 
-    def columns(self, targets: Tensor) -> tuple[Any, Any]:
+    def columns(self, targets: Tensor) -> tuple[Tensor, None]:
         return targets[:, None], None
 
-    def log_probs(self, scores: Tensor, log_priors: Tensor) -> Tensor:
+    def log_probs(self, scores: Tensor, log_priors: Tensor | None) -> Tensor:
         return ops.log_softmax(scores[:, 0])

@@ -44,8 +44,8 @@ class LabelEncoder(keras.layers.Layer):
                 "that are the embeddings themselves. Received: LabelEncoder(...)"
             )
         super().__init__(**kwargs)
-        self.label_network = None
-        self.hidden_network = None
+        self.label_network: keras.layers.Layer | None = None
+        self.hidden_network: keras.layers.Layer | None = None
 
     def build(self, embeddings_shape: Shape, hidden_shape: Shape) -> None:
         """Creates the networks.

@@ -19,7 +19,7 @@ def carried_state(layer: keras.Layer) -> list[keras.Variable]:
     `state_variables`, as the backbones and recurrent layers of this package have. Each once; none
     before they are built.
     """
-    found = {}
+    found: dict[int, keras.Variable] = {}
     for inner in all_layers(layer):
         variables = getattr(inner, "state_variables", None)
         if variables is None and isinstance(inner, keras.layers.RNN) and inner.stateful:

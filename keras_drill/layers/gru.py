@@ -1,3 +1,4 @@
+from collections.abc import Sequence
 from typing import Any
 
 import keras
@@ -11,7 +12,7 @@ from keras_drill.layers.gru_sequence import (
     shares,
 )
 from keras_drill.layers.recurrent import Recurrent
-from keras_drill.types import Shape, Tensor
+from keras_drill.types import Tensor
 
 
 @keras.saving.register_keras_serializable(package="keras_drill")
@@ -53,7 +54,7 @@ class GRU(Recurrent):
     num_gates = 3
     num_states = 1
 
-    def bias_shape(self) -> Shape:
+    def bias_shape(self) -> tuple[int, ...]:
         return (2, 3 * self.units)
 
     def run_sequence(
@@ -62,23 +63,23 @@ class GRU(Recurrent):
         kernel: Tensor,
         recurrent_kernel: Tensor,
         bias: Tensor,
-        state: Any,
-        mask: Tensor,
-        training: bool | None,
-    ) -> Any:
+        state: Sequence[Tensor],
+        mask: Tensor | None,
+        training: bool,
+    ) -> tuple[Tensor, Sequence[Tensor]]:
+        (h,) = state
         if self.uses_cudnn and mask is None:
-            return cudnn_gru(x, kernel, recurrent_kernel, bias, *state)
-        return gru_sequence(
-            x, kernel, recurrent_kernel, bias, *state, mask=mask, store_gates=training
-        )
+            return cudnn_gru(x, kernel, recurrent_kernel, bias, h)
+        return gru_sequence(x, kernel, recurrent_kernel, bias, h, mask, store_gates=training)
 
     def run_step(
         self, x_gates: Any, recurrent_kernel: Tensor, bias: Tensor, state: Any
     ) -> tuple[Any, Any]:
         (h,) = state
         h_gates = ops.matmul(ops.cast(h, x_gates.dtype), recurrent_kernel) + bias[1]
-        parts = (ops.cast(part, self.state_dtype) for part in (x_gates + bias[0], h_gates))
-        gates, h = gru_cell(*parts, h)
+        gates, h = gru_cell(
+            ops.cast(x_gates + bias[0], self.state_dtype), ops.cast(h_gates, self.state_dtype), h
+        )
         return [h], ops.concatenate(gates, axis=-1)
 
     def step_gradient(

@@ -13,6 +13,7 @@ from keras_drill.layers.time_loop import (
     scan_steps,
     select,
 )
+from keras_drill.types import Tensor
 
 
 def gru_cell(x_gates, h_gates, h):
@@ -94,7 +95,7 @@ def gru_sequence(x, kernel, recurrent_kernel, bias, h0, mask=None, store_gates: 
                 carry += (ops.cast(ops.concatenate(gates, axis=-1), dtype),)
             return carry, carry
 
-        carry = (h0,)
+        carry: tuple[Tensor, ...] = (h0,)
         if store_gates:
             carry += (ops.zeros((ops.shape(h0)[0], 4 * h0.shape[-1]), dtype),)
         return scan_steps(step, carry, (matmul_rows(x, kernel), *masks))[1]

@@ -1,3 +1,4 @@
+from collections.abc import Sequence
 from typing import Any
 
 import keras
@@ -70,7 +71,7 @@ class LSTM(Recurrent):
         super().__init__(units, **kwargs)
         self.unit_forget_bias = unit_forget_bias
 
-    def bias_shape(self) -> Shape:
+    def bias_shape(self) -> tuple[int, ...]:
         return (4 * self.units,)
 
     def initialize_bias(self, shape: Shape, dtype: Any = None) -> Tensor:
@@ -86,15 +87,14 @@ class LSTM(Recurrent):
         kernel: Tensor,
         recurrent_kernel: Tensor,
         bias: Tensor,
-        state: Any,
-        mask: Tensor,
-        training: bool | None,
-    ) -> Any:
+        state: Sequence[Tensor],
+        mask: Tensor | None,
+        training: bool,
+    ) -> tuple[Tensor, Sequence[Tensor]]:
+        h, c = state
         if self.uses_cudnn and mask is None:
-            return cudnn_lstm(x, kernel, recurrent_kernel, bias, *state)
-        return lstm_sequence(
-            x, kernel, recurrent_kernel, bias, *state, mask=mask, store_gates=training
-        )
+            return cudnn_lstm(x, kernel, recurrent_kernel, bias, h, c)
+        return lstm_sequence(x, kernel, recurrent_kernel, bias, h, c, mask, store_gates=training)
 
     def run_step(
         self, x_gates: Any, recurrent_kernel: Tensor, bias: Tensor, state: Any

@@ -13,6 +13,7 @@ from keras_drill.layers.time_loop import (
     scan_steps,
     select,
 )
+from keras_drill.types import Tensor
 
 
 def lstm_cell(z, c):
@@ -91,7 +92,7 @@ def lstm_sequence(x, kernel, recurrent_kernel, bias, h0, c0, mask=None, store_ga
                 carry += (ops.cast(ops.concatenate(gates, axis=-1), dtype),)
             return carry, carry
 
-        carry = (h0, c0)
+        carry: tuple[Tensor, ...] = (h0, c0)
         if store_gates:
             carry += (ops.zeros((ops.shape(h0)[0], bias.shape[0]), dtype),)
         return scan_steps(step, carry, (matmul_rows(x, kernel), *masks))[1]

@@ -66,7 +66,7 @@ class PositionalEncoding(keras.layers.Layer):
             )
         positions = ops.arange(ops.shape(x)[1])[None, :]  # [1, T]
         positions = positions + ops.reshape(ops.cast(start, positions.dtype), (-1, 1))  # [B, T]
-        if self.kind == "learned":
+        if self.max_length is not None:
             encoding = ops.take(self.table, ops.minimum(positions, self.max_length - 1), axis=0)
             # Where the length is known too late to raise: as everywhere, NaN and not garbage.
             is_row = (positions < self.max_length)[..., None]

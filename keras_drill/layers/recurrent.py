@@ -1,5 +1,6 @@
 """The part of a recurrent layer that does not depend on its cell."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import keras
@@ -62,7 +63,7 @@ class Recurrent(keras.layers.Layer):
         self.supports_masking = True
         self.uses_cudnn = has_cudnn()
         self.supports_jit = not self.uses_cudnn
-        self.state_variables = []
+        self.state_variables: list[keras.Variable] = []
 
     def bias_shape(self) -> tuple[int, ...]:
         raise NotImplementedError
@@ -73,10 +74,10 @@ class Recurrent(keras.layers.Layer):
         kernel: Tensor,
         recurrent_kernel: Tensor,
         bias: Tensor,
-        state: Any,
-        mask: Tensor,
-        training: bool | None,
-    ) -> Any:
+        state: Sequence[Tensor],
+        mask: Tensor | None,
+        training: bool,
+    ) -> tuple[Tensor, Sequence[Tensor]]:
         """Returns `(outputs [T, B, H], state)`; `x` is `[T, B, d]`, `mask` `None` or `[T, B]`."""
         raise NotImplementedError
 
@@ -193,11 +194,11 @@ class Recurrent(keras.layers.Layer):
             initial_state = self.state_variables
         elif initial_state is None:
             initial_state = self.initial_state(ops.shape(x)[1])
-        state = [
+        state: Sequence[Tensor] = [
             ops.cast(ops.reshape(s, (-1, self.units)), self.state_dtype) for s in initial_state
         ]
-        weights = self.read_weights(training)
-        outputs, state = self.run_sequence(x, *weights, state, mask, training)
+        kernel, recurrent_kernel, bias = self.read_weights(training)
+        outputs, state = self.run_sequence(x, kernel, recurrent_kernel, bias, state, mask, training)
         if carries_state:
             self.carry_state(state)
         if not self.return_sequences:
@@ -213,9 +214,8 @@ class Recurrent(keras.layers.Layer):
 
     def compute_output_shape(
         self, input_shape: Shape, initial_state_shape: Shape | None = None
-    ) -> Shape:
-        batch_size = input_shape[1 if self.time_major else 0]
-        state_shape = (batch_size, self.units)
+    ) -> Shape | tuple[Shape, ...]:
+        state_shape: Shape = (input_shape[1 if self.time_major else 0], self.units)
         output_shape = (*input_shape[:2], self.units) if self.return_sequences else state_shape
         return (
             (output_shape, *[state_shape] * self.num_states) if self.return_state else output_shape

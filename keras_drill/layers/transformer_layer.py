@@ -4,6 +4,7 @@ B sequences, T positions of the layer, S positions of the source, L positions of
 N heads, H width of a head.
 """
 
+from functools import partial
 from typing import Any
 
 import keras
@@ -169,12 +170,12 @@ class TransformerLayer(keras.layers.Layer):
 
         return self._run(x, attend_to_itself, attend_to_source, training)
 
-    def project_source(self, source: Tensor) -> tuple:
+    def project_source(self, source: Tensor) -> tuple[Tensor, Tensor]:
         """Keys and values `[B, S, N, H]` of a source, the same for every position that reads it."""
         attention = self.source_attention
         return attention.key_dense(source), attention.value_dense(source)
 
-    def empty_cache(self, batch_size: int, length: int) -> tuple:
+    def empty_cache(self, batch_size: int, length: int) -> tuple[Tensor, Tensor]:
         """Keys and values `[B, L, N, H]` of positions that are still to be read."""
         width = self.outer.kernel.shape[-1]
         shape = (batch_size, length, self.num_heads, width // self.num_heads)
@@ -183,11 +184,11 @@ class TransformerLayer(keras.layers.Layer):
     def step(
         self,
         x: Tensor,
-        cache: Any,
+        cache: tuple[Tensor, Tensor],
         position: Tensor,
-        source: Tensor | None = None,
+        source: tuple[Tensor, Tensor] | None = None,
         source_mask: Tensor | None = None,
-    ) -> tuple:
+    ) -> tuple[Tensor, tuple[Tensor, Tensor]]:
         """Reads one more position, for inference, in R rows: R / B rows for each of B sources.
 
         Args:
@@ -200,27 +201,34 @@ class TransformerLayer(keras.layers.Layer):
         Returns:
             `[R, 1, d]`, and the cache with this position.
         """
-        new_cache = []
+        new_cache = cache
         columns = ops.arange(cache[0].shape[1] or ops.shape(cache[0])[1])[None, :]  # [1, L]
         is_here = ops.equal(columns, position[:, None])[:, :, None, None]  # [R, L, 1, 1]
         read = ops.less_equal(columns, position[:, None])[:, None, None, :]  # [R, 1, 1, L]
 
         def attend_to_itself(x):
-            attention = self.self_attention
-            new = attention.key_dense(x), attention.value_dense(x)  # [R, 1, N, H]
+            nonlocal new_cache
+            attention, (keys, values) = self.self_attention, cache
             # Selected, not sliced in: stock operations only, on every backend.
-            new_cache.extend(ops.where(is_here, a, b) for a, b in zip(new, cache, strict=True))
+            new_cache = (
+                ops.where(is_here, attention.key_dense(x), keys),  # of [R, 1, N, H]
+                ops.where(is_here, attention.value_dense(x), values),
+            )
             return _attend(attention, x, *new_cache, read)
 
-        def attend_to_source(x):
-            mask = None if source_mask is None else source_mask[:, None, None, :]
-            # The rows of a source are as good as positions that read it: nothing is copied.
-            rows = ops.reshape(x, (ops.shape(source[0])[0], -1, x.shape[-1]))  # [B, R / B, d]
-            attended = _attend(self.source_attention, rows, *source, mask)
-            return ops.reshape(attended, (-1, 1, x.shape[-1]))
-
+        attend_to_source = None
+        if source is not None:
+            attend_to_source = partial(self._read_source, *source, source_mask)
         x = self._run(x, attend_to_itself, attend_to_source, training=False)
-        return x, tuple(new_cache)
+        return x, new_cache
+
+    def _read_source(self, keys, values, source_mask, x):
+        """Attention of `x` `[R, 1, d]` to what `project_source` gave."""
+        mask = None if source_mask is None else source_mask[:, None, None, :]
+        # The rows of a source are as good as positions that read it: nothing is copied.
+        rows = ops.reshape(x, (ops.shape(keys)[0], -1, x.shape[-1]))  # [B, R / B, d]
+        attended = _attend(self.source_attention, rows, keys, values, mask)
+        return ops.reshape(attended, (-1, 1, x.shape[-1]))
 
     def _run(self, x, attend_to_itself, attend_to_source, training):
         """The sublayers with their sums and normalisations, around two functions that attend."""

@@ -102,9 +102,9 @@ class TransformerStack(keras.layers.Layer):
             self.embedding.build(tokens_shape)
         for layer in self.transformer_layers:
             layer.build(shape)
-        for layer in (self.positional_encoding, self.final_norm):
-            if layer is not None:
-                layer.build(shape)
+        self.positional_encoding.build(shape)
+        if self.final_norm is not None:
+            self.final_norm.build(shape)
 
     def call(
         self,

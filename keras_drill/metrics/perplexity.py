@@ -37,7 +37,7 @@ class Perplexity(TokenMean):
         super().__init__(name=name, dtype=dtype)
         self._direction = "down"  # what Keras' callbacks go by
 
-    def update_state(
+    def update_state(  # type: ignore[override]  # Keras hands it targets and predictions
         self, y_true: Tensor, y_pred: Tensor, sample_weight: Tensor | None = None
     ) -> None:
         """Adds a batch.

@@ -49,7 +49,7 @@ class TokenAccuracy(TokenMean):
         self.top_k = top_k
         self._direction = "up"  # what Keras' callbacks go by
 
-    def update_state(
+    def update_state(  # type: ignore[override]  # Keras hands it targets and predictions
         self, y_true: Tensor, y_pred: Tensor, sample_weight: Tensor | None = None
     ) -> None:
         """Adds a batch.

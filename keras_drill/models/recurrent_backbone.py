@@ -190,7 +190,7 @@ class RecurrentBackbone(keras.Model):
         """
         hidden = self.word_dropout(self.embedding(tokens), tokens, training=training)  # [T, B, d]
         hidden = self.dropouts[0](hidden, training=training)
-        new_state = []
+        new_state: list[Tensor] = []
         for layer, dropout in zip(self.recurrent_layers, self.dropouts[1:], strict=True):
             start = None
             if initial_state is not None:

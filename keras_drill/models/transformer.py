@@ -1,5 +1,6 @@
 """The encoder–decoder and the decoder-only Transformer."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import keras
@@ -91,16 +92,16 @@ class Transformer(TransformerBackbone):
             attends_source=True,
         )
 
-    def build(self, input_shape: Shape) -> None:
+    def build(self, input_shape: Mapping[str, Shape]) -> None:
         source_shape = input_shape["source"]
         self.encoder.build(source_shape)
         self.decoder.build(input_shape["target"], (*source_shape, self.embedding_dim))
 
-    def encode(self, source: Tensor, training: bool = False) -> Any:
+    def encode(self, source: Tensor, training: bool = False) -> Tensor:
         """The source's hidden states `[B, S, d]`."""
         return self.encoder(source, mask=self.token_mask(source), training=training)
 
-    def call(self, inputs: Tensor, training: bool = False) -> Any:
+    def call(self, inputs: Mapping[str, Tensor], training: bool = False) -> Any:
         source, target = inputs["source"], inputs["target"]
         return self.decoder(
             target,
@@ -129,10 +130,12 @@ class Transformer(TransformerBackbone):
         hidden, caches = self.decoder.step(tokens, caches, position, *constants)
         return hidden, (caches, position + 1)
 
-    def compute_mask(self, inputs: Tensor, previous_mask: Tensor | None = None) -> Any:
+    def compute_mask(
+        self, inputs: Mapping[str, Tensor], previous_mask: Tensor | None = None
+    ) -> Tensor | None:
         return self.token_mask(inputs["target"])
 
-    def compute_output_shape(self, input_shape: Shape) -> Shape:
+    def compute_output_shape(self, input_shape: Mapping[str, Shape]) -> Shape:
         return (*input_shape["target"], self.embedding_dim)
 
     def get_config(self) -> dict:

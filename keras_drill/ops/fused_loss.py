@@ -116,9 +116,9 @@ def _differentiable(forward, inputs: WalkInputs, options: WalkOptions, weights) 
         def first_order(upstream, *flat):
             gradients, d_weights = backward(ops.stop_gradient(upstream))
             everything = zip([*gradients, d_weights], present, strict=True)
-            kept = [gradient for gradient, is_present in everything if is_present]
-            kept = tuple(ops.cast(g, x.dtype) for g, x in zip(kept, flat, strict=True))
-            return kept, _refuse_second_order
+            wanted = [gradient for gradient, is_present in everything if is_present]
+            wanted = [ops.cast(g, x.dtype) for g, x in zip(wanted, flat, strict=True)]
+            return tuple(wanted), _refuse_second_order
 
         def gradient(*args, upstream=None):
             return first_order(keras.tree.flatten(args if upstream is None else upstream)[0], *flat)

@@ -84,11 +84,11 @@ def block_slices(num_labels: int, width: int) -> list[slice]:
     return [slice(start, min(start + size, num_labels)) for start in range(0, num_labels, size)]
 
 
-def select(selected, products, columns, block: LabelBlock) -> list:
+def select(selected: list, products, columns, block: LabelBlock) -> list:
     """Products, terms and bias (or None) of every row's columns, `[R, S]` each, block by block.
 
     Args:
-        selected: What came of the blocks before, or `None`.
+        selected: What came of the blocks before; empty for the first.
         products: `[R, B]`.
         columns: `[R, S]`.
         block: The `LabelBlock` of the products.
@@ -98,7 +98,7 @@ def select(selected, products, columns, block: LabelBlock) -> list:
     here = ops.clip(here, 0, block.size - 1)
     found = [ops.take_along_axis(products, here, axis=-1)]
     found += [None if v is None else ops.take(v, here) for v in (*block.terms, block.bias)]
-    if selected is None:
+    if not selected:
         return found
     pairs = zip(found, selected, strict=True)
     return [None if a is None else ops.where(inside, a, b) for a, b in pairs]

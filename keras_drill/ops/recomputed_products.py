@@ -51,7 +51,8 @@ class RecomputedProducts:
             A matrix `[R, B]` in the compute dtype, its rows' factors `[R]`; the score's hidden
             sums and label sums, with the gradient of the bias, if any, as the last of these.
         """
-        words, smoothed, of_words = derivative.words, self.options.label_smoothing, ()
+        words, smoothed = derivative.words, self.options.label_smoothing
+        of_words: tuple = ()
         if self._words.smooths:
             of_words = (tile.log_priors, self._words.of_labels(words, k, block))
             smoothed = smoothed / words.num_words

@@ -24,7 +24,7 @@ class RunningSums(NamedTuple):
     log_probs: Any
     posteriors: Any
     ranks: Any
-    gradients: Any
+    gradients: TileGradients | tuple[()]
 
     @staticmethod
     def zeros(
@@ -35,7 +35,7 @@ class RunningSums(NamedTuple):
 
         num_contexts, width = inputs.contexts.shape[1:]
         num_labels, num_columns = inputs.labels.shape[0], inputs.columns.shape[1]
-        gradients = ()
+        gradients: TileGradients | tuple[()] = ()
         if d_labels is not None:
             is_even = options.keeps_exponentials(inputs) and options.label_smoothing
             gradients = TileGradients(
@@ -59,9 +59,11 @@ class RunningSums(NamedTuple):
         def plus(total, part):
             return () if or_none(total) is None else total + part
 
-        found = [put(whole, of_tile) for whole, of_tile in zip(self[:4], found, strict=True)]
+        losses, log_probs, posteriors, ranks = (
+            put(whole, of_tile) for whole, of_tile in zip(self[:4], found, strict=True)
+        )
         sums = self.gradients
-        if gradients is not None:
+        if sums and gradients is not None:
             sums = TileGradients(
                 contexts=put(sums.contexts, gradients.contexts),
                 log_priors=put(sums.log_priors, gradients.log_priors),
@@ -70,12 +72,12 @@ class RunningSums(NamedTuple):
                 even=plus(sums.even, gradients.even),
                 labels=gradients.labels,
             )
-        return RunningSums(*found, sums)
+        return RunningSums(losses, log_probs, posteriors, ranks, sums)
 
     @property
     def last(self):
         """What is there only when all of a tile is done."""
-        return self.log_probs if or_none(self.gradients) is None else self.gradients.labels
+        return self.gradients.labels if self.gradients else self.log_probs
 
 
 def or_none(x):

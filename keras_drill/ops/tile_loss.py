@@ -56,7 +56,8 @@ class TileTargets(NamedTuple):
 def tile_scores(tile: Tile, labels: Labels, strategy, with_products: bool) -> TileScores:
     """Passes over all blocks of labels, and keeps their products if asked."""
     options = strategy.options
-    all_products, kept, summaries, selected, rows = [], [], [], None, tile.hidden
+    all_products, kept, summaries, rows = [], [], [], tile.hidden
+    selected: list = []
     for block in labels.blocks:
         products = matrix_product(rows, block.labels, transpose_b=True)  # [R, B]
         selected = select(selected, products, tile.columns, block)

@@ -36,15 +36,16 @@ class Walk(NamedTuple):
             weight 0.
         ranks: `None`, or `[N]`, how many words are more probable than the target, a whole number in
             the accumulator's dtype. Of words that are equally probable the first comes first.
-        gradients: `None`, or the gradients of `sum(weights * losses)` for
-            `(contexts, log_priors, labels, bias, *score_parameters)`, None for what is None.
+        gradients: Those of `sum(weights * losses)` for
+            `(contexts, log_priors, labels, bias, *score_parameters)`, `None` for what is `None`; or
+            `()` if not asked for.
     """
 
     losses: Any
     log_probs: Any
     posteriors: Any
     ranks: Any
-    gradients: tuple | None
+    gradients: tuple
 
 
 def walk(inputs: WalkInputs, options: WalkOptions, weights=None, with_gradients=False) -> Walk:
@@ -76,6 +77,7 @@ def walk(inputs: WalkInputs, options: WalkOptions, weights=None, with_gradients=
     is_compiled = with_gradients and rows_per_tile * num_labels >= FUSE_FROM_SCORES
     compiled = fuse if is_compiled else lambda function: function
     words = Words(inputs, options, labels, compiled)
+    strategy: KeptExponentials | RecomputedProducts
     if with_gradients and options.keeps_exponentials(inputs):
         strategy = KeptExponentials(options, labels, compiled)
     else:
@@ -95,7 +97,7 @@ def walk(inputs: WalkInputs, options: WalkOptions, weights=None, with_gradients=
         losses = tile_losses(options, tile, scores, targets, uniform)
         found = losses, targets.log_probs, targets.posteriors, ranks
         gradients = None
-        if with_gradients:
+        if d_labels is not None:
             gradients = tile_gradients(
                 tile, labels, strategy, scores, targets, of_words, d_labels, sums.gradients.labels
             )
@@ -113,9 +115,9 @@ def walk(inputs: WalkInputs, options: WalkOptions, weights=None, with_gradients=
         tiles.restore(sums.log_probs, only_counted=True),
         tiles.restore(or_none(sums.posteriors), only_counted=True),
         tiles.restore(or_none(sums.ranks), only_counted=True),
-        _whole_gradients(sums.gradients, inputs, options, tiles, labels, d_labels)
-        if with_gradients
-        else None,
+        ()
+        if d_labels is None
+        else _whole_gradients(sums.gradients, inputs, options, tiles, labels, d_labels),
     )
 
 

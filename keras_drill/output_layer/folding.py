@@ -21,7 +21,7 @@ def fold(head):
         trainable=False,
         dtype=head.dtype_policy,
     )
-    folded.build(head._hidden_shape)
+    folded.build(head.hidden_shape)
     folded.label_embeddings.assign(labels)
     if head.use_bias:
         folded.bias.assign(head.bias)

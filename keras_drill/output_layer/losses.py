@@ -10,13 +10,14 @@ from keras_drill.ops.fused_loss import token_losses, weighted_loss
 from keras_drill.ops.num_replicas import num_replicas
 from keras_drill.ops.private_interfaces import keras_mask
 from keras_drill.ops.walk_arguments import WalkInputs
+from keras_drill.types import Shape, Tensor
 
 REDUCTIONS = ("sum_over_batch_size", "mean", "mean_with_sample_weight", "sum", "none", None)
 
 
 def loss_and_statistics(
     head, hidden, targets, sample_weight, label_smoothing, reduction, training, with_ranks=False
-) -> tuple:
+) -> tuple[Tensor, Tensor, Tensor | None]:
     """`OutputLayer.loss`, and for every token log-probability and rank, which is `None` if not
     asked for."""
     if reduction not in REDUCTIONS:
@@ -91,23 +92,29 @@ def check_hidden(head, hidden):
     hidden = ops.convert_to_tensor(hidden)
     if not keras.backend.is_float_dtype(keras.backend.standardize_dtype(hidden.dtype)):
         hidden = ops.cast(hidden, head.compute_dtype)
-    check_hidden_shape(hidden.shape, head._hidden_shape)
+    hidden_width(hidden.shape, head._hidden_shape)
     return hidden
 
 
-def check_hidden_shape(shape, built_shape=None):
-    """Raises `ValueError` unless hidden states of a shape suit a layer built for another."""
+def hidden_width(shape: Shape, built_shape: Shape | None = None) -> int:
+    """Width of hidden states of a shape.
+
+    Raises:
+        ValueError: It is not known, or not that of the shape that the layer was built for.
+    """
     shape = tuple(shape)
-    if not shape or shape[-1] is None:
+    width = shape[-1] if shape else None
+    if width is None:
         raise ValueError(
             "`hidden` must be of shape [..., d_h], where d_h is known before any values are. "
             f"Received: hidden of shape {shape}"
         )
-    if built_shape is not None and shape[-1] != built_shape[-1]:
+    if built_shape is not None and width != built_shape[-1]:
         raise ValueError(
             f"`hidden` must be {built_shape[-1]} wide, as this layer was built for. "
             f"Received: hidden of shape {shape}"
         )
+    return width
 
 
 def check_tokens(head, hidden, targets, sample_weight) -> tuple:

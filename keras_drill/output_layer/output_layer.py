@@ -3,20 +3,19 @@ from typing import Any
 import keras
 from keras import ops
 
-from keras_drill.compositions import MultiSense, Softmax
-from keras_drill.label_encoders import IdentityLabelEncoder
-from keras_drill.ops.walk_arguments import DEFAULT_TILE_BYTES, WalkOptions
+from keras_drill.compositions import Composition, MultiSense, Softmax
+from keras_drill.label_encoders import IdentityLabelEncoder, LabelEncoder
 from keras_drill.output_layer import losses
 from keras_drill.output_layer.check_arguments import check_arguments, check_embedding
 from keras_drill.output_layer.folding import fold
-from keras_drill.output_layer.tied_layer import TiedLayer
-from keras_drill.scores import InnerProduct
+from keras_drill.output_layer.word_probabilities import WordProbabilities
+from keras_drill.scores import InnerProduct, Score
 from keras_drill.senses import SenseEmbedding
 from keras_drill.types import Constraint, Initializer, Regularizer, Shape, Tensor
 
 
 @keras.saving.register_keras_serializable(package="keras_drill")
-class OutputLayer(TiedLayer):
+class OutputLayer(WordProbabilities):
     """An output layer for language generation: label encoder × score × composition.
 
     - The *label encoder* turns word embeddings into output labels (identity, bilinear, dual
@@ -99,15 +98,13 @@ class OutputLayer(TiedLayer):
         - [Wijmans et al., 2024](https://arxiv.org/abs/2411.09009) (fused cross-entropy)
     """
 
-    _least_tile_bytes = DEFAULT_TILE_BYTES
-
     def __init__(
         self,
         vocabulary_size: int,
-        embedding: keras.layers.Layer | None = None,
-        label_encoder: Any = None,
-        score: Any = None,
-        composition: Any = None,
+        embedding: keras.layers.Embedding | None = None,
+        label_encoder: LabelEncoder | None = None,
+        score: Score | None = None,
+        composition: Composition | None = None,
         embedding_dim: int | None = None,
         use_bias: bool = True,
         logit_soft_cap: float | None = None,
@@ -147,7 +144,7 @@ class OutputLayer(TiedLayer):
             self._share_senses()
 
     def _share_senses(self):
-        if isinstance(self.embedding, SenseEmbedding):
+        if isinstance(self.embedding, SenseEmbedding) and isinstance(self.composition, MultiSense):
             self.composition.share(self.embedding.allocation)
 
     def check_embedding(self, embedding: Any) -> None:
@@ -160,10 +157,10 @@ class OutputLayer(TiedLayer):
             self._share_senses()
 
     def build(self, hidden_shape: Shape) -> None:
-        losses.check_hidden_shape(hidden_shape)
+        hidden_width = losses.hidden_width(hidden_shape)
         num_labels = self.composition.num_labels(self.vocabulary_size)
         if self.embedding is None:
-            self._width = width = self.embedding_dim or hidden_shape[-1]
+            self._width = width = self.embedding_dim or hidden_width
             self.label_embeddings = self.add_weight(
                 shape=(num_labels, width),
                 initializer=self.embeddings_initializer,
@@ -196,6 +193,20 @@ class OutputLayer(TiedLayer):
         self.built = True
 
     @property
+    def hidden_shape(self) -> Shape:
+        """Shape of the hidden states that the layer was built for.
+
+        Raises:
+            ValueError: It is not built yet.
+        """
+        if self._hidden_shape is None:
+            raise ValueError(
+                "The layer must be built, by a call or by `build`, for what is asked of it. "
+                f"Received: {self!r}, not built"
+            )
+        return self._hidden_shape
+
+    @property
     def embeddings(self) -> Tensor:
         """The table `[M, d]` that the labels are made from: a variable, or a tensor where an
         `embedding` has LoRA, is quantised, or is untied itself."""
@@ -208,7 +219,7 @@ class OutputLayer(TiedLayer):
         return self.trainable and (self.embedding is None or self.embedding.trainable)
 
     @property
-    def score_parameters(self) -> list:
+    def score_parameters(self) -> list[keras.Variable]:
         """The variables `[M]` of the score, which a tied `SenseEmbedding` shares."""
         if isinstance(self.embedding, SenseEmbedding):
             return self.embedding.score_parameters
@@ -231,20 +242,6 @@ class OutputLayer(TiedLayer):
         log_probs = self.composition.log_probs(*self._scores(hidden, training))
         return ops.reshape(log_probs, (*ops.shape(hidden)[:-1], self.vocabulary_size))
 
-    def _scores(self, hidden, training=False):
-        """Scores `[N, K, M]` of all labels, and the contexts' log-priors."""
-        contexts, log_priors = self._contexts(hidden, training)  # [N, K, d]
-        labels = ops.cast(self._labels(training), self.compute_dtype)
-        rows = ops.reshape(contexts, (-1, contexts.shape[-1]))
-        # Tensors, not variables: a custom gradient on TensorFlow refuses to touch a variable.
-        parameters = tuple(ops.reshape(p, p.shape) for p in self.score_parameters)
-        scores = self.score.scores(ops.cast(rows, self.compute_dtype), labels, parameters)
-        if self.use_bias:
-            scores = scores + self.bias
-        if self.logit_soft_cap is not None:
-            scores = self.logit_soft_cap * ops.tanh(scores / self.logit_soft_cap)
-        return ops.reshape(scores, (-1, contexts.shape[1], labels.shape[0])), log_priors
-
     def compute_output_spec(
         self,
         hidden: Tensor,
@@ -253,117 +250,13 @@ class OutputLayer(TiedLayer):
         label_smoothing: float = 0.0,
         training: bool | None = None,
     ) -> Any:
-        losses.check_hidden_shape(hidden.shape, self._hidden_shape)
+        losses.hidden_width(hidden.shape, self._hidden_shape)
         dtype = "float64" if self.compute_dtype == "float64" else "float32"
         shape = self.compute_output_shape(hidden.shape) if targets is None else targets.shape
         return keras.KerasTensor(shape, dtype=dtype)
 
     def compute_output_shape(self, hidden_shape: Shape) -> Shape:
         return (*hidden_shape[:-1], self.vocabulary_size)
-
-    def log_prob(
-        self, hidden: Tensor, targets: Tensor, sample_weight: Tensor | None = None
-    ) -> Tensor:
-        """Log-probabilities of given words, differentiable.
-
-        Args:
-            hidden: `[..., d_h]`.
-            targets: `[...]` integers in `[0, vocabulary_size)`.
-            sample_weight: Weights of the tokens, `[...]` or a prefix of that shape, by which the
-                log-probabilities are multiplied. Tokens of weight 0 are not computed at all, and
-                may have any target.
-
-        Returns:
-            `[...]`, float32.
-        """
-        return losses.log_prob(self, hidden, targets, sample_weight)
-
-    def loss(
-        self,
-        hidden: Tensor,
-        targets: Tensor,
-        sample_weight: Tensor | None = None,
-        label_smoothing: float = 0.0,
-        reduction: str | None = "sum_over_batch_size",
-        training: bool = True,
-    ) -> Any:
-        """Cross-entropy of `targets`, fused: log-probabilities of all words are never built.
-
-        Args:
-            hidden: `[..., d_h]`.
-            targets: `[...]` integers in `[0, vocabulary_size)`.
-            sample_weight: Weights of the tokens, `[...]` or a prefix of that shape. Tokens of
-                weight 0 are not computed at all, and may have any target.
-            label_smoothing: Share of a target's probability that is spread over all words.
-            reduction: As in `keras.losses`: "sum_over_batch_size" (or "mean"),
-                "mean_with_sample_weight", "sum" or "none" (losses `[...]`, whose gradients
-                recompute the scores).
-            training: Whether dropout is on, gradients come with the forward pass, and the use of
-                senses is recorded. With `False` the loss alone is computed; gradients stay right
-                but cost more.
-
-        Returns:
-            A scalar, or `[...]` with `reduction="none"`; float32.
-
-        Raises:
-            ValueError: An argument is wrong, or a target out of range. Inside a compiled
-                function TensorFlow raises `InvalidArgumentError`; under XLA and on JAX,
-                where nothing can be raised, the loss is NaN.
-        """
-        return self.loss_and_log_prob(
-            hidden, targets, sample_weight, label_smoothing, reduction, training
-        )[0]
-
-    def loss_and_log_prob(
-        self,
-        hidden: Tensor,
-        targets: Tensor,
-        sample_weight: Tensor | None = None,
-        label_smoothing: float = 0.0,
-        reduction: str | None = "sum_over_batch_size",
-        training: bool = True,
-    ) -> Any:
-        """`loss`, and the log-probabilities `[...]` of the targets (not differentiable, 0 where the
-        weight is), for metrics, at no extra cost. Arguments as in `loss`."""
-        return losses.loss_and_statistics(
-            self, hidden, targets, sample_weight, label_smoothing, reduction, training
-        )[:2]
-
-    def loss_log_prob_and_rank(
-        self,
-        hidden: Tensor,
-        targets: Tensor,
-        sample_weight: Tensor | None = None,
-        label_smoothing: float = 0.0,
-        reduction: str | None = "sum_over_batch_size",
-        training: bool = True,
-    ) -> Any:
-        """`loss_and_log_prob`, and for accuracies the rank `[...]` of every target, an integer: how
-        many words are more probable. Of words that are equally probable the first comes first, as
-        in an argmax; tokens of weight 0 have rank 0. Arguments as in `loss`."""
-        return losses.loss_and_statistics(
-            self, hidden, targets, sample_weight, label_smoothing, reduction, training, True
-        )
-
-    def top_k(self, hidden: Tensor, k: int) -> Any:
-        """The k most probable words.
-
-        Args:
-            hidden: `[..., d_h]`.
-            k: Number of words.
-
-        Returns:
-            Log-probabilities and word indices, both `[..., k]`, the most probable first.
-        """
-        if not 1 <= k <= self.vocabulary_size:
-            raise ValueError(f"`k` must be in [1, {self.vocabulary_size}]. Received: k={k}")
-        return ops.top_k(self(hidden), k)
-
-    def encoded_labels(self) -> Tensor:
-        """The output labels `[M, d_j]`, as they are at inference."""
-        return self.label_encoder.encode_labels(
-            ops.convert_to_tensor(self.embeddings), training=False
-        )
 
     def folded(self) -> "OutputLayer":
         """The same output layer for inference: its label encoder has become a constant.
@@ -381,31 +274,6 @@ class OutputLayer(TiedLayer):
             score=self.score,
             composition=self.composition.constant_copy(),
             **arguments,
-        )
-
-    def _options(self, **options) -> WalkOptions:
-        rows = self.composition.num_labels(self.vocabulary_size)
-        gradient_bytes = 4 * rows * self._width
-        return WalkOptions(
-            self.score,
-            compute_dtype=self.compute_dtype,
-            logit_soft_cap=self.logit_soft_cap,
-            tile_size=self.tile_size,
-            tile_bytes=self.tile_bytes or max(self._least_tile_bytes, 3 * gradient_bytes // 8),
-            **options,
-        )
-
-    def _contexts(self, hidden, training):
-        """`[..., d_h]` to contexts `[N, K, d_j]` and their log-priors."""
-        contexts, log_priors = self.composition.contexts(
-            ops.convert_to_tensor(hidden), training=training
-        )
-        return self.label_encoder.encode_hidden(contexts, training=training), log_priors
-
-    def _labels(self, training):
-        # Not through `__call__`: its autocast would round a tied float32 table, and its gradient.
-        return self.label_encoder.encode_labels(
-            ops.convert_to_tensor(self.embeddings), training=training
         )
 
     def get_config(self) -> dict:

@@ -24,7 +24,8 @@ class TiedLayer(keras.layers.Layer):
         super().__init__(**kwargs)
         self.embedding = embedding
         self._embedding_is_copy = False
-        self._embedding_path = None  # in the functional model, if that is where it was found
+        # In the functional model, if that is where it was found.
+        self._embedding_path: str | None = None
 
     @abstractmethod
     def check_embedding(self, embedding: Any) -> Any:

@@ -6,7 +6,7 @@ from keras import ops
 from keras_drill.compositions import MultiSense
 from keras_drill.output_layer import OutputLayer
 from keras_drill.scores import InnerProduct, KerBSKernel
-from keras_drill.senses import SenseEmbedding
+from keras_drill.senses import SenseAllocation, SenseEmbedding
 from keras_drill.types import Tensor
 
 VARIANTS = ("paper", "reference", "inner_product")
@@ -63,6 +63,7 @@ class KernelizedBayesianSoftmax(OutputLayer):
         - [Miao et al., 2019](https://arxiv.org/abs/1911.00274)
     """
 
+    composition: MultiSense
     _least_tile_bytes = 192 * 2**20  # there are more labels than words
 
     def __init__(
@@ -113,8 +114,9 @@ class KernelizedBayesianSoftmax(OutputLayer):
         self.min_senses = senses.min_senses
         self.max_senses = senses.max_senses
         self.dynamic_allocation = senses.dynamic
-        is_kernel = isinstance(self.score, KerBSKernel)
-        self.variant = self.score.variant if is_kernel else "inner_product"
+        self.variant = "inner_product"
+        if isinstance(self.score, KerBSKernel):
+            self.variant = self.score.variant
         for name, value in given.items():
             if value not in (None, getattr(self, name)):
                 raise ValueError(
@@ -123,11 +125,11 @@ class KernelizedBayesianSoftmax(OutputLayer):
                 )
 
     @property
-    def allocation(self) -> Any:
+    def allocation(self) -> SenseAllocation:
         return self.composition.allocation
 
     @property
-    def theta(self) -> Tensor:
+    def theta(self) -> Tensor | None:
         return self.score_parameters[0] if self.score_parameters else None
 
     def sense_log_probs(self, hidden: Tensor) -> Tensor:

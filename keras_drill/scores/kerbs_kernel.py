@@ -6,7 +6,7 @@ from keras import ops
 
 from keras_drill.scores.inner_product import InnerProduct
 from keras_drill.scores.score import Score
-from keras_drill.types import Tensor
+from keras_drill.types import Initializer, Tensor
 
 VARIANTS = ("paper", "reference")
 # Below this, power series stand in for closed forms that cancel.
@@ -54,7 +54,7 @@ class KerBSKernel(Score):
         self.variant = variant
 
     @property
-    def parameter_initializers(self) -> dict:
+    def parameter_initializers(self) -> dict[str, Initializer]:
         theta = 1e-8 if self.variant == "paper" else 0.0
         return {"theta": keras.initializers.Constant(theta)}
 

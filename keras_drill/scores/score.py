@@ -1,10 +1,10 @@
 from abc import ABC, abstractmethod
-from typing import Any, ClassVar
+from typing import Any
 
 import keras
 from keras import ops
 
-from keras_drill.types import Tensor
+from keras_drill.types import Initializer, Tensor
 
 
 class Score(ABC):
@@ -27,9 +27,15 @@ class Score(ABC):
         is_linear: Whether a score is its inner product, as it is.
     """
 
-    parameter_initializers: ClassVar[dict] = {}
-    num_label_sums = 0
     is_linear = False
+
+    @property
+    def parameter_initializers(self) -> dict[str, Initializer]:
+        return {}
+
+    @property
+    def num_label_sums(self) -> int:
+        return 0
 
     def scores(self, hidden: Tensor, labels: Tensor, parameters: Any) -> Tensor:
         """Scores of every row against every label.

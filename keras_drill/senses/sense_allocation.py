@@ -118,7 +118,7 @@ class SenseAllocation(keras.layers.Layer):
             name=name,
         )
 
-    def columns(self, words: Tensor) -> tuple[Any, Any]:
+    def columns(self, words: Tensor) -> tuple[Tensor, Tensor]:
         """The senses of words.
 
         Args:

@@ -104,7 +104,7 @@ class SenseReallocator:
         self.moved_embedding = moved_embedding
         self.seed = seed
         self.history = ReallocationHistory()
-        self.iteration = None
+        self.iteration: int | None = None
 
     def step(self, iteration: int | None = None) -> Any:
         """Takes note of a training step that was made, and allocates if it was the last of an

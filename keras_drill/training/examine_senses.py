@@ -19,6 +19,7 @@ from keras_drill.analysis import (
 from keras_drill.ready_made import KernelizedBayesianSoftmax
 from keras_drill.report import SenseStudy, StudiedWord, describe_environment, write_senses
 from keras_drill.report.page.formatting import text_table
+from keras_drill.scores import KerBSKernel
 from keras_drill.tasks.errors import RunError
 from keras_drill.training.loaded_run import LoadedRun
 from keras_drill.training.run_folder import RunFolder
@@ -193,7 +194,7 @@ def _study(
 def _kernels(head: KernelizedBayesianSoftmax) -> dict:
     """θ of all senses, and kernels at some θ by the angle."""
     angles = np.linspace(0, 180, 91)
-    if head.theta is None:
+    if not isinstance(head.score, KerBSKernel):  # the inner product has no θ
         return {"theta": None, "angles": angles, "kernels": {}}
     theta = _array(head.theta)
     drawn = sorted({*_THETAS, float(theta.min()), float(theta.max())})

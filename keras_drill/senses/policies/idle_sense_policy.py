@@ -56,6 +56,8 @@ class IdleSensePolicy(AllocationPolicy):
     (array([2]), array([1]))
     """
 
+    idle_share: float
+
     def __init__(self, idle_share: float = 0.1):
         if not isinstance(idle_share, numbers.Real) or not 0 < idle_share < 0.5:
             raise ValueError(

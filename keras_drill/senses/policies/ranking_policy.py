@@ -51,6 +51,8 @@ class RankingPolicy(AllocationPolicy):
         - [The authors' code](https://github.com/NingMiao/KerBS)
     """
 
+    ratio: float
+
     def __init__(self, ratio: float = 0.005):
         if not isinstance(ratio, numbers.Real) or not 0 < ratio <= 1:
             raise ValueError(f"`ratio` must be in (0, 1]. Received: ratio={ratio!r}")
@@ -67,7 +69,8 @@ class RankingPolicy(AllocationPolicy):
         # Words that take none never come to have more than they have now.
         senses = senses[((counts > statistics.min_senses) | may_take)[owner[senses]]]
         owners, counts = owner[senses].tolist(), counts.tolist()  # lists: NumPy is slow by element
-        moved, words = [], []
+        moved: list[int] = []
+        words: list[int] = []
         place = 0
         for word in takers.tolist():
             if counts[word] >= statistics.max_senses:

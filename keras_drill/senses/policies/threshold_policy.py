@@ -47,6 +47,8 @@ class ThresholdPolicy(AllocationPolicy):
         - [Miao et al., 2019](https://arxiv.org/abs/1911.00274), algorithm 1
     """
 
+    threshold: float
+
     def __init__(self, threshold: float):
         if not isinstance(threshold, numbers.Real) or math.isnan(threshold) or threshold > 0:
             raise ValueError(

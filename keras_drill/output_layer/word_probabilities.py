@@ -1,0 +1,172 @@
+"""What an output layer makes of hidden states: probabilities and losses of words."""
+
+from keras import ops
+
+from keras_drill.compositions import Composition
+from keras_drill.label_encoders import LabelEncoder
+from keras_drill.ops.walk_arguments import DEFAULT_TILE_BYTES, WalkOptions
+from keras_drill.output_layer import losses
+from keras_drill.output_layer.tied_layer import TiedLayer
+from keras_drill.scores import Score
+from keras_drill.types import Shape, Tensor
+
+
+class WordProbabilities(TiedLayer):
+    """Abstract: what an output layer computes once it is built; `OutputLayer` is the rest."""
+
+    vocabulary_size: int
+    label_encoder: LabelEncoder
+    score: Score
+    composition: Composition
+    use_bias: bool
+    logit_soft_cap: float | None
+    z_loss: float
+    tile_size: int | None
+    tile_bytes: int | None
+    bias: Tensor | None
+    _width: int
+    _hidden_shape: Shape | None
+    _least_tile_bytes = DEFAULT_TILE_BYTES
+
+    def log_prob(
+        self, hidden: Tensor, targets: Tensor, sample_weight: Tensor | None = None
+    ) -> Tensor:
+        """Log-probabilities of given words, differentiable.
+
+        Args:
+            hidden: `[..., d_h]`.
+            targets: `[...]` integers in `[0, vocabulary_size)`.
+            sample_weight: Weights of the tokens, `[...]` or a prefix of that shape, by which the
+                log-probabilities are multiplied. Tokens of weight 0 are not computed at all, and
+                may have any target.
+
+        Returns:
+            `[...]`, float32.
+        """
+        return losses.log_prob(self, hidden, targets, sample_weight)
+
+    def loss(
+        self,
+        hidden: Tensor,
+        targets: Tensor,
+        sample_weight: Tensor | None = None,
+        label_smoothing: float = 0.0,
+        reduction: str | None = "sum_over_batch_size",
+        training: bool = True,
+    ) -> Tensor:
+        """Cross-entropy of `targets`, fused: log-probabilities of all words are never built.
+
+        Args:
+            hidden: `[..., d_h]`.
+            targets: `[...]` integers in `[0, vocabulary_size)`.
+            sample_weight: Weights of the tokens, `[...]` or a prefix of that shape. Tokens of
+                weight 0 are not computed at all, and may have any target.
+            label_smoothing: Share of a target's probability that is spread over all words.
+            reduction: As in `keras.losses`: "sum_over_batch_size" (or "mean"),
+                "mean_with_sample_weight", "sum" or "none" (losses `[...]`, whose gradients
+                recompute the scores).
+            training: Whether dropout is on, gradients come with the forward pass, and the use of
+                senses is recorded. With `False` the loss alone is computed; gradients stay right
+                but cost more.
+
+        Returns:
+            A scalar, or `[...]` with `reduction="none"`; float32.
+
+        Raises:
+            ValueError: An argument is wrong, or a target out of range. Inside a compiled
+                function TensorFlow raises `InvalidArgumentError`; under XLA and on JAX,
+                where nothing can be raised, the loss is NaN.
+        """
+        return self.loss_and_log_prob(
+            hidden, targets, sample_weight, label_smoothing, reduction, training
+        )[0]
+
+    def loss_and_log_prob(
+        self,
+        hidden: Tensor,
+        targets: Tensor,
+        sample_weight: Tensor | None = None,
+        label_smoothing: float = 0.0,
+        reduction: str | None = "sum_over_batch_size",
+        training: bool = True,
+    ) -> tuple[Tensor, Tensor]:
+        """`loss`, and the log-probabilities `[...]` of the targets (not differentiable, 0 where the
+        weight is), for metrics, at no extra cost. Arguments as in `loss`."""
+        return losses.loss_and_statistics(
+            self, hidden, targets, sample_weight, label_smoothing, reduction, training
+        )[:2]
+
+    def loss_log_prob_and_rank(
+        self,
+        hidden: Tensor,
+        targets: Tensor,
+        sample_weight: Tensor | None = None,
+        label_smoothing: float = 0.0,
+        reduction: str | None = "sum_over_batch_size",
+        training: bool = True,
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """`loss_and_log_prob`, and for accuracies the rank `[...]` of every target, an integer: how
+        many words are more probable. Of words that are equally probable the first comes first, as
+        in an argmax; tokens of weight 0 have rank 0. Arguments as in `loss`."""
+        return losses.loss_and_statistics(
+            self, hidden, targets, sample_weight, label_smoothing, reduction, training, True
+        )
+
+    def top_k(self, hidden: Tensor, k: int) -> tuple[Tensor, Tensor]:
+        """The k most probable words.
+
+        Args:
+            hidden: `[..., d_h]`.
+            k: Number of words.
+
+        Returns:
+            Log-probabilities and word indices, both `[..., k]`, the most probable first.
+        """
+        if not 1 <= k <= self.vocabulary_size:
+            raise ValueError(f"`k` must be in [1, {self.vocabulary_size}]. Received: k={k}")
+        return ops.top_k(self(hidden), k)
+
+    def encoded_labels(self) -> Tensor:
+        """The output labels `[M, d_j]`, as they are at inference."""
+        return self.label_encoder.encode_labels(
+            ops.convert_to_tensor(self.embeddings), training=False
+        )
+
+    def _scores(self, hidden, training=False):
+        """Scores `[N, K, M]` of all labels, and the contexts' log-priors."""
+        contexts, log_priors = self._contexts(hidden, training)  # [N, K, d]
+        labels = ops.cast(self._labels(training), self.compute_dtype)
+        rows = ops.reshape(contexts, (-1, contexts.shape[-1]))
+        # Tensors, not variables: a custom gradient on TensorFlow refuses to touch a variable.
+        parameters = tuple(ops.reshape(p, p.shape) for p in self.score_parameters)
+        scores = self.score.scores(ops.cast(rows, self.compute_dtype), labels, parameters)
+        if self.use_bias:
+            scores = scores + self.bias
+        if self.logit_soft_cap is not None:
+            scores = self.logit_soft_cap * ops.tanh(scores / self.logit_soft_cap)
+        return ops.reshape(scores, (-1, contexts.shape[1], labels.shape[0])), log_priors
+
+    def _contexts(self, hidden, training):
+        """`[..., d_h]` to contexts `[N, K, d_j]` and their log-priors."""
+        contexts, log_priors = self.composition.contexts(
+            ops.convert_to_tensor(hidden), training=training
+        )
+        return self.label_encoder.encode_hidden(contexts, training=training), log_priors
+
+    def _labels(self, training):
+        # Not through `__call__`: its autocast would round a tied float32 table, and its gradient.
+        return self.label_encoder.encode_labels(
+            ops.convert_to_tensor(self.embeddings), training=training
+        )
+
+    def _options(self, **options) -> WalkOptions:
+        rows = self.composition.num_labels(self.vocabulary_size)
+        gradient_bytes = 4 * rows * self._width
+        return WalkOptions(
+            self.score,
+            compute_dtype=self.compute_dtype,
+            logit_soft_cap=self.logit_soft_cap,
+            tile_size=self.tile_size,
+            tile_bytes=self.tile_bytes or max(self._least_tile_bytes, 3 * gradient_bytes // 8),
+            **options,
+        )
