@@ -184,7 +184,6 @@ class EncodedText:
 def _encode_blocks(
     lines: TextLines, tokenizer: Tokenizer, vocabulary: Vocabulary, verbose: int
 ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    @tf.function(input_signature=[tf.TensorSpec([None], tf.string)])
     def encode(block: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
         ids = vocabulary.ids(tokenizer.tokenize(block))  # [L, (T)]
         end = tf.fill([ids.nrows(), 1], vocabulary.end_id)

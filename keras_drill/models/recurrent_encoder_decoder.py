@@ -159,6 +159,7 @@ class RecurrentEncoderDecoder(keras.Model):
                 recurrent_initializer=keras.initializers.RandomUniform(
                     -bound, bound, seed=self._layer_seed(first_seed + 2 * i + 1)
                 ),
+                seed=self._layer_seed(first_seed + 50 + i),
                 dtype=self.dtype_policy,
                 name=f"{name}_{i}",
             )

@@ -16,56 +16,20 @@ from keras_drill.tasks.language_model.words import LanguageModelWords
 from keras_drill.tasks.make_task import make_task
 from keras_drill.tasks.task import Judgement
 from keras_drill.training.build_sense_reallocation import build_sense_reallocation
-from keras_drill.training.callbacks import Checkpointing
 from keras_drill.training.checkpoints import CheckpointStore
 from keras_drill.training.list_runs import list_runs
 from keras_drill.training.loaded_run import LoadedRun
 from keras_drill.training.run_folder import RunFolder, read_history
 from keras_drill.training.snapshot import model_keys, take_snapshot
 from keras_drill.training.train_run import train_run
-from keras_drill.training.training import Training
+from tests.training.runs import (
+    Killed,
+    assert_same_bits,
+    kill_at,
+    make_training,
+    train,
+)
 from tests.training.tiny import tiny_config
-
-
-class Killed(Exception):
-    pass
-
-
-def make_training(config, folder):
-    task = make_task(config)
-    words = task.make_words(folder.path)
-    training = Training(task, folder, words, task.read_texts(words))
-    folder.write_config(config)
-    words.save(folder.path)
-    return training
-
-
-def train(config, folder):
-    folder = RunFolder(folder)
-    with folder.lock():
-        training = make_training(config, folder)
-        if not training.finished:
-            training.prepare()
-            training.run()
-            training.average()
-    return training
-
-
-def last_checkpoint(training):
-    return training._store.load_latest()
-
-
-def kill_at(monkeypatch, step):
-    """Makes the training end without a word after a step, as a kill does."""
-    original = Checkpointing.on_train_batch_end
-
-    def on_train_batch_end(self, batch, logs=None):
-        original(self, batch, logs)
-        if self.state.step == step:
-            raise Killed
-
-    monkeypatch.setattr(Checkpointing, "on_train_batch_end", on_train_batch_end)
-
 
 VARIANTS = {
     "adam": {
@@ -106,18 +70,7 @@ def test_resumed_training_ends_with_the_same_bits(variant, corpus, tmp_path, mon
             with pytest.raises(Killed):
                 train(config, tmp_path / "killed")
     resumed = train(config, tmp_path / "killed")
-    arrays, state = last_checkpoint(whole)
-    arrays_again, state_again = last_checkpoint(resumed)
-    assert arrays.keys() == arrays_again.keys()
-    for name, array in arrays.items():
-        np.testing.assert_array_equal(array, arrays_again[name], err_msg=name)
-    for one in (state, state_again):
-        for epoch in one["training"]["history"]:
-            del epoch["seconds"]
-    assert state == state_again
-    models = [keras.saving.load_model(t.folder.model_file, compile=False) for t in (whole, resumed)]
-    for a, b in zip(models[0].variables, models[1].variables, strict=True):
-        np.testing.assert_array_equal(a, b)
+    assert_same_bits(whole, resumed)
     history = read_history(whole.folder.history_file)
     epochs = np.arange(1, 1 + whole.state.epoch)
     np.testing.assert_array_equal(history["tokens"], epochs * whole._batches.num_targets)

@@ -165,13 +165,9 @@ class SequenceToSequenceTask(AnsweringTask):
         return f"validation {name} {-loss:.2f}"
 
     def judge(self, model: keras.Model, words: Any, texts: Mapping[str, EncodedPairs]) -> Answers:
-        perplexities = {}
-        for split, text in texts.items():
-            batches = self.evaluation_batches(words, text)
-            log_probs = collect_log_probs(model, batches.dataset())[1]
-            perplexities[split] = math.exp(-log_probs.mean(dtype=np.float64))
         if not texts:
-            return Answers(perplexities)
+            return Answers({})
+        perplexities = self._perplexities(model, words, texts)
         split, text = list(texts.items())[-1]
         sources = [line.decode() for line in text.lines.source]
         translator = self.translator(model, words, self.make_search())
@@ -184,6 +180,19 @@ class SequenceToSequenceTask(AnsweringTask):
             answers=[answer.texts[0] for answer in answers],
             tokenize=self.config.decoding.tokenize,
         )
+
+    def _perplexities(
+        self, model: keras.Model, words: Any, texts: Mapping[str, EncodedPairs]
+    ) -> dict[str, float]:
+        batches = [self.evaluation_batches(words, text) for text in texts.values()]
+        # In one go: each collection compiles the model for the shapes of its batches.
+        joined = itertools.chain.from_iterable(each.dataset() for each in batches)
+        log_probs = collect_log_probs(model, joined)[1]
+        ends = np.cumsum([each.num_targets for each in batches])[:-1]
+        return {
+            split: math.exp(-part.mean(dtype=np.float64))
+            for split, part in zip(texts, np.split(log_probs, ends), strict=True)
+        }
 
     def make_search(self) -> BeamSearch:
         """The search of the options, for the best answer."""

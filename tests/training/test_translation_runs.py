@@ -1,0 +1,161 @@
+import json
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from keras_drill.cli.main import main
+from keras_drill.tasks.errors import ConfigError, RunError
+from keras_drill.tasks.sequence_to_sequence.answer import answer_all
+from keras_drill.training.loaded_run import LoadedRun
+from keras_drill.training.run_folder import RunFolder, read_history
+from keras_drill.training.train_run import train_run
+from tests.training.runs import Killed, assert_same_bits, kill_at, train
+from tests.training.tiny_pairs import tiny_pairs_config, write_pairs
+
+
+@pytest.fixture(scope="module")
+def pairs(tmp_path_factory):
+    return write_pairs(tmp_path_factory.mktemp("pairs") / "text")
+
+
+@pytest.fixture(scope="module")
+def trained(pairs, tmp_path_factory):
+    """A run that was trained, judged and reported."""
+    folder = RunFolder(tmp_path_factory.mktemp("runs") / "trained")
+    config = tiny_pairs_config(
+        pairs, decoding_validation_sentences=5, decoding_best_by="chrf", training_epochs=2
+    )
+    train_run(config, folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def loaded(trained):
+    return LoadedRun.load(trained)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"backbone_attention": "additive", "backbone_input_feeding": True},
+        pytest.param(
+            {
+                "backbone_kind": "transformer",
+                "head_kind": "kerbs",
+                "senses_per_word": 1.5,
+                "senses_interval": 3,
+                "optimizer_accumulate_steps": 2,
+            },
+            marks=pytest.mark.slow,
+        ),
+    ],
+)
+def test_resumed_training_ends_with_the_same_bits(changes, pairs, tmp_path, monkeypatch):
+    config = tiny_pairs_config(
+        pairs, data_shared_vocabulary=False, training_checkpoint_every=3, **changes
+    )
+    whole = train(config, tmp_path / "whole")
+    with monkeypatch.context() as patch:
+        kill_at(patch, whole.state.step // 2 + 4)
+        with pytest.raises(Killed):
+            train(config, tmp_path / "killed")
+    assert_same_bits(whole, train(config, tmp_path / "killed"))
+
+
+def test_a_run_is_judged_and_reported(trained):
+    history = read_history(trained.history_file)
+    assert len(history["val_chrf"]) == 2 and all(0 <= bleu <= 100 for bleu in history["val_bleu"])
+    results = json.loads(trained.results_file.read_text())
+    assert results["best_epoch"] == 1 + int(np.argmax(history["val_chrf"]))
+    assert set(results["scores"]) == {"test BLEU", "test chrF"}
+    page = trained.report_file.read_text()
+    assert "test BLEU" in page and "valid perplexity" in page
+
+
+def test_the_answer_to_a_text_depends_on_nothing_else(loaded):
+    translator = loaded.answering_task.translator(
+        loaded.model, loaded.words, loaded.answering_task.make_search()
+    )
+    texts = ["der Hund sieht ein Vogel .", "", "ein Vogel", "unbekannt " * 200, " \u2028 "]
+    together = answer_all(translator, texts)
+    alone = [answer_all(translator, [text])[0] for text in texts]
+    assert [one.texts for one in together] == [one.texts for one in alone]
+    np.testing.assert_allclose(
+        [one.scores for one in together], [one.scores for one in alone], rtol=1e-4
+    )
+    assert [one.is_cut for one in together] == [False, False, False, True, False]
+    assert together[1].texts == ("",) and together[0].texts != ("",)
+    assert answer_all(translator, []) == []
+
+
+def test_the_exported_model_gives_the_same_answers(trained, loaded, tmp_path):
+    command = ["export", str(trained.path), "--directory", str(tmp_path), "-n", "2"]
+    assert main([*command, "--num-beams", "3"]) == 0
+    exported = tf.saved_model.load(str(tmp_path / "trained" / "1"))
+    texts = ["der Hund sieht ein Vogel .", "", "ein alte Mann ruft"]
+    found = exported.signatures["serving_default"](tf.constant(texts))
+    search = type(loaded.answering_task.make_search())(3, 1.0, num_results=2)
+    translator = loaded.answering_task.translator(loaded.model, loaded.words, search)
+    expected = answer_all(translator, texts)
+    assert [tuple(t.decode() for t in row) for row in found["texts"].numpy()] == [
+        one.texts for one in expected
+    ]
+    np.testing.assert_allclose(found["scores"], [one.scores for one in expected], rtol=1e-4)
+    requests = tmp_path / "trained" / "1" / "assets.extra" / "tf_serving_warmup_requests"
+    assert len(list(tf.data.TFRecordDataset(str(requests)))) == 1
+
+
+def test_lines_are_never_dropped_merged_or_reordered(trained, tmp_path, capsys):
+    lines = ["ein Vogel", "", "der\u2028Hund \u0085 sieht", "x" * 5000, "\t", "der alte Mann ruft"]
+    content = "\r\n".join(lines).encode() + b"\n\xff\xfe\nHund\0\nein Hund"
+    output = tmp_path / "answers"
+    with pytest.MonkeyPatch.context() as patch, open(_file(tmp_path, content), "rb") as file:
+        patch.setattr("sys.stdin", type("Stdin", (), {"buffer": file, "isatty": lambda s: False})())
+        assert main(["translate", str(trained.path), "--output", str(output)]) == 1
+    said = capsys.readouterr().err
+    assert "line 7: byte 1, 0xff, is not UTF-8" in said and "line 8: byte 5 is NUL" in said
+    answers = output.read_text().split("\n")
+    assert len(answers) == 10 and answers[-1] == ""
+    assert [bool(answer) for answer in answers[:9]] == [
+        *(True, False, True, True, False, True),
+        *(False, False, True),
+    ]
+    assert main(["translate", str(trained.path), lines[-1], "ein Vogel"]) == 0
+    assert capsys.readouterr().out.splitlines() == [answers[5], answers[0]]
+
+
+def _file(folder, content):
+    (folder / "sources").write_bytes(content)
+    return folder / "sources"
+
+
+@pytest.mark.parametrize(
+    ("command", "message"),
+    [
+        (["generate", "the"], "use `keras-drill translate`"),
+        (["score", "the"], "use `keras-drill translate`"),
+        (["export", "--seed", "3"], "--seed has no meaning for"),
+        (["translate", "ein", "-n", "9", "--num-beams", "3"], "-n must be at most --num-beams = 3"),
+    ],
+)
+def test_what_has_no_meaning_is_refused(trained, capsys, command, message):
+    name, *words = command
+    assert main([name, str(trained.path), *words]) != 0
+    assert message in capsys.readouterr().err
+
+
+def test_runs_of_different_words_or_with_damaged_ones_are_refused(trained, pairs, tmp_path):
+    config = trained.config()
+    with pytest.raises(ConfigError, match="scale_with_length must be false"):
+        config.replace({"optimizer.scale_with_length": True})
+    with pytest.raises(ConfigError, match="validation_sentences must be positive"):
+        config.replace({"decoding.validation_sentences": 0})
+    other = tmp_path / "trained"
+    other.mkdir()
+    for file in trained.path.iterdir():
+        if file.is_file():
+            (other / file.name).write_bytes(file.read_bytes())
+    (other / "tokenizer.json").write_text("{}")
+    with pytest.raises(RunError, match=r"tokenizer\.json is damaged"):
+        LoadedRun.load(RunFolder(other))
