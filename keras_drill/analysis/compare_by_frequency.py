@@ -1,6 +1,7 @@
 """Where one language model is better than another: on which words."""
 
 import dataclasses
+from functools import partial
 
 import numpy as np
 
@@ -146,31 +147,14 @@ def compare_by_frequency(
     log_probs_b = np.asarray(log_probs_b, dtype="float64")
     training_counts = np.asarray(training_counts)
     _check_arrays(targets, log_probs_a, log_probs_b, training_counts)
-    edges = np.asarray(boundaries)
-    if edges.ndim != 1 or edges.size == 0 or edges[0] < 1 or np.any(np.diff(edges) <= 0):
-        raise ValueError(
-            f"`boundaries` must be increasing integers from 1 on. Received: {boundaries}"
-        )
-    if block_size < 1 or resamples < 1:
-        raise ValueError(
-            "`block_size` and `resamples` must be at least 1. "
-            f"Received: block_size={block_size}, resamples={resamples}"
-        )
-    if not 0 < confidence < 1:
-        raise ValueError(f"`confidence` must be between 0 and 1. Received: {confidence}")
-
-    bin_of_word = np.searchsorted(edges, training_counts, side="right")  # [V]
-    num_bins = edges.size + 1
+    _check_options(boundaries, block_size, resamples, confidence)
+    bin_of_word = np.searchsorted(boundaries, training_counts, side="right")  # [V]
+    num_bins = len(boundaries) + 1
     types = np.bincount(bin_of_word[np.unique(targets)], minlength=num_bins)
-
-    def by_block(values: np.ndarray) -> np.ndarray:  # [N] -> [blocks, bins + 1]
-        """Sums over the tokens of each block and bin, the sum of the bins last."""
-        blocks = np.arange(targets.size) // block_size
-        cells = blocks * num_bins + bin_of_word[targets]
-        num_cells = (blocks[-1] + 1) * num_bins
-        sums = np.bincount(cells, weights=values, minlength=num_cells).reshape(-1, num_bins)
-        return np.concatenate([sums, sums.sum(axis=1, keepdims=True)], axis=1)
-
+    types = np.append(types, types.sum())  # as `tokens`, of all bins together in the end
+    by_block = partial(
+        _sums_by_block, bins=bin_of_word[targets], num_bins=num_bins, block_size=block_size
+    )
     counts = by_block(np.ones(targets.size))
     tokens = counts.sum(axis=0)
     # 0 / 0 in empty bins is the NaN that is wanted; so is ∞ - ∞ where a model rules a target out.
@@ -182,33 +166,41 @@ def compare_by_frequency(
         errors = _standard_errors(counts, savings)
         intervals = _bootstrap_intervals(counts, savings, resamples, confidence, seed)
     intervals[np.isnan(errors)] = np.nan
-
-    def bin_at(index: int, lower: int, upper: int | None, types: int) -> FrequencyBin:
-        return FrequencyBin(
-            lower=int(lower),
-            upper=None if upper is None else int(upper),
+    lowers, uppers = (0, *map(int, boundaries), 0), (*map(int, boundaries), None, None)
+    *bins, overall = (
+        FrequencyBin(
+            lower=lowers[index],
+            upper=uppers[index],
             tokens=int(tokens[index]),
-            types=int(types),
+            types=int(types[index]),
             cross_entropy_a=float(entropies_a[index]),
             cross_entropy_b=float(entropies_b[index]),
             difference=float(differences[index]),
             standard_error=float(errors[index]),
             interval=(float(intervals[index, 0]), float(intervals[index, 1])),
         )
-
-    bins = tuple(
-        bin_at(index, lower, upper, types[index])
-        for index, (lower, upper) in enumerate(zip((0, *edges), (*edges, None), strict=True))
-        if index > 0 or tokens[index] > 0
+        for index in range(num_bins + 1)
     )
     return FrequencyComparison(
         name_a=names[0],
         name_b=names[1],
-        bins=bins,
-        overall=bin_at(num_bins, 0, None, types.sum()),
+        bins=tuple(bins if bins[0].tokens else bins[1:]),
+        overall=overall,
         confidence=confidence,
         block_size=block_size,
     )
+
+
+def _sums_by_block(
+    values: np.ndarray, bins: np.ndarray, num_bins: int, block_size: int
+) -> np.ndarray:
+    """Sums over the tokens of each block and bin, `[N]` to `[blocks, bins + 1]`: the sum of the
+    bins is the last."""
+    blocks = np.arange(values.size) // block_size
+    cells = blocks * num_bins + bins
+    num_cells = (blocks[-1] + 1) * num_bins
+    sums = np.bincount(cells, weights=values, minlength=num_cells).reshape(-1, num_bins)
+    return np.concatenate([sums, sums.sum(axis=1, keepdims=True)], axis=1)
 
 
 def _standard_errors(counts: np.ndarray, savings: np.ndarray) -> np.ndarray:
@@ -239,6 +231,23 @@ def _bootstrap_intervals(
             ratios = sums[sizes > 0] / sizes[sizes > 0]
             intervals[index] = np.quantile(ratios, [tail, 1 - tail])
     return intervals
+
+
+def _check_options(
+    boundaries: tuple[int, ...], block_size: int, resamples: int, confidence: float
+) -> None:
+    edges = np.asarray(boundaries)
+    if edges.ndim != 1 or edges.size == 0 or edges[0] < 1 or np.any(np.diff(edges) <= 0):
+        raise ValueError(
+            f"`boundaries` must be increasing integers from 1 on. Received: {boundaries}"
+        )
+    if block_size < 1 or resamples < 1:
+        raise ValueError(
+            "`block_size` and `resamples` must be at least 1. "
+            f"Received: block_size={block_size}, resamples={resamples}"
+        )
+    if not 0 < confidence < 1:
+        raise ValueError(f"`confidence` must be between 0 and 1. Received: {confidence}")
 
 
 def _check_arrays(

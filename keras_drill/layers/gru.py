@@ -11,7 +11,7 @@ from keras_drill.layers.gru_sequence import (
     gru_sequence,
     shares,
 )
-from keras_drill.layers.recurrent import Recurrent
+from keras_drill.layers.recurrent import Recurrent, RecurrentWeights
 from keras_drill.types import Tensor
 
 
@@ -60,17 +60,15 @@ class GRU(Recurrent):
     def run_sequence(
         self,
         x: Tensor,
-        kernel: Tensor,
-        recurrent_kernel: Tensor,
-        bias: Tensor,
+        weights: RecurrentWeights,
         state: Sequence[Tensor],
         mask: Tensor | None,
         training: bool,
     ) -> tuple[Tensor, Sequence[Tensor]]:
         (h,) = state
         if self.uses_cudnn and mask is None:
-            return cudnn_gru(x, kernel, recurrent_kernel, bias, h)
-        return gru_sequence(x, kernel, recurrent_kernel, bias, h, mask, store_gates=training)
+            return cudnn_gru(x, *weights, h)
+        return gru_sequence(x, *weights, h, mask, store_gates=training)
 
     def run_step(
         self, x_gates: Any, recurrent_kernel: Tensor, bias: Tensor, state: Any

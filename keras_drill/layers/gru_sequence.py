@@ -79,56 +79,20 @@ def gru_sequence(x, kernel, recurrent_kernel, bias, h0, mask=None, store_gates: 
     Returns:
         `(outputs [T, B, H], (h [B, H],))`, in the dtype of `h0`.
     """
-    dtype = keras.backend.standardize_dtype(x.dtype)
-    cell_dtype = keras.backend.standardize_dtype(h0.dtype)
     masks = () if mask is None else (ops.expand_dims(mask, -1),)  # [T, B, 1]
 
-    def forward(x, kernel, recurrent_kernel, bias, h0, store_gates):
-        def step(carry, inputs):
-            h = carry[0]
-            x_kernel, *mask = inputs
-            x_gates = ops.cast(x_kernel + bias[0], cell_dtype)  # [B, 3H]
-            h_gates = ops.matmul(ops.cast(h, dtype), recurrent_kernel) + bias[1]
-            gates, new_h = gru_cell(x_gates, ops.cast(h_gates, cell_dtype), h)
-            carry = (select(mask, new_h, h),)
-            if store_gates:
-                carry += (ops.cast(ops.concatenate(gates, axis=-1), dtype),)
-            return carry, carry
-
-        carry: tuple[Tensor, ...] = (h0,)
-        if store_gates:
-            carry += (ops.zeros((ops.shape(h0)[0], 4 * h0.shape[-1]), dtype),)
-        return scan_steps(step, carry, (matmul_rows(x, kernel), *masks))[1]
-
     if not store_gates:
-        (h,) = forward(x, kernel, recurrent_kernel, bias, h0, store_gates=False)
+        (h,) = _forward(x, kernel, recurrent_kernel, bias, h0, masks, store_gates=False)
         return h, (h[-1],)
 
     @ops.custom_gradient
     def run(x, kernel, recurrent_kernel, bias, h0):
-        h, gates = forward(x, kernel, recurrent_kernel, bias, h0, store_gates=True)
+        h, gates = _forward(x, kernel, recurrent_kernel, bias, h0, masks, store_gates=True)
 
         def grad(d_outputs):
-            transposed = ops.transpose(recurrent_kernel)
-
-            def step(carry, inputs):
-                dh_next, _ = carry
-                d_output, gates, previous_h, *mask = inputs
-                dh = dh_next + d_output
-                delta, dh_direct = gru_cell_gradient(ops.cast(gates, cell_dtype), previous_h, dh)
-                delta = ops.cast(select(mask, delta, ops.zeros_like(delta)), dtype)
-                dh_previous = ops.matmul(shares(delta)[1], transposed)
-                dh_previous = ops.cast(dh_previous, cell_dtype) + dh_direct
-                carry = (select(mask, dh_previous, dh), delta)
-                return carry, carry
-
             previous_h = previous_steps(h0, h)
-            (dh0, _), (_, delta) = scan_steps(
-                step,
-                (ops.zeros_like(h0), ops.zeros_like(gates[0])),
-                (d_outputs, gates, previous_h, *masks),
-                reverse=True,
-            )
+            dh0, delta = _backward(recurrent_kernel, gates, previous_h, d_outputs, masks)
+            dtype = keras.backend.standardize_dtype(x.dtype)
             x_delta, h_delta = shares(delta)
             return (
                 matmul_rows(x_delta, ops.transpose(kernel)),
@@ -142,3 +106,51 @@ def gru_sequence(x, kernel, recurrent_kernel, bias, h0, mask=None, store_gates: 
 
     outputs = run(x, kernel, recurrent_kernel, bias, h0)
     return outputs, (outputs[-1],)
+
+
+def _forward(x, kernel, recurrent_kernel, bias, h0, masks, store_gates: bool):
+    """h `[T, B, H]` after every step, and the gates `[T, B, 4H]` if asked."""
+    dtype = keras.backend.standardize_dtype(x.dtype)
+    cell_dtype = keras.backend.standardize_dtype(h0.dtype)
+
+    def step(carry, inputs):
+        h = carry[0]
+        x_kernel, *mask = inputs
+        x_gates = ops.cast(x_kernel + bias[0], cell_dtype)  # [B, 3H]
+        h_gates = ops.matmul(ops.cast(h, dtype), recurrent_kernel) + bias[1]
+        gates, new_h = gru_cell(x_gates, ops.cast(h_gates, cell_dtype), h)
+        carry = (select(mask, new_h, h),)
+        if store_gates:
+            carry += (ops.cast(ops.concatenate(gates, axis=-1), dtype),)
+        return carry, carry
+
+    carry: tuple[Tensor, ...] = (h0,)
+    if store_gates:
+        carry += (ops.zeros((ops.shape(h0)[0], 4 * h0.shape[-1]), dtype),)
+    return scan_steps(step, carry, (matmul_rows(x, kernel), *masks))[1]
+
+
+def _backward(recurrent_kernel, gates, previous_h, d_outputs, masks):
+    """From the derivative for every h, those for h0 `[B, H]`, and for the gates before their
+    activations `[T, B, 4H]`, as `gru_cell_gradient` has them."""
+    cell_dtype = keras.backend.standardize_dtype(previous_h.dtype)
+    transposed = ops.transpose(recurrent_kernel)
+
+    def step(carry, inputs):
+        dh_next, _ = carry
+        d_output, gates, previous_h, *mask = inputs
+        dh = dh_next + d_output
+        delta, dh_direct = gru_cell_gradient(ops.cast(gates, cell_dtype), previous_h, dh)
+        delta = ops.cast(select(mask, delta, ops.zeros_like(delta)), recurrent_kernel.dtype)
+        dh_previous = ops.matmul(shares(delta)[1], transposed)
+        dh_previous = ops.cast(dh_previous, cell_dtype) + dh_direct
+        carry = (select(mask, dh_previous, dh), delta)
+        return carry, carry
+
+    (dh0, _), (_, delta) = scan_steps(
+        step,
+        (ops.zeros_like(previous_h[0]), ops.zeros_like(gates[0])),
+        (d_outputs, gates, previous_h, *masks),
+        reverse=True,
+    )
+    return dh0, delta

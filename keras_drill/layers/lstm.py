@@ -6,7 +6,7 @@ from keras import ops
 
 from keras_drill.layers.cudnn import cudnn_lstm
 from keras_drill.layers.lstm_sequence import lstm_cell, lstm_cell_gradient, lstm_sequence
-from keras_drill.layers.recurrent import Recurrent
+from keras_drill.layers.recurrent import Recurrent, RecurrentWeights
 from keras_drill.types import Shape, Tensor
 
 
@@ -84,17 +84,15 @@ class LSTM(Recurrent):
     def run_sequence(
         self,
         x: Tensor,
-        kernel: Tensor,
-        recurrent_kernel: Tensor,
-        bias: Tensor,
+        weights: RecurrentWeights,
         state: Sequence[Tensor],
         mask: Tensor | None,
         training: bool,
     ) -> tuple[Tensor, Sequence[Tensor]]:
         h, c = state
         if self.uses_cudnn and mask is None:
-            return cudnn_lstm(x, kernel, recurrent_kernel, bias, h, c)
-        return lstm_sequence(x, kernel, recurrent_kernel, bias, h, c, mask, store_gates=training)
+            return cudnn_lstm(x, *weights, h, c)
+        return lstm_sequence(x, *weights, h, c, mask, store_gates=training)
 
     def run_step(
         self, x_gates: Any, recurrent_kernel: Tensor, bias: Tensor, state: Any

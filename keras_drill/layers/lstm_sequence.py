@@ -77,57 +77,23 @@ def lstm_sequence(x, kernel, recurrent_kernel, bias, h0, c0, mask=None, store_ga
     Returns:
         `(outputs [T, B, H], (h [B, H], c [B, H]))`, all in the dtype of `c0`.
     """
-    dtype = keras.backend.standardize_dtype(x.dtype)
-    cell_dtype = keras.backend.standardize_dtype(c0.dtype)
     masks = () if mask is None else (ops.expand_dims(mask, -1),)  # [T, B, 1]
 
-    def forward(x, kernel, recurrent_kernel, bias, h0, c0, store_gates):
-        def step(carry, inputs):
-            h, c = carry[:2]
-            x_kernel, *mask = inputs
-            z = x_kernel + bias + ops.matmul(ops.cast(h, dtype), recurrent_kernel)  # [B, 4H]
-            gates, new_h, new_c = lstm_cell(ops.cast(z, cell_dtype), c)
-            carry = (select(mask, new_h, h), select(mask, new_c, c))
-            if store_gates:
-                carry += (ops.cast(ops.concatenate(gates, axis=-1), dtype),)
-            return carry, carry
-
-        carry: tuple[Tensor, ...] = (h0, c0)
-        if store_gates:
-            carry += (ops.zeros((ops.shape(h0)[0], bias.shape[0]), dtype),)
-        return scan_steps(step, carry, (matmul_rows(x, kernel), *masks))[1]
-
     if not store_gates:
-        h, c = forward(x, kernel, recurrent_kernel, bias, h0, c0, store_gates=False)
+        h, c = _forward(x, kernel, recurrent_kernel, bias, h0, c0, masks, store_gates=False)
         return h, (h[-1], c[-1])
 
     @ops.custom_gradient
     def run(x, kernel, recurrent_kernel, bias, h0, c0):
-        h, c, gates = forward(x, kernel, recurrent_kernel, bias, h0, c0, store_gates=True)
+        h, c, gates = _forward(x, kernel, recurrent_kernel, bias, h0, c0, masks, store_gates=True)
 
         def grad(*upstream):
             # TensorFlow passes one argument per output, JAX one tuple.
             d_outputs, dc_last = upstream if len(upstream) == 2 else upstream[0]
-            transposed = ops.transpose(recurrent_kernel)
-
-            def step(carry, inputs):
-                dh_next, dc_next, _ = carry
-                d_output, gates, c, previous_c, *mask = inputs
-                dh = dh_next + d_output
-                delta, dc_previous = lstm_cell_gradient(
-                    ops.cast(gates, cell_dtype), c, previous_c, dh, dc_next
-                )
-                delta = ops.cast(select(mask, delta, ops.zeros_like(delta)), dtype)
-                dh_previous = ops.cast(ops.matmul(delta, transposed), cell_dtype)
-                carry = (select(mask, dh_previous, dh), select(mask, dc_previous, dc_next), delta)
-                return carry, carry
-
-            (dh0, dc0, _), (_, _, delta) = scan_steps(
-                step,
-                (ops.zeros_like(h0), dc_last, ops.zeros_like(gates[0])),
-                (d_outputs, gates, c, previous_steps(c0, c), *masks),
-                reverse=True,
+            dh0, dc0, delta = _backward(
+                recurrent_kernel, gates, c, previous_steps(c0, c), d_outputs, dc_last, masks
             )
+            dtype = keras.backend.standardize_dtype(x.dtype)
             return (
                 matmul_rows(delta, ops.transpose(kernel)),
                 outer_rows(x, delta),
@@ -141,3 +107,51 @@ def lstm_sequence(x, kernel, recurrent_kernel, bias, h0, c0, mask=None, store_ga
 
     outputs, c_last = run(x, kernel, recurrent_kernel, bias, h0, c0)
     return outputs, (outputs[-1], c_last)
+
+
+def _forward(x, kernel, recurrent_kernel, bias, h0, c0, masks, store_gates: bool):
+    """h and c `[T, B, H]` after every step, and the gates `[T, B, 4H]` if asked."""
+    dtype = keras.backend.standardize_dtype(x.dtype)
+    cell_dtype = keras.backend.standardize_dtype(c0.dtype)
+
+    def step(carry, inputs):
+        h, c = carry[:2]
+        x_kernel, *mask = inputs
+        z = x_kernel + bias + ops.matmul(ops.cast(h, dtype), recurrent_kernel)  # [B, 4H]
+        gates, new_h, new_c = lstm_cell(ops.cast(z, cell_dtype), c)
+        carry = (select(mask, new_h, h), select(mask, new_c, c))
+        if store_gates:
+            carry += (ops.cast(ops.concatenate(gates, axis=-1), dtype),)
+        return carry, carry
+
+    carry: tuple[Tensor, ...] = (h0, c0)
+    if store_gates:
+        carry += (ops.zeros((ops.shape(h0)[0], bias.shape[0]), dtype),)
+    return scan_steps(step, carry, (matmul_rows(x, kernel), *masks))[1]
+
+
+def _backward(recurrent_kernel, gates, c, previous_c, d_outputs, dc_last, masks):
+    """From the derivatives for every h and the last c, those for h0 and c0 `[B, H]`, and for the
+    gates before their activations `[T, B, 4H]`."""
+    cell_dtype = keras.backend.standardize_dtype(c.dtype)
+    transposed = ops.transpose(recurrent_kernel)
+
+    def step(carry, inputs):
+        dh_next, dc_next, _ = carry
+        d_output, gates, c, previous_c, *mask = inputs
+        dh = dh_next + d_output
+        delta, dc_previous = lstm_cell_gradient(
+            ops.cast(gates, cell_dtype), c, previous_c, dh, dc_next
+        )
+        delta = ops.cast(select(mask, delta, ops.zeros_like(delta)), recurrent_kernel.dtype)
+        dh_previous = ops.cast(ops.matmul(delta, transposed), cell_dtype)
+        carry = (select(mask, dh_previous, dh), select(mask, dc_previous, dc_next), delta)
+        return carry, carry
+
+    (dh0, dc0, _), (_, _, delta) = scan_steps(
+        step,
+        (ops.zeros_like(dc_last), dc_last, ops.zeros_like(gates[0])),
+        (d_outputs, gates, c, previous_c, *masks),
+        reverse=True,
+    )
+    return dh0, dc0, delta

@@ -1,7 +1,7 @@
 """The part of a recurrent layer that does not depend on its cell."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import keras
 from keras import ops
@@ -9,6 +9,14 @@ from keras import ops
 from keras_drill.layers.cudnn import has_cudnn
 from keras_drill.ops.fast_dropout import fast_dropout
 from keras_drill.types import Initializer, Regularizer, Shape, Tensor
+
+
+class RecurrentWeights(NamedTuple):
+    """W, U and b of a recurrent layer, as tensors."""
+
+    kernel: Tensor
+    recurrent_kernel: Tensor
+    bias: Tensor
 
 
 class Recurrent(keras.layers.Layer):
@@ -71,9 +79,7 @@ class Recurrent(keras.layers.Layer):
     def run_sequence(
         self,
         x: Tensor,
-        kernel: Tensor,
-        recurrent_kernel: Tensor,
-        bias: Tensor,
+        weights: RecurrentWeights,
         state: Sequence[Tensor],
         mask: Tensor | None,
         training: bool,
@@ -103,8 +109,8 @@ class Recurrent(keras.layers.Layer):
         """The derivative for b, from those `[T, B, G]` of all steps."""
         raise NotImplementedError
 
-    def read_weights(self, training: bool) -> list:
-        """W, U with this batch's dropped entries, and b, in the compute dtype."""
+    def read_weights(self, training: bool) -> RecurrentWeights:
+        """The weights in the compute dtype, U with this batch's dropped entries."""
         # Reshaping reads a variable into a tensor, which a custom gradient needs on TensorFlow.
         kernel, recurrent_kernel, bias = (
             ops.cast(ops.reshape(weight, weight.shape), self.compute_dtype)
@@ -114,7 +120,7 @@ class Recurrent(keras.layers.Layer):
             recurrent_kernel = fast_dropout(
                 recurrent_kernel, self.weight_dropout, self.seed_generator
             )
-        return [kernel, recurrent_kernel, bias]
+        return RecurrentWeights(kernel, recurrent_kernel, bias)
 
     @property
     def state_dtype(self) -> str:
@@ -197,8 +203,8 @@ class Recurrent(keras.layers.Layer):
         state: Sequence[Tensor] = [
             ops.cast(ops.reshape(s, (-1, self.units)), self.state_dtype) for s in initial_state
         ]
-        kernel, recurrent_kernel, bias = self.read_weights(training)
-        outputs, state = self.run_sequence(x, kernel, recurrent_kernel, bias, state, mask, training)
+        weights = self.read_weights(training)
+        outputs, state = self.run_sequence(x, weights, state, mask, training)
         if carries_state:
             self.carry_state(state)
         if not self.return_sequences:

@@ -1,5 +1,6 @@
 """The part of a recurrent language model backbone that does not depend on its cell."""
 
+from functools import partial
 from typing import Any
 
 import keras
@@ -10,6 +11,7 @@ from keras_drill.layers.inner_layers import deserialize_layers, serialize_layer
 from keras_drill.layers.output_feedback import feedback_sequence
 from keras_drill.layers.recurrent import Recurrent
 from keras_drill.models.sense_feedback import SenseFeedback
+from keras_drill.models.word_embeddings import word_embedding
 from keras_drill.senses import SenseEmbedding
 from keras_drill.types import Shape, Tensor
 
@@ -58,16 +60,16 @@ class RecurrentBackbone(keras.Model):
         self.batch_size = batch_size
         self.seed = seed
 
-        if embedding is None:
-            embedding = keras.layers.Embedding(
-                vocabulary_size,
-                embedding_dim,
-                embeddings_initializer=keras.initializers.RandomUniform(-0.1, 0.1, seed=seed),
-                dtype=self.dtype_policy,
-                name="embedding",
-            )
-        self._check_embedding(embedding)
-        self.embedding = embedding
+        self.embedding = word_embedding(
+            embedding,
+            vocabulary_size,
+            embedding_dim,
+            "embedding",
+            partial(keras.initializers.RandomUniform, -0.1, 0.1),
+            seed,
+            self.dtype_policy,
+        )
+        self._check_output_dim()
         self.word_dropout = EmbeddingDropout(
             embedding_dropout,
             vocabulary_size,
@@ -76,34 +78,28 @@ class RecurrentBackbone(keras.Model):
             name="embedding_dropout",
         )
         rates = [input_dropout] + [hidden_dropout] * (num_layers - 1) + [dropout]
-        self.dropouts = [
-            VariationalDropout(
-                rate,
-                time_major=True,
-                seed=self.layer_seed(1 + i),
-                dtype=self.dtype_policy,
-                name=f"dropout_{i}",
-            )
-            for i, rate in enumerate(rates)
-        ]
+        self.dropouts = [self._time_dropout(i, rate) for i, rate in enumerate(rates)]
         self.recurrent_layers = [
             self.layer_class(size, **self.recurrent_arguments(i), **layer_arguments)
             for i, size in enumerate(self.layer_sizes)
         ]
 
-    def _check_embedding(self, embedding):
-        is_sense = isinstance(embedding, SenseEmbedding)
-        words = embedding.allocation.vocabulary_size if is_sense else embedding.input_dim
-        if (words, embedding.output_dim) != (self.vocabulary_size, self.embedding_dim):
-            raise ValueError(
-                f"`embedding` must have {self.vocabulary_size} words and width "
-                f"{self.embedding_dim}. Received: {words} words, width {embedding.output_dim}"
-            )
-        if self.weighs_by_posterior(embedding) and self.layer_sizes[-1] != embedding.output_dim:
+    def _check_output_dim(self):
+        by_posterior = self.weighs_by_posterior(self.embedding)
+        if by_posterior and self.layer_sizes[-1] != self.embedding_dim:
             raise ValueError(
                 "`output_dim` must be the embedding's width where the embedding compares its "
                 f"senses with the output. Received: output_dim={self.output_dim}"
             )
+
+    def _time_dropout(self, index: int, rate: float) -> VariationalDropout:
+        return VariationalDropout(
+            rate,
+            time_major=True,
+            seed=self.layer_seed(1 + index),
+            dtype=self.dtype_policy,
+            name=f"dropout_{index}",
+        )
 
     @staticmethod
     def weighs_by_posterior(embedding: Any) -> bool:

@@ -1,5 +1,6 @@
 """Recurrent encoder–decoders, with and without attention."""
 
+from functools import partial
 from typing import Any
 
 import keras
@@ -136,8 +137,10 @@ class RecurrentEncoderDecoder(keras.Model):
             )
 
     def _word_embedding(self, embedding, vocabulary_size, name):
+        size = self.embedding_dim
+        initializer = partial(keras.initializers.RandomNormal, stddev=size**-0.5)
         return word_embedding(
-            embedding, vocabulary_size, self.embedding_dim, name, self.seed, self.dtype_policy
+            embedding, vocabulary_size, size, name, initializer, self.seed, self.dtype_policy
         )
 
     def _layer_seed(self, index: int) -> int | None:

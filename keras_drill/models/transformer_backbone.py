@@ -1,5 +1,6 @@
 """What the encoder–decoder and the decoder-only Transformer have in common."""
 
+from functools import partial
 from typing import Any
 
 import keras
@@ -57,35 +58,28 @@ class TransformerBackbone(keras.Model):
         self.embedding = self.check_embedding(embedding, vocabulary_size, "embedding")
 
     def check_embedding(
-        self, embedding: keras.layers.Layer, vocabulary_size: int, name: str
-    ) -> Any:
+        self, embedding: keras.layers.Embedding | None, vocabulary_size: int, name: str
+    ) -> keras.layers.Embedding:
         """`embedding`, if it fits; a new one in place of `None`."""
+        size = self.embedding_dim
+        initializer = partial(keras.initializers.RandomNormal, stddev=size**-0.5)
         return word_embedding(
-            embedding, vocabulary_size, self.embedding_dim, name, self.seed, self.dtype_policy
+            embedding, vocabulary_size, size, name, initializer, self.seed, self.dtype_policy
         )
 
     def make_stack(
         self,
-        embedding: keras.layers.Layer,
+        embedding: keras.layers.Embedding,
         num_layers: int,
         seed_offset: int,
         name: str,
-        **arguments: Any,
-    ) -> Any:
-        """A `TransformerStack` with the options of this backbone."""
+        **arguments: bool,
+    ) -> TransformerStack:
+        """A `TransformerStack` with the options of this backbone; `arguments` are its layers'."""
         return TransformerStack(
             embedding,
             num_layers,
-            layer_arguments={
-                "num_heads": self.num_heads,
-                "feed_forward_dim": self.feed_forward_dim,
-                "dropout": self.dropout,
-                "attention_dropout": self.attention_dropout,
-                "activation_dropout": self.activation_dropout,
-                "activation": keras.activations.serialize(self.activation),
-                "norm_first": self.norm_first,
-                **arguments,
-            },
+            layer_arguments={**self._layer_arguments, **arguments},
             positions=self.positions,
             max_length=self.max_length,
             scale_embedding=self.scale_embedding,
@@ -95,7 +89,19 @@ class TransformerBackbone(keras.Model):
             name=name,
         )
 
-    def token_mask(self, tokens: Tensor) -> Tensor:
+    @property
+    def _layer_arguments(self) -> dict[str, Any]:
+        return {
+            "num_heads": self.num_heads,
+            "feed_forward_dim": self.feed_forward_dim,
+            "dropout": self.dropout,
+            "attention_dropout": self.attention_dropout,
+            "activation_dropout": self.activation_dropout,
+            "activation": keras.activations.serialize(self.activation),
+            "norm_first": self.norm_first,
+        }
+
+    def token_mask(self, tokens: Tensor) -> Tensor | None:
         """Bool `[B, T]`, true where `tokens` are not padding; `None` where nothing is."""
         return None if self.pad_id is None else ops.not_equal(tokens, self.pad_id)
 
@@ -105,13 +111,7 @@ class TransformerBackbone(keras.Model):
             "vocabulary_size": self.vocabulary_size,
             "embedding_dim": self.embedding_dim,
             "num_layers": self.num_layers,
-            "num_heads": self.num_heads,
-            "feed_forward_dim": self.feed_forward_dim,
-            "dropout": self.dropout,
-            "attention_dropout": self.attention_dropout,
-            "activation_dropout": self.activation_dropout,
-            "activation": keras.activations.serialize(self.activation),
-            "norm_first": self.norm_first,
+            **self._layer_arguments,
             "positions": self.positions,
             "max_length": self.max_length,
             "scale_embedding": self.scale_embedding,

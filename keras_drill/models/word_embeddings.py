@@ -1,26 +1,29 @@
 """The embeddings of words that backbones are given, or make."""
 
+from collections.abc import Callable
 from typing import Any
 
 import keras
 
 from keras_drill.senses import SenseEmbedding
+from keras_drill.types import Initializer
 
 
 def word_embedding(
-    embedding: keras.layers.Layer | None,
+    embedding: keras.layers.Embedding | None,
     vocabulary_size: int,
     size: int,
     name: str,
+    initializer: Callable[..., Initializer],
     seed: int | None,
     dtype: Any,
-) -> keras.layers.Layer:
-    """`embedding`, if it fits; a new one in place of `None`."""
+) -> keras.layers.Embedding:
+    """`embedding`, if it fits; in place of `None` a new one, with `initializer(seed=seed)`."""
     if embedding is None:
         return keras.layers.Embedding(
             vocabulary_size,
             size,
-            embeddings_initializer=keras.initializers.RandomNormal(stddev=size**-0.5, seed=seed),
+            embeddings_initializer=initializer(seed=seed),
             dtype=dtype,
             name=name,
         )

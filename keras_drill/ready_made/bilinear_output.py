@@ -4,6 +4,7 @@ import keras
 
 from keras_drill.label_encoders import BilinearLabelEncoder
 from keras_drill.output_layer import OutputLayer
+from keras_drill.ready_made.flat_config import flat_config
 from keras_drill.types import Initializer
 
 
@@ -33,7 +34,7 @@ class BilinearOutput(OutputLayer):
     def __init__(
         self,
         vocabulary_size: int,
-        embedding: keras.layers.Layer | None = None,
+        embedding: keras.layers.Embedding | None = None,
         kernel_initializer: Initializer = "glorot_uniform",
         **kwargs: Any,
     ):
@@ -44,9 +45,4 @@ class BilinearOutput(OutputLayer):
         super().__init__(vocabulary_size, embedding, label_encoder=encoder, **kwargs)
 
     def get_config(self) -> dict:
-        encoder = self.label_encoder.get_config()
-        for shared in ("name", "trainable", "dtype"):
-            del encoder[shared]
-        config = super().get_config()
-        del config["label_encoder"]
-        return {**config, **encoder}
+        return flat_config(super().get_config(), "label_encoder", self.label_encoder)

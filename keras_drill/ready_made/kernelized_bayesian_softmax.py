@@ -69,7 +69,7 @@ class KernelizedBayesianSoftmax(OutputLayer):
     def __init__(
         self,
         vocabulary_size: int,
-        embedding: keras.layers.Layer | None = None,
+        embedding: keras.layers.Embedding | None = None,
         num_senses: int | None = None,
         min_senses: int | None = None,
         max_senses: int | None = None,

@@ -4,6 +4,7 @@ import keras
 
 from keras_drill.compositions import Mixture
 from keras_drill.output_layer import OutputLayer
+from keras_drill.ready_made.flat_config import flat_config
 from keras_drill.types import Initializer
 
 
@@ -37,7 +38,7 @@ class MixtureOfSoftmaxes(OutputLayer):
     def __init__(
         self,
         vocabulary_size: int,
-        embedding: keras.layers.Layer | None = None,
+        embedding: keras.layers.Embedding | None = None,
         num_mixtures: int = 15,
         context_dim: int | None = None,
         context_dropout: float = 0.0,
@@ -56,9 +57,4 @@ class MixtureOfSoftmaxes(OutputLayer):
         super().__init__(vocabulary_size, embedding, composition=composition, **kwargs)
 
     def get_config(self) -> dict:
-        composition = self.composition.get_config()
-        for shared in ("name", "trainable", "dtype"):
-            del composition[shared]
-        config = super().get_config()
-        del config["composition"]
-        return {**config, **composition}
+        return flat_config(super().get_config(), "composition", self.composition)

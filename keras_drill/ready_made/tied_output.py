@@ -27,7 +27,7 @@ class TiedOutput(OutputLayer):
         - [Inan et al., 2017](https://arxiv.org/abs/1611.01462)
     """
 
-    def __init__(self, vocabulary_size: int, embedding: keras.layers.Layer, **kwargs: Any):
+    def __init__(self, vocabulary_size: int, embedding: keras.layers.Embedding, **kwargs: Any):
         if embedding is None:
             raise ValueError("`embedding` must be a keras.layers.Embedding. Received: None")
         super().__init__(vocabulary_size, embedding, **kwargs)

@@ -1,16 +1,14 @@
-import math
 from typing import Any
 
 import keras
 from keras import ops
 
 from keras_drill.scores.inner_product import InnerProduct
+from keras_drill.scores.kernel_shapes import PaperShape, ReferenceShape
 from keras_drill.scores.score import Score
 from keras_drill.types import Initializer, Tensor
 
 VARIANTS = ("paper", "reference")
-# Below this, power series stand in for closed forms that cancel.
-SMALL_THETA = 0.5
 
 
 @keras.saving.register_keras_serializable(package="keras_drill")
@@ -195,8 +193,8 @@ class KerBSKernel(Score):
         return {"variant": self.variant}
 
     @property
-    def _shape(self):
-        return _PaperShape if self.variant == "paper" else _ReferenceShape
+    def _shape(self) -> type[PaperShape] | type[ReferenceShape]:
+        return PaperShape if self.variant == "paper" else ReferenceShape
 
     def _shares(self, cos, terms):
         """What derivatives by norms and θ are made of, by factors of each label alone."""
@@ -213,137 +211,6 @@ class KerBSKernel(Score):
         if self.variant == "paper":
             return norms, directions, directions
         return norms + 1e-7, directions, 1 / (norms + 1e-7)
-
-
-class _PaperShape:
-    """`f`, its slope, and what else derivatives take, from terms that are functions of θ alone."""
-
-    num_shares = 1
-
-    @staticmethod
-    def terms(theta):
-        # Past this an infinite slope times a probability of 0 would be NaN.
-        theta = ops.clip(theta, -80.0, 80.0)
-        b, growth = _paper_scale(theta)
-        divisor = ops.where(ops.abs(theta) < SMALL_THETA, ops.ones_like(theta), theta)
-        return theta, b, 1 / divisor, growth
-
-    @staticmethod
-    def value(cos, terms):
-        theta, b, inverse, _ = terms
-        x = theta * cos
-        return b * ops.where(
-            ops.abs(theta) < SMALL_THETA,
-            cos * (1 - x * _remainder(-x)),
-            (1 - ops.exp(-x)) * inverse,
-        )
-
-    @staticmethod
-    def slope(cos, terms):
-        """`f'`."""
-        theta, b, *_ = terms
-        return b * ops.exp(-(theta * cos))  # the exponential that `value` has
-
-    @staticmethod
-    def ratios(cos, terms):
-        """Of the share `q` with `f - c f' = θ q` to the slope: (exp(θ c) - 1 - θ c) / θ²."""
-        theta, _, inverse, _ = terms
-        x = theta * cos
-        small = ops.square(cos) * _remainder(x)
-        # A quotient, so that of `value`, `slope` and this there is one exponential to compute.
-        large = (1 / ops.exp(-x) - 1 - x) * ops.square(inverse)
-        return (ops.where(ops.abs(theta) < SMALL_THETA, small, large),)
-
-    @staticmethod
-    def slack(terms):
-        """The factor that makes `f - c f'` of the first share."""
-        return terms[0]
-
-    @staticmethod
-    def by_theta(value, shares, terms):
-        """`∂f/∂θ = (b'/b) f - q`, or its sum from sums of `f` and of the shares."""
-        return terms[3] * value - shares[0]
-
-
-class _ReferenceShape:
-    """The authors' `f`, in the same manner, from terms that are functions of raw θ alone."""
-
-    num_shares = 2
-
-    @staticmethod
-    def terms(theta):
-        low, high = ops.exp(4 + ops.minimum(theta, -4.0)), ops.exp(3 - ops.maximum(theta, 3.0))
-        tau = ops.where(theta > 3, 4 - high, ops.where(theta < -4, low - 5, theta))
-        slope = ops.where(theta > 3, high, ops.where(theta < -4, low, ops.ones_like(theta)))
-        t = ops.exp(tau)
-        # mean = (exp(t) - 1) / t - 1; growth = t scale' / scale
-        coefficients = [0.0, *(1 / math.factorial(k) for k in range(2, 20))]
-        small = _series(ops.minimum(t, 1.0), coefficients)
-        mean = ops.where(t < 1, small, ops.expm1(t) / t - 1)
-        growth = -(ops.exp(t) - mean - 1) / mean
-        return t, 1 / (2 * mean), slope, growth
-
-    @staticmethod
-    def value(cos, terms):
-        t, scale, _, _ = terms
-        curved = scale * ops.expm1(t * ops.maximum(cos, 0.0))
-        return ops.where(cos > 1e-7, curved, cos)
-
-    @staticmethod
-    def slope(cos, terms):
-        """`f'`."""
-        t, scale, _, _ = terms
-        curved = scale * t * ops.exp(t * ops.maximum(cos, 0.0))
-        return ops.where(cos > 1e-7, curved, ops.ones_like(curved))
-
-    @staticmethod
-    def ratios(cos, terms):
-        """Of the shares `f - c f'` and `∂f/∂θ` to the slope."""
-        t, _, slope, growth = terms
-        cos = ops.where(cos > 1e-7, cos, ops.zeros_like(cos))
-        rise = -ops.expm1(-t * cos) / t  # f / f'
-        return rise - cos, slope * (growth * rise + cos)
-
-    @staticmethod
-    def slack(terms):
-        return 1.0
-
-    @staticmethod
-    def by_theta(value, shares, terms):
-        return shares[1]
-
-
-def _paper_scale(theta):
-    """`b(θ)` and `b'(θ) / b(θ)`, from `g = 1/b = 2 (exp(-θ) + θ - 1) / θ²`."""
-    is_small = ops.abs(theta) < 1
-    small = ops.where(is_small, theta, ops.zeros_like(theta))
-    large = ops.where(is_small, ops.ones_like(theta), theta)
-    minus_1 = ops.expm1(-large)
-    g = ops.where(
-        is_small,
-        _series(-small, [2 / math.factorial(k + 2) for k in range(18)]),
-        2 * (minus_1 + large) / ops.square(large),
-    )
-    d_g = ops.where(
-        is_small,
-        -_series(-small, [2 * (k + 1) / math.factorial(k + 3) for k in range(18)]),
-        -2 * (large * (2 + minus_1) + 2 * minus_1) / large**3,
-    )
-    return 1 / g, -d_g / g
-
-
-def _remainder(x):
-    """`(exp(x) - 1 - x) / x²` where |x| is at most `SMALL_THETA`."""
-    terms = 15 if keras.backend.standardize_dtype(x.dtype) == "float64" else 7
-    return _series(x, [1 / math.factorial(k + 2) for k in range(terms)])
-
-
-def _series(x, coefficients):
-    """`Σ_k coefficients[k] x^k`."""
-    total = coefficients[-1]
-    for coefficient in reversed(coefficients[:-1]):
-        total = total * x + coefficient
-    return total
 
 
 def _cast_like(gradients, inputs):

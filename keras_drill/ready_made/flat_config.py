@@ -1,0 +1,12 @@
+"""Configs of output layers whose constructors take the arguments of a part they make."""
+
+import keras
+
+
+def flat_config(config: dict, part_name: str, part: keras.layers.Layer) -> dict:
+    """`config` with the constructor arguments of `part`, in place of the part."""
+    arguments = part.get_config()
+    for shared in ("name", "trainable", "dtype"):
+        del arguments[shared]
+    del config[part_name]
+    return {**config, **arguments}
