@@ -18,6 +18,7 @@ _MODULES = {
     "MixtureOfSoftmaxes": "ready_made",
     "OutputLayer": "output_layer",
     "ResidualLabelEncoder": "label_encoders",
+    "ScheduledSampling": "models.scheduled_sampling",
     "SenseEmbedding": "senses",
     "SenseReallocation": "callbacks",
     "SenseReallocator": "senses",
@@ -33,6 +34,7 @@ _PACKAGES = (
     "layers",
     "metrics",
     "models",
+    "optimizers",
     "scores",
     "senses",
 )

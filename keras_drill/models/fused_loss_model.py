@@ -63,8 +63,12 @@ class FusedLossModel(ExportableModel):
         self.label_smoothing = label_smoothing
         self.reduction = reduction
         self._wants_ranks = False
-        shape = shape_built_for(backbone)
-        if shape is not None:  # so that weights can be counted, loaded and restored before `fit`
+
+    def build_early(self, inputs_shape: Any = None) -> None:
+        """Builds for what the backbone was built for, or else for `inputs_shape`, if there is one:
+        so that weights can be counted, loaded and restored before `fit`."""
+        shape = shape_built_for(self.backbone) or inputs_shape
+        if shape is not None:
             self.build(shape)
 
     def build(self, inputs_shape: Any) -> None:

@@ -1,3 +1,5 @@
+from typing import Any
+
 import keras
 
 from keras_drill.models.fused_loss_model import FusedLossModel
@@ -39,3 +41,14 @@ class LanguageModel(FusedLossModel):
     >>> model.predict(tokens, verbose=0).shape
     (3, 7, 101)
     """
+
+    def __init__(
+        self,
+        backbone: keras.Model,
+        head: Any,
+        label_smoothing: float = 0.0,
+        reduction: str | None = "sum_over_batch_size",
+        **kwargs: Any,
+    ):
+        super().__init__(backbone, head, label_smoothing, reduction, **kwargs)
+        self.build_early()

@@ -29,6 +29,7 @@ class RecurrentDecoder(keras.layers.Layer):
         states: The last states of each layer of the encoder.
         source_mask: `None` or bool `[B, S]`, which of the source counts.
         training: Whether to drop.
+        own_words: `None`, or the `OwnWords` of a training step with scheduled sampling.
 
     Output shape: `[B, T, d]`.
 
@@ -65,7 +66,7 @@ class RecurrentDecoder(keras.layers.Layer):
         self.dropouts = [
             VariationalDropout(
                 dropout,
-                time_major=i <= len(layers),  # the last is of the hidden states
+                time_major=True,
                 seed=None if seed is None else seed + i,
                 dtype=self.dtype_policy,
                 name=f"dropout_{i}",
@@ -112,51 +113,55 @@ class RecurrentDecoder(keras.layers.Layer):
         states: list[list],
         source_mask: Tensor | None = None,
         training: bool = False,
+        own_words: Any = None,
     ) -> Any:
-        words = self.embedding(ops.transpose(target))  # [T, B, d]
         source = self.attentional_state.project(memory, source_mask)
+        kept = self._draw_masks(ops.shape(target)[0], training)
+        if own_words is not None:
+            target = own_words.in_turn(
+                target,
+                lambda words, cache: self.step(words, source, cache, kept),
+                self.empty_cache(states),
+            )
         run = self._run_fed_back if self.input_feeding else self._run_layers
-        return run(words, source, self.initial_state(states), training)
+        return run(ops.transpose(target), source, self.initial_state(states), kept, training)
 
-    def _run_layers(self, words, source, states, training):
+    def _draw_masks(self, batch_size, training):
+        """The dropout's factors `[B, size]` of words, of each layer's outputs, and of the result;
+        every mask is drawn once for all steps."""
+        sizes = [self.embedding.output_dim, *[layer.units for layer in self.recurrent_layers]]
+        return [
+            ops.cast(
+                dropout(ops.ones((1, batch_size, size)), training=training)[0],
+                self.recurrent_layers[0].state_dtype,
+            )
+            for dropout, size in zip(self.dropouts, [*sizes, self.hidden_size], strict=True)
+        ]
+
+    def _run_layers(self, target, source, states, kept, training):
         """Layer by layer, then attention, each for all time steps."""
-        x = self.dropouts[0](words, training=training)
-        for layer, dropout, state in zip(
-            self.recurrent_layers, self.dropouts[1:-1], states, strict=True
-        ):
+        kept = [ops.cast(mask, self.compute_dtype) for mask in kept]
+        x = self.embedding(target) * kept[0]  # [T, B, d]
+        for layer, mask, state in zip(self.recurrent_layers, kept[1:-1], states, strict=True):
             x, *_ = layer(x, initial_state=state, training=training)
-            x = dropout(x, training=training)
-        hidden = self.attentional_state(ops.transpose(x, (1, 0, 2)), source)
-        return self.dropouts[-1](hidden, training=training)
+            x = x * mask
+        return self.attentional_state(ops.transpose(x, (1, 0, 2)), source) * kept[-1][:, None]
 
-    def _run_fed_back(self, words, source, states, training):
+    def _run_fed_back(self, target, source, states, kept, training):
         """Step by step; then attention once more, for all time steps at once."""
         layers = self.recurrent_layers
-        num_steps, batch_size = ops.shape(words)[:2]
-        sizes = [words.shape[-1], *[layer.units for layer in layers]]
-        # Every dropout mask is drawn once for all steps.
-        kept = [
-            dropout(ops.ones((1, batch_size, size)), training=training)[0]
-            for dropout, size in zip(self.dropouts[:-1], sizes, strict=True)
-        ]
-        kept_hidden = self.dropouts[-1](
-            ops.ones((batch_size, 1, self.hidden_size)), training=training
-        )[:, 0]
-        *kept, kept_hidden = (
-            ops.cast(mask, layers[0].state_dtype) for mask in [*kept, kept_hidden]
-        )
         sequences = feedback_sequence(
-            AttentionFeedback(self.attentional_state, source, num_steps),
+            AttentionFeedback(self.attentional_state, source, ops.shape(target)[0]),
             layers,
             [layer.read_weights(training) for layer in layers],
-            [ops.concatenate([kept[0], kept_hidden], axis=-1), *kept[1:]],
+            [ops.concatenate([kept[0], kept[-1]], axis=-1), *kept[1:-1]],
             mask=None,
             state=keras.tree.flatten(states),
-            known=words,
+            known=self.embedding(target),
         )
-        outputs = ops.cast(sequences[-layers[-1].num_states] * kept[-1], self.compute_dtype)
+        outputs = ops.cast(sequences[-layers[-1].num_states] * kept[-2], self.compute_dtype)
         hidden = self.attentional_state(ops.transpose(outputs, (1, 0, 2)), source)
-        return hidden * ops.cast(kept_hidden[:, None], hidden.dtype)
+        return hidden * ops.cast(kept[-1][:, None], hidden.dtype)
 
     def empty_cache(self, states: list[list]) -> tuple:
         """What `step` wants to know before the first word, from the states of the encoder."""
@@ -165,24 +170,33 @@ class RecurrentDecoder(keras.layers.Layer):
         fed = ops.zeros((batch_size, self.hidden_size), self.compute_dtype)
         return states, fed, ops.zeros((batch_size,), "int32")
 
-    def step(self, tokens: Tensor, source: dict, cache: tuple) -> tuple[Any, tuple]:
-        """Reads one more word of each row, for inference, in R rows: R / B for each of B sources.
+    def step(
+        self, tokens: Tensor, source: dict, cache: tuple, kept: list | None = None
+    ) -> tuple[Any, tuple]:
+        """Reads one more word of each row, in R rows: R / B for each of B sources.
 
         Args:
             tokens: Integers `[R]`.
             source: What the attentional state's `project` gave.
             cache: Each layer's states, the hidden states that are fed back, and how many words
                 each row has read.
+            kept: `None`, or factors `[R, size]` of words, each layer's outputs and the result.
 
         Returns:
             Hidden states `[R, d]` and the new cache.
         """
+        kept = kept or [1.0] * (len(self.recurrent_layers) + 2)
+
+        def drop(x, index):
+            return x * ops.cast(kept[index], x.dtype)
+
         states, fed, position = cache
-        x = self.embedding(tokens)
+        x, new_states = drop(self.embedding(tokens), 0), []
         x = ops.concatenate([x, fed], axis=-1) if self.input_feeding else x
-        x, new_states = x[None], []  # [1, R, d]
-        for layer, state in zip(self.recurrent_layers, states, strict=True):
-            x, *state = layer(x, initial_state=state)
+        for i, (layer, state) in enumerate(zip(self.recurrent_layers, states, strict=True)):
+            kernel, recurrent_kernel, bias = layer.read_weights(training=False)
+            state, _ = layer.run_step(ops.matmul(x, kernel), recurrent_kernel, bias, state)
             new_states.append(state)
-        hidden = self.attentional_state.step(x[0], source, position)
+            x = drop(ops.cast(state[0], self.compute_dtype), i + 1)
+        hidden = drop(self.attentional_state.step(x, source, position), -1)
         return hidden, (new_states, hidden, position + 1)

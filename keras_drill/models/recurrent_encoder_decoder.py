@@ -33,6 +33,10 @@ class RecurrentEncoderDecoder(keras.Model):
     Input: `{"source": [B, S], "target": [B, T]}`, integers. Output shape: `[B, T, embedding_dim]`,
     whose mask leaves out the target's padding, which must come after its words.
 
+    Scheduled sampling (`own_words`) draws words inside the time loop, each from what the decoder
+    says after those drawn before it, with the dropout of the step; the loop then runs once more on
+    what was read, with derivatives.
+
     Args:
         vocabulary_size: Number of the target's words V.
         embedding_dim: Width d of embeddings and hidden states.
@@ -226,11 +230,16 @@ class RecurrentEncoderDecoder(keras.Model):
         """The source's hidden states `[B, S, m]`, and the last states of each layer."""
         return self.encoder(source, mask=self.token_mask(source), training=training)
 
-    def call(self, inputs: Tensor, training: bool = False) -> Any:
-        source, target = inputs["source"], inputs["target"]
+    def call(self, inputs: Any, training: bool = False, own_words: Any = None) -> Any:
+        source = inputs["source"]
         memory, states = self.encode(source, training=training)
         return self.decoder(
-            target, memory, states, source_mask=self.token_mask(source), training=training
+            inputs["target"],
+            memory,
+            states,
+            source_mask=self.token_mask(source),
+            training=training,
+            own_words=own_words,
         )
 
     def begin_decoding(self, inputs: Any, batch_size: int, length: int) -> tuple[Any, Any]:

@@ -1,9 +1,12 @@
+import inspect
 from typing import Any
 
 import keras
 
-from keras_drill.models.backbone_inputs import check_source_and_target, shape_built_for
+from keras_drill.models.backbone_inputs import check_source_and_target
 from keras_drill.models.fused_loss_model import FusedLossModel
+from keras_drill.models.scheduled_sampling import ScheduledSampling
+from keras_drill.models.training_step import is_stepping
 
 
 @keras.saving.register_keras_serializable(package="keras_drill")
@@ -28,6 +31,8 @@ class SequenceToSequence(FusedLossModel):
         head: A `keras_drill.OutputLayer`.
         label_smoothing: Share of a target's probability that is spread over all words.
         reduction: As in `keras_drill.OutputLayer.loss`.
+        scheduled_sampling: `None`, or a `keras_drill.ScheduledSampling`: in training some words of
+            the target are replaced by what the model says itself.
         **kwargs: Keyword arguments of `keras.Model`.
 
     Raises:
@@ -60,12 +65,37 @@ class SequenceToSequence(FusedLossModel):
         head: Any,
         label_smoothing: float = 0.0,
         reduction: str | None = "sum_over_batch_size",
+        scheduled_sampling: ScheduledSampling | None = None,
         **kwargs: Any,
     ):
         super().__init__(backbone, head, label_smoothing, reduction, **kwargs)
-        if shape_built_for(backbone) is None:
-            self.build({"source": (None, None), "target": (None, None)})
+        if scheduled_sampling is not None and not isinstance(scheduled_sampling, ScheduledSampling):
+            raise ValueError(
+                "`scheduled_sampling` must be a keras_drill.ScheduledSampling or None. "
+                f"Received: scheduled_sampling={scheduled_sampling!r}"
+            )
+        self.scheduled_sampling = scheduled_sampling
+        self.build_early({"source": (None, None), "target": (None, None)})
 
     def run_backbone(self, inputs: Any, training: bool | None) -> Any:
         check_source_and_target(inputs)
-        return super().run_backbone(inputs, training)
+        if self.scheduled_sampling is None or not training or not is_stepping(self):
+            return super().run_backbone(inputs, training)
+        own_words = self.scheduled_sampling.begin(self, inputs["target"])
+        if "own_words" in inspect.signature(self.backbone.call).parameters:
+            return self.backbone(inputs, training=True, own_words=own_words)
+        return self.backbone({**inputs, "target": own_words.at_once(inputs)}, training=True)
+
+    def get_config(self) -> dict:
+        sampling = self.scheduled_sampling
+        return {
+            **super().get_config(),
+            "scheduled_sampling": sampling and keras.saving.serialize_keras_object(sampling),
+        }
+
+    @classmethod
+    def from_config(cls, config: dict) -> "SequenceToSequence":
+        sampling = config.get("scheduled_sampling")
+        if isinstance(sampling, dict):
+            sampling = keras.saving.deserialize_keras_object(sampling)
+        return super().from_config({**config, "scheduled_sampling": sampling})

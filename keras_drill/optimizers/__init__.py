@@ -1,7 +1,19 @@
-"""Learning-rate schedules, and what is done to optimizers."""
+"""Schedules of learning rates and of scheduled sampling, and what is done to optimizers."""
 
 from keras_drill.optimizers.reset_optimizer_rows import reset_optimizer_rows
+from keras_drill.optimizers.sampling_schedules import (
+    ExponentialSchedule,
+    InverseSigmoidSchedule,
+    LinearSchedule,
+)
 from keras_drill.optimizers.sequence_length_schedule import SequenceLengthSchedule
 from keras_drill.optimizers.warmup_schedule import WarmupSchedule
 
-__all__ = ["SequenceLengthSchedule", "WarmupSchedule", "reset_optimizer_rows"]
+__all__ = [
+    "ExponentialSchedule",
+    "InverseSigmoidSchedule",
+    "LinearSchedule",
+    "SequenceLengthSchedule",
+    "WarmupSchedule",
+    "reset_optimizer_rows",
+]

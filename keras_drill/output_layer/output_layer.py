@@ -1,7 +1,6 @@
 from typing import Any
 
 import keras
-from keras import ops
 
 from keras_drill.compositions import Composition, MultiSense, Softmax
 from keras_drill.label_encoders import IdentityLabelEncoder, LabelEncoder
@@ -238,9 +237,7 @@ class OutputLayer(WordProbabilities):
             return losses.add_fused_loss(
                 self, hidden, targets, sample_weight, label_smoothing, bool(training)
             )
-        hidden = losses.check_hidden(self, hidden)
-        log_probs = self.composition.log_probs(*self._scores(hidden, training))
-        return ops.reshape(log_probs, (*ops.shape(hidden)[:-1], self.vocabulary_size))
+        return self._log_probs(hidden, self._labels(training), training)
 
     def compute_output_spec(
         self,

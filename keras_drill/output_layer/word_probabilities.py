@@ -132,10 +132,25 @@ class WordProbabilities(TiedLayer):
             ops.convert_to_tensor(self.embeddings), training=False
         )
 
-    def _scores(self, hidden, training=False):
+    def log_probs(self, hidden: Tensor, labels: Tensor) -> Tensor:
+        """Log-probabilities `[..., V]` of all words at inference, for loops that run the label
+        encoder once.
+
+        Args:
+            hidden: `[..., d_h]`.
+            labels: What `encoded_labels` gave.
+        """
+        return self._log_probs(hidden, labels, training=False)
+
+    def _log_probs(self, hidden, labels, training):
+        hidden = losses.check_hidden(self, hidden)
+        log_probs = self.composition.log_probs(*self._scores(hidden, labels, training))
+        return ops.reshape(log_probs, (*ops.shape(hidden)[:-1], self.vocabulary_size))
+
+    def _scores(self, hidden, labels, training=False):
         """Scores `[N, K, M]` of all labels, and the contexts' log-priors."""
         contexts, log_priors = self._contexts(hidden, training)  # [N, K, d]
-        labels = ops.cast(self._labels(training), self.compute_dtype)
+        labels = ops.cast(labels, self.compute_dtype)
         rows = ops.reshape(contexts, (-1, contexts.shape[-1]))
         # Tensors, not variables: a custom gradient on TensorFlow refuses to touch a variable.
         parameters = tuple(ops.reshape(p, p.shape) for p in self.score_parameters)

@@ -141,7 +141,7 @@ class KernelizedBayesianSoftmax(OutputLayer):
         Returns:
             `[..., M]`, float32.
         """
-        scores, _ = self._scores(hidden)
+        scores, _ = self._scores(hidden, self.encoded_labels())
         log_probs = ops.log_softmax(scores[:, 0])
         return ops.reshape(log_probs, (*ops.shape(hidden)[:-1], self.num_senses))
 

@@ -1,0 +1,174 @@
+"""Training on words that the model said itself, in place of the target's."""
+
+from typing import Any
+
+import keras
+from keras import ops
+
+from keras_drill.decoding.random_streams import draw
+from keras_drill.types import Tensor
+
+
+@keras.saving.register_keras_serializable(package="keras_drill")
+class ScheduledSampling(keras.layers.Layer):
+    """Now and then a word of the model's own in place of the target's, while it trains.
+
+    At each position after the first the target's word is replaced with probability `rate` by one
+    that the model says there: a draw from its probabilities, or the most probable word. What it
+    should say stays as it is, and no derivative passes through the choice of words. Without it a
+    model only learns to go on from right words, and meets its own mistakes first when it is used.
+
+    Recurrent decoders choose inside their time loop, from what they say after the words chosen
+    before (Bengio et al.). Other backbones run in two passes (Mihaylova & Martins): the first reads
+    the target and drops nothing, the second reads the words chosen from what the first said.
+    Padding is neither replaced nor chosen. Evaluation always reads the target.
+
+    Args:
+        rate: Probability in [0, 1], or a function of the training step, such as
+            `keras_drill.optimizers.InverseSigmoidSchedule` or any `LearningRateSchedule` of Keras.
+        argmax: Whether the most probable word is read, instead of one that is drawn.
+        seed: Integer for all choices, or `None` for a random one.
+        **kwargs: Keyword arguments of `keras.layers.Layer`.
+
+    Attributes:
+        step: Training steps so far, a variable: training that is resumed goes on exactly.
+
+    Example:
+
+    >>> schedule = keras_drill.optimizers.InverseSigmoidSchedule(1000)
+    >>> sampling = keras_drill.ScheduledSampling(schedule, seed=1)
+    >>> backbone = keras_drill.models.RecurrentEncoderDecoder(31, 6, units=7)
+    >>> head = keras_drill.TiedOutput(31, backbone.embedding)
+    >>> model = keras_drill.SequenceToSequence(backbone, head, scheduled_sampling=sampling)
+
+    References:
+        - [Bengio et al., 2015](https://arxiv.org/abs/1506.03099)
+        - [Mihaylova & Martins, 2019](https://arxiv.org/abs/1906.07651) (Transformers)
+    """
+
+    def __init__(self, rate: Any, argmax: bool = False, seed: int | None = None, **kwargs: Any):
+        super().__init__(**kwargs)
+        if not callable(rate) and not (isinstance(rate, int | float) and 0 <= rate <= 1):
+            raise ValueError(
+                f"`rate` must be a probability, or a schedule of the step. Received: rate={rate!r}"
+            )
+        self.rate = rate
+        self.argmax = argmax
+        self.seed = seed
+        self.seed_generator = keras.random.SeedGenerator(seed)
+        # Not the optimizer's iterations, which JAX would read once and for all while compiling.
+        self.step = self.add_weight(
+            name="step",
+            shape=(),
+            dtype="int32",
+            initializer="zeros",
+            trainable=False,
+            autocast=False,
+            aggregation="only_first_replica",
+        )
+        self.built = True
+
+    def begin(self, model: keras.Model, target: Tensor) -> "OwnWords":
+        """The choices of a training step, which is counted.
+
+        Args:
+            model: A model with `backbone` and `head`.
+            target: `[B, T]` integers.
+        """
+        rate = self.rate(ops.add(self.step, 0)) if callable(self.rate) else self.rate
+        self.step.assign_add(1)
+        shape = ops.shape(target)
+        replaced = keras.random.uniform(shape, seed=self.seed_generator) < rate
+        replaced = ops.logical_and(replaced, ops.arange(shape[1]) > 0)
+        pad_id = getattr(model.backbone, "pad_id", None)
+        if pad_id is not None:
+            replaced = ops.logical_and(replaced, ops.not_equal(target, pad_id))
+        uniforms = keras.random.uniform(shape, seed=self.seed_generator)
+        return OwnWords(model, replaced, None if self.argmax else uniforms, pad_id)
+
+    def get_config(self) -> dict:
+        rate = self.rate
+        return {
+            **super().get_config(),
+            "rate": keras.saving.serialize_keras_object(rate) if callable(rate) else rate,
+            "argmax": self.argmax,
+            "seed": self.seed,
+        }
+
+    @classmethod
+    def from_config(cls, config: dict) -> "ScheduledSampling":
+        config = dict(config)
+        if isinstance(config["rate"], dict):
+            config["rate"] = keras.saving.deserialize_keras_object(config["rate"])
+        return cls(**config)
+
+
+class OwnWords:
+    """Which words of a batch a model reads from itself, and what it says there.
+
+    Args:
+        model: A model with `backbone` and `head`.
+        replaced: Bool `[B, T]`, the positions that are not read from the target.
+        uniforms: `[B, T]` in [0, 1), which word is drawn; `None` for the most probable.
+        pad_id: The word that is never chosen, or `None`.
+    """
+
+    def __init__(self, model: keras.Model, replaced: Tensor, uniforms: Any, pad_id: int | None):
+        self.model = model
+        self.replaced = replaced
+        self.uniforms = uniforms
+        self.pad_id = pad_id
+
+    def in_turn(self, target: Tensor, read: Any, cache: Any) -> Any:
+        """The words `[B, T]` that are read, each chosen after those before it were read.
+
+        Args:
+            target: `[B, T]` integers.
+            read: Maps words `[B]` and a cache to hidden states `[B, d]` and the next cache.
+            cache: Before the first word.
+        """
+        with self._without_derivatives():
+            labels = self.model.head.encoded_labels()
+
+            def step(t, state):
+                words, cache = state
+                hidden, cache = read(ops.take(words, t - 1, axis=1), cache)
+                column = self._choose(ops.take(words, t, axis=1), hidden, labels, t)
+                return ops.slice_update(words, (0, t), column[:, None]), cache
+
+            return ops.fori_loop(1, ops.shape(target)[1], step, (target, cache))[0]
+
+    def at_once(self, inputs: dict) -> Any:
+        """The words `[B, T]` that are read, chosen from what the model says of the target."""
+        target = inputs["target"]
+        with self._without_derivatives():
+            labels = self.model.head.encoded_labels()
+            hidden = self.model.backbone(inputs, training=False)
+
+            # One position at a time, so that there are never scores of all of them.
+            def step(t, words):
+                column = ops.take(target, t, axis=1)
+                column = self._choose(column, ops.take(hidden, t - 1, axis=1), labels, t)
+                return ops.slice_update(words, (0, t), column[:, None])
+
+            return ops.fori_loop(1, ops.shape(target)[1], step, target)
+
+    def _choose(self, words, hidden, labels, t):
+        """The words `[B]` of position t, given those of the target and what the model says."""
+        log_probs = self.model.head.log_probs(hidden, labels)  # [B, V]
+        if self.uniforms is None:
+            own = ops.argmax(log_probs, axis=-1)
+        else:
+            own = draw(ops.exp(log_probs), ops.take(self.uniforms, t, axis=1))
+        own = ops.cast(own, words.dtype)
+        replaced = ops.take(self.replaced, t, axis=1)
+        if self.pad_id is not None:
+            replaced = ops.logical_and(replaced, own != self.pad_id)
+        return ops.where(replaced, own, words)
+
+    def _without_derivatives(self):
+        """Meanwhile nothing is learned: neither derivatives, nor losses, nor state of layers."""
+        variables = self.model.variables
+        return keras.StatelessScope(
+            [(v, ops.stop_gradient(ops.convert_to_tensor(v))) for v in variables]
+        )
