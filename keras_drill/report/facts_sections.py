@@ -78,7 +78,9 @@ def _processor_name() -> str:
 
 def environment_section(environment: Mapping[str, str]) -> ElementTree.Element:
     """Versions, hardware, command and seed."""
-    rows = [[name, element("code", str(value))] for name, value in environment.items()]
+    rows: list[list[ElementTree.Element | str]] = [
+        [name, element("code", str(value))] for name, value in environment.items()
+    ]
     shown = table("Environment of the runs", ["what", "value"], rows)
     return element("section", element("h2", "Environment"), shown, class_="facts")
 
@@ -89,7 +91,9 @@ def configuration_section(runs: Sequence[RunSummary]) -> ElementTree.Element:
     options = [_flatten(run.config) for run in runs]
     names = list(dict.fromkeys(name for option in options for name in option))
     differing = [name for name in names if len({option.get(name) for option in options}) > 1]
-    header = ["option", *(element("bdi", run.name) for run in runs)]
+
+    def header() -> list[ElementTree.Element | str]:
+        return ["option", *(element("bdi", run.name) for run in runs)]
 
     def rows(chosen: Sequence[str]) -> list[list[ElementTree.Element | str]]:
         return [
@@ -100,17 +104,14 @@ def configuration_section(runs: Sequence[RunSummary]) -> ElementTree.Element:
             for name in chosen
         ]
 
-    def copied(cells: Sequence[ElementTree.Element | str]) -> list[ElementTree.Element | str]:
-        return [cell if isinstance(cell, str) else element(cell.tag, cell.text) for cell in cells]
-
     parts = [element("h2", "Configuration")]
     if differing:
-        parts.append(table("Options in which the runs differ", copied(header), rows(differing)))
+        parts.append(table("Options in which the runs differ", header(), rows(differing)))
     parts.append(
         element(
             "details",
             element("summary", f"All {len(names)} resolved options"),
-            table("Resolved options", header, rows(names)),
+            table("Resolved options", header(), rows(names)),
         )
     )
     return element("section", *parts, class_="facts")
@@ -122,7 +123,7 @@ def _flatten(config: Mapping[str, Any], prefix: str = "") -> dict[str, str]:
     >>> _flatten({"seed": 3, "model": {"units": [5, 7]}})
     {'seed': '3', 'model.units': '[5, 7]'}
     """
-    flat = {}
+    flat: dict[str, str] = {}
     for name, value in config.items():
         if isinstance(value, Mapping) and value:
             flat |= _flatten(value, f"{prefix}{name}.")

@@ -50,7 +50,7 @@ def frequency_section(
         f"{comparison.block_size} tokens; the variation between training runs with different seeds "
         "is not in them.",
     )
-    header = [
+    header: list[ElementTree.Element | str] = [
         "training count",
         "tokens",
         "words",

@@ -250,7 +250,7 @@ def _numbers(runs: Sequence[RunSummary], measures: Sequence[_Measure]) -> Elemen
         )
         if len(values)
     ]
-    header = [
+    header: list[ElementTree.Element | str] = [
         "epoch",
         *(
             element("span", element("bdi", run.name), element("br"), name)

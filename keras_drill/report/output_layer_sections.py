@@ -70,10 +70,11 @@ class RunAnalysis:
     def shown_edge(self) -> tuple[str, str]:
         """The last singular value that counts and the first that does not, over the greatest."""
         values = self.rank.singular_values / self.rank.singular_values[0]
-        return tuple(
+        last, first = (
             f"{values[place]:.0e}" if place < len(values) else "none"
             for place in (self.rank.rank - 1, self.rank.rank)
         )
+        return last, first
 
 
 def rank_section(runs: Sequence[RunAnalysis]) -> ElementTree.Element:
@@ -93,7 +94,7 @@ def rank_section(runs: Sequence[RunAnalysis]) -> ElementTree.Element:
         "rank. A softmax of inner products cannot have more than d + 2: the width of its labels, "
         "one for the bias, one for the normaliser."
     )
-    rows = [
+    rows: list[list[ElementTree.Element | str]] = [
         [
             run_name(index, run.name, run.output_layer),
             run.shown_rank,
@@ -166,7 +167,7 @@ def _draw(figure: Figure, runs: Sequence[RunAnalysis]) -> None:
 
 def argmaxable_section(runs: Sequence[RunAnalysis]) -> ElementTree.Element:
     """How many words of each run can be the most probable one, and which cannot."""
-    rows = []
+    rows: list[list[ElementTree.Element | str]] = []
     for index, run in enumerate(runs):
         counts = (len(run.words), *run.argmaxable.counts().values())
         rows.append([run_name(index, run.name), *map(format_count, counts)])

@@ -1,7 +1,7 @@
 """The report's first section: every run in one table, and the outcome in one sentence."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from xml.etree import ElementTree
 
 from keras_drill.report.page.elements import element, table, words
@@ -18,7 +18,7 @@ from keras_drill.report.run_summary import RunSummary
 def results_section(runs: Sequence[RunSummary]) -> ElementTree.Element:
     """The comparison table; a column that no run has a value for is left out."""
     first = runs[0]
-    columns = {
+    columns: dict[str, Sequence[ElementTree.Element | str]] = {
         "run and output layer": [
             run_name(index, run.name, run.output_layer) for index, run in enumerate(runs)
         ],
@@ -79,30 +79,30 @@ def summarize(runs: Sequence[RunSummary]) -> list[ElementTree.Element | str]:
         ("test", [run.test_perplexity for run in runs]),
         ("validation", [run.valid_perplexity for run in runs]),
     ):
-        finite = [
-            index
+        finite = {
+            index: value
             for index, value in enumerate(perplexities)
             if value is not None and math.isfinite(value)
-        ]
+        }
         if finite:
-            return _outcome(runs, kind, perplexities, finite)
+            return _outcome(runs, kind, finite)
     return ["No perplexity was measured for ", words([run.name for run in runs], ", "), "."]
 
 
 def _outcome(
-    runs: Sequence[RunSummary], kind: str, perplexities: Sequence[float | None], finite: list[int]
+    runs: Sequence[RunSummary], kind: str, perplexities: Mapping[int, float]
 ) -> list[ElementTree.Element | str]:
-    best = min(finite, key=perplexities.__getitem__)
+    best = min(perplexities, key=perplexities.__getitem__)
     winner = element("bdi", runs[best].name)
     shown = format_perplexity(perplexities[best])
-    if len(finite) == 1:
+    if len(perplexities) == 1:
         return [winner, f" reaches a {kind} perplexity of {shown}."]
-    sentence = [
-        f"Of {len(finite)} runs, ",
+    sentence: list[ElementTree.Element | str] = [
+        f"Of {len(perplexities)} runs, ",
         winner,
         f" has the lowest {kind} perplexity: {shown}",
     ]
-    if best == 0 or 0 not in finite:
+    if best == 0 or 0 not in perplexities:
         return [*sentence, "."]
     change = 100 * (1 - perplexities[best] / perplexities[0])
     reference = format_perplexity(perplexities[0])

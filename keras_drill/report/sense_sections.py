@@ -1,6 +1,7 @@
 """The sections of the senses page that are about the whole model."""
 
 import dataclasses
+from collections.abc import Sequence
 from xml.etree import ElementTree
 
 import numpy as np
@@ -65,7 +66,7 @@ class SenseStudy:
 
 def words_by_senses_section(study: SenseStudy) -> ElementTree.Element:
     """Words by their number of senses (Table 6 of the paper)."""
-    rows = [
+    rows: list[list[ElementTree.Element | str]] = [
         [
             str(senses),
             format_count(number),
@@ -86,14 +87,14 @@ def words_by_senses_section(study: SenseStudy) -> ElementTree.Element:
     )
 
 
-def theta_section(study: SenseStudy) -> ElementTree.Element:
+def theta_section(theta: np.ndarray, studied: Sequence[StudiedWord]) -> ElementTree.Element:
     """θ of the words that were looked at, over the distribution of all (Figure 3)."""
-    most = max(word.num_senses for word in study.words)
+    most = max(word.num_senses for word in studied)
     plot = inline_svg(
-        lambda figure, narrow: _draw_theta(figure, study),
+        lambda figure, narrow: _draw_theta(figure, theta, studied),
         "theta",
         "Kernel parameters of the senses of "
-        + ", ".join(word.word for word in study.words)
+        + ", ".join(word.word for word in studied)
         + ". The numbers are in the tables of the words.",
     )
     return element(
@@ -105,7 +106,7 @@ def theta_section(study: SenseStudy) -> ElementTree.Element:
             plot,
             element(
                 "figcaption",
-                f"Above, θ of all {format_count(len(study.theta))} senses; below, θ of the senses "
+                f"Above, θ of all {format_count(len(theta))} senses; below, θ of the senses "
                 "of some words, by the order of their ids, each larger the more often it is used. "
                 "A kernel of greater θ falls off more slowly around its sense, for contexts that "
                 "vary more.",
@@ -163,17 +164,18 @@ def _shortened(word: str) -> str:
     return word if len(word) <= _LONGEST_LABEL else f"{word[: _LONGEST_LABEL - 1]}…"
 
 
-def _draw_theta(figure: Figure, study: SenseStudy) -> None:
+def _draw_theta(figure: Figure, theta: np.ndarray, studied: Sequence[StudiedWord]) -> None:
     above, below = figure.subplots(2, 1, sharex=True, height_ratios=(1, 2.4))
-    numbers, edges = np.histogram(study.theta, bins=60)
+    numbers, edges = np.histogram(theta, bins=60)
     above.stairs(numbers, edges, fill=True, facecolor=GRID, edgecolor=MUTED, linewidth=0.5)
     above.grid(axis="x", visible=False)
     above.set_ylabel("senses")
-    for row, word in enumerate(study.words):
-        below.plot([word.theta.min(), word.theta.max()], [row, row], color=GRID, linewidth=3)
-        for sense, (theta, share) in enumerate(zip(word.theta, word.shares, strict=True)):
+    thetas = [word.theta for word in studied if word.theta is not None]  # all, as the model has θ
+    for row, (word, values) in enumerate(zip(studied, thetas, strict=True)):
+        below.plot([values.min(), values.max()], [row, row], color=GRID, linewidth=3)
+        for sense, (value, share) in enumerate(zip(values, word.shares, strict=True)):
             below.plot(
-                theta,
+                value,
                 row,
                 marker=series_marker(sense),
                 color=series_color(sense),
@@ -181,7 +183,7 @@ def _draw_theta(figure: Figure, study: SenseStudy) -> None:
                 markeredgecolor=PAPER,
                 markeredgewidth=0.7,
             )
-    labels = [_shortened(printable(word.word)) for word in study.words]
+    labels = [_shortened(printable(word.word)) for word in studied]
     below.set_yticks(range(len(labels)), labels, parse_math=False)
     below.set_ylim(len(labels) - 0.5, -0.5)
     below.set_xlabel("θ")

@@ -108,7 +108,7 @@ def studied_word_section(word: StudiedWord, prefix: str) -> ElementTree.Element:
             f"({first} and {second} of the variance), by their most probable sense.",
         ),
     )
-    rows = [
+    rows: list[list[ElementTree.Element | str]] = [
         [
             element("div", point_key(place), f"sense {id}", class_="run"),
             f"{100 * word.shares[place]:.0f} %",

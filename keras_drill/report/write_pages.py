@@ -115,13 +115,13 @@ def write_senses(
     """
     sections = [words_by_senses_section(study)]
     if study.theta is not None:
-        sections += [theta_section(study), kernel_section(study)]
+        sections += [theta_section(study.theta, study.words), kernel_section(study)]
     sections += [
         studied_word_section(word, f"word-{number}") for number, word in enumerate(study.words)
     ]
     if environment:
         sections.append(environment_section(environment))
-    summary = [
+    summary: list[ElementTree.Element | str] = [
         element("bdi", study.name),
         f" ({study.output_layer}) has {study.mean_senses:.2f} senses per word. "
         f"Words were looked at in {study.text}.",

@@ -2,7 +2,7 @@
 
 import re
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from xml.etree import ElementTree
 
 _CONTROL_CHARACTERS = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
@@ -92,9 +92,9 @@ def printable(text: str) -> str:
 
 def table(
     caption: str,
-    header: list[ElementTree.Element | str],
-    rows: list[list[ElementTree.Element | str]],
-    footer: list[ElementTree.Element | str] | None = None,
+    header: Sequence[ElementTree.Element | str],
+    rows: Sequence[Sequence[ElementTree.Element | str]],
+    footer: Sequence[ElementTree.Element | str] | None = None,
 ) -> ElementTree.Element:
     """A table whose first column names its rows, in a box that scrolls when it is too wide.
 
@@ -105,7 +105,7 @@ def table(
         footer: A last row, set apart.
     """
 
-    def row(cells: list[ElementTree.Element | str]) -> ElementTree.Element:
+    def row(cells: Sequence[ElementTree.Element | str]) -> ElementTree.Element:
         first, *others = cells
         return element(
             "tr", element("th", first, scope="row"), *(element("td", cell) for cell in others)
