@@ -20,8 +20,10 @@ class Beams(NamedTuple):
         lengths: Integer tensor `[B, n]`: how many of these are not padding.
         scores: Float32 tensor `[B, n]`: what the sequences are ranked by, their log-probability
             over the length penalty. Negative infinity where there are fewer than n sequences.
-        log_probs: Float32 tensor `[B, n]`: log-probability of what was written.
-        word_log_probs: Float32 tensor `[B, n, L]`: that of each word, 0 at prompt and padding.
+        log_probs: Float32 tensor `[B, n]`: log-probability of what was written, as constraints
+            changed it.
+        word_log_probs: Float32 tensor `[B, n, L]`: the log-probability that the model itself gave
+            to each word, 0 at prompt and padding.
     """
 
     tokens: Any

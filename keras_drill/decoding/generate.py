@@ -1,5 +1,6 @@
 """Text generation in one call."""
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import keras
@@ -11,6 +12,7 @@ from keras_drill.decoding.greedy_sampler import GreedySampler
 from keras_drill.decoding.language_model_step import LanguageModelStep
 from keras_drill.decoding.random_streams import row_keys, sample_keys
 from keras_drill.decoding.sampler import Generation, Sampler
+from keras_drill.decoding.search import Rows
 from keras_drill.types import Tensor
 
 
@@ -24,6 +26,7 @@ def generate(
     start_token: int | None = None,
     end_token: int | None = None,
     forbidden_tokens: Any = (),
+    constraints: Sequence[Callable[[Any, Rows], Any]] = (),
     pad_token: int = 0,
     seed: Any = None,
     inputs: Any = None,
@@ -49,6 +52,7 @@ def generate(
             trained on continuous text know the end token as the start of a line.
         end_token: The token that ends a sequence, or None.
         forbidden_tokens: Tokens never to generate, `[vocabulary.unknown_id]` for instance.
+        constraints: `Constraint`s, such as `[RepetitionPenalty(1.2), NoRepeatNGrams(3)]`.
         pad_token: Fills the result after a sequence's end.
         seed: An integer: the same text at each call. See `Sampler.__call__` for one per row.
         inputs: What the model reads besides the words that it writes; see `DecodingStep.begin`.
@@ -106,6 +110,7 @@ def generate(
         lengths,
         end_token=end_token,
         forbidden_tokens=forbidden_tokens,
+        constraints=constraints,
         pad_token=pad_token,
         seed=seed,
         inputs=inputs,

@@ -26,8 +26,8 @@ def counter_uniform(keys, length):
 
     >>> import keras
     >>> keys = keras.ops.convert_to_tensor([[7, 0], [7, 1]], dtype="uint32")
-    >>> counter_uniform(keys, 3).shape
-    TensorShape([2, 3])
+    >>> tuple(counter_uniform(keys, 3).shape)
+    (2, 3)
 
     References:
         - Salmon, Moraes, Dror, Shaw, "Parallel Random Numbers: As Easy as 1, 2, 3", SC 2011.
@@ -70,8 +70,8 @@ def sample_keys(keys, num_samples):
     Example:
 
     >>> keys = sample_keys(row_keys(seed=7, batch_size=2), 3)
-    >>> keys.shape, keys[3].numpy().tolist()
-    (TensorShape([6, 2]), [7, 1])
+    >>> tuple(keys.shape), keras.ops.convert_to_numpy(keys[3]).tolist()
+    ((6, 2), [7, 1])
     """
     samples = ops.cast(ops.arange(num_samples, dtype="int32"), "uint32")[None, :]  # [1, n]
     # Counters with a second word of 1: `counter_uniform` uses those with 0.

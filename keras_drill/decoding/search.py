@@ -4,7 +4,7 @@ B sequences of a batch, K rows written for each of them, R = B · K rows, L colu
 """
 
 import abc
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import keras
@@ -112,6 +112,7 @@ class Search(abc.ABC):
         max_lengths: Tensor | None = None,
         end_token: int | None = None,
         forbidden_tokens: Any = (),
+        constraints: Sequence[Callable[[Any, Rows], Any]] = (),
         pad_token: int = 0,
         ends: Callable[[Rows], Any] | None = None,
     ) -> tuple["Loop", tuple[Rows, Any, Any]]:
@@ -128,6 +129,8 @@ class Search(abc.ABC):
                 token before. Defaults to L.
             end_token: The token that ends a sequence, or None.
             forbidden_tokens: Tokens never to write.
+            constraints: `Constraint`s, applied one after the other. A row for which they leave no
+                word ends without one.
             pad_token: Fills the buffer after a sequence's end.
             ends: From `Rows` to booleans `[R]`: rows that end with the word just written, for
                 reasons of their own (a stop string, say).
@@ -162,7 +165,7 @@ class Search(abc.ABC):
             end_token=ops.convert_to_tensor(-1 if end_token is None else end_token, "int32"),
         )
         forbidden = _forbidden_mask(forbidden_tokens, step.vocabulary_size)  # [V]
-        return Loop(self, step, constants, forbidden, ends), (rows, state, ())
+        return Loop(self, step, constants, forbidden, constraints, ends), (rows, state, ())
 
     def _to_rows(self, structure):
         """Repeats what there is of each sequence for each of its rows."""
@@ -179,6 +182,7 @@ class Loop:
         step: The model's `DecodingStep`.
         constants: Those that `step.begin` gave.
         forbidden: Boolean array `[V]`.
+        constraints: Functions of `(log_probs, rows)` that give new log-probabilities.
         ends: From `Rows` to booleans `[R]`, or None.
     """
 
@@ -188,12 +192,14 @@ class Loop:
         step: DecodingStep,
         constants: Any,
         forbidden: np.ndarray,
+        constraints: Sequence[Callable[[Any, Rows], Any]],
         ends: Callable[[Rows], Any] | None,
     ):
         self.search = search
         self.step = step
         self.constants = constants
         self.forbidden = forbidden
+        self.constraints = constraints
         self.ends = ends
 
     def goes_on(self, rows: Rows, state: Any, memory: Any) -> Any:
@@ -207,6 +213,12 @@ class Loop:
         hidden, state = self.step.read(last, self.constants, state)
         log_probs = self.step.log_probs(hidden)  # [R, V]
         allowed = ops.where(self.forbidden, -np.inf, log_probs)
+        if self.constraints:
+            for constraint in self.constraints:
+                allowed = constraint(allowed, rows)
+            is_stuck = ops.logical_not(ops.any(allowed > -np.inf, axis=-1))  # [R]
+            is_stuck = ops.logical_and(is_stuck, ops.logical_not(rows.is_in_prompt))
+            rows = rows._replace(finished=ops.logical_or(rows.finished, is_stuck))
         parents, words, memory = self.search.extend(allowed, rows, memory)
         if parents is not None:
             own = ops.arange(ops.shape(rows.tokens)[0], dtype="int32")
@@ -235,15 +247,12 @@ class Loop:
 
 def _continue(parents, rows, state, log_probs):
     """Every row as its parent left it; what a sequence's rows have in common stays."""
-    own = (rows.tokens, rows.log_probs, rows.lengths, rows.finished)
+    names = ("tokens", "log_probs", "lengths", "finished")
     own, state, log_probs = keras.tree.map_structure(
-        lambda x: ops.take(x, parents, axis=0), (own, state, log_probs)
+        lambda x: ops.take(x, parents, axis=0),
+        ({name: getattr(rows, name) for name in names}, state, log_probs),
     )
-    tokens, word_log_probs, lengths, finished = own
-    rows = rows._replace(
-        tokens=tokens, log_probs=word_log_probs, lengths=lengths, finished=finished
-    )
-    return rows, state, log_probs
+    return rows._replace(**own), state, log_probs
 
 
 def _forbidden_mask(forbidden_tokens, vocabulary_size):

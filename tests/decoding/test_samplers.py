@@ -6,6 +6,7 @@ from keras import ops
 from keras_drill.decoding import (
     GreedySampler,
     LanguageModelStep,
+    MinPSampler,
     Sampler,
     TemperatureSampler,
     TopKSampler,
@@ -18,7 +19,13 @@ from tests.decoding.tiny_models import awd_lstm_with_drill
 
 PROMPTS = [[2, 3, 5, 7, 11], [13], [17, 19, 1]]
 LENGTH = 13
-SAMPLERS = [GreedySampler(), TemperatureSampler(1.3), TopKSampler(3), TopPSampler(0.7, 0.9)]
+SAMPLERS = [
+    GreedySampler(),
+    TemperatureSampler(1.3),
+    TopKSampler(3),
+    TopPSampler(0.7, 0.9),
+    MinPSampler(0.2, 1.1),
+]
 
 
 def numpy(x):
@@ -224,6 +231,8 @@ def expected_distribution(sampler, p):
         keep = sampler.k
     if isinstance(sampler, TopPSampler):
         keep = 1 + int((np.cumsum(p[order])[:-1] < sampler.p).sum())
+    if isinstance(sampler, MinPSampler):
+        keep = int((p >= sampler.p * p.max()).sum())
     q = np.zeros_like(p)
     q[order[:keep]] = p[order[:keep]]
     return q / q.sum()
@@ -245,6 +254,8 @@ def chi_square_limit(freedom):
         TopPSampler(0.8),
         TopPSampler(0.5, 1.5),
         TopPSampler(1.0),
+        MinPSampler(0.1),
+        MinPSampler(0.3, 2.3),
     ],
     ids=lambda s: by_name(s) + str(list(s.get_config().values())),
 )
@@ -269,6 +280,13 @@ def test_top_p_keeps_at_least_one():
     log_probs = ops.log(ops.convert_to_tensor([[0.4, 0.6], [0.999, 0.001]], dtype="float32"))
     uniforms = ops.convert_to_tensor([0.9999, 0.9999], dtype="float32")
     assert numpy(TopPSampler(1e-6).choose(log_probs, uniforms)).tolist() == [1, 0]
+
+
+def test_min_p_keeps_words_of_exactly_that_share():
+    log_probs = ops.log(ops.convert_to_tensor([[0.125, 0.5, 0.25, 0.125]], dtype="float32"))
+    last = ops.convert_to_tensor([1 - 2.0**-24], dtype="float32")
+    chosen = [int(MinPSampler(p).choose(log_probs, last)[0]) for p in (0.25, 0.26, 0.5, 0.51, 1.0)]
+    assert chosen == [3, 2, 2, 1, 1]
 
 
 @pytest.mark.parametrize(("p", "kept"), [(0.5, 1), (0.75, 2), (0.76, 3), (0.875, 3), (1.0, 5)])
@@ -364,6 +382,7 @@ def test_config_round_trip(sampler):
         (lambda model: TopKSampler(0), "`k` must be a positive integer"),
         (lambda model: TopPSampler(0.0), "`p` must be above 0"),
         (lambda model: TopPSampler(1.1), "`p` must be above 0"),
+        (lambda model: MinPSampler(0.0), "`p` must be above 0"),
         (lambda model: generate(model, [[1], []], 5), "an empty prompt at row 1"),
         (lambda model: generate(model, [[1, 2, 3]], 2), "`max_length` must be at least"),
         (lambda model: generate(model, [[1, 23]], 5), "`prompts` must hold token ids"),

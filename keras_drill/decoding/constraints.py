@@ -1,0 +1,214 @@
+"""What searches and samplers must not write, or should not repeat.
+
+R rows, L columns, V words. A constraint sees the words that stand in a row, prompt and all, and
+changes the log-probabilities of those that may come next. Any function of `(log_probs, rows)` will
+do; one that keeps log-probabilities at or under 0 leaves a beam search's early stop exact.
+"""
+
+import abc
+from collections.abc import Iterable
+from typing import Any
+
+import keras
+import numpy as np
+from keras import ops
+
+from keras_drill.decoding.search import Rows
+from keras_drill.types import Tensor
+
+
+class Constraint(abc.ABC):
+    """Base class of the constraints: `constraint(log_probs, rows)` gives new log-probabilities.
+
+    What it does to rows that are finished, or in their prompt still, has no effect.
+    """
+
+    @abc.abstractmethod
+    def __call__(self, log_probs: Tensor, rows: Rows) -> Any:
+        """Log-probabilities of the next word under the constraint.
+
+        Args:
+            log_probs: Float32 tensor `[R, V]`, negative infinity for words that are ruled out.
+            rows: What was written so far; the next word is that of column `rows.index`.
+
+        Returns:
+            Float32 tensor `[R, V]`.
+        """
+
+    @abc.abstractmethod
+    def get_config(self) -> dict:
+        """The arguments."""
+
+    @classmethod
+    def from_config(cls, config: dict) -> "Constraint":
+        return cls(**config)
+
+
+@keras.saving.register_keras_serializable(package="keras_drill")
+class MinLength(Constraint):
+    """Rules out the end token until `length` words have been written.
+
+    The prompt does not count, nor the end token itself. A row that has no more room ends earlier.
+
+    Args:
+        length: Number of words, at least 1.
+    """
+
+    def __init__(self, length: int):
+        if not isinstance(length, int) or length < 1:
+            raise ValueError(f"`length` must be a positive integer. Received: length={length!r}")
+        self.length = length
+
+    def __call__(self, log_probs: Tensor, rows: Rows) -> Any:
+        is_short = rows.index - rows.prompt_lengths < self.length  # [R]
+        return ops.where(
+            ops.logical_and(is_short[:, None], _is_end(log_probs, rows)), -np.inf, log_probs
+        )
+
+    def get_config(self) -> dict:
+        return {"length": self.length}
+
+
+@keras.saving.register_keras_serializable(package="keras_drill")
+class RepetitionPenalty(Constraint):
+    """Makes words improbable that stand in the row already, in its prompt too: p becomes p^penalty.
+
+        log p  →  penalty · log p    where log p < 0,    log p / penalty    elsewhere
+
+    This is what Hugging Face's processor does to scores, whose second case log-probabilities meet
+    by rounding only. There, samplers penalise unnormalised scores, which may well be positive; here
+    it is always the model's log-probabilities. The end token is never penalised: a row whose prompt
+    begins with it, or has several lines, ends as easily as another.
+
+    Args:
+        penalty: Above 0; 1 changes nothing, the paper has 1.2. Under 1 it favours repetition.
+
+    References:
+        - [Keskar et al., 2019](https://arxiv.org/abs/1909.05858), section 4.1
+    """
+
+    def __init__(self, penalty: float):
+        if not 0 < penalty < float("inf"):
+            raise ValueError(
+                f"`penalty` must be positive and finite. Received: penalty={penalty!r}"
+            )
+        self.penalty = penalty
+
+    def __call__(self, log_probs: Tensor, rows: Rows) -> Any:
+        columns = ops.arange(ops.shape(rows.tokens)[1], dtype="int32")[None, :]  # [1, L]
+        is_written = ops.broadcast_to(columns < rows.index, ops.shape(rows.tokens))
+        repeats = _mark(rows.tokens, is_written, log_probs)
+        repeats = ops.logical_and(repeats, ops.logical_not(_is_end(log_probs, rows)))
+        penalised = ops.where(log_probs < 0, log_probs * self.penalty, log_probs / self.penalty)
+        return ops.where(repeats, penalised, log_probs)
+
+    def get_config(self) -> dict:
+        return {"penalty": self.penalty}
+
+
+@keras.saving.register_keras_serializable(package="keras_drill")
+class NoRepeatNGrams(Constraint):
+    """Rules out words that would complete an n-gram which stands in the row already.
+
+    The prompt counts as a part of the row. With n = 1 no word is written twice. The end token is
+    never ruled out.
+
+    Args:
+        n: Words of an n-gram, at least 1.
+
+    References:
+        - [Paulus et al., 2017](https://arxiv.org/abs/1705.04304), section 2.5 (trigrams)
+    """
+
+    def __init__(self, n: int):
+        if not isinstance(n, int) or n < 1:
+            raise ValueError(f"`n` must be a positive integer. Received: n={n!r}")
+        self.n = n
+
+    def __call__(self, log_probs: Tensor, rows: Rows) -> Any:
+        columns = ops.arange(ops.shape(rows.tokens)[1], dtype="int32")  # [L]
+        # A column's word is ruled out if before it stands what now stands before the next word.
+        is_place = ops.logical_and(columns >= self.n - 1, columns < rows.index)
+        repeats = ops.broadcast_to(is_place[None, :], ops.shape(rows.tokens))  # [R, L]
+        for back in range(1, self.n):
+            before = _columns(rows.tokens, columns - back)  # [R, L]
+            last = _columns(rows.tokens, rows.index - back)  # [R]
+            repeats = ops.logical_and(repeats, before == last[:, None])
+        ruled_out = _mark(rows.tokens, repeats, log_probs)
+        ruled_out = ops.logical_and(ruled_out, ops.logical_not(_is_end(log_probs, rows)))
+        return ops.where(ruled_out, -np.inf, log_probs)
+
+    def get_config(self) -> dict:
+        return {"n": self.n}
+
+
+@keras.saving.register_keras_serializable(package="keras_drill")
+class BannedWords(Constraint):
+    """Rules out words, and sequences of words.
+
+    Of a sequence, the last word is ruled out wherever the others stand before it, in the prompt
+    too.
+
+    Args:
+        words: Token ids, and sequences of token ids, none of them empty.
+
+    Example:
+
+    >>> BannedWords([3, [5, 7]]).get_config()
+    {'words': [[3], [5, 7]]}
+    """
+
+    def __init__(self, words: Iterable[int | Iterable[int]]):
+        sequences = [
+            [int(token) for token in ([word] if isinstance(word, (int, np.integer)) else word)]
+            for word in words
+        ]
+        if not sequences or not all(sequences) or min(map(min, sequences)) < 0:
+            raise ValueError(
+                "`words` must have a token id, or a sequence of token ids, none of them empty. "
+                f"Received: words={words!r}"
+            )
+        self.words = sequences
+
+    def __call__(self, log_probs: Tensor, rows: Rows) -> Any:
+        highest = max(map(max, self.words))
+        if highest >= log_probs.shape[-1]:
+            raise ValueError(
+                f"`words` must be from 0 to {log_probs.shape[-1] - 1}. Received: {highest}"
+            )
+        width = max(map(len, self.words)) - 1  # P
+        anything = -1
+        begins = np.full((len(self.words), width), anything, dtype="int32")  # [W, P]
+        for row, word in enumerate(self.words):
+            begins[row, width + 1 - len(word) :] = word[:-1]
+        places = rows.index - np.arange(width, 0, -1, dtype="int32")  # [P]
+        stands = ops.where(places >= 0, _columns(rows.tokens, places), anything)[:, None]
+        matches = ops.all(ops.logical_or(begins == anything, begins == stands), axis=-1)  # [R, W]
+        ends = ops.convert_to_tensor([word[-1] for word in self.words], dtype="int32")
+        ruled_out = _mark(ops.broadcast_to(ends, ops.shape(matches)), matches, log_probs)
+        return ops.where(ruled_out, -np.inf, log_probs)
+
+    def get_config(self) -> dict:
+        return {"words": self.words}
+
+
+def _is_end(log_probs, rows):
+    """Boolean `[1, V]`, true for the end token."""
+    return ops.arange(log_probs.shape[-1], dtype="int32")[None, :] == rows.end_token
+
+
+def _columns(tokens, places):
+    """Tokens at columns, where those before the first are as the first."""
+    return ops.take(tokens, ops.maximum(places, 0), axis=1)
+
+
+def _mark(words, is_marked, log_probs):
+    """Boolean `[R, V]`: those of the words `[R, n]` of each row that are marked."""
+    own = ops.arange(ops.shape(words)[0], dtype="int32")[:, None]  # [R, 1]
+    places = ops.stack([ops.broadcast_to(own, ops.shape(words)), words], axis=-1)
+    counts = ops.scatter(
+        ops.reshape(places, (-1, 2)),
+        ops.reshape(ops.cast(is_marked, "int32"), (-1,)),
+        (ops.shape(words)[0], log_probs.shape[-1]),
+    )
+    return counts > 0

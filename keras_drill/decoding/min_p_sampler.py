@@ -1,0 +1,45 @@
+"""Sampling among the words that are not much less probable than the best."""
+
+import keras
+from keras import ops
+
+from keras_drill.decoding.random_streams import draw
+from keras_drill.decoding.temperature_sampler import TemperatureSampler
+from keras_drill.types import Tensor
+
+
+@keras.saving.register_keras_serializable(package="keras_drill")
+class MinPSampler(TemperatureSampler):
+    """Draws among the words that are at least `p` times as probable as the best one, renormalised.
+
+    Where the model is sure, few words are left; where it is not, many. The temperature applies
+    first, then the cut.
+
+    Args:
+        p: Above 0 and at most 1, which leaves the most probable words alone.
+        temperature: Positive, see `TemperatureSampler`.
+
+    Example:
+
+    >>> sampler = MinPSampler(0.5)
+    >>> log_probs = keras.ops.log(keras.ops.array([[0.2, 0.5, 0.3]]))
+    >>> int(sampler.choose(log_probs, keras.ops.array([0.99]))[0])
+    2
+
+    References:
+        - [Nguyen et al., 2024](https://arxiv.org/abs/2407.01082)
+    """
+
+    def __init__(self, p: float, temperature: float = 1.0):
+        super().__init__(temperature)
+        if not 0 < p <= 1:
+            raise ValueError(f"`p` must be above 0 and at most 1. Received: p={p}")
+        self.p = p
+
+    def get_config(self) -> dict:
+        return {"p": self.p, **super().get_config()}
+
+    def choose(self, log_probs: Tensor, uniforms: Tensor) -> Tensor:
+        probabilities = ops.softmax(log_probs / self.temperature, axis=-1)  # [B, V]
+        best = ops.max(probabilities, axis=-1, keepdims=True)
+        return draw(ops.where(probabilities >= self.p * best, probabilities, 0.0), uniforms)
