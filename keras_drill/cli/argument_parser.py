@@ -52,7 +52,7 @@ class ArgumentParser(argparse.ArgumentParser):
         sys.exit(2)
 
 
-def take_overrides(words: Sequence[str]) -> tuple[list[str], dict[str, object]]:
+def take_overrides(words: Sequence[str]) -> tuple[list[str], dict[str, str | list[str]]]:
     """Takes `--section.key value` and `--section.key=value`, a recipe's options, out of the words.
 
     An option that is a list may be repeated.
@@ -66,8 +66,9 @@ def take_overrides(words: Sequence[str]) -> tuple[list[str], dict[str, object]]:
     (['train', 'small-tied'], {'training.epochs': '3'})
     """
     options = all_options()
+    lists = {name for name, field in options.items() if field.type == tuple[str, ...]}
     others: list[str] = []
-    overrides: dict[str, object] = {}
+    given: dict[str, list[str]] = {}
     rest = iter(words)
     for word in rest:
         match = _OVERRIDE.fullmatch(word)
@@ -82,12 +83,10 @@ def take_overrides(words: Sequence[str]) -> tuple[list[str], dict[str, object]]:
         value = match[2] if match[2] is not None else next(rest, None)
         if value is None:
             raise ConfigError(f"option --{match[1]} needs a value")
-        if options[name].type == tuple[str, ...]:
-            overrides.setdefault(name, []).append(value)
-        elif name in overrides:
+        if name in given and name not in lists:
             raise ConfigError(f"option --{match[1]} is given twice")
-        else:
-            overrides[name] = value
+        given.setdefault(name, []).append(value)
+    overrides = {name: values if name in lists else values[0] for name, values in given.items()}
     return others, overrides
 
 

@@ -72,7 +72,8 @@ def run(args: argparse.Namespace) -> int:
     report = folder / "report.html"
     summaries = compare_runs(folders, report, title="A tied softmax and DRILL")
     perplexities = [summary.test_perplexity or summary.valid_perplexity for summary in summaries]
-    best = folders[perplexities.index(min(perplexities))]
+    measured = [perplexity for perplexity in perplexities if perplexity is not None]
+    best = folders[perplexities.index(min(measured))]
     loaded = LoadedRun.load(best)
     exported = loaded.continuing_task.export(
         loaded.model,

@@ -81,6 +81,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         sys.stdout.flush()
         return status
     except SystemExit as stop:  # how argparse ends after help and mistakes
+        if not isinstance(stop.code, int):
+            raise
         return stop.code
     except Interrupted as interrupted:
         print(f"\nkeras-drill: {interrupted}", file=sys.stderr)

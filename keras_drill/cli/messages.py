@@ -2,6 +2,7 @@
 
 import re
 import sys
+from typing import Any, TypeGuard
 
 from keras_drill.tasks.errors import ConfigError, RunError
 from keras_drill.tasks.load_config import all_options
@@ -73,6 +74,6 @@ def _what_failed(message: str) -> str:
     return (told or [message.strip()])[-1]
 
 
-def _is_tensorflow(error: Exception, name: str) -> bool:
+def _is_tensorflow(error: Exception, name: str) -> TypeGuard[Any]:  # its classes have no hints
     tensorflow = sys.modules.get("tensorflow")
     return tensorflow is not None and isinstance(error, getattr(tensorflow.errors, name))

@@ -5,8 +5,9 @@ import dataclasses
 import os
 import sys
 from collections.abc import Iterable, Iterator, Sequence
+from io import BufferedIOBase
 from pathlib import Path
-from typing import IO, TextIO
+from typing import TextIO
 
 from keras_drill.cli.arguments import output_file
 
@@ -55,7 +56,7 @@ class TextReader:
         return self._lines(_open(name), "standard input" if name == "-" else name)
 
     def _lines(
-        self, opened: contextlib.AbstractContextManager[IO[bytes]], shown: str
+        self, opened: contextlib.AbstractContextManager[BufferedIOBase], shown: str
     ) -> Iterator[list[Text]]:
         number = 0
         with opened as file:
@@ -129,17 +130,18 @@ def check_output(args) -> None:
         output_file("--output", args.output)
 
 
-def _open(name: str) -> contextlib.AbstractContextManager[IO[bytes]]:
+def _open(name: str) -> contextlib.AbstractContextManager[BufferedIOBase]:
     if name != "-":
         return Path(name).open("rb")
     if sys.stdin is None:
         raise ValueError("the standard input is closed, and no texts are given")
     if sys.stdin.isatty():
         print("Type texts, one a line; Ctrl-D ends them.", file=sys.stderr)
-    return contextlib.nullcontext(sys.stdin.buffer)
+    # Its hint, `BinaryIO`, leaves `read1` out.
+    return contextlib.nullcontext(sys.stdin.buffer)  # type: ignore[arg-type]  # is buffered
 
 
-def _blocks(file: IO[bytes]) -> Iterator[list[bytes]]:
+def _blocks(file: BufferedIOBase) -> Iterator[list[bytes]]:
     """Lists of lines, each as soon as its lines are there."""
     parts: list[bytes] = []  # of a line whose end is still to come
     while chunk := file.read1(1 << 16):

@@ -105,7 +105,9 @@ def _comparisons(
 
 def _tables(analyses: Sequence[RunAnalysis], comparisons: Sequence[FrequencyComparison]) -> str:
     ranks = [("run", "output layer", "perplexity", "rank", "at most", "last counted", "first not")]
-    words = [("run", "words", "in the text", "elsewhere", "never", "undecided")]
+    words: list[tuple[str, ...]] = [
+        ("run", "words", "in the text", "elsewhere", "never", "undecided")
+    ]
     never = []
     for run in analyses:
         ranks.append(

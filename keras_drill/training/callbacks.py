@@ -6,6 +6,7 @@ import signal
 import sys
 import time
 from collections.abc import Callable
+from types import FrameType
 
 import keras
 import numpy as np
@@ -125,7 +126,7 @@ class StopSignal:
     def __init__(self, resume_command: str):
         self.resume_command = resume_command
         self.received = False
-        self._previous: dict[int, object] = {}
+        self._previous: dict[int, Callable[[int, FrameType | None], object] | int | None] = {}
 
     def __enter__(self) -> "StopSignal":
         for number in (signal.SIGINT, signal.SIGTERM):

@@ -101,7 +101,7 @@ class CheckpointStore:
         shutil.rmtree(beside, ignore_errors=True)
         beside.mkdir(parents=True)
         with open(beside / _ARRAYS, "wb") as file:
-            np.savez(file, **arrays)
+            np.savez(file, **arrays)  # type: ignore[arg-type]  # no name is `allow_pickle`
             _flush(file)
         for name, content in ((_STATE, state), (_CHECKSUMS, _checksums(arrays, state))):
             with open(beside / name, "w", encoding="utf-8") as file:
@@ -140,7 +140,7 @@ class CheckpointStore:
 
         Says on the standard error which ones are damaged. Raises `RunError` where all are.
         """
-        errors = []
+        errors: list[RunError] = []
         for step in reversed(self.steps()):
             try:
                 loaded = self.load(step)
@@ -148,8 +148,8 @@ class CheckpointStore:
                 errors.append(error)
                 self._damaged.add(step)
                 continue
-            for error in errors:
-                print(f"{error}; going on from step {step}", file=sys.stderr)
+            for damage in errors:
+                print(f"{damage}; going on from step {step}", file=sys.stderr)
             return loaded
         if errors:
             raise RunError(

@@ -67,7 +67,8 @@ def runs_table(runs: Sequence[ListedRun]) -> str:
     run     state     output layer  epochs  best valid ppl  test ppl
     runs/a  finished  softmax          3/3           65.80         -
     """
-    rows = [("run", "state", "output layer", "epochs", "best valid ppl", "test ppl")]
+    header = ("run", "state", "output layer", "epochs", "best valid ppl", "test ppl")
+    rows: list[tuple[str, ...]] = [header]
     for run in runs:
         figures = ("-" if value is None else f"{value:.2f}" for value in (run.best_valid, run.test))
         rows.append(
@@ -87,12 +88,13 @@ def _listed(folder: RunFolder) -> ListedRun:
         config = folder.config()
     except (ConfigError, RunError, OSError):
         return ListedRun(folder.path, "damaged")
-    known = {
-        "path": folder.path,
-        "description": config.description,
-        "output_layer": config.output_layer,
-        "max_epochs": config.training.epochs,
-    }
+    listed = ListedRun(
+        folder.path,
+        "new",
+        description=config.description,
+        output_layer=config.output_layer,
+        max_epochs=config.training.epochs,
+    )
     try:
         progress = CheckpointStore(folder.checkpoints).progress()
         figures = {}
@@ -102,13 +104,12 @@ def _listed(folder: RunFolder) -> ListedRun:
     except (RunError, OSError, ValueError):
         whole = False
     if not whole:
-        return ListedRun(state="damaged", **known)
+        return dataclasses.replace(listed, state="damaged")
     if progress is None:
-        return ListedRun(state="training" if _is_locked(folder) else "new", **known)
-    known["epochs"] = progress.epoch
+        return dataclasses.replace(listed, state="training") if _is_locked(folder) else listed
+    best_valid = None
     if progress.best_epoch:
-        known["best_valid"] = progress.history[progress.best_epoch - 1]["val_perplexity"]
-    known["test"] = figures.get("test_perplexity")
+        best_valid = progress.history[progress.best_epoch - 1]["val_perplexity"]
     if _is_locked(folder):
         state = "training"
     elif progress.epoch >= config.training.epochs:
@@ -117,7 +118,13 @@ def _listed(folder: RunFolder) -> ListedRun:
         state = "stopped"
     else:
         state = "interrupted"
-    return ListedRun(state=state, **known)
+    return dataclasses.replace(
+        listed,
+        state=state,
+        epochs=progress.epoch,
+        best_valid=best_valid,
+        test=figures.get("test_perplexity"),
+    )
 
 
 def _is_locked(folder: RunFolder) -> bool:

@@ -85,9 +85,9 @@ def stable_names(paths: Iterable[str]) -> list[str]:
     >>> stable_names(["a_3/dense_7/kernel", "a_3/dense_12/kernel", "a_3/bias", "a_3/bias"])
     ['a/dense/kernel', 'a/dense.1/kernel', 'a/bias', 'a/bias#1']
     """
-    paths = [tuple(path.split("/")) for path in paths]
-    siblings: dict[tuple, set[tuple[int, str]]] = defaultdict(set)
-    for path in paths:
+    split = [tuple(path.split("/")) for path in paths]
+    siblings: dict[tuple[str, ...], set[tuple[int, str]]] = defaultdict(set)
+    for path in split:
         for depth, part in enumerate(path):
             base, number = _split(part)
             siblings[(*path[:depth], base)].add((number, part))
@@ -98,7 +98,7 @@ def stable_names(paths: Iterable[str]) -> list[str]:
     }
     seen: dict[str, int] = defaultdict(int)
     names = []
-    for path in paths:
+    for path in split:
         name = "/".join(places[path[: depth + 1]] for depth in range(len(path)))
         seen[name] += 1
         names.append(f"{name}#{seen[name] - 1}" if seen[name] > 1 else name)
@@ -160,7 +160,7 @@ def _by_path(
     variables: Mapping[str, keras.Variable], arrays: Mapping[str, np.ndarray]
 ) -> dict[str, np.ndarray]:
     """Arrays that an old version numbered, by the keys of today."""
-    named = {}
+    named: dict[str, np.ndarray] = {}
     for group in dict.fromkeys(key.split("/")[0] for key in variables):
         keys = [key for key in variables if key.startswith(f"{group}/")]
         values = [arrays[f"{group}/{i}"] for i in range(len(arrays)) if f"{group}/{i}" in arrays]

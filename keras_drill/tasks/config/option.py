@@ -64,9 +64,10 @@ _BOUNDS = {
 
 def check_value(name: str, field: dataclasses.Field, value: Any) -> Any:
     """The value in the option's type, converted from text when it comes from a command line."""
-    value = _convert(field.type, value)
+    kind: type = field.type  # type: ignore[assignment]  # configurations do not postpone hints
+    value = _convert(kind, value)
     if value is None:
-        raise ConfigError(f"option {name} must be {_EXPECTED[field.type]}")
+        raise ConfigError(f"option {name} must be {_EXPECTED[kind]}")
     choices = field.metadata["choices"]
     if choices and value not in choices:
         raise ConfigError(f"option {name} cannot be {value!r}{suggest(value, choices)}")
