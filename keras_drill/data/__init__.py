@@ -12,6 +12,7 @@ from keras_drill.data.text_lines import TextLines
 from keras_drill.data.tokenizer import Tokenizer
 from keras_drill.data.vocabulary import Vocabulary
 from keras_drill.data.whitespace_tokenizer import WhitespaceTokenizer
+from keras_drill.data.word_piece_tokenizer import WordPieceTokenizer
 from keras_drill.data.word_tokenizer import WordTokenizer
 
 __all__ = [
@@ -27,6 +28,7 @@ __all__ = [
     "Tokenizer",
     "Vocabulary",
     "WhitespaceTokenizer",
+    "WordPieceTokenizer",
     "WordTokenizer",
     "pydoc_topics",
 ]

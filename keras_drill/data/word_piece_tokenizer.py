@@ -1,0 +1,275 @@
+"""Pieces of words, the longest first."""
+
+import hashlib
+import os
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
+
+import tensorflow as tf
+import tensorflow_text as tf_text
+
+from keras_drill.data.atomic import replace_file
+from keras_drill.data.text_lines import TextLines
+from keras_drill.data.tokenizer import Tokenizer, join_words
+
+_UNKNOWN = "<unk>"
+_SUFFIX = "##"
+_MAX_WORD_BYTES = 1000  # a longer word is unknown
+_INVISIBLE = r"[\x{FFFD}\p{Cf}]"
+_SPACE = r"[\pZ\p{Cc}]"
+# What BERT splits words at and keeps: ASCII signs, Unicode punctuation, and CJK ideographs.
+_SINGLE = (
+    r"[!-/:-@\[-`{-~\pP]"
+    r"|[\x{3400}-\x{4DBF}\x{4E00}-\x{9FFF}\x{F900}-\x{FAFF}\x{20000}-\x{2A6DF}]"
+    r"|[\x{2A700}-\x{2CEAF}\x{2F800}-\x{2FA1F}]"
+)
+_SPACING = (
+    (r"(^| )##", ""),
+    (r" ([.,;:!?%)\]}…]+)", r"\1"),
+    (r"([(\[{$]) ", r"\1"),
+    (r" ([-/_]) ", r"\1"),
+    (r"(\pL) (['’]) (\pL)", r"\1\2\3"),
+    (r"(\d[.,]) (\d)", r"\1\2"),
+    (r'" ([^"]*) "', r'"\1"'),
+    ("„ ([^“]*) “", r"„\1“"),
+    ("“ ([^”]*) ”", r"“\1”"),
+)
+
+
+class WordPieceTokenizer(Tokenizer):
+    """Splits text into words as BERT does, and words into the longest pieces that are known.
+
+    Text is cut at white space, and around every punctuation mark and CJK ideograph; characters
+    that are not seen (Unicode Cf) are left out. A piece that does not begin a word begins with
+    `##`, and a word that the pieces do not make up is `<unk>` as a whole. Runs in graphs, by
+    tensorflow-text.
+
+    `detokenize` joins the pieces to the same words. How punctuation and ideographs were spaced is
+    lost, and is guessed: no space before `. , ; : ! ? % ) ] }`, nor after `( [ { $`, around
+    `- / _` and an apostrophe between letters, inside pairs of quotes, and inside `1,000.5`. What
+    tells spaces exactly is `SentencePieceTokenizer`. Case and accents are kept: for others, see
+    `PreprocessedTokenizer`.
+
+    Args:
+        pieces: The pieces, in any order. `[UNK]`, `[CLS]` and the like in a vocabulary of BERT's
+            do no harm: no text gives them.
+        symbols: Words that stay whole whatever is in them, `__eou__` for example; where they are
+            no pieces yet, they become some.
+
+    Attributes:
+        fingerprint: Hexadecimal digest of pieces and symbols.
+
+    Raises:
+        ValueError: A piece is empty, has white space in it, or stands there twice.
+
+    Example:
+
+    >>> tokenizer = WordPieceTokenizer(["the", "un", "##happy", "##est", "!", "cat"])
+    >>> pieces = tokenizer.tokenize("the unhappyest cat, the dog!")
+    >>> [piece.decode() for piece in pieces.numpy()]
+    ['the', 'un', '##happy', '##est', 'cat', '<unk>', 'the', '<unk>', '!']
+    >>> tokenizer.detokenize(["the", "un", "##happy", "cat", "!"]).numpy()
+    b'the unhappy cat!'
+
+    References:
+        - [Schuster & Nakajima, 2012](https://research.google/pubs/japanese-and-korean-voice-search)
+        - [Devlin et al., 2019](https://arxiv.org/abs/1810.04805) (splitting into words)
+    """
+
+    def __init__(self, pieces: Sequence[str], symbols: Sequence[str] = ()):
+        super().__init__(name="word_piece_tokenizer")
+        self.symbols = tuple(symbols)  # tuples: tf.Module would wrap lists
+        self._pieces = tuple(dict.fromkeys([*_checked(pieces), *_checked(symbols)]))
+        if not set(self._pieces) - {_UNKNOWN}:
+            raise ValueError(f"`pieces` must hold pieces of words. Received: pieces={pieces!r}")
+        self._split = _split_pattern(self.symbols)
+        self._tokenizer = tf_text.FastWordpieceTokenizer(
+            list(dict.fromkeys([_UNKNOWN, *self._pieces])),
+            suffix_indicator=_SUFFIX,
+            max_bytes_per_word=_MAX_WORD_BYTES,
+            token_out_type=tf.string,
+            unknown_token=_UNKNOWN,
+            no_pretokenization=True,
+        )
+        content = "\n".join([*self._pieces, "", *self.symbols])
+        self.fingerprint = hashlib.sha256(content.encode()).hexdigest()
+
+    @classmethod
+    def train(
+        cls,
+        lines: Iterable[str | bytes],
+        vocabulary_size: int,
+        symbols: Sequence[str] = (),
+        character_coverage: float = 1.0,
+        max_words: int = 50_000,
+    ) -> "WordPieceTokenizer":
+        """Learns pieces from text, by tensorflow-text: the frequent substrings of its words.
+
+        Takes about half a minute for 20,000 different words.
+
+        Args:
+            lines: The text, without ends of lines.
+            vocabulary_size: Number of pieces, symbols among them. A text that has not so many
+                gives fewer.
+            symbols: Words that stay whole.
+            character_coverage: Share of the text's characters that become pieces, at the beginning
+                of words and inside them; words with rarer ones are unknown.
+            max_words: How many different words to learn from, the most frequent.
+
+        Raises:
+            ValueError: An argument is out of range, the text has no words, or it has so many
+                characters that they are more than `vocabulary_size` pieces.
+        """
+        if not isinstance(vocabulary_size, int) or vocabulary_size < 1:
+            raise ValueError(
+                "`vocabulary_size` must be a positive integer. Received: "
+                f"vocabulary_size={vocabulary_size!r}"
+            )
+        if not 0 < character_coverage <= 1:
+            raise ValueError(
+                "`character_coverage` must be greater than 0 and at most 1. Received: "
+                f"character_coverage={character_coverage!r}"
+            )
+        counts = _word_counts(lines, tuple(_checked(symbols)))
+        characters = _covered_characters(counts, character_coverage)
+        whole = (item for item in counts.most_common() if characters >= set(item[0]))
+        words = dict(islice(whole, max_words))
+        if not words:
+            raise ValueError(
+                "`lines` must hold words of the characters that `character_coverage` covers. "
+                f"Received: {len(counts)} words, character_coverage={character_coverage}"
+            )
+        return cls([*symbols, *_learn(words, vocabulary_size - len(symbols))], symbols)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike, symbols: Sequence[str] = ()) -> "WordPieceTokenizer":
+        """Reads pieces from a file, one per line, as BERT's `vocab.txt` has them."""
+        try:
+            return cls([line.decode() for line in TextLines(path)], symbols)
+        except ValueError as error:
+            raise ValueError(f"Cannot use the tokenizer file {str(path)!r}: {error}") from None
+
+    def save(self, path: str | os.PathLike) -> None:
+        """Writes the pieces to a file, one per line; by rename, so whole."""
+        replace_file(path, "".join(f"{piece}\n" for piece in self._pieces))
+
+    def pieces(self) -> list[str]:
+        """All pieces that text may give, in the order given, symbols last; without `<unk>`."""
+        return [piece for piece in self._pieces if piece != _UNKNOWN]
+
+    def tokenize(self, text: tf.Tensor) -> tf.Tensor | tf.RaggedTensor:
+        words = _split_words(text, self._split)  # [T] or [N, (W)]
+        pieces = self._tokenizer.tokenize(words)  # [..., (P)]
+        return pieces.flat_values if pieces.shape.rank == 2 else pieces.merge_dims(-2, -1)
+
+    def detokenize(self, words: tf.Tensor | tf.RaggedTensor) -> tf.Tensor:
+        return join_words(words, _SPACING)
+
+    def get_config(self) -> dict:
+        return {"pieces": list(self._pieces), "symbols": list(self.symbols)}
+
+
+def _checked(pieces: Sequence[str]) -> Sequence[str]:
+    for piece, count in Counter(pieces).items():
+        if count > 1 or piece.split() != [piece]:
+            raise ValueError(
+                "`pieces` and `symbols` must be different strings without white space. Received: "
+                f"{piece!r}" + (f", {count} times" if count > 1 else "")
+            )
+    return pieces
+
+
+def _split_pattern(symbols: Sequence[str]) -> str:
+    longest_first = sorted(symbols, key=len, reverse=True)
+    return "|".join([*(re.escape(symbol) for symbol in longest_first), _SINGLE])
+
+
+def _split_words(text: tf.Tensor, pattern: str) -> tf.Tensor | tf.RaggedTensor:
+    """Words `[T]` or `[N, (W)]` of texts `[]` or `[N]`, cut around what the pattern matches."""
+    text = tf.convert_to_tensor(text, tf.string)
+    text = tf.strings.unicode_transcode(text, "UTF-8", "UTF-8", errors="replace")
+    text = tf.strings.regex_replace(text, _INVISIBLE, "")
+    text = tf.strings.regex_replace(text, _SPACE, " ")
+    return tf.strings.split(tf.strings.regex_replace(text, f"({pattern})", r" \1 "))
+
+
+def _word_counts(lines: Iterable[str | bytes], symbols: Sequence[str]) -> Counter[str]:
+    """How often each word occurs, symbols left out."""
+    pattern = _split_pattern(symbols)
+    counts: Counter[bytes] = Counter()
+    for block in _blocks(lines):
+        words = _split_words(tf.constant(block), pattern).flat_values
+        counts.update(words.numpy().tolist())
+    decoded = Counter({word.decode(): count for word, count in counts.items()})
+    for symbol in symbols:
+        decoded.pop(symbol, None)
+    return decoded
+
+
+def _blocks(lines: Iterable[str | bytes], size: int = 4096) -> Iterator[list[str | bytes]]:
+    rest = iter(lines)
+    while block := list(islice(rest, size)):
+        yield block
+
+
+def _covered_characters(counts: Counter[str], coverage: float) -> set[str]:
+    """The most frequent characters, as many as make up that share of the text."""
+    characters: Counter[str] = Counter()
+    for word, count in counts.items():
+        for character in word:
+            characters[character] += count
+    needed = coverage * characters.total()
+    covered, found = set(), 0
+    for character, count in sorted(characters.items(), key=lambda item: (-item[1], item[0])):
+        if found >= needed:
+            break
+        covered.add(character)
+        found += count
+    return covered
+
+
+def _learn(words: dict[str, int], size: int) -> list[str]:
+    """Pieces: all characters, and the most frequent of the longer ones that were learned."""
+    from tensorflow_text.tools.wordpiece_vocab import wordpiece_tokenizer_learner_lib
+
+    characters = sorted({character for word in words for character in word})
+    alone = tf.strings.regex_full_match(characters, _SINGLE).numpy()
+    inside = [c for c, is_alone in zip(characters, alone, strict=True) if not is_alone]
+    single = characters + [_SUFFIX + character for character in inside]
+    if len(single) > size:
+        raise ValueError(
+            f"`vocabulary_size` must be greater by {len(single) - size}: each of the text's "
+            f"{len(characters)} characters is a piece at the beginning of words, and one inside "
+            "them; `character_coverage` leaves rare ones out."
+        )
+
+    def learn(threshold: int) -> list[str]:
+        pieces = wordpiece_tokenizer_learner_lib.learn(
+            words,
+            size,
+            [],
+            # The library's own search is for an exact number; this one is over in a few steps.
+            upper_thresh=threshold,
+            lower_thresh=threshold,
+            max_unique_chars=len(characters),
+            joiner=_SUFFIX,
+        )
+        return single + [piece for piece in pieces if len(piece.removeprefix(_SUFFIX)) > 1]
+
+    low, high = min(words.values()), max(words.values())
+    threshold = max(round(high**0.5), low)
+    found: list[str] = []
+    while True:
+        learned = learn(threshold)
+        if len(found) < size or size <= len(learned) < len(found):
+            found = learned
+        if len(learned) < size:
+            high = threshold - 1
+        else:
+            low = threshold + 1
+        if low > high or size <= len(found) <= 1.1 * size:
+            return found[:size]
+        # The number falls about as the threshold rises.
+        threshold = min(max(round(threshold * len(learned) / (1.05 * size)), low), high)
