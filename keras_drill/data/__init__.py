@@ -2,9 +2,20 @@
 
 from keras_drill.data.contiguous_batches import ContiguousBatches
 from keras_drill.data.corpus import Corpus
+from keras_drill.data.dialog_corpus import DialogCorpus
 from keras_drill.data.encoded_text import EncodedText
+from keras_drill.data.lines import Lines
 from keras_drill.data.pair_batches import PairBatches
-from keras_drill.data.parallel_corpus import ParallelCorpus, ParallelText
+from keras_drill.data.parallel_corpus import ParallelCorpus
+from keras_drill.data.parallel_text import ParallelText
+from keras_drill.data.preprocessed_tokenizer import PreprocessedLines, PreprocessedTokenizer
+from keras_drill.data.preprocessing import (
+    Lowercase,
+    MosesPunctuation,
+    MosesTokenization,
+    Preprocessing,
+    UnicodeNormalization,
+)
 from keras_drill.data.pydoc_topics import pydoc_topics
 from keras_drill.data.sentence_batches import SentenceBatches
 from keras_drill.data.sentence_piece_tokenizer import SentencePieceTokenizer
@@ -18,14 +29,23 @@ from keras_drill.data.word_tokenizer import WordTokenizer
 __all__ = [
     "ContiguousBatches",
     "Corpus",
+    "DialogCorpus",
     "EncodedText",
+    "Lines",
+    "Lowercase",
+    "MosesPunctuation",
+    "MosesTokenization",
     "PairBatches",
     "ParallelCorpus",
     "ParallelText",
+    "PreprocessedLines",
+    "PreprocessedTokenizer",
+    "Preprocessing",
     "SentenceBatches",
     "SentencePieceTokenizer",
     "TextLines",
     "Tokenizer",
+    "UnicodeNormalization",
     "Vocabulary",
     "WhitespaceTokenizer",
     "WordPieceTokenizer",

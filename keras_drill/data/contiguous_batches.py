@@ -3,6 +3,14 @@
 import numpy as np
 import tensorflow as tf
 
+from keras_drill.data.batches import (
+    check_at_least_one,
+    check_first_batch,
+    check_seed,
+    check_shard,
+    whole_batches,
+)
+
 
 class ContiguousBatches:
     """Cuts a text into rows, and the rows into windows that follow one another.
@@ -89,11 +97,8 @@ class ContiguousBatches:
         seed: int = 0,
     ):
         ids = np.asarray(ids, np.int32)
-        for name, value in (("batch_size", batch_size), ("sequence_length", sequence_length)):
-            if value < 1:
-                raise ValueError(f"`{name}` must be at least 1. Received: {name}={value}")
-        if not 0 <= seed < 2**32:
-            raise ValueError(f"`seed` must be from 0 to 2**32 - 1. Received: seed={seed}")
+        check_at_least_one(batch_size=batch_size, sequence_length=sequence_length)
+        check_seed(seed)
         needed = 1 if padding else batch_size * sequence_length
         if len(ids) < needed:
             raise ValueError(
@@ -145,7 +150,8 @@ class ContiguousBatches:
         Returns:
             Dataset of known cardinality.
         """
-        check_part(self.num_batches, self.batch_size, first_batch, num_shards, shard)
+        check_first_batch(self.num_batches, first_batch)
+        check_shard(self.batch_size, num_shards, shard)
         starts = np.concatenate([self._starts(epoch + number) for number in range(epochs)])
         starts = starts[first_batch:]
         size = self.batch_size // num_shards
@@ -155,7 +161,7 @@ class ContiguousBatches:
 
         def batch(start_stop: tf.Tensor) -> tuple[tf.Tensor, ...]:
             start, stop = start_stop[0], start_stop[1]
-            columns = (rows[:, start:stop], rows[:, start + 1 : stop + 1])
+            columns: tuple = (rows[:, start:stop], rows[:, start + 1 : stop + 1])
             if self.padding:
                 steps = tf.range(start, stop)  # [T]
                 columns += (tf.cast(steps < pad_from, tf.float32),)
@@ -164,11 +170,8 @@ class ContiguousBatches:
                 for column, one in zip(columns, spec, strict=True)
             )
 
-        dataset = tf.data.Dataset.from_tensor_slices(starts).map(batch)
-        options = tf.data.Options()
-        # Whole batches handed to different workers would tear the rows apart.
-        options.experimental_distribute.auto_shard_policy = tf.data.experimental.AutoShardPolicy.OFF
-        return dataset.with_options(options).prefetch(tf.data.AUTOTUNE)
+        # Batches handed to different workers would tear the rows apart.
+        return whole_batches(tf.data.Dataset.from_tensor_slices(starts).map(batch))
 
     def lengths(self, epoch: int = 0) -> np.ndarray:
         """Lengths of the windows of an epoch, `[num_batches]`: for `SequenceLengthSchedule`."""
@@ -234,19 +237,3 @@ def _fill(lengths: np.ndarray, steps: int, order: np.ndarray) -> np.ndarray:
         some = able[: abs(missing)]
         lengths[some] += np.sign(missing)
     return lengths
-
-
-def check_part(
-    num_batches: int, batch_size: int, first_batch: int, num_shards: int, shard: int
-) -> None:
-    """Checks which part of the batches is asked for."""
-    if not 0 <= first_batch <= num_batches:
-        raise ValueError(
-            f"`first_batch` must be between 0 and `num_batches`={num_batches}. "
-            f"Received: first_batch={first_batch}"
-        )
-    if batch_size % num_shards or not 0 <= shard < num_shards:
-        raise ValueError(
-            f"`num_shards` must divide `batch_size`={batch_size} and `shard` be less than it. "
-            f"Received: num_shards={num_shards}, shard={shard}"
-        )

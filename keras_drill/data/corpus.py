@@ -5,13 +5,9 @@ import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from keras_drill.data.splits import SPLITS, check_splits, split_in_name
 from keras_drill.data.text_lines import TextLines
 
-_SPLITS = {
-    "train": ("train", "training", "trn"),
-    "valid": ("valid", "validation", "val", "dev"),
-    "test": ("test", "tst"),
-}
 _SUFFIXES = ("txt", "text", "tokens", "tok", "raw")
 _PATHS = str | os.PathLike | Sequence[str | os.PathLike]
 
@@ -48,13 +44,8 @@ class Corpus:
     def __init__(self, path: str | os.PathLike | Sequence | Mapping[str, _PATHS]):
         self.path = path
         if isinstance(path, Mapping):
-            unknown = set(path) - set(_SPLITS)
-            if unknown or "train" not in path:
-                raise ValueError(
-                    "`path` as a mapping must have the key 'train' and may have 'valid' and "
-                    f"'test'. Received: path={path!r}"
-                )
-            self.splits = {name: TextLines(path[name]) for name in _SPLITS if name in path}
+            check_splits(path)
+            self.splits = {name: TextLines(path[name]) for name in SPLITS if name in path}
         elif isinstance(path, str | os.PathLike):
             if not Path(path).exists():
                 raise FileNotFoundError(
@@ -119,7 +110,7 @@ def _folder_splits(folder: Path) -> dict[str, TextLines]:
             f"{sorted(path.name for path in folder.iterdir())[:10]}. "
             f"Received: path={str(folder)!r}"
         )
-    return {name: _one_kind(found[name], name) for name in _SPLITS if name in found}
+    return {name: _one_kind(found[name], name) for name in SPLITS if name in found}
 
 
 def _split_of(path: Path) -> str | None:
@@ -128,13 +119,13 @@ def _split_of(path: Path) -> str | None:
     words = re.findall("[a-z]+", name)
     if name.startswith(".") or "char" in words:  # Penn Treebank also comes spelt in characters
         return None
-    splits = [split for split, aliases in _SPLITS.items() if set(aliases) & set(words)]
-    if len(splits) != 1:
+    split = split_in_name(name)
+    if split is None:
         return None
     if path.is_dir():
-        return splits[0] if len(words) == 1 else None
+        return split if len(words) == 1 else None
     suffix = name.rpartition(".")[2] if "." in name else "txt"
-    return splits[0] if suffix in (*_SUFFIXES, *_SPLITS[splits[0]]) else None
+    return split if suffix in (*_SUFFIXES, *SPLITS[split]) else None
 
 
 def _one_kind(paths: list[Path], split: str) -> TextLines:

@@ -13,7 +13,7 @@ import numpy as np
 import tensorflow as tf
 
 from keras_drill.data.file_lock import file_lock
-from keras_drill.data.text_lines import TextLines
+from keras_drill.data.lines import Lines
 from keras_drill.data.tokenizer import Tokenizer
 from keras_drill.data.vocabulary import Vocabulary
 
@@ -63,7 +63,7 @@ class EncodedText:
     @classmethod
     def encode(
         cls,
-        lines: TextLines,
+        lines: Lines,
         tokenizer: Tokenizer,
         vocabulary: Vocabulary,
         cache: str | os.PathLike | None = None,
@@ -171,9 +171,7 @@ class EncodedText:
         return len(self.ids)
 
     @classmethod
-    def _join(
-        cls, blocks: Iterator[tuple[np.ndarray, np.ndarray]], lines: TextLines
-    ) -> "EncodedText":
+    def _join(cls, blocks: Iterator[tuple[np.ndarray, np.ndarray]], lines: Lines) -> "EncodedText":
         ids, lengths = zip(*blocks, strict=True)
         text = cls(np.concatenate(ids), np.concatenate(lengths))
         if len(text.ids) == len(text.line_lengths):
@@ -182,7 +180,7 @@ class EncodedText:
 
 
 def _encode_blocks(
-    lines: TextLines, tokenizer: Tokenizer, vocabulary: Vocabulary, verbose: int
+    lines: Lines, tokenizer: Tokenizer, vocabulary: Vocabulary, verbose: int
 ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     def encode(block: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
         ids = vocabulary.ids(tokenizer.tokenize(block))  # [L, (T)]
@@ -190,6 +188,8 @@ def _encode_blocks(
         ids = tf.concat([ids, end], axis=1)  # [L, (T+1)]
         return ids.flat_values, tf.cast(ids.row_lengths(), tf.int32)
 
+    if tokenizer.runs_in_graphs:
+        encode = tf.function(encode, input_signature=[tf.TensorSpec([None], tf.string)])
     progress = keras.utils.Progbar(None, verbose=verbose, unit_name="block")
     number = 0
     for number, block in enumerate(lines.blocks(_LINES_PER_RECORD), start=1):
@@ -208,7 +208,7 @@ def _record(ids: np.ndarray, line_lengths: np.ndarray) -> bytes:
     return tf.train.Example(features=tf.train.Features(feature=features)).SerializeToString()
 
 
-def _fingerprint(lines: TextLines, tokenizer: Tokenizer, vocabulary: Vocabulary) -> str:
+def _fingerprint(lines: Lines, tokenizer: Tokenizer, vocabulary: Vocabulary) -> str:
     description = {
         "format": _FORMAT,
         "lines": lines.fingerprint(),

@@ -3,6 +3,12 @@
 import numpy as np
 import tensorflow as tf
 
+from keras_drill.data.batches import (
+    check_at_least_one,
+    check_first_batch,
+    check_seed,
+    whole_batches,
+)
 from keras_drill.data.encoded_text import EncodedText
 
 # Lengths are padded to one of these, so that whatever is compiled is compiled for few shapes.
@@ -25,6 +31,9 @@ class PairBatches:
     the same in every epoch. The same `seed` and `epoch` give the same batches on every machine, and
     an epoch can be entered at any batch without reading those before it.
 
+    The two sides may have one vocabulary or two, with the same padding; an autoencoder takes the
+    same text for both.
+
     Args:
         source: The encoded sources, each line with its end token.
         target: The encoded targets, the same number of lines.
@@ -35,14 +44,19 @@ class PairBatches:
             padded lengths. A pair that is longer by itself makes a batch of its own.
         pad_id: Fills up short rows. No token may have this id.
         max_length: Longer sides (counted with their end token) are cut to this many tokens, the
-            last one of a source staying its end token; `None` cuts none.
+            last one staying the end token; `None` cuts none. `num_truncated` counts them, for
+            whoever trains to warn once.
         shuffle: Whether to shuffle. Without, every batch and epoch comes in the order of `order`.
         seed: For `shuffle`.
+        drop_empty: Whether to leave out pairs of which a side is empty, an end token alone. They
+            teach a model to say nothing: leave them out in training, and keep them, as is the
+            default, where a model is judged, for every line counts there.
 
     Attributes:
         num_batches: Batches per epoch.
         num_targets: Targets per epoch, padding not counted.
         num_truncated: Pairs of which `max_length` cuts a side.
+        num_dropped: Pairs that `drop_empty` leaves out.
         order: Integers `[P]`, the pairs in the order of the unshuffled batches.
 
     Raises:
@@ -71,18 +85,15 @@ class PairBatches:
         max_length: int | None = None,
         shuffle: bool = True,
         seed: int = 0,
+        drop_empty: bool = False,
     ):
         if (batch_size is None) == (batch_tokens is None):
             raise ValueError(
                 "Expected one of `batch_size` and `batch_tokens`. Received: "
                 f"batch_size={batch_size}, batch_tokens={batch_tokens}"
             )
-        values = {"batch_size": batch_size, "batch_tokens": batch_tokens, "max_length": max_length}
-        for name, value in values.items():
-            if value is not None and value < 1:
-                raise ValueError(f"`{name}` must be at least 1. Received: {name}={value}")
-        if not 0 <= seed < 2**32:
-            raise ValueError(f"`seed` must be from 0 to 2**32 - 1. Received: seed={seed}")
+        check_at_least_one(batch_size=batch_size, batch_tokens=batch_tokens, max_length=max_length)
+        check_seed(seed)
         if len(source.line_lengths) != len(target.line_lengths):
             raise ValueError(
                 "`source` and `target` must have the same number of lines. Received: "
@@ -98,8 +109,10 @@ class PairBatches:
         self.max_length = max_length
         self.shuffle = shuffle
         self.seed = seed
+        self.drop_empty = drop_empty
         self._sides = []
         cut = np.zeros(len(source.line_lengths), bool)
+        empty = np.zeros(len(source.line_lengths), bool)
         for name, text in {"source": source, "target": target}.items():
             if (text.ids == pad_id).any():
                 raise ValueError(
@@ -110,21 +123,30 @@ class PairBatches:
             starts = np.cumsum(lengths) - lengths
             kept = lengths if max_length is None else np.minimum(lengths, max_length)
             cut |= kept < lengths
-            self._sides.append((text.ids, starts, kept))
-        self.num_truncated = int(cut.sum())
-        self.num_targets = int(self._sides[1][2].sum())
+            empty |= lengths == 1
+            self._sides.append((text.ids, starts, kept, text.ids[starts + lengths - 1]))
+        self._pairs = np.flatnonzero(~empty) if drop_empty else np.arange(len(empty))
+        if not len(self._pairs):
+            raise ValueError(
+                "`source` and `target` must have pairs of which neither side is empty. "
+                f"Received: {len(empty)} pairs, and drop_empty=True"
+            )
+        self.num_dropped = len(empty) - len(self._pairs)
+        self.num_truncated = int(cut[self._pairs].sum())
+        self.num_targets = int(self._sides[1][2][self._pairs].sum())
         self._padded = np.stack([padded_length(side[2], max_length) for side in self._sides])
         # Pairs of one shape stand together, whatever the epoch: so do the batches' shapes.
-        self.order = np.lexsort((self._padded[0], self._padded[1]))
+        self.order = self._sorted(np.arange(len(self._pairs)))
         self._cuts = self._batch_ends(self._padded[:, self.order].max(axis=0))
         self.num_batches = len(self._cuts)
 
     def _batch_ends(self, lengths: np.ndarray) -> np.ndarray:
         """Where each batch of the ordered pairs ends, given the longer side's padded lengths."""
         if self.batch_size is not None:
-            ends = np.arange(self.batch_size, len(lengths) + self.batch_size, self.batch_size)
-            return np.minimum(ends, len(lengths))
-        ends, start, longest = [], 0, 0
+            full = np.arange(self.batch_size, len(lengths) + self.batch_size, self.batch_size)
+            return np.minimum(full, len(lengths))
+        ends: list[int] = []
+        start, longest = 0, 0
         for place, length in enumerate(lengths):
             longest = max(longest, length)
             if place > start and (place - start + 1) * longest > self.batch_tokens:
@@ -135,6 +157,11 @@ class PairBatches:
     def dataset(self, epoch: int = 0, first_batch: int = 0, epochs: int = 1) -> tf.data.Dataset:
         """The batches of one or several epochs.
 
+        To resume, pass the epoch and the number of its batches that are done. To train several
+        epochs in one `fit`, pass `epochs` here and `steps_per_epoch=num_batches` there; after a
+        whole number of epochs, `dataset(epoch=n, epochs=m - n)` with `fit(initial_epoch=n,
+        epochs=m, steps_per_epoch=num_batches)` goes on as if nothing had been.
+
         Args:
             epoch: Number of the first epoch, from 0.
             first_batch: Which batch of that epoch to begin with, from 0.
@@ -144,11 +171,7 @@ class PairBatches:
             Dataset of `({"source": [B, S], "target": [B, T]}, labels [B, T], sample_weight [B, T])`
             and known cardinality.
         """
-        if not 0 <= first_batch <= self.num_batches:
-            raise ValueError(
-                f"`first_batch` must be between 0 and `num_batches`={self.num_batches}. "
-                f"Received: first_batch={first_batch}"
-            )
+        check_first_batch(self.num_batches, first_batch)
         batches = [rows for number in range(epochs) for rows in self._batches(epoch + number)]
         batches = batches[first_batch:]
         rows = tf.RaggedTensor.from_row_lengths(
@@ -169,10 +192,9 @@ class PairBatches:
             return {"source": source, "target": target}, labels, tf.cast(filled, tf.float32)
 
         dataset = tf.data.Dataset.from_tensor_slices(rows)
-        dataset = dataset.map(batch, num_parallel_calls=tf.data.AUTOTUNE, deterministic=True)
-        options = tf.data.Options()
-        options.experimental_distribute.auto_shard_policy = tf.data.experimental.AutoShardPolicy.OFF
-        return dataset.with_options(options).prefetch(tf.data.AUTOTUNE)
+        return whole_batches(
+            dataset.map(batch, num_parallel_calls=tf.data.AUTOTUNE, deterministic=True)
+        )
 
     def _batches(self, epoch: int) -> list[np.ndarray]:
         """The pairs of each batch of an epoch."""
@@ -180,12 +202,16 @@ class PairBatches:
             return np.split(self.order, self._cuts[:-1])
         # RandomState's stream is frozen: the same numbers in every version of NumPy.
         random = np.random.RandomState([self.seed, epoch])
-        keys = random.permutation(len(self.order))
-        order = np.lexsort((keys, self._padded[0], self._padded[1]))
+        order = self._sorted(random.permutation(len(self.order)))
         batches = np.split(order, self._cuts[:-1])
         return [batches[number] for number in random.permutation(self.num_batches)]
 
-    def _pad(self, rows, ids, starts, lengths, padded):
+    def _sorted(self, keys: np.ndarray) -> np.ndarray:
+        """The pairs by their padded lengths, then by their keys."""
+        source, target = self._padded[:, self._pairs]
+        return self._pairs[np.lexsort((keys, source, target))]
+
+    def _pad(self, rows, ids, starts, lengths, ends, padded):
         """Rows `[B, T]` of ids, and which of them are no padding."""
         width = tf.cast(tf.reduce_max(tf.gather(padded, rows)), tf.int64)
         lengths = tf.gather(lengths, rows)[:, None]  # [B, 1]
@@ -194,7 +220,7 @@ class PairBatches:
         places = tf.where(filled, tf.gather(starts, rows)[:, None] + steps, 0)
         found = tf.gather(ids, places)
         # A side that was cut ends as all others do.
-        found = tf.where(steps == lengths - 1, self.end_id, found)
+        found = tf.where(steps == lengths - 1, tf.gather(ends, rows)[:, None], found)
         return tf.where(filled, found, self.pad_id), filled
 
 

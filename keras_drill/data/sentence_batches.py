@@ -3,7 +3,13 @@
 import numpy as np
 import tensorflow as tf
 
-from keras_drill.data.contiguous_batches import check_part
+from keras_drill.data.batches import (
+    check_at_least_one,
+    check_first_batch,
+    check_seed,
+    check_shard,
+    whole_batches,
+)
 from keras_drill.data.encoded_text import EncodedText
 
 
@@ -69,16 +75,13 @@ class SentenceBatches:
         fill_last_batch: bool = False,
         seed: int = 0,
     ):
-        for name, value in (
-            ("batch_size", batch_size),
-            ("max_length", 1 if max_length is None else max_length),
-            ("length_multiple", length_multiple),
-            ("bucket_batches", bucket_batches),
-        ):
-            if value < 1:
-                raise ValueError(f"`{name}` must be at least 1. Received: {name}={value}")
-        if not 0 <= seed < 2**32:
-            raise ValueError(f"`seed` must be from 0 to 2**32 - 1. Received: seed={seed}")
+        check_at_least_one(
+            batch_size=batch_size,
+            max_length=max_length,
+            length_multiple=length_multiple,
+            bucket_batches=bucket_batches,
+        )
+        check_seed(seed)
         self.batch_size = batch_size
         self.end_id = end_id
         self.start_id = start_id
@@ -127,7 +130,8 @@ class SentenceBatches:
         Returns:
             Dataset of known cardinality.
         """
-        check_part(self.num_batches, self.batch_size, first_batch, num_shards, shard)
+        check_first_batch(self.num_batches, first_batch)
+        check_shard(self.batch_size, num_shards, shard)
         order = np.concatenate([self._order(epoch + number) for number in range(epochs)])
         order = order[first_batch:]  # [batches, B]
         size = self.batch_size // num_shards
@@ -143,10 +147,9 @@ class SentenceBatches:
             )
 
         dataset = tf.data.Dataset.from_tensor_slices(order)
-        dataset = dataset.map(batch, num_parallel_calls=tf.data.AUTOTUNE, deterministic=True)
-        options = tf.data.Options()
-        options.experimental_distribute.auto_shard_policy = tf.data.experimental.AutoShardPolicy.OFF
-        return dataset.with_options(options).prefetch(tf.data.AUTOTUNE)
+        return whole_batches(
+            dataset.map(batch, num_parallel_calls=tf.data.AUTOTUNE, deterministic=True)
+        )
 
     def _element_spec(self, num_shards: int) -> tuple[tf.TensorSpec, ...]:
         full = self.fill_last_batch or len(self._lengths) % self.batch_size == 0

@@ -4,9 +4,10 @@ import base64
 import hashlib
 import io
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+import keras
 import tensorflow as tf
 
 from keras_drill.data.atomic import replaced_file
@@ -18,6 +19,7 @@ KINDS = ("bpe", "unigram")
 RESERVED = ("<pad>", "<eos>", "<sos>")
 
 
+@keras.saving.register_keras_serializable(package="keras_drill")
 class SentencePieceTokenizer(Tokenizer):
     """Splits text into pieces of words, which together are the text again.
 
@@ -69,6 +71,7 @@ class SentencePieceTokenizer(Tokenizer):
         character_coverage: float = 1.0,
         byte_fallback: bool = False,
         lowercase: bool = False,
+        symbols: Sequence[str] = (),
     ) -> "SentencePieceTokenizer":
         """Learns pieces from text.
 
@@ -81,6 +84,7 @@ class SentencePieceTokenizer(Tokenizer):
             byte_fallback: Whether unknown characters are spelt in bytes, so that nothing is
                 unknown.
             lowercase: Whether to lower-case all text.
+            symbols: Pieces to have whatever the text is, and never to cut: `__eou__`, for example.
 
         Raises:
             ImportError: The `sentencepiece` library is not installed.
@@ -111,6 +115,7 @@ class SentencePieceTokenizer(Tokenizer):
                 byte_fallback=byte_fallback,
                 normalization_rule_name="nmt_nfkc_cf" if lowercase else "nmt_nfkc",
                 control_symbols=list(RESERVED),
+                user_defined_symbols=list(symbols),
                 unk_id=0,
                 bos_id=-1,
                 eos_id=-1,

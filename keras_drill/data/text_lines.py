@@ -6,13 +6,15 @@ import os
 import zlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import IO
+from typing import BinaryIO
+
+from keras_drill.data.lines import Lines
 
 _CHUNK = 1 << 20
 _GZIP_MAGIC = b"\x1f\x8b"
 
 
-class TextLines:
+class TextLines(Lines):
     """The lines of one or several UTF-8 text files, read anew by each iteration.
 
     Lines end at `\\n` alone (a `\\r` before it is dropped), so that U+2028 and its like inside a
@@ -64,12 +66,7 @@ class TextLines:
                     f"device: write its content to a file first. Received: {str(path)!r}"
                 )
 
-    def __iter__(self) -> Iterator[bytes]:
-        for block in self.blocks():
-            yield from block
-
     def blocks(self, size: int = 4096) -> Iterator[list[bytes]]:
-        """Gives the lines in lists of `size` lines, the last one shorter."""
         last = None if self.num_lines is None else self.first_line + self.num_lines
         number = 0
         block: list[bytes] = []
@@ -110,7 +107,7 @@ class TextLines:
         return f"TextLines({files}, first_line={self.first_line}, num_lines={self.num_lines})"
 
 
-def _open(path: Path) -> IO[bytes]:
+def _open(path: Path) -> gzip.GzipFile | BinaryIO:
     with open(path, "rb") as file:
         magic = file.read(2)
     return gzip.open(path, "rb") if magic == _GZIP_MAGIC else open(path, "rb")
@@ -155,5 +152,5 @@ def _check_text(chunk: bytes, path: Path, lines_before: int, bytes_before: int) 
         raise ValueError(
             f"Expected UTF-8 text: byte 0x{chunk[error.start]:02x} in line {line}, at byte "
             f"{bytes_before + error.start}, is not UTF-8 ({error.reason}). Convert the file, for "
-            f"example with `iconv -f ISO-8859-1 -t UTF-8`. Received: {str(path)!r}"
+            f"example with `iconv -f WINDOWS-1252 -t UTF-8`. Received: {str(path)!r}"
         ) from None

@@ -11,7 +11,15 @@ class Tokenizer(tf.Module, abc.ABC):
 
     A tokenizer holds no Python state that its operations depend on after they are traced: inside
     a `tf.function` or a SavedModel it gives the very words that it gave in training.
+
+    Attributes:
+        runs_in_graphs: Whether that is so. What `PreprocessedTokenizer` puts in front of a
+            tokenizer may run in Python only.
     """
+
+    @property
+    def runs_in_graphs(self) -> bool:
+        return True
 
     @abc.abstractmethod
     def tokenize(self, text: tf.Tensor) -> tf.Tensor | tf.RaggedTensor:
@@ -37,7 +45,11 @@ class Tokenizer(tf.Module, abc.ABC):
 
     @abc.abstractmethod
     def get_config(self) -> dict:
-        """The arguments that make an equal tokenizer: `type(self)(**config)`."""
+        """What makes an equal tokenizer: `type(self).from_config(config)`."""
+
+    @classmethod
+    def from_config(cls, config: dict) -> "Tokenizer":
+        return cls(**config)
 
 
 def join_words(words: tf.Tensor | tf.RaggedTensor, spacing: Iterable[tuple[str, str]]) -> tf.Tensor:

@@ -8,6 +8,7 @@ from pathlib import Path
 import tensorflow as tf
 
 from keras_drill.data.atomic import replace_file
+from keras_drill.data.lines import Lines
 from keras_drill.data.text_lines import TextLines
 from keras_drill.data.tokenizer import Tokenizer
 
@@ -74,7 +75,7 @@ class Vocabulary(tf.Module):
     @classmethod
     def build(
         cls,
-        lines: TextLines,
+        lines: Lines,
         tokenizer: Tokenizer,
         max_size: int | None = None,
         min_count: int = 1,
@@ -117,14 +118,11 @@ class Vocabulary(tf.Module):
         kept = [word for word, count in ranked if count >= min_count and word not in special]
         if max_size is not None:
             kept = kept[: max_size - len(special)]
-        vocabulary = cls(
-            [word.decode() for word in special + kept],
-            counts=[counter[word] for word in special + kept],
-            **token_names,
-        )
-        counts = list(vocabulary.counts)
+        counts = [counter[word] for word in special + kept]
+        left_out = counter.total() - sum(counts)
+        vocabulary = cls([word.decode() for word in special + kept], counts, **token_names)
         counts[vocabulary.end_id] += num_lines
-        counts[vocabulary.unknown_id] += counter.total() - sum(vocabulary.counts)
+        counts[vocabulary.unknown_id] += left_out
         vocabulary.counts = tuple(counts)
         return vocabulary
 

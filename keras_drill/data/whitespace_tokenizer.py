@@ -1,5 +1,6 @@
 """Words are what stands between spaces."""
 
+import keras
 import tensorflow as tf
 
 from keras_drill.data.tokenizer import Tokenizer, join_words
@@ -16,6 +17,7 @@ _SPACING = (
 )
 
 
+@keras.saving.register_keras_serializable(package="keras_drill")
 class WhitespaceTokenizer(Tokenizer):
     """Splits at white space and changes nothing else.
 
@@ -24,6 +26,9 @@ class WhitespaceTokenizer(Tokenizer):
 
     Args:
         lowercase: whether to lower-case the words (Unicode aware).
+        tidy: whether `detokenize` takes away the spaces around punctuation that such corpora
+            have, and their marks such as `@-@`; without, it joins words by spaces and does no more,
+            as suits what is undone by `MosesTokenization`.
 
     Example:
 
@@ -35,9 +40,10 @@ class WhitespaceTokenizer(Tokenizer):
     b'Some 1,000 men (or so).'
     """
 
-    def __init__(self, lowercase: bool = False):
+    def __init__(self, lowercase: bool = False, tidy: bool = True):
         super().__init__(name="whitespace_tokenizer")
         self.lowercase = lowercase
+        self.tidy = tidy
 
     def tokenize(self, text: tf.Tensor) -> tf.Tensor | tf.RaggedTensor:
         text = tf.convert_to_tensor(text, tf.string)
@@ -46,7 +52,7 @@ class WhitespaceTokenizer(Tokenizer):
         return tf.strings.split(text)
 
     def detokenize(self, words: tf.Tensor | tf.RaggedTensor) -> tf.Tensor:
-        return join_words(words, _SPACING)
+        return join_words(words, _SPACING if self.tidy else ())
 
     def get_config(self) -> dict:
-        return {"lowercase": self.lowercase}
+        return {"lowercase": self.lowercase, "tidy": self.tidy}

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 
+import keras
 import tensorflow as tf
 import tensorflow_text as tf_text
 
@@ -38,6 +39,7 @@ _SPACING = (
 )
 
 
+@keras.saving.register_keras_serializable(package="keras_drill")
 class WordPieceTokenizer(Tokenizer):
     """Splits text into words as BERT does, and words into the longest pieces that are known.
 

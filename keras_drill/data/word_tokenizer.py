@@ -1,11 +1,12 @@
 """Words and punctuation of raw text."""
 
+import keras
 import tensorflow as tf
 import tensorflow_text as tf_text
 
+from keras_drill.data.preprocessing import NORMALIZATIONS
 from keras_drill.data.tokenizer import Tokenizer, join_words
 
-_NORMALIZATIONS = ("NFC", "NFD", "NFKC", "NFKD")
 # Soft hyphen, zero-width space, word joiner and byte-order mark are no part of a word.
 _INVISIBLE = r"[\x{00AD}\x{200B}\x{2060}\x{FEFF}]"
 _SPACE = r"[\pZ\p{Cc}]"
@@ -28,6 +29,7 @@ _SPACING = (
 )
 
 
+@keras.saving.register_keras_serializable(package="keras_drill")
 class WordTokenizer(Tokenizer):
     """Splits raw text into words, numbers and single punctuation marks.
 
@@ -53,9 +55,9 @@ class WordTokenizer(Tokenizer):
 
     def __init__(self, lowercase: bool = True, normalization: str = "NFKC"):
         super().__init__(name="word_tokenizer")
-        if normalization not in _NORMALIZATIONS:
+        if normalization not in NORMALIZATIONS:
             raise ValueError(
-                f"`normalization` must be one of {_NORMALIZATIONS}. "
+                f"`normalization` must be one of {NORMALIZATIONS}. "
                 f"Received: normalization={normalization!r}"
             )
         self.lowercase = lowercase

@@ -1,6 +1,8 @@
+import keras
 import numpy as np
 import pytest
 
+import keras_drill
 from keras_drill.data import EncodedText, PairBatches
 from keras_drill.data.pair_batches import padded_length
 
@@ -124,6 +126,95 @@ def test_few_shapes():
 def test_wrong_options(options, message):
     with pytest.raises(ValueError, match=message):
         make(**options)
+
+
+def test_empty_pairs_are_kept_or_dropped():
+    source = EncodedText([5, END, END, 6, END, END], [2, 1, 2, 1])
+    target = EncodedText([7, END, 8, END, END, END], [2, 2, 1, 1])
+    kept = PairBatches(source, target, END, START, batch_size=3)
+    assert sorted(pairs_of(elements_of(kept.dataset()))) == [
+        ((END,), (END,)),
+        ((END,), (8, END)),
+        ((5, END), (7, END)),
+        ((6, END), (END,)),
+    ]
+    assert (kept.num_dropped, kept.num_targets) == (0, 6)
+    dropped = PairBatches(source, target, END, START, batch_size=3, drop_empty=True)
+    assert pairs_of(elements_of(dropped.dataset(epoch=3))) == [((5, END), (7, END))]
+    assert (dropped.num_dropped, dropped.num_targets, dropped.order.tolist()) == (3, 2, [0])
+    with pytest.raises(ValueError, match=r"neither side is empty. Received: 1 pairs"):
+        PairBatches(
+            EncodedText([END], [1]), EncodedText([5, END], [2]), END, batch_size=1, drop_empty=True
+        )
+
+
+@pytest.mark.parametrize("shuffle", [True, False])
+def test_dropping_is_as_if_the_pairs_had_not_been_there(shuffle):
+    options = {"batch_tokens": 512, "shuffle": shuffle, "max_length": 23}
+    _, source, target = make(batch_size=1)
+    batches = PairBatches(source, target, END, START, drop_empty=True, **options)
+    whole = [p for p in zip(lines(source), lines(target), strict=True) if len(p[0]) > 1 < len(p[1])]
+    assert 0 < batches.num_dropped == len(lines(source)) - len(whole)
+    sides = [EncodedText(np.concatenate(s), [len(x) for x in s]) for s in zip(*whole, strict=True)]
+    without = PairBatches(*sides, END, START, **options)
+    assert pairs_of(elements_of(batches.dataset(2))) == pairs_of(elements_of(without.dataset(2)))
+    assert batches.num_truncated == without.num_truncated > 0
+
+
+def test_each_side_has_its_own_end_token():
+    source = EncodedText([5, 6, 7, 90, 8, 90], [4, 2])
+    target = EncodedText([5, END, 6, 7, 8, END], [2, 4])
+    batches = PairBatches(source, target, END, START, batch_size=2, max_length=3, shuffle=False)
+    assert sorted(pairs_of(elements_of(batches.dataset()))) == [
+        ((5, 6, 90), (5, END)),
+        ((8, 90), (6, 7, END)),
+    ]
+
+
+def test_an_autoencoder_has_one_text():
+    text = make_text(31, 4)
+    batches = PairBatches(text, text, END, START, batch_size=5)
+    for source, _, labels, weights in elements_of(batches.dataset()):
+        np.testing.assert_array_equal(source, labels)
+        np.testing.assert_array_equal(source != PAD, weights == 1)
+
+
+def test_fit_goes_on_where_it_stopped():
+    """`fit(initial_epoch)` and an epoch entered in its middle, against one `fit` without a stop."""
+
+    def train(*parts):
+        keras.utils.set_random_seed(7)
+        head = keras_drill.OutputLayer(len(ids) + 3)
+        backbone = keras_drill.models.RecurrentEncoderDecoder(len(ids) + 3, 5, units=7, dropout=0.0)
+        model = keras_drill.SequenceToSequence(backbone, head)
+        model.compile("adam")
+        for dataset, options in parts:
+            model.fit(dataset, verbose=0, **options)
+        return [variable.numpy() for variable in model.trainable_variables]
+
+    text = make_text(41, 4, longest=7)
+    ids = np.unique(text.ids)
+    text = EncodedText(np.searchsorted(ids, text.ids) + 1, text.line_lengths)
+    end = int(text.ids[-1])
+    batches = PairBatches(text, text, end, len(ids) + 2, batch_size=7)
+    size = batches.num_batches
+    assert size > 5
+    steps = {"steps_per_epoch": size}
+    whole = train((batches.dataset(epochs=3), {"epochs": 3, **steps}))
+    resumed = train(
+        (batches.dataset(), {"epochs": 1}),
+        (batches.dataset(epoch=1, epochs=2), {"initial_epoch": 1, "epochs": 3, **steps}),
+    )
+    middle = train(
+        (batches.dataset(epochs=2).take(size + 3), {"epochs": 1}),
+        (batches.dataset(epoch=1, first_batch=3), {"initial_epoch": 1, "epochs": 2}),
+        (batches.dataset(epoch=2), {"initial_epoch": 2, "epochs": 3}),
+    )
+    other = train((batches.dataset(epoch=1, epochs=3), {"epochs": 3, **steps}))
+    for one, two, three in zip(whole, resumed, middle, strict=True):
+        np.testing.assert_array_equal(one, two)
+        np.testing.assert_array_equal(one, three)
+    assert any((one != two).any() for one, two in zip(whole, other, strict=True))
 
 
 def test_wrong_texts():

@@ -76,6 +76,67 @@ def test_a_line_of_one_column(tmp_path):
         list(ParallelCorpus(tmp_path).splits["train"])
 
 
+@pytest.mark.parametrize("line", ["a\tb\tCC\tBY", "a\tb", "a", ""])
+def test_a_tab_inside_a_column_is_found(tmp_path, line):
+    write(tmp_path, {"train.tsv": ["a\tb\tCC-BY"] * 5000 + [line]})
+    message = r"line 5001 of \S*train.tsv, and as many columns as in line 1, which has 3. Received"
+    for side in ("source", "target"):
+        with pytest.raises(ValueError, match=message):
+            list(getattr(ParallelCorpus(tmp_path).splits["train"], side))
+
+
+HOSTILE = {
+    "form feed": "a\x0cb",
+    "next line": "a\x85b",
+    "line separator": "a\u2028b\u2029c",
+    "file separators": "a\x1c\x1d\x1eb",
+    "vertical tab": "a\x0bb",
+    "lone carriage return": "a\rb",
+    "no-break space": "\u00a0a\u00a0",
+    "byte-order mark inside": "a\ufeffb",
+    "spaces alone": "   ",
+    "empty": "",
+}
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+@pytest.mark.parametrize("last_end", [True, False])
+@pytest.mark.parametrize("start", ["", "\ufeff"])
+def test_only_line_feeds_end_lines(tmp_path, end, last_end, start):
+    lines = [*HOSTILE.values(), "last"]
+    for name, column in {"train.de": 0, "train.en": 1, "all.tsv": 2}.items():
+        pairs = [(line, f"{number}", f"{line}\t{number}") for number, line in enumerate(lines)]
+        content = start + end.join(pair[column] for pair in pairs) + end * last_end
+        (tmp_path / name).write_bytes(content.encode())
+    expected = [(line.encode(), str(number).encode()) for number, line in enumerate(lines)]
+    assert list(ParallelCorpus(tmp_path, "de", "en").splits["train"]) == expected
+    assert list(ParallelCorpus({"train": tmp_path / "all.tsv"}).splits["train"]) == expected
+
+
+def test_bad_files_are_named(tmp_path):
+    good = "".join(f"{number}\n" for number in range(3000)).encode()
+    write(tmp_path, {"train.en": range(3000)})
+    compressed = gzip.compress(good)
+    contents = {
+        "train.de.gz": (
+            compressed[: len(compressed) // 2],
+            r"incomplete.*Received: \S*train.de.gz",
+        ),
+        "train.de": (
+            good + b"caf\xe9\n",
+            r"0xe9 in line 3001.*WINDOWS-1252.*Received: \S*train.de",
+        ),
+    }
+    for name, (content, message) in contents.items():
+        (tmp_path / name).write_bytes(content)
+        with pytest.raises(ValueError, match=message):
+            ParallelCorpus(tmp_path, "de", "en")
+        (tmp_path / name).unlink()
+    (tmp_path / "train.de").write_bytes(good[:5000] + b"\0" + good[5000:])
+    with pytest.raises(ValueError, match=r"NUL byte in line \d+.*Received: \S*train.de"):
+        ParallelCorpus(tmp_path, "de", "en")
+
+
 def test_missing_and_ambiguous_files(tmp_path):
     write(tmp_path, {"train.de": ["a"]})
     with pytest.raises(FileNotFoundError, match=r"no 'train.en' beside \['train.de'\]"):

@@ -4,22 +4,23 @@ import dataclasses
 import hashlib
 import itertools
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 
 from keras_drill.data import (
     EncodedText,
+    Lines,
     ParallelText,
     SentencePieceTokenizer,
-    TextLines,
     Tokenizer,
     Vocabulary,
     WhitespaceTokenizer,
     WordTokenizer,
 )
 from keras_drill.data.atomic import replace_file
+from keras_drill.data.lines import JoinedLines
 from keras_drill.tasks.errors import RunError
 from keras_drill.tasks.sequence_to_sequence.config import PairsConfig
 
@@ -44,7 +45,7 @@ class SideWords:
     tokenizer: Tokenizer
     vocabulary: Vocabulary
 
-    def encode(self, lines: TextLines) -> EncodedText:
+    def encode(self, lines: Lines) -> EncodedText:
         """Ids of lines, each with its end token."""
         return EncodedText.encode(lines, self.tokenizer, self.vocabulary)
 
@@ -124,7 +125,7 @@ class SequenceToSequenceWords:
         return cls(source, SideWords(target.tokenizer, _counted(target, train.target)))
 
 
-def _learn(texts: list[TextLines], options: PairsConfig) -> SideWords:
+def _learn(texts: list[Lines], options: PairsConfig) -> SideWords:
     if options.tokenizer in ("bpe", "unigram"):
         pieces = options.vocabulary_size - len(SPECIAL)
         tokenizer = SentencePieceTokenizer.train(
@@ -133,23 +134,12 @@ def _learn(texts: list[TextLines], options: PairsConfig) -> SideWords:
         return SideWords(tokenizer, Vocabulary([*SPECIAL, *tokenizer.pieces()]))
     words = _TOKENIZERS[options.tokenizer]()
     vocabulary = Vocabulary.build(
-        _Joined(texts), words, max_size=options.vocabulary_size, special_tokens=SPECIAL
+        JoinedLines(texts), words, max_size=options.vocabulary_size, special_tokens=SPECIAL
     )
     return SideWords(words, vocabulary)
 
 
-class _Joined(TextLines):
-    """Several texts, one after the other."""
-
-    def __init__(self, texts: Sequence[TextLines]):
-        super().__init__([file for text in texts for file in text.files])
-        self.texts = texts
-
-    def blocks(self, size: int = 4096) -> Iterator[list[bytes]]:
-        return itertools.chain.from_iterable(text.blocks(size) for text in self.texts)
-
-
-def _counted(side: SideWords, text: TextLines) -> Vocabulary:
+def _counted(side: SideWords, text: Lines) -> Vocabulary:
     """The vocabulary with the counts of its words in a text."""
     tokens = side.vocabulary.tokens
     counts = np.bincount(side.encode(text).ids, minlength=len(tokens))

@@ -1,0 +1,106 @@
+"""Pairs of lines, from files of one side or of both."""
+
+import dataclasses
+import hashlib
+import itertools
+import os
+from collections.abc import Iterator
+
+from keras_drill.data.lines import Lines
+from keras_drill.data.splits import SPLITS
+from keras_drill.data.text_lines import TextLines
+
+
+@dataclasses.dataclass(frozen=True)
+class ParallelText:
+    """Pairs of lines: line i of `target` translates, or answers, line i of `source`.
+
+    Attributes:
+        source: The lines of one side.
+        target: As many lines of the other.
+    """
+
+    source: Lines
+    target: Lines
+
+    def __iter__(self) -> Iterator[tuple[bytes, bytes]]:
+        return zip(iter(self.source), iter(self.target), strict=True)
+
+
+def read_pairs(files) -> ParallelText:
+    """The pairs of one file of two columns, or of two text files, checked to match."""
+    files = [files] if isinstance(files, str | os.PathLike) else list(files)
+    if len(files) == 1:
+        return ParallelText(_Column(files[0], 0), _Column(files[0], 1))
+    if len(files) != 2:
+        raise ValueError(
+            "Expected one file of two columns, or a file of sources and one of targets. "
+            f"Received: {[str(file) for file in files]}"
+        )
+    source, target = TextLines(files[0]), TextLines(files[1])
+    counts = [sum(map(len, side.blocks())) for side in (source, target)]
+    if counts[0] != counts[1]:
+        raise ValueError(
+            "Sources and targets must have the same number of lines: line "
+            f"{min(counts) + 1} of {files[int(counts[1] > counts[0])]} and those after it have no "
+            f"counterpart. Received: {counts[0]} lines in {files[0]}, {counts[1]} in {files[1]}"
+        )
+    return ParallelText(source, target)
+
+
+def cut_by_target(pairs: ParallelText) -> dict[str, ParallelText]:
+    """Splits of about 90 %, 5 % and 5 % of the pairs, those of one target all in the same."""
+    sides = pairs.source, pairs.target
+    return {
+        name: ParallelText(*[_Part(side, pairs.target, name) for side in sides]) for name in SPLITS
+    }
+
+
+class _Column(TextLines):
+    """One column of the lines of a file that has two or more, with tabs between them."""
+
+    def __init__(self, file, column: int):
+        super().__init__(file)
+        self.column = column
+
+    def blocks(self, size: int = 4096) -> Iterator[list[bytes]]:
+        number, width = 0, 0
+        for block in super().blocks(size):
+            columns = [line.split(b"\t") for line in block]
+            width = width or len(columns[0])
+            for place, parts in enumerate(columns):
+                if len(parts) < 2 or len(parts) != width:
+                    raise ValueError(
+                        f"Expected a source, a tab and a target in line {number + place + 1} of "
+                        f"{self.files[0]}, and as many columns as in line 1, which has {width}. "
+                        f"Received: {len(parts)} in {block[place][:80].decode(errors='ignore')!r}"
+                    )
+            number += len(block)
+            yield [parts[self.column] for parts in columns]
+
+    def fingerprint(self) -> str:
+        return hashlib.sha256(f"{super().fingerprint()} {self.column}".encode()).hexdigest()
+
+
+class _Part(Lines):
+    """The lines of one side whose targets belong to a split."""
+
+    def __init__(self, side: Lines, targets: Lines, split: str):
+        self.side = side
+        self.targets = targets
+        self.split = split
+
+    def blocks(self, size: int = 4096) -> Iterator[list[bytes]]:
+        lines = zip(iter(self.side), iter(self.targets), strict=True)
+        chosen = (line for line, target in lines if _split_of(target) == self.split)
+        while block := list(itertools.islice(chosen, size)):
+            yield block
+
+    def fingerprint(self) -> str:
+        parts = f"{self.side.fingerprint()} {self.targets.fingerprint()} {self.split}"
+        return hashlib.sha256(parts.encode()).hexdigest()
+
+
+def _split_of(target: bytes) -> str:
+    share = int.from_bytes(hashlib.sha256(target).digest()[:4], "big") / 2**32
+    return "train" if share < 0.9 else "valid" if share < 0.95 else "test"

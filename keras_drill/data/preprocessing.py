@@ -1,0 +1,217 @@
+"""What is done to text before it is cut into words, and undone after."""
+
+import abc
+import re
+from collections.abc import Callable, Sequence
+
+import keras
+import numpy as np
+import tensorflow as tf
+import tensorflow_text as tf_text
+
+NORMALIZATIONS = ("NFC", "NFD", "NFKC", "NFKD")
+
+
+class Preprocessing(abc.ABC):
+    """A step from text to text, in front of a tokenizer: see `PreprocessedTokenizer`.
+
+    Attributes:
+        runs_in_graphs: Whether `tf.function`, tf.data and SavedModels can run it. What cannot
+            raises a `ValueError` there.
+    """
+
+    runs_in_graphs = True
+
+    @abc.abstractmethod
+    def __call__(self, text: tf.Tensor) -> tf.Tensor:
+        """The text as the tokenizer gets it; strings of any shape, UTF-8."""
+
+    def undo(self, text: tf.Tensor) -> tf.Tensor:
+        """Readable text of preprocessed text, as far as that is possible; here, the same."""
+        return tf.convert_to_tensor(text, tf.string)
+
+    def get_config(self) -> dict:
+        """The arguments that make an equal step."""
+        return {}
+
+    @classmethod
+    def from_config(cls, config: dict) -> "Preprocessing":
+        return cls(**config)
+
+
+@keras.saving.register_keras_serializable(package="keras_drill")
+class UnicodeNormalization(Preprocessing):
+    """Writes characters that Unicode can write in several ways in one way.
+
+    `"NFC"` puts letters and their accents together and changes nothing that can be seen; `"NFKC"`
+    also makes `ﬁ` into `fi` and full-width letters into usual ones; `"NFD"` and `"NFKD"` take
+    accents off their letters and put them behind. Bytes that are not UTF-8 become U+FFFD.
+
+    Args:
+        form: `"NFC"`, `"NFD"`, `"NFKC"` or `"NFKD"`.
+
+    Example:
+
+    >>> UnicodeNormalization("NFKC")("ﬁne e\\u0301tude").numpy().decode()
+    'fine étude'
+
+    References:
+        - [Unicode Standard Annex 15](https://www.unicode.org/reports/tr15)
+    """
+
+    def __init__(self, form: str = "NFC"):
+        if form not in NORMALIZATIONS:
+            raise ValueError(f"`form` must be one of {NORMALIZATIONS}. Received: form={form!r}")
+        self.form = form
+
+    def __call__(self, text: tf.Tensor) -> tf.Tensor:
+        return tf_text.normalize_utf8(_valid(text), self.form)
+
+    def get_config(self) -> dict:
+        return {"form": self.form}
+
+
+@keras.saving.register_keras_serializable(package="keras_drill")
+class Lowercase(Preprocessing):
+    """Makes capitals small, in every script that has them. Bytes that are not UTF-8 become U+FFFD.
+
+    Example:
+
+    >>> Lowercase()("ÉTÉ").numpy().decode()
+    'été'
+    """
+
+    def __call__(self, text: tf.Tensor) -> tf.Tensor:
+        return tf.strings.lower(_valid(text), encoding="utf-8")
+
+
+class _MosesScript(Preprocessing):
+    """A script of Moses, as the sacremoses library has it: in Python, one string at a time."""
+
+    runs_in_graphs = False
+
+    def __init__(self, language: str):
+        if not (isinstance(language, str) and language.isalpha() and language.islower()):
+            raise ValueError(
+                "`language` must be the code of a language, such as 'de'. "
+                f"Received: language={language!r}"
+            )
+        try:
+            import sacremoses
+        except ImportError as error:
+            raise ImportError(
+                f"{type(self).__name__} needs the sacremoses library: "
+                "pip install keras_drill[translation]"
+            ) from error
+        self.language = language
+        self._library = sacremoses
+
+    def _in_python(self, function: Callable[[str], str], text: tf.Tensor) -> tf.Tensor:
+        if not tf.executing_eagerly():
+            raise ValueError(
+                f"{type(self).__name__} runs in Python and cannot be in a graph: apply it to the "
+                "text before, and `undo` it after, outside of `tf.function`, tf.data and exported "
+                "models; or train on raw text with `SentencePieceTokenizer`, which needs no such "
+                f"step. Received: {text}"
+            )
+        texts = tf.convert_to_tensor(text, tf.string).numpy()
+        flat = [function(one.decode(errors="replace")) for one in np.ravel(texts)]
+        return tf.reshape(tf.constant(flat, tf.string), np.shape(texts))
+
+    def get_config(self) -> dict:
+        return {"language": self.language}
+
+
+@keras.saving.register_keras_serializable(package="keras_drill")
+class MosesPunctuation(_MosesScript):
+    """Writes quotes, dashes and spaces in one way, as `normalize-punctuation.perl` of Moses does.
+
+    Runs in Python only, and needs `pip install keras_drill[translation]`.
+
+    Args:
+        language: Code of the language, such as `"de"`.
+
+    Example:
+
+    >>> MosesPunctuation("en")("“It’s”").numpy()
+    b'"It\\'s"'
+    """
+
+    def __init__(self, language: str):
+        super().__init__(language)
+        self._normalizer = self._library.MosesPunctNormalizer(language)
+
+    def __call__(self, text: tf.Tensor) -> tf.Tensor:
+        return self._in_python(self._normalizer.normalize, text)
+
+
+@keras.saving.register_keras_serializable(package="keras_drill")
+class MosesTokenization(_MosesScript):
+    """Puts spaces around punctuation, as `tokenizer.perl` of Moses does; `undo` takes them away.
+
+    What many published translation corpora and figures are made with. Runs in Python only, and
+    needs `pip install keras_drill[translation]`.
+
+    Args:
+        language: Code of the language, such as `"de"`: its abbreviations keep their full stop.
+            Languages that Moses has no list of take the English one.
+        aggressive_dashes: Whether to cut at dashes inside words, and write these `@-@`.
+        escape: Whether to write `& | < > ' " [ ]` as `&amp;` and so on.
+        symbols: Words to leave whole, `__eou__` for example.
+
+    Example:
+
+    >>> moses = MosesTokenization("en")
+    >>> text = moses("It's well-known, e.g. here.")
+    >>> text.numpy()
+    b'It &apos;s well-known , e.g. here .'
+    >>> moses.undo(text).numpy()
+    b"It's well-known, e.g. here."
+
+    References:
+        - [Koehn et al., 2007](https://aclanthology.org/P07-2045)
+    """
+
+    def __init__(
+        self,
+        language: str,
+        aggressive_dashes: bool = False,
+        escape: bool = True,
+        symbols: Sequence[str] = (),
+    ):
+        super().__init__(language)
+        self.symbols = tuple(symbols)
+        self.aggressive_dashes = aggressive_dashes
+        self.escape = escape
+        self._tokenizer = self._library.MosesTokenizer(language)
+        self._detokenizer = self._library.MosesDetokenizer(language)
+
+    def __call__(self, text: tf.Tensor) -> tf.Tensor:
+        return self._in_python(self._tokenize, text)
+
+    def undo(self, text: tf.Tensor) -> tf.Tensor:
+        return self._in_python(self._detokenize, text)
+
+    def get_config(self) -> dict:
+        return {
+            **super().get_config(),
+            "aggressive_dashes": self.aggressive_dashes,
+            "escape": self.escape,
+            "symbols": list(self.symbols),
+        }
+
+    def _tokenize(self, text: str) -> str:
+        return self._tokenizer.tokenize(
+            text,
+            aggressive_dash_splits=self.aggressive_dashes,
+            escape=self.escape,
+            protected_patterns=[re.escape(symbol) for symbol in self.symbols],
+            return_str=True,
+        )
+
+    def _detokenize(self, text: str) -> str:
+        return self._detokenizer.detokenize(text.split(), unescape=self.escape)
+
+
+def _valid(text: tf.Tensor) -> tf.Tensor:
+    return tf.strings.unicode_transcode(text, "UTF-8", "UTF-8", errors="replace")

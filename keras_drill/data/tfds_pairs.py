@@ -1,0 +1,90 @@
+"""Pairs of the translation data sets of tensorflow-datasets."""
+
+import hashlib
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import tensorflow as tf
+
+from keras_drill.data.lines import Lines
+from keras_drill.data.parallel_text import ParallelText, cut_by_target
+from keras_drill.data.splits import SPLITS
+
+PREFIX = "tfds:"
+
+
+def tfds_pairs(
+    name: str, source: str | None = None, target: str | None = None
+) -> dict[str, ParallelText]:
+    """The pairs of a data set, by split; downloads and prepares it where it is not yet.
+
+    Args:
+        name: Its name, configuration and version as `tfds.builder` takes them.
+        source: Which of its features are the sources, a language as a rule.
+        target: Which are the targets. Without the two, its supervised keys.
+
+    Raises:
+        ImportError: tensorflow-datasets is not installed.
+        ValueError: It has no such features, or no training split.
+    """
+    try:
+        import tensorflow_datasets as tfds
+    except ImportError as error:
+        raise ImportError(
+            f"Reading {PREFIX}{name} needs the library: pip install tensorflow-datasets"
+        ) from error
+    builder = tfds.builder(name)
+    features = list(builder.info.features)
+    sides: tuple = (source, target)
+    if sides == (None, None) and builder.info.supervised_keys:
+        sides = builder.info.supervised_keys[:2]
+    if sides[0] == sides[1] or not set(sides) <= set(features):
+        raise ValueError(
+            f"`source` and `target` must be two of the features of {name}, {features}. "
+            f"Received: source={source!r}, target={target!r}"
+        )
+    builder.download_and_prepare()
+    config = tfds.ReadConfig(interleave_cycle_length=1)  # one file after the other
+    there = {
+        split: next((alias for alias in aliases if alias in builder.info.splits), None)
+        for split, aliases in SPLITS.items()
+    }
+    if there["train"] is None:
+        raise ValueError(f"{name} must have a split 'train'. Received: {list(builder.info.splits)}")
+    pairs = {
+        split: ParallelText(*[_TfdsLines(builder, config, alias, side) for side in sides])
+        for split, alias in there.items()
+        if alias is not None
+    }
+    return pairs if len(pairs) > 1 else cut_by_target(pairs["train"])
+
+
+class _TfdsLines(Lines):
+    """One feature of the examples of a split; line breaks in it are spaces."""
+
+    def __init__(self, builder: Any, read_config: Any, split: str, feature: str):
+        self.builder = builder
+        self.read_config = read_config
+        self.split = split
+        self.feature = feature
+
+    def blocks(self, size: int = 4096) -> Iterator[list[bytes]]:
+        examples = self.builder.as_dataset(
+            split=self.split, read_config=self.read_config, shuffle_files=False
+        )
+        texts = examples.map(lambda example: example[self.feature]).batch(size)
+        texts = texts.map(lambda block: tf.strings.regex_replace(block, r"\s*[\r\n]+\s*", " "))
+        for block in texts.as_numpy_iterator():
+            yield block.tolist()
+
+    def fingerprint(self) -> str:
+        info = self.builder.info.splits[self.split]
+        parts = [
+            self.builder.info.full_name,  # with its version
+            self.split,
+            self.feature,
+            [int(length) for length in info.shard_lengths],
+            int(info.num_bytes),
+        ]
+        return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
