@@ -39,7 +39,7 @@ class EncodedText:
 
     Example:
 
-    >>> from keras_drill.data import WhitespaceTokenizer
+    >>> from keras_drill.data import TextLines, WhitespaceTokenizer
     >>> folder = getfixture("tmp_path")
     >>> _ = (folder / "a.txt").write_text("the cat\\n\\nthe dog\\n")
     >>> vocabulary = Vocabulary(["<unk>", "<eos>", "the", "cat"])

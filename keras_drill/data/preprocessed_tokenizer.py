@@ -17,7 +17,8 @@ class PreprocessedTokenizer(Tokenizer):
     """Preprocesses text, then cuts it into words; and the other way round.
 
     The steps are a part of the tokenizer and of its configuration: wherever it goes, text is
-    treated alike.
+    treated alike. Where a step cannot run in graphs (`runs_in_graphs` is false), neither can the
+    whole: exported models then take `tokenizer` alone, and their callers `preprocess` and `undo`.
 
     Args:
         preprocessing: The steps, in the order in which text goes through them.
@@ -54,15 +55,22 @@ class PreprocessedTokenizer(Tokenizer):
         return steps and self.tokenizer.runs_in_graphs
 
     def tokenize(self, text: tf.Tensor) -> tf.Tensor | tf.RaggedTensor:
-        for step in self.preprocessing:
-            text = step(text)
-        return self.tokenizer.tokenize(text)
+        return self.tokenizer.tokenize(self.preprocess(text))
 
     def detokenize(self, words: tf.Tensor | tf.RaggedTensor) -> tf.Tensor:
-        text = self.tokenizer.detokenize(words)
+        return self.undo(self.tokenizer.detokenize(words))
+
+    def preprocess(self, text: tf.Tensor) -> tf.Tensor:
+        """The text as `tokenizer` gets it; strings of any shape."""
+        for step in self.preprocessing:
+            text = step(text)
+        return tf.convert_to_tensor(text, tf.string)
+
+    def undo(self, text: tf.Tensor) -> tf.Tensor:
+        """Readable text of preprocessed text; strings of any shape."""
         for step in reversed(self.preprocessing):
             text = step.undo(text)
-        return text
+        return tf.convert_to_tensor(text, tf.string)
 
     def get_config(self) -> dict:
         serialize = keras.saving.serialize_keras_object

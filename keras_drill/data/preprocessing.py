@@ -1,6 +1,7 @@
 """What is done to text before it is cut into words, and undone after."""
 
 import abc
+import functools
 import re
 from collections.abc import Callable, Sequence
 
@@ -109,10 +110,11 @@ class _MosesScript(Preprocessing):
     def _in_python(self, function: Callable[[str], str], text: tf.Tensor) -> tf.Tensor:
         if not tf.executing_eagerly():
             raise ValueError(
-                f"{type(self).__name__} runs in Python and cannot be in a graph: apply it to the "
-                "text before, and `undo` it after, outside of `tf.function`, tf.data and exported "
-                "models; or train on raw text with `SentencePieceTokenizer`, which needs no such "
-                f"step. Received: {text}"
+                f"{type(self).__name__} runs in Python and cannot be in a graph, such as tf.data "
+                "or an exported model. Give that the tokenizer behind the preprocessing, "
+                "`PreprocessedTokenizer.tokenizer`, and outside of it `preprocess` texts before "
+                "and `undo` that after; or train on raw text with `SentencePieceTokenizer`, which "
+                f"needs no such step. Received: {text}"
             )
         texts = tf.convert_to_tensor(text, tf.string).numpy()
         flat = [function(one.decode(errors="replace")) for one in np.ravel(texts)]
@@ -157,7 +159,8 @@ class MosesTokenization(_MosesScript):
             Languages that Moses has no list of take the English one.
         aggressive_dashes: Whether to cut at dashes inside words, and write these `@-@`.
         escape: Whether to write `& | < > ' " [ ]` as `&amp;` and so on.
-        symbols: Words to leave whole, `__eou__` for example.
+        symbols: Words to leave whole, `__eou__` for example. What stands between them is treated as
+            text of its own.
 
     Example:
 
@@ -187,10 +190,10 @@ class MosesTokenization(_MosesScript):
         self._detokenizer = self._library.MosesDetokenizer(language)
 
     def __call__(self, text: tf.Tensor) -> tf.Tensor:
-        return self._in_python(self._tokenize, text)
+        return self._in_python(functools.partial(self._around_symbols, self._tokenize), text)
 
     def undo(self, text: tf.Tensor) -> tf.Tensor:
-        return self._in_python(self._detokenize, text)
+        return self._in_python(functools.partial(self._around_symbols, self._detokenize), text)
 
     def get_config(self) -> dict:
         return {
@@ -200,12 +203,19 @@ class MosesTokenization(_MosesScript):
             "symbols": list(self.symbols),
         }
 
+    def _around_symbols(self, function: Callable[[str], str], text: str) -> str:
+        if not self.symbols:
+            return function(text)
+        pattern = "|".join(re.escape(symbol) for symbol in self.symbols)
+        parts = re.split(f"({pattern})", text)  # every second one is a symbol
+        parts[::2] = [function(part) for part in parts[::2]]
+        return " ".join(part for part in parts if part)
+
     def _tokenize(self, text: str) -> str:
         return self._tokenizer.tokenize(
             text,
             aggressive_dash_splits=self.aggressive_dashes,
             escape=self.escape,
-            protected_patterns=[re.escape(symbol) for symbol in self.symbols],
             return_str=True,
         )
 

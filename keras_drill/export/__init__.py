@@ -2,9 +2,10 @@
 
 from keras_drill.export.asset_vocabulary import AssetVocabulary
 from keras_drill.export.export_saved_model import export_saved_model
+from keras_drill.export.side import Side
 from keras_drill.export.text_codec import TextCodec
 from keras_drill.export.text_model import TextModel
-from keras_drill.export.translator import Side, Translator, export_translator
+from keras_drill.export.translator import Translator, export_translator
 
 __all__ = [
     "AssetVocabulary",

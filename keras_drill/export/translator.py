@@ -13,23 +13,10 @@ from keras_drill.data import Tokenizer, Vocabulary
 from keras_drill.decoding import BeamSearch, LanguageModelStep
 from keras_drill.export.asset_vocabulary import AssetVocabulary
 from keras_drill.export.saved_model_version import new_version, write_module
+from keras_drill.export.side import Side
 from keras_drill.layers.cudnn import portable_kernels
 
 _TEXTS = tf.TensorSpec([None], tf.string)
-
-
-class Side(tf.Module):
-    """The tokenizer and the vocabulary of the sources, or of the targets.
-
-    Args:
-        tokenizer: A `keras_drill.data.Tokenizer`.
-        vocabulary: A `keras_drill.data.Vocabulary`, or an `AssetVocabulary`.
-    """
-
-    def __init__(self, tokenizer: Any, vocabulary: Any):
-        super().__init__(name="side")
-        self.tokenizer = tokenizer
-        self.vocabulary = vocabulary
 
 
 class Translator(tf.Module):
@@ -114,7 +101,7 @@ class Translator(tf.Module):
             `lengths` `[B, n]`: in tokens, an end token included;
             `source_lengths` `[B]`: tokens of the texts before they were cut, an end token included.
         """
-        ids, source_lengths = self.read(texts)
+        ids, source_lengths = self.source.encode(texts, self.max_source_tokens)
         lengths = tf.minimum(source_lengths, self.max_source_tokens)
         longest = tf.cast(tf.cast(lengths, tf.float32) * self.max_ratio, tf.int32) + 10
         longest = tf.minimum(longest, self.max_tokens) + 1  # and the start
@@ -129,11 +116,9 @@ class Translator(tf.Module):
             end_token=self.target.vocabulary.end_id,
             forbidden_tokens=self._forbidden,
         )
-        written = tf.reshape(beams.tokens[:, :, 1:], [-1, width - 1])  # [B · n, L]
-        kept = tf.sequence_mask(tf.reshape(beams.lengths, [-1]) - 1, width - 1)
-        kept &= written != self.target.vocabulary.end_id
-        words = self.target.vocabulary.words(tf.ragged.boolean_mask(written, kept))
-        answers = tf.reshape(self.target.tokenizer.detokenize(words), tf.shape(beams.scores))
+        written = tf.sequence_mask(beams.lengths - 1, width - 1)  # [B, n, L]
+        written = tf.where(written, beams.tokens[:, :, 1:], self.target.vocabulary.end_id)
+        answers = self.target.decode(written)  # [B, n]
         is_empty = (source_lengths <= 1)[:, None]
         return {
             "texts": tf.where(is_empty, "", answers),
@@ -142,16 +127,6 @@ class Translator(tf.Module):
             "lengths": beams.lengths - 1,
             "source_lengths": source_lengths,
         }
-
-    def read(self, texts: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-        """Ids `[B, S]` of sources with their end tokens, cut and padded, and lengths before it."""
-        vocabulary = self.source.vocabulary
-        lines = tf.strings.regex_replace(texts, r"\s+", " ")
-        ids = vocabulary.ids(self.source.tokenizer.tokenize(lines))  # [B, (S)]
-        lengths = tf.cast(ids.row_lengths(), tf.int32) + 1
-        end = tf.fill([ids.nrows(), 1], vocabulary.end_id)
-        ids = tf.concat([ids[:, : self.max_source_tokens - 1], end], axis=1)
-        return ids.to_tensor(0 if vocabulary.pad_id is None else vocabulary.pad_id), lengths
 
     def signatures(self) -> dict:
         """The functions a server offers, by name."""

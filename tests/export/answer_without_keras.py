@@ -16,9 +16,10 @@ import numpy as np  # noqa: E402
 import tensorflow as tf  # noqa: E402
 
 # What `import tensorflow_text` registers; the import itself would need Keras.
-for library in Path(importlib.util.find_spec("tensorflow_text").origin).parent.rglob("*.so"):
-    if library.name.endswith("_ops.so"):
-        tf.load_op_library(str(library))
+for library in Path(importlib.util.find_spec("tensorflow_text").origin).parent.glob(
+    "python/ops/_*.so"
+):
+    tf.load_op_library(str(library))
 
 
 def answer(folder, requests_path, answers_path):

@@ -1,0 +1,78 @@
+"""Texts to padded ids, and ids to texts, for one side of an encoder–decoder.
+
+Shapes: B texts, T tokens of the longest one.
+"""
+
+from typing import Any
+
+import tensorflow as tf
+
+
+class Side(tf.Module):
+    """The tokenizer and the vocabulary of the sources, or of the targets, in graphs.
+
+    A text is one line, as in training: its line breaks are spaces, and an end token closes it.
+
+    Args:
+        tokenizer: A `keras_drill.data.Tokenizer`. One with preprocessing that runs in Python only
+            raises a `ValueError` in graphs that says what to do.
+        vocabulary: A `keras_drill.data.Vocabulary`, or an `AssetVocabulary`.
+
+    Example:
+
+    >>> from keras_drill.data import Vocabulary, WhitespaceTokenizer
+    >>> vocabulary = Vocabulary(["<pad>", "<unk>", "<eos>", "<sos>", "a", "house"])
+    >>> side = Side(WhitespaceTokenizer(), vocabulary)
+    >>> ids, lengths = side.encode(["a small house", ""])
+    >>> ids.numpy().tolist(), lengths.numpy().tolist()
+    ([[4, 1, 5, 2], [2, 0, 0, 0]], [4, 1])
+    >>> side.decode(ids).numpy().tolist()
+    [b'a <unk> house', b'']
+    """
+
+    def __init__(self, tokenizer: Any, vocabulary: Any):
+        super().__init__(name="side")
+        self.tokenizer = tokenizer
+        self.vocabulary = vocabulary
+
+    def encode(
+        self, texts: tf.Tensor, max_tokens: int | None = None
+    ) -> tuple[tf.Tensor, tf.Tensor]:
+        """Ids of texts, each with its end token.
+
+        Args:
+            texts: String tensor `[B]`.
+            max_tokens: Longer texts are cut to so many tokens, of which the end token is the last;
+                `None` cuts none.
+
+        Returns:
+            Ids `[B, T]` (int32), padded, and the lengths `[B]` (int32) before texts were cut.
+        """
+        vocabulary = self.vocabulary
+        lines = tf.strings.regex_replace(texts, r"\s+", " ")
+        ids = vocabulary.ids(self.tokenizer.tokenize(lines))  # [B, (T)]
+        lengths = tf.cast(ids.row_lengths(), tf.int32) + 1
+        end = tf.fill([ids.nrows(), 1], vocabulary.end_id)
+        kept = ids if max_tokens is None else ids[:, : max_tokens - 1]
+        ids = tf.concat([kept, end], axis=1)
+        return ids.to_tensor(0 if vocabulary.pad_id is None else vocabulary.pad_id), lengths
+
+    def decode(self, ids: tf.Tensor) -> tf.Tensor:
+        """Texts of ids: what stands before the first end token, without start and padding.
+
+        Args:
+            ids: Integer tensor `[..., T]`.
+
+        Returns:
+            String tensor `[...]`.
+        """
+        vocabulary = self.vocabulary
+        ids = tf.convert_to_tensor(ids)
+        rows = tf.reshape(ids, [tf.reduce_prod(tf.shape(ids)[:-1]), tf.shape(ids)[-1]])  # [B, T]
+        ends = tf.cast(rows == vocabulary.end_id, tf.int32)
+        kept = tf.cumsum(ends, axis=1) == 0
+        for special in (vocabulary.start_id, vocabulary.pad_id):
+            if special is not None:
+                kept &= rows != special
+        words = vocabulary.words(tf.ragged.boolean_mask(rows, kept))  # [B, (T)]
+        return tf.reshape(self.tokenizer.detokenize(words), tf.shape(ids)[:-1])
