@@ -197,7 +197,8 @@ class FusedLossModel(ExportableModel):
                 f"Received: y_pred={y_pred!r}"
             )
         y = targets_of(y, y_pred.hidden)
-        weights = weights_of(y, y_pred.mask, sample_weight)
+        of_data = weights_of(y, y_pred.mask, sample_weight)
+        weights = self.choose_positions(of_data, y) if training else of_data
         per_token = self.reduction in ("none", None)
         losses, log_probs, ranks = self._judge(
             y_pred.hidden,
@@ -220,8 +221,9 @@ class FusedLossModel(ExportableModel):
         if per_token:  # their sum has what layers added once
             return losses + added / num_replicas() / ops.cast(ops.size(losses), losses.dtype)
         if self.reduction != "sum":
-            by_weight = self.reduction == "mean_with_sample_weight"
-            divisor = count if by_weight else num_unmasked(y, y_pred.mask, total.dtype)
+            divisor = num_unmasked(y, y_pred.mask, total.dtype)
+            if self.reduction == "mean_with_sample_weight" and of_data is not None:
+                divisor = ops.cast(ops.sum(of_data), total.dtype)
             total = ops.divide_no_nan(total, divisor) / num_replicas()
         return total + added / num_replicas()
 

@@ -2,11 +2,13 @@ import inspect
 from typing import Any
 
 import keras
+from keras import ops
 
 from keras_drill.models.backbone_inputs import check_source_and_target
 from keras_drill.models.fused_loss_model import FusedLossModel
 from keras_drill.models.scheduled_sampling import ScheduledSampling
 from keras_drill.models.training_step import is_stepping
+from keras_drill.types import Tensor
 
 
 @keras.saving.register_keras_serializable(package="keras_drill")
@@ -33,6 +35,10 @@ class SequenceToSequence(FusedLossModel):
         reduction: As in `keras_drill.OutputLayer.loss`.
         scheduled_sampling: `None`, or a `keras_drill.ScheduledSampling`: in training some words of
             the target are replaced by what the model says itself.
+        loss_positions: Share of the target's positions, in (0, 1], that count in a training step,
+            each drawn by itself. The output layer, most of the cost, does only those. They count
+            1 / `loss_positions` times, so that the loss and its gradients are right on average.
+        seed: Integer for the choice of positions, or `None` for a random one.
         **kwargs: Keyword arguments of `keras.Model`.
 
     Raises:
@@ -66,6 +72,8 @@ class SequenceToSequence(FusedLossModel):
         label_smoothing: float = 0.0,
         reduction: str | None = "sum_over_batch_size",
         scheduled_sampling: ScheduledSampling | None = None,
+        loss_positions: float = 1.0,
+        seed: int | None = None,
         **kwargs: Any,
     ):
         super().__init__(backbone, head, label_smoothing, reduction, **kwargs)
@@ -74,7 +82,14 @@ class SequenceToSequence(FusedLossModel):
                 "`scheduled_sampling` must be a keras_drill.ScheduledSampling or None. "
                 f"Received: scheduled_sampling={scheduled_sampling!r}"
             )
+        if not 0 < loss_positions <= 1:
+            raise ValueError(
+                f"`loss_positions` must be in (0, 1]. Received: loss_positions={loss_positions}"
+            )
         self.scheduled_sampling = scheduled_sampling
+        self.loss_positions = loss_positions
+        self.seed = seed
+        self.seed_generator = keras.random.SeedGenerator(seed) if loss_positions < 1 else None
         self.build_early({"source": (None, None), "target": (None, None)})
 
     def run_backbone(self, inputs: Any, training: bool | None) -> Any:
@@ -86,11 +101,20 @@ class SequenceToSequence(FusedLossModel):
             return self.backbone(inputs, training=True, own_words=own_words)
         return self.backbone({**inputs, "target": own_words.at_once(inputs)}, training=True)
 
+    def choose_positions(self, weights: Tensor | None, targets: Tensor) -> Tensor | None:
+        if self.seed_generator is None:
+            return weights
+        uniforms = keras.random.uniform(ops.shape(targets), seed=self.seed_generator)
+        chosen = ops.cast(uniforms < self.loss_positions, "float32") / self.loss_positions
+        return chosen if weights is None else weights * ops.cast(chosen, weights.dtype)
+
     def get_config(self) -> dict:
         sampling = self.scheduled_sampling
         return {
             **super().get_config(),
             "scheduled_sampling": sampling and keras.saving.serialize_keras_object(sampling),
+            "loss_positions": self.loss_positions,
+            "seed": self.seed,
         }
 
     @classmethod

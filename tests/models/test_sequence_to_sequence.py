@@ -10,6 +10,7 @@ from keras_drill.decoding import BeamSearch, LanguageModelStep
 from keras_drill.layers import Attention
 from keras_drill.metrics import Perplexity
 from keras_drill.models import RecurrentEncoderDecoder, Transformer
+from keras_drill.models.training_step import StepOutput
 
 V, D, B, S, T = 31, 6, 3, 5, 7
 on_tensorflow = pytest.mark.skipif(keras.backend.backend() != "tensorflow", reason="tf.data")
@@ -148,6 +149,39 @@ def test_the_best_translation_has_the_log_probability_of_the_model(kind):
     words = np.take_along_axis(log_probs, tokens[:, 1:, None], axis=-1)[..., 0]
     words = np.where(np.arange(3) < ops.convert_to_numpy(beams.lengths)[:, :1] - 1, words, 0)
     np.testing.assert_allclose(beams.log_probs[:, 0], words.sum(axis=-1), atol=1e-4)
+
+
+@pytest.mark.parametrize("reduction", ["sum_over_batch_size", "mean_with_sample_weight"])
+def test_the_loss_of_some_positions_is_that_of_all_on_average(reduction):
+    model = make("recurrent", reduction=reduction, loss_positions=0.25, seed=3)
+    inputs, labels, weights = make_data(size=11)
+    model.compile("sgd", jit_compile=False)
+    every = float(model.compute_loss(inputs, labels, sample_weight=weights, training=False))
+    hidden = model.backbone(inputs)
+
+    def loss_of_some(hidden):
+        y_pred = StepOutput(None, hidden, ops.not_equal(inputs["target"], 0))
+        return model.compute_loss(None, labels, y_pred, weights)
+
+    found = np.array([float(loss_of_some(hidden)) for _ in range(300)])
+    assert found.std() > 0.1 * every
+    assert abs(found.mean() - every) < 4 * found.std() / 300**0.5
+    again = type(model).from_config(model.get_config())
+    assert (again.loss_positions, again.seed) == (0.25, 3)
+
+
+def test_positions_are_chosen_one_by_one_at_their_rate():
+    model = make("recurrent", loss_positions=0.25)
+    labels = np.zeros((50, 101), "int32")
+    chosen = ops.convert_to_numpy(model.choose_positions(None, labels))
+    assert set(np.unique(chosen)) == {0.0, 4.0}
+    assert chosen.mean() == pytest.approx(1, abs=0.1)
+    weights = np.where(np.arange(101) < 50, 2.0, 0.0) * np.ones((50, 1))
+    chosen = ops.convert_to_numpy(model.choose_positions(ops.convert_to_tensor(weights), labels))
+    assert set(np.unique(chosen)) == {0.0, 8.0} and not chosen[:, 50:].any()
+    assert make("recurrent").choose_positions(None, labels) is None
+    with pytest.raises(ValueError, match="`loss_positions` must be in"):
+        make("recurrent", loss_positions=0.0)
 
 
 @every_backbone
