@@ -17,14 +17,15 @@ class AttentionFeedback(OutputFeedback):
         attentional_state: A built `AttentionalState`.
         source: What its `project` gave.
         num_steps: T.
+        batch_size: B.
 
     References:
         - [Luong et al., 2015](https://arxiv.org/abs/1508.04025), section 3.3
     """
 
-    def __init__(self, attentional_state, source, num_steps):
+    def __init__(self, attentional_state, source, num_steps, batch_size):
         self.attentional_state = attentional_state
-        self.mask = source["mask"]
+        self.mask = source.get("mask")  # there is no source without attention
         self.names = sorted(set(source) - {"mask"})
         self.variables = attentional_state.weights
         # Reshaping reads a variable into a tensor, which a custom gradient needs on TensorFlow.
@@ -32,7 +33,7 @@ class AttentionFeedback(OutputFeedback):
         before = ops.arange(num_steps, dtype="int32") - 1
         super().__init__(
             attentional_state.dense.units,
-            fixed=[ops.tile(before[:, None], (1, ops.shape(self.mask)[0]))],  # [T, B]
+            fixed=[ops.tile(before[:, None], (1, batch_size))],  # [T, B]
             shared=[*[source[name] for name in self.names], *weights],
         )
 

@@ -10,9 +10,8 @@ from keras_drill.layers import EmbeddingDropout, VariationalDropout
 from keras_drill.layers.inner_layers import deserialize_layers, serialize_layer
 from keras_drill.layers.output_feedback import feedback_sequence
 from keras_drill.layers.recurrent import Recurrent
-from keras_drill.models.sense_feedback import SenseFeedback
+from keras_drill.models.sense_feedback import SenseFeedback, weighs_by_posterior
 from keras_drill.models.word_embeddings import word_embedding
-from keras_drill.senses import SenseEmbedding
 from keras_drill.types import Shape, Tensor
 
 
@@ -85,7 +84,7 @@ class RecurrentBackbone(keras.Model):
         ]
 
     def _check_output_dim(self):
-        by_posterior = self.weighs_by_posterior(self.embedding)
+        by_posterior = weighs_by_posterior(self.embedding)
         if by_posterior and self.layer_sizes[-1] != self.embedding_dim:
             raise ValueError(
                 "`output_dim` must be the embedding's width where the embedding compares its "
@@ -100,11 +99,6 @@ class RecurrentBackbone(keras.Model):
             dtype=self.dtype_policy,
             name=f"dropout_{index}",
         )
-
-    @staticmethod
-    def weighs_by_posterior(embedding: Any) -> bool:
-        """Whether a word's embedding depends on the output of the step before."""
-        return isinstance(embedding, SenseEmbedding) and embedding.weighting == "posterior"
 
     @property
     def layer_sizes(self) -> list[int]:
@@ -171,7 +165,7 @@ class RecurrentBackbone(keras.Model):
     ) -> Any:
         tokens = ops.transpose(tokens)  # [T, B]
         mask = None if mask is None else ops.transpose(mask)
-        run = self._run_steps if self.weighs_by_posterior(self.embedding) else self._run_layers
+        run = self._run_steps if weighs_by_posterior(self.embedding) else self._run_layers
         raw, hidden, new_state = run(tokens, initial_state, mask, training)
         if training:
             self.regularize_activations(raw, hidden)

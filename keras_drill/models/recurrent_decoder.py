@@ -11,8 +11,13 @@ from keras import ops
 from keras_drill.layers import VariationalDropout
 from keras_drill.layers.attention_feedback import AttentionFeedback
 from keras_drill.layers.attentional_state import AttentionalState
-from keras_drill.layers.output_feedback import feedback_sequence
+from keras_drill.layers.output_feedback import OutputFeedback, feedback_sequence
 from keras_drill.layers.recurrent import Recurrent
+from keras_drill.models.sense_feedback import (
+    AttentiveSenseFeedback,
+    SenseFeedback,
+    weighs_by_posterior,
+)
 from keras_drill.types import Shape, Tensor
 
 
@@ -21,7 +26,8 @@ class RecurrentDecoder(keras.layers.Layer):
 
         h_t = layers(D(E[target_t]), h_{t-1}),    hidden_t = D(tanh(W [context_t; h_t]))
 
-    With input feeding, the layers read `[D(E[target_t]); hidden_{t-1}]`.
+    With input feeding, the layers read `[D(E[target_t]); hidden_{t-1}]`. The senses of a
+    `SenseEmbedding` are weighed by their posterior given `hidden_{t-1}`, if it says so.
 
     Call arguments:
         target: `[B, T]` int.
@@ -123,7 +129,8 @@ class RecurrentDecoder(keras.layers.Layer):
                 lambda words, cache: self.step(words, source, cache, kept),
                 self.empty_cache(states),
             )
-        run = self._run_fed_back if self.input_feeding else self._run_layers
+        fed_back = self.input_feeding or weighs_by_posterior(self.embedding)
+        run = self._run_fed_back if fed_back else self._run_layers
         return run(ops.transpose(target), source, self.initial_state(states), kept, training)
 
     def _draw_masks(self, batch_size, training):
@@ -150,14 +157,25 @@ class RecurrentDecoder(keras.layers.Layer):
     def _run_fed_back(self, target, source, states, kept, training):
         """Step by step; then attention once more, for all time steps at once."""
         layers = self.recurrent_layers
+        num_steps, batch_size = ops.shape(target)
+        attention = AttentionFeedback(self.attentional_state, source, num_steps, batch_size)
+        feedback: OutputFeedback = attention
+        known = None
+        if weighs_by_posterior(self.embedding):
+            ones = ops.ones((num_steps, batch_size, 1), layers[0].state_dtype)
+            senses = SenseFeedback(self.embedding, target, ones)
+            feedback = AttentiveSenseFeedback(senses, attention, kept[-1], self.input_feeding)
+        else:
+            known = self.embedding(target)  # [T, B, d]
+        kept_inputs = [kept[0], kept[-1]] if self.input_feeding else [kept[0]]
         sequences = feedback_sequence(
-            AttentionFeedback(self.attentional_state, source, ops.shape(target)[0]),
+            feedback,
             layers,
             [layer.read_weights(training) for layer in layers],
-            [ops.concatenate([kept[0], kept[-1]], axis=-1), *kept[1:-1]],
+            [ops.concatenate(kept_inputs, axis=-1), *kept[1:-1]],
             mask=None,
             state=keras.tree.flatten(states),
-            known=self.embedding(target),
+            known=known,
         )
         outputs = ops.cast(sequences[-layers[-1].num_states] * kept[-2], self.compute_dtype)
         hidden = self.attentional_state(ops.transpose(outputs, (1, 0, 2)), source)
@@ -191,7 +209,9 @@ class RecurrentDecoder(keras.layers.Layer):
             return x * ops.cast(kept[index], x.dtype)
 
         states, fed, position = cache
-        x, new_states = drop(self.embedding(tokens), 0), []
+        of_state = {"context": fed} if weighs_by_posterior(self.embedding) else {}
+        x, new_states = drop(self.embedding(tokens, **of_state), 0), []
+        x = ops.cast(x, self.compute_dtype)
         x = ops.concatenate([x, fed], axis=-1) if self.input_feeding else x
         for i, (layer, state) in enumerate(zip(self.recurrent_layers, states, strict=True)):
             kernel, recurrent_kernel, bias = layer.read_weights(training=False)

@@ -53,7 +53,9 @@ class RecurrentEncoderDecoder(keras.Model):
         pad_id: The word that fills up short rows of source and target; `None`: there is none.
         seed: Integer for all random choices but the attention's, or `None` for a random one.
         embedding: `None`, or the embedding of the target's words: a `keras.layers.Embedding`, or a
-            `keras_drill.SenseEmbedding`, which then weighs senses by their usage.
+            `keras_drill.SenseEmbedding`, which weighs senses by their posterior given the hidden
+            state that predicted the word, inside the time loop, or by their usage; those of the
+            source by their usage.
         source_vocabulary_size: Number of the source's words; `None`: source and target share the
             vocabulary and the embedding.
         source_embedding: `None`, or the embedding of the source's words.

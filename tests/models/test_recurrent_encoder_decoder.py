@@ -36,6 +36,16 @@ def additive():
     return Attention(AdditiveScore(3, normalized=True), PredictiveWindow(2))
 
 
+def senses():
+    """Words of one to four senses, in no order."""
+    embedding = keras_drill.SenseEmbedding(V, D, num_senses=67, name="senses")
+    counts = np.resize([1, 3, 4, 1, 2, 2], V)
+    counts[-1] += 67 - counts.sum()
+    rng = np.random.default_rng(6)
+    embedding.allocation.assign(rng.permutation(np.repeat(np.arange(V), counts)))
+    return embedding
+
+
 VARIANTS = {
     "plain": lambda: {"cell": "gru", "bidirectional": False, "reverse_source": True},
     "general": lambda: {"attention": Attention(), "num_layers": 2, "source_vocabulary_size": 37},
@@ -52,6 +62,24 @@ VARIANTS = {
         "cell": "gru",
         "input_feeding": True,
         "num_encoder_layers": 2,
+    },
+    "posterior": lambda: {
+        "attention": additive(),
+        "embedding": senses(),
+        "source_vocabulary_size": 37,
+        "num_layers": 2,
+    },
+    "posterior, fed": lambda: {
+        "attention": Attention(),
+        "embedding": senses(),
+        "source_vocabulary_size": 37,
+        "cell": "gru",
+        "input_feeding": True,
+    },
+    "posterior, no attention": lambda: {
+        "embedding": senses(),
+        "source_vocabulary_size": 37,
+        "cell": "gru",
     },
 }
 every_variant = pytest.mark.parametrize("variant", VARIANTS)
@@ -91,6 +119,20 @@ def run_cell(layer, x, state):
     return [z * h + (1 - z) * np.tanh(xn + r * hn)]
 
 
+def embed(embedding, word, context):
+    """A word's embedding `[d]` in float64; of several senses, the mean by their posterior."""
+    table = np.asarray(embedding.embeddings, "float64")
+    if not isinstance(embedding, keras_drill.SenseEmbedding):
+        return table[word]
+    chosen = np.flatnonzero(np.asarray(embedding.allocation.sense_to_word) == word)
+    labels, theta = table[chosen], np.asarray(embedding.score_parameters[0], "float64")[chosen]
+    products, norms = labels @ context, np.linalg.norm(labels, axis=-1) * np.linalg.norm(context)
+    cos = products / np.where(norms == 0, 1, norms)
+    a = -theta / (2 * (np.exp(-theta) + theta - 1))
+    weights = np.exp(norms * (a * np.exp(-theta * cos) - a))
+    return weights @ labels / weights.sum()
+
+
 def literal(backbone, attend, source, target):
     """Hidden states `[T, d]` of one pair without padding, in loops over time and layers."""
     encoder, decoder = backbone.encoder, backbone.decoder
@@ -120,10 +162,10 @@ def literal(backbone, attend, source, target):
     memory, mask = np.zeros((1, S, x.shape[-1]), "float32"), np.arange(S)[None] < len(x)
     memory[0, : len(x)] = x  # of one shape, which is compiled once
     kernel = np.asarray(decoder.attentional_state.dense.kernel, "float64")
-    words = np.asarray(decoder.embedding.embeddings, "float64")
     hidden, fed = [], np.zeros(D)
     for t, word in enumerate(target):
-        read = np.concatenate([words[word], fed]) if backbone.input_feeding else words[word]
+        read = embed(decoder.embedding, word, fed)
+        read = np.concatenate([read, fed]) if backbone.input_feeding else read
         for i, layer in enumerate(decoder.recurrent_layers):
             states[i] = run_cell(layer, read, states[i])
             read = states[i][0]
@@ -171,14 +213,21 @@ def test_one_word_at_a_time_equals_all_at_once(variant):
 
 # Without a window, at whose edges the loss jumps.
 FED = {
-    "additive": lambda: Attention(AdditiveScore(3, normalized=True)),
-    "heads": lambda: MultiHeadSourceAttention(2, 3),
+    "additive": ("plain", lambda: Attention(AdditiveScore(3, normalized=True)), True),
+    "heads": ("plain", lambda: MultiHeadSourceAttention(2, 3), True),
+    "posterior": ("posterior, no attention", lambda: Attention(AdditiveScore(3)), False),
+    "posterior, fed": ("posterior, no attention", lambda: MultiHeadSourceAttention(2, 3), True),
+    "posterior, no attention": ("posterior, no attention", lambda: None, False),
 }
 
 
-@pytest.mark.parametrize("attention", FED)
-def test_gradients_of_input_feeding_along_random_directions(attention):
-    backbone, inputs = make("plain", attention=FED[attention](), input_feeding=True), batch()
+@pytest.mark.parametrize("kind", FED)
+def test_gradients_of_what_is_fed_back_along_random_directions(kind):
+    variant, attention, is_fed = FED[kind]
+    options = {"attention": attention(), "input_feeding": is_fed, "dropout": 0.2}
+    backbone, inputs = make(variant, **options), batch()
+    # The same words are dropped whenever the loss is computed.
+    states = [(v, ops.convert_to_numpy(v)) for v in backbone.non_trainable_variables]
     rates = np.random.default_rng(3).normal(size=(B, T, D)).astype("float32")
     counted = (inputs["target"] != 0)[..., None].astype("float32")
 
@@ -191,7 +240,7 @@ def test_gradients_of_input_feeding_along_random_directions(attention):
 
     @compiled
     def loss_with(values):
-        with keras.StatelessScope(list(zip(variables, values, strict=True))):
+        with keras.StatelessScope([*zip(variables, values, strict=True), *states]):
             return loss(rates)
 
     values = [ops.convert_to_numpy(variable) for variable in variables]
@@ -267,9 +316,10 @@ def test_config_makes_an_equal_backbone(variant):
     ("fed", "policy"),
     [(False, "mixed_bfloat16"), (True, "mixed_bfloat16"), (True, "mixed_float16")],
 )
-def test_mixed_precision(fed, policy):
+@pytest.mark.parametrize("variant", ["plain", "posterior, no attention"])
+def test_mixed_precision(fed, policy, variant):
     attention = Attention(AdditiveScore(3, dtype=policy), dtype=policy)
-    backbone = make("plain", attention=attention, input_feeding=fed, dtype=policy)
+    backbone = make(variant, attention=attention, input_feeding=fed, dtype=policy)
     inputs = batch()
 
     def loss(rate):
@@ -288,7 +338,14 @@ def test_mixed_precision(fed, policy):
 
 @pytest.mark.skipif(keras.backend.backend() != "tensorflow", reason="TensorFlow's compilers")
 @pytest.mark.parametrize(
-    ("variant", "compiled"), [("dot", False), ("fed additive", False), ("fed additive", True)]
+    ("variant", "compiled"),
+    [
+        ("dot", False),
+        ("fed additive", False),
+        ("fed additive", True),
+        ("posterior, fed", False),
+        ("posterior, fed", True),
+    ],
 )
 def test_compiled_gradients_are_those_of_eager_steps(variant, compiled):
     import tensorflow as tf
@@ -323,12 +380,19 @@ def test_an_empty_source_and_an_empty_batch():
         assert tuple(compiled(backbone)(nothing).shape) == (0, T, D)
 
 
-def test_senses_weighed_by_their_usage():
-    senses = keras_drill.SenseEmbedding(V, D, num_senses=67, weighting="usage")
+@pytest.mark.parametrize("weighting", ["usage", "posterior"])
+def test_senses_are_shared_with_the_head(weighting, tmp_path):
+    senses = keras_drill.SenseEmbedding(V, D, num_senses=67, weighting=weighting)
     backbone = make("general", embedding=senses)
-    model = keras_drill.LanguageModel(backbone, keras_drill.KernelizedBayesianSoftmax(V, senses))
+    head = keras_drill.KernelizedBayesianSoftmax(V, senses)
+    model = keras_drill.SequenceToSequence(backbone, head)
     log_probs = ops.convert_to_numpy(compiled(model)(batch()))
     np.testing.assert_allclose(np.exp(log_probs).sum(-1), 1, rtol=1e-5)
+    model.save(tmp_path / "model.keras")
+    loaded = keras.models.load_model(tmp_path / "model.keras")
+    assert loaded.head.allocation is loaded.backbone.embedding.allocation
+    found = ops.convert_to_numpy(compiled(loaded)(batch()))
+    np.testing.assert_array_equal(found, log_probs)
 
 
 @pytest.mark.parametrize(
