@@ -9,6 +9,14 @@ from keras_drill.analysis.compare_by_frequency import (
     FrequencyComparison,
     compare_by_frequency,
 )
+from keras_drill.analysis.compare_translations import (
+    LengthBin,
+    SentenceDifference,
+    TranslationComparison,
+    bleu_by_length,
+    compare_translations,
+    largest_differences,
+)
 from keras_drill.analysis.float64_head import float64_head
 from keras_drill.analysis.largest_lead import Lead, largest_lead
 from keras_drill.analysis.measure_argmaxable_words import measure_argmaxable_words
@@ -31,21 +39,36 @@ from keras_drill.analysis.senses import (
     words_by_senses,
 )
 from keras_drill.analysis.text_scores import TextScores, count_words, distinct_n, score_texts
+from keras_drill.analysis.word_accuracy import (
+    WordAccuracies,
+    WordAccuracy,
+    WordAccuracyBin,
+    compare_word_accuracy,
+)
 
 __all__ = [
     "ArgmaxableWords",
     "FrequencyBin",
     "FrequencyComparison",
     "Lead",
+    "LengthBin",
     "PairedBootstrap",
     "RankEstimate",
+    "SentenceDifference",
     "SystemScore",
     "TextScores",
+    "TranslationComparison",
+    "WordAccuracies",
+    "WordAccuracy",
+    "WordAccuracyBin",
     "WordSenses",
+    "bleu_by_length",
     "collect_hidden",
     "collect_log_probs",
     "collect_word_senses",
     "compare_by_frequency",
+    "compare_translations",
+    "compare_word_accuracy",
     "count_dedicated_parameters",
     "count_output_parameters",
     "count_words",
@@ -53,6 +76,7 @@ __all__ = [
     "example_contexts",
     "find_argmaxable_words",
     "float64_head",
+    "largest_differences",
     "largest_lead",
     "measure_argmaxable_words",
     "measure_rank",

@@ -5,6 +5,8 @@ from functools import partial
 
 import numpy as np
 
+from keras_drill.analysis.bins import bin_ends, frequency_label
+
 FREQUENCY_BOUNDARIES = (1, 50, 100, 250, 500, 1000, 2500, 5000)
 
 
@@ -48,12 +50,7 @@ class FrequencyBin:
     @property
     def label(self) -> str:
         """The counts in the bin: `unseen`, `1–49`, `50–99`, ..., `≥ 5000`."""
-        if self.upper is None:
-            return f"≥ {self.lower}"
-        if self.upper == 1:
-            return "unseen"
-        last = self.upper - 1
-        return f"{self.lower}" if last == self.lower else f"{self.lower}–{last}"
+        return frequency_label(self.lower, self.upper)
 
     @property
     def is_significant(self) -> bool:
@@ -147,9 +144,10 @@ def compare_by_frequency(
     log_probs_b = np.asarray(log_probs_b, dtype="float64")
     training_counts = np.asarray(training_counts)
     _check_arrays(targets, log_probs_a, log_probs_b, training_counts)
-    _check_options(boundaries, block_size, resamples, confidence)
+    _check_options(block_size, resamples, confidence)
+    ends = bin_ends(boundaries)
     bin_of_word = np.searchsorted(boundaries, training_counts, side="right")  # [V]
-    num_bins = len(boundaries) + 1
+    num_bins = len(ends)
     types = np.bincount(bin_of_word[np.unique(targets)], minlength=num_bins)
     types = np.append(types, types.sum())  # as `tokens`, of all bins together in the end
     by_block = partial(
@@ -166,11 +164,10 @@ def compare_by_frequency(
         errors = _standard_errors(counts, savings)
         intervals = _bootstrap_intervals(counts, savings, resamples, confidence, seed)
     intervals[np.isnan(errors)] = np.nan
-    lowers, uppers = (0, *map(int, boundaries), 0), (*map(int, boundaries), None, None)
     *bins, overall = (
         FrequencyBin(
-            lower=lowers[index],
-            upper=uppers[index],
+            lower=lower,
+            upper=upper,
             tokens=int(tokens[index]),
             types=int(types[index]),
             cross_entropy_a=float(entropies_a[index]),
@@ -179,7 +176,7 @@ def compare_by_frequency(
             standard_error=float(errors[index]),
             interval=(float(intervals[index, 0]), float(intervals[index, 1])),
         )
-        for index in range(num_bins + 1)
+        for index, (lower, upper) in enumerate([*ends, (0, None)])
     )
     return FrequencyComparison(
         name_a=names[0],
@@ -233,14 +230,7 @@ def _bootstrap_intervals(
     return intervals
 
 
-def _check_options(
-    boundaries: tuple[int, ...], block_size: int, resamples: int, confidence: float
-) -> None:
-    edges = np.asarray(boundaries)
-    if edges.ndim != 1 or edges.size == 0 or edges[0] < 1 or np.any(np.diff(edges) <= 0):
-        raise ValueError(
-            f"`boundaries` must be increasing integers from 1 on. Received: {boundaries}"
-        )
+def _check_options(block_size: int, resamples: int, confidence: float) -> None:
     if block_size < 1 or resamples < 1:
         raise ValueError(
             "`block_size` and `resamples` must be at least 1. "
