@@ -6,10 +6,10 @@ from xml.etree import ElementTree
 from matplotlib.figure import Figure
 
 from keras_drill.analysis.compare_by_frequency import FrequencyBin, FrequencyComparison
+from keras_drill.report.page.bins import draw_shares
 from keras_drill.report.page.elements import element, table
 from keras_drill.report.page.formatting import format_count, format_nats
 from keras_drill.report.page.plot import (
-    GRID,
     INK,
     MUTED,
     PAPER,
@@ -152,17 +152,12 @@ def _draw(
     above.margins(y=0.12)
 
     shares = [100 * bin.tokens / comparison.overall.tokens for bin in bins]
-    below.bar(range(len(bins)), shares, width=0.62, color=GRID, edgecolor=MUTED, linewidth=0.6)
-    below.grid(axis="x", visible=False)
-    below.set_ylabel("% tokens" if narrow else "% of tokens")
-    below.set_xlim(-0.6, len(bins) - 0.4)
-    below.set_xticks(
-        range(len(bins)),
+    draw_shares(
+        below,
         [bin.label for bin in bins],
-        rotation=55 if narrow else 0,
-        rotation_mode="anchor",
-        ha="right" if narrow else "center",
-        va="top" if not narrow else "center",
+        shares,
+        of="tokens",
+        along="occurrences in the training set",
+        narrow=narrow,
     )
-    below.set_xlabel("occurrences in the training set")
     figure.align_ylabels()

@@ -1,10 +1,10 @@
 """The report's first section: every run in one table, and the outcome in one sentence."""
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from xml.etree import ElementTree
 
-from keras_drill.report.page.elements import element, table, words
+from keras_drill.report.page.elements import best_in_bold, element, table, words
 from keras_drill.report.page.formatting import (
     MISSING,
     format_count,
@@ -25,7 +25,7 @@ def results_section(runs: Sequence[RunSummary]) -> ElementTree.Element:
         "valid perplexity": _perplexity_column([run.valid_perplexity for run in runs]),
         "test perplexity": _perplexity_column([run.test_perplexity for run in runs]),
         **{
-            name: _best_in_bold(
+            name: best_in_bold(
                 [run.scores.get(name) for run in runs], [_score(run, name) for run in runs], max
             )
             for name in dict.fromkeys(name for run in runs for name in run.scores)
@@ -125,20 +125,7 @@ def _score(run: RunSummary, name: str) -> str:
 
 
 def _perplexity_column(values: Sequence[float | None]) -> list[ElementTree.Element | str]:
-    return _best_in_bold(values, [format_perplexity(value) for value in values], min)
-
-
-def _best_in_bold(
-    values: Sequence[float | None], cells: Sequence[str], best: Callable
-) -> list[ElementTree.Element | str]:
-    """The cells, the best of several in bold."""
-    finite = [value for value in values if value is not None and math.isfinite(value)]
-    if len(finite) < 2:
-        return list(cells)
-    return [
-        element("strong", cell) if value == best(finite) else cell
-        for value, cell in zip(values, cells, strict=True)
-    ]
+    return best_in_bold(values, [format_perplexity(value) for value in values], min)
 
 
 def _time_ratio(run: RunSummary, first: RunSummary) -> str:

@@ -1,8 +1,9 @@
 """HTML as a tree: escaping and well-formed tags come from the serialiser."""
 
+import math
 import re
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from xml.etree import ElementTree
 
 _CONTROL_CHARACTERS = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
@@ -127,3 +128,22 @@ def table(
         aria_label=caption,
         tabindex=0,
     )
+
+
+def best_in_bold(
+    values: Sequence[float | None], cells: Sequence[str], best: Callable[[list[float]], float]
+) -> list[ElementTree.Element | str]:
+    """The cells of a column, the best of several in bold.
+
+    Args:
+        values: The numbers; those that are `None` or not finite are not the best.
+        cells: How they read.
+        best: `min` or `max`.
+    """
+    finite = [value for value in values if value is not None and math.isfinite(value)]
+    if len(finite) < 2:
+        return list(cells)
+    return [
+        element("strong", cell) if value == best(finite) else cell
+        for value, cell in zip(values, cells, strict=True)
+    ]

@@ -85,6 +85,56 @@ figure + figure, .warning + figure { margin-top: 2rem; }
 .plot svg { display: block; width: 100%; height: auto; }
 .plot svg * { stroke-linejoin: round; stroke-linecap: butt; }
 .plot .narrow { display: none; }
+h3 { margin: 1.75rem 0 0.6rem; font-size: 1rem; line-height: 1.3; }
+.stack { display: grid; gap: 0.75rem; margin-top: 1rem; }
+.stack figure + figure, .maps figure + figure { margin-top: 0; }
+td small { display: block; color: var(--muted); font-size: 0.85rem; font-weight: 400; }
+.texts dl {
+  display: grid; grid-template-columns: minmax(6rem, max-content) 1fr; gap: 0.3rem 1.1rem;
+  margin: 0;
+}
+.texts dt { max-width: 14rem; color: var(--muted); font-size: 0.875rem; line-height: 1.7; }
+.texts dt .key { margin-right: 0.4rem; }
+.texts dt small { margin-left: 0.6rem; white-space: nowrap; }
+.texts dd { min-width: 0; margin: 0; overflow-wrap: anywhere; white-space: pre-line; }
+.texts figcaption { margin-top: 0.5rem; }
+/* Weight and line, so that it is seen without colour; the brackets are for screen readers. */
+mark {
+  background: none; color: inherit; font-weight: 600;
+  text-decoration: underline 2px var(--series-1); text-underline-offset: 0.2em;
+}
+mark::before, mark::after {
+  position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%);
+  white-space: nowrap;
+}
+mark::before { content: " [differs: "; }
+mark::after { content: "] "; }
+.gap { margin-right: 0.25em; color: var(--series-1); font-size: 0.85em; white-space: nowrap; }
+.maps {
+  display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 24rem), 1fr));
+  gap: 1.5rem; margin-top: 1.5rem;
+}
+.maps figure { min-width: 0; }
+.maps .origin { margin: 0 0 0.5rem; }
+.map { width: auto; font-size: 0.8125rem; }
+.map tr > th, .map tr > td { padding: 0; border: 0; vertical-align: middle; }
+.map thead tr > th { text-align: left; vertical-align: bottom; color: inherit; }
+.map thead th bdi {
+  display: block; min-width: 0; max-width: none; max-height: 9rem; padding: 0.25rem 0;
+  overflow: hidden; writing-mode: vertical-rl; transform: rotate(180deg); white-space: nowrap;
+  line-height: 1.35rem;
+}
+.map tbody tr > th {
+  min-width: 0; max-width: 9rem; padding-right: 0.5rem; overflow: hidden; text-align: right;
+  text-overflow: ellipsis; white-space: nowrap; font-weight: 500;
+}
+.map tbody tr > td { border: 1px solid var(--grid); }
+.map i, .scale i {
+  display: block; width: 1.35rem; height: 1.35rem; overflow: hidden; background: var(--series-0);
+  color: transparent; font-size: 0; print-color-adjust: exact;
+}
+.scale { white-space: nowrap; }
+.scale i { display: inline-block; width: 1rem; height: 1rem; vertical-align: -0.15rem; }
 @media screen and (max-width: 36rem) {
   main, header { padding-left: 1rem; padding-right: 1rem; }
   header { padding-top: 1.75rem; }
@@ -92,6 +142,9 @@ figure + figure, .warning + figure { margin-top: 2rem; }
   .run { min-width: 7.5rem; }
   .facts tbody th { min-width: 8.5rem; }
   tr > th:first-child { position: sticky; left: 0; background: var(--paper); }
+  .map tbody tr > th { max-width: 6.5rem; }
+  .texts dl { grid-template-columns: 1fr; gap: 0; }
+  .texts dt { max-width: none; margin-top: 0.5rem; }
   .plot .wide { display: none; }
   .plot .narrow { display: block; }
 }
