@@ -6,7 +6,13 @@ from typing import Any
 from xml.etree import ElementTree
 
 from keras_drill.analysis.text_scores import TextScores, score_texts
+from keras_drill.report.page.elements import element
 from keras_drill.tasks.sequence_to_sequence.config import DecodingConfig
+from keras_drill.tasks.sequence_to_sequence.sections import (
+    JudgedSystem,
+    JudgedTranslations,
+    translation_sections,
+)
 from keras_drill.tasks.task import Judgement
 
 
@@ -54,4 +60,18 @@ def report_sections(
     options: DecodingConfig, words: Sequence[Any], judged: Mapping[str, Answers]
 ) -> list[ElementTree.Element]:
     """What the models answered, side by side, and how they differ."""
-    return []
+    first = next(iter(judged.values()))
+    if not all(each.answers for each in judged.values()):
+        return []
+    if any(
+        each.sources != first.sources or each.references != first.references
+        for each in judged.values()
+    ):
+        note = "The texts are not compared: the runs answered different sources."
+        return [element("section", element("h2", "Scores of the texts"), element("p", note))]
+    systems = [JudgedSystem(name, each.answers) for name, each in judged.items()]
+    return translation_sections(
+        JudgedTranslations.judge(
+            first.sources, first.references, systems, tokenize=options.tokenize
+        )
+    )
