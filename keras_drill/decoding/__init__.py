@@ -22,6 +22,7 @@ from keras_drill.decoding.language_model_step import LanguageModelStep
 from keras_drill.decoding.min_p_sampler import MinPSampler
 from keras_drill.decoding.sampler import Generation, Sampler
 from keras_drill.decoding.search import Rows, Search
+from keras_drill.decoding.stream import stream
 from keras_drill.decoding.temperature_sampler import TemperatureSampler
 from keras_drill.decoding.top_k_sampler import TopKSampler
 from keras_drill.decoding.top_p_sampler import TopPSampler
@@ -51,4 +52,5 @@ __all__ = [
     "TopKSampler",
     "TopPSampler",
     "generate",
+    "stream",
 ]

@@ -90,7 +90,9 @@ class CacheReader(BackboneReader):
         backbone: Has two methods. `begin_decoding(inputs, batch_size, length)` gives
             `(constants, cache)` as `DecodingStep.begin` does: caches wide enough for `length`
             columns, positions, an encoded source. `read_column(tokens, constants, cache)` gives the
-            hidden states `[R, d]` of the next column `[R]` and the new cache.
+            hidden states `[R, d]` of the next column `[R]` and the new cache. A backbone that can
+            tell what it attends to also has `read_column_with_attention` and `source_mask`, as
+            `DecodingStep` has them.
     """
 
     name = "cache"

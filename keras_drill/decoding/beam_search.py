@@ -24,6 +24,8 @@ class Beams(NamedTuple):
             changed it.
         word_log_probs: Float32 tensor `[B, n, L]`: the log-probability that the model itself gave
             to each word, 0 at prompt and padding.
+        attention: Float32 tensor `[B, n, L, S]`: how much the model took of each position of the
+            source for each word, 0 at prompt and padding. S is 0 unless the search was asked.
     """
 
     tokens: Any
@@ -31,6 +33,7 @@ class Beams(NamedTuple):
     scores: Any
     log_probs: Any
     word_log_probs: Any
+    attention: Any
 
 
 class _Memory(NamedTuple):
@@ -49,9 +52,12 @@ class _Memory(NamedTuple):
 class BeamSearch(Search):
     """Beam search: keeps the best sequences of each length, and continues them all.
 
-        score(y) = log p(y) / ((5 + |y|) / 6) ** length_penalty
+        score(y) = log p(y) / ((5 + |y|) / 6) ** length_penalty + coverage_penalty * coverage(y)
+        coverage(y) = Σ_i log(min(Σ_j attention_ji, 1))
 
-    with |y| the number of words written, the end token among them. At every column the `num_beams`
+    with |y| the number of words written, the end token among them, and attention_ji how much the
+    model took of the source's word i for word j: what it never looked at is held against a
+    translation. At every column the `num_beams`
     best continuations of all beams of a sequence become its beams. A beam that has ended stays as
     it is for as long as it is among the best. The search stops as soon as no beam that goes on can
     come before the results found (its log-probability only falls, so its score is bounded): the
@@ -66,9 +72,12 @@ class BeamSearch(Search):
         num_results: How many of the beams to return, n; `None` is all.
         num_groups: Into how many groups the beams are divided, a divisor of `num_beams`.
         diversity: What a word costs that an earlier group chose.
+        coverage_penalty: Factor of the coverage, not negative, for models that attend to a source.
+            A position that was not looked at counts as one that got 1e-30.
+        return_attention: Whether the results tell what the model attended to, in any case.
 
     Raises:
-        ValueError: An argument is out of range.
+        ValueError: An argument is out of range, or the model tells of no attention when asked to.
 
     Example:
 
@@ -82,7 +91,7 @@ class BeamSearch(Search):
     ((2, 2, 4), (2, 2))
 
     References:
-        - [Wu et al., 2016](https://arxiv.org/abs/1609.08144), section 7 (length penalty)
+        - [Wu et al., 2016](https://arxiv.org/abs/1609.08144), section 7 (length penalty, coverage)
         - [Vijayakumar et al., 2016](https://arxiv.org/abs/1610.02424) (groups)
     """
 
@@ -93,6 +102,8 @@ class BeamSearch(Search):
         num_results: int | None = None,
         num_groups: int = 1,
         diversity: float = 0.5,
+        coverage_penalty: float = 0.0,
+        return_attention: bool = False,
     ):
         if not isinstance(num_beams, int) or num_beams < 1:
             raise ValueError(
@@ -113,11 +124,22 @@ class BeamSearch(Search):
                 "`length_penalty` must be finite, `diversity` finite and not negative. Received: "
                 f"length_penalty={length_penalty!r}, diversity={diversity!r}"
             )
+        if not 0 <= coverage_penalty < float("inf"):
+            raise ValueError(
+                "`coverage_penalty` must be finite and not negative. "
+                f"Received: coverage_penalty={coverage_penalty!r}"
+            )
         self.num_beams = num_beams
         self.length_penalty = length_penalty
         self.num_results = num_results
         self.num_groups = num_groups
         self.diversity = diversity
+        self.coverage_penalty = coverage_penalty
+        self.return_attention = return_attention
+
+    @property
+    def needs_attention(self) -> bool:
+        return self.return_attention or self.coverage_penalty > 0
 
     def begin(
         self, step: DecodingStep, tokens: Tensor, lengths: Tensor, **arguments: Any
@@ -137,6 +159,8 @@ class BeamSearch(Search):
         log_probs = ops.where(rows.finished[:, None], stays, log_probs)  # [R, V]
         candidates = memory.totals[:, None] + log_probs
         scores = candidates / self.penalty(self.count_words(rows, num_words))
+        if self.coverage_penalty:
+            scores = scores + self.coverage_penalty * self.coverage(rows)[:, None]
         best = self._best(scores, rows.finished)  # [B, K]
 
         def chosen(x, old):
@@ -161,7 +185,12 @@ class BeamSearch(Search):
             return ops.take_along_axis(x, index, axis=1)
 
         return Beams(
-            take(rows.tokens), take(rows.lengths), scores, take(memory.totals), take(rows.log_probs)
+            take(rows.tokens),
+            take(rows.lengths),
+            scores,
+            take(memory.totals),
+            take(rows.log_probs),
+            take(rows.attention),
         )
 
     def count_words(self, rows: Rows, num_words: int) -> Any:
@@ -172,6 +201,12 @@ class BeamSearch(Search):
     def penalty(self, count: Tensor) -> Tensor:
         """What the log-probability of so many words is divided by."""
         return ((5.0 + ops.cast(count, "float32")) / 6.0) ** self.length_penalty
+
+    def coverage(self, rows: Rows) -> Any:
+        """How far the source was looked at, from 0, where all of it was, downwards: `[R]`."""
+        looks = ops.sum(rows.attention, axis=1)  # [R, S]
+        looks = ops.minimum(ops.maximum(looks, 1e-30), 1.0)
+        return ops.sum(ops.where(rows.source_mask, ops.log(looks), 0.0), axis=-1)
 
     def _best(self, scores, finished):
         """The continuations that become beams, `[B, K]` of `K · V`, the best of a group first."""
@@ -198,7 +233,7 @@ class BeamSearch(Search):
 
     def is_done(self, rows: Rows, memory: Any) -> Tensor:
         written = rows.lengths - rows.prompt_lengths
-        # What a beam that goes on can reach at most: no more log-probability is lost.
+        # What a beam that goes on can reach: no more log-probability is lost, all is covered.
         last = rows.max_lengths - rows.prompt_lengths if self.length_penalty > 0 else written + 1
         bounds = memory.totals / self.penalty(ops.maximum(last, written + 1))
         bounds = ops.where(rows.finished, -np.inf, bounds)
@@ -208,6 +243,9 @@ class BeamSearch(Search):
         best_bound = ops.max(bounds, axis=1, initial=-np.inf)
         return ops.all(worst_result >= best_bound)  # -inf: there is nothing else
 
+    def may_win(self, rows: Rows, memory: Any) -> Any:
+        return memory.totals > -np.inf
+
     def get_config(self) -> dict:
         return {
             "num_beams": self.num_beams,
@@ -215,6 +253,8 @@ class BeamSearch(Search):
             "num_results": self.num_results,
             "num_groups": self.num_groups,
             "diversity": self.diversity,
+            "coverage_penalty": self.coverage_penalty,
+            "return_attention": self.return_attention,
         }
 
     @classmethod

@@ -88,6 +88,27 @@ class DecodingStep(abc.ABC):
     def log_probs(self, hidden: Tensor) -> Tensor:
         """Float32 log-probabilities `[R, V]` of the next word, from what `read` gave."""
 
+    def source_mask(self, constants: Any) -> Any:
+        """Which positions of the source `read_with_attention` tells of: booleans `[B, S]`.
+
+        Optional, as `read_with_attention`: only models that attend to a source have these.
+        """
+        raise ValueError(
+            "`step` must be of a model that tells what it attends to, for `coverage_penalty` and "
+            f"`return_attention`. Received: a {type(self).__name__} without attention"
+        )
+
+    def read_with_attention(
+        self, tokens: Tensor, constants: Any, state: Any
+    ) -> tuple[Any, Any, Any]:
+        """As `read`, and what was attended to.
+
+        Returns:
+            `(hidden, state, attention)`: what `read` gives, and floats `[R, S]`, how much of each
+            position of the source each row took: 0 where `source_mask` is false.
+        """
+        raise NotImplementedError
+
     def prefill(self, tokens: Tensor, count: Tensor, constants: Any, state: Any) -> Any:
         """Reads the first `count` columns of a buffer, without judging any word.
 

@@ -1,6 +1,7 @@
 """Text generation in one call."""
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import keras
@@ -13,6 +14,7 @@ from keras_drill.decoding.language_model_step import LanguageModelStep
 from keras_drill.decoding.random_streams import row_keys, sample_keys
 from keras_drill.decoding.sampler import Generation, Sampler
 from keras_drill.decoding.search import Rows
+from keras_drill.decoding.stream import stream
 from keras_drill.types import Tensor
 
 
@@ -31,6 +33,7 @@ def generate(
     seed: Any = None,
     inputs: Any = None,
     num_samples: int = 1,
+    on_tokens: Callable[[list[list[int]]], Any] | None = None,
 ) -> Generation:
     """Continues prompts with a language model.
 
@@ -58,6 +61,9 @@ def generate(
         inputs: What the model reads besides the words that it writes; see `DecodingStep.begin`.
         num_samples: Continuations of each prompt. They are independent, reproducible with the seed,
             and do not depend on how many there are: the first one is that of `num_samples=1`.
+        on_tokens: Called as soon as there are new words, with a list of them for each row, which
+            may be empty; the prompt is not among them. The loop then runs eagerly. Those who would
+            rather iterate take `stream`.
 
     Returns:
         A `Generation`: tokens `[B, max_length]`, lengths `[B]`, log-probabilities
@@ -77,26 +83,10 @@ def generate(
     7
     """
     step = model if isinstance(model, DecodingStep) else LanguageModelStep(model)
+    search = GreedySampler() if sampler is None else sampler
     prompts = _rows(prompts, lengths, start_token)
+    tokens = _buffer(prompts, max_length, step.vocabulary_size, pad_token)
     lengths = np.array([len(prompt) for prompt in prompts], dtype="int32")
-    if 0 in lengths:
-        raise ValueError(
-            "`prompts` must not be empty unless `start_token` is given. "
-            f"Received: an empty prompt at row {lengths.tolist().index(0)}"
-        )
-    if max_length < np.max(lengths, initial=1):
-        raise ValueError(
-            f"`max_length` must be at least the longest prompt ({lengths.max(initial=1)} tokens, "
-            f"with the start token). Received: max_length={max_length}"
-        )
-    tokens = np.full((len(prompts), max_length), pad_token, dtype="int32")
-    for row, prompt in enumerate(prompts):
-        if prompt.min() < 0 or prompt.max() >= step.vocabulary_size:
-            raise ValueError(
-                f"`prompts` must hold token ids from 0 to {step.vocabulary_size - 1}. "
-                f"Received: {prompt.tolist()} at row {row}"
-            )
-        tokens[row, : len(prompt)] = prompt
     if num_samples < 1:
         raise ValueError(f"`num_samples` must be positive. Received: num_samples={num_samples}")
     if num_samples > 1:
@@ -104,7 +94,8 @@ def generate(
         tokens, lengths = np.repeat(tokens, num_samples, 0), np.repeat(lengths, num_samples)
         if inputs is not None:
             inputs = keras.tree.map_structure(lambda x: ops.repeat(x, num_samples, axis=0), inputs)
-    return (GreedySampler() if sampler is None else sampler)(
+    run = search if on_tokens is None else partial(_tell, on_tokens, search)
+    return run(
         step,
         tokens,
         lengths,
@@ -115,6 +106,41 @@ def generate(
         seed=seed,
         inputs=inputs,
     )
+
+
+def _tell(on_tokens, search, step, tokens, lengths, **arguments):
+    """What a call of the search returns; on the way, its words go to `on_tokens`."""
+    words = stream(search, step, tokens, lengths, **arguments)
+    while True:
+        try:
+            news = next(words)
+        except StopIteration as end:
+            return end.value
+        on_tokens(news)
+
+
+def _buffer(prompts, max_length, vocabulary_size, pad_token):
+    """The prompts as rows `[B, max_length]`."""
+    tokens = np.full((len(prompts), max_length), pad_token, dtype="int32")
+    longest = max(map(len, prompts), default=1)
+    for row, prompt in enumerate(prompts):
+        if not len(prompt):
+            raise ValueError(
+                "`prompts` must not be empty unless `start_token` is given. "
+                f"Received: an empty prompt at row {row}"
+            )
+        if longest > max_length:
+            raise ValueError(
+                f"`max_length` must be at least the longest prompt ({longest} tokens, with the "
+                f"start token). Received: max_length={max_length}"
+            )
+        if prompt.min() < 0 or prompt.max() >= vocabulary_size:
+            raise ValueError(
+                f"`prompts` must hold token ids from 0 to {vocabulary_size - 1}. "
+                f"Received: {prompt.tolist()} at row {row}"
+            )
+        tokens[row, : len(prompt)] = prompt
+    return tokens
 
 
 def _rows(prompts, lengths, start_token):

@@ -80,5 +80,13 @@ class LanguageModelStep(DecodingStep):
     def read(self, tokens: Tensor, constants: Any, state: Any) -> Any:
         return self._reader.read(tokens, constants, state)
 
+    def source_mask(self, constants: Any) -> Any:
+        if not hasattr(self._reader.backbone, "read_column_with_attention"):
+            return super().source_mask(constants)  # which says that there is none
+        return self._reader.backbone.source_mask(constants)
+
+    def read_with_attention(self, tokens: Tensor, constants: Any, state: Any) -> Any:
+        return self._reader.backbone.read_column_with_attention(tokens, constants, state)
+
     def log_probs(self, hidden: Tensor) -> Tensor:
         return self.head(hidden)

@@ -29,6 +29,10 @@ class Rows(NamedTuple):
         prompt_lengths: Integer tensor `[R]`.
         max_lengths: Integer tensor `[R]`: the length at which a row ends at last.
         end_token: Integer scalar: the token that ends a row, -1 for none.
+        attention: Float32 tensor `[R, L, S]`: what the model attended to for each word that was
+            written, that of column `index` among them in `extend`; 0 elsewhere. S is 0 unless the
+            search `needs_attention`.
+        source_mask: Boolean tensor `[R, S]`: which positions of the source there are.
     """
 
     index: Any
@@ -39,11 +43,20 @@ class Rows(NamedTuple):
     prompt_lengths: Any
     max_lengths: Any
     end_token: Any
+    attention: Any
+    source_mask: Any
 
     @property
     def is_in_prompt(self) -> Any:
         """Boolean tensor `[R]`: rows whose prompt has a token at the column that comes next."""
         return self.index < self.prompt_lengths
+
+    @property
+    def next_places(self) -> Any:
+        """Boolean tensor `[R, L]`: the column that comes next, in rows that take a word there."""
+        columns = ops.arange(ops.shape(self.tokens)[1], dtype="int32")  # [L]
+        is_open = ops.logical_not(ops.logical_or(self.is_in_prompt, self.finished))
+        return ops.logical_and(columns == self.index, is_open[:, None])
 
 
 class Search(abc.ABC):
@@ -98,9 +111,18 @@ class Search(abc.ABC):
     def result(self, rows: Rows, memory: Any) -> Any:
         """What a call returns, from the rows and the memory after the last step."""
 
+    @property
+    def needs_attention(self) -> bool:
+        """Whether `Rows.attention` is wanted."""
+        return False
+
     def is_done(self, rows: Rows, memory: Any) -> Any:
         """Whether the loop may stop, a boolean scalar: when all rows are finished."""
         return ops.all(rows.finished)
+
+    def may_win(self, rows: Rows, memory: Any) -> Any:
+        """Which rows may still become results, themselves or in what continues them: `[R]`."""
+        return ops.ones_like(rows.finished)
 
     def begin(
         self,
@@ -153,7 +175,12 @@ class Search(abc.ABC):
         longest = ops.broadcast_to(longest, (batch_size,))
         constants, state = step.begin(inputs, batch_size, width)
         state = step.prefill(tokens, start - 1, constants, state)
-        tokens, lengths, longest, state = self._to_rows((tokens, lengths, longest, state))
+        mask = ops.zeros((batch_size, 0), "bool")  # [B, S]
+        if self.needs_attention:
+            mask = step.source_mask(constants)
+        tokens, lengths, longest, mask, state = self._to_rows(
+            (tokens, lengths, longest, mask, state)
+        )
         rows = Rows(
             index=ops.convert_to_tensor(start, dtype="int32"),
             tokens=tokens,
@@ -163,6 +190,8 @@ class Search(abc.ABC):
             prompt_lengths=lengths,
             max_lengths=longest,
             end_token=ops.convert_to_tensor(-1 if end_token is None else end_token, "int32"),
+            attention=ops.zeros((*ops.shape(tokens), ops.shape(mask)[1])),
+            source_mask=mask,
         )
         forbidden = _forbidden_mask(forbidden_tokens, step.vocabulary_size)  # [V]
         return Loop(self, step, constants, forbidden, constraints, ends), (rows, state, ())
@@ -210,7 +239,12 @@ class Loop:
     def advance(self, rows: Rows, state: Any, memory: Any) -> tuple[Rows, Any, Any]:
         """Reads a column and writes the next one: `(rows, state, memory)` after it."""
         last = ops.take(rows.tokens, rows.index - 1, axis=1)  # [R]
-        hidden, state = self.step.read(last, self.constants, state)
+        attention = ()
+        if self.search.needs_attention:
+            read = self.step.read_with_attention
+            hidden, state, attention = read(last, self.constants, state)
+        else:
+            hidden, state = self.step.read(last, self.constants, state)
         log_probs = self.step.log_probs(hidden)  # [R, V]
         allowed = ops.where(self.forbidden, -np.inf, log_probs)
         if self.constraints:
@@ -219,6 +253,10 @@ class Loop:
             is_stuck = ops.logical_not(ops.any(allowed > -np.inf, axis=-1))  # [R]
             is_stuck = ops.logical_and(is_stuck, ops.logical_not(rows.is_in_prompt))
             rows = rows._replace(finished=ops.logical_or(rows.finished, is_stuck))
+        if self.search.needs_attention:
+            here = rows.next_places[..., None]  # [R, L, 1]
+            attention = ops.cast(attention, "float32")[:, None]  # [R, 1, S]
+            rows = rows._replace(attention=ops.where(here, attention, rows.attention))
         parents, words, memory = self.search.extend(allowed, rows, memory)
         if parents is not None:
             own = ops.arange(ops.shape(rows.tokens)[0], dtype="int32")
@@ -229,10 +267,9 @@ class Loop:
     def _write(self, words, log_probs, rows):
         """Puts a word `[R]` with its log-probability, of `[R, V]`, into each row that takes one."""
         log_prob = ops.take_along_axis(log_probs, words[:, None], axis=-1)  # [R, 1]
-        active = ops.logical_not(ops.logical_or(rows.is_in_prompt, rows.finished))  # [R]
         # A column is replaced by selection: stock operations only, on every backend.
-        columns = ops.arange(ops.shape(rows.tokens)[1], dtype="int32")  # [L]
-        here = ops.logical_and(columns == rows.index, active[:, None])  # [R, L]
+        here = rows.next_places  # [R, L]
+        active = ops.any(here, axis=-1)  # [R]
         rows = rows._replace(
             tokens=ops.where(here, words[:, None], rows.tokens),
             log_probs=ops.where(here, log_prob, rows.log_probs),
@@ -247,7 +284,7 @@ class Loop:
 
 def _continue(parents, rows, state, log_probs):
     """Every row as its parent left it; what a sequence's rows have in common stays."""
-    names = ("tokens", "log_probs", "lengths", "finished")
+    names = ("tokens", "log_probs", "lengths", "finished", "attention")
     own, state, log_probs = keras.tree.map_structure(
         lambda x: ops.take(x, parents, axis=0),
         ({name: getattr(rows, name) for name in names}, state, log_probs),

@@ -22,6 +22,16 @@ def masked_softmax(scores, mask):
     return ops.divide_no_nan(shares, ops.sum(shares, axis=-1, keepdims=True))
 
 
+def by_source(rows, num_sources):
+    """Rows `[R, ...]` as `[B, R / B, ...]`, those of each of B sources; of none `[0, 1, ...]`."""
+    num_rows = ops.shape(rows)[0]
+    if isinstance(num_sources, int) and isinstance(num_rows, int):
+        per_source = max(num_rows // max(num_sources, 1), 1)
+    else:
+        per_source = ops.maximum(num_rows // ops.maximum(num_sources, 1), 1)
+    return ops.reshape(rows, (num_sources, per_source, *rows.shape[1:]))
+
+
 @keras.saving.register_keras_serializable(package="keras_drill")
 class Attention(keras.layers.Layer):
     """Contexts: for each query the mean of the source, weighted by how well positions match.

@@ -8,6 +8,7 @@ from typing import Any
 import keras
 from keras import ops
 
+from keras_drill.layers.attention import by_source
 from keras_drill.types import Initializer, Shape, Tensor
 
 
@@ -69,17 +70,29 @@ class AttentionalState(keras.layers.Layer):
         return {} if self.attention is None else self.attention.project(memory, mask)
 
     def call(self, states: Tensor, source: Any, positions: Tensor | None = None) -> Any:
-        if self.attention is None:
-            return self.dense(states)
-        contexts, _ = self.attention(states, source, positions=positions)
-        contexts = ops.cast(contexts, self.compute_dtype)
-        return self.dense(ops.concatenate([contexts, states], axis=-1))
+        return self._attend(states, source, positions)[0]
 
-    def step(self, states: Tensor, source: Any, positions: Tensor) -> Any:
-        """One position of every row: `[R, d]` of `[R, H]`, where rows may share a source."""
+    def step(self, states: Tensor, source: Any, positions: Tensor) -> tuple[Any, Any]:
+        """One position of every row: `[R, d]` of `[R, H]`, where rows may share a source.
+
+        Also what each row attends to, `[R, S]`; `None` without attention.
+        """
+        states = ops.cast(states, self.compute_dtype)
         if self.attention is None:
-            return self.dense(states)
+            return self._attend(states, source, positions)
         sources = ops.shape(source["mask"])[0]
-        states = ops.reshape(states, (sources, -1, states.shape[-1]))  # [B, R / B, H]
-        hidden = self(states, source, positions=ops.reshape(positions, (sources, -1)))
-        return ops.reshape(hidden, (-1, hidden.shape[-1]))
+        hidden, alignments = self._attend(
+            by_source(states, sources), source, by_source(positions, sources)
+        )  # [B, R / B, d], [B, R / B, S]
+        rows = ops.shape(states)[0]
+        return (
+            ops.reshape(hidden, (rows, hidden.shape[-1])),
+            ops.reshape(alignments, (rows, ops.shape(alignments)[-1])),
+        )
+
+    def _attend(self, states, source, positions):
+        if self.attention is None:
+            return self.dense(states), None
+        contexts, alignments = self.attention(states, source, positions=positions)
+        contexts = ops.cast(contexts, self.compute_dtype)
+        return self.dense(ops.concatenate([contexts, states], axis=-1)), alignments

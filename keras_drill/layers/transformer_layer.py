@@ -10,6 +10,7 @@ from typing import Any
 import keras
 from keras import ops
 
+from keras_drill.layers.attention import by_source, masked_softmax
 from keras_drill.types import Activation, Shape, Tensor
 
 
@@ -188,7 +189,8 @@ class TransformerLayer(keras.layers.Layer):
         position: Tensor,
         source: tuple[Tensor, Tensor] | None = None,
         source_mask: Tensor | None = None,
-    ) -> tuple[Tensor, tuple[Tensor, Tensor]]:
+        return_attention: bool = False,
+    ) -> tuple:
         """Reads one more position, for inference, in R rows: R / B rows for each of B sources.
 
         Args:
@@ -197,11 +199,14 @@ class TransformerLayer(keras.layers.Layer):
             position: Integers `[R]`, the position of `x` in each row.
             source: What `project_source` gave for the B sources.
             source_mask: `None` or bool `[B, S]`.
+            return_attention: Whether to tell what is taken of the source.
 
         Returns:
-            `[R, 1, d]`, and the cache with this position.
+            `[R, 1, d]`, and the cache with this position; and the weights of the source's
+            positions, `[R, S]`, the mean of the heads, float32, where asked.
         """
         new_cache = cache
+        weights: list[Tensor] = []
         columns = ops.arange(cache[0].shape[1] or ops.shape(cache[0])[1])[None, :]  # [1, L]
         is_here = ops.equal(columns, position[:, None])[:, :, None, None]  # [R, L, 1, 1]
         read = ops.less_equal(columns, position[:, None])[:, None, None, :]  # [R, 1, 1, L]
@@ -218,17 +223,21 @@ class TransformerLayer(keras.layers.Layer):
 
         attend_to_source = None
         if source is not None:
-            attend_to_source = partial(self._read_source, *source, source_mask)
+            wanted = weights if return_attention else None
+            attend_to_source = partial(self._read_source, *source, source_mask, wanted)
         x = self._run(x, attend_to_itself, attend_to_source, training=False)
-        return x, new_cache
+        return x, new_cache, *weights
 
-    def _read_source(self, keys, values, source_mask, x):
-        """Attention of `x` `[R, 1, d]` to what `project_source` gave."""
+    def _read_source(self, keys, values, source_mask, weights, x):
+        """Attention of `x` `[R, 1, d]` to what `project_source` gave; adds to `weights`, if any."""
         mask = None if source_mask is None else source_mask[:, None, None, :]
         # The rows of a source are as good as positions that read it: nothing is copied.
-        rows = ops.reshape(x, (ops.shape(keys)[0], -1, x.shape[-1]))  # [B, R / B, d]
+        rows = by_source(x[:, 0], ops.shape(keys)[0])  # [B, R / B, d]
+        if weights is not None:
+            of_rows = _weigh(self.source_attention, rows, keys, mask)  # [B, R / B, S]
+            weights.append(ops.reshape(of_rows, (ops.shape(x)[0], ops.shape(keys)[1])))
         attended = _attend(self.source_attention, rows, keys, values, mask)
-        return ops.reshape(attended, (-1, 1, x.shape[-1]))
+        return ops.reshape(attended, ops.shape(x))
 
     def _run(self, x, attend_to_itself, attend_to_source, training):
         """The sublayers with their sums and normalisations, around two functions that attend."""
@@ -271,3 +280,12 @@ def _attend(attention, x, keys, values, mask):
     # In the keys' dtype, as the layer itself: a state may come back in another.
     keys, values = (ops.cast(y, query.dtype) for y in (keys, values))
     return attention.output_dense(ops.dot_product_attention(query, keys, values, mask=mask))
+
+
+def _weigh(attention, x, keys, mask):
+    """What `attention` takes of each of the keys for `x` `[B, T, d]`, mean of heads `[B, T, S]`."""
+    query = ops.cast(attention.query_dense(x), "float32")  # [B, T, N, H]
+    scores = ops.einsum("btnh,bsnh->bnts", query, ops.cast(keys, "float32"))
+    scores = scores / query.shape[-1] ** 0.5
+    mask = ops.ones_like(scores, "bool") if mask is None else mask
+    return ops.mean(masked_softmax(scores, mask), axis=1)

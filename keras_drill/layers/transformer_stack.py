@@ -135,6 +135,7 @@ class TransformerStack(keras.layers.Layer):
         position: Tensor,
         sources: Tensor | None = None,
         source_mask: Tensor | None = None,
+        return_attention: bool = False,
     ) -> tuple:
         """Reads one more token of each row, for inference, in R rows: R / B for each of B sources.
 
@@ -144,18 +145,21 @@ class TransformerStack(keras.layers.Layer):
             position: Integers `[R]`, how many tokens each row has read.
             sources: What `project_source` gave, where layers attend to a source.
             source_mask: `None` or bool `[B, S]`.
+            return_attention: Whether to tell what the last layer takes of the source.
 
         Returns:
-            Hidden states `[R, d]` and the new caches.
+            Hidden states `[R, d]` and the new caches; and weights `[R, S]`, float32, where asked.
         """
         x = self._embed(tokens[:, None], position, training=False)  # [R, 1, d]
         sources = sources or [None] * self.num_layers
-        new_caches = []
+        new_caches: list = []
+        weights: list = []
         for layer, cache, source in zip(self.transformer_layers, caches, sources, strict=True):
-            x, cache = layer.step(x, cache, position, source, source_mask)
+            is_asked = return_attention and layer is self.transformer_layers[-1]
+            x, cache, *weights = layer.step(x, cache, position, source, source_mask, is_asked)
             new_caches.append(cache)
         x = x if self.final_norm is None else self.final_norm(x)
-        return x[:, 0], new_caches
+        return x[:, 0], new_caches, *weights
 
     def _embed(self, tokens, start, training):
         x = self.embedding(tokens)

@@ -126,7 +126,7 @@ class RecurrentDecoder(keras.layers.Layer):
         if own_words is not None:
             target = own_words.in_turn(
                 target,
-                lambda words, cache: self.step(words, source, cache, kept),
+                lambda words, cache: self.step(words, source, cache, kept)[:2],
                 self.empty_cache(states),
             )
         fed_back = self.input_feeding or weighs_by_posterior(self.embedding)
@@ -190,7 +190,7 @@ class RecurrentDecoder(keras.layers.Layer):
 
     def step(
         self, tokens: Tensor, source: dict, cache: tuple, kept: list | None = None
-    ) -> tuple[Any, tuple]:
+    ) -> tuple[Any, tuple, Any]:
         """Reads one more word of each row, in R rows: R / B for each of B sources.
 
         Args:
@@ -201,7 +201,8 @@ class RecurrentDecoder(keras.layers.Layer):
             kept: `None`, or factors `[R, size]` of words, each layer's outputs and the result.
 
         Returns:
-            Hidden states `[R, d]` and the new cache.
+            Hidden states `[R, d]`, the new cache, and what each row attended to, `[R, S]`, or
+            `None`.
         """
         kept = kept or [1.0] * (len(self.recurrent_layers) + 2)
 
@@ -218,5 +219,6 @@ class RecurrentDecoder(keras.layers.Layer):
             state, _ = layer.run_step(ops.matmul(x, kernel), recurrent_kernel, bias, state)
             new_states.append(state)
             x = drop(ops.cast(state[0], self.compute_dtype), i + 1)
-        hidden = drop(self.attentional_state.step(x, source, position), -1)
-        return hidden, (new_states, hidden, position + 1)
+        hidden, alignments = self.attentional_state.step(x, source, position)
+        hidden = drop(hidden, -1)
+        return hidden, (new_states, hidden, position + 1), alignments

@@ -259,6 +259,22 @@ class RecurrentEncoderDecoder(keras.Model):
 
     def read_column(self, tokens: Tensor, constants: Any, cache: Any) -> tuple[Any, Any]:
         """Hidden states `[R, d]` of the next words `[R]`, and the new cache."""
+        hidden, cache, _ = self.decoder.step(tokens, constants, cache)
+        return hidden, cache
+
+    def source_mask(self, constants: Any) -> Any:
+        """Booleans `[B, S]`: where in the source `read_column_with_attention` may look."""
+        if self.attention is None:
+            raise ValueError(
+                "`coverage_penalty` and `return_attention` need a decoder with attention. "
+                "Received: attention=None"
+            )
+        return constants["mask"]
+
+    def read_column_with_attention(
+        self, tokens: Tensor, constants: Any, cache: Any
+    ) -> tuple[Any, Any, Any]:
+        """As `read_column`, and what each row attended to, `[R, S]`."""
         return self.decoder.step(tokens, constants, cache)
 
     def compute_mask(self, inputs: Tensor, previous_mask: Tensor | None = None) -> Any:

@@ -130,6 +130,23 @@ class Transformer(TransformerBackbone):
         hidden, caches = self.decoder.step(tokens, caches, position, *constants)
         return hidden, (caches, position + 1)
 
+    def source_mask(self, constants: Any) -> Any:
+        """Booleans `[B, S]`: where in the source `read_column_with_attention` may look."""
+        sources, mask = constants
+        return ops.ones(ops.shape(sources[-1][0])[:2], "bool") if mask is None else mask
+
+    def read_column_with_attention(
+        self, tokens: Tensor, constants: Any, cache: Any
+    ) -> tuple[Any, Any, Any]:
+        """As `read_column`, and what each row attended to, `[R, S]`: the last layer's attention to
+        the source, the mean of its heads."""
+        caches, position = cache
+        sources, mask = constants
+        hidden, caches, attention = self.decoder.step(
+            tokens, caches, position, sources, mask, return_attention=True
+        )
+        return hidden, (caches, position + 1), attention
+
     def compute_mask(
         self, inputs: Mapping[str, Tensor], previous_mask: Tensor | None = None
     ) -> Tensor | None:

@@ -28,11 +28,14 @@ class Table(DecodingStep):
         kinds = zeros if inputs is None else ops.convert_to_tensor(inputs, "int32")
         return {"kinds": kinds}, {"last": zeros, "position": zeros}
 
-    def read(self, tokens, constants, state):
+    def kinds_of_rows(self, tokens, constants):
         kinds = constants["kinds"]
         per_sequence = ops.shape(tokens)[0] // ops.maximum(ops.shape(kinds)[0], 1)
         rows = ops.arange(ops.shape(tokens)[0]) // ops.maximum(per_sequence, 1)
-        kinds = ops.take(kinds, rows, axis=0)
+        return ops.take(kinds, rows, axis=0)
+
+    def read(self, tokens, constants, state):
+        kinds = self.kinds_of_rows(tokens, constants)
         index = ops.stack([kinds, state["position"], state["last"], tokens], axis=-1)
         flat = ops.reshape(self.tensor, (-1, self.vocabulary_size))
         sizes = self.table.shape
@@ -77,7 +80,7 @@ def test_a_wide_beam_equals_brute_force(seed, penalty):
     model, prompts, kinds = Table(seed), [[2], [0, 2], [2, 0, 2]], np.array([3, 5, 1])
     n = 4
     for search in (BeamSearch(WIDE, penalty), BeamSearch(WIDE, penalty, num_results=n)):
-        tokens, lengths, scores, totals, words = search_for(search, model, prompts, kinds)
+        tokens, lengths, scores, totals, words, _ = search_for(search, model, prompts, kinds)
         for row, prompt in enumerate(prompts):
             expected = all_sequences(model, prompt, kinds[row], penalty)[: len(scores[row])]
             count = min(len(expected), n)
@@ -107,7 +110,7 @@ def test_narrow_beams_are_what_a_plain_loop_finds():
                 candidates += [(total + scores[w], [*sequence, w]) for w in range(V)]
             scores = [total / ((4 + len(s)) / 6) ** penalty for total, s in candidates]
             beams = [candidates[place] for place in np.argsort(scores)[::-1][:size]]
-        tokens, lengths, _, totals, _ = search_for(BeamSearch(size, penalty), model, [[2]])
+        tokens, lengths, _, totals, *_ = search_for(BeamSearch(size, penalty), model, [[2]])
         np.testing.assert_allclose(totals[0], [total for total, _ in beams], 1e-5)
         found = [tokens[0, k, : lengths[0, k]].tolist() for k in range(size)]
         assert found == [sequence for _, sequence in beams]
@@ -130,7 +133,7 @@ def test_early_stopping_changes_nothing(penalty):
 
 def test_one_beam_is_greedy():
     model = Table(11)
-    tokens, lengths, _, _, words = search_for(BeamSearch(1), model, [[2], [0, 2]])
+    tokens, lengths, _, _, words, _ = search_for(BeamSearch(1), model, [[2], [0, 2]])
     buffer = np.array([[2, 0, 0, 0, 0], [0, 2, 0, 0, 0]])
     greedy = GreedySampler()(model, buffer, [1, 2], end_token=END)
     np.testing.assert_array_equal(tokens[:, 0], greedy.tokens)

@@ -81,6 +81,8 @@ def rows_of(written, prompt_lengths, index, end=END, width=L):
         prompt_lengths=ops.convert_to_tensor(prompt_lengths, "int32"),
         max_lengths=ops.full((len(written),), width, dtype="int32"),
         end_token=ops.convert_to_tensor(end, "int32"),
+        attention=ops.zeros((len(written), width, 0)),
+        source_mask=ops.zeros((len(written), 0), "bool"),
     )
 
 

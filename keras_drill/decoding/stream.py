@@ -1,0 +1,83 @@
+"""Words as they are written."""
+
+from collections.abc import Generator
+from typing import Any
+
+import numpy as np
+from keras import ops
+
+from keras_drill.decoding.decoding_step import DecodingStep
+from keras_drill.decoding.search import Search
+from keras_drill.types import Tensor
+
+
+def stream(
+    search: Search, step: DecodingStep, tokens: Tensor, lengths: Tensor, **arguments: Any
+) -> Generator[list[list[int]], None, Any]:
+    """Calls a search and tells, after each of its steps, the words that have become certain.
+
+    These are one word at most for each sequence where a sampler writes. Where a beam search does,
+    they are the words on which all beams agree that are left, and at last the rest of the best one:
+    often few at a time, then several.
+
+    Runs outside of graphs, one step of the loop after the other, and gives the same words as a
+    call. `generate(..., on_tokens=...)` calls a function with them.
+
+    Args:
+        search: A sampler or a beam search.
+        step: The model's `DecodingStep`.
+        tokens: Integer tensor `[B, L]`: prompts, followed by room for what is written.
+        lengths: Lengths `[B]` of the prompts.
+        **arguments: The other arguments of the search's `begin`.
+
+    Yields:
+        For each of the B sequences a list of its new words, often empty; the end token is one.
+
+    Returns:
+        What the call returns: the value of `yield from`.
+
+    Example:
+
+    >>> import keras, keras_drill
+    >>> backbone = keras_drill.models.AWDLSTM(11, embedding_dim=4, units=5, num_layers=1)
+    >>> model = keras_drill.LanguageModel(backbone, keras_drill.OutputLayer(11))
+    >>> _ = model(keras.ops.zeros((1, 1), dtype="int32"))
+    >>> step = keras_drill.decoding.LanguageModelStep(model)
+    >>> sampler = keras_drill.decoding.TopKSampler(5)
+    >>> [len(words) for [words] in stream(sampler, step, [[3, 7, 0, 0, 0]], [2], seed=1)]
+    [1, 1, 1]
+    """
+    loop, walk = search.begin(step, tokens, lengths, **arguments)
+    told = [int(length) for length in ops.convert_to_numpy(lengths)]
+    while loop.goes_on(*walk):
+        walk = loop.advance(*walk)
+        rows, _, memory = walk
+        yield _news(rows.tokens, rows.lengths, search.may_win(rows, memory), told)
+    rows, _, memory = walk
+    result = search.result(rows, memory)
+    best_tokens, best_lengths = result.tokens, result.lengths
+    if len(best_tokens.shape) == 3:  # the best of several
+        best_tokens, best_lengths = best_tokens[:, 0], best_lengths[:, 0]
+    rest = _news(best_tokens, best_lengths, ops.ones_like(best_lengths, "bool"), told)
+    if any(rest):
+        yield rest
+    return result
+
+
+def _news(tokens, lengths, may_win, told):
+    """The words after the first `told` on which all rows of a sequence agree that may win.
+
+    Counts them in `told`, a list with a number for each of the B sequences of R rows.
+    """
+    tokens, lengths, may_win = (ops.convert_to_numpy(x) for x in (tokens, lengths, may_win))
+    per_sequence = len(tokens) // max(len(told), 1)
+    news = []
+    for sequence, count in enumerate(told):
+        own = np.arange(sequence * per_sequence, (sequence + 1) * per_sequence)
+        own = own[may_win[own]]
+        shortest = lengths[own].min(initial=tokens.shape[1])
+        agree = (tokens[own, :shortest] == tokens[own[:1], :shortest]).all(axis=0)
+        certain = int(agree.argmin()) if not agree.all() else int(shortest)
+        news.append(tokens[own[0], count:certain].tolist())
+        told[sequence] = max(count, certain)
+    return news
