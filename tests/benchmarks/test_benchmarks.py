@@ -54,6 +54,12 @@ def test_output_layers():
     assert figures(efficiency, "kerbs")[-1] > 0
 
 
+def test_decoding():
+    output = run("decoding", "--sentences", 3, "--batch", 3, "--vocabulary", 101, "--width", 16,
+                 "--layers", 1, "--rounds", 1)  # fmt: skip
+    assert min(figures(output, "keras_drill XLA")) > 0
+
+
 def test_sense_reallocation():
     output = run("sense_reallocation", "--vocabulary", 503, "--width", 7, "--step-vocabulary", 101,
                  "--batch", 2, 3, "--units", 11, "--rounds", 1)  # fmt: skip
