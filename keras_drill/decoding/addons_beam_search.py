@@ -16,8 +16,8 @@ class AddonsBeamSearch(BeamSearch):
 
     It differs from `BeamSearch` where there is a length penalty: in the column where the end token
     is written it is not counted, and from then on it is. So a beam's score changes once after it
-    has ended, and the search goes on until all beams have. Positions of the source that got no
-    attention at all, as padding, do not count for the coverage.
+    has ended, and the search goes on until all beams have. The coverage, too, counts only from the
+    column after the end, and without the positions of the source that got no attention at all.
 
     Arguments, call and result are those of `BeamSearch`.
     """
@@ -33,7 +33,7 @@ class AddonsBeamSearch(BeamSearch):
     def coverage(self, rows: Rows) -> Tensor:
         looks = ops.sum(rows.attention, axis=1)  # [R, S]
         looks = ops.minimum(ops.where(looks == 0, 1.0, looks), 1.0)
-        return ops.sum(ops.log(looks), axis=-1)
+        return ops.where(rows.finished, ops.sum(ops.log(looks), axis=-1), 0.0)
 
     def is_done(self, rows: Rows, memory: Any) -> Tensor:
         return ops.all(rows.finished)

@@ -12,6 +12,7 @@ from keras_drill.decoding import AddonsBeamSearch, BeamSearch, LanguageModelStep
 from keras_drill.layers import AdditiveScore, Attention, MonotonicWindow
 from keras_drill.models import RecurrentEncoderDecoder, Transformer
 from tests.decoding.test_beam_search import END, PAD, L, Table, V, WithoutEarlyStop, search_for
+from tests.decoding.test_constraints import rows_of
 from tests.decoding.test_samplers import compiled_versions
 from tests.decoding.tiny_models import awd_lstm_with_drill
 
@@ -97,18 +98,17 @@ def test_early_stopping_changes_nothing(length_penalty):
             np.testing.assert_array_equal(a, b)
 
 
-def test_addons_leave_out_what_got_no_attention_at_all():
-    class Blind(AttendingTable):
-        def read_with_attention(self, tokens, constants, state):
-            hidden, state, attention = super().read_with_attention(tokens, constants, state)
-            return hidden, state, ops.where(ops.arange(S) == 0, 0.0, attention)
-
-    model, kinds = Blind(4), np.array([0])  # of 5 positions
-    for search, missing in ((BeamSearch, np.log(1e-30)), (AddonsBeamSearch, 0.0)):
-        result = search_for(search(1, coverage_penalty=0.7), model, [[2]], kinds)
-        _, _, scores, log_probs, _, attention = result
-        seen = coverage(attention[0, 0, :, 1:5])
-        np.testing.assert_allclose(scores - log_probs, 0.7 * (missing + seen), rtol=1e-5)
+def test_addons_count_what_was_seen_by_beams_that_have_ended():
+    looks = np.random.default_rng(5).uniform(size=(2, L, S)) * [1, 0.2, 0, 0.1, 1, 0, 0.4]
+    rows = rows_of(np.zeros((2, L)), np.array([1, 1]), 1, width=L)._replace(
+        attention=ops.convert_to_tensor(looks, "float32"),
+        source_mask=ops.convert_to_tensor([[True] * (S - 2) + [False, True]] * 2),
+        finished=ops.convert_to_tensor([True, False]),
+    )
+    seen = [coverage(x[:, looks[0].any(axis=0)]) for x in looks]
+    np.testing.assert_allclose(AddonsBeamSearch().coverage(rows), [seen[0], 0.0], rtol=1e-5)
+    unseen = np.log(1e-30)  # of the two positions without attention one counts
+    np.testing.assert_allclose(BeamSearch().coverage(rows), np.add(seen, unseen), rtol=1e-5)
 
 
 def test_compiled_it_gives_the_same():

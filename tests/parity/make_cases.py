@@ -1,8 +1,8 @@
 """Makes cases with tensorflow-addons: `python tests/parity/make_cases.py FOLDER SEED ...`.
 
 Runs in an environment of its own (Python 3.11, TensorFlow 2.15.1, tensorflow-addons 0.23.0), which
-`make test-parity` sets up, and knows nothing of keras_drill. Each seed makes an `attention_SEED`
-and a `beam_SEED` case for `tests.reference.replay`.
+`make test-parity` sets up, and knows nothing of keras_drill. Each seed makes an `attention_SEED`,
+a `beam_SEED` and a `coverage_SEED` case for `tests.reference.replay`.
 """
 
 import sys
@@ -116,12 +116,75 @@ def beam_case(rng: np.random.Generator) -> dict:
     return case
 
 
+def coverage_case(rng: np.random.Generator) -> dict:
+    """A beam search with coverage penalty: an LSTM that looks at a memory and says what it saw."""
+    batch, width, units, memory_dim, beams = (int(n) for n in rng.integers(2, 7, 5))
+    steps, words = int(rng.integers(3, 11)), int(rng.integers(5, 40))
+    case = {
+        "kernel": rng.normal(size=(width + memory_dim, 4 * units)),
+        "recurrent_kernel": rng.normal(size=(units, 4 * units)),
+        "bias": rng.normal(size=4 * units),
+        "output_kernel": 2 * rng.normal(size=(memory_dim, words)),
+        "output_bias": rng.normal(size=words),
+        "embeddings": rng.normal(size=(words, width)),
+        "memory": rng.normal(size=(batch, steps, memory_dim)),
+        "h0": rng.normal(size=(batch, units)),
+        "c0": rng.normal(size=(batch, units)),
+    }
+    case = {name: array.astype("float32") for name, array in case.items()}
+    case |= {
+        # With one position every column is the same, and beams are equals.
+        "lengths_of_memory": rng.integers(2, steps + 1, batch),
+        "beam_width": beams,
+        "max_steps": int(rng.integers(5, 16)),
+        "length_penalty_weight": float(rng.choice([0.0, 0.6, 1.0])),
+        "coverage_penalty_weight": float(rng.choice([0.1, 0.4, 1.5])),
+        "start_token": 1,
+        "end_token": 2,
+    }
+    mechanism = tfa.seq2seq.LuongAttention(
+        units,
+        memory=tf.repeat(case["memory"], beams, axis=0),
+        memory_sequence_length=tf.repeat(case["lengths_of_memory"], beams),
+    )
+    cell = tf.keras.layers.LSTMCell(units)
+    cell.build((None, width + memory_dim))
+    cell.set_weights([case["kernel"], case["recurrent_kernel"], case["bias"]])
+    output = tf.keras.layers.Dense(words)
+    output.build((None, memory_dim))
+    output.set_weights([case["output_kernel"], case["output_bias"]])
+    wrapper = tfa.seq2seq.AttentionWrapper(cell, mechanism)
+    state = wrapper.get_initial_state(batch_size=batch * beams, dtype=tf.float32)
+    state = state.clone(cell_state=[tf.repeat(case[name], beams, axis=0) for name in ("h0", "c0")])
+    decoder = tfa.seq2seq.BeamSearchDecoder(
+        wrapper,
+        beams,
+        output_layer=output,
+        length_penalty_weight=case["length_penalty_weight"],
+        coverage_penalty_weight=case["coverage_penalty_weight"],
+        maximum_iterations=case["max_steps"],
+    )
+    result, state, _ = decoder(
+        tf.constant(case["embeddings"]),
+        start_tokens=tf.fill([batch], case["start_token"]),
+        end_token=case["end_token"],
+        initial_state=state,
+    )
+    return case | {
+        "memory_kernel": mechanism.memory_layer.kernel.numpy(),
+        "predicted_ids": result.predicted_ids.numpy(),
+        "log_probs": state.log_probs.numpy(),
+        "lengths": state.lengths.numpy(),
+    }
+
+
 def main(folder: str, *seeds: str) -> None:
     Path(folder).mkdir(parents=True, exist_ok=True)
     for seed in seeds:
         rng = np.random.default_rng(int(seed))
         np.savez(Path(folder) / f"attention_{seed}.npz", **attention_case(rng))
         np.savez(Path(folder) / f"beam_{seed}.npz", **beam_case(rng))
+        np.savez(Path(folder) / f"coverage_{seed}.npz", **coverage_case(rng))
 
 
 if __name__ == "__main__":

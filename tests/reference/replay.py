@@ -27,6 +27,7 @@ from tests.reference.replay_reallocation import replay_reallocation
 KINDS: dict[str, tuple[Callable, dict[str, float]]] = {
     "attention": (replay_attention, {"float64": 1e-6, "float32": 1e-6}),
     "beam": (replay_beam, {"float32": 1e-6}),
+    "coverage": (replay_beam, {"float32": 1e-6}),
     "drill": (replay_drill, {"float64": 1e-9, "float32": 2e-5}),
     "kerbs_paper_kernel": (replay_kerbs_kernel, {"float64": 1e-9, "float32": 5e-6}),
     "kerbs_paper_": (partial(replay_kerbs, variant="paper"), {"float64": 1e-9, "float32": 2e-5}),

@@ -13,7 +13,7 @@ class LSTMStep(DecodingStep):
         arrays = {name: array for name, array in case.items() if array.dtype.kind == "f"}
         self.arrays = {name: ops.convert_to_tensor(x, dtype) for name, x in arrays.items()}
         self.cell = keras.layers.LSTMCell(case["h0"].shape[1], dtype=dtype)
-        self.cell.build((None, case["embeddings"].shape[1]))
+        self.cell.build((None, len(case["kernel"])))
         self.cell.set_weights([case["kernel"], case["recurrent_kernel"], case["bias"]])
 
     def begin(self, inputs, batch_size, length):
@@ -27,15 +27,53 @@ class LSTMStep(DecodingStep):
         return ops.cast(ops.log_softmax(logits), "float32")
 
 
+class AttendingStep(LSTMStep):
+    """The LSTM of a coverage case, which looks at its memory by general attention."""
+
+    def begin(self, inputs, batch_size, length):
+        memory = self.arrays["memory"]
+        mask = np.arange(memory.shape[1]) < inputs[:, None]
+        keys = ops.matmul(memory, self.arrays["memory_kernel"])
+        state = [self.arrays["h0"], self.arrays["c0"], ops.zeros_like(memory[:, 0])]
+        return (memory, keys, ops.convert_to_tensor(mask)), state
+
+    def source_mask(self, constants):
+        return constants[2]
+
+    def read(self, tokens, constants, state):
+        return self.read_with_attention(tokens, constants, state)[:2]
+
+    def read_with_attention(self, tokens, constants, state):
+        memory, keys, mask = constants
+        h, c, context = state
+        words = ops.take(self.arrays["embeddings"], tokens, axis=0)
+        h, state = self.cell(ops.concatenate([words, context], axis=-1), [h, c])
+        query = ops.reshape(h, (len(memory), -1, h.shape[-1]))
+        scores = ops.einsum("bku,bsu->bks", query, keys)
+        weights = ops.softmax(ops.where(mask[:, None], scores, -1e30))
+        context = ops.reshape(ops.matmul(weights, memory), (-1, memory.shape[-1]))
+        return context, [*state, context], ops.reshape(weights, (-1, weights.shape[-1]))
+
+
 def replay_beam(case: dict, dtype: str) -> dict:
     """The beams of an `AddonsBeamSearch`, in the form of tensorflow-addons."""
     steps = case["predicted_ids"].shape[1]
     end = int(case["end_token"])
-    search = AddonsBeamSearch(int(case["beam_width"]), float(case["length_penalty_weight"]))
+    search = AddonsBeamSearch(
+        int(case["beam_width"]),
+        float(case["length_penalty_weight"]),
+        coverage_penalty=float(case.get("coverage_penalty_weight", 0.0)),
+    )
+    step = AttendingStep(case, dtype) if "memory" in case else LSTMStep(case, dtype)
     tokens = np.full((len(case["h0"]), 1 + int(case["max_steps"])), end)
     tokens[:, 0] = int(case["start_token"])
     beams = search(
-        LSTMStep(case, dtype), tokens, np.ones(len(tokens)), end_token=end, pad_token=end
+        step,
+        tokens,
+        np.ones(len(tokens)),
+        inputs=case.get("lengths_of_memory"),
+        end_token=end,
+        pad_token=end,
     )
     written = ops.convert_to_numpy(beams.tokens)[:, :, 1:]  # [B, K, max_steps]
     lengths = ops.convert_to_numpy(beams.lengths) - 1
