@@ -97,3 +97,16 @@ def test_sense_induction(is_tied, tmp_path):
                  "--interval", 11, *["--tied"] * is_tied)  # fmt: skip
     assert len(figures(output, "mean")) == (13 if is_tied else 9)
     assert "7 pairs, 0 with a word" in output
+
+
+def test_compare_recipes(tmp_path):
+    from tests.training.tiny_pairs import tiny_pairs_config, write_pairs
+
+    pairs = write_pairs(tmp_path / "text")
+    (tmp_path / "tiny.toml").write_text(tiny_pairs_config(pairs, training_epochs=1).to_toml())
+    words = ("--data", pairs, "--folder", tmp_path / "runs", "--recipes", tmp_path / "tiny.toml")
+    output = run("compare_recipes", *words, "--seeds", 3, "--options", "head.kind=drill")
+    assert len(figures(output, "tiny-3")) >= 4
+    assert 'kind = "drill"' in (tmp_path / "runs" / "tiny-3" / "config.toml").read_text()
+    again = run("compare_recipes", *words, "--seeds", 3)
+    assert figures(again, "tiny-3") == figures(output, "tiny-3") and "epoch 1/1" not in again

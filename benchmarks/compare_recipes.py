@@ -1,0 +1,83 @@
+"""Trains recipes with several seeds, one after the other, and prints what they reach.
+
+    python -m benchmarks.compare_recipes --data pairs --folder runs/table \\
+        --recipes small-translation-tied small-translation-drill --seeds 0 1
+
+The same command again goes on where it was: runs that are finished are only read. Run it with
+`nice` on cores that others do not use; times per epoch depend on what ran beside them.
+"""
+
+import argparse
+import json
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+_COLUMNS = {
+    "total_parameters": ("parameters", "{:,}"),
+    "output_parameters": ("of the output layer", "{:,}"),
+    "best_epoch": ("best epoch", "{}"),
+    "seconds_per_epoch": ("s / epoch", "{:.0f}"),
+    "valid_perplexity": ("valid ppl", "{:.2f}"),
+    "test_perplexity": ("test ppl", "{:.2f}"),
+}
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0], epilog=__doc__)
+    parser.add_argument("--data", required=True, help="what `keras-drill train --data` takes")
+    parser.add_argument("--folder", required=True, help="where the runs are kept")
+    parser.add_argument("--recipes", nargs="+", required=True, help="names, or TOML files")
+    parser.add_argument("--seeds", nargs="+", type=int, default=[0])
+    parser.add_argument(
+        "--options", nargs="*", default=[], metavar="section.key=value", help="for all runs"
+    )
+    args = parser.parse_args(argv)
+    rows = []
+    for seed in args.seeds:
+        for recipe in args.recipes:
+            folder = Path(args.folder) / f"{Path(recipe).stem}-{seed}"
+            _train(recipe, args.data, folder, [f"training.seed={seed}", *args.options])
+            rows.append((folder, json.loads((folder / "results.json").read_text())))
+            print(f"\n{table(rows)}\n", flush=True)
+
+
+def _train(recipe: str, data: str, folder: Path, options: Sequence[str]) -> None:
+    """Trains a run, or what is left of it, in a process of its own."""
+    if (folder / "results.json").exists():
+        return
+    words = [sys.executable, "-m", "keras_drill_command", "train", "--run", str(folder)]
+    if not (folder / "config.toml").exists():
+        words += [recipe, "--data", data, *(f"--{option}" for option in options)]
+    subprocess.run(words, check=True)
+
+
+def table(rows: Sequence[tuple[Path, dict]]) -> str:
+    """A table in Markdown of runs and what is in their `results.json`.
+
+    Example:
+
+    >>> print(table([(Path("tied-0"), {"test_perplexity": 6.5, "scores": {"test BLEU": 36.0}})]))
+    | run | test ppl | test BLEU |
+    |---|---:|---:|
+    | tied-0 | 6.50 | 36.00 |
+    """
+    known = [name for name in _COLUMNS if any(results.get(name) for _, results in rows)]
+    scores = list(dict.fromkeys(name for _, results in rows for name in results.get("scores", {})))
+    lines = [
+        ["run", *(_COLUMNS[name][0] for name in known), *scores],
+        ["---", *["---:"] * (len(known) + len(scores))],
+    ]
+    for folder, results in rows:
+        figures = [_COLUMNS[name][1].format(results[name]) for name in known]
+        lines.append(
+            [folder.name, *figures, *(f"{results['scores'][name]:.2f}" for name in scores)]
+        )
+    shown = [f"| {' | '.join(cells)} |" for cells in lines]
+    shown[1] = shown[1].replace(" ", "")
+    return "\n".join(shown)
+
+
+if __name__ == "__main__":
+    main()
