@@ -6,8 +6,10 @@ import sys
 from importlib import resources
 from pathlib import Path
 
+from keras_drill.tasks.autoencoder.config import AutoencoderConfig
 from keras_drill.tasks.config import RunConfig
 from keras_drill.tasks.config.option import suggest
+from keras_drill.tasks.dialog.config import DialogConfig
 from keras_drill.tasks.errors import ConfigError
 from keras_drill.tasks.language_model.config import LanguageModelConfig
 from keras_drill.tasks.translation.config import TranslationConfig
@@ -18,7 +20,12 @@ else:
     import tomli as tomllib
 
 
-CONFIGS: tuple[type[RunConfig], ...] = (LanguageModelConfig, TranslationConfig)
+CONFIGS: tuple[type[RunConfig], ...] = (
+    LanguageModelConfig,
+    TranslationConfig,
+    DialogConfig,
+    AutoencoderConfig,
+)
 
 
 def all_options() -> dict[str, dataclasses.Field]:

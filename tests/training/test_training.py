@@ -58,7 +58,9 @@ VARIANTS = {
 }
 
 
-@pytest.mark.parametrize("variant", VARIANTS)
+@pytest.mark.parametrize(
+    "variant", ["adam", "senses", pytest.param("nt-asgd", marks=pytest.mark.slow)]
+)
 def test_resumed_training_ends_with_the_same_bits(variant, corpus, tmp_path, monkeypatch):
     config = tiny_config(corpus, training_checkpoint_every=5, **VARIANTS[variant])
     whole = train(config, tmp_path / "whole")

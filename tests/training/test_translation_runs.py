@@ -35,20 +35,18 @@ def loaded(trained):
     return LoadedRun.load(trained)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "changes",
     [
         {"backbone_attention": "additive", "backbone_input_feeding": True},
-        pytest.param(
-            {
-                "backbone_kind": "transformer",
-                "head_kind": "kerbs",
-                "senses_per_word": 1.5,
-                "senses_interval": 3,
-                "optimizer_accumulate_steps": 2,
-            },
-            marks=pytest.mark.slow,
-        ),
+        {
+            "backbone_kind": "transformer",
+            "head_kind": "kerbs",
+            "senses_per_word": 1.5,
+            "senses_interval": 3,
+            "optimizer_accumulate_steps": 2,
+        },
     ],
 )
 def test_resumed_training_ends_with_the_same_bits(changes, pairs, tmp_path, monkeypatch):

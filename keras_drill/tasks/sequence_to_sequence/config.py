@@ -10,7 +10,7 @@ from keras_drill.tasks.config.option import option
 from keras_drill.tasks.config.training_sections import OptimizerConfig
 from keras_drill.tasks.errors import ConfigError
 
-_TOKENIZERS = ("bpe", "unigram", "words", "whitespace")
+_TOKENIZERS = ("bpe", "unigram", "wordpiece", "words", "whitespace")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -20,7 +20,8 @@ class PairsConfig:
     path: str = option("", "a folder with two texts a split, or with .tsv files", may_change=True)
     tokenizer: str = option(
         "bpe",
-        '"bpe" or "unigram" learn pieces of words (SentencePiece), "words" and "whitespace" do not',
+        '"bpe" or "unigram" (SentencePiece) or "wordpiece" learn pieces of words; "words", '
+        '"whitespace"',
         choices=_TOKENIZERS,
     )
     vocabulary_size: int = option(8000, "most words or pieces, for each vocabulary", minimum=5)
@@ -30,6 +31,11 @@ class PairsConfig:
         4096, "most tokens of a batch on either side, padding counted", minimum=1
     )
     max_length: int = option(128, "tokens that longer sources and targets are cut to", minimum=2)
+
+    @property
+    def symbols(self) -> tuple[str, ...]:
+        """Words that no tokenizer may cut."""
+        return ()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -120,6 +126,11 @@ class SequenceToSequenceConfig(RunConfig):
         check_training(self)
         check_head(self, 0)
         backbone, optimizer, decoding = self.backbone, self.optimizer, self.decoding
+        if self.data.lowercase and self.data.tokenizer not in ("bpe", "unigram"):
+            raise ConfigError(
+                "option data.lowercase must be false but for data.tokenizer = 'bpe' and 'unigram', "
+                f"not with {self.data.tokenizer!r}"
+            )
         if optimizer.scale_with_length:
             raise ConfigError(
                 "option optimizer.scale_with_length must be false: lengths vary by sentence here"

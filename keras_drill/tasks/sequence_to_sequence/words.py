@@ -17,6 +17,7 @@ from keras_drill.data import (
     Tokenizer,
     Vocabulary,
     WhitespaceTokenizer,
+    WordPieceTokenizer,
     WordTokenizer,
 )
 from keras_drill.data.atomic import replace_file
@@ -28,6 +29,7 @@ SPECIAL = ("<pad>", "<unk>", "<eos>", "<sos>")
 _TOKENIZERS = {
     "bpe": SentencePieceTokenizer,
     "unigram": SentencePieceTokenizer,
+    "wordpiece": WordPieceTokenizer,
     "words": WordTokenizer,
     "whitespace": WhitespaceTokenizer,
 }
@@ -126,12 +128,19 @@ class SequenceToSequenceWords:
 
 
 def _learn(texts: list[Lines], options: PairsConfig) -> SideWords:
+    size, lines = options.vocabulary_size - len(SPECIAL), itertools.chain(*texts)
+    if options.tokenizer == "wordpiece":
+        word_pieces = WordPieceTokenizer.train(lines, size, symbols=options.symbols)
+        return SideWords(word_pieces, Vocabulary([*SPECIAL, *word_pieces.pieces()]))
     if options.tokenizer in ("bpe", "unigram"):
-        pieces = options.vocabulary_size - len(SPECIAL)
-        tokenizer = SentencePieceTokenizer.train(
-            itertools.chain(*texts), pieces, kind=options.tokenizer, lowercase=options.lowercase
+        pieces = SentencePieceTokenizer.train(
+            lines,
+            size,
+            kind=options.tokenizer,
+            lowercase=options.lowercase,
+            symbols=options.symbols,
         )
-        return SideWords(tokenizer, Vocabulary([*SPECIAL, *tokenizer.pieces()]))
+        return SideWords(pieces, Vocabulary([*SPECIAL, *pieces.pieces()]))
     words = _TOKENIZERS[options.tokenizer]()
     vocabulary = Vocabulary.build(
         JoinedLines(texts), words, max_size=options.vocabulary_size, special_tokens=SPECIAL

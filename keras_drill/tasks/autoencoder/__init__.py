@@ -1,0 +1,1 @@
+"""Autoencoders: a line answers itself."""

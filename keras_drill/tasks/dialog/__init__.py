@@ -1,0 +1,1 @@
+"""Dialog: a response answers the turns before it."""

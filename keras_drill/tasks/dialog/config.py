@@ -1,0 +1,34 @@
+"""Options of a run that responds to what was said."""
+
+import dataclasses
+from typing import ClassVar
+
+from keras_drill.tasks.config.option import option
+from keras_drill.tasks.sequence_to_sequence.config import PairsConfig, SequenceToSequenceConfig
+
+
+@dataclasses.dataclass(frozen=True)
+class DialogDataConfig(PairsConfig):
+    """Section `[data]`: which dialogues, which words, which batches."""
+
+    path: str = option(
+        "", "a folder with train, valid and test dialogues, one a line", may_change=True
+    )
+    turn_end: str = option("__eou__", "the mark after each turn of a dialogue")
+    context_turns: int = option(1, "turns that a response answers", minimum=1)
+    drop_repeated: bool = option(
+        True, "leave out training dialogues that stand in the valid or test text too"
+    )
+
+    @property
+    def symbols(self) -> tuple[str, ...]:
+        return (self.turn_end,) if self.context_turns > 1 else ()
+
+
+@dataclasses.dataclass(frozen=True)
+class DialogConfig(SequenceToSequenceConfig):
+    """Options of a run whose model responds."""
+
+    task: ClassVar[str] = "dialog"
+
+    data: DialogDataConfig = dataclasses.field(default_factory=DialogDataConfig)
