@@ -1,6 +1,7 @@
 """Recurrent layers, attention, the layers of Transformers, and the dropouts of language models."""
 
 from keras_drill.layers.attention import Attention, MultiHeadSourceAttention
+from keras_drill.layers.attention_cell import AttentionCell, AttentionRNN
 from keras_drill.layers.attention_scores import (
     AdditiveScore,
     AttentionScore,
@@ -23,6 +24,8 @@ __all__ = [
     "LSTM",
     "AdditiveScore",
     "Attention",
+    "AttentionCell",
+    "AttentionRNN",
     "AttentionScore",
     "AttentionWindow",
     "DotScore",

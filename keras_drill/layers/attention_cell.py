@@ -1,0 +1,216 @@
+"""Attention around any cell of a `keras.layers.RNN`.
+
+B sequences, S positions of the source, H units of the cell, d features of the result.
+"""
+
+from typing import Any
+
+import keras
+from keras import ops
+
+from keras_drill.layers.inner_layers import deserialize_layers, serialize_layer
+from keras_drill.types import Activation, Shape, Tensor
+
+
+@keras.saving.register_keras_serializable(package="keras_drill")
+class AttentionCell(keras.layers.Layer):
+    """A recurrent cell that looks at a source, and reads again what it saw.
+
+        y_t, s_t = cell([x_t; a_{t-1}], s_{t-1})
+        a_t = activation(W [context_t; y_t]),    context_t = attention(y_t, source),    a_0 = 0
+
+    The cell of a `keras.layers.RNN`, whose `initial_state` must be what `start` makes of the
+    source; `AttentionRNN` sees to it. a_t is the output.
+    `keras_drill.models.RecurrentEncoderDecoder` is faster.
+
+    Call arguments:
+        inputs: x `[B, d_x]`.
+        states: The cell's states, a `[B, d]`, and the source: a list of tensors.
+
+    Returns:
+        a `[B, d]`, and the states after the step.
+
+    Args:
+        cell: Any cell of Keras' protocol (`keras.layers.LSTMCell`, `GRUCell`,
+            `StackedRNNCells`, ...) without dropout of its own.
+        attention: `keras_drill.layers.Attention` without a window, or `MultiHeadSourceAttention`.
+        size: d.
+        activation: Of a. Luong et al. have a tanh, tensorflow-addons' `AttentionWrapper` none.
+        **kwargs: Keyword arguments of `keras.layers.Layer`.
+
+    Example:
+
+    >>> cell = AttentionCell(keras.layers.GRUCell(5), keras_drill.layers.Attention(), size=3)
+    >>> states = cell.start(keras.ops.ones((2, 7, 11)))
+    >>> rnn = keras.layers.RNN(cell, return_sequences=True)
+    >>> tuple(rnn(keras.ops.ones((2, 4, 13)), initial_state=states).shape)
+    (2, 4, 3)
+
+    References:
+        - [Luong et al., 2015](https://arxiv.org/abs/1508.04025), section 3.3
+    """
+
+    def __init__(
+        self,
+        cell: keras.layers.Layer,
+        attention: keras.layers.Layer,
+        size: int,
+        activation: Activation = "tanh",
+        **kwargs: Any,
+    ):
+        super().__init__(**kwargs)
+        for inner in getattr(cell, "cells", [cell]):
+            if getattr(inner, "dropout", 0) or getattr(inner, "recurrent_dropout", 0):
+                raise ValueError(
+                    "`cell` must have no dropout, which Keras resets only in cells that it knows: "
+                    f"drop inputs and outputs. Received: cell={cell!r}"
+                )
+        if getattr(attention, "window", None) is not None:
+            raise ValueError(
+                "`attention` must look at the whole source: a cell does not know its place in the "
+                f"target. Received: attention with window={attention.window!r}"
+            )
+        self.cell = cell
+        self.attention = attention
+        self.size = size
+        self.activation = keras.activations.get(activation)
+        self.dense = keras.layers.Dense(
+            size, activation, use_bias=False, dtype=self.dtype_policy, name="dense"
+        )
+        self._names: list[str] = []  # of what the source is
+
+    @property
+    def state_size(self) -> list[int]:
+        """Of the states that change: the cell's, and a."""
+        return [*keras.tree.flatten(self.cell.state_size), self.size]
+
+    @property
+    def output_size(self) -> int:
+        """d."""
+        return self.size
+
+    def build(self, inputs_shape: tuple[int | None, int]) -> None:
+        if not self.cell.built:
+            self.cell.build((inputs_shape[0], inputs_shape[-1] + self.size))
+
+    def build_attention(self, memory_shape: Shape) -> None:
+        """For a source of a shape `[B, S, m]`."""
+        if self._names:
+            return
+        size = getattr(self.cell, "output_size", None)
+        size = keras.tree.flatten(self.cell.state_size)[-1] if size is None else size
+        self.attention.build((None, None, size), memory_shape)
+        memory = keras.KerasTensor((None, None, memory_shape[-1]), self.compute_dtype)
+        source = self.attention.project(memory, keras.KerasTensor((None, None), "bool"))
+        query = keras.KerasTensor((None, None, size), self.compute_dtype)
+        context, _ = self.attention.compute_output_spec(query, source)
+        self.dense.build((None, context.shape[-1] + size))
+        self._names = sorted(source)
+
+    def get_initial_state(self, batch_size: int | None = None) -> list:
+        raise ValueError(
+            "`initial_state` must be what the cell's `start(memory)` gives; AttentionRNN is called "
+            "with the memory. Received: None"
+        )
+
+    def start(self, memory: Tensor, mask: Tensor | None = None, states: Any = None) -> list:
+        """What an RNN over this cell begins in: the source is projected once.
+
+        Args:
+            memory: `[B, S, m]`.
+            mask: `None` or bool `[B, S]`, which of the source counts.
+            states: `None`, or a list of the inner cell's states: an encoder's last.
+
+        Returns:
+            A list of tensors, for `initial_state`.
+        """
+        self.build_attention(memory.shape)
+        batch_size = ops.shape(memory)[0]
+        if states is None:
+            states = self.cell.get_initial_state(batch_size)
+        source = self.attention.project(memory, mask)
+        tensors = [
+            *keras.tree.flatten(states),
+            ops.zeros((batch_size, self.size)),
+            *[source[name] for name in self._names],
+        ]
+        return [ops.cast(tensor, self.compute_dtype) for tensor in tensors]
+
+    def call(self, inputs: Tensor, states: Any) -> tuple[Any, list]:
+        count = len(self.state_size)
+        *cell_states, fed = states[:count]
+        source = dict(zip(self._names, states[count:], strict=True))
+        source["mask"] = source["mask"] > 0  # Keras casts states to one type
+        cell_states = keras.tree.pack_sequence_as(self.cell.state_size, cell_states)
+        output, cell_states = self.cell(ops.concatenate([inputs, fed], axis=-1), cell_states)
+        contexts, _ = self.attention(output[:, None], source)
+        a = self.dense(ops.concatenate([contexts[:, 0], output], axis=-1))
+        return a, [*keras.tree.flatten(cell_states), a, *states[count:]]
+
+    def get_config(self) -> dict:
+        return {
+            **super().get_config(),
+            "cell": serialize_layer(self.cell),
+            "attention": serialize_layer(self.attention),
+            "size": self.size,
+            "activation": keras.activations.serialize(self.activation),
+        }
+
+    @classmethod
+    def from_config(cls, config: dict) -> "AttentionCell":
+        return cls(**deserialize_layers(config, "cell", "attention"))
+
+
+@keras.saving.register_keras_serializable(package="keras_drill")
+class AttentionRNN(keras.layers.RNN):
+    """A `keras.layers.RNN` over an `AttentionCell`, called with the source as well.
+
+    Call arguments:
+        sequences: `[B, T, d_x]`.
+        memory: The source `[B, S, m]`.
+        sequences_mask: `None` or bool `[B, T]`; states are carried through masked steps.
+        memory_mask: `None` or bool `[B, S]`, which of the source counts.
+        initial_state: `None`, or a list of the inner cell's states `[B, H]`: an encoder's last.
+        training: Whether to train.
+
+    Output shape: `[B, d]`, or `[B, T, d]` with `return_sequences=True`; then, with
+    `return_state=True`, the inner cell's states, a, and the source as the attention reads it.
+
+    Args:
+        cell: An `AttentionCell`.
+        **kwargs: Keyword arguments of `keras.layers.RNN`, but for `stateful`.
+
+    Example:
+
+    >>> attention = keras_drill.layers.Attention(keras_drill.layers.AdditiveScore(7))
+    >>> cell = AttentionCell(keras.layers.GRUCell(5), attention, size=3)
+    >>> memory, target = keras.Input((None, 11)), keras.Input((None, 13))
+    >>> AttentionRNN(cell, return_sequences=True)(target, memory).shape
+    (None, None, 3)
+    """
+
+    def __init__(self, cell: AttentionCell, **kwargs: Any):
+        if not isinstance(cell, AttentionCell):
+            raise ValueError(f"`cell` must be an AttentionCell. Received: cell={cell!r}")
+        if kwargs.get("stateful"):
+            raise ValueError("`stateful` must be False. Received: stateful=True")
+        super().__init__(cell, **kwargs)
+
+    def build(self, sequences_shape: Shape, memory_shape: Shape, **shapes: Any) -> None:
+        super().build(sequences_shape)
+        self.cell.build_attention(memory_shape)
+
+    def call(
+        self,
+        sequences: Tensor,
+        memory: Tensor,
+        sequences_mask: Tensor | None = None,
+        memory_mask: Tensor | None = None,
+        initial_state: Any = None,
+        training: bool = False,
+    ) -> Any:
+        states = self.cell.start(memory, memory_mask, initial_state)
+        return super().call(sequences, states, mask=sequences_mask, training=training)
+
+    def compute_output_shape(self, sequences_shape: Shape, *shapes: Any, **others: Any) -> Any:
+        return super().compute_output_shape(sequences_shape)
