@@ -151,7 +151,13 @@ class SequenceToSequenceConfig(RunConfig):
                 f"option decoding.validation_sentences must be positive with decoding.best_by = "
                 f"{decoding.best_by!r}"
             )
-        if self.head.has_senses and self.head.tied and self.senses.weighting == "posterior":
+        if (
+            backbone.kind == "transformer"
+            and self.head.has_senses
+            and self.head.tied
+            and self.senses.weighting == "posterior"
+        ):
             raise ConfigError(
-                "option senses.weighting must be 'usage' for this task, not 'posterior'"
+                "option senses.weighting must be 'usage' with backbone.kind = 'transformer', whose "
+                "positions run in parallel, not 'posterior'"
             )

@@ -93,6 +93,7 @@ class SequenceToSequenceTask(AnsweringTask):
             batch_tokens=self.config.data.batch_tokens,
             max_length=self.config.data.max_length,
             seed=self.config.training.seed,
+            drop_empty=True,
         )
         if batches.num_truncated:
             print(
