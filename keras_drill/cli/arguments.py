@@ -154,18 +154,17 @@ def add_search_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def make_search(args: argparse.Namespace, config: Any, num_results: int) -> Any:
-    """The search that arguments and the options of a run ask for."""
-    from keras_drill.decoding import BeamSearch
-
-    options = config.decoding
+def search_changes(args: argparse.Namespace, config: Any, num_results: int) -> dict[str, Any]:
+    """What arguments change of the search of a run, for so many answers to a source."""
     beams = args.num_beams
     if beams is None:
-        beams = max(options.num_beams, num_results)
+        beams = max(config.decoding.num_beams, num_results)
     if num_results > beams:
         raise ConfigError(f"-n must be at most --num-beams = {beams}, not {num_results}")
-    penalty = options.length_penalty if args.length_penalty is None else args.length_penalty
-    return BeamSearch(beams, penalty, num_results=num_results)
+    changes = {"num_beams": beams, "num_results": num_results}
+    if args.length_penalty is not None:
+        changes["length_penalty"] = args.length_penalty
+    return changes
 
 
 def _checkpoint(text: str) -> int | str:

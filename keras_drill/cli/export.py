@@ -10,8 +10,8 @@ from keras_drill.cli.arguments import (
     add_sampling_arguments,
     add_search_arguments,
     check_runs,
-    make_search,
     output_folder,
+    search_changes,
     whole_number,
 )
 from keras_drill.tasks.config import RunConfig
@@ -84,7 +84,9 @@ def run(args: argparse.Namespace) -> int:
             loaded.words,
             directory,
             version=args.version,
-            search=make_search(args, config, args.num_results or 1),
+            search=loaded.answering_task.make_search(
+                **search_changes(args, config, args.num_results or 1)
+            ),
         )
     else:
         path = loaded.continuing_task.export(

@@ -10,7 +10,7 @@ from keras_drill.cli.arguments import (
     add_run_argument,
     add_search_arguments,
     check_answers,
-    make_search,
+    search_changes,
     whole_number,
 )
 from keras_drill.cli.texts import (
@@ -65,6 +65,7 @@ def add_parser(commands) -> argparse.ArgumentParser:
 
 def run(args: argparse.Namespace) -> int:
     config = check_answers(args.folder, args.checkpoint)
+    changes = search_changes(args, config, args.num_results)
     check_output(args)
     reader = TextReader()
     blocks = [reader.arguments(args.sources)] if args.sources else reader.lines("-")
@@ -77,9 +78,8 @@ def run(args: argparse.Namespace) -> int:
     from keras_drill.training.run_folder import RunFolder
 
     loaded = LoadedRun.load(RunFolder(args.folder), args.checkpoint)
-    translator = loaded.answering_task.translator(
-        loaded.model, loaded.words, make_search(args, config, args.num_results)
-    )
+    task = loaded.answering_task
+    translator = task.translator(loaded.model, loaded.words, task.make_search(**changes))
     progress = _Progress(shown=args.output is not None or not sys.stdout.isatty())
     cut = 0
     with answers_to(args.output) as file:

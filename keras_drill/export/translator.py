@@ -10,7 +10,7 @@ from typing import Any
 import tensorflow as tf
 
 from keras_drill.data import Tokenizer, Vocabulary
-from keras_drill.decoding import BeamSearch, LanguageModelStep
+from keras_drill.decoding import Beams, BeamSearch, LanguageModelStep
 from keras_drill.export.asset_vocabulary import AssetVocabulary
 from keras_drill.export.saved_model_version import new_version, write_module
 from keras_drill.export.side import Side
@@ -101,6 +101,19 @@ class Translator(tf.Module):
             `lengths` `[B, n]`: in tokens, an end token included;
             `source_lengths` `[B]`: tokens of the texts before they were cut, an end token included.
         """
+        _, source_lengths, beams = self.find(texts)
+        is_empty = (source_lengths <= 1)[:, None]
+        return {
+            "texts": tf.where(is_empty, "", self.target.decode(self.written(beams))),
+            "scores": beams.scores,
+            "log_probs": beams.log_probs,
+            "lengths": beams.lengths - 1,
+            "source_lengths": source_lengths,
+        }
+
+    def find(self, texts: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, Beams]:
+        """Sources `[B, S]` of texts `[B]` in ids, their lengths `[B]` before they were cut, and the
+        answers to them."""
         ids, source_lengths = self.source.encode(texts, self.max_source_tokens)
         lengths = tf.minimum(source_lengths, self.max_source_tokens)
         longest = tf.cast(tf.cast(lengths, tf.float32) * self.max_ratio, tf.int32) + 10
@@ -116,17 +129,13 @@ class Translator(tf.Module):
             end_token=self.target.vocabulary.end_id,
             forbidden_tokens=self._forbidden,
         )
-        written = tf.sequence_mask(beams.lengths - 1, width - 1)  # [B, n, L]
-        written = tf.where(written, beams.tokens[:, :, 1:], self.target.vocabulary.end_id)
-        answers = self.target.decode(written)  # [B, n]
-        is_empty = (source_lengths <= 1)[:, None]
-        return {
-            "texts": tf.where(is_empty, "", answers),
-            "scores": beams.scores,
-            "log_probs": beams.log_probs,
-            "lengths": beams.lengths - 1,
-            "source_lengths": source_lengths,
-        }
+        return ids, source_lengths, beams
+
+    def written(self, beams: Beams) -> tf.Tensor:
+        """Ids `[B, n, L]` of answers without their start, end tokens after them."""
+        tokens = beams.tokens[:, :, 1:]
+        is_written = tf.sequence_mask(beams.lengths - 1, tf.shape(tokens)[2])
+        return tf.where(is_written, tokens, self.target.vocabulary.end_id)
 
     def signatures(self) -> dict:
         """The functions a server offers, by name."""

@@ -160,8 +160,8 @@ class AnsweringTask(Task):
     """A task whose models answer sources."""
 
     @abc.abstractmethod
-    def make_search(self) -> BeamSearch:
-        """The search for the best answer, by the options."""
+    def make_search(self, **changes: Any) -> BeamSearch:
+        """The search for the best answer, by the options, with other arguments where given."""
 
     @abc.abstractmethod
     def translator(self, model: keras.Model, words: Any, search: BeamSearch) -> Translator:

@@ -68,7 +68,7 @@ def test_a_run_is_judged_and_reported(trained):
     assert results["best_epoch"] == 1 + int(np.argmax(history["val_chrf"]))
     assert set(results["scores"]) == {"test BLEU", "test chrF"}
     page = trained.report_file.read_text()
-    assert "test BLEU" in page and "valid perplexity" in page
+    assert "test BLEU" in page and "valid perplexity" in page and "Attention of trained" in page
 
 
 def test_the_answer_to_a_text_depends_on_nothing_else(loaded):
@@ -93,7 +93,7 @@ def test_the_exported_model_gives_the_same_answers(trained, loaded, tmp_path):
     exported = tf.saved_model.load(str(tmp_path / "trained" / "1"))
     texts = ["der Hund sieht ein Vogel .", "", "ein alte Mann ruft"]
     found = exported.signatures["serving_default"](tf.constant(texts))
-    search = type(loaded.answering_task.make_search())(3, 1.0, num_results=2)
+    search = loaded.answering_task.make_search(num_beams=3, num_results=2)
     translator = loaded.answering_task.translator(loaded.model, loaded.words, search)
     expected = answer_all(translator, texts)
     assert [tuple(t.decode() for t in row) for row in found["texts"].numpy()] == [

@@ -68,6 +68,11 @@ class EncoderDecoderConfig:
         0.0, "dropout inside the feed-forward networks (transformer)", minimum=0, below=1
     )
 
+    @property
+    def attends(self) -> bool:
+        """Whether the decoder attends to the source."""
+        return self.kind == "transformer" or self.attention != "none"
+
 
 @dataclasses.dataclass(frozen=True)
 class DecodingConfig:
@@ -76,6 +81,12 @@ class DecodingConfig:
     num_beams: int = option(5, "beams of the search", minimum=1, may_change=True)
     length_penalty: float = option(
         1.0, "favours longer answers; 0: the most probable ones", may_change=True
+    )
+    coverage_penalty: float = option(
+        0.0,
+        "punishes source words that no word of the answer attends to",
+        minimum=0,
+        may_change=True,
     )
     max_tokens: int = option(100, "most tokens of an answer", minimum=1, may_change=True)
     validation_sentences: int = option(
@@ -89,7 +100,9 @@ class DecodingConfig:
     tokenize: str = option(
         "13a", "how sacrebleu cuts words for BLEU", choices=("13a", "intl", "char", "none", "zh")
     )
-    examples: int = option(10, "answers to show in the report", minimum=0, may_change=True)
+    attention_maps: int = option(
+        2, "answers whose attention to show in the report", minimum=0, may_change=True
+    )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -146,6 +159,8 @@ class SequenceToSequenceConfig(RunConfig):
             )
         if backbone.kind == "recurrent" and backbone.input_feeding and backbone.attention == "none":
             raise ConfigError("option backbone.input_feeding must be false without attention")
+        if decoding.coverage_penalty and not backbone.attends:
+            raise ConfigError("option decoding.coverage_penalty must be 0 without attention")
         if decoding.best_by != "perplexity" and not decoding.validation_sentences:
             raise ConfigError(
                 f"option decoding.validation_sentences must be positive with decoding.best_by = "

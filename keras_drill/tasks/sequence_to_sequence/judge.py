@@ -9,6 +9,7 @@ from keras_drill.analysis.text_scores import TextScores, score_texts
 from keras_drill.report.page.elements import element
 from keras_drill.tasks.sequence_to_sequence.config import DecodingConfig
 from keras_drill.tasks.sequence_to_sequence.sections import (
+    AttentionMap,
     JudgedSystem,
     JudgedTranslations,
     translation_sections,
@@ -27,12 +28,18 @@ class Answers(Judgement):
         references: What they should have been answered.
         answers: What the model answered.
         text_scores: All figures of the answers, with sacrebleu's signatures.
+        output_layer: What the output layer is.
+        training_counts: How often each word stands in the targets of the training text.
+        attention: Where the model looked while it wrote some of the answers, by their number.
     """
 
     sources: Sequence[str] = ()
     references: Sequence[str] = ()
     answers: Sequence[str] = ()
     text_scores: TextScores | None = None
+    output_layer: str = ""
+    training_counts: Mapping[str, int] | None = None
+    attention: Mapping[int, AttentionMap] = dataclasses.field(default_factory=dict)
 
     @classmethod
     def score(
@@ -43,8 +50,9 @@ class Answers(Judgement):
         references: Sequence[str],
         answers: Sequence[str],
         tokenize: str,
+        **known: Any,
     ) -> "Answers":
-        """Scores answers against references."""
+        """Scores answers against references; `known` are the fields beside."""
         scores = score_texts(answers, references, tokenize)
         return cls(
             perplexities,
@@ -53,6 +61,7 @@ class Answers(Judgement):
             references,
             answers,
             scores,
+            **known,
         )
 
 
@@ -69,9 +78,22 @@ def report_sections(
     ):
         note = "The texts are not compared: the runs answered different sources."
         return [element("section", element("h2", "Scores of the texts"), element("p", note))]
-    systems = [JudgedSystem(name, each.answers) for name, each in judged.items()]
+    systems = [
+        JudgedSystem(
+            name,
+            each.answers,
+            each.output_layer,
+            list(each.perplexities.values())[-1],
+            each.attention,
+        )
+        for name, each in judged.items()
+    ]
     return translation_sections(
         JudgedTranslations.judge(
-            first.sources, first.references, systems, tokenize=options.tokenize
+            first.sources,
+            first.references,
+            systems,
+            first.training_counts,
+            tokenize=options.tokenize,
         )
     )

@@ -16,16 +16,20 @@ import numpy as np
 
 import keras_drill
 from keras_drill.analysis.collect import collect_log_probs
-from keras_drill.analysis.text_scores import score_texts
+from keras_drill.analysis.text_scores import count_words, score_texts
 from keras_drill.data import EncodedText, PairBatches, ParallelText
 from keras_drill.decoding import BeamSearch
 from keras_drill.export import Side, Translator, export_translator
 from keras_drill.tasks.sequence_to_sequence.answer import answer_all
+from keras_drill.tasks.sequence_to_sequence.attention_maps import attention_maps
 from keras_drill.tasks.sequence_to_sequence.build_model import build_model
 from keras_drill.tasks.sequence_to_sequence.config import SequenceToSequenceConfig
 from keras_drill.tasks.sequence_to_sequence.judge import Answers, report_sections
+from keras_drill.tasks.sequence_to_sequence.sections import AttentionMap
 from keras_drill.tasks.sequence_to_sequence.words import SequenceToSequenceWords
 from keras_drill.tasks.task import AnsweringTask
+
+_COUNTED_LINES = 500_000
 
 
 @dataclasses.dataclass(frozen=True)
@@ -180,7 +184,25 @@ class SequenceToSequenceTask(AnsweringTask):
             references=[line.decode() for line in text.lines.target],
             answers=[answer.texts[0] for answer in answers],
             tokenize=self.config.decoding.tokenize,
+            output_layer=self.config.output_layer,
+            training_counts=self._training_counts(),
+            attention=self._attention_maps(model, words, sources),
         )
+
+    def _training_counts(self) -> Mapping[str, int]:
+        """Words of the training targets, of which the first lines tell enough."""
+        lines = self.read_pairs(self.config.data.path)["train"].target
+        some = (line.decode() for line in itertools.islice(iter(lines), _COUNTED_LINES))
+        return count_words(some, self.config.decoding.tokenize)
+
+    def _attention_maps(
+        self, model: keras.Model, words: Any, sources: Sequence[str]
+    ) -> dict[int, AttentionMap]:
+        number = self.config.decoding.attention_maps
+        if not number or not self.config.backbone.attends:
+            return {}
+        search = self.make_search(return_attention=True)
+        return attention_maps(self.translator(model, words, search), sources[:number])
 
     def _perplexities(
         self, model: keras.Model, words: Any, texts: Mapping[str, EncodedPairs]
@@ -195,10 +217,17 @@ class SequenceToSequenceTask(AnsweringTask):
             for split, part in zip(texts, np.split(log_probs, ends), strict=True)
         }
 
-    def make_search(self) -> BeamSearch:
-        """The search of the options, for the best answer."""
+    def make_search(self, **changes: Any) -> BeamSearch:
         options = self.config.decoding
-        return BeamSearch(options.num_beams, options.length_penalty, num_results=1)
+        return BeamSearch(
+            **{
+                "num_beams": options.num_beams,
+                "length_penalty": options.length_penalty,
+                "coverage_penalty": options.coverage_penalty,
+                "num_results": 1,
+                **changes,
+            }
+        )
 
     def sections(
         self, words: Sequence[Any], judged: Mapping[str, Answers]
