@@ -69,7 +69,7 @@ demo: $(PACKAGE)
 	@$(BIN)/python -m keras_drill_command demo --run '$(RUN)' $(if $(DATA),--data '$(DATA)')
 
 test: $(TOOLS)
-	$(PYTEST) -m 'not slow'
+	$(PYTEST) -m 'not slow' --durations=20
 
 test-slow: $(TOOLS)
 	$(PYTEST) -m slow
