@@ -2,6 +2,7 @@
 
 import keras
 import numpy as np
+import pytest
 
 from keras_drill.label_encoders import ResidualLabelEncoder
 from keras_drill.models.awd_lstm import AWDLSTM
@@ -52,6 +53,11 @@ def gru_with_mixture():
     keras.utils.set_random_seed(13)
     backbone = GRULanguageBackbone(V, embedding_dim=5, units=7, num_layers=1, output_dim=11)
     return _filled(LanguageModel(backbone, MixtureOfSoftmaxes(V, backbone.embedding, 3)))
+
+
+def skip_float16_heads_of_jax(uses_them):
+    if uses_them and keras.backend.backend() == "jax":
+        pytest.skip("JAX has no dot-product attention in float16 on CPUs")
 
 
 def _with_uneven_senses(backbone, head):
