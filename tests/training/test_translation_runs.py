@@ -39,7 +39,13 @@ def loaded(trained):
 @pytest.mark.parametrize(
     "changes",
     [
-        {"backbone_attention": "additive", "backbone_input_feeding": True},
+        {
+            "backbone_attention": "additive",
+            "backbone_input_feeding": True,
+            "sampling_schedule": "inverse-sigmoid",
+            "sampling_steps": 5,
+            "sampling_loss_positions": 0.7,
+        },
         {
             "backbone_kind": "transformer",
             "head_kind": "kerbs",

@@ -13,6 +13,11 @@ from keras_drill.layers import (
     MultiHeadSourceAttention,
 )
 from keras_drill.models import RecurrentEncoderDecoder, Transformer
+from keras_drill.optimizers import (
+    ExponentialSchedule,
+    InverseSigmoidSchedule,
+    LinearSchedule,
+)
 from keras_drill.tasks.build_head import build_head, build_sense_embedding
 from keras_drill.tasks.sequence_to_sequence.config import (
     EncoderDecoderConfig,
@@ -30,7 +35,27 @@ def build_model(
     backbone = _build_backbone(config, words)
     head = build_head(config, len(words.tokens), backbone.embedding)
     return keras_drill.SequenceToSequence(
-        backbone, head, label_smoothing=config.head.label_smoothing
+        backbone,
+        head,
+        label_smoothing=config.head.label_smoothing,
+        scheduled_sampling=_build_sampling(config),
+        loss_positions=config.sampling.loss_positions,
+        seed=config.training.seed,
+    )
+
+
+def _build_sampling(config: SequenceToSequenceConfig) -> keras_drill.ScheduledSampling | None:
+    options = config.sampling
+    if options.schedule in ("constant", "linear") and not options.rate:
+        return None
+    rates = {
+        "constant": lambda: options.rate,
+        "linear": lambda: LinearSchedule(options.steps, options.rate),
+        "exponential": lambda: ExponentialSchedule(1 - 1 / options.steps),
+        "inverse-sigmoid": lambda: InverseSigmoidSchedule(options.steps),
+    }
+    return keras_drill.ScheduledSampling(
+        rates[options.schedule](), argmax=options.argmax, seed=config.training.seed
     )
 
 

@@ -75,6 +75,26 @@ class EncoderDecoderConfig:
 
 
 @dataclasses.dataclass(frozen=True)
+class SamplingConfig:
+    """Section `[sampling]`: what of the target is read, and counts, in training."""
+
+    rate: float = option(
+        0.0, "share of the target's words that are the model's own; 0: none", minimum=0, maximum=1
+    )
+    schedule: str = option(
+        "constant",
+        'how the share changes: "constant", "linear" up to rate, or "exponential" and '
+        '"inverse-sigmoid" up to 1',
+        choices=("constant", "linear", "exponential", "inverse-sigmoid"),
+    )
+    steps: int = option(1000, "how many steps that takes (linear), or its scale", minimum=2)
+    argmax: bool = option(False, "the most probable word instead of one that is drawn")
+    loss_positions: float = option(
+        1.0, "share of the target's positions that count in a step, at random", above=0, maximum=1
+    )
+
+
+@dataclasses.dataclass(frozen=True)
 class DecodingConfig:
     """Section `[decoding]`: how answers are searched, and how models are judged by them."""
 
@@ -133,6 +153,7 @@ class SequenceToSequenceConfig(RunConfig):
             scale_with_length=False,
         )
     )
+    sampling: SamplingConfig = dataclasses.field(default_factory=SamplingConfig)
     decoding: DecodingConfig = dataclasses.field(default_factory=DecodingConfig)
 
     def check(self) -> None:
