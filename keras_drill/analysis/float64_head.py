@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import keras
+
 from keras_drill.output_layer import OutputLayer
 
 
@@ -9,7 +11,8 @@ def float64_head(head: OutputLayer) -> OutputLayer:
     """A copy of a built output layer with the same weights that computes in float64.
 
     Rounding errors of float32 are noise of full rank: they hide the rank of a matrix of
-    log-probabilities, which the copy shows. The copy shares nothing with the original.
+    log-probabilities, which the copy shows. The copy shares nothing with the original. Where that
+    shares a quantised embedding, the copy has the table that it stands for, not quantised.
 
     Args:
         head: A built `keras_drill.OutputLayer`.
@@ -22,7 +25,10 @@ def float64_head(head: OutputLayer) -> OutputLayer:
     >>> float64_head(head)(keras.ops.ones((2, 3), "float64")).dtype.name
     'float64'
     """
-    copy = type(head).from_config(_with_dtype(head.get_config(), "float64"))
+    config = _with_dtype(head.get_config(), "float64")
+    if _is_quantized(head):  # made from its config the embedding would have other variables
+        config["embedding"] = keras.layers.Embedding(*head.embeddings.shape, dtype="float64")
+    copy = type(head).from_config(config)
     copy.build(head.hidden_shape)
     # Where an embedding is shared, its place among the variables depends on when it came to be.
     for part, original in zip(_variables(copy), _variables(head), strict=True):
@@ -31,11 +37,16 @@ def float64_head(head: OutputLayer) -> OutputLayer:
     return copy
 
 
+def _is_quantized(head: OutputLayer) -> bool:
+    return head.embedding is not None and head.embedding.quantization_mode is not None
+
+
 def _variables(head: OutputLayer) -> tuple[list, list]:
-    """The variables of a head's embedding, and its others."""
+    """The variables of a head's embedding, or what its table stands for; and its others."""
     shared = [] if head.embedding is None else head.embedding.variables
     ids = {id(variable) for variable in shared}
-    return shared, [variable for variable in head.variables if id(variable) not in ids]
+    others = [variable for variable in head.variables if id(variable) not in ids]
+    return [head.embeddings] if _is_quantized(head) else shared, others
 
 
 def _with_dtype(config: Any, dtype: str) -> Any:

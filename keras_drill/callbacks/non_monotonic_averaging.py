@@ -1,4 +1,5 @@
 import warnings
+from collections.abc import Mapping
 from typing import Any
 
 import keras
@@ -124,7 +125,7 @@ class NonMonotonicAveraging(keras.callbacks.Callback):
         rests = {f"rest_{i}": ops.convert_to_numpy(rest) for i, rest in enumerate(self._rests)}
         return {**state, **means, **rests}
 
-    def set_state(self, state: Any) -> None:
+    def set_state(self, state: Mapping[str, np.ndarray]) -> None:
         """Takes what `get_state` gave; `state` may be the file that `np.load` opened."""
         self.losses = state["losses"].tolist()
         self.averaging = bool(state["averaging"])

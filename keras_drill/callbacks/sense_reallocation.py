@@ -1,4 +1,5 @@
 import os
+from collections.abc import Mapping
 from typing import Any
 
 import keras
@@ -7,6 +8,7 @@ from keras import ops
 
 from keras_drill.compositions import MultiSense
 from keras_drill.ops.private_interfaces import all_layers
+from keras_drill.senses.policies import AllocationPolicy
 from keras_drill.senses.reallocation_history import ReallocationHistory
 from keras_drill.senses.sense_reallocator import SenseReallocator, check_reallocation_arguments
 
@@ -74,7 +76,7 @@ class SenseReallocation(keras.callbacks.Callback):
     def __init__(
         self,
         interval: int = 100,
-        policy: Any = None,
+        policy: AllocationPolicy | None = None,
         momentum: float = 0.1,
         moved_embedding: str = "keep",
         seed: int | None = 0,
@@ -137,7 +139,7 @@ class SenseReallocation(keras.callbacks.Callback):
         """The history, as arrays."""
         return {**self.history.to_arrays(), "num_logged": np.array(self._num_logged)}
 
-    def set_state(self, state: Any) -> None:
+    def set_state(self, state: Mapping[str, np.ndarray]) -> None:
         """Takes what `get_state` gave; `state` may be the file that `np.load` opened."""
         self.history.assign(state)
         self._num_logged = int(state["num_logged"])

@@ -71,7 +71,7 @@ class LabelEncoder(keras.layers.Layer):
             )
         self.built = True
 
-    def call(self, embeddings: Tensor, training: bool | None = None) -> Any:
+    def call(self, embeddings: Tensor, training: bool | None = None) -> Tensor:
         """`encode_labels`."""
         return self.encode_labels(embeddings, training=training)
 

@@ -99,7 +99,7 @@ class ResidualNetwork(keras.layers.Layer):
             )
         self.built = True
 
-    def call(self, inputs: Tensor, training: bool | None = None) -> Any:
+    def call(self, inputs: Tensor, training: bool | None = None) -> Tensor:
         outputs = inputs
         for i, (kernel, bias) in enumerate(zip(self.kernels, self.biases, strict=True)):
             previous = outputs

@@ -72,7 +72,7 @@ class Attention(keras.layers.Layer):
             self.window.build(query_shape)
         self.built = True
 
-    def project(self, memory: Tensor, mask: Tensor | None = None) -> dict:
+    def project(self, memory: Tensor, mask: Tensor | None = None) -> dict[str, Tensor]:
         """All that is the same for every query.
 
         Args:
@@ -88,8 +88,8 @@ class Attention(keras.layers.Layer):
         return {"memory": memory, "keys": self.score.keys(memory), "mask": mask}
 
     def call(
-        self, query: Tensor, source: Tensor, positions: Tensor | None = None
-    ) -> tuple[Any, Any]:
+        self, query: Tensor, source: dict[str, Tensor], positions: Tensor | None = None
+    ) -> tuple[Tensor, Tensor]:
         memory, mask = source["memory"], source["mask"][:, None]  # [B, S, d_m], [B, 1, S]
         query = ops.cast(query, self.compute_dtype)
         scores = ops.cast(self.score(query, source["keys"]), "float32")  # [B, T, S]
@@ -108,8 +108,8 @@ class Attention(keras.layers.Layer):
         return ops.matmul(ops.cast(alignments, memory.dtype), memory), alignments
 
     def compute_output_spec(
-        self, query: Tensor, source: Tensor, positions: Tensor | None = None
-    ) -> tuple[Any, Any]:
+        self, query: Tensor, source: dict[str, Tensor], positions: Tensor | None = None
+    ) -> tuple[keras.KerasTensor, keras.KerasTensor]:
         batch_and_time = tuple(query.shape[:2])
         memory = source["memory"]
         return (
@@ -168,7 +168,7 @@ class MultiHeadSourceAttention(keras.layers.Layer):
         self.heads.build(query_shape, memory_shape)
         self.built = True
 
-    def project(self, memory: Tensor, mask: Tensor | None = None) -> dict:
+    def project(self, memory: Tensor, mask: Tensor | None = None) -> dict[str, Tensor]:
         """As `Attention.project`."""
         memory = ops.cast(ops.add(memory, 0), self.compute_dtype)  # without a mask of Keras'
         if mask is None:
@@ -177,8 +177,8 @@ class MultiHeadSourceAttention(keras.layers.Layer):
         return {"values": heads.value_dense(memory), "keys": heads.key_dense(memory), "mask": mask}
 
     def call(
-        self, query: Tensor, source: Tensor, positions: Tensor | None = None
-    ) -> tuple[Any, Any]:
+        self, query: Tensor, source: dict[str, Tensor], positions: Tensor | None = None
+    ) -> tuple[Tensor, Tensor]:
         query = self.heads.query_dense(ops.cast(query, self.compute_dtype))  # [B, T, N, H]
         scores = ops.einsum("btnh,bsnh->bnts", query * self.key_dim**-0.5, source["keys"])
         alignments = masked_softmax(ops.cast(scores, "float32"), source["mask"][:, None, None])
@@ -187,8 +187,8 @@ class MultiHeadSourceAttention(keras.layers.Layer):
         return self.heads.output_dense(contexts), ops.mean(alignments, axis=1)
 
     def compute_output_spec(
-        self, query: Tensor, source: Tensor, positions: Tensor | None = None
-    ) -> tuple[Any, Any]:
+        self, query: Tensor, source: dict[str, Tensor], positions: Tensor | None = None
+    ) -> tuple[keras.KerasTensor, keras.KerasTensor]:
         return (
             keras.KerasTensor(query.shape, self.compute_dtype),
             keras.KerasTensor((*query.shape[:2], source["keys"].shape[1]), "float32"),

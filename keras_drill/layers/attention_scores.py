@@ -24,7 +24,7 @@ class AttentionScore(keras.layers.Layer, abc.ABC):
         """`[B, S, d_m]` to keys `[B, S, a]`."""
 
     @abc.abstractmethod
-    def call(self, query: Tensor, keys: Tensor) -> Any:
+    def call(self, query: Tensor, keys: Tensor) -> Tensor:
         """Scores `[B, T, S]` of queries `[B, T, d_q]`."""
 
 
@@ -133,7 +133,7 @@ class AdditiveScore(AttentionScore):
     def keys(self, memory: Tensor) -> Tensor:
         return ops.matmul(memory, ops.cast(self.memory_kernel, memory.dtype))
 
-    def call(self, query: Tensor, keys: Tensor) -> Any:
+    def call(self, query: Tensor, keys: Tensor) -> Tensor:
         def cast(weight):
             return ops.cast(weight, query.dtype)
 
@@ -184,7 +184,7 @@ class MonotonicWindow(AttentionWindow):
 
     def call(
         self, query: Tensor, positions: Tensor, lengths: Tensor, num_positions: int
-    ) -> tuple[Any, Any]:
+    ) -> tuple[Tensor, Tensor | None]:
         columns = ops.arange(num_positions, dtype="int32")
         last = ops.maximum(ops.cast(lengths, "int32") - 1, 0)[:, None]
         centers = ops.minimum(ops.cast(positions, "int32"), last)[..., None]  # [B, T, 1]
@@ -211,14 +211,14 @@ class PredictiveWindow(AttentionWindow):
         super().__init__(**kwargs)
         self.radius = check_radius(radius)
 
-    def build(self, query_shape: Shape, *other_shapes: Any) -> None:
+    def build(self, query_shape: Shape, *other_shapes: Shape) -> None:
         width = query_shape[-1]
         self.kernel = self.add_weight(shape=(width, width), name="kernel")
         self.v = self.add_weight(shape=(width,), initializer="glorot_uniform", name="v")
 
     def call(
         self, query: Tensor, positions: Tensor, lengths: Tensor, num_positions: int
-    ) -> tuple[Any, Any]:
+    ) -> tuple[Tensor, Tensor | None]:
         inner = ops.tanh(ops.matmul(query, ops.cast(self.kernel, query.dtype)))
         share = ops.sigmoid(ops.cast(ops.matmul(inner, ops.cast(self.v, query.dtype)), "float32"))
         last = ops.maximum(ops.cast(lengths, "float32") - 1, 0)[:, None]  # [B, 1]

@@ -65,14 +65,18 @@ class AttentionalState(keras.layers.Layer):
         self.dense.build((None, None, width))
         self.built = True
 
-    def project(self, memory: Tensor, mask: Tensor | None = None) -> dict:
+    def project(self, memory: Tensor, mask: Tensor | None = None) -> dict[str, Tensor]:
         """What the source is to every state; nothing without attention."""
         return {} if self.attention is None else self.attention.project(memory, mask)
 
-    def call(self, states: Tensor, source: Any, positions: Tensor | None = None) -> Any:
+    def call(
+        self, states: Tensor, source: dict[str, Tensor], positions: Tensor | None = None
+    ) -> Tensor:
         return self._attend(states, source, positions)[0]
 
-    def step(self, states: Tensor, source: Any, positions: Tensor) -> tuple[Any, Any]:
+    def step(
+        self, states: Tensor, source: dict[str, Tensor], positions: Tensor
+    ) -> tuple[Tensor, Tensor | None]:
         """One position of every row: `[R, d]` of `[R, H]`, where rows may share a source.
 
         Also what each row attends to, `[R, S]`; `None` without attention.

@@ -47,7 +47,7 @@ class EmbeddingDropout(keras.layers.Layer):
         self.seed = seed
         self.seed_generator = keras.random.SeedGenerator(seed)
 
-    def call(self, vectors: Tensor, tokens: Tensor, training: bool = False) -> Any:
+    def call(self, vectors: Tensor, tokens: Tensor, training: bool = False) -> Tensor:
         if not training or self.rate == 0:
             return vectors
         mask = keras.random.dropout(

@@ -3,7 +3,7 @@
 T time steps, B sequences, H units, d features of the input, G gates. Everything is time-major.
 """
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import keras
 from keras import ops
@@ -15,6 +15,7 @@ from keras_drill.layers.time_loop import (
     scan_steps,
     select,
 )
+from keras_drill.types import Tensor
 
 
 class Arguments(NamedTuple):
@@ -32,7 +33,7 @@ class Trace(NamedTuple):
 
     state: list  # each layer's states `[B, H]` after the step
     gates: list  # each layer's gates `[B, 4H]`
-    x: Any  # what was fed back, after dropout, `[B, d]`
+    x: Tensor  # what was fed back, after dropout, `[B, d]`
     residuals: list  # the feedback's `[B, ...]`
 
 
@@ -176,8 +177,8 @@ class FeedbackLoop:
         """The layers in turn from the last to the first, then what is fed back."""
         upstream, trace, old, steps, fixed, mask = inputs
         d_state = keras.tree.map_structure(ops.add, d_next, upstream)
-        d_previous: list[Any] = [None] * len(self.layers)
-        deltas: list[Any] = [None] * len(self.layers)
+        d_previous: list[list[Tensor]] = [[] for _ in self.layers]
+        deltas: list[Tensor] = [None] * len(self.layers)
         for i, layer in reversed(list(enumerate(self.layers))):
             delta, direct = layer.step_gradient(
                 ops.cast(trace.gates[i], self.state_dtype), trace.state[i], old[i], d_state[i]

@@ -1,6 +1,3 @@
-from collections.abc import Sequence
-from typing import Any
-
 import keras
 from keras import ops
 
@@ -12,7 +9,7 @@ from keras_drill.layers.gru_sequence import (
     shares,
 )
 from keras_drill.layers.recurrent import Recurrent, RecurrentWeights
-from keras_drill.types import Tensor
+from keras_drill.types import Tensor, Tensors
 
 
 @keras.saving.register_keras_serializable(package="keras_drill")
@@ -61,18 +58,18 @@ class GRU(Recurrent):
         self,
         x: Tensor,
         weights: RecurrentWeights,
-        state: Sequence[Tensor],
+        state: Tensors,
         mask: Tensor | None,
         training: bool,
-    ) -> tuple[Tensor, Sequence[Tensor]]:
+    ) -> tuple[Tensor, Tensors]:
         (h,) = state
         if self.uses_cudnn and mask is None:
             return cudnn_gru(x, *weights, h)
         return gru_sequence(x, *weights, h, mask, store_gates=training)
 
     def run_step(
-        self, x_gates: Any, recurrent_kernel: Tensor, bias: Tensor, state: Any
-    ) -> tuple[Any, Any]:
+        self, x_gates: Tensor, recurrent_kernel: Tensor, bias: Tensor, state: Tensors
+    ) -> tuple[list[Tensor], Tensor]:
         (h,) = state
         h_gates = ops.matmul(ops.cast(h, x_gates.dtype), recurrent_kernel) + bias[1]
         gates, h = gru_cell(
@@ -81,12 +78,12 @@ class GRU(Recurrent):
         return [h], ops.concatenate(gates, axis=-1)
 
     def step_gradient(
-        self, gates: Tensor, state: Any, previous_state: Any, d_state: Any
-    ) -> tuple[Any, Any]:
+        self, gates: Tensor, state: Tensors, previous_state: Tensors, d_state: Tensors
+    ) -> tuple[Tensor, list[Tensor]]:
         delta, dh = gru_cell_gradient(gates, *previous_state, *d_state)
         return delta, [dh]
 
-    def gate_shares(self, delta: Tensor) -> Any:
+    def gate_shares(self, delta: Tensor) -> tuple[Tensor, Tensor]:
         return shares(delta)
 
     def bias_gradient(self, x_delta: Tensor, h_delta: Tensor) -> Tensor:

@@ -1,4 +1,3 @@
-from collections.abc import Sequence
 from typing import Any
 
 import keras
@@ -7,7 +6,7 @@ from keras import ops
 from keras_drill.layers.cudnn import cudnn_lstm
 from keras_drill.layers.lstm_sequence import lstm_cell, lstm_cell_gradient, lstm_sequence
 from keras_drill.layers.recurrent import Recurrent, RecurrentWeights
-from keras_drill.types import Shape, Tensor
+from keras_drill.types import Shape, Tensor, Tensors
 
 
 @keras.saving.register_keras_serializable(package="keras_drill")
@@ -74,7 +73,7 @@ class LSTM(Recurrent):
     def bias_shape(self) -> tuple[int, ...]:
         return (4 * self.units,)
 
-    def initialize_bias(self, shape: Shape, dtype: Any = None) -> Tensor:
+    def initialize_bias(self, shape: Shape, dtype: str | None = None) -> Tensor:
         bias = super().initialize_bias(shape, dtype)
         if not self.unit_forget_bias:
             return bias
@@ -85,30 +84,30 @@ class LSTM(Recurrent):
         self,
         x: Tensor,
         weights: RecurrentWeights,
-        state: Sequence[Tensor],
+        state: Tensors,
         mask: Tensor | None,
         training: bool,
-    ) -> tuple[Tensor, Sequence[Tensor]]:
+    ) -> tuple[Tensor, Tensors]:
         h, c = state
         if self.uses_cudnn and mask is None:
             return cudnn_lstm(x, *weights, h, c)
         return lstm_sequence(x, *weights, h, c, mask, store_gates=training)
 
     def run_step(
-        self, x_gates: Any, recurrent_kernel: Tensor, bias: Tensor, state: Any
-    ) -> tuple[Any, Any]:
+        self, x_gates: Tensor, recurrent_kernel: Tensor, bias: Tensor, state: Tensors
+    ) -> tuple[list[Tensor], Tensor]:
         h, c = state
         z = x_gates + bias + ops.matmul(ops.cast(h, x_gates.dtype), recurrent_kernel)
         gates, h, c = lstm_cell(ops.cast(z, self.state_dtype), c)
         return [h, c], ops.concatenate(gates, axis=-1)
 
     def step_gradient(
-        self, gates: Tensor, state: Any, previous_state: Any, d_state: Any
-    ) -> tuple[Any, Any]:
+        self, gates: Tensor, state: Tensors, previous_state: Tensors, d_state: Tensors
+    ) -> tuple[Tensor, list[Tensor]]:
         delta, dc = lstm_cell_gradient(gates, state[1], previous_state[1], *d_state)
         return delta, [ops.zeros_like(d_state[0]), dc]
 
-    def gate_shares(self, delta: Tensor) -> tuple[Any, Any]:
+    def gate_shares(self, delta: Tensor) -> tuple[Tensor, Tensor]:
         return delta, delta
 
     def bias_gradient(self, x_delta: Tensor, h_delta: Tensor) -> Tensor:

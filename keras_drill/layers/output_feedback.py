@@ -4,12 +4,12 @@ T time steps, B sequences, H units, d features of the input, G gates. Everything
 """
 
 import abc
-from typing import Any
 
 import keras
 from keras import ops
 
 from keras_drill.layers.feedback_loop import FeedbackLoop
+from keras_drill.types import Tensor
 
 
 class OutputFeedback(abc.ABC):
@@ -38,7 +38,7 @@ class OutputFeedback(abc.ABC):
         self.residuals = list(residuals)
 
     @abc.abstractmethod
-    def value(self, output, steps, fixed, shared) -> tuple[Any, list]:
+    def value(self, output, steps, fixed, shared) -> tuple[Tensor, list]:
         """The input of one step.
 
         Args:
@@ -52,7 +52,7 @@ class OutputFeedback(abc.ABC):
         """
 
     @abc.abstractmethod
-    def gradient(self, d_x, output, steps, fixed, shared, residuals) -> tuple[Any, list]:
+    def gradient(self, d_x, output, steps, fixed, shared, residuals) -> tuple[Tensor, list]:
         """From the derivative for x `[B, d]`, those for h `[B, H]` and for this step's `steps`."""
 
     def shared_gradient(self, d_x, outputs, steps, fixed, shared, residuals) -> list:

@@ -1,6 +1,5 @@
 """The part of a recurrent layer that does not depend on its cell."""
 
-from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import keras
@@ -8,7 +7,7 @@ from keras import ops
 
 from keras_drill.layers.cudnn import has_cudnn
 from keras_drill.ops.fast_dropout import fast_dropout
-from keras_drill.types import Initializer, Regularizer, Shape, Tensor
+from keras_drill.types import Initializer, Regularizer, Shape, Tensor, Tensors
 
 
 class RecurrentWeights(NamedTuple):
@@ -80,28 +79,30 @@ class Recurrent(keras.layers.Layer):
         self,
         x: Tensor,
         weights: RecurrentWeights,
-        state: Sequence[Tensor],
+        state: Tensors,
         mask: Tensor | None,
         training: bool,
-    ) -> tuple[Tensor, Sequence[Tensor]]:
+    ) -> tuple[Tensor, Tensors]:
         """Returns `(outputs [T, B, H], state)`; `x` is `[T, B, d]`, `mask` `None` or `[T, B]`."""
         raise NotImplementedError
 
     # One time step and its derivative, for loops over a whole stack of layers.
 
     def run_step(
-        self, x_gates: Any, recurrent_kernel: Tensor, bias: Tensor, state: Any
-    ) -> tuple[list, object]:
+        self, x_gates: Tensor, recurrent_kernel: Tensor, bias: Tensor, state: Tensors
+    ) -> tuple[list[Tensor], Tensor]:
         """The state after a step of which `x W` `[B, G]` is known, its first tensor being the
         output; and the gates."""
         raise NotImplementedError
 
-    def step_gradient(self, gates: Tensor, state: Any, previous_state: Any, d_state: Any) -> tuple:
+    def step_gradient(
+        self, gates: Tensor, state: Tensors, previous_state: Tensors, d_state: Tensors
+    ) -> tuple[Tensor, list[Tensor]]:
         """From the derivative for the state after a step, those for the gates before their
         activations `[B, G]` and, where it does not pass through them, for the state before."""
         raise NotImplementedError
 
-    def gate_shares(self, delta: Tensor) -> tuple:
+    def gate_shares(self, delta: Tensor) -> tuple[Tensor, Tensor]:
         """Derivatives for `x W` and for `h U`, in what `step_gradient` gave."""
         raise NotImplementedError
 
@@ -165,10 +166,10 @@ class Recurrent(keras.layers.Layer):
                 for i in range(self.num_states)
             ]
 
-    def initialize_bias(self, shape: Shape, dtype: Any = None) -> Tensor:
+    def initialize_bias(self, shape: Shape, dtype: str | None = None) -> Tensor:
         return self.bias_initializer(shape, dtype=dtype)
 
-    def initial_state(self, batch_size: int) -> Any:
+    def initial_state(self, batch_size: int) -> list[Tensor]:
         """Zeros: a list of `num_states` tensors `[batch_size, units]`."""
         return [
             ops.zeros((batch_size, self.units), self.state_dtype) for _ in range(self.num_states)
@@ -179,7 +180,7 @@ class Recurrent(keras.layers.Layer):
         for variable in self.state_variables:
             variable.assign(ops.zeros(variable.shape, variable.dtype))
 
-    def carry_state(self, state: Any) -> None:
+    def carry_state(self, state: Tensors) -> None:
         """Sets the carried state of a stateful layer."""
         for variable, value in zip(self.state_variables, state, strict=True):
             variable.assign(value)
@@ -187,10 +188,10 @@ class Recurrent(keras.layers.Layer):
     def call(
         self,
         inputs: Tensor,
-        initial_state: Any = None,
+        initial_state: Tensors | None = None,
         mask: Tensor | None = None,
         training: bool = False,
-    ) -> Any:
+    ) -> Tensor | tuple[Tensor, ...]:
         x = ops.cast(inputs, self.compute_dtype)
         if not self.time_major:
             x = ops.transpose(x, (1, 0, 2))  # [T, B, d]
@@ -200,7 +201,7 @@ class Recurrent(keras.layers.Layer):
             initial_state = self.state_variables
         elif initial_state is None:
             initial_state = self.initial_state(ops.shape(x)[1])
-        state: Sequence[Tensor] = [
+        state: Tensors = [
             ops.cast(ops.reshape(s, (-1, self.units)), self.state_dtype) for s in initial_state
         ]
         weights = self.read_weights(training)
@@ -230,10 +231,10 @@ class Recurrent(keras.layers.Layer):
     def compute_output_spec(
         self,
         inputs: Tensor,
-        initial_state: Any = None,
+        initial_state: Tensors | None = None,
         mask: Tensor | None = None,
         training: bool = False,
-    ) -> Any:
+    ) -> keras.KerasTensor | tuple[keras.KerasTensor, ...]:
         shapes = self.compute_output_shape(inputs.shape)
         if not self.return_state:
             return keras.KerasTensor(shapes, self.compute_dtype)

@@ -151,7 +151,7 @@ class TransformerLayer(keras.layers.Layer):
         mask: Tensor | None = None,
         source_mask: Tensor | None = None,
         training: bool = False,
-    ) -> Any:
+    ) -> Tensor:
         def attend_to_itself(x):
             return self.self_attention(
                 x,

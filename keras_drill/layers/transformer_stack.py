@@ -1,5 +1,6 @@
 """Token embeddings and the layers of a Transformer above them: an encoder, or a decoder."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import keras
@@ -113,27 +114,27 @@ class TransformerStack(keras.layers.Layer):
         mask: Tensor | None = None,
         source_mask: Tensor | None = None,
         training: bool = False,
-    ) -> Any:
+    ) -> Tensor:
         x = self._embed(tokens, 0, training)
         for layer in self.transformer_layers:
             x = layer(x, source, mask=mask, source_mask=source_mask, training=training)
         return x if self.final_norm is None else self.final_norm(x)
 
-    def project_source(self, source: Tensor) -> list:
+    def project_source(self, source: Tensor) -> list[tuple[Tensor, Tensor]]:
         """Each layer's keys and values of the source, which do not change from step to step."""
         source = ops.add(source, 0)  # another tensor, without the mask that Dense would warn of
         return [layer.project_source(source) for layer in self.transformer_layers]
 
-    def empty_caches(self, batch_size: int, length: int) -> list:
+    def empty_caches(self, batch_size: int, length: int) -> list[tuple[Tensor, Tensor]]:
         """Each layer's keys and values `[B, length, N, H]`, of no token yet."""
         return [layer.empty_cache(batch_size, length) for layer in self.transformer_layers]
 
     def step(
         self,
         tokens: Tensor,
-        caches: Any,
+        caches: Sequence[tuple[Tensor, Tensor]],
         position: Tensor,
-        sources: Tensor | None = None,
+        sources: Sequence[tuple[Tensor, Tensor] | None] | None = None,
         source_mask: Tensor | None = None,
         return_attention: bool = False,
     ) -> tuple:

@@ -42,7 +42,7 @@ class VariationalDropout(keras.layers.Layer):
         self.seed_generator = keras.random.SeedGenerator(seed)
         self.supports_masking = True
 
-    def call(self, inputs: Tensor, training: bool = False) -> Any:
+    def call(self, inputs: Tensor, training: bool = False) -> Tensor:
         if not training or self.rate == 0:
             return inputs
         time_axis = 0 if self.time_major else 1

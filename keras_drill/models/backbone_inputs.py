@@ -5,7 +5,7 @@ from typing import Any
 import keras
 
 from keras_drill.ops.token_weights import rank_is_unknown
-from keras_drill.types import Shape
+from keras_drill.types import Shape, Tensor
 
 
 def symbolic_ends(backbone: keras.Layer) -> tuple | None:
@@ -37,7 +37,7 @@ def dtype_of(shape: Shape) -> str:
     return "int32" if len(shape) <= 2 else keras.config.floatx()
 
 
-def check_hidden(hidden: Any) -> Any:
+def check_hidden(hidden: Any) -> Tensor:
     """Hidden states; `ValueError` where a backbone gives several tensors."""
     if keras.tree.is_nested(hidden):
         received = list(hidden) if isinstance(hidden, dict) else f"{len(hidden)} tensors"

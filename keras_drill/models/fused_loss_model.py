@@ -42,7 +42,7 @@ class FusedLossModel(ExportableModel):
     def __init__(
         self,
         backbone: keras.Model,
-        head: Any,
+        head: OutputLayer,
         label_smoothing: float = 0.0,
         reduction: str | None = "sum_over_batch_size",
         **kwargs: Any,
@@ -88,13 +88,13 @@ class FusedLossModel(ExportableModel):
         self.head(check_hidden(hidden))
         self.built = True
 
-    def call(self, inputs: Any, training: bool | None = None) -> Any:
+    def call(self, inputs: Any, training: bool | None = None) -> Tensor | StepOutput:
         hidden = check_hidden(self.run_backbone(inputs, training))
         if is_stepping(self):
             return StepOutput(None, hidden, keras_mask(hidden))
         return self.head(hidden, training=training)
 
-    def run_backbone(self, inputs: Any, training: bool | None) -> Any:
+    def run_backbone(self, inputs: Any, training: bool | None) -> Tensor:
         """Hidden states `[B, T, d_h]`."""
         return self.backbone(inputs, training=training)
 

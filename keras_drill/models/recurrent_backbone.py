@@ -12,7 +12,7 @@ from keras_drill.layers.output_feedback import feedback_sequence
 from keras_drill.layers.recurrent import Recurrent
 from keras_drill.models.sense_feedback import SenseFeedback, weighs_by_posterior
 from keras_drill.models.word_embeddings import word_embedding
-from keras_drill.types import Shape, Tensor
+from keras_drill.types import Shape, Tensor, Tensors
 
 
 class RecurrentBackbone(keras.Model):
@@ -158,11 +158,11 @@ class RecurrentBackbone(keras.Model):
     def call(
         self,
         tokens: Tensor,
-        initial_state: Any = None,
+        initial_state: Tensors | None = None,
         return_state: bool = False,
         mask: Tensor | None = None,
         training: bool = False,
-    ) -> Any:
+    ) -> Tensor | tuple[Tensor, list[Tensor]]:
         tokens = ops.transpose(tokens)  # [T, B]
         mask = None if mask is None else ops.transpose(mask)
         run = self._run_steps if weighs_by_posterior(self.embedding) else self._run_layers
@@ -225,7 +225,7 @@ class RecurrentBackbone(keras.Model):
         dropped = ops.cast(raw * kept[-1], self.compute_dtype)
         return ops.cast(raw, self.compute_dtype), dropped, new_state
 
-    def regularize_activations(self, raw: Tensor, dropped: Tensor) -> Any:
+    def regularize_activations(self, raw: Tensor, dropped: Tensor) -> None:
         """Adds losses on the last layer's outputs `[T, B, d]`, before and after dropout."""
 
     def compute_output_shape(self, input_shape: Shape) -> Shape:
@@ -250,5 +250,5 @@ class RecurrentBackbone(keras.Model):
         }
 
     @classmethod
-    def from_config(cls, config: Any) -> Any:
+    def from_config(cls, config: dict[str, Any]) -> "RecurrentBackbone":
         return cls(**deserialize_layers(config, "embedding"))

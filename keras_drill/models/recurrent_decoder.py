@@ -102,7 +102,7 @@ class RecurrentDecoder(keras.layers.Layer):
         count = self.recurrent_layers[index].num_states
         return self.bridges[index * count : (index + 1) * count]
 
-    def initial_state(self, states: list[list]) -> list[list]:
+    def initial_state(self, states: list[list[Tensor]]) -> list[list[Tensor]]:
         """Each layer's states before the first word, from those of the encoder's layers."""
         started = []
         for i, layer in enumerate(self.recurrent_layers):
@@ -116,7 +116,7 @@ class RecurrentDecoder(keras.layers.Layer):
         self,
         target: Tensor,
         memory: Tensor,
-        states: list[list],
+        states: list[list[Tensor]],
         source_mask: Tensor | None = None,
         training: bool = False,
         own_words: Any = None,
@@ -181,7 +181,7 @@ class RecurrentDecoder(keras.layers.Layer):
         hidden = self.attentional_state(ops.transpose(outputs, (1, 0, 2)), source)
         return hidden * ops.cast(kept[-1][:, None], hidden.dtype)
 
-    def empty_cache(self, states: list[list]) -> tuple:
+    def empty_cache(self, states: list[list[Tensor]]) -> tuple:
         """What `step` wants to know before the first word, from the states of the encoder."""
         states = self.initial_state(states)
         batch_size = ops.shape(states[0][0])[0]

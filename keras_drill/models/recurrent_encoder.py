@@ -86,7 +86,7 @@ class RecurrentEncoder(keras.layers.Layer):
 
     def call(
         self, source: Tensor, mask: Tensor | None = None, training: bool = False
-    ) -> tuple[Any, list]:
+    ) -> tuple[Tensor, list[list[Tensor]]]:
         source = ops.transpose(source)  # [S, B]
         mask = None if mask is None else ops.transpose(mask)
         x = self.dropouts[0](self.embedding(source), training=training)

@@ -224,11 +224,11 @@ class RecurrentEncoderDecoder(keras.Model):
         self.encoder.build(input_shape["source"])
         self.decoder.build(input_shape["target"], self.encoder.layer_sizes)
 
-    def token_mask(self, tokens: Tensor) -> Tensor:
+    def token_mask(self, tokens: Tensor) -> Tensor | None:
         """Bool `[B, T]`, true where `tokens` are not padding; `None` where nothing is."""
         return None if self.pad_id is None else ops.not_equal(tokens, self.pad_id)
 
-    def encode(self, source: Tensor, training: bool = False) -> tuple[Any, list]:
+    def encode(self, source: Tensor, training: bool = False) -> tuple[Tensor, list[list[Tensor]]]:
         """The source's hidden states `[B, S, m]`, and the last states of each layer."""
         return self.encoder(source, mask=self.token_mask(source), training=training)
 
@@ -244,7 +244,9 @@ class RecurrentEncoderDecoder(keras.Model):
             own_words=own_words,
         )
 
-    def begin_decoding(self, inputs: Any, batch_size: int, length: int) -> tuple[Any, Any]:
+    def begin_decoding(
+        self, inputs: dict[str, Tensor], batch_size: int, length: int
+    ) -> tuple[dict[str, Tensor], tuple]:
         """Constants and cache before the first word; `keras_drill.decoding.CacheReader` says more.
 
         Args:
@@ -257,7 +259,9 @@ class RecurrentEncoderDecoder(keras.Model):
         constants = self.decoder.attentional_state.project(memory, self.token_mask(source))
         return constants, self.decoder.empty_cache(states)
 
-    def read_column(self, tokens: Tensor, constants: Any, cache: Any) -> tuple[Any, Any]:
+    def read_column(
+        self, tokens: Tensor, constants: dict[str, Tensor], cache: tuple
+    ) -> tuple[Tensor, tuple]:
         """Hidden states `[R, d]` of the next words `[R]`, and the new cache."""
         hidden, cache, _ = self.decoder.step(tokens, constants, cache)
         return hidden, cache
@@ -277,7 +281,9 @@ class RecurrentEncoderDecoder(keras.Model):
         """As `read_column`, and what each row attended to, `[R, S]`."""
         return self.decoder.step(tokens, constants, cache)
 
-    def compute_mask(self, inputs: Tensor, previous_mask: Tensor | None = None) -> Any:
+    def compute_mask(
+        self, inputs: dict[str, Tensor], previous_mask: Tensor | None = None
+    ) -> Tensor | None:
         return self.token_mask(inputs["target"])
 
     def compute_output_shape(self, input_shape: dict[str, Shape]) -> Shape:

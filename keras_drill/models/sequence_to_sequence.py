@@ -8,6 +8,7 @@ from keras_drill.models.backbone_inputs import check_source_and_target
 from keras_drill.models.fused_loss_model import FusedLossModel
 from keras_drill.models.scheduled_sampling import ScheduledSampling
 from keras_drill.models.training_step import is_stepping
+from keras_drill.output_layer import OutputLayer
 from keras_drill.types import Tensor
 
 
@@ -68,7 +69,7 @@ class SequenceToSequence(FusedLossModel):
     def __init__(
         self,
         backbone: keras.Model,
-        head: Any,
+        head: OutputLayer,
         label_smoothing: float = 0.0,
         reduction: str | None = "sum_over_batch_size",
         scheduled_sampling: ScheduledSampling | None = None,

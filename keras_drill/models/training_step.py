@@ -27,8 +27,8 @@ class StepOutput(NamedTuple):
     """
 
     log_probs: None
-    hidden: Any
-    mask: Any
+    hidden: Tensor
+    mask: Tensor | None
 
 
 class LossTracker(TokenMean):

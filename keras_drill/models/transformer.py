@@ -101,7 +101,7 @@ class Transformer(TransformerBackbone):
         """The source's hidden states `[B, S, d]`."""
         return self.encoder(source, mask=self.token_mask(source), training=training)
 
-    def call(self, inputs: Mapping[str, Tensor], training: bool = False) -> Any:
+    def call(self, inputs: Mapping[str, Tensor], training: bool = False) -> Tensor:
         source, target = inputs["source"], inputs["target"]
         return self.decoder(
             target,
@@ -111,7 +111,7 @@ class Transformer(TransformerBackbone):
             training=training,
         )
 
-    def begin_decoding(self, inputs: Any, batch_size: int, length: int) -> tuple[Any, Any]:
+    def begin_decoding(self, inputs: Any, batch_size: int, length: int) -> tuple[tuple, tuple]:
         """Constants and cache before the first word; `keras_drill.decoding.CacheReader` says more.
 
         Args:
@@ -124,7 +124,7 @@ class Transformer(TransformerBackbone):
         caches = self.decoder.empty_caches(batch_size, length)
         return constants, (caches, ops.zeros((batch_size,), "int32"))
 
-    def read_column(self, tokens: Tensor, constants: Any, cache: Any) -> tuple[Any, Any]:
+    def read_column(self, tokens: Tensor, constants: tuple, cache: tuple) -> tuple[Tensor, tuple]:
         """Hidden states `[R, d]` of the next words `[R]`, and the new cache."""
         caches, position = cache
         hidden, caches = self.decoder.step(tokens, caches, position, *constants)
@@ -202,10 +202,10 @@ class TransformerLanguageBackbone(TransformerBackbone):
     def build(self, input_shape: Shape) -> None:
         self.decoder.build(input_shape)
 
-    def call(self, tokens: Tensor, training: bool = False) -> Any:
+    def call(self, tokens: Tensor, training: bool = False) -> Tensor:
         return self.decoder(tokens, mask=self.token_mask(tokens), training=training)
 
-    def begin_decoding(self, inputs: Any, batch_size: int, length: int) -> tuple[Any, Any]:
+    def begin_decoding(self, inputs: Any, batch_size: int, length: int) -> tuple[tuple, tuple]:
         """Constants (none) and cache before the first word, see `keras_drill.decoding.CacheReader`.
 
         Args:
@@ -218,13 +218,13 @@ class TransformerLanguageBackbone(TransformerBackbone):
         caches = self.decoder.empty_caches(batch_size, length)
         return (), (caches, ops.zeros((batch_size,), "int32"))
 
-    def read_column(self, tokens: Tensor, constants: Any, cache: Any) -> tuple[Any, Any]:
+    def read_column(self, tokens: Tensor, constants: tuple, cache: tuple) -> tuple[Tensor, tuple]:
         """Hidden states `[R, d]` of the next words `[R]`, and the new cache."""
         caches, position = cache
         hidden, caches = self.decoder.step(tokens, caches, position)
         return hidden, (caches, position + 1)
 
-    def compute_mask(self, tokens: Tensor, previous_mask: Tensor | None = None) -> Any:
+    def compute_mask(self, tokens: Tensor, previous_mask: Tensor | None = None) -> Tensor | None:
         return self.token_mask(tokens)
 
     def compute_output_shape(self, input_shape: Shape) -> Shape:

@@ -121,5 +121,5 @@ class TransformerBackbone(keras.Model):
         }
 
     @classmethod
-    def from_config(cls, config: dict) -> Any:
+    def from_config(cls, config: dict) -> "TransformerBackbone":
         return cls(**deserialize_layers(config, "embedding", "source_embedding"))

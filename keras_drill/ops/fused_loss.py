@@ -1,12 +1,13 @@
 """Differentiable losses and log-probabilities on top of the tile walk."""
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import keras
 from keras import ops
 
 from keras_drill.ops.tile_walk import walk
 from keras_drill.ops.walk_arguments import WalkInputs, WalkOptions
+from keras_drill.types import Tensor
 
 
 class FusedLoss(NamedTuple):
@@ -19,10 +20,10 @@ class FusedLoss(NamedTuple):
         ranks: `[N]`, how many words are more probable than the target, or `None` if not asked for.
     """
 
-    loss: Any
-    log_probs: Any
-    posteriors: Any
-    ranks: Any
+    loss: Tensor
+    log_probs: Tensor
+    posteriors: Tensor | None
+    ranks: Tensor | None
 
 
 def weighted_loss(inputs: WalkInputs, options: WalkOptions, weights=None, training: bool = True):

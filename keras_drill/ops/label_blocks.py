@@ -1,12 +1,13 @@
 """The labels of a walk, by blocks: what is made of a tile is made for one block after another."""
 
 import math
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from keras import ops
 
 from keras_drill.ops.matrix_sum import MatrixSum
 from keras_drill.ops.walk_arguments import WalkInputs, WalkOptions
+from keras_drill.types import Tensor
 
 # Whatever is made of a tile is made for blocks of labels, so that it takes about this much.
 LABEL_BLOCK_BYTES = 32 * 2**20
@@ -25,9 +26,9 @@ class LabelBlock(NamedTuple):
     """
 
     start: int
-    index: Any
-    labels: Any
-    bias: Any
+    index: Tensor
+    labels: Tensor
+    bias: Tensor | None
     terms: tuple
 
     @property
@@ -48,8 +49,8 @@ class Labels(NamedTuple):
         blocks: List of `LabelBlock`.
     """
 
-    whole: Any
-    bias: Any
+    whole: Tensor
+    bias: Tensor | None
     blocks: list[LabelBlock]
 
     @property

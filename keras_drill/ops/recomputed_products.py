@@ -53,7 +53,7 @@ class RecomputedProducts:
         """
         words, smoothed = derivative.words, self.options.label_smoothing
         of_words: tuple = ()
-        if self._words.smooths:
+        if self._words.smooths and words is not None:
             of_words = (tile.log_priors, self._words.of_labels(words, k, block))
             smoothed = smoothed / words.num_words
         else:

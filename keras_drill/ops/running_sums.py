@@ -1,6 +1,6 @@
 """What a walk has made of the tiles so far. Shape letters: see `tile_walk`."""
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from keras import ops
 
@@ -8,6 +8,7 @@ from keras_drill.ops.matrix_sum import MatrixSum
 from keras_drill.ops.tile_gradients import TileGradients
 from keras_drill.ops.token_tiles import TokenTiles
 from keras_drill.ops.walk_arguments import WalkInputs, WalkOptions
+from keras_drill.types import Tensor
 
 
 class RunningSums(NamedTuple):
@@ -20,10 +21,10 @@ class RunningSums(NamedTuple):
         gradients: `TileGradients`, those of contexts and log-priors for all tokens.
     """
 
-    losses: Any
-    log_probs: Any
-    posteriors: Any
-    ranks: Any
+    losses: Tensor
+    log_probs: Tensor
+    posteriors: Tensor
+    ranks: Tensor
     gradients: TileGradients | tuple[()]
 
     @staticmethod

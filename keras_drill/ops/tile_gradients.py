@@ -1,6 +1,6 @@
 """The second pass over the labels: the gradients of a tile's losses."""
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from keras import ops
 
@@ -10,6 +10,7 @@ from keras_drill.ops.matrix_sum import MatrixSum
 from keras_drill.ops.tile_loss import TileScores, TileTargets
 from keras_drill.ops.tile_words import TileWords
 from keras_drill.ops.token_tiles import Tile
+from keras_drill.types import Tensor
 
 
 class TileGradients(NamedTuple):
@@ -24,12 +25,12 @@ class TileGradients(NamedTuple):
         labels: The running sum of the labels' gradient, this tile's added.
     """
 
-    contexts: Any
-    log_priors: Any
+    contexts: Tensor
+    log_priors: Tensor | None
     label_sums: tuple
-    bias: Any
-    even: Any
-    labels: Any
+    bias: Tensor | None
+    even: Tensor | None
+    labels: Tensor
 
 
 class Derivative(NamedTuple):
@@ -48,11 +49,11 @@ class Derivative(NamedTuple):
         words: `TileWords`, or `None`.
     """
 
-    rows: Any
-    dense: Any
-    shares: Any
-    extra: Any
-    words: Any
+    rows: Tensor
+    dense: Tensor | None
+    shares: Tensor
+    extra: Tensor
+    words: TileWords | None
 
 
 def tile_derivative(options, tile: Tile, scores, targets, words) -> Derivative:

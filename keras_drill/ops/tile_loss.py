@@ -1,7 +1,7 @@
 """The first pass over the labels: a tile's normalisers, and what its targets make of them."""
 
 import math
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from keras import ops
 
@@ -9,6 +9,7 @@ from keras_drill.ops.biased_scores import biased_scores, cap_slopes
 from keras_drill.ops.graph import after, matrix_product
 from keras_drill.ops.label_blocks import Labels, select
 from keras_drill.ops.token_tiles import Tile
+from keras_drill.types import Tensor
 
 
 class TileScores(NamedTuple):
@@ -28,13 +29,13 @@ class TileScores(NamedTuple):
 
     products: list
     kept: list
-    tops: Any
-    block_mass: Any
-    mass: Any
-    log_normalizer: Any
-    mean: Any
-    selected: Any
-    slopes: Any
+    tops: Tensor
+    block_mass: Tensor
+    mass: Tensor
+    log_normalizer: Tensor
+    mean: Tensor | None
+    selected: Tensor
+    slopes: Tensor
 
 
 class TileTargets(NamedTuple):
@@ -47,10 +48,10 @@ class TileTargets(NamedTuple):
         posteriors: `[T, S]`, their mean by responsibility, or `None` where S = 1.
     """
 
-    log_probs: Any
-    responsibility: Any
-    shares: Any
-    posteriors: Any
+    log_probs: Tensor
+    responsibility: Tensor
+    shares: Tensor
+    posteriors: Tensor | None
 
 
 def tile_scores(tile: Tile, labels: Labels, strategy, with_products: bool) -> TileScores:

@@ -5,7 +5,7 @@ Shape letters:
     T tokens per tile, R = T * K rows per tile, B labels per block, d width of the joint space.
 """
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from keras import ops
 
@@ -20,6 +20,7 @@ from keras_drill.ops.tile_loss import tile_losses, tile_scores, tile_targets
 from keras_drill.ops.tile_words import Words
 from keras_drill.ops.token_tiles import TokenTiles
 from keras_drill.ops.walk_arguments import WalkInputs, WalkOptions
+from keras_drill.types import Tensor
 
 # A tile of fewer scores is not worth the time to compile its element-wise parts.
 FUSE_FROM_SCORES = 2**20
@@ -41,10 +42,10 @@ class Walk(NamedTuple):
             `()` if not asked for.
     """
 
-    losses: Any
-    log_probs: Any
-    posteriors: Any
-    ranks: Any
+    losses: Tensor
+    log_probs: Tensor
+    posteriors: Tensor | None
+    ranks: Tensor | None
     gradients: tuple
 
 

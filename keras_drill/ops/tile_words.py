@@ -10,7 +10,7 @@ made; elsewhere these are `[T, V]`, less than the tile of scores. Shape letters:
 
 import math
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from keras import ops
 
@@ -20,6 +20,7 @@ from keras_drill.ops.label_blocks import LabelBlock, Labels
 from keras_drill.ops.tile_loss import TileScores, TileTargets
 from keras_drill.ops.token_tiles import Tile
 from keras_drill.ops.walk_arguments import WalkInputs, WalkOptions
+from keras_drill.types import Tensor
 
 
 class TileWords(NamedTuple):
@@ -35,8 +36,8 @@ class TileWords(NamedTuple):
 
     num_words: int
     log_probs: list
-    uniform: Any = None
-    totals: Any = None
+    uniform: Tensor | None = None
+    totals: Tensor | None = None
 
 
 class Words:
@@ -124,7 +125,7 @@ class Words:
             return words.log_probs[k]
         return ops.take(words.log_probs[0], self._word_labels.words[block.start : block.stop], -1)
 
-    def _ranks(self, tile: Tile, scores: TileScores, targets: TileTargets, words) -> Any:
+    def _ranks(self, tile: Tile, scores: TileScores, targets: TileTargets, words) -> Tensor:
         """Number of words `[T]` that are more probable than the target.
 
         Of words that are equally probable the first counts as more probable, as in an argmax. All

@@ -1,12 +1,13 @@
 """How the tokens of a walk are put in order and cut into tiles. Shape letters: see `tile_walk`."""
 
 import math
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from keras import ops
 
 from keras_drill.ops.graph import put_rows
 from keras_drill.ops.walk_arguments import WalkInputs, WalkOptions, tile_count, tokens_per_tile
+from keras_drill.types import Tensor
 
 
 class Tile(NamedTuple):
@@ -23,13 +24,13 @@ class Tile(NamedTuple):
         num_contexts: K.
     """
 
-    hidden: Any
+    hidden: Tensor
     hidden_terms: tuple
-    log_priors: Any
-    columns: Any
-    column_mask: Any
-    targets: Any
-    weights: Any
+    log_priors: Tensor | None
+    columns: Tensor
+    column_mask: Tensor | None
+    targets: Tensor
+    weights: Tensor
     num_contexts: int
 
 

@@ -1,9 +1,12 @@
 """What a walk over tiles is given: its tensors, its options, and how large those make a tile."""
 
 import math
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from keras import ops
+
+from keras_drill.scores.score import Score
+from keras_drill.types import Tensor
 
 DEFAULT_TILE_BYTES = 144 * 2**20
 
@@ -17,9 +20,9 @@ class WordLabels(NamedTuple):
         words: `[M]` integers, the word of every label.
     """
 
-    columns: Any
-    mask: Any
-    words: Any
+    columns: Tensor
+    mask: Tensor
+    words: Tensor
 
 
 class WalkInputs(NamedTuple):
@@ -37,14 +40,14 @@ class WalkInputs(NamedTuple):
         word_labels: `WordLabels`, or `None` where label j is the only one of word j.
     """
 
-    contexts: Any
-    log_priors: Any
-    labels: Any
-    bias: Any
+    contexts: Tensor
+    log_priors: Tensor | None
+    labels: Tensor
+    bias: Tensor | None
     score_parameters: tuple
-    columns: Any
-    column_mask: Any = None
-    targets: Any = None
+    columns: Tensor
+    column_mask: Tensor | None = None
+    targets: Tensor | None = None
     word_labels: WordLabels | None = None
 
     @property
@@ -67,7 +70,7 @@ class WalkOptions(NamedTuple):
         with_ranks: Whether to count the words that are more probable than the target.
     """
 
-    score: Any
+    score: Score
     compute_dtype: str = "float32"
     label_smoothing: float = 0.0
     logit_soft_cap: float | None = None

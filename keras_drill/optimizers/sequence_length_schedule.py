@@ -1,3 +1,4 @@
+from collections.abc import Sequence
 from typing import Any
 
 import keras
@@ -35,19 +36,24 @@ class SequenceLengthSchedule(keras.optimizers.schedules.LearningRateSchedule):
         - [Merity et al., 2018](https://arxiv.org/abs/1708.02182), section 4.1
     """
 
-    def __init__(self, learning_rate: Any, lengths: Tensor, sequence_length: int):
+    def __init__(
+        self,
+        learning_rate: float | keras.optimizers.schedules.LearningRateSchedule,
+        lengths: Sequence[int] | np.ndarray,
+        sequence_length: int,
+    ):
         super().__init__()
-        lengths = np.asarray(lengths)
-        if lengths.ndim != 1 or lengths.size == 0 or lengths.min() < 1:
+        array = np.asarray(lengths)
+        if array.ndim != 1 or array.size == 0 or array.min() < 1:
             raise ValueError(
-                f"`lengths` must be a non-empty list of positive integers. Received: {lengths!r}"
+                f"`lengths` must be a non-empty list of positive integers. Received: {array!r}"
             )
         if sequence_length < 1:
             raise ValueError(
                 f"`sequence_length` must be at least 1. Received: sequence_length={sequence_length}"
             )
         self.learning_rate = learning_rate
-        self.lengths = lengths.astype("int32")
+        self.lengths = array.astype("int32")
         self.sequence_length = sequence_length
 
     def __call__(self, step: Tensor) -> Tensor:
@@ -69,7 +75,7 @@ class SequenceLengthSchedule(keras.optimizers.schedules.LearningRateSchedule):
         }
 
     @classmethod
-    def from_config(cls, config: Any) -> Any:
+    def from_config(cls, config: dict[str, Any]) -> "SequenceLengthSchedule":
         config = dict(config)
         if isinstance(config["learning_rate"], dict):
             config["learning_rate"] = keras.saving.deserialize_keras_object(config["learning_rate"])

@@ -146,10 +146,10 @@ class OutputLayer(WordProbabilities):
         if isinstance(self.embedding, SenseEmbedding) and isinstance(self.composition, MultiSense):
             self.composition.share(self.embedding.allocation)
 
-    def check_embedding(self, embedding: Any) -> None:
+    def check_embedding(self, embedding: keras.layers.Embedding) -> None:
         check_embedding(self, embedding)
 
-    def tie_to(self, embedding: Any) -> None:
+    def tie_to(self, embedding: keras.layers.Embedding | None) -> None:
         before = self.embedding
         super().tie_to(embedding)
         if self.embedding is not before:
@@ -192,20 +192,6 @@ class OutputLayer(WordProbabilities):
         self.built = True
 
     @property
-    def hidden_shape(self) -> Shape:
-        """Shape of the hidden states that the layer was built for.
-
-        Raises:
-            ValueError: It is not built yet.
-        """
-        if self._hidden_shape is None:
-            raise ValueError(
-                "The layer must be built, by a call or by `build`, for what is asked of it. "
-                f"Received: {self!r}, not built"
-            )
-        return self._hidden_shape
-
-    @property
     def embeddings(self) -> Tensor:
         """The table `[M, d]` that the labels are made from: a variable, or a tensor where an
         `embedding` has LoRA, is quantised, or is untied itself."""
@@ -231,7 +217,7 @@ class OutputLayer(WordProbabilities):
         sample_weight: Tensor | None = None,
         label_smoothing: float = 0.0,
         training: bool | None = None,
-    ) -> Any:
+    ) -> Tensor:
         """Log-probabilities `[..., V]` of all words, or `[...]` of the targets, in float32."""
         if targets is not None:
             return losses.add_fused_loss(
@@ -246,7 +232,7 @@ class OutputLayer(WordProbabilities):
         sample_weight: Tensor | None = None,
         label_smoothing: float = 0.0,
         training: bool | None = None,
-    ) -> Any:
+    ) -> keras.KerasTensor:
         losses.hidden_width(hidden.shape, self._hidden_shape)
         dtype = "float64" if self.compute_dtype == "float64" else "float32"
         shape = self.compute_output_shape(hidden.shape) if targets is None else targets.shape

@@ -20,7 +20,7 @@ class TiedLayer(keras.layers.Layer):
         **kwargs: Keyword arguments of `keras.layers.Layer`.
     """
 
-    def __init__(self, embedding: keras.layers.Layer | None = None, **kwargs: Any):
+    def __init__(self, embedding: keras.layers.Embedding | None = None, **kwargs: Any):
         super().__init__(**kwargs)
         self.embedding = embedding
         self._embedding_is_copy = False
@@ -28,7 +28,7 @@ class TiedLayer(keras.layers.Layer):
         self._embedding_path: str | None = None
 
     @abstractmethod
-    def check_embedding(self, embedding: Any) -> Any:
+    def check_embedding(self, embedding: keras.layers.Embedding) -> None:
         """Raises `ValueError` for an embedding that this layer cannot share."""
 
     @property
@@ -37,7 +37,7 @@ class TiedLayer(keras.layers.Layer):
         quantised, or is untied itself."""
         return embedding_table(self.embedding)
 
-    def tie_to(self, embedding: Any) -> None:
+    def tie_to(self, embedding: keras.layers.Embedding | None) -> None:
         """Shares `embedding` in place of the copy that a config made; `None` changes nothing.
 
         It is called by itself where the layer, made from its config, is called on what that
@@ -58,7 +58,7 @@ class TiedLayer(keras.layers.Layer):
         return super().__call__(inputs, *args, **kwargs)
 
     @property
-    def trainable(self) -> Any:
+    def trainable(self) -> bool:
         return super().trainable
 
     @trainable.setter

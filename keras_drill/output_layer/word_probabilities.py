@@ -28,6 +28,20 @@ class WordProbabilities(TiedLayer):
     _hidden_shape: Shape | None
     _least_tile_bytes = DEFAULT_TILE_BYTES
 
+    @property
+    def hidden_shape(self) -> Shape:
+        """Shape of the hidden states that the layer was built for.
+
+        Raises:
+            ValueError: It is not built yet.
+        """
+        if self._hidden_shape is None:
+            raise ValueError(
+                "The layer must be built, by a call or by `build`, for what is asked of it. "
+                f"Received: {self!r}, not built"
+            )
+        return self._hidden_shape
+
     def log_prob(
         self, hidden: Tensor, targets: Tensor, sample_weight: Tensor | None = None
     ) -> Tensor:

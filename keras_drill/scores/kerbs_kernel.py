@@ -1,12 +1,10 @@
-from typing import Any
-
 import keras
 from keras import ops
 
 from keras_drill.scores.inner_product import InnerProduct
 from keras_drill.scores.kernel_shapes import PaperShape, ReferenceShape
 from keras_drill.scores.score import Score
-from keras_drill.types import Initializer, Tensor
+from keras_drill.types import Initializer, Tensor, Tensors
 
 VARIANTS = ("paper", "reference")
 
@@ -76,13 +74,13 @@ class KerBSKernel(Score):
     def num_label_sums(self) -> int:
         return self._shape.num_shares
 
-    def hidden_terms(self, hidden: Tensor) -> Any:
+    def hidden_terms(self, hidden: Tensor) -> Tensors:
         return tuple(x[:, None] for x in self._norms(hidden))
 
-    def label_terms(self, labels: Tensor, parameters: Any) -> Any:
+    def label_terms(self, labels: Tensor, parameters: Tensors) -> Tensors:
         return *self._norms(labels), *self._shape.terms(parameters[0])
 
-    def of_products(self, products: Tensor, hidden_terms: Any, label_terms: Any) -> Tensor:
+    def of_products(self, products: Tensor, hidden_terms: Tensors, label_terms: Tensors) -> Tensor:
         (norm, _, inverse), (label_norm, _, label_inverse, *terms) = hidden_terms, label_terms
         cos = products * inverse * label_inverse
         return norm * label_norm * self._shape.value(cos, terms)
@@ -92,9 +90,9 @@ class KerBSKernel(Score):
         derivative: Tensor,
         row_weights: Tensor,
         products: Tensor,
-        hidden_terms: Any,
-        label_terms: Any,
-    ) -> tuple[Any, Any, Any]:
+        hidden_terms: Tensors,
+        label_terms: Tensors,
+    ) -> tuple[Tensor, Tensors, Tensors]:
         # With p = h·w and K = |h| |w| f(p / (|h| |w|)):
         #     ∂K/∂p = f',   ∂K/∂|h| = |w| (f - c f'),   ∂K/∂|w| = |h| (f - c f').
         # `shares` are what the last two and ∂K/∂θ are made of by factors of each label alone.
@@ -109,14 +107,14 @@ class KerBSKernel(Score):
         return by_products, (hidden_sum,), tuple(label_sums)
 
     def hidden_gradients(
-        self, gradient: Tensor, hidden_sums: Any, hidden: Tensor, hidden_terms: Any
+        self, gradient: Tensor, hidden_sums: Tensors, hidden: Tensor, hidden_terms: Tensors
     ) -> Tensor:
         _, direction, _ = hidden_terms
         return gradient + (hidden_sums[0][:, None] * direction) * ops.cast(hidden, gradient.dtype)
 
     def label_gradients(
-        self, gradient: Tensor, label_sums: Any, labels: Tensor, label_terms: Any
-    ) -> tuple[Any, Any]:
+        self, gradient: Tensor, label_sums: Tensors, labels: Tensor, label_terms: Tensors
+    ) -> tuple[Tensor | None, Tensors]:
         norm, direction, inverse, *terms = label_terms
         labels = ops.cast(labels, gradient.dtype)
         # Sums over rows: |h| (f - c f'), and |h| c f' as every row's part of `gradient` is f' h.
@@ -126,7 +124,7 @@ class KerBSKernel(Score):
         along = slack * direction
         return along[:, None] * labels, (d_theta,)
 
-    def scores(self, hidden: Tensor, labels: Tensor, parameters: Any) -> Tensor:
+    def scores(self, hidden: Tensor, labels: Tensor, parameters: Tensors) -> Tensor:
         # The backends' own derivative of the closed form is noise near θ = 0.
         @ops.custom_gradient
         def scores(hidden, labels, theta):
@@ -151,7 +149,7 @@ class KerBSKernel(Score):
 
         return scores(hidden, labels, *parameters)
 
-    def pair_scores(self, hidden: Tensor, labels: Tensor, parameters: Any) -> Tensor:
+    def pair_scores(self, hidden: Tensor, labels: Tensor, parameters: Tensors) -> Tensor:
         @ops.custom_gradient
         def scores(hidden, labels, theta):
             cos, (norm, *_), (label_norm, *_) = self._pairs(hidden, labels)
@@ -167,8 +165,8 @@ class KerBSKernel(Score):
         return scores(hidden, labels, *parameters)
 
     def pair_gradients(
-        self, derivative: Tensor, hidden: Tensor, labels: Tensor, parameters: Any
-    ) -> tuple[Any, Any, Any]:
+        self, derivative: Tensor, hidden: Tensor, labels: Tensor, parameters: Tensors
+    ) -> tuple[Tensor, Tensor, Tensors]:
         cos, (norm, direction, _), (label_norm, label_direction, _) = self._pairs(hidden, labels)
         terms = self._shape.terms(parameters[0])
         shares = self._shares(cos, terms)

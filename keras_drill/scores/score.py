@@ -1,10 +1,9 @@
 from abc import ABC, abstractmethod
-from typing import Any
 
 import keras
 from keras import ops
 
-from keras_drill.types import Initializer, Tensor
+from keras_drill.types import Initializer, Tensor, Tensors
 
 
 class Score(ABC):
@@ -37,7 +36,7 @@ class Score(ABC):
     def num_label_sums(self) -> int:
         return 0
 
-    def scores(self, hidden: Tensor, labels: Tensor, parameters: Any) -> Tensor:
+    def scores(self, hidden: Tensor, labels: Tensor, parameters: Tensors) -> Tensor:
         """Scores of every row against every label.
 
         Args:
@@ -56,16 +55,16 @@ class Score(ABC):
             products, self.hidden_terms(hidden), self.label_terms(labels, parameters)
         )
 
-    def hidden_terms(self, hidden: Tensor) -> tuple:
+    def hidden_terms(self, hidden: Tensor) -> Tensors:
         """Tensors `[R, 1]` in the accumulator's dtype, made from `hidden` `[R, d]`."""
         return ()
 
-    def label_terms(self, labels: Tensor, parameters: Any) -> tuple:
+    def label_terms(self, labels: Tensor, parameters: Tensors) -> Tensors:
         """Tensors `[M]` in the accumulator's dtype, made from `labels` `[M, d]` and parameters."""
         return ()
 
     @abstractmethod
-    def of_products(self, products: Tensor, hidden_terms: Any, label_terms: Any) -> Tensor:
+    def of_products(self, products: Tensor, hidden_terms: Tensors, label_terms: Tensors) -> Tensor:
         """Scores of inner products.
 
         Args:
@@ -83,9 +82,9 @@ class Score(ABC):
         derivative: Tensor,
         row_weights: Tensor,
         products: Tensor,
-        hidden_terms: Any,
-        label_terms: Any,
-    ) -> Any:
+        hidden_terms: Tensors,
+        label_terms: Tensors,
+    ) -> tuple[Tensor, Tensors, Tensors]:
         """Derivatives of a loss whose derivative for the scores is `row_weights * derivative`.
 
         Args:
@@ -100,8 +99,8 @@ class Score(ABC):
         """
 
     def hidden_gradients(
-        self, gradient: Tensor, hidden_sums: Any, hidden: Tensor, hidden_terms: Any
-    ) -> Any:
+        self, gradient: Tensor, hidden_sums: Tensors, hidden: Tensor, hidden_terms: Tensors
+    ) -> Tensor:
         """The whole gradient for `hidden` `[R, d]`.
 
         Args:
@@ -112,8 +111,8 @@ class Score(ABC):
         return gradient
 
     def label_gradients(
-        self, gradient: Tensor, label_sums: Any, labels: Tensor, label_terms: Any
-    ) -> tuple:
+        self, gradient: Tensor, label_sums: Tensors, labels: Tensor, label_terms: Tensors
+    ) -> tuple[Tensor | None, Tensors]:
         """What else belongs to the gradient for `labels`, and the parameters' gradients.
 
         Args:
@@ -127,7 +126,7 @@ class Score(ABC):
         return None, ()
 
     @abstractmethod
-    def pair_scores(self, hidden: Tensor, labels: Tensor, parameters: Any) -> Tensor:
+    def pair_scores(self, hidden: Tensor, labels: Tensor, parameters: Tensors) -> Tensor:
         """Scores of every row against some labels of its own, differentiable.
 
         Args:
@@ -141,8 +140,8 @@ class Score(ABC):
 
     @abstractmethod
     def pair_gradients(
-        self, derivative: Tensor, hidden: Tensor, labels: Tensor, parameters: Any
-    ) -> Any:
+        self, derivative: Tensor, hidden: Tensor, labels: Tensor, parameters: Tensors
+    ) -> tuple[Tensor, Tensor, Tensors]:
         """Gradients of a loss whose derivative for `pair_scores` is `derivative` `[..., S]`.
 
         Returns:

@@ -1,9 +1,10 @@
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 
 
-class ReallocationHistory(list):
+class ReallocationHistory(list[dict[str, Any]]):
     """The allocations so far, a list with one dictionary for each.
 
     - `iteration`: when it was.

@@ -4,9 +4,9 @@ import keras
 from keras import ops
 
 from keras_drill.label_encoders import IdentityLabelEncoder
-from keras_drill.scores import KerBSKernel
+from keras_drill.scores import KerBSKernel, Score
 from keras_drill.senses.sense_allocation import SenseAllocation
-from keras_drill.types import Shape, Tensor
+from keras_drill.types import Shape, Tensor, Tensors
 
 WEIGHTINGS = ("posterior", "usage")
 
@@ -75,7 +75,7 @@ class SenseEmbedding(keras.layers.Embedding):
         min_senses: int = 1,
         max_senses: int = 4,
         dynamic: bool = True,
-        score: Any = None,
+        score: Score | None = None,
         weighting: str = "posterior",
         **kwargs: Any,
     ):
@@ -98,10 +98,10 @@ class SenseEmbedding(keras.layers.Embedding):
             for name, value in self.score.parameter_initializers.items()
         ]
 
-    def call(self, words: Tensor, context: Tensor | None = None) -> Any:
+    def call(self, words: Tensor, context: Tensor | None = None) -> Tensor:
         return self.weigh(*self.look_up(words), context=context)
 
-    def look_up(self, words: Tensor) -> Tensor:
+    def look_up(self, words: Tensor) -> tuple[Tensor, ...]:
         """What `weigh` needs to know of words, so that a time loop need not look it up.
 
         Args:
@@ -125,7 +125,7 @@ class SenseEmbedding(keras.layers.Embedding):
         senses: Tensor,
         mask: Tensor,
         usage: Tensor,
-        *parameters: Any,
+        *parameters: Tensor,
         context: Tensor | None = None,
     ) -> Tensor:
         """The expected sense `[..., d]`, of what `look_up` gave and a context `[..., d]`."""
@@ -138,8 +138,8 @@ class SenseEmbedding(keras.layers.Embedding):
         return ops.sum(weights[..., None] * senses, axis=-2)
 
     def weigh_gradient(
-        self, upstream: Tensor, senses: Tensor, mask: Tensor, parameters: Any, context: Tensor
-    ) -> tuple[Any, Any, Any]:
+        self, upstream: Tensor, senses: Tensor, mask: Tensor, parameters: Tensors, context: Tensor
+    ) -> tuple[Tensor, Tensor, Tensors]:
         """The derivative of `weigh` with a context, for the context, senses and parameters."""
         upstream = ops.cast(upstream, parameters[0].dtype if parameters else "float32")
         logits = self.score.pair_scores(context, senses, parameters)

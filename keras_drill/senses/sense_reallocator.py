@@ -77,9 +77,9 @@ class SenseReallocator:
     def __init__(
         self,
         head: Any,
-        optimizer: Any = None,
+        optimizer: keras.optimizers.Optimizer | None = None,
         interval: int = 100,
-        policy: Any = None,
+        policy: AllocationPolicy | None = None,
         momentum: float = 0.1,
         moved_embedding: str = "keep",
         seed: int | None = 0,
@@ -106,7 +106,7 @@ class SenseReallocator:
         self.history = ReallocationHistory()
         self.iteration: int | None = None
 
-    def step(self, iteration: int | None = None) -> Any:
+    def step(self, iteration: int | None = None) -> dict[str, Any] | None:
         """Takes note of a training step that was made, and allocates if it was the last of an
         interval.
 
@@ -123,7 +123,7 @@ class SenseReallocator:
             return None
         return self.reallocate(iteration)
 
-    def reallocate(self, iteration: int | None = None) -> Any:
+    def reallocate(self, iteration: int | None = None) -> dict[str, Any] | None:
         """Ends the interval now: folds its statistics into the averages and moves senses.
 
         Args:

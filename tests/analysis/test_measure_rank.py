@@ -112,3 +112,25 @@ def test_an_embedding_that_was_tied_late_is_copied_too():
     expected = keras.ops.convert_to_numpy(tied(_hidden()))
     log_probs = keras.ops.convert_to_numpy(float64_head(tied)(_hidden().astype("float64")))
     np.testing.assert_allclose(log_probs, expected, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("mode, rank", [("int8", None), ("int4", None), ("int8", 2), (None, 2)])
+@pytest.mark.parametrize("depth", [0, 2])
+def test_the_copy_of_a_quantised_embedding_has_the_table_that_it_stands_for(mode, rank, depth):
+    embedding = keras.layers.Embedding(V, 12)  # int4 packs pairs and wants no odd width
+    embedding.build(None)
+    embedding.embeddings.assign(np.random.default_rng(3).normal(size=(V, 12)))
+    if rank is not None:
+        embedding.enable_lora(rank)
+        embedding.lora_embeddings_b.assign(np.random.default_rng(4).normal(size=(rank, 12)))
+    if mode is not None:
+        embedding.quantize(mode)
+    encoder = keras_drill.ResidualLabelEncoder(depth) if depth else None
+    head = keras_drill.OutputLayer(V, embedding, encoder)
+    head.build((None, 12))
+    hidden = np.random.default_rng(5).normal(size=(29, 12))
+    expected = keras.ops.convert_to_numpy(head(hidden.astype("float32")))
+    log_probs = keras.ops.convert_to_numpy(float64_head(head)(hidden))
+    assert log_probs.dtype == "float64"
+    np.testing.assert_allclose(log_probs, expected, rtol=1e-4, atol=1e-4)
+    assert measure_rank(head, hidden).rank == min(29, 12 + 1)  # biases are 0

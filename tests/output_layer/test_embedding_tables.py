@@ -67,6 +67,28 @@ def test_a_quantised_model(head, mode, tmp_path):
     assert loaded.layers[-1].embedding is loaded.get_layer("words")
 
 
+@pytest.mark.skipif(keras.backend.backend() != "tensorflow", reason="SavedModel")
+@pytest.mark.parametrize("head, mode", [("tied", "int8"), ("dual", "int4")])
+def test_a_quantised_language_model_is_exported_and_saved(head, mode, tmp_path):
+    import tensorflow as tf
+
+    embedding = keras.layers.Embedding(V, D, name="words", embeddings_initializer="normal")
+    backbone = keras.Sequential([embedding, keras_drill.layers.LSTM(D, return_sequences=True)])
+    model = keras_drill.LanguageModel(backbone, HEADS[head](embedding))
+    tokens = data()[1].astype("int32")
+    model(tokens)
+    model.quantize(mode)
+    assert model.head.embedding.quantization_mode == mode
+    expected = np.asarray(model(tokens))
+    model.export(tmp_path / "1", verbose=False)
+    served = tf.saved_model.load(tmp_path / "1")
+    np.testing.assert_allclose(served.serve(tokens), expected, rtol=1e-5, atol=1e-5)
+    model.save(tmp_path / "model.keras")
+    loaded = keras.models.load_model(tmp_path / "model.keras")
+    assert loaded.head.embedding is loaded.backbone.layers[0]
+    np.testing.assert_allclose(loaded(tokens), expected, rtol=1e-5, atol=1e-5)
+
+
 @pytest.mark.parametrize("mode", ["int8", "int4", "float8"])
 def test_heads_without_a_shared_embedding_stay_as_they_are_in_a_quantised_model(mode):
     x = keras.Input((T, D))

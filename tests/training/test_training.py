@@ -47,6 +47,12 @@ VARIANTS = {
         "optimizer_scale_with_length": True,
         "training_epochs": 5,
     },
+    "validation decay": {
+        "optimizer_kind": "sgd",
+        "optimizer_learning_rate": 200.0,  # far too much: it is halved before the last kill
+        "optimizer_validation_decay": 0.5,
+        "training_epochs": 4,
+    },
     "senses": {
         "backbone_kind": "gru",
         "backbone_num_layers": 1,
@@ -80,6 +86,8 @@ def test_resumed_training_ends_with_the_same_bits(variant, corpus, tmp_path, mon
     if variant == "adam":
         assert history["learning_rate"][0] > history["learning_rate"][1] > 0
         assert history["learning_rate"][-1] < 1e-8
+    if variant == "validation decay":
+        assert history["learning_rate"][0] > history["learning_rate"][-1] > 0
     if variant == "nt-asgd":
         assert whole._averaging.num_averaged > 0
     if variant == "senses":
