@@ -4,6 +4,7 @@ from typing import Any
 
 import keras
 
+from keras_drill.ops.private_interfaces import is_symbolic
 from keras_drill.ops.token_weights import rank_is_unknown
 from keras_drill.types import Shape, Tensor
 
@@ -63,7 +64,7 @@ def check_source_and_target(inputs: Any) -> None:
                 f"`{name}` must not be ragged: fill rows up, `{name}.to_tensor(pad_id)`. "
                 f"Received: {type(rows).__name__} of shape {tuple(rows.shape)}"
             )
-        if rank_is_unknown(rows):
+        if rank_is_unknown(rows) or is_symbolic():
             continue
         dtype, rank = keras.backend.standardize_dtype(rows.dtype), len(rows.shape)
         are_words = rank == 2 and "int" in dtype

@@ -22,6 +22,17 @@ def keras_mask(tensor):
     return get_keras_mask(tensor)
 
 
+def is_symbolic() -> bool:
+    """Whether Keras only asks for shapes and types, with inputs that may not be of the right type.
+
+    The scope is public, but not the question. Under `tf.distribute` Keras builds models for the
+    mean over replicas of a batch, which makes floats of words.
+    """
+    from keras.src.backend.common.symbolic_scope import in_symbolic_scope
+
+    return in_symbolic_scope()
+
+
 def replace_sublayer(layer: keras.Layer, name: str, new: keras.Layer) -> None:
     """Puts `new` in place of the layer that is the attribute `name` of `layer`, built or not.
 

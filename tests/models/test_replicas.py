@@ -9,11 +9,15 @@ import pytest
 
 @pytest.mark.slow
 @pytest.mark.skipif(keras.backend.backend() != "tensorflow", reason="tf.distribute")
-def test_two_replicas_train_like_one(tmp_path):
-    """Regularisers, AR and TAR, state, reported loss and metrics; the weights are not equal."""
+@pytest.mark.parametrize(
+    "program", ["train_regularised_on_replicas", "train_sequences_on_replicas"]
+)
+def test_two_replicas_train_like_one(program, tmp_path):
+    """Regularisers, AR and TAR, state, reported loss and metrics; the weights are not equal.
+    Words of the model's own and posteriors of senses; sequences are not as long."""
     environment = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "2"}
     for replicas in (1, 2):
-        command = [sys.executable, "-m", "tests.models.train_regularised_on_replicas"]
+        command = [sys.executable, "-m", f"tests.models.{program}"]
         arguments = [str(replicas), tmp_path / f"{replicas}.npz"]
         subprocess.run([*command, *arguments], check=True, env=environment)
     one, two = (dict(np.load(tmp_path / f"{replicas}.npz")) for replicas in (1, 2))

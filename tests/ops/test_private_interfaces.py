@@ -100,6 +100,20 @@ class Holder(keras.layers.Layer):
         return x
 
 
+def test_whether_keras_only_asks_for_shapes():
+    found = []
+
+    class Asks(keras.layers.Layer):
+        def call(self, x):
+            found.append(private_interfaces.is_symbolic())
+            return x
+
+    layer = Asks()
+    layer(ops.ones((2,)))
+    layer(keras.Input((2,)))
+    assert found == [False, True]
+
+
 @pytest.mark.parametrize("built", [True, False])
 def test_a_replaced_sublayer_is_tracked_instead_of_the_old_one(built):
     old, new = keras.layers.Embedding(5, 3), keras.layers.Embedding(5, 3)
