@@ -35,9 +35,9 @@ help:
 	@echo "make test       the test suite"
 	@echo "make test-all   everything that is checked before a release; parts of it:"
 	@echo "  test-slow       the tests that take longer"
-	@echo "  test-jax        the core's tests on Keras' JAX backend"
+	@echo "  test-jax        the core's tests on Keras' JAX backend, some cases of each"
 	@echo "  test-oldest     the core's tests on Python 3.10, TensorFlow 2.16 and Keras 3.12"
-	@echo "  test-newest     the core's tests on Python 3.13"
+	@echo "  test-newest     the core's tests on Python 3.13, some cases of each"
 	@echo "  test-package    build the package, install it elsewhere, and begin the demo there"
 	@echo "  test-docs       run the code of the documentation, parse its commands, follow its links"
 	@echo "  test-parity     compare with tensorflow-addons, in an environment where it still runs"
@@ -94,20 +94,20 @@ test-parity: $(TOOLS) .venv-parity/installed
 	@touch $@
 
 core: $(TOOLS)
-	$(PYTEST) -m 'not slow' $(CORE)
+	$(PYTEST) -m 'not slow' $(CASES) $(CORE)
 
 # Environments of their own.
 test-oldest:
 	@$(MAKE) --no-print-directory core VENV=.venv-oldest PYTHON='$(OLDEST_PYTHON)' CONSTRAINTS=constraints-oldest.txt
 
 test-newest:
-	@$(MAKE) --no-print-directory core VENV=.venv-newest PYTHON='$(NEWEST_PYTHON)'
+	@$(MAKE) --no-print-directory core VENV=.venv-newest PYTHON='$(NEWEST_PYTHON)' CASES='--cases 3'
 
 # So that the others prove that JAX is not needed.
 test-jax:
 	@$(MAKE) --no-print-directory VENV=.venv-jax .venv-jax/installed-$(VERSION)-jax
 	$(TEST_ENVIRONMENT) KERAS_BACKEND=jax .venv-jax/bin/python -m pytest $(XDIST) \
-		-m 'not slow' tests $(addprefix --ignore=tests/,$(TENSORFLOW_ONLY))
+		-m 'not slow' --cases 3 tests $(addprefix --ignore=tests/,$(TENSORFLOW_ONLY))
 
 .venv-jax/installed-$(VERSION)-jax: .venv-jax/installed-$(VERSION)-test
 	@.venv-jax/bin/python -m pip --disable-pip-version-check install --quiet --constraint constraints.txt --editable '.[test,jax]'

@@ -1,5 +1,6 @@
-"""What the examples in docstrings may use without importing it, and how much tests leave behind."""
+"""What examples may use without importing it, what tests leave behind, and how many cases run."""
 
+import collections
 import gc
 
 import keras
@@ -11,6 +12,31 @@ import keras_drill
 # What imports made stays: the collections below need not look at it again.
 gc.collect()
 gc.freeze()
+
+
+def pytest_addoption(parser):
+    parser.addoption(
+        "--cases",
+        type=int,
+        help="run at most so many cases of each parametrized test, from the first to the last: for "
+        "environments whose own part is small beside the code that all of them run",
+    )
+
+
+def pytest_collection_modifyitems(config, items):
+    most = config.getoption("cases")
+    if most is None:
+        return
+    cases = collections.defaultdict(list)
+    for item in items:
+        cases[item.nodeid.partition("[")[0]].append(item)
+    left_out = set()
+    for name, some in cases.items():
+        if "conformance/" not in name:  # whose cases are the public layers
+            kept = {int(place) for place in np.linspace(0, len(some) - 1, min(most, len(some)))}
+            left_out.update(item for place, item in enumerate(some) if place not in kept)
+    items[:] = [item for item in items if item not in left_out]
+    config.hook.pytest_deselected(items=list(left_out))
 
 
 @pytest.fixture(autouse=True)

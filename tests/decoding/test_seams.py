@@ -21,6 +21,8 @@ from keras_drill.layers import AdditiveScore, Attention
 from keras_drill.models import GRULanguageBackbone, RecurrentEncoderDecoder, Transformer
 from tests.decoding.tiny_models import skip_float16_heads_of_jax
 
+pytestmark = pytest.mark.slow
+
 V, D, L, START, END = 19, 6, 7, 1, 2
 SOURCE = np.array([[3, 4, 2, 0, 0], [4, 9, 1, 3, 2], [5, 0, 0, 0, 0]], "int32")
 TOKENS = np.array([[1, 0, 0, 0, 0, 0, 0], [1, 5, 7, 0, 0, 0, 0], [1, 8, 0, 0, 0, 0, 0]], "int32")
