@@ -168,7 +168,8 @@ class AttentionRNN(keras.layers.RNN):
     Call arguments:
         sequences: `[B, T, d_x]`.
         memory: The source `[B, S, m]`.
-        sequences_mask: `None` or bool `[B, T]`; states are carried through masked steps.
+        sequences_mask: `None` or bool `[B, T]`; states are carried through masked steps. Keras'
+            RNN can do that with a source on TensorFlow only.
         memory_mask: `None` or bool `[B, S]`, which of the source counts.
         initial_state: `None`, or a list of the inner cell's states `[B, H]`: an encoder's last.
         training: Whether to train.
@@ -209,6 +210,11 @@ class AttentionRNN(keras.layers.RNN):
         initial_state: Any = None,
         training: bool = False,
     ) -> Any:
+        if sequences_mask is not None and keras.backend.backend() != "tensorflow":
+            raise ValueError(
+                "`sequences_mask` must be None on this backend: leave padding out of the loss. "
+                f"Received: sequences_mask={sequences_mask!r}"
+            )
         states = self.cell.start(memory, memory_mask, initial_state)
         return super().call(sequences, states, mask=sequences_mask, training=training)
 

@@ -82,6 +82,7 @@ def test_it_trains_and_is_saved(jit_compile, tmp_path):
     )
 
 
+@pytest.mark.skipif(keras.backend.backend() != "tensorflow", reason="masks of Keras' RNN")
 def test_states_of_an_encoder_and_padding_of_the_target():
     cell = AttentionCell(keras.layers.GRUCell(H), Attention(), SIZE)
     memory, _, target = make_data()
@@ -99,6 +100,14 @@ def test_states_of_an_encoder_and_padding_of_the_target():
     by_keras = keras.layers.RNN(cell, return_sequences=True)
     found = by_keras(target, initial_state=cell.start(ops.convert_to_tensor(memory)))
     np.testing.assert_allclose(found, run(T)[0], atol=1e-6)
+
+
+@pytest.mark.skipif(keras.backend.backend() == "tensorflow", reason="TensorFlow takes masks")
+def test_a_mask_that_keras_cannot_apply_is_refused():
+    cell = AttentionCell(keras.layers.GRUCell(H), Attention(), SIZE)
+    memory, _, target = make_data()
+    with pytest.raises(ValueError, match="`sequences_mask` must be None"):
+        AttentionRNN(cell)(target, memory, sequences_mask=np.ones((B, T), bool))
 
 
 def test_wrong_arguments_are_named():
