@@ -8,6 +8,8 @@ from keras import ops
 import keras_drill
 from tests.models.test_sequence_to_sequence import V, make, make_data
 
+pytestmark = pytest.mark.slow
+
 K = 3
 EVEN, UNEVEN = "as many words", "more and fewer words"
 
