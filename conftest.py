@@ -49,3 +49,7 @@ def cleared_session():
     """Lets go of a module's models and traced graphs, which hold each other in circles."""
     yield
     keras.backend.clear_session()
+    if keras.backend.backend() == "jax":
+        import jax
+
+        jax.clear_caches()  # what it compiled grows to gigabytes, and no other module has use of it

@@ -25,6 +25,8 @@ def shape_built_for(backbone: keras.Layer) -> Any:
     if ends is not None:
         return keras.tree.map_structure(lambda x: tuple(x.shape), ends[0])
     shape = (backbone.get_build_config() or {}).get("input_shape")
+    if isinstance(shape, dict):
+        shape = dict(shape)  # Keras' own kind of dictionary is an unknown type to JAX
     shapes = list(shape.values()) if isinstance(shape, dict) else [shape]
     return shape if all(_is_shape(s) for s in shapes) else None
 
