@@ -96,7 +96,7 @@ def test_the_average_of_the_weights_is_judged_behind_the_callback_that_makes_it(
 
     train([weights, averaging, TranslationScores(translate, SOURCES, REFERENCES)], epochs=3)
     for epoch in range(3):
-        np.testing.assert_allclose(seen[epoch], np.mean(steps[: epoch + 1], axis=0))
+        np.testing.assert_allclose(seen[epoch], np.mean(steps[: epoch + 1], axis=0), rtol=1e-6)
     assert np.abs(seen[2] - steps[2]).max() > 1e-3
 
 
