@@ -20,8 +20,9 @@ from keras_drill.decoding.generate import generate
 from keras_drill.decoding.greedy_sampler import GreedySampler
 from keras_drill.decoding.language_model_step import LanguageModelStep
 from keras_drill.decoding.min_p_sampler import MinPSampler
+from keras_drill.decoding.rows import Rows
 from keras_drill.decoding.sampler import Generation, Sampler
-from keras_drill.decoding.search import Rows, Search
+from keras_drill.decoding.search import Search
 from keras_drill.decoding.stream import stream
 from keras_drill.decoding.temperature_sampler import TemperatureSampler
 from keras_drill.decoding.top_k_sampler import TopKSampler

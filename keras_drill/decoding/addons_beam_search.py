@@ -6,7 +6,7 @@ import keras
 from keras import ops
 
 from keras_drill.decoding.beam_search import BeamSearch
-from keras_drill.decoding.search import Rows
+from keras_drill.decoding.rows import Rows
 from keras_drill.types import Tensor
 
 

@@ -7,7 +7,8 @@ import numpy as np
 from keras import ops
 
 from keras_drill.decoding.decoding_step import DecodingStep
-from keras_drill.decoding.search import Loop, Rows, Search
+from keras_drill.decoding.rows import Rows
+from keras_drill.decoding.search import Loop, Search
 from keras_drill.types import Tensor
 
 

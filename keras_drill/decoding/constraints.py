@@ -13,7 +13,7 @@ import keras
 import numpy as np
 from keras import ops
 
-from keras_drill.decoding.search import Rows
+from keras_drill.decoding.rows import Rows
 from keras_drill.types import Tensor
 
 

@@ -12,8 +12,8 @@ from keras_drill.decoding.decoding_step import DecodingStep
 from keras_drill.decoding.greedy_sampler import GreedySampler
 from keras_drill.decoding.language_model_step import LanguageModelStep
 from keras_drill.decoding.random_streams import row_keys, sample_keys
+from keras_drill.decoding.rows import Rows
 from keras_drill.decoding.sampler import Generation, Sampler
-from keras_drill.decoding.search import Rows
 from keras_drill.decoding.stream import stream
 from keras_drill.types import Tensor
 

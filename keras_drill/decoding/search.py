@@ -5,58 +5,15 @@ B sequences of a batch, K rows written for each of them, R = B · K rows, L colu
 
 import abc
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import keras
 import numpy as np
 from keras import ops
 
 from keras_drill.decoding.decoding_step import DecodingStep
+from keras_drill.decoding.rows import Rows
 from keras_drill.types import Tensor
-
-
-class Rows(NamedTuple):
-    """What has been written so far, and where it ends.
-
-    Attributes:
-        index: Integer scalar, the column that comes next (or just came, for `ends`).
-        tokens: Integer tensor `[R, L]`: prompt, then what was written, then padding.
-        log_probs: Float32 tensor `[R, L]`: the log-probability that the model itself gave to each
-            word that was written (whatever the temperature, the words left out or forbidden), 0 at
-            the prompt and at the padding.
-        lengths: Integer tensor `[R]`: how many tokens are not padding.
-        finished: Boolean tensor `[R]`: rows that are frozen.
-        prompt_lengths: Integer tensor `[R]`.
-        max_lengths: Integer tensor `[R]`: the length at which a row ends at last.
-        end_token: Integer scalar: the token that ends a row, -1 for none.
-        attention: Float32 tensor `[R, L, S]`: what the model attended to for each word that was
-            written, that of column `index` among them in `extend`; 0 elsewhere. S is 0 unless the
-            search `needs_attention`.
-        source_mask: Boolean tensor `[R, S]`: which positions of the source there are.
-    """
-
-    index: Any
-    tokens: Any
-    log_probs: Any
-    lengths: Any
-    finished: Any
-    prompt_lengths: Any
-    max_lengths: Any
-    end_token: Any
-    attention: Any
-    source_mask: Any
-
-    @property
-    def is_in_prompt(self) -> Any:
-        """Boolean tensor `[R]`: rows whose prompt has a token at the column that comes next."""
-        return self.index < self.prompt_lengths
-
-    @property
-    def next_places(self) -> Any:
-        """Boolean tensor `[R, L]`: the column that comes next, in rows that take a word there."""
-        columns = ops.arange(ops.shape(self.tokens)[1], dtype="int32")  # [L]
-        is_open = ops.logical_not(ops.logical_or(self.is_in_prompt, self.finished))
-        return ops.logical_and(columns == self.index, is_open[:, None])
 
 
 class Search(abc.ABC):

@@ -155,19 +155,19 @@ class RecurrentEncoderDecoder(keras.Model):
 
     def _make_layers(self, name: str, count: int, first_seed: int) -> list:
         """Recurrent layers with the options of this backbone."""
-        bound = self.units**-0.5
+
+        def uniform(index):
+            bound = self.units**-0.5
+            return keras.initializers.RandomUniform(-bound, bound, seed=self._layer_seed(index))
+
         return [
             CELLS[self.cell](
                 self.units,
                 return_sequences=True,
                 return_state=True,
                 time_major=True,
-                kernel_initializer=keras.initializers.RandomUniform(
-                    -bound, bound, seed=self._layer_seed(first_seed + 2 * i)
-                ),
-                recurrent_initializer=keras.initializers.RandomUniform(
-                    -bound, bound, seed=self._layer_seed(first_seed + 2 * i + 1)
-                ),
+                kernel_initializer=uniform(first_seed + 2 * i),
+                recurrent_initializer=uniform(first_seed + 2 * i + 1),
                 seed=self._layer_seed(first_seed + 50 + i),
                 dtype=self.dtype_policy,
                 name=f"{name}_{i}",
