@@ -126,8 +126,10 @@ def test_at_rate_0_nothing_changes(kind):
         history = model.fit(inputs, labels, B, 2, shuffle=False, verbose=0).history
         variables = model.trainable_variables
         results.append([*history.values(), *map(ops.convert_to_numpy, variables)])
+    # JAX compiles the whole step, and fuses another one otherwise.
+    tolerance = 0 if keras.backend.backend() == "tensorflow" else 1e-5
     for off, zero in zip(*results, strict=True):
-        np.testing.assert_array_equal(zero, off)
+        np.testing.assert_allclose(zero, off, rtol=tolerance, atol=tolerance)
 
 
 @pytest.mark.parametrize("kind", ["Transformer", "fed"])
