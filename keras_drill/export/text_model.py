@@ -203,13 +203,10 @@ class TextModel(tf.Module):
             `total_log_probs` `[B]`: sums of `log_probs`;
             `perplexities` `[B]`: exp(-total_log_probs / lengths).
         """
-        ids, words, lengths = self._read(texts)
-        hidden = self._step.read_whole(self.codec.with_start(ids[:, :-1]))  # [B, T, d]
+        ids, words, lengths, hidden = self._read(texts)
+        head = self._step.head
         log_probs = in_tiles(
-            self._step.head,
-            lambda hidden, ids: tf.gather(self._step.head(hidden), ids, batch_dims=1),
-            hidden,
-            ids.to_tensor(0),
+            head, lambda hidden, ids: tf.gather(head(hidden), ids, batch_dims=1), hidden, ids
         )  # [B, T]
         log_probs = tf.where(tf.sequence_mask(lengths), log_probs, 0.0)
         total_log_probs = tf.reduce_sum(log_probs, axis=-1)
@@ -240,12 +237,10 @@ class TextModel(tf.Module):
             add up to 1, and are 0 where there is no sense;
             `lengths` `[B]`: how many words.
         """
-        ids, words, lengths = self._read(texts)
-        hidden = self._step.read_whole(self.codec.with_start(ids[:, :-1]))  # [B, T, d]
-        dense = ids.to_tensor(0)
+        ids, words, lengths, hidden = self._read(texts)
         head = self._step.head
-        probabilities = in_tiles(head, head.sense_posteriors, hidden, dense)
-        senses = tf.gather(head.allocation.senses_of_word, dense)  # [B, T, S]
+        probabilities = in_tiles(head, head.sense_posteriors, hidden, ids)
+        senses = tf.gather(head.allocation.senses_of_word, ids)  # [B, T, S]
         is_word = tf.sequence_mask(lengths)[..., None]
         return {
             "words": words,
@@ -269,8 +264,7 @@ class TextModel(tf.Module):
         ids = self.codec.ids_of_prompts(texts)
         last = tf.cast(ids.row_lengths(), tf.int32)  # [B], the start token comes before
         hidden = self._step.read_whole(self.codec.with_start(ids))  # [B, T, d]
-        hidden = tf.gather(hidden, last, batch_dims=1)  # [B, d]
-        log_probs, best = self._step.head.top_k(hidden, self.k)
+        log_probs, best = self._step.head.top_k(tf.gather(hidden, last, batch_dims=1), self.k)
         return {"words": self.vocabulary.words(best), "log_probs": log_probs}
 
     def signatures(self) -> dict:
@@ -287,9 +281,7 @@ class TextModel(tf.Module):
             "score": self.score,
             "top_k": self.top_k,
         }
-        if self.has_senses:
-            signatures["senses"] = self.senses
-        return signatures
+        return signatures | ({"senses": self.senses} if self.has_senses else {})
 
     @property
     def has_senses(self) -> bool:
@@ -297,10 +289,11 @@ class TextModel(tf.Module):
         return isinstance(self._step.head, KernelizedBayesianSoftmax)
 
     def _read(self, texts):
-        """Ids, ragged `[B, (T)]`, words `[B, T]` and lengths `[B]`, with all end tokens."""
-        ids = self.codec.ids_of_texts(texts)
+        """Ids and words `[B, T]` with all end tokens, lengths `[B]`, hidden states `[B, T, d]`."""
+        ids = self.codec.ids_of_texts(texts)  # [B, (T)]
         words = self.vocabulary.words(ids).to_tensor("")
-        return ids, words, tf.cast(ids.row_lengths(), tf.int32)
+        hidden = self._step.read_whole(self.codec.with_start(ids[:, :-1]))
+        return ids.to_tensor(0), words, tf.cast(ids.row_lengths(), tf.int32), hidden
 
     def _continue_alike(self, prompts, seed):
         max_new_tokens = tf.fill(tf.shape(prompts), self.max_new_tokens)

@@ -6,15 +6,13 @@ from typing import Any
 import keras
 from keras import ops
 
-from keras_drill.layers import GRU, LSTM
 from keras_drill.layers.attentional_state import AttentionalState
 from keras_drill.layers.inner_layers import deserialize_layers, serialize_layer
 from keras_drill.models.recurrent_decoder import RecurrentDecoder
 from keras_drill.models.recurrent_encoder import RecurrentEncoder
+from keras_drill.models.recurrent_layers import CELLS, make_layers
 from keras_drill.models.word_embeddings import word_embedding
 from keras_drill.types import Shape, Tensor
-
-CELLS = {"lstm": LSTM, "gru": GRU}
 
 
 @keras.saving.register_keras_serializable(package="keras_drill")
@@ -155,25 +153,8 @@ class RecurrentEncoderDecoder(keras.Model):
 
     def _make_layers(self, name: str, count: int, first_seed: int) -> list:
         """Recurrent layers with the options of this backbone."""
-
-        def uniform(index):
-            bound = self.units**-0.5
-            return keras.initializers.RandomUniform(-bound, bound, seed=self._layer_seed(index))
-
-        return [
-            CELLS[self.cell](
-                self.units,
-                return_sequences=True,
-                return_state=True,
-                time_major=True,
-                kernel_initializer=uniform(first_seed + 2 * i),
-                recurrent_initializer=uniform(first_seed + 2 * i + 1),
-                seed=self._layer_seed(first_seed + 50 + i),
-                dtype=self.dtype_policy,
-                name=f"{name}_{i}",
-            )
-            for i in range(count)
-        ]
+        seeds = [self._layer_seed(first_seed + index) for index in range(50 + count)]
+        return make_layers(self.cell, self.units, count, seeds, name, self.dtype_policy)
 
     def _make_encoder(self):
         count = self.num_encoder_layers or self.num_layers
