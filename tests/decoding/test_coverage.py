@@ -87,6 +87,7 @@ def test_a_wide_beam_equals_brute_force(length_penalty, coverage_penalty):
             np.testing.assert_allclose(attention[row, k], expected_looks, rtol=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("length_penalty", [0.0, 1.0])
 def test_early_stopping_changes_nothing(length_penalty):
     for seed in range(3):

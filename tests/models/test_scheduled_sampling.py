@@ -132,6 +132,7 @@ def test_at_rate_0_nothing_changes(kind):
         np.testing.assert_allclose(zero, off, rtol=tolerance, atol=tolerance)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["Transformer", "fed"])
 def test_gradients_are_those_of_a_step_on_the_words_that_are_read(kind):
     from tests.gradients import value_and_gradients
@@ -186,6 +187,7 @@ def test_evaluation_reads_the_target():
     assert int(model.scheduled_sampling.step) == 0
 
 
+@pytest.mark.slow
 def test_training_goes_on_to_the_bit_from_its_variables(tmp_path):
     inputs, labels = make_data()
 

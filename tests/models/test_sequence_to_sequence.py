@@ -82,7 +82,11 @@ def test_it_trains_as_a_language_model_does(kind):
         np.testing.assert_array_equal(found, expected)
 
 
-@pytest.mark.parametrize("options", [{}, {"source_vocabulary_size": V}], ids=str)
+@pytest.mark.parametrize(
+    "options",
+    [{}, pytest.param({"source_vocabulary_size": V}, marks=pytest.mark.slow)],
+    ids=str,
+)
 @every_backbone
 def test_saved_cloned_and_restored_before_training_it_is_the_same(kind, options, tmp_path):
     model = make(kind, options=options)
