@@ -94,13 +94,7 @@ class PairBatches:
             )
         check_at_least_one(batch_size=batch_size, batch_tokens=batch_tokens, max_length=max_length)
         check_seed(seed)
-        if len(source.line_lengths) != len(target.line_lengths):
-            raise ValueError(
-                "`source` and `target` must have the same number of lines. Received: "
-                f"{len(source.line_lengths)} and {len(target.line_lengths)} lines"
-            )
-        if not len(source.line_lengths):
-            raise ValueError("`source` and `target` must have lines. Received: none")
+        _check_sides(source, target, pad_id)
         self.end_id = end_id
         self.start_id = end_id if start_id is None else start_id
         self.batch_size = batch_size
@@ -113,12 +107,7 @@ class PairBatches:
         self._sides = []
         cut = np.zeros(len(source.line_lengths), bool)
         empty = np.zeros(len(source.line_lengths), bool)
-        for name, text in {"source": source, "target": target}.items():
-            if (text.ids == pad_id).any():
-                raise ValueError(
-                    f"`{name}` must not hold the padding. Received: pad_id={pad_id}, which is "
-                    f"token number {int(np.argmax(text.ids == pad_id))} of the {name}"
-                )
+        for text in (source, target):
             lengths = text.line_lengths.astype(np.int64)
             starts = np.cumsum(lengths) - lengths
             kept = lengths if max_length is None else np.minimum(lengths, max_length)
@@ -222,6 +211,22 @@ class PairBatches:
         # A side that was cut ends as all others do.
         found = tf.where(steps == lengths - 1, tf.gather(ends, rows)[:, None], found)
         return tf.where(filled, found, self.pad_id), filled
+
+
+def _check_sides(source: EncodedText, target: EncodedText, pad_id: int) -> None:
+    if len(source.line_lengths) != len(target.line_lengths):
+        raise ValueError(
+            "`source` and `target` must have the same number of lines. Received: "
+            f"{len(source.line_lengths)} and {len(target.line_lengths)} lines"
+        )
+    if not len(source.line_lengths):
+        raise ValueError("`source` and `target` must have lines. Received: none")
+    for name, text in {"source": source, "target": target}.items():
+        if (text.ids == pad_id).any():
+            raise ValueError(
+                f"`{name}` must not hold the padding. Received: pad_id={pad_id}, which is "
+                f"token number {int(np.argmax(text.ids == pad_id))} of the {name}"
+            )
 
 
 def padded_length(lengths, max_length: int | None = None) -> np.ndarray:

@@ -86,8 +86,35 @@ def studied_word_section(word: StudiedWord, prefix: str) -> ElementTree.Element:
         word: The word.
         prefix: What the plot's ids begin with, unique on the page.
     """
+    rows: list[list[ElementTree.Element | str]] = [
+        [
+            element("div", point_key(place), f"sense {id}", class_="run"),
+            f"{100 * word.shares[place]:.0f} %",
+            MISSING if word.theta is None else f"{word.theta[place]:.3f}".replace("-", "−"),
+            words(word.nearest[place]),
+        ]
+        for place, id in enumerate(word.senses)
+    ]
+    return element(
+        "section",
+        element("h2", "The word ", element("bdi", word.word)),
+        *_warning(word),
+        _plane(word, prefix),
+        table(
+            f"Senses of {word.word}",
+            ["sense", "share of uses", "θ", "nearest words"],
+            rows,
+        ),
+        element("p", "The contexts in which each sense is most probable:", class_="note"),
+        element("div", *_contexts(word), class_="cards"),
+        class_="words",
+    )
+
+
+def _plane(word: StudiedWord, prefix: str) -> ElementTree.Element:
+    """The context vectors in a plane."""
     first, second = (f"{100 * share:.0f} %" for share in word.variance)
-    figure = element(
+    return element(
         "figure",
         keys(
             *(
@@ -108,16 +135,11 @@ def studied_word_section(word: StudiedWord, prefix: str) -> ElementTree.Element:
             f"({first} and {second} of the variance), by their most probable sense.",
         ),
     )
-    rows: list[list[ElementTree.Element | str]] = [
-        [
-            element("div", point_key(place), f"sense {id}", class_="run"),
-            f"{100 * word.shares[place]:.0f} %",
-            MISSING if word.theta is None else f"{word.theta[place]:.3f}".replace("-", "−"),
-            words(word.nearest[place]),
-        ]
-        for place, id in enumerate(word.senses)
-    ]
-    contexts = [
+
+
+def _contexts(word: StudiedWord) -> list[ElementTree.Element]:
+    """The contexts of each sense that has any."""
+    return [
         element(
             "figure",
             *(
@@ -135,20 +157,6 @@ def studied_word_section(word: StudiedWord, prefix: str) -> ElementTree.Element:
         for place, id in enumerate(word.senses)
         if word.contexts[place]
     ]
-    return element(
-        "section",
-        element("h2", "The word ", element("bdi", word.word)),
-        *_warning(word),
-        figure,
-        table(
-            f"Senses of {word.word}",
-            ["sense", "share of uses", "θ", "nearest words"],
-            rows,
-        ),
-        element("p", "The contexts in which each sense is most probable:", class_="note"),
-        element("div", *contexts, class_="cards"),
-        class_="words",
-    )
 
 
 def _context(word: str, before: str, after: str) -> ElementTree.Element:

@@ -66,7 +66,7 @@ class Answers(Judgement):
 
 
 def report_sections(
-    options: DecodingConfig, words: Sequence[Any], judged: Mapping[str, Answers]
+    options: DecodingConfig, judged: Mapping[str, Answers]
 ) -> list[ElementTree.Element]:
     """What the models answered, side by side, and how they differ."""
     first = next(iter(judged.values()))

@@ -232,7 +232,7 @@ class SequenceToSequenceTask(AnsweringTask):
     def sections(
         self, words: Sequence[Any], judged: Mapping[str, Answers]
     ) -> list[ElementTree.Element]:
-        return report_sections(self.config.decoding, words, judged)
+        return report_sections(self.config.decoding, judged)
 
     def translator(self, model: keras.Model, words: Any, search: BeamSearch) -> Translator:
         return Translator(
