@@ -1,4 +1,5 @@
 import json
+import shutil
 
 import numpy as np
 import pytest
@@ -75,6 +76,18 @@ def test_a_run_is_judged_and_reported(trained):
     assert set(results["scores"]) == {"test BLEU", "test chrF"}
     page = trained.report_file.read_text()
     assert "test BLEU" in page and "valid perplexity" in page and "Attention of trained" in page
+
+
+def test_without_its_training_text_a_run_is_judged_on_another(trained, pairs, tmp_path, capsys):
+    shutil.copytree(trained.path, tmp_path / "moved")
+    moved = RunFolder(tmp_path / "moved")
+    moved.write_config(trained.config().replace({"data.path": str(tmp_path / "gone")}))
+    assert main(["evaluate", str(moved.path), "--data", str(pairs)]) == 0
+    assert "gone is not there" in capsys.readouterr().err
+    page = moved.report_file.read_text()
+    assert "Words by frequency" not in page and "Texts side by side" in page
+    assert "Words by frequency" in trained.report_file.read_text()
+    assert main(["evaluate", str(moved.path)]) == 1
 
 
 def test_the_answer_to_a_text_depends_on_nothing_else(loaded):

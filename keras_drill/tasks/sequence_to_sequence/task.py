@@ -189,9 +189,17 @@ class SequenceToSequenceTask(AnsweringTask):
             attention=self._attention_maps(model, words, sources),
         )
 
-    def _training_counts(self) -> Mapping[str, int]:
+    def _training_counts(self) -> Mapping[str, int] | None:
         """Words of the training targets, of which the first lines tell enough."""
-        lines = self.read_pairs(self.config.data.path)["train"].target
+        try:
+            lines = self.read_pairs(self.config.data.path)["train"].target
+        except FileNotFoundError:
+            print(
+                f"keras-drill: warning: the training text {self.config.data.path} is not there, so "
+                "answers are not judged by the frequency of words",
+                file=sys.stderr,
+            )
+            return None
         some = (line.decode() for line in itertools.islice(iter(lines), _COUNTED_LINES))
         return count_words(some, self.config.decoding.tokenize)
 
