@@ -137,6 +137,7 @@ def buffer(prompts):
     return tokens, [len(prompt) for prompt in prompts]
 
 
+@pytest.mark.slow
 @every_constraint
 def test_a_wide_beam_equals_brute_force(constraints):
     model, prompts = Table(7, V), [[2, 3], [0, 4, 0], [4, 3, 2, 4]]

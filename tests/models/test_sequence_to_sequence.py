@@ -68,6 +68,7 @@ def test_loss_and_metrics_are_those_of_the_log_probabilities(kind, weighted):
     assert found == pytest.approx(expected, rel=1e-5)
 
 
+@pytest.mark.slow
 @every_backbone
 def test_it_trains_as_a_language_model_does(kind):
     inputs, labels, weights = make_data()
