@@ -14,7 +14,7 @@ def answers(*texts, sources=SOURCES):
 
 
 def heads(judged):
-    sections = report_sections(DecodingConfig(), [None] * len(judged), judged)
+    sections = report_sections(DecodingConfig(), judged)
     return ["".join(section.find("h2").itertext()) for section in sections]
 
 
@@ -35,7 +35,7 @@ def test_answers_to_different_sources_are_not():
         "tied": answers("a cat", "two dogs"),
         "drill": answers("a dog", "dogs", sources=["x", "y"]),
     }
-    (section,) = report_sections(DecodingConfig(), [None, None], judged)
+    (section,) = report_sections(DecodingConfig(), judged)
     assert "the runs answered different sources" in "".join(section.itertext())
 
 
