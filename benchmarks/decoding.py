@@ -17,41 +17,19 @@ import argparse
 import json
 import os
 import statistics
-import subprocess
 import tempfile
 from pathlib import Path
 
 import numpy as np
 
-from benchmarks.timing import alternate, describe, median_ratio, num_cores
+from benchmarks.peer import Peer
+from benchmarks.timing import alternate, describe, median_ratio
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 
 START, END, FIRST_WORD = 1, 2, 3
+_PEERS = "benchmarks.decoding_peers"
 ROOM = 8  # columns that a translation has more than its source
-
-
-class Peer:
-    """Another library, in a process of its own that runs a task for each line it is sent."""
-
-    def __init__(self, python: str, kind: str, folder: Path):
-        command = [python, "-m", "benchmarks.decoding_peers", kind, str(folder)]
-        root = Path(__file__).parents[1]
-        self.process = subprocess.Popen(
-            command,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-            cwd=root,
-            env={**os.environ, "PYTHONPATH": str(root), "OMP_NUM_THREADS": str(num_cores())},
-        )
-        self.process.stdout.readline()  # it has set itself up
-
-    def __call__(self, task: str) -> None:
-        self.process.stdin.write(task + "\n")
-        self.process.stdin.flush()
-        if not self.process.stdout.readline():
-            raise RuntimeError("the other library's process ended; what it said is above")
 
 
 def main() -> None:
@@ -142,10 +120,10 @@ def compare_transformers(arguments: argparse.Namespace, folder: Path) -> None:
     own = own_functions(model, arguments.beams, folder)
     peers = {}
     if arguments.ctranslate2:
-        peers["CTranslate2"] = Peer(arguments.ctranslate2, "ctranslate2", folder)
+        peers["CTranslate2"] = Peer(arguments.ctranslate2, _PEERS, "ctranslate2", str(folder))
     if arguments.keras_hub:
-        peers["keras-hub"] = Peer(arguments.keras_hub, "keras-hub", folder)
-        peers["keras-hub XLA"] = Peer(arguments.keras_hub, "keras-hub-xla", folder)
+        peers["keras-hub"] = Peer(arguments.keras_hub, _PEERS, "keras-hub", str(folder))
+        peers["keras-hub XLA"] = Peer(arguments.keras_hub, _PEERS, "keras-hub-xla", str(folder))
     for name, peer in peers.items():
         peer("check")
         found = np.load(folder / "check.npy")
@@ -218,7 +196,7 @@ def compare_lstms(arguments: argparse.Namespace, folder: Path) -> None:
     np.savez(folder / "lstm.npz", **case, steps=steps, beams=arguments.beams)
     run = lstm_search(case, arguments.beams, steps)
     own = {"tf.function": tf.function(run), "XLA": tf.function(run, jit_compile=True)}
-    peer = Peer(arguments.addons, "addons", folder)
+    peer = Peer(arguments.addons, _PEERS, "addons", str(folder))
     peer("check")
     found, expected = np.load(folder / "check.npy"), own["tf.function"]().numpy()[:, 0, 1:]
     same = np.mean((found == expected).all(axis=1))
