@@ -1,5 +1,6 @@
 """Every benchmark runs, at the smallest sizes, and prints the figures that it is there for."""
 
+import json
 import os
 import re
 import subprocess
@@ -110,3 +111,31 @@ def test_compare_recipes(tmp_path):
     assert 'kind = "drill"' in (tmp_path / "runs" / "tiny-3" / "config.toml").read_text()
     again = run("compare_recipes", *words, "--seeds", 3)
     assert figures(again, "tiny-3") == figures(output, "tiny-3") and "epoch 1/1" not in again
+
+
+def test_translation_training(tmp_path, capsys):
+    """What JoeyNMT is told of a run; what it answers is put back in order."""
+    from types import SimpleNamespace
+
+    from benchmarks.translation_training import Run, joeynmt_model, report_scores, write_sources
+    from tests.training.tiny_pairs import tiny_pairs_config, write_pairs
+
+    pairs = write_pairs(tmp_path / "text")
+    config = tiny_pairs_config(pairs, training_epochs=1)
+    (tmp_path / "tiny.toml").write_text(config.to_toml())
+    run("compare_recipes", "--data", pairs, "--folder", tmp_path, "--seeds", 0, "--options",
+        "head.kind=tied", "backbone.units=14", "--recipes", tmp_path / "tiny.toml")  # fmt: skip
+    trained = Run(SimpleNamespace(run=tmp_path / "tiny-0", data=None, seed=3))
+    count = trained.write_batches(tmp_path / "epoch.npz", 0)
+    assert count == trained.batches.num_targets
+    trained.write_settings(tmp_path)
+    rates = json.loads((tmp_path / "settings.json").read_text())["learning_rates"]
+    assert len(rates) == trained.batches.num_batches
+    order = write_sources(trained, tmp_path)
+    test = trained.task.evaluation_batches(trained.words, trained.texts["test"])
+    right = {f"{i:04}": labels.numpy() for i, (_, labels, _) in enumerate(test.dataset())}
+    np.savez(tmp_path / "answers.npz", **right)
+    report_scores(trained, tmp_path, order)
+    assert "BLEU 100.00" in capsys.readouterr().out
+    sides = joeynmt_model(trained.config.backbone.__class__(kind="transformer"))
+    assert sides["encoder"]["layer_norm"] == "pre"
