@@ -5,11 +5,10 @@ import math
 import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
 
 from keras_drill.tasks.config import RunConfig
 from keras_drill.tasks.errors import ConfigError, RunError
-from keras_drill.tasks.load_config import load_config
+from keras_drill.tasks.load_config import all_options, load_config
 
 MAX_INT = 2**31 - 1
 
@@ -88,7 +87,7 @@ def add_sampling_arguments(parser: argparse.ArgumentParser, default: str) -> Non
     group = parser.add_argument_group("how words are chosen")
     group.add_argument(
         "--sampler",
-        choices=("greedy", "temperature", "top-k", "top-p"),
+        choices=all_options()["samples.sampler"].metadata["choices"],
         default=default,
         help="greedy takes the most probable word, the others draw (default: %(default)s)",
     )
@@ -114,6 +113,14 @@ def add_sampling_arguments(parser: argparse.ArgumentParser, default: str) -> Non
         help="top-p draws among words of this total probability (default: %(default)s)",
     )
     group.add_argument(
+        "--min-p",
+        type=number(above=0, at_most=1),
+        default=0.1,
+        metavar="P",
+        help="min-p draws among words that are P times as probable as the best (default: "
+        "%(default)s)",
+    )
+    group.add_argument(
         "--max-tokens",
         type=whole_number(1, 1_000_000),
         default=50,
@@ -135,36 +142,6 @@ def add_sampling_arguments(parser: argparse.ArgumentParser, default: str) -> Non
         metavar="S",
         help="another seed, another text (default: %(default)s)",
     )
-
-
-def add_search_arguments(parser: argparse.ArgumentParser) -> None:
-    """Adds the settings of a beam search, those of the run by default."""
-    group = parser.add_argument_group("how answers are searched")
-    group.add_argument(
-        "--num-beams",
-        type=whole_number(1, 1000),
-        metavar="K",
-        help="beams; 1 is greedy (default: decoding.num_beams of the run)",
-    )
-    group.add_argument(
-        "--length-penalty",
-        type=number(above=-100, at_most=100),
-        metavar="A",
-        help="more: longer answers (default: decoding.length_penalty of the run)",
-    )
-
-
-def search_changes(args: argparse.Namespace, config: Any, num_results: int) -> dict[str, Any]:
-    """What arguments change of the search of a run, for so many answers to a source."""
-    beams = args.num_beams
-    if beams is None:
-        beams = max(config.decoding.num_beams, num_results)
-    if num_results > beams:
-        raise ConfigError(f"-n must be at most --num-beams = {beams}, not {num_results}")
-    changes = {"num_beams": beams, "num_results": num_results}
-    if args.length_penalty is not None:
-        changes["length_penalty"] = args.length_penalty
-    return changes
 
 
 def _checkpoint(text: str) -> int | str:

@@ -53,7 +53,7 @@ def run(args: argparse.Namespace) -> int:
     from keras_drill.cli.streams import import_tensorflow
 
     import_tensorflow()
-    from keras_drill.tasks.make_sampler import make_sampler
+    from keras_drill.decoding import TopPSampler
     from keras_drill.training.compare_runs import compare_runs, comparison_table
     from keras_drill.training.loaded_run import LoadedRun
     from keras_drill.training.run_folder import RunFolder
@@ -80,7 +80,7 @@ def run(args: argparse.Namespace) -> int:
         loaded.words,
         Path(args.directory) / folder.name,
         version=None,
-        sampler=make_sampler("top-p", temperature=0.8, k=40, p=0.9),
+        sampler=TopPSampler(0.9, temperature=0.8),
         seed=0,
         max_tokens=50,
     )

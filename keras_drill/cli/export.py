@@ -8,11 +8,14 @@ from keras_drill.cli.arguments import (
     add_checkpoint_argument,
     add_run_argument,
     add_sampling_arguments,
-    add_search_arguments,
     check_runs,
     output_folder,
-    search_changes,
     whole_number,
+)
+from keras_drill.cli.search_arguments import (
+    add_search_arguments,
+    given_search_arguments,
+    search_changes,
 )
 from keras_drill.tasks.config import RunConfig
 from keras_drill.tasks.errors import ConfigError
@@ -54,13 +57,6 @@ def add_parser(commands) -> argparse.ArgumentParser:
     )
     add_sampling_arguments(parser, default="greedy")
     add_search_arguments(parser)
-    parser.add_argument(
-        "-n",
-        "--num-results",
-        type=whole_number(1, 1000),
-        metavar="N",
-        help="answers to give for each source (default: 1)",
-    )
     parser.set_defaults(sampling_defaults=_sampling(parser.parse_args(["RUN"])))
     return parser
 
@@ -68,6 +64,7 @@ def add_parser(commands) -> argparse.ArgumentParser:
 def run(args: argparse.Namespace) -> int:
     (config,) = check_runs([args.folder], args.checkpoint)
     _check_settings(args, config)
+    changes = search_changes(args, config) if config.reads_sources else {}
     directory = _directory(args)
 
     from keras_drill.cli.streams import import_tensorflow
@@ -77,16 +74,14 @@ def run(args: argparse.Namespace) -> int:
     from keras_drill.training.loaded_run import LoadedRun
     from keras_drill.training.run_folder import RunFolder
 
-    loaded = LoadedRun.load(RunFolder(args.folder), args.checkpoint)
+    loaded = LoadedRun.load(RunFolder(args.folder), args.checkpoint, changes)
     if config.reads_sources:
         path = loaded.answering_task.export_translator(
             loaded.model,
             loaded.words,
             directory,
             version=args.version,
-            search=loaded.answering_task.make_search(
-                **search_changes(args, config, args.num_results or 1)
-            ),
+            search=loaded.answering_task.make_search(),
         )
     else:
         path = loaded.continuing_task.export(
@@ -95,7 +90,11 @@ def run(args: argparse.Namespace) -> int:
             directory,
             version=args.version,
             sampler=make_sampler(
-                args.sampler, args.temperature, min(args.k, len(loaded.words.tokens)), args.p
+                args.sampler,
+                args.temperature,
+                min(args.k, len(loaded.words.tokens)),
+                args.p,
+                args.min_p,
             ),
             seed=args.seed,
             max_tokens=args.max_tokens,
@@ -106,7 +105,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _sampling(args: argparse.Namespace) -> dict[str, Any]:
-    names = ("sampler", "temperature", "k", "p", "max_tokens", "stop", "seed")
+    names = ("sampler", "temperature", "k", "p", "min_p", "max_tokens", "stop", "seed")
     return {name: getattr(args, name) for name in names}
 
 
@@ -117,8 +116,7 @@ def _check_settings(args: argparse.Namespace, config: RunConfig) -> None:
             name for name, value in _sampling(args).items() if value != args.sampling_defaults[name]
         ]
     else:
-        names = ("num_beams", "length_penalty", "num_results")
-        changed = [name for name in names if getattr(args, name) is not None]
+        changed = list(given_search_arguments(args))
     if changed:
         does = "answers sources" if config.reads_sources else "continues texts"
         raise ConfigError(

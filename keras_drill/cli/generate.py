@@ -80,7 +80,7 @@ def run(args: argparse.Namespace) -> int:
 
     loaded = LoadedRun.load(RunFolder(args.folder), args.checkpoint)
     k = min(args.k, len(loaded.words.tokens))
-    sampler = make_sampler(args.sampler, args.temperature, k, args.p)
+    sampler = make_sampler(args.sampler, args.temperature, k, args.p, args.min_p)
     text_model = loaded.continuing_task.text_model(
         loaded.model, loaded.words, sampler, args.seed, args.max_tokens, tuple(args.stop)
     )

@@ -16,6 +16,7 @@ from keras_drill.cli.texts import (
     answers_to,
     batches,
     check_output,
+    escaped,
 )
 from keras_drill.tasks.errors import ConfigError, RunError
 
@@ -181,9 +182,11 @@ def _sums(log_prob: float, num_words: int) -> str:
 
 
 def _as_tsv(record: dict[str, Any], total: bool) -> str:
-    text = record["text"].replace("\\", "\\\\").replace("\t", "\\t").replace("\n", "\\n")
     figures = (record["number"], f"{record['log_prob']:.6f}", record["num_words"])
-    return "\t".join(map(str, (*figures, f"{record['perplexity']:.6f}", text))) + "\n"
+    return (
+        "\t".join(map(str, (*figures, f"{record['perplexity']:.6f}", escaped(record["text"]))))
+        + "\n"
+    )
 
 
 def _as_json(record: dict[str, Any], total: bool) -> str:

@@ -124,6 +124,17 @@ def add_output_arguments(parser, formats: Sequence[str]) -> None:
     )
 
 
+def escaped(text: str) -> str:
+    """The text as a column of a line: tabs, line breaks and backslashes are escaped.
+
+    Example:
+
+    >>> escaped("a\\tb")
+    'a\\\\tb'
+    """
+    return text.replace("\\", "\\\\").replace("\t", "\\t").replace("\n", "\\n")
+
+
 def check_output(args) -> None:
     """Makes sure that `--output` can be written."""
     if args.output is not None:

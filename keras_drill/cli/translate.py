@@ -2,17 +2,16 @@
 
 import argparse
 import json
+import math
 import sys
 from typing import Any, TextIO
 
 from keras_drill.cli.arguments import (
     add_checkpoint_argument,
     add_run_argument,
-    add_search_arguments,
     check_answers,
-    search_changes,
-    whole_number,
 )
+from keras_drill.cli.search_arguments import add_search_arguments, search_changes
 from keras_drill.cli.texts import (
     Text,
     TextReader,
@@ -20,8 +19,10 @@ from keras_drill.cli.texts import (
     answers_to,
     batches,
     check_output,
+    escaped,
 )
 
+_COLUMNS = ("number", "rank", "score", "log_prob", "text")
 _ROWS = 512  # that are sorted by their lengths, to be answered in batches of like ones
 
 
@@ -37,7 +38,8 @@ def add_parser(commands) -> argparse.ArgumentParser:
         epilog=(
             "Examples:\n"
             "  keras-drill translate runs/de-en < test.de > test.en\n"
-            '  keras-drill translate runs/de-en "Ein Hund läuft." -n 3 --num-beams 8\n'
+            '  keras-drill translate runs/de-en "Ein Hund läuft." --n-best 3 --format tsv\n'
+            "  keras-drill translate runs/de-en --num-beams 8 --no-repeat-ngram 3 < test.de\n"
             "  keras-drill translate runs/de-en --format json --output answers.jsonl < test.de"
         ),
     )
@@ -50,22 +52,14 @@ def add_parser(commands) -> argparse.ArgumentParser:
         metavar="TEXT",
         help="texts to translate; without any, the lines of the standard input",
     )
-    parser.add_argument(
-        "-n",
-        "--num-results",
-        type=whole_number(1, 1000),
-        default=1,
-        metavar="N",
-        help="answers to give for each text, the best first (default: %(default)s)",
-    )
     add_search_arguments(parser)
-    add_output_arguments(parser, ("text", "json"))
+    add_output_arguments(parser, ("text", "tsv", "json"))
     return parser
 
 
 def run(args: argparse.Namespace) -> int:
     config = check_answers(args.folder, args.checkpoint)
-    changes = search_changes(args, config, args.num_results)
+    changes = search_changes(args, config)
     check_output(args)
     reader = TextReader()
     blocks = [reader.arguments(args.sources)] if args.sources else reader.lines("-")
@@ -77,12 +71,14 @@ def run(args: argparse.Namespace) -> int:
     from keras_drill.training.loaded_run import LoadedRun
     from keras_drill.training.run_folder import RunFolder
 
-    loaded = LoadedRun.load(RunFolder(args.folder), args.checkpoint)
+    loaded = LoadedRun.load(RunFolder(args.folder), args.checkpoint, changes)
     task = loaded.answering_task
-    translator = task.translator(loaded.model, loaded.words, task.make_search(**changes))
+    translator = task.translator(loaded.model, loaded.words, task.make_search())
     progress = _Progress(shown=args.output is not None or not sys.stdout.isatty())
     cut = 0
     with answers_to(args.output) as file:
+        if args.format == "tsv":
+            file.write("\t".join(_COLUMNS) + "\n")
         for batch in batches(blocks, most=_ROWS):
             answers = answer_all(translator, [text.content or "" for text in batch])
             cut += sum(answer.is_cut for answer in answers)
@@ -101,21 +97,24 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _write(file: TextIO, form: str, text: Text, answer: Any) -> None:
+    """Writes the answers to a text, of which a search may find fewer than it is asked for."""
     if form == "text":
         # A line for a line, so that answers can be put beside their sources.
         texts = answer.texts if text.content is not None else [""] * len(answer.texts)
         file.write("".join(f"{one}\n" for one in texts))
+        return
+    found = zip(answer.texts, answer.scores, answer.log_probs, strict=True)
+    answers = [
+        {"text": one, "score": round(score, 6), "log_prob": round(log_prob, 6)}
+        for one, score, log_prob in found
+        if text.content is not None and math.isfinite(score)
+    ]
+    if form == "tsv":
+        for rank, one in enumerate(answers, start=1):
+            figures = (text.number, rank, f"{one['score']:.6f}", f"{one['log_prob']:.6f}")
+            file.write("\t".join(map(str, (*figures, escaped(one["text"])))) + "\n")
     elif text.content is not None:
-        record = {
-            "number": text.number,
-            "source": text.content,
-            "answers": [
-                {"text": one, "score": round(score, 6), "log_prob": round(log_prob, 6)}
-                for one, score, log_prob in zip(
-                    answer.texts, answer.scores, answer.log_probs, strict=True
-                )
-            ],
-        }
+        record = {"number": text.number, "source": text.content, "answers": answers}
         file.write(json.dumps(record, ensure_ascii=False) + "\n")
 
 

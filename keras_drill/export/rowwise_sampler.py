@@ -8,7 +8,7 @@ from keras_drill.decoding.top_p_sampler import keep_top_p
 
 
 class RowwiseSampler(Sampler):
-    """Temperature, then top-k, then top-p, each a tensor with one value per row.
+    """Temperature, then top-k, top-p and min-p, each a tensor with one value per row.
 
     A server puts the requests of several users into one batch, so every value has a meaning: one
     request must not make the others fail.
@@ -17,12 +17,15 @@ class RowwiseSampler(Sampler):
         temperature: Float tensor `[B]`. 0 (or less) takes the most probable word.
         top_k: Integer tensor `[B]`. 0 (or less) keeps all words.
         top_p: Float tensor `[B]`. 1 (or more) keeps all words; at least one is kept.
+        min_p: Float tensor `[B]`. Keeps words at least so many times as probable as the best: 0 (or
+            less) keeps all of them, 1 (or more) the best ones.
     """
 
-    def __init__(self, temperature, top_k, top_p):
+    def __init__(self, temperature, top_k, top_p, min_p):
         self.temperature = temperature
         self.top_k = top_k
         self.top_p = top_p
+        self.min_p = min_p
 
     def choose(self, log_probs, uniforms):
         sorted_log_probs, words = ops.top_k(log_probs, log_probs.shape[-1])  # [B, V]
@@ -33,5 +36,6 @@ class RowwiseSampler(Sampler):
         positions = ops.arange(log_probs.shape[-1], dtype="int32")  # [V]
         scores = ops.where(positions < kept, sorted_log_probs / temperature, -float("inf"))
         nucleus = keep_top_p(ops.softmax(scores, axis=-1), self.top_p[:, None])
-        place = draw(nucleus, uniforms)
+        least = nucleus[:, :1] * ops.minimum(self.min_p, 1.0)[:, None]  # [B, 1]
+        place = draw(ops.where(nucleus < least, 0.0, nucleus), uniforms)
         return ops.take_along_axis(words, place[:, None], axis=-1)[:, 0]

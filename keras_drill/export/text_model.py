@@ -151,6 +151,7 @@ class TextModel(tf.Module):
             tf.TensorSpec([None], tf.float32),
             tf.TensorSpec([None], tf.int32),
             tf.TensorSpec([None], tf.float32),
+            tf.TensorSpec([None], tf.float32),
             tf.TensorSpec([None], tf.int64),
         ],
         autograph=False,
@@ -162,6 +163,7 @@ class TextModel(tf.Module):
         temperature: tf.Tensor,
         top_k: tf.Tensor,
         top_p: tf.Tensor,
+        min_p: tf.Tensor,
         seed: tf.Tensor,
     ) -> dict[str, tf.Tensor]:
         """Continues prompts with settings of their own, one value per prompt.
@@ -176,13 +178,14 @@ class TextModel(tf.Module):
                 probable word.
             top_k: Integer tensor `[B]`; 0 to keep all words.
             top_p: Float tensor `[B]`; 1 to keep all words.
+            min_p: Float tensor `[B]`; 0 to keep all words.
             seed: Integer tensor `[B]`; the 32 lower bits count.
 
         Returns:
             The dictionary of `continue_text`.
         """
         max_new_tokens = tf.clip_by_value(max_new_tokens, 0, self.max_new_tokens)
-        sampler = RowwiseSampler(temperature, top_k, top_p)
+        sampler = RowwiseSampler(temperature, top_k, top_p, min_p)
         return self._continuation(prompts, max_new_tokens, sampler, seed)
 
     @tf.function(input_signature=[_TEXTS], autograph=False)

@@ -4,13 +4,14 @@ Shapes: B texts, S words of the longest one, n answers to each, L words of the l
 """
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import tensorflow as tf
 
 from keras_drill.data import Tokenizer, Vocabulary
-from keras_drill.decoding import Beams, BeamSearch, LanguageModelStep
+from keras_drill.decoding import Beams, BeamSearch, Constraint, LanguageModelStep
 from keras_drill.export.asset_vocabulary import AssetVocabulary
 from keras_drill.export.saved_model_version import new_version, write_module
 from keras_drill.export.side import Side
@@ -35,6 +36,7 @@ class Translator(tf.Module):
         max_source_tokens: Sources are cut to so many tokens.
         max_tokens: Most tokens of an answer.
         max_ratio: An answer has no more than 10 tokens and so many for each token of its source.
+        constraints: What answers must not be, or should not: see `keras_drill.decoding`.
 
     Example:
 
@@ -58,6 +60,7 @@ class Translator(tf.Module):
         max_source_tokens: int = 256,
         max_tokens: int = 100,
         max_ratio: float = 2.0,
+        constraints: Sequence[Constraint] = (),
     ):
         super().__init__(name="translator")
         # Kept in a plain object: tf.Module would track, and export, every variable of a layer.
@@ -81,6 +84,7 @@ class Translator(tf.Module):
         self.max_source_tokens = max_source_tokens
         self.max_tokens = max_tokens
         self.max_ratio = max_ratio
+        self.constraints = tuple(constraints)
         words = target.vocabulary
         self._start_id = words.end_id if words.start_id is None else words.start_id
         special = {words.unknown_id, words.start_id, words.pad_id} - {None, words.end_id}
@@ -97,12 +101,13 @@ class Translator(tf.Module):
             Dictionary of
             `texts` `[B, n]`: the answers, the best first;
             `scores` `[B, n]`: what they are ranked by, log-probabilities over length penalties;
+            negative infinity where there are fewer answers, whose text is empty;
             `log_probs` `[B, n]`: log-probabilities;
             `lengths` `[B, n]`: in tokens, an end token included;
             `source_lengths` `[B]`: tokens of the texts before they were cut, an end token included.
         """
         _, source_lengths, beams = self.find(texts)
-        is_empty = (source_lengths <= 1)[:, None]
+        is_empty = (source_lengths <= 1)[:, None] | tf.math.is_inf(beams.scores)
         return {
             "texts": tf.where(is_empty, "", self.target.decode(self.written(beams))),
             "scores": beams.scores,
@@ -128,6 +133,7 @@ class Translator(tf.Module):
             max_lengths=longest,
             end_token=self.target.vocabulary.end_id,
             forbidden_tokens=self._forbidden,
+            constraints=self.constraints,
         )
         return ids, source_lengths, beams
 
@@ -166,7 +172,8 @@ def export_translator(
         version: A positive integer that is not there yet. Defaults to one more than the greatest.
         warmup_texts: Sources that TensorFlow Serving sends before the model takes requests; none
             writes no warm-up file.
-        **options: `search`, `max_source_tokens`, `max_tokens` and `max_ratio` of `Translator`.
+        **options: `search`, `max_source_tokens`, `max_tokens`, `max_ratio` and `constraints` of
+            `Translator`.
 
     Returns:
         The version's folder.

@@ -45,6 +45,7 @@ def example_inputs(signature: str, texts: list[str], max_new_tokens: int) -> dic
         "temperature": np.ones(count, "float32"),
         "top_k": np.zeros(count, "int32"),
         "top_p": np.ones(count, "float32"),
+        "min_p": np.zeros(count, "float32"),
         "seed": np.zeros(count, "int64"),
     }
 

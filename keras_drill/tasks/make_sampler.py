@@ -2,6 +2,7 @@
 
 from keras_drill.decoding import (
     GreedySampler,
+    MinPSampler,
     Sampler,
     TemperatureSampler,
     TopKSampler,
@@ -9,7 +10,7 @@ from keras_drill.decoding import (
 )
 
 
-def make_sampler(kind: str, temperature: float, k: int, p: float) -> Sampler:
+def make_sampler(kind: str, temperature: float, k: int, p: float, min_p: float) -> Sampler:
     """A sampler by its name on the command line and in recipes."""
     if kind == "greedy":
         return GreedySampler()
@@ -17,4 +18,6 @@ def make_sampler(kind: str, temperature: float, k: int, p: float) -> Sampler:
         return TemperatureSampler(temperature)
     if kind == "top-k":
         return TopKSampler(k, temperature)
-    return TopPSampler(p, temperature)
+    if kind == "top-p":
+        return TopPSampler(p, temperature)
+    return MinPSampler(min_p, temperature)

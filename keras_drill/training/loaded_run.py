@@ -2,7 +2,7 @@
 
 import dataclasses
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import keras
@@ -39,15 +39,22 @@ class LoadedRun:
     words: Any  # of its task
 
     @classmethod
-    def load(cls, folder: RunFolder, checkpoint: int | str | None = None) -> "LoadedRun":
+    def load(
+        cls,
+        folder: RunFolder,
+        checkpoint: int | str | None = None,
+        changes: Mapping[str, Any] | None = None,
+    ) -> "LoadedRun":
         """Loads a model of a run and its words, and checks that they match.
 
         Args:
             folder: the folder of the run.
             checkpoint: the step whose checkpoint to load, or "last"; by default the best model is
                 loaded (the mean of the last checkpoints, where the run has one).
+            changes: options to take in place of the run's, by their full names: such as say how
+                texts are answered.
         """
-        config = folder.config()
+        config = folder.config().replace(changes or {})
         task = make_task(config)
         words = task.load_words(folder.path)
         if checkpoint is not None:

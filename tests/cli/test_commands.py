@@ -128,6 +128,7 @@ def test_score_reads_a_file(folder, tmp_path, capsys):
         ("drill", "temperature"),
         ("drill", "top-k"),
         ("drill", "top-p"),
+        ("drill", "min-p"),
         ("kerbs", "top-p"),
     ],
 )

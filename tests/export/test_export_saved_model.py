@@ -38,6 +38,7 @@ def requests():
                 "temperature": np.full(count, 0.8, "float32"),
                 "top_k": np.full(count, 5, "int32"),
                 "top_p": np.full(count, 0.9, "float32"),
+                "min_p": np.full(count, 0.01, "float32"),
                 "seed": np.arange(count, dtype="int64"),
             },
         )

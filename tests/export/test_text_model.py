@@ -3,7 +3,7 @@ import pytest
 import tensorflow as tf
 
 from keras_drill.data import Vocabulary, WordTokenizer
-from keras_drill.decoding import GreedySampler, TopKSampler, generate
+from keras_drill.decoding import GreedySampler, MinPSampler, TopKSampler, generate
 from keras_drill.export import TextModel
 from keras_drill.export.rowwise_sampler import RowwiseSampler
 from tests.decoding.tiny_models import awd_lstm_with_drill
@@ -168,14 +168,16 @@ def test_stop_strings(model, vocabulary, text_model):
 
 def sample(text_model, prompts, **settings):
     count = len(prompts)
-    defaults = {"max_new_tokens": 11, "temperature": 1.0, "top_k": 0, "top_p": 1.0, "seed": 0}
-    values = {**defaults, **settings}
+    defaults = {"max_new_tokens": 11, "temperature": 1.0, "top_k": 0, "top_p": 1.0, "min_p": 0.0}
+    values = {**defaults, "seed": 0, **settings}
     return text_model.sample(
         tf.constant(prompts, tf.string),
         **{
             name: tf.constant(np.broadcast_to(value, count), dtype)
             for (name, value), dtype in zip(
-                values.items(), ["int32", "float32", "int32", "float32", "int64"], strict=True
+                values.items(),
+                ["int32", "float32", "int32", "float32", "float32", "int64"],
+                strict=True,
             )
         },
     )
@@ -187,6 +189,7 @@ def test_a_sample_depends_on_its_own_settings_alone(text_model):
         "temperature": [1.0, 0.7, 1.3, 2.0],
         "top_k": [0, 5, 2, 23],
         "top_p": [0.9, 1.0, 0.5, 0.2],
+        "min_p": [0.0, 0.1, 0.01, 0.5],
         "seed": [1, 2, 3, -4],
     }
     together = sample(text_model, TEXTS, **settings)
@@ -199,7 +202,14 @@ def test_a_sample_depends_on_its_own_settings_alone(text_model):
 def test_sample_settings(model, vocabulary, text_model):
     greedy_model = TextModel(model, WordTokenizer(), vocabulary, max_new_tokens=11)
     greedy = greedy_model.continue_text(TEXTS)
-    for settings in ({"temperature": 0.0}, {"top_k": 1}, {"top_p": 0.0}, {"temperature": np.nan}):
+    for settings in (
+        {"temperature": 0.0},
+        {"top_k": 1},
+        {"top_p": 0.0},
+        {"min_p": 1.0},
+        {"min_p": 7.0},
+        {"temperature": np.nan},
+    ):
         answer = sample(text_model, TEXTS, seed=[1, 2, 3, 4], **settings)
         assert [words(answer, row) for row in range(4)] == [words(greedy, row) for row in range(4)]
     many = sample(text_model, TEXTS, max_new_tokens=10**9)
@@ -219,8 +229,24 @@ def test_sample_settings(model, vocabulary, text_model):
 def test_top_p_keeps_the_fewest_words_that_reach_p(p, kept):
     """Sums of powers of two are exact: a nucleus that reaches p exactly takes no more words."""
     log_probs = tf.math.log([[0.5, 0.25, 0.125, 0.0625, 0.0625]])
-    sampler = RowwiseSampler(tf.constant([1.0]), tf.constant([0]), tf.constant([p]))
+    sampler = RowwiseSampler(
+        tf.constant([1.0]), tf.constant([0]), tf.constant([p]), tf.constant([0.0])
+    )
     assert sampler.choose(log_probs, tf.constant([1 - 2.0**-24])).numpy().tolist() == [kept - 1]
+
+
+@pytest.mark.parametrize(
+    ("min_p", "kept"), [(2.0, 1), (0.5, 2), (0.26, 2), (0.25, 3), (0.0, 5), (-1.0, 5), (np.nan, 5)]
+)
+def test_min_p_keeps_the_words_that_are_so_probable(min_p, kept):
+    log_probs = tf.math.log([[0.5, 0.25, 0.125, 0.0625, 0.0625]])
+    sampler = RowwiseSampler(
+        tf.constant([1.0]), tf.constant([0]), tf.constant([1.0]), tf.constant([min_p])
+    )
+    assert sampler.choose(log_probs, tf.constant([1 - 2.0**-24])).numpy().tolist() == [kept - 1]
+    if 0 < min_p <= 1:
+        chosen = MinPSampler(min_p).choose(log_probs, tf.constant([1 - 2.0**-24]))
+        assert chosen.numpy().tolist() == [kept - 1]
 
 
 def test_empty_batch(text_model):

@@ -6,6 +6,14 @@ import pytest
 import tensorflow as tf
 
 from keras_drill.cli.main import main
+from keras_drill.decoding import (
+    BannedWords,
+    BeamSearch,
+    MinLength,
+    NoRepeatNGrams,
+    RepetitionPenalty,
+)
+from keras_drill.export import Side, Translator
 from keras_drill.tasks.errors import ConfigError, RunError
 from keras_drill.tasks.sequence_to_sequence.answer import answer_all
 from keras_drill.training.loaded_run import LoadedRun
@@ -123,6 +131,113 @@ def test_the_exported_model_gives_the_same_answers(trained, loaded, tmp_path):
     assert len(list(tf.data.TFRecordDataset(str(requests)))) == 1
 
 
+OPTIONS = {
+    "num_beams": 4,
+    "num_results": 3,
+    "num_groups": 2,
+    "diversity": 0.25,
+    "min_length": 3,
+    "repetition_penalty": 1.5,
+    "no_repeat_ngram": 2,
+}
+
+
+def as_arguments(options):
+    for name, value in options.items():
+        for one in value if isinstance(value, tuple) else [value]:
+            yield from (f"--{name.replace('_', '-')}", str(one))
+
+
+@pytest.mark.slow
+def test_options_of_the_search_are_those_of_the_command_line_and_of_exports(
+    trained, loaded, tmp_path, capsys
+):
+    texts = ["der Hund sieht ein Vogel .", "", "ein alte Mann ruft der Hund ."]
+    task = loaded.answering_task
+    plain = task.translator(loaded.model, loaded.words, task.make_search())
+    banned = next(one.texts[0].split()[0] for one in answer_all(plain, texts[:1]))
+    options = {**OPTIONS, "banned_words": (banned, "the old", "Dampfschiff \u20ac")}
+    # By hand: the search, and the constraints on ids.
+    words = loaded.words.target
+    *ids, unknown = words.vocabulary.ids(
+        words.tokenizer.tokenize(options["banned_words"])
+    ).to_list()
+    assert words.vocabulary.unknown_id in unknown
+    sides = [Side(side.tokenizer, side.vocabulary) for side in (loaded.words.source, words)]
+    by_hand = Translator(
+        loaded.model,
+        *sides,
+        BeamSearch(4, 1.0, num_results=3, num_groups=2, diversity=0.25),
+        max_tokens=17,
+        constraints=[
+            MinLength(3),
+            RepetitionPenalty(1.5),
+            NoRepeatNGrams(2),
+            BannedWords(ids),
+        ],
+    )
+    expected = [one.texts for one in answer_all(by_hand, texts)]
+    assert len(expected[0]) == 3
+    assert not any(banned in text.split() for one in expected for text in one)
+
+    assert main(["translate", str(trained.path), *texts, *as_arguments(options)]) == 0
+    assert capsys.readouterr().out.splitlines() == [text for one in expected for text in one]
+
+    command = ["export", str(trained.path), "--directory", str(tmp_path), *as_arguments(options)]
+    assert main(command) == 0
+    exported = tf.saved_model.load(str(tmp_path / "trained" / "1"))
+    found = exported.signatures["translate"](tf.constant(texts))["texts"].numpy()
+    assert [tuple(text.decode() for text in row) for row in found] == expected
+
+
+def test_options_of_a_run_are_those_of_its_search(trained, loaded):
+    changes = {f"decoding.{name}": value for name, value in OPTIONS.items()}
+    task = LoadedRun.load(trained, changes={**changes, "decoding.banned_words": ["ein"]}).task
+    translator = task.translator(loaded.model, loaded.words, task.make_search())
+    search = BeamSearch(4, 1.0, num_results=3, num_groups=2, diversity=0.25)
+    assert translator.search.get_config() == search.get_config()
+    assert [type(one) for one in translator.constraints] == [
+        MinLength,
+        RepetitionPenalty,
+        NoRepeatNGrams,
+        BannedWords,
+    ]
+    plain = loaded.answering_task
+    assert plain.translator(loaded.model, loaded.words, plain.make_search()).constraints == ()
+
+
+def test_answers_come_with_their_scores(trained, capsys):
+    command = ["translate", str(trained.path), "ein Vogel", "\t", "der Hund", "--n-best", "3"]
+    assert main([*command, "--format", "json"]) == 0
+    records = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert main([*command, "--format", "tsv"]) == 0
+    heading, *lines = capsys.readouterr().out.splitlines()
+    assert heading.split("\t") == ["number", "rank", "score", "log_prob", "text"]
+    rows = [line.split("\t") for line in lines]
+    assert [[int(row[0]), int(row[1])] for row in rows] == [
+        [n, r] for n in (1, 2, 3) for r in (1, 2, 3)
+    ]
+    answers = [answer for record in records for answer in record["answers"]]
+    assert [row[4] for row in rows] == [answer["text"] for answer in answers]
+    assert [float(row[2]) for row in rows] == [answer["score"] for answer in answers]
+    assert [float(row[3]) for row in rows] == [answer["log_prob"] for answer in answers]
+
+
+@pytest.mark.slow
+def test_more_beams_than_words_find_as_many_answers_as_there_are(trained, tmp_path, capsys):
+    shutil.copytree(trained.path, tmp_path / "short")
+    short = RunFolder(tmp_path / "short")
+    short.write_config(trained.config().replace({"decoding.max_tokens": 1}))
+    command = ["translate", str(short.path), "ein Vogel", "-n", "99"]
+    assert main([*command, "--format", "json"]) == 0
+    (record,) = map(json.loads, capsys.readouterr().out.splitlines())
+    tokens = LoadedRun.load(short).words.tokens
+    assert len(record["answers"]) == len(tokens) - 3  # of one word, or the end: <eos>
+    assert main(command) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines == [one["text"] for one in record["answers"]] + [""] * (102 - len(tokens))
+
+
 def test_lines_are_never_dropped_merged_or_reordered(trained, tmp_path, capsys):
     lines = ["ein Vogel", "", "der\u2028Hund \u0085 sieht", "x" * 5000, "\t", "der alte Mann ruft"]
     content = "\r\n".join(lines).encode() + b"\n\xff\xfe\nHund\0\nein Hund"
@@ -153,6 +268,10 @@ def _file(folder, content):
         (["generate", "the"], "use `keras-drill translate`"),
         (["score", "the"], "use `keras-drill translate`"),
         (["export", "--seed", "3"], "--seed has no meaning for"),
+        (["translate", "ein", "--num-groups", "3"], "decoding.num_groups must divide"),
+        (["translate", "ein", "--banned-words", " "], "banned_words must have words"),
+        (["translate", "ein", "--min-length", "few"], "--min-length must be a whole number"),
+        (["export", "--repetition-penalty", "0"], "--repetition-penalty must be greater than 0"),
         (["translate", "ein", "-n", "9", "--num-beams", "3"], "-n must be at most --num-beams = 3"),
     ],
 )

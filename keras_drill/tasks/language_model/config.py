@@ -67,14 +67,21 @@ class SamplesConfig:
     max_tokens: int = option(40, "tokens to add to each", minimum=1, may_change=True)
     sampler: str = option(
         "top-p",
-        '"greedy", "temperature", "top-k" or "top-p"',
-        choices=("greedy", "temperature", "top-k", "top-p"),
+        '"greedy", "temperature", "top-k", "top-p" or "min-p"',
+        choices=("greedy", "temperature", "top-k", "top-p", "min-p"),
         may_change=True,
     )
     temperature: float = option(0.8, "less: safer words (not greedy)", above=0, may_change=True)
     k: int = option(40, "choose among so many words (top-k)", minimum=1, may_change=True)
     p: float = option(
         0.9, "choose among this much probability (top-p)", above=0, maximum=1, may_change=True
+    )
+    min_p: float = option(
+        0.1,
+        "choose among words that are so many times as probable as the best (min-p)",
+        above=0,
+        maximum=1,
+        may_change=True,
     )
     seed: int = option(
         0, "another seed, another text", minimum=0, maximum=LARGEST_SEED, may_change=True

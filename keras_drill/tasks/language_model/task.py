@@ -160,7 +160,9 @@ class LanguageModelTask(ContinuingTask):
         options = self.config.samples
         samples: tuple[SampleContinuation, ...] = ()
         if options.prompts:
-            sampler = make_sampler(options.sampler, options.temperature, options.k, options.p)
+            sampler = make_sampler(
+                options.sampler, options.temperature, options.k, options.p, options.min_p
+            )
             module = self.text_model(model, words, sampler, options.seed, options.max_tokens)
             samples = write_samples(options, words.tokenizer, module)
         return judge(model, batches, samples)

@@ -108,7 +108,29 @@ class DecodingConfig:
         minimum=0,
         may_change=True,
     )
+    num_results: int = option(1, "answers to a source, the best first", minimum=1, may_change=True)
+    num_groups: int = option(
+        1, "groups of beams that differ from each other", minimum=1, may_change=True
+    )
+    diversity: float = option(
+        0.5, "what a word costs that an earlier group chose", minimum=0, may_change=True
+    )
     max_tokens: int = option(100, "most tokens of an answer", minimum=1, may_change=True)
+    min_length: int = option(
+        0, "fewest tokens before an answer may end", minimum=0, may_change=True
+    )
+    repetition_penalty: float = option(
+        1.0,
+        "words that an answer has already: probability to this power; 1: no penalty",
+        above=0,
+        may_change=True,
+    )
+    no_repeat_ngram: int = option(
+        0, "n-grams of so many tokens are written once; 0: may repeat", minimum=0, may_change=True
+    )
+    banned_words: tuple[str, ...] = option(
+        (), "words, or sequences of words, never to write", may_change=True
+    )
     validation_sentences: int = option(
         0, "sources of the validation text to answer after each epoch", minimum=0, may_change=True
     )
@@ -182,6 +204,18 @@ class SequenceToSequenceConfig(RunConfig):
             raise ConfigError("option backbone.input_feeding must be false without attention")
         if decoding.coverage_penalty and not backbone.attends:
             raise ConfigError("option decoding.coverage_penalty must be 0 without attention")
+        if decoding.num_results > decoding.num_beams:
+            raise ConfigError(
+                f"option decoding.num_results must be at most decoding.num_beams = "
+                f"{decoding.num_beams}, not {decoding.num_results}"
+            )
+        if decoding.num_beams % decoding.num_groups:
+            raise ConfigError(
+                f"option decoding.num_groups must divide decoding.num_beams = "
+                f"{decoding.num_beams}, not {decoding.num_groups}"
+            )
+        if not all(text.strip() for text in decoding.banned_words):
+            raise ConfigError("option decoding.banned_words must have words, not an empty text")
         if decoding.best_by != "perplexity" and not decoding.validation_sentences:
             raise ConfigError(
                 f"option decoding.validation_sentences must be positive with decoding.best_by = "

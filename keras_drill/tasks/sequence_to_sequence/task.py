@@ -24,6 +24,7 @@ from keras_drill.tasks.sequence_to_sequence.answer import answer_all
 from keras_drill.tasks.sequence_to_sequence.attention_maps import attention_maps
 from keras_drill.tasks.sequence_to_sequence.build_model import build_model
 from keras_drill.tasks.sequence_to_sequence.config import SequenceToSequenceConfig
+from keras_drill.tasks.sequence_to_sequence.constraints import make_constraints
 from keras_drill.tasks.sequence_to_sequence.judge import Answers, report_sections
 from keras_drill.tasks.sequence_to_sequence.sections import AttentionMap
 from keras_drill.tasks.sequence_to_sequence.words import SequenceToSequenceWords
@@ -175,7 +176,7 @@ class SequenceToSequenceTask(AnsweringTask):
         perplexities = self._perplexities(model, words, texts)
         split, text = list(texts.items())[-1]
         sources = [line.decode() for line in text.lines.source]
-        translator = self.translator(model, words, self.make_search())
+        translator = self.translator(model, words, self.make_search(num_results=1))
         answers = answer_all(translator, sources, verbose=1)
         return Answers.score(
             perplexities,
@@ -209,7 +210,7 @@ class SequenceToSequenceTask(AnsweringTask):
         number = self.config.decoding.attention_maps
         if not number or not self.config.backbone.attends:
             return {}
-        search = self.make_search(return_attention=True)
+        search = self.make_search(num_results=1, return_attention=True)
         return attention_maps(self.translator(model, words, search), sources[:number])
 
     def _perplexities(
@@ -232,7 +233,9 @@ class SequenceToSequenceTask(AnsweringTask):
                 "num_beams": options.num_beams,
                 "length_penalty": options.length_penalty,
                 "coverage_penalty": options.coverage_penalty,
-                "num_results": 1,
+                "num_results": options.num_results,
+                "num_groups": options.num_groups,
+                "diversity": options.diversity,
                 **changes,
             }
         )
@@ -248,8 +251,7 @@ class SequenceToSequenceTask(AnsweringTask):
             Side(words.source.tokenizer, words.source.vocabulary),
             Side(words.target.tokenizer, words.target.vocabulary),
             search,
-            max_source_tokens=self.config.data.max_length,
-            max_tokens=self.config.decoding.max_tokens,
+            **self._limits(words),
         )
 
     def export_translator(
@@ -267,9 +269,16 @@ class SequenceToSequenceTask(AnsweringTask):
             (words.target.tokenizer, words.target.vocabulary),
             version=version,
             search=search,
-            max_source_tokens=self.config.data.max_length,
-            max_tokens=self.config.decoding.max_tokens,
+            **self._limits(words),
         )
+
+    def _limits(self, words: Any) -> dict[str, Any]:
+        """What of sources is read, and what answers may be."""
+        return {
+            "max_source_tokens": self.config.data.max_length,
+            "max_tokens": self.config.decoding.max_tokens,
+            "constraints": make_constraints(self.config.decoding, words.target),
+        }
 
 
 def _first_lines(text: EncodedText, number: int) -> EncodedText:
