@@ -1,9 +1,10 @@
 """How the words of a command line are understood."""
 
 import argparse
+import dataclasses
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from keras_drill.tasks.config.option import suggest
@@ -15,9 +16,15 @@ _GUARD = "\0"  # no word of a command line has one
 
 
 class ArgumentParser(argparse.ArgumentParser):
-    """An `argparse` parser whose errors are one message, and which expands no abbreviations."""
+    """An `argparse` parser whose errors are one message, and which expands no abbreviations.
 
-    def __init__(self, **kwargs):
+    Args:
+        program: What error messages begin with.
+        **kwargs: See `argparse.ArgumentParser`.
+    """
+
+    def __init__(self, program: str = "keras-drill", **kwargs):
+        self.program = program
         super().__init__(
             allow_abbrev=False, formatter_class=argparse.RawDescriptionHelpFormatter, **kwargs
         )
@@ -48,14 +55,20 @@ class ArgumentParser(argparse.ArgumentParser):
             message += suggest(unknown[1], sorted(set(re.findall("--[a-z-]+", self.format_help()))))
             if not unknown[1].startswith("--"):
                 message += " (words that begin with a dash go after --)"
-        print(f"keras-drill: error: {message}; see {self.prog} --help", file=sys.stderr)
+        print(f"{self.program}: error: {message}; see {self.prog} --help", file=sys.stderr)
         sys.exit(2)
 
 
-def take_overrides(words: Sequence[str]) -> tuple[list[str], dict[str, str | list[str]]]:
+def take_overrides(
+    words: Sequence[str], options: Mapping[str, dataclasses.Field] | None = None
+) -> tuple[list[str], dict[str, str | list[str]]]:
     """Takes `--section.key value` and `--section.key=value`, a recipe's options, out of the words.
 
     An option that is a list may be repeated.
+
+    Args:
+        words: The words of a command line.
+        options: The options by full name; `None` for those of recipes.
 
     Returns:
         The other words, and a mapping from the option's full name to its value.
@@ -65,7 +78,7 @@ def take_overrides(words: Sequence[str]) -> tuple[list[str], dict[str, str | lis
     >>> take_overrides(["train", "small-tied", "--training.epochs", "3"])
     (['train', 'small-tied'], {'training.epochs': '3'})
     """
-    options = all_options()
+    options = all_options() if options is None else options
     lists = {name for name, field in options.items() if field.type == tuple[str, ...]}
     others: list[str] = []
     given: dict[str, list[str]] = {}

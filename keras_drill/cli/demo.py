@@ -113,7 +113,8 @@ def _places(args: argparse.Namespace) -> tuple[Path, Path]:
 def _config(recipe: str, data: Path) -> RunConfig:
     from keras_drill.data import Corpus
 
-    epochs = max(1, min(_MAX_EPOCHS, _MAX_BYTES // Corpus(data).train.num_bytes()))
+    num_bytes = sum(len(line) + 1 for line in Corpus(data).train)
+    epochs = max(1, min(_MAX_EPOCHS, _MAX_BYTES // num_bytes))
     return load_config(recipe).replace(
         {
             "data.path": os.path.abspath(data),

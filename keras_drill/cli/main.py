@@ -1,7 +1,6 @@
 """Entry point of `keras-drill`."""
 
 import sys
-import traceback
 from collections.abc import Sequence
 from importlib.metadata import version
 
@@ -19,10 +18,9 @@ from keras_drill.cli import (
     translate,
 )
 from keras_drill.cli.argument_parser import ArgumentParser, take_overrides
-from keras_drill.cli.messages import message_of
-from keras_drill.cli.streams import discard_output, prepare_interrupts, prepare_streams
+from keras_drill.cli.exit_status import exit_status
+from keras_drill.cli.streams import prepare_interrupts, prepare_streams
 from keras_drill.tasks.config.option import suggest
-from keras_drill.tasks.errors import ConfigError, Interrupted
 
 _COMMANDS = (
     train,
@@ -37,7 +35,6 @@ _COMMANDS = (
     recipes,
     demo,
 )
-_FAILURE, _USAGE, _INTERRUPTED, _BROKEN_PIPE = 1, 2, 130, 141
 
 
 def make_parser() -> tuple[ArgumentParser, dict[str, ArgumentParser]]:
@@ -74,39 +71,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         interrupts = prepare_interrupts()
         prepare_streams()
     words = list(sys.argv[1:] if argv is None else argv)
-    show_traceback = "--traceback" in words
-    try:
+
+    def command() -> int:
         args = _parse(words)
-        status = args.run(args)
-        sys.stdout.flush()
-        return status
-    except SystemExit as stop:  # how argparse ends after help and mistakes
-        if not isinstance(stop.code, int):
-            raise
-        return stop.code
-    except Interrupted as interrupted:
-        print(f"\nkeras-drill: {interrupted}", file=sys.stderr)
-        return _INTERRUPTED
-    except KeyboardInterrupt:
-        print("\nkeras-drill: interrupted", file=sys.stderr)
-        return _INTERRUPTED
-    except BrokenPipeError:  # the reader, `head` for example, has seen enough
-        discard_output()
-        return _BROKEN_PIPE
-    except Exception as error:
-        if interrupts:  # a library made another error of it
-            print("\nkeras-drill: interrupted", file=sys.stderr)
-            return _INTERRUPTED
-        if show_traceback:
-            traceback.print_exc()
-        message = message_of(error)
-        if message is None:
-            message = (
-                f"a mistake in the program, {type(error).__name__}: {error}; please report it with "
-                "what --traceback shows"
-            )
-        print(f"keras-drill: error: {message}", file=sys.stderr)
-        return _USAGE if isinstance(error, ConfigError) else _FAILURE
+        return args.run(args)
+
+    return exit_status(command, "keras-drill", "--traceback" in words, interrupts)
 
 
 def _parse(words: list[str]):

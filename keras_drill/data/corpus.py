@@ -5,6 +5,7 @@ import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from keras_drill.data.lines import Lines
 from keras_drill.data.splits import SPLITS, check_splits, split_in_name
 from keras_drill.data.text_lines import TextLines
 
@@ -22,14 +23,15 @@ class Corpus:
       gzipped (`.gz`), or sub-folders `train/`, `valid/`, `test/` full of text files.
     - A file, or several, is cut by lines: the first 90 % for training, 5 % for validation, and
       the last 5 % for testing, contiguous, the same at each call.
-    - A mapping `{"train": ..., "valid": ..., "test": ...}` names the files itself.
+    - A mapping `{"train": ..., "valid": ..., "test": ...}` names the files itself, or
+      gives `Lines`.
 
     Args:
-        path: folder, file, list of files, or mapping from split to file or files.
+        path: folder, file, list of files, or mapping from split to file, files or `Lines`.
 
     Attributes:
-        splits: mapping from the names of the splits that are there to `TextLines`.
-        train, valid, test: the `TextLines` of one split; an error when the corpus has none.
+        splits: mapping from the names of the splits that are there to their `Lines`.
+        train, valid, test: the `Lines` of one split; an error when the corpus has none.
 
     Example:
 
@@ -41,11 +43,12 @@ class Corpus:
     (['train', 'valid', 'test'], [b'the valid text'])
     """
 
-    def __init__(self, path: str | os.PathLike | Sequence | Mapping[str, _PATHS]):
+    def __init__(self, path: str | os.PathLike | Sequence | Mapping[str, _PATHS | Lines]):
         self.path = path
+        self.splits: dict[str, Lines]
         if isinstance(path, Mapping):
             check_splits(path)
-            self.splits = {name: TextLines(path[name]) for name in SPLITS if name in path}
+            self.splits = {name: _lines(path[name]) for name in SPLITS if name in path}
         elif isinstance(path, str | os.PathLike):
             if not Path(path).exists():
                 raise FileNotFoundError(
@@ -60,18 +63,18 @@ class Corpus:
             self.splits = _line_splits(path)
 
     @property
-    def train(self) -> TextLines:
+    def train(self) -> Lines:
         return self._split("train")
 
     @property
-    def valid(self) -> TextLines:
+    def valid(self) -> Lines:
         return self._split("valid")
 
     @property
-    def test(self) -> TextLines:
+    def test(self) -> Lines:
         return self._split("test")
 
-    def _split(self, name: str) -> TextLines:
+    def _split(self, name: str) -> Lines:
         if name not in self.splits:
             raise ValueError(
                 f"The corpus has no {name!r} text, only {list(self.splits)}; expected a file "
@@ -81,7 +84,11 @@ class Corpus:
         return self.splits[name]
 
 
-def _line_splits(files: Sequence[str | os.PathLike]) -> dict[str, TextLines]:
+def _lines(text: _PATHS | Lines) -> Lines:
+    return text if isinstance(text, Lines) else TextLines(text)
+
+
+def _line_splits(files: Sequence[str | os.PathLike]) -> dict[str, Lines]:
     total = sum(len(block) for block in TextLines(files).blocks())
     if total < 3:
         raise ValueError(
@@ -97,7 +104,7 @@ def _line_splits(files: Sequence[str | os.PathLike]) -> dict[str, TextLines]:
     }
 
 
-def _folder_splits(folder: Path) -> dict[str, TextLines]:
+def _folder_splits(folder: Path) -> dict[str, Lines]:
     found: dict[str, list[Path]] = {}
     for path in sorted(folder.iterdir()):
         split = _split_of(path)

@@ -2,12 +2,11 @@
 
 import dataclasses
 import hashlib
-import itertools
 import os
 from collections.abc import Iterator
 
+from keras_drill.data.content_splits import cut_by_content
 from keras_drill.data.lines import Lines
-from keras_drill.data.splits import SPLITS
 from keras_drill.data.text_lines import TextLines
 
 
@@ -50,10 +49,9 @@ def read_pairs(files) -> ParallelText:
 
 def cut_by_target(pairs: ParallelText) -> dict[str, ParallelText]:
     """Splits of about 90 %, 5 % and 5 % of the pairs, those of one target all in the same."""
-    sides = pairs.source, pairs.target
-    return {
-        name: ParallelText(*[_Part(side, pairs.target, name) for side in sides]) for name in SPLITS
-    }
+    sources = cut_by_content(pairs.source, pairs.target)
+    targets = cut_by_content(pairs.target, pairs.target)
+    return {name: ParallelText(sources[name], targets[name]) for name in sources}
 
 
 class _Column(TextLines):
@@ -80,27 +78,3 @@ class _Column(TextLines):
 
     def fingerprint(self) -> str:
         return hashlib.sha256(f"{super().fingerprint()} {self.column}".encode()).hexdigest()
-
-
-class _Part(Lines):
-    """The lines of one side whose targets belong to a split."""
-
-    def __init__(self, side: Lines, targets: Lines, split: str):
-        self.side = side
-        self.targets = targets
-        self.split = split
-
-    def blocks(self, size: int = 4096) -> Iterator[list[bytes]]:
-        lines = zip(iter(self.side), iter(self.targets), strict=True)
-        chosen = (line for line, target in lines if _split_of(target) == self.split)
-        while block := list(itertools.islice(chosen, size)):
-            yield block
-
-    def fingerprint(self) -> str:
-        parts = f"{self.side.fingerprint()} {self.targets.fingerprint()} {self.split}"
-        return hashlib.sha256(parts.encode()).hexdigest()
-
-
-def _split_of(target: bytes) -> str:
-    share = int.from_bytes(hashlib.sha256(target).digest()[:4], "big") / 2**32
-    return "train" if share < 0.9 else "valid" if share < 0.95 else "test"

@@ -4,12 +4,14 @@ import abc
 import dataclasses
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 from xml.etree import ElementTree
 
 import keras
 import tensorflow as tf
 
+from keras_drill.data.example_folder import ExampleFolder
+from keras_drill.data.lines import Lines
 from keras_drill.decoding import BeamSearch, Sampler
 from keras_drill.export import TextModel, Translator
 from keras_drill.tasks.config import RunConfig
@@ -69,10 +71,35 @@ class Task(abc.ABC):
 
     Args:
         config: The options of a run.
+
+    Attributes:
+        columns: What an example of the task has, by name: a text, or a source and a target.
     """
+
+    columns: ClassVar[tuple[str, ...]]
 
     def __init__(self, config: RunConfig):
         self.config = config
+
+    def read_columns(self, data: str, cut_by_content: bool = False) -> dict[str, dict[str, Lines]]:
+        """The lines of a corpus as they were written, by split and column.
+
+        Args:
+            data: Where the corpus is, or a folder of examples.
+            cut_by_content: Whether a corpus that has no splits of its own is cut so that the same
+                line is always in the same split, rather than by the places of its lines.
+        """
+        if not ExampleFolder.is_at(data):
+            return self.read_corpus(data, cut_by_content)
+        folder = ExampleFolder(data)
+        return {
+            split: {column: folder.lines(split, column) for column in self.columns}
+            for split in folder.splits
+        }
+
+    @abc.abstractmethod
+    def read_corpus(self, data: str, cut_by_content: bool) -> dict[str, dict[str, Lines]]:
+        """What `read_columns` gives of a corpus that is no folder of examples."""
 
     @abc.abstractmethod
     def make_words(self, folder: Path) -> Words:

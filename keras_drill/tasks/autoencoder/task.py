@@ -1,8 +1,7 @@
 """Autoencoders: each line is its own target."""
 
-from collections.abc import Mapping
-
-from keras_drill.data import Corpus, ParallelText
+from keras_drill.data import Corpus, Lines
+from keras_drill.data.content_splits import text_splits
 from keras_drill.tasks.autoencoder.config import AutoencoderConfig
 from keras_drill.tasks.sequence_to_sequence.task import SequenceToSequenceTask
 
@@ -12,5 +11,6 @@ class AutoencoderTask(SequenceToSequenceTask):
 
     config: AutoencoderConfig
 
-    def read_pairs(self, data: str) -> Mapping[str, ParallelText]:
-        return {name: ParallelText(lines, lines) for name, lines in Corpus(data).splits.items()}
+    def read_corpus(self, data: str, cut_by_content: bool) -> dict[str, dict[str, Lines]]:
+        splits = text_splits(data) if cut_by_content else Corpus(data).splits
+        return {name: {"source": lines, "target": lines} for name, lines in splits.items()}

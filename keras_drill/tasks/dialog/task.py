@@ -1,8 +1,7 @@
 """Dialog: the turns before it are the source of a response."""
 
-from collections.abc import Mapping
-
-from keras_drill.data import DialogCorpus, ParallelText
+from keras_drill.data import DialogCorpus, Lines
+from keras_drill.data.content_splits import text_splits
 from keras_drill.tasks.dialog.config import DialogConfig
 from keras_drill.tasks.sequence_to_sequence.task import SequenceToSequenceTask
 
@@ -12,13 +11,16 @@ class DialogTask(SequenceToSequenceTask):
 
     config: DialogConfig
 
-    def read_pairs(self, data: str) -> Mapping[str, ParallelText]:
+    def read_corpus(self, data: str, cut_by_content: bool) -> dict[str, dict[str, Lines]]:
         options = self.config.data
         corpus = DialogCorpus(
-            data,
+            text_splits(data) if cut_by_content else data,
             turn_end=options.turn_end,
             context_turns=options.context_turns,
             separator=options.turn_end,
             drop_repeated=options.drop_repeated,
         )
-        return corpus.splits
+        return {
+            name: {"source": pairs.source, "target": pairs.target}
+            for name, pairs in corpus.splits.items()
+        }

@@ -17,12 +17,13 @@ from keras_drill.data import (
     ContiguousBatches,
     Corpus,
     EncodedText,
-    TextLines,
+    Lines,
     Tokenizer,
     Vocabulary,
     WhitespaceTokenizer,
     WordTokenizer,
 )
+from keras_drill.data.content_splits import text_splits
 from keras_drill.data.cut_text import signs_of_cut_text
 from keras_drill.decoding import Sampler
 from keras_drill.export import TextModel, export_saved_model
@@ -48,6 +49,11 @@ class LanguageModelTask(ContinuingTask):
     """A text is one long row of words, and each word is told from those before it."""
 
     config: LanguageModelConfig
+    columns = ("text",)
+
+    def read_corpus(self, data: str, cut_by_content: bool) -> dict[str, dict[str, Lines]]:
+        splits = text_splits(data) if cut_by_content else Corpus(data).splits
+        return {name: {"text": lines} for name, lines in splits.items()}
 
     def make_words(self, folder: Path) -> LanguageModelWords:
         if (folder / "vocabulary.txt").exists():
@@ -57,7 +63,7 @@ class LanguageModelTask(ContinuingTask):
         if options.vocabulary:
             return LanguageModelWords(tokenizer, Vocabulary.load(options.vocabulary))
         vocabulary = Vocabulary.build(
-            Corpus(options.path).train,
+            self.read_columns(options.path)["train"]["text"],
             tokenizer,
             max_size=options.max_vocabulary or None,
             min_count=options.min_count,
@@ -74,8 +80,8 @@ class LanguageModelTask(ContinuingTask):
         path = self.config.data.path if data is None else data
         self._warn_of_cut_text(path)
         return {
-            name: EncodedText.encode(lines, words.tokenizer, words.vocabulary).ids
-            for name, lines in Corpus(path).splits.items()
+            name: EncodedText.encode(columns["text"], words.tokenizer, words.vocabulary).ids
+            for name, columns in self.read_columns(path).items()
         }
 
     def _warn_of_cut_text(self, data: str) -> None:
@@ -83,7 +89,7 @@ class LanguageModelTask(ContinuingTask):
         tokenizer = self.config.data.tokenizer
         if tokenizer == "whitespace":
             return
-        lines = Corpus(data).train if Path(data).is_dir() else TextLines(data)
+        lines = self.read_columns(data)["train"]["text"]
         signs = signs_of_cut_text(itertools.islice(lines, _LINES_LOOKED_AT))
         if signs:
             print(

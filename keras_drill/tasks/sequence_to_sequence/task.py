@@ -1,6 +1,5 @@
 """All that is particular to training models that answer sources."""
 
-import abc
 import dataclasses
 import hashlib
 import itertools
@@ -55,10 +54,14 @@ class SequenceToSequenceTask(AnsweringTask):
     """
 
     config: SequenceToSequenceConfig
+    columns = ("source", "target")
 
-    @abc.abstractmethod
-    def read_pairs(self, data: str) -> Mapping[str, ParallelText]:
+    def read_pairs(self, data: str) -> dict[str, ParallelText]:
         """The pairs of a corpus, by split."""
+        return {
+            name: ParallelText(columns["source"], columns["target"])
+            for name, columns in self.read_columns(data).items()
+        }
 
     def make_words(self, folder: Path) -> SequenceToSequenceWords:
         if (folder / "vocabulary.txt").exists():

@@ -1,8 +1,7 @@
 """Translation: a source in one language, a target in another."""
 
-from collections.abc import Mapping
-
-from keras_drill.data import ParallelCorpus, ParallelText
+from keras_drill.data import Lines, ParallelCorpus
+from keras_drill.data.parallel_text import cut_by_target
 from keras_drill.tasks.sequence_to_sequence.task import SequenceToSequenceTask
 from keras_drill.tasks.translation.config import TranslationConfig
 
@@ -12,6 +11,11 @@ class TranslationTask(SequenceToSequenceTask):
 
     config: TranslationConfig
 
-    def read_pairs(self, data: str) -> Mapping[str, ParallelText]:
+    def read_corpus(self, data: str, cut_by_content: bool) -> dict[str, dict[str, Lines]]:
         options = self.config.data
-        return ParallelCorpus(data, options.source or None, options.target or None).splits
+        splits = ParallelCorpus(data, options.source or None, options.target or None).splits
+        if cut_by_content and len(splits) == 1:
+            splits = cut_by_target(splits["train"])
+        return {
+            name: {"source": pairs.source, "target": pairs.target} for name, pairs in splits.items()
+        }

@@ -1,0 +1,127 @@
+"""Folders of `tf.Example`s, as pipelines keep their data."""
+
+import hashlib
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import tensorflow as tf
+
+from keras_drill.data.encoded_text import EncodedText
+from keras_drill.data.lines import Lines
+from keras_drill.data.splits import SPLITS
+
+_BLOCK = 4096
+_CHUNK = 1 << 20
+
+
+class ExampleFolder:
+    """A folder of `tf.Example`s in gzipped TFRecords, in the layout of TFX's ExampleGen:
+
+        Split-train/data_tfrecord-00000-of-00002.gz, ...
+        Split-valid/data_tfrecord-00000-of-00001.gz
+        Split-test/data_tfrecord-00000-of-00001.gz
+
+    An example has a feature for each column: a text, or the ids of its words.
+
+    Args:
+        path: The folder.
+
+    Attributes:
+        splits: Files by split, as far as there are train, valid and test.
+
+    Raises:
+        ValueError: There are no examples to train on.
+
+    Example:
+
+    >>> from keras_drill.data.write_examples import ExampleWriter
+    >>> folder = getfixture("tmp_path")
+    >>> with ExampleWriter(folder, "train") as writer:
+    ...     writer.write({"text": [b"the cat", b"the dog"]})
+    >>> list(ExampleFolder(folder).lines("train", "text"))
+    [b'the cat', b'the dog']
+    """
+
+    def __init__(self, path: str | os.PathLike):
+        self.path = Path(path)
+        self.splits = {
+            split: files
+            for split in SPLITS
+            if (files := sorted((self.path / f"Split-{split}").glob("data_tfrecord-*.gz")))
+        }
+        if "train" not in self.splits:
+            raise ValueError(
+                "Expected a folder 'Split-train' of examples, 'data_tfrecord-*.gz', in the folder. "
+                f"Received: path={str(path)!r}"
+            )
+
+    @staticmethod
+    def is_at(path: str | os.PathLike) -> bool:
+        """Whether a path is that of such a folder."""
+        return (Path(path) / "Split-train").is_dir()
+
+    def lines(self, split: str, column: str) -> "ExampleLines":
+        """The texts of a column."""
+        return ExampleLines(self.splits[split], column)
+
+    def encoded(self, split: str, column: str) -> EncodedText:
+        """The ids of a column, which holds each line's with its end token."""
+        spec = {column: tf.io.RaggedFeature(tf.int64, row_splits_dtype=tf.int64)}
+        ids, lengths = [np.zeros(0, np.int32)], [np.zeros(0, np.int32)]
+        for ragged in _parsed(self.splits[split], spec, column):
+            ids.append(ragged.flat_values.numpy().astype(np.int32))
+            lengths.append(ragged.row_lengths().numpy().astype(np.int32))
+        return EncodedText(np.concatenate(ids), np.concatenate(lengths))
+
+
+class ExampleLines(Lines):
+    """The texts of one column of examples.
+
+    Args:
+        files: The TFRecords, gzipped.
+        column: Name of the feature.
+    """
+
+    def __init__(self, files: list[Path], column: str):
+        self.files = files
+        self.column = column
+
+    def blocks(self, size: int = _BLOCK) -> Iterator[list[bytes]]:
+        for block in self.tensors(size):
+            yield block.numpy().tolist()
+
+    def tensors(self, size: int = _BLOCK) -> Iterator[tf.Tensor]:
+        """The same blocks as string tensors."""
+        spec = {self.column: tf.io.FixedLenFeature([], tf.string)}
+        return _parsed(self.files, spec, self.column, size)
+
+    def fingerprint(self) -> str:
+        digest = hashlib.sha256(self.column.encode())
+        for path in self.files:
+            with open(path, "rb") as file:
+                while chunk := file.read(_CHUNK):
+                    digest.update(chunk)
+        return digest.hexdigest()
+
+    def __repr__(self) -> str:
+        return f"ExampleLines({[str(file) for file in self.files]}, column={self.column!r})"
+
+
+def _parsed(files: list[Path], spec: dict, column: str, size: int = _BLOCK) -> Iterator:
+    records = tf.data.TFRecordDataset([str(file) for file in files], compression_type="GZIP")
+    blocks = records.batch(size).map(lambda block: tf.io.parse_example(block, spec)[column])
+    try:
+        yield from blocks
+    except tf.errors.InvalidArgumentError:
+        kind = type(spec[column]).__name__
+        raise ValueError(
+            f"The examples have no feature {column!r} that can be read as a {kind}. "
+            f"Received: {str(files[0].parent)!r}"
+        ) from None
+    except tf.errors.DataLossError:
+        raise ValueError(
+            f"The examples are damaged: a file is cut short, or was changed. "
+            f"Received: {str(files[0].parent)!r}"
+        ) from None

@@ -1,0 +1,135 @@
+"""The command line of the pipelines, which is that of `keras-drill train` and a little more."""
+
+import argparse
+import shlex
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from keras_drill.cli.argument_parser import ArgumentParser, take_overrides
+from keras_drill.cli.exit_status import exit_status
+from keras_drill.cli.streams import import_tensorflow, prepare_interrupts, prepare_streams
+from keras_drill.tasks.config import RunConfig
+from keras_drill.tasks.config.option import check_value
+from keras_drill.tasks.errors import ConfigError
+from keras_drill.tasks.load_config import config_class, load_config
+from pipelines.options import SECTIONS, PipelineOptions
+
+PROGRAM = "pipelines"
+
+
+def main(task: str, recipe: str, argv: Sequence[str] | None = None) -> int:
+    """Runs a pipeline.
+
+    Args:
+        task: Name of the task.
+        recipe: The recipe where none is given.
+        argv: The words of the command line; `None` for those of the process, whose standard
+            streams and Ctrl-C are then taken care of, too.
+
+    Returns:
+        The exit status; see `exit_status`.
+    """
+    interrupts: list[int] = []
+    if argv is None:
+        interrupts = prepare_interrupts()
+        prepare_streams()
+    words = list(sys.argv[1:] if argv is None else argv)
+    run = _Command(task, recipe, words)
+    return exit_status(run, PROGRAM, "--traceback" in words, interrupts)
+
+
+class _Command:
+    """One command line, to be run."""
+
+    def __init__(self, task: str, recipe: str, words: list[str]):
+        self.module = f"pipelines.{task.replace('-', '_')}"
+        self.task = task
+        self.recipe = recipe
+        self.words = words
+
+    def __call__(self) -> int:
+        config_options = config_class(self.task).options()
+        words, overrides = take_overrides(self.words, {**config_options, **SECTIONS})
+        args = self._parser().parse_words(words)
+        config = self._config(args, {k: v for k, v in overrides.items() if k in config_options})
+        given = {k: v for k, v in overrides.items() if k in SECTIONS}
+        options = PipelineOptions().replace(
+            {name: check_value(name, SECTIONS[name], value) for name, value in given.items()}
+        )
+        folder = Path(args.folder or Path("runs") / "pipelines" / (args.serve_as or self.task))
+
+        import_tensorflow()
+        from keras_drill.training.train_run import prepare_process
+        from pipelines.engine.artifact_store import ArtifactStore
+        from pipelines.engine.run_pipeline import run_pipeline
+        from pipelines.engine.tell import table_of
+        from pipelines.make_pipeline import PipelineArguments, make_pipeline
+
+        prepare_process(config)
+        arguments = PipelineArguments(
+            config, options, args.data, span=args.span, serve_as=args.serve_as
+        )
+        store = ArtifactStore(folder)
+        execution = run_pipeline(
+            make_pipeline(arguments),
+            store,
+            command=f"python -m {self.module} {shlex.join(self.words)}",
+            until=args.until,
+            force=args.force,
+            on_end=lambda execution, artifacts: print(table_of(execution), flush=True),
+        )
+        print(f"{execution.folder(store)}")
+        return 0
+
+    def _config(self, args: argparse.Namespace, overrides: Mapping[str, Any]) -> RunConfig:
+        config = load_config(args.recipe or self.recipe).replace(overrides)
+        if config.task != self.task:
+            raise ConfigError(
+                f"{args.recipe} is a recipe of the task {config.task}, not {self.task}: run "
+                f"python -m pipelines.{config.task.replace('-', '_')}"
+            )
+        return config
+
+    def _parser(self) -> ArgumentParser:
+        parser = ArgumentParser(
+            program=PROGRAM,
+            prog=f"python -m {self.module}",
+            description=(
+                "Makes a served model of a corpus, step by step. What is there already and would\n"
+                "come out the same is not made again: the same command goes on where it ended."
+            ),
+            epilog=(
+                "Any option of the recipe, and of the components, can be given as --section.key\n"
+                "VALUE. Those of the components:\n"
+                + "\n".join(
+                    f"  --{name} {field.default!r}: {field.metadata['comment']}"
+                    for name, field in SECTIONS.items()
+                )
+            ),
+        )
+        parser.add_argument(
+            "recipe", nargs="?", metavar="RECIPE|FILE.toml", help=f"default: {self.recipe}"
+        )
+        parser.add_argument(
+            "--data",
+            metavar="PATH",
+            required=True,
+            help="what `keras-drill train --data` takes; {SPAN} in it stands for a number",
+        )
+        parser.add_argument("--span", type=int, help="which number; default: the greatest")
+        parser.add_argument("--serve-as", metavar="NAME", help="name of the served model")
+        parser.add_argument("--folder", help="the pipeline's folder; default: runs/pipelines/NAME")
+        parser.add_argument("--until", metavar="COMPONENT", help="the last component to run")
+        parser.add_argument(
+            "--force",
+            metavar="COMPONENT",
+            action="append",
+            default=[],
+            help="make what it makes again; may be repeated",
+        )
+        parser.add_argument(
+            "--traceback", action="store_true", help="show where in the code an error came from"
+        )
+        return parser

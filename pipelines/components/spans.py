@@ -1,0 +1,51 @@
+"""Spans: the data of one day, or of another stretch of time, under a number."""
+
+import re
+from pathlib import Path
+
+from keras_drill.tasks.errors import ConfigError
+
+_MARK = "{SPAN}"
+
+
+def find_span(data: str, span: int | None = None) -> tuple[str, int | None]:
+    """The path of a span, and its number.
+
+    Args:
+        data: A path; `{SPAN}` in it stands for the number, leading zeros among it.
+        span: The number; `None` for the greatest that there is.
+
+    Returns:
+        The path without the mark, and the number; `None` for a path that has no mark.
+
+    Example:
+
+    >>> folder = getfixture("tmp_path")
+    >>> for number in (7, 12):
+    ...     (folder / f"day-{number}").mkdir()
+    >>> path, number = find_span(f"{folder}/day-{{SPAN}}")
+    >>> path.removeprefix(str(folder)), number
+    ('/day-12', 12)
+    """
+    if _MARK not in data:
+        if span is not None:
+            raise ConfigError(f"--span {span} needs {_MARK} in --data, which says where spans are")
+        return data, None
+    before, _, after = data.partition(_MARK)
+    if _MARK in after:
+        raise ConfigError(f"--data must have {_MARK} once, not as in {data}")
+    parent, _, prefix = before.rpartition("/")
+    rest, _, below = after.partition("/")
+    folder = Path(parent or ("/" if before.startswith("/") else "."))
+    if not folder.is_dir():
+        raise ConfigError(f"--data {data}: there is no folder {folder}")
+    pattern = re.compile(rf"{re.escape(prefix)}(\d+){re.escape(rest)}")
+    spans = {
+        int(match[1]): path for path in folder.iterdir() if (match := pattern.fullmatch(path.name))
+    }
+    if not spans or (span is not None and span not in spans):
+        found = f"spans {min(spans)} to {max(spans)}" if spans else "no span"
+        wanted = "" if span is None else f"span {span} of "
+        raise ConfigError(f"found no {wanted}--data {data}: there is {found} in {folder}")
+    number = max(spans) if span is None else span
+    return str(spans[number] / below) if below else str(spans[number]), number

@@ -1,0 +1,169 @@
+"""Where artifacts lie: each in a folder of its own, under a name made of all that it came from."""
+
+import contextlib
+import dataclasses
+import hashlib
+import json
+import os
+import shutil
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from keras_drill.data.atomic import replace_file
+from keras_drill.data.file_lock import file_lock
+from keras_drill.tasks.errors import RunError
+
+LINEAGE = "lineage.json"
+_WORK = ".work"
+_CHUNK = 1 << 20
+
+
+@dataclasses.dataclass(frozen=True)
+class Artifact:
+    """What a component made.
+
+    Args:
+        name: What it is, for example "examples".
+        path: Its folder.
+        lineage: What `lineage.json` in it says: what made it, when and of what, and its files.
+    """
+
+    name: str
+    path: Path
+    lineage: Mapping[str, Any]
+
+    @property
+    def content(self) -> str:
+        """Hexadecimal digest of all its files but `lineage.json`."""
+        return self.lineage["content"]
+
+    @property
+    def facts(self) -> Mapping[str, Any]:
+        """What the component said of it."""
+        return self.lineage["facts"]
+
+
+class ArtifactStore:
+    """The folder of a pipeline.
+
+        .lock                           held by the execution that is under way
+        artifacts/<name>/<fingerprint>/ what a component made, and lineage.json
+        executions/<number>/            execution.json and report.html
+
+    An artifact is written beside its place, in a folder that begins with a point, and renamed when
+    it is whole: a process that is killed at any moment leaves no half artifact.
+
+    Args:
+        folder: The folder; made by `lock`.
+    """
+
+    def __init__(self, folder: str | os.PathLike):
+        self.folder = Path(folder)
+        self.artifacts = self.folder / "artifacts"
+        self.executions = self.folder / "executions"
+
+    @contextlib.contextmanager
+    def lock(self) -> Iterator[None]:
+        """Keeps other executions out. Raises `RunError` where one is under way."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        try:
+            with file_lock(self.folder / ".lock", wait=False):
+                yield
+        except BlockingIOError:
+            raise RunError(
+                f"another execution is under way in {self.folder}: wait for its end, or give "
+                "another --folder"
+            ) from None
+
+    def find(self, name: str, fingerprint: str) -> Artifact | None:
+        """The artifact of that name and fingerprint; `None` where it is missing or damaged."""
+        return self._read(name, self.artifacts / name / fingerprint)
+
+    def all(self, name: str) -> list[Artifact]:
+        """All artifacts of a name, the oldest first."""
+        folders = [path for path in (self.artifacts / name).glob("[!.]*") if path.is_dir()]
+        found = [artifact for path in folders if (artifact := self._read(name, path))]
+        return sorted(found, key=lambda each: (each.lineage["made_at"], each.path.name))
+
+    def begin(self, name: str, fingerprint: str, keeps_work: bool) -> Path:
+        """A folder to make an artifact in.
+
+        Args:
+            name: Name of the artifact.
+            fingerprint: Its fingerprint.
+            keeps_work: Whether what an earlier process left in the folder stays there.
+        """
+        folder = self.artifacts / name / f".{fingerprint}{_WORK if keeps_work else '.partial'}"
+        if not keeps_work:
+            shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True, exist_ok=True)
+        return folder
+
+    def publish(self, made: Path, name: str, fingerprint: str, lineage: dict[str, Any]) -> Artifact:
+        """Gives what was made its name, in the place of an artifact that is there already.
+
+        Args:
+            made: The folder, from `begin`.
+            name: Name of the artifact.
+            fingerprint: Its fingerprint.
+            lineage: What to write to `lineage.json`, to which the files and their digest are added.
+        """
+        (made / LINEAGE).unlink(missing_ok=True)
+        files = {str(path.relative_to(made)): _file_entry(path) for path in _files_in(made)}
+        content = hashlib.sha256(json.dumps(files, sort_keys=True).encode()).hexdigest()
+        lineage = {**lineage, "content": content, "files": files}
+        replace_file(made / LINEAGE, json.dumps(lineage, indent=2, ensure_ascii=False) + "\n")
+        _sync_folders(made)
+        place = self.artifacts / name / fingerprint
+        old = place.with_name(f".{fingerprint}.old")
+        if place.exists():
+            os.rename(place, old)
+        os.rename(made, place)
+        _sync(place.parent)
+        shutil.rmtree(old, ignore_errors=True)
+        return Artifact(name, place, lineage)
+
+    def remove_leftovers(self) -> None:
+        """Removes what killed processes left, but for the work of components that go on with it."""
+        for path in self.artifacts.glob("*/.*"):
+            if not path.name.endswith(_WORK):
+                shutil.rmtree(path)
+
+    def _read(self, name: str, folder: Path) -> Artifact | None:
+        try:
+            lineage = json.loads((folder / LINEAGE).read_text(encoding="utf-8"))
+            sizes = {file: (folder / file).stat().st_size for file in lineage["files"]}
+        except (OSError, ValueError, KeyError):
+            return None
+        if any(entry["bytes"] != sizes[file] for file, entry in lineage["files"].items()):
+            return None
+        return Artifact(name, folder, lineage)
+
+
+def _files_in(folder: Path) -> list[Path]:
+    return sorted(path for path in folder.rglob("*") if path.is_file())
+
+
+def _file_entry(path: Path) -> dict[str, Any]:
+    """Size and digest of a file, which is on the disk when this returns."""
+    digest = hashlib.sha256()
+    with open(path, "rb") as file:
+        os.fsync(file.fileno())
+        while chunk := file.read(_CHUNK):
+            digest.update(chunk)
+    return {"bytes": path.stat().st_size, "sha256": digest.hexdigest()}
+
+
+def _sync_folders(folder: Path) -> None:
+    for path in [folder, *folder.rglob("*")]:
+        if path.is_dir():
+            _sync(path)
+
+
+def _sync(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,225 @@
+"""The runner."""
+
+import hashlib
+import importlib.metadata
+import json
+import os
+import shutil
+import time
+from collections.abc import Callable, Collection, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from keras_drill.cli.messages import message_of
+from keras_drill.report.page.formatting import format_duration
+from keras_drill.tasks.errors import ConfigError, RunError
+from pipelines.engine.artifact_store import Artifact, ArtifactStore
+from pipelines.engine.component import Component
+from pipelines.engine.execution import (
+    FAILED,
+    INTERRUPTED,
+    KEPT,
+    MADE,
+    RUNNING,
+    STOPPED,
+    Execution,
+    Step,
+    now,
+)
+from pipelines.engine.progress import ProgressLine
+
+OnEnd = Callable[[Execution, Mapping[str, Artifact]], None]
+
+
+def run_pipeline(
+    components: Sequence[Component],
+    store: ArtifactStore,
+    command: str = "",
+    until: str | None = None,
+    force: Collection[str] = (),
+    on_end: OnEnd = lambda execution, artifacts: None,
+) -> Execution:
+    """Runs components in order; what is there already is not made again.
+
+    An artifact is known by a fingerprint of its component's name, version and settings, of this
+    package's version, and of the contents of the component's inputs. So a pipeline that was killed
+    goes on where it was when it is started again.
+
+    Args:
+        components: The components, each after those whose artifacts it reads.
+        store: Where artifacts and executions are kept.
+        command: The command line, for the record.
+        until: Name of the last component to run; `None` for all.
+        force: Names of components that make their artifacts again.
+        on_end: Called with the execution and its artifacts by name when it is over, however it
+            ends.
+
+    Returns:
+        The execution.
+
+    Raises:
+        RunError: A component failed, or the pipeline must not go on; the message says which, why,
+            and how to go on. Also where another execution is under way.
+        ConfigError: `until` or `force` names no component.
+    """
+    _check(components, until, force)
+    if until is not None:
+        names = [component.name for component in components]
+        components = components[: names.index(until) + 1]
+    with store.lock():
+        store.remove_leftovers()
+        steps = [Step(each.name, each.reads, each.writes) for each in components]
+        execution = Execution.begin(store, command, steps)
+        artifacts: dict[str, Artifact] = {}
+        state = FAILED
+        try:
+            for place, component in enumerate(components):
+                title = f"[{place + 1}/{len(components)}] {component.name}"
+                run = _Run(store, execution, execution.steps[place], component, title)
+                artifacts[component.writes] = run.artifact(artifacts, component.name in force)
+                run.check(artifacts[component.writes])
+            state = MADE
+        except _Stopped as stop:
+            state = STOPPED
+            raise RunError(str(stop)) from None
+        except KeyboardInterrupt:
+            state = INTERRUPTED
+            raise
+        finally:
+            execution.end(store, state)
+            on_end(execution, artifacts)
+    return execution
+
+
+class _Stopped(Exception):
+    """The pipeline must not go on; the message says why."""
+
+
+class _Run:
+    """One component in one execution."""
+
+    def __init__(
+        self,
+        store: ArtifactStore,
+        execution: Execution,
+        step: Step,
+        component: Component,
+        title: str,
+    ):
+        self.store = store
+        self.execution = execution
+        self.step = step
+        self.component = component
+        self.progress = ProgressLine(title)
+
+    def artifact(self, artifacts: Mapping[str, Artifact], force: bool) -> Artifact:
+        """The component's artifact, found or made. Raises `RunError` where it cannot be made."""
+        try:
+            inputs = {name: artifacts[name] for name in self.component.reads}
+            inputs |= self.component.resolve(self.store, artifacts)
+            settings = json.loads(json.dumps(self.component.settings()))
+            fingerprint = _fingerprint(self.component, settings, inputs)
+            found = self.store.find(self.component.writes, fingerprint)
+            if found is not None and not force:
+                self._tell(KEPT, found)
+                self.progress.end("nothing new")
+                return found
+            self._enter(RUNNING)
+            return self._make(inputs, settings, fingerprint)
+        except KeyboardInterrupt:
+            self._enter(INTERRUPTED)
+            raise
+        except Exception as error:
+            message = message_of(error)
+            self._enter(FAILED, message or f"{type(error).__name__}: {error}")
+            if message is None:  # a mistake of the program
+                raise
+            raise RunError(
+                f"{self.component.name}: {message}\nWhat was made before it is kept: once this is "
+                f"mended, the same command goes on at {self.component.name}"
+            ) from error
+
+    def check(self, artifact: Artifact) -> None:
+        """Raises `_Stopped` where the component says that the pipeline must not go on."""
+        reason = self.component.why_to_stop(artifact.path)
+        if reason is not None:
+            self._enter(STOPPED, reason)
+            raise _Stopped(f"{self.component.name}: {reason}")
+
+    def _make(
+        self, inputs: Mapping[str, Artifact], settings: dict[str, Any], fingerprint: str
+    ) -> Artifact:
+        component = self.component
+        output = self.store.begin(component.writes, fingerprint, component.keeps_work)
+        started, seconds = now(), time.monotonic()
+        folders = {name: each.path for name, each in inputs.items()}
+        try:
+            facts = component.run(folders, output, self.progress)
+        except Exception:
+            if not component.keeps_work:
+                shutil.rmtree(output, ignore_errors=True)
+            raise
+        lineage = {
+            "artifact": component.writes,
+            "made_by": component.name,
+            "code_version": _code_version(component),
+            "made_at": started,
+            "seconds": round(time.monotonic() - seconds, 3),
+            "execution": self.execution.number,
+            "command": self.execution.command,
+            "facts": facts,
+            "settings": settings,
+            "inputs": {
+                name: {"path": self._relative(each.path), "content": each.content}
+                for name, each in inputs.items()
+            },
+        }
+        artifact = self.store.publish(output, component.writes, fingerprint, lineage)
+        self._tell(MADE, artifact)
+        self.progress.end(format_duration(artifact.lineage["seconds"]))
+        return artifact
+
+    def _tell(self, state: str, artifact: Artifact) -> None:
+        self.step.artifact = self._relative(artifact.path)
+        self.step.facts = dict(artifact.facts)
+        self.step.seconds = artifact.lineage["seconds"]
+        self._enter(state)
+
+    def _enter(self, state: str, message: str | None = None) -> None:
+        self.step.state, self.step.message = state, message
+        self.execution.save(self.store)
+
+    def _relative(self, path: Path) -> str:
+        return os.path.relpath(path, self.store.folder)
+
+
+def _fingerprint(
+    component: Component, settings: Mapping[str, Any], inputs: Mapping[str, Artifact]
+) -> str:
+    told = {
+        "component": component.name,
+        "version": _code_version(component),
+        "settings": settings,
+        "inputs": {name: artifact.content for name, artifact in inputs.items()},
+    }
+    return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def _code_version(component: Component) -> str:
+    return f"{component.version}, keras-drill {importlib.metadata.version('keras-drill')}"
+
+
+def _check(components: Sequence[Component], until: str | None, force: Collection[str]) -> None:
+    names = [component.name for component in components]
+    for name in [*([] if until is None else [until]), *force]:
+        if name not in names:
+            raise ConfigError(f"unknown component {name!r}; known: {', '.join(names)}")
+    there: set[str] = set()
+    for component in components:
+        missing = set(component.reads) - there
+        if missing:
+            raise ValueError(
+                f"`components` must each stand after those whose artifacts they read; "
+                f"{component.name} reads {sorted(missing)}. Received: components={names}"
+            )
+        there.add(component.writes)

@@ -1,0 +1,38 @@
+"""The components of a pipeline, in order."""
+
+import dataclasses
+
+from keras_drill.tasks.config import RunConfig
+from keras_drill.tasks.make_task import make_task
+from pipelines.components.example_gen import ExampleGen
+from pipelines.components.spans import find_span
+from pipelines.engine.component import Component
+from pipelines.options import PipelineOptions
+
+
+@dataclasses.dataclass(frozen=True)
+class PipelineArguments:
+    """What a pipeline is made of.
+
+    Args:
+        config: What is trained, and how: the options of a run, which name the task.
+        options: The options of the components.
+        data: Where the corpus is.
+        span: Which span of it; `None` for the last.
+        serve_as: Name of the served model; `None`: it is not served.
+    """
+
+    config: RunConfig
+    options: PipelineOptions
+    data: str
+    span: int | None = None
+    serve_as: str | None = None
+
+
+def make_pipeline(arguments: PipelineArguments) -> list[Component]:
+    """The components of any task's pipeline."""
+    task = make_task(arguments.config)
+    data, span = find_span(arguments.data, arguments.span)
+    return [
+        ExampleGen(task, data, span, arguments.options.example_gen),
+    ]
