@@ -1,7 +1,9 @@
 """Language models as SavedModels that take and give text (TensorFlow only)."""
 
 from keras_drill.export.asset_vocabulary import AssetVocabulary
+from keras_drill.export.examples import serialize_example
 from keras_drill.export.export_saved_model import export_saved_model
+from keras_drill.export.serving_operations import unserved_operations
 from keras_drill.export.side import Side
 from keras_drill.export.text_codec import TextCodec
 from keras_drill.export.text_model import TextModel
@@ -15,4 +17,6 @@ __all__ = [
     "Translator",
     "export_saved_model",
     "export_translator",
+    "serialize_example",
+    "unserved_operations",
 ]

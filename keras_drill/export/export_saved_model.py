@@ -9,7 +9,6 @@ from keras_drill.decoding import Sampler
 from keras_drill.export.asset_vocabulary import AssetVocabulary
 from keras_drill.export.saved_model_version import new_version, write_module
 from keras_drill.export.text_model import TextModel
-from keras_drill.export.warmup_requests import example_inputs
 from keras_drill.layers.cudnn import portable_kernels
 
 
@@ -31,10 +30,10 @@ def export_saved_model(
     """Exports a language model as a SavedModel that takes and gives text.
 
     The model is written as `directory/<version>/` with the signatures `continue`, `sample`,
-    `score`, `top_k`, `serving_default` (= `continue`) and, where words have several senses,
-    `senses`, which `TextModel` documents. It holds what inference needs and nothing else: the label
-    encoder has become a constant, senses belong to the words that they belong to now, dropout and
-    optimizer are gone, the vocabulary is an asset. Loading it takes TensorFlow, and
+    `score`, `top_k`, `examples`, `serving_default` (= `continue`) and, where words have several
+    senses, `senses`, which `TextModel` documents. It holds what inference needs and nothing else:
+    the label encoder has become a constant, senses belong to the words that they belong to now,
+    dropout and optimizer are gone, the vocabulary is an asset. Loading it takes TensorFlow, and
     tensorflow-text where the tokenizer uses its operations; neither Keras nor this package.
 
     The version's folder appears by a rename when it is complete. An export that is killed leaves
@@ -91,11 +90,6 @@ def export_saved_model(
             forbidden_tokens=forbidden_tokens,
             stop_strings=stop_strings,
         )
-        requests = [
-            (name, example_inputs(name, list(warmup_texts), module.max_new_tokens))
-            for name in module.signatures()
-            if name != "serving_default" and warmup_texts
-        ]
         with portable_kernels(model.backbone):
-            write_module(module.signatures(), module.codec, folder.model, requests)
+            write_module(module.signatures(), module.codec, folder.model, warmup_texts)
     return folder.published

@@ -4,13 +4,35 @@ import contextlib
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import tensorflow as tf
 
-from keras_drill.export.warmup_requests import write_warmup_requests
+from keras_drill.export.serving_operations import check_operations
+from keras_drill.export.warmup_requests import example_inputs, write_warmup_requests
+
+_BATCHING = """\
+# How TensorFlow Serving puts requests together for this model. To switch it on:
+#
+#     tensorflow_model_server --enable_batching --enable_per_model_batching_parameters ...
+#
+# which reads this file of each model, or, for all models of a server alike, with a copy of it,
+#
+#     tensorflow_model_server --enable_batching --batching_parameters_file=batching_params.pbtxt ...
+#
+# Rows of a request that are waited for: more make use of the machine, and all wait for the longest.
+max_batch_size { value: 32 }
+# How long the first one waits for others. 0 only puts together what waits already.
+batch_timeout_micros { value: 2000 }
+# Batches that may wait before requests are refused (UNAVAILABLE) rather than answered late.
+max_enqueued_batches { value: 64 }
+# Batches in work at a time; read from --batching_parameters_file alone. About the number of cores.
+num_batch_threads { value: 4 }
+# allowed_batch_sizes is left out: models take any size, and would compute what is filled up.
+# pad_variable_length_inputs is left out: every input has one value for each row.
+"""
 
 
 class NewVersion:
@@ -64,7 +86,7 @@ def write_module(
     signatures: Mapping[str, Any],
     resources: tf.Module,
     folder: Path,
-    warmup_requests: list[tuple[str, dict]],
+    warmup_texts: Sequence[str],
 ) -> None:
     """Writes functions as a SavedModel with the variables that they use, and no others.
 
@@ -72,7 +94,10 @@ def write_module(
         signatures: `tf.function`s with input signatures, by name.
         resources: Holds the tables and files that they use.
         folder: Where to write.
-        warmup_requests: See `write_warmup_requests`; none writes no file.
+        warmup_texts: What a server sends through every signature first; none writes no such file.
+
+    Raises:
+        ValueError: They have operations that TensorFlow Serving does not run.
     """
     concrete = {name: function.get_concrete_function() for name, function in signatures.items()}
     saved = tf.Module()  # not the module itself: its methods would be written a second time
@@ -81,11 +106,21 @@ def write_module(
     saved.weights = list(used.values())
     options = tf.saved_model.SaveOptions(experimental_custom_gradients=False)
     tf.saved_model.save(saved, str(folder), signatures=concrete, options=options)
-    if warmup_requests:
+    check_operations(folder)
+    (folder / "batching_params.pbtxt").write_text(_BATCHING, encoding="utf-8")
+    if warmup_texts:
+        requests = [
+            (name, example_inputs(_input_names(function), warmup_texts))
+            for name, function in concrete.items()
+            if name != "serving_default"
+        ]
         (folder / "assets.extra").mkdir()
-        write_warmup_requests(
-            folder / "assets.extra" / "tf_serving_warmup_requests", warmup_requests
-        )
+        write_warmup_requests(folder / "assets.extra" / "tf_serving_warmup_requests", requests)
+
+
+def _input_names(function: Any) -> list[str]:
+    positional, _ = function.structured_input_signature
+    return [spec.name for spec in positional]
 
 
 def _publish(folder: Path, directory: Path, version: int | None) -> Path:

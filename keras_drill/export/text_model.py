@@ -11,12 +11,17 @@ import tensorflow as tf
 from keras_drill.decoding import GreedySampler, LanguageModelStep, Sampler
 from keras_drill.decoding.random_streams import row_keys, sample_keys
 from keras_drill.export.continuation import Continuation, StopStrings
+from keras_drill.export.examples import read_texts
 from keras_drill.export.rowwise_sampler import RowwiseSampler
+from keras_drill.export.score_words import score_words
 from keras_drill.export.text_codec import TextCodec
 from keras_drill.export.tiles import in_tiles
 from keras_drill.ready_made import KernelizedBayesianSoftmax
 
 _TEXTS = tf.TensorSpec([None], tf.string)
+_INTEGERS, _FLOATS, _SEEDS = (
+    tf.TensorSpec([None], dtype) for dtype in (tf.int32, tf.float32, tf.int64)
+)
 _NUMBER = tf.TensorSpec([], tf.int32)
 
 
@@ -34,9 +39,8 @@ class TextModel(tf.Module):
         model: A built `keras_drill.LanguageModel`.
         tokenizer: A `keras_drill.data.Tokenizer`.
         vocabulary: A `keras_drill.data.Vocabulary`, or an `AssetVocabulary`.
-        sampler: How `continue_text` chooses words. The default, `GreedySampler()`, gives one
-            answer to one prompt, whatever else is in the batch.
-        seed: Seed of that sampler: the same batch gets the same answer.
+        sampler: How `continue_text` chooses words. Defaults to `GreedySampler()`.
+        seed: Seed of that sampler: a prompt gets one answer, whatever else is in the batch.
         max_new_tokens: Length of a continuation that does not end by itself.
         k: How many words `top_k` gives.
         forbidden_tokens: Ids never to generate. Defaults to the unknown, start and pad tokens.
@@ -119,7 +123,7 @@ class TextModel(tf.Module):
             `log_probs` `[B, N]`: the log-probability the model gave to each of them;
             `lengths` `[B]`: how many.
         """
-        return self._continue_alike(prompts, self.seed)
+        return self._continue_alike(prompts, tf.fill(tf.shape(prompts), self.max_new_tokens))
 
     @tf.function(input_signature=[_TEXTS, _NUMBER, _NUMBER], autograph=False)
     def continue_samples(
@@ -128,7 +132,7 @@ class TextModel(tf.Module):
         """Several continuations of each prompt, drawn independently with the model's own sampler.
 
         They are reproducible with the model's seed, and do not depend on how many there are: the
-        first one is that of `continue_text`.
+        first one of the first prompt is that of `continue_text`.
 
         Args:
             prompts: String tensor `[B]`.
@@ -142,18 +146,12 @@ class TextModel(tf.Module):
         """
         keys = row_keys(self.seed, first_row + tf.shape(prompts)[0])[first_row:]  # [B, 2]
         keys = sample_keys(keys, num_samples)  # [B · n, 2]
-        return self._continue_alike(tf.repeat(prompts, num_samples), keys)
+        prompts = tf.repeat(prompts, num_samples)
+        max_new_tokens = tf.fill(tf.shape(prompts), self.max_new_tokens)
+        return self._continuation(prompts, max_new_tokens, self.sampler, keys)
 
     @tf.function(
-        input_signature=[
-            _TEXTS,
-            tf.TensorSpec([None], tf.int32),
-            tf.TensorSpec([None], tf.float32),
-            tf.TensorSpec([None], tf.int32),
-            tf.TensorSpec([None], tf.float32),
-            tf.TensorSpec([None], tf.float32),
-            tf.TensorSpec([None], tf.int64),
-        ],
+        input_signature=[_TEXTS, _INTEGERS, _FLOATS, _INTEGERS, _FLOATS, _FLOATS, _SEEDS],
         autograph=False,
     )
     def sample(
@@ -206,19 +204,31 @@ class TextModel(tf.Module):
             `total_log_probs` `[B]`: sums of `log_probs`;
             `perplexities` `[B]`: exp(-total_log_probs / lengths).
         """
-        ids, words, lengths, hidden = self._read(texts)
-        head = self._step.head
-        log_probs = in_tiles(
-            head, lambda hidden, ids: tf.gather(head(hidden), ids, batch_dims=1), hidden, ids
-        )  # [B, T]
-        log_probs = tf.where(tf.sequence_mask(lengths), log_probs, 0.0)
-        total_log_probs = tf.reduce_sum(log_probs, axis=-1)
-        return {
-            "words": words,
-            "log_probs": log_probs,
-            "lengths": lengths,
-            "total_log_probs": total_log_probs,
-            "perplexities": tf.exp(-total_log_probs / tf.cast(lengths, tf.float32)),
+        return score_words(self._step.head, *self._read(texts))
+
+    @tf.function(input_signature=[_TEXTS], autograph=False)
+    def examples(self, examples: tf.Tensor) -> dict[str, tf.Tensor]:
+        """Scores and continues what serialized `tf.Example`s have.
+
+        An example has a feature `text`, which is scored, or `prompt`, which is continued, or both.
+
+        Args:
+            examples: String tensor `[B]`.
+
+        Returns:
+            The dictionary of `score` for `text`, with lengths and perplexities of 0 where there is
+            none, and
+            `answers` `[B]`: the continuations of `prompt` as by `continue_text`, `""` without one;
+            `problems` `[B]`: what is wrong with an example, for which all else is empty, or `""`.
+        """
+        features, problems = read_texts(examples, ["text", "prompt"])
+        text, prompt = features["text"], features["prompt"]
+        hidden, ids, words, lengths = self._read(text.texts)
+        lengths = tf.where(text.has, lengths, 0)
+        max_new_tokens = tf.where(prompt.has, self.max_new_tokens, 0)
+        return score_words(self._step.head, hidden, ids, words, lengths) | {
+            "answers": self._continue_alike(prompt.texts, max_new_tokens)["continuations"],
+            "problems": problems,
         }
 
     @tf.function(input_signature=[_TEXTS], autograph=False)
@@ -240,7 +250,7 @@ class TextModel(tf.Module):
             add up to 1, and are 0 where there is no sense;
             `lengths` `[B]`: how many words.
         """
-        ids, words, lengths, hidden = self._read(texts)
+        hidden, ids, words, lengths = self._read(texts)
         head = self._step.head
         probabilities = in_tiles(head, head.sense_posteriors, hidden, ids)
         senses = tf.gather(head.allocation.senses_of_word, ids)  # [B, T, S]
@@ -283,6 +293,7 @@ class TextModel(tf.Module):
             "sample": self.sample,
             "score": self.score,
             "top_k": self.top_k,
+            "examples": self.examples,
         }
         return signatures | ({"senses": self.senses} if self.has_senses else {})
 
@@ -292,12 +303,12 @@ class TextModel(tf.Module):
         return isinstance(self._step.head, KernelizedBayesianSoftmax)
 
     def _read(self, texts):
-        """Ids and words `[B, T]` with all end tokens, lengths `[B]`, hidden states `[B, T, d]`."""
+        """Hidden states `[B, T, d]`, ids and words `[B, T]` with all end tokens, lengths `[B]`."""
         ids = self.codec.ids_of_texts(texts)  # [B, (T)]
         words = self.vocabulary.words(ids).to_tensor("")
         hidden = self._step.read_whole(self.codec.with_start(ids[:, :-1]))
-        return ids.to_tensor(0), words, tf.cast(ids.row_lengths(), tf.int32), hidden
+        return hidden, ids.to_tensor(0), words, tf.cast(ids.row_lengths(), tf.int32)
 
-    def _continue_alike(self, prompts, seed):
-        max_new_tokens = tf.fill(tf.shape(prompts), self.max_new_tokens)
-        return self._continuation(prompts, max_new_tokens, self.sampler, seed)
+    def _continue_alike(self, prompts, max_new_tokens):
+        seeds = tf.fill(tf.shape(prompts), self.seed)  # whatever row of a batch a prompt is in
+        return self._continuation(prompts, max_new_tokens, self.sampler, seeds)

@@ -13,7 +13,9 @@ import tensorflow as tf
 from keras_drill.data import Tokenizer, Vocabulary
 from keras_drill.decoding import Beams, BeamSearch, Constraint, LanguageModelStep
 from keras_drill.export.asset_vocabulary import AssetVocabulary
+from keras_drill.export.examples import read_texts
 from keras_drill.export.saved_model_version import new_version, write_module
+from keras_drill.export.score_words import score_words
 from keras_drill.export.side import Side
 from keras_drill.layers.cudnn import portable_kernels
 
@@ -107,19 +109,54 @@ class Translator(tf.Module):
             `source_lengths` `[B]`: tokens of the texts before they were cut, an end token included.
         """
         _, source_lengths, beams = self.find(texts)
-        is_empty = (source_lengths <= 1)[:, None] | tf.math.is_inf(beams.scores)
         return {
-            "texts": tf.where(is_empty, "", self.target.decode(self.written(beams))),
+            "texts": self._texts(source_lengths, beams),
             "scores": beams.scores,
             "log_probs": beams.log_probs,
             "lengths": beams.lengths - 1,
             "source_lengths": source_lengths,
         }
 
+    @tf.function(input_signature=[_TEXTS], autograph=False)
+    def examples(self, examples: tf.Tensor) -> dict[str, tf.Tensor]:
+        """Answers what serialized `tf.Example`s have, and scores what should be answered.
+
+        An example has a feature `source`, which is answered, and may have one `target`, which is
+        scored as the answer to it.
+
+        Args:
+            examples: String tensor `[B]`.
+
+        Returns:
+            Dictionary of
+            `answers` `[B]`: the best answers as by `translate`;
+            `words` `[B, T]`: the words of the targets as the model knows them, an end token last;
+            `log_probs` `[B, T]`: log-probability of each, given the source and those before it;
+            `lengths` `[B]`: how many words, 0 where there is no target;
+            `total_log_probs` `[B]`: sums of `log_probs`;
+            `perplexities` `[B]`: exp(-total_log_probs / lengths), 0 where there is no target;
+            `problems` `[B]`: what is wrong with an example, for which all else is empty, or `""`.
+        """
+        features, problems = read_texts(examples, ["source"], ["target"])
+        source, target = features["source"], features["target"]
+        sources, source_lengths, beams = self.find(source.texts)
+        ids, lengths = self.target.encode(target.texts)
+        ids = _with_a_column(ids)  # [B, T]
+        start = tf.fill([tf.shape(ids)[0], 1], self._start_id)
+        before = tf.concat([start, ids[:, :-1]], axis=1)
+        hidden = self._step.read_whole({"source": sources, "target": before})
+        lengths = tf.where(target.has & source.has, lengths, 0)
+        words = self.target.vocabulary.words(ids)
+        return score_words(self._step.head, hidden, ids, words, lengths) | {
+            "answers": self._texts(source_lengths, beams)[:, 0],
+            "problems": problems,
+        }
+
     def find(self, texts: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, Beams]:
         """Sources `[B, S]` of texts `[B]` in ids, their lengths `[B]` before they were cut, and the
         answers to them."""
         ids, source_lengths = self.source.encode(texts, self.max_source_tokens)
+        ids = _with_a_column(ids)
         lengths = tf.minimum(source_lengths, self.max_source_tokens)
         longest = tf.cast(tf.cast(lengths, tf.float32) * self.max_ratio, tf.int32) + 10
         longest = tf.minimum(longest, self.max_tokens) + 1  # and the start
@@ -143,9 +180,23 @@ class Translator(tf.Module):
         is_written = tf.sequence_mask(beams.lengths - 1, tf.shape(tokens)[2])
         return tf.where(is_written, tokens, self.target.vocabulary.end_id)
 
+    def _texts(self, source_lengths, beams):
+        """Answers `[B, n]`, empty where there was nothing to answer, or no answer left."""
+        is_empty = (source_lengths <= 1)[:, None] | tf.math.is_inf(beams.scores)
+        return tf.where(is_empty, "", self.target.decode(self.written(beams)))
+
     def signatures(self) -> dict:
         """The functions a server offers, by name."""
-        return {"serving_default": self.translate, "translate": self.translate}
+        return {
+            "serving_default": self.translate,
+            "translate": self.translate,
+            "examples": self.examples,
+        }
+
+
+def _with_a_column(ids):
+    """Ids `[B, T]` with one column at least: without any rows there would be none to read."""
+    return tf.pad(ids, [[0, 0], [0, tf.cast(tf.shape(ids)[1] == 0, tf.int32)]])
 
 
 def export_translator(
@@ -160,9 +211,9 @@ def export_translator(
 ) -> Path:
     """Exports an encoder–decoder as a SavedModel that takes sources and gives answers as text.
 
-    The model is written as `directory/<version>/` with the signature `translate`, which is
-    `serving_default` too and which `Translator` documents; see `export_saved_model` for what it
-    holds and how it appears.
+    The model is written as `directory/<version>/` with the signatures `translate`, which is
+    `serving_default` too, and `examples`, which `Translator` documents; see `export_saved_model`
+    for what it holds and how it appears.
 
     Args:
         model: A built `keras_drill.SequenceToSequence`.
@@ -185,9 +236,8 @@ def export_translator(
             vocabulary.save(path)
             sides.append(Side(tokenizer, AssetVocabulary(vocabulary, path)))
         module = Translator(model, *sides, **options)
-        requests = [("translate", {"texts": list(warmup_texts)})] if warmup_texts else []
         resources = tf.Module()
         resources.source, resources.target = sides
         with portable_kernels(model.backbone):
-            write_module(module.signatures(), resources, folder.model, requests)
+            write_module(module.signatures(), resources, folder.model, warmup_texts)
     return folder.published

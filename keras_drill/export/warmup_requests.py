@@ -1,9 +1,13 @@
 """Requests that TensorFlow Serving replays when it loads a model."""
 
 import os
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
+
+from keras_drill.export.examples import serialize_example
 
 
 def write_warmup_requests(path: str | os.PathLike, requests: list[tuple[str, dict]]) -> None:
@@ -32,22 +36,32 @@ def write_warmup_requests(path: str | os.PathLike, requests: list[tuple[str, dic
             writer.write(_field(6, _field(1, request)))
 
 
-def example_inputs(signature: str, texts: list[str], max_new_tokens: int) -> dict:
-    """Inputs that a signature of `TextModel` answers, by name."""
-    if signature in ("score", "senses", "top_k"):
-        return {"texts": texts}
-    if signature != "sample":
-        return {"prompts": texts}
+def example_inputs(names: Iterable[str], texts: Sequence[str]) -> dict[str, Any]:
+    """Inputs that a signature of an exported model answers.
+
+    Args:
+        names: The names of its inputs.
+        texts: What every one of them is made of, one value for each.
+
+    Example:
+
+    >>> sorted(example_inputs(["prompts", "seed"], ["the cat", ""]).items())
+    [('prompts', ['the cat', '']), ('seed', array([0, 0]))]
+    """
     count = len(texts)
-    return {
-        "prompts": texts,
-        "max_new_tokens": np.full(count, max_new_tokens, "int32"),
+    features = ("text", "prompt", "source", "target")  # models pass over what they do not know
+    inputs = {
+        "prompts": list(texts),
+        "texts": list(texts),
+        "examples": [serialize_example(dict.fromkeys(features, text)) for text in texts],
+        "max_new_tokens": np.full(count, np.iinfo("int32").max, "int32"),  # as many as there may be
         "temperature": np.ones(count, "float32"),
         "top_k": np.zeros(count, "int32"),
         "top_p": np.ones(count, "float32"),
         "min_p": np.zeros(count, "float32"),
         "seed": np.zeros(count, "int64"),
     }
+    return {name: inputs[name] for name in names}
 
 
 def _field(number: int, payload: bytes) -> bytes:

@@ -1,19 +1,21 @@
 """Runs a SavedModel by TensorFlow's C API alone, through the loader that TensorFlow Serving uses.
 
-python answer_with_c_api.py FOLDER FEED FETCH TEXT...
+python answer_with_c_api.py FOLDER FEED FETCH... < TEXTS
 
-FEED and FETCH are tensor names; prints the fetched tensor as a JSON list. No module of TensorFlow
-or of any other package is imported.
+FEED and FETCH are tensor names; each line of TEXTS is one text in hexadecimal digits. Prints each
+fetched tensor as a line of JSON, a list of numbers or of strings in hexadecimal digits. No module
+of TensorFlow or of any other package is imported.
 """
 
+import array
 import ctypes
 import importlib.util
 import json
-import struct
 import sys
 from pathlib import Path
 
-FLOAT, STRING, STRING_BYTES = 1, 7, 24
+STRING, STRING_BYTES = 7, 24
+NUMBERS = {1: "f", 3: "i"}  # TF_FLOAT, TF_INT32
 
 
 class Output(ctypes.Structure):
@@ -65,11 +67,11 @@ def string_tensor(texts):
 
 def values(tensor):
     data, size = tf.TF_TensorData(tensor), tf.TF_TensorByteSize(tensor)
-    if tf.TF_TensorType(tensor) == FLOAT:
-        return list(struct.unpack(f"{size // 4}f", ctypes.string_at(data, size)))
+    if tf.TF_TensorType(tensor) in NUMBERS:
+        return array.array(NUMBERS[tf.TF_TensorType(tensor)], ctypes.string_at(data, size)).tolist()
     places = [ctypes.c_void_p(data + offset) for offset in range(0, size, STRING_BYTES)]
     return [
-        ctypes.string_at(tf.TF_StringGetDataPointer(place), tf.TF_StringGetSize(place)).decode()
+        ctypes.string_at(tf.TF_StringGetDataPointer(place), tf.TF_StringGetSize(place)).hex()
         for place in places
     ]
 
@@ -82,10 +84,11 @@ def output(graph, tensor_name):
     return Output(found, int(index))
 
 
-folder, feed, fetch, *texts = sys.argv[1:]
-text_operations = package_folder("tensorflow_text") / "python" / "ops" / "_normalize_ops.so"
-tf.TF_LoadLibrary(str(text_operations).encode(), status)
-check()
+folder, feed, *fetches = sys.argv[1:]
+texts = [bytes.fromhex(line) for line in sys.stdin.read().split("\n")[:-1]]
+for library in sorted((package_folder("tensorflow_text") / "python" / "ops").glob("_*.so")):
+    tf.TF_LoadLibrary(str(library).encode(), status)
+    check()
 graph = ctypes.c_void_p(tf.TF_NewGraph())
 session = ctypes.c_void_p(
     tf.TF_LoadSessionFromSavedModel(
@@ -100,9 +103,12 @@ session = ctypes.c_void_p(
     )
 )
 check()
-inputs, outputs = (Output * 1)(output(graph, feed)), (Output * 1)(output(graph, fetch))
-fed = (ctypes.c_void_p * 1)(string_tensor([text.encode() for text in texts]))
-fetched = (ctypes.c_void_p * 1)()
-tf.TF_SessionRun(session, None, inputs, fed, 1, outputs, fetched, 1, None, 0, None, status)
+inputs = (Output * 1)(output(graph, feed))
+outputs = (Output * len(fetches))(*[output(graph, fetch) for fetch in fetches])
+fed = (ctypes.c_void_p * 1)(string_tensor(texts))
+found = (ctypes.c_void_p * len(fetches))()
+count = len(fetches)
+tf.TF_SessionRun(session, None, inputs, fed, 1, outputs, found, count, None, 0, None, status)
 check()
-print(json.dumps(values(ctypes.c_void_p(fetched[0]))))
+for tensor in found:
+    print(json.dumps(values(ctypes.c_void_p(tensor))))

@@ -1,7 +1,5 @@
-import json
 import os
-import subprocess
-import sys
+import re
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +8,7 @@ import tensorflow as tf
 
 from keras_drill.data import WhitespaceTokenizer
 from keras_drill.export import export_saved_model
+from keras_drill.export.examples import serialize_example
 from tests.export.checks import (
     check_operations,
     check_same_answers,
@@ -18,7 +17,7 @@ from tests.export.checks import (
 )
 
 PROMPTS = ["The cat sat on a mat.", "", "an unknown zebra, é!\nThe dog ran (here)\n", "the " * 211]
-SIGNATURES = {"serving_default", "continue", "sample", "score", "top_k"}
+SIGNATURES = {"serving_default", "continue", "sample", "score", "top_k", "examples"}
 
 
 def requests():
@@ -30,6 +29,9 @@ def requests():
             yield signature, {"prompts": texts}
         for signature in ("score", "top_k"):
             yield signature, {"texts": texts}
+        # The last feature is not empty: NumPy drops NUL bytes at the end of a string.
+        examples = [serialize_example({"text": p, "prompt": p, "z": "."}) for p in prompts]
+        yield "examples", {"examples": np.array(examples, dtype="S")}
         yield (
             "sample",
             {
@@ -47,31 +49,6 @@ def requests():
 def test_another_process_answers_byte_for_byte_without_keras(folder, text_model, tmp_path):
     (signatures,) = check_same_answers([(text_model, folder, list(requests()))], tmp_path)
     assert signatures == sorted(SIGNATURES)
-
-
-C_LIBRARY = Path(tf.__file__).parent / "libtensorflow_cc.so.2"
-
-
-@pytest.mark.skipif(not C_LIBRARY.exists(), reason="this TensorFlow has no libtensorflow_cc.so.2")
-@pytest.mark.parametrize(("signature", "name"), [("continue", "texts"), ("score", "perplexities")])
-def test_the_loader_of_tensorflow_serving_gives_the_same(folder, text_model, signature, name):
-    """Without Python's TensorFlow: `LoadSessionFromSavedModel` by the C API."""
-    definition = meta_graph(folder).signature_def[signature]
-    (feed,) = definition.inputs.values()
-    script = Path(__file__).with_name("answer_with_c_api.py")
-    process = subprocess.run(
-        [sys.executable, script, folder, feed.name, definition.outputs[name].name, *PROMPTS],
-        capture_output=True,
-        text=True,
-        timeout=600,
-    )
-    assert process.returncode == 0, process.stderr
-    answer = json.loads(process.stdout)
-    expected = text_model.signatures()[signature](tf.constant(PROMPTS))[name].numpy()
-    if name == "texts":
-        assert answer == [text.decode() for text in expected]
-    else:
-        assert np.array(answer, "float32").tolist() == expected.tolist()
 
 
 def test_signatures_have_the_batch_first_and_free(folder):
@@ -103,6 +80,22 @@ def test_only_weights_of_inference(folder, model):
 def test_assets(folder, vocabulary):
     text = (folder / "assets" / "vocabulary.txt").read_text(encoding="utf-8")
     assert text.split("\n")[:-1] == list(vocabulary.tokens)
+
+
+def test_batching_parameters_are_what_the_server_reads(folder):
+    """The fields of `tensorflow.serving.BatchingParameters`, wrapped numbers, in text format."""
+    lines = (folder / "batching_params.pbtxt").read_text(encoding="utf-8").splitlines()
+    values = dict(
+        re.fullmatch(r"(\w+) \{ value: (\d+) \}", line).groups()
+        for line in lines
+        if not line.startswith("#")
+    )
+    assert {name: int(value) for name, value in values.items()} == {
+        "max_batch_size": 32,
+        "batch_timeout_micros": 2000,
+        "max_enqueued_batches": 64,
+        "num_batch_threads": 4,
+    }
 
 
 def test_warmup_requests_are_answered(folder):

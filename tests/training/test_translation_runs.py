@@ -128,7 +128,7 @@ def test_the_exported_model_gives_the_same_answers(trained, loaded, tmp_path):
     ]
     np.testing.assert_allclose(found["scores"], [one.scores for one in expected], rtol=1e-4)
     requests = tmp_path / "trained" / "1" / "assets.extra" / "tf_serving_warmup_requests"
-    assert len(list(tf.data.TFRecordDataset(str(requests)))) == 1
+    assert len(list(tf.data.TFRecordDataset(str(requests)))) == 2
 
 
 OPTIONS = {

@@ -1,0 +1,40 @@
+"""Log-probabilities of the words of texts.
+
+B texts, T words of the longest one, d hidden features.
+"""
+
+from typing import Any
+
+import tensorflow as tf
+
+from keras_drill.export.tiles import in_tiles
+
+
+def score_words(head: Any, hidden: Any, ids: Any, words: Any, lengths: Any) -> dict[str, tf.Tensor]:
+    """What is told of texts that are judged word by word.
+
+    Args:
+        head: The output layer.
+        hidden: What each word is told from, `[B, T, d]`.
+        ids: The words' ids, `[B, T]`.
+        words: The words, `[B, T]`.
+        lengths: How many each text has, `[B]`; what is behind is no part of the answer.
+
+    Returns:
+        Dictionary of `words` and `log_probs` `[B, T]`, `lengths`, `total_log_probs` and
+        `perplexities` `[B]`, of which the last is 0 for a text without words.
+    """
+    log_probs = in_tiles(
+        head, lambda hidden, ids: tf.gather(head(hidden), ids, batch_dims=1), hidden, ids
+    )  # [B, T]
+    is_word = tf.sequence_mask(lengths, tf.shape(ids)[1])
+    log_probs = tf.where(is_word, log_probs, 0.0)
+    total_log_probs = tf.reduce_sum(log_probs, axis=-1)
+    counts = tf.cast(tf.maximum(lengths, 1), tf.float32)
+    return {
+        "words": tf.where(is_word, words, ""),
+        "log_probs": log_probs,
+        "lengths": lengths,
+        "total_log_probs": total_log_probs,
+        "perplexities": tf.where(lengths > 0, tf.exp(-total_log_probs / counts), 0.0),
+    }

@@ -1,0 +1,90 @@
+"""Which operations TensorFlow Serving has, and which ones a SavedModel uses."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import tensorflow as tf
+from tensorflow.core.framework import graph_pb2
+from tensorflow.core.protobuf import saved_model_pb2
+
+# Of tensorflow-text, all of whose operations the server links.
+_TEXT_OPERATIONS = """
+    CaseFoldUTF8 ConstrainedSequence FastBertNormalize FastWordpieceTokenizeWithOffsets
+    FindSourceOffsets MaxSpanningTree NormalizeUTF8 NormalizeUTF8WithOffsetsMap PhraseTokenize
+    RegexSplitWithOffsets RougeL SentenceFragments SentenceFragmentsV2 SentencepieceDetokenizeOp
+    SentencepieceIdToStringOp SentencepieceOp SentencepieceStringToIdOp SentencepieceTokenizeOp
+    SentencepieceTokenizeWithOffsetsOp SentencepieceVocabSizeOp SplitMergeTokenizeWithOffsets
+    TFText>BoiseTagsToOffsets TFText>ByteSplitByOffsets TFText>ByteSplitWithOffsets
+    TFText>FastSentencepieceDetokenize TFText>FastSentencepieceTokenize
+    TFText>FastWordpieceDetokenize TFText>NgramsStringJoin TFText>OffsetsToBoiseTags
+    TFText>PhraseDetokenize TFText>RoundRobinGenerateMasks TFText>RoundRobinTrim
+    TFText>Utf8Binarize TFText>WhitespaceTokenizeWithOffsetsV2 TokenizerFromLogits
+    UnicodeScriptTokenizeWithOffsets WhitespaceTokenizeWithOffsets WordpieceTokenizeWithOffsets
+"""
+TEXT_OPERATIONS = frozenset(_TEXT_OPERATIONS.split())
+# They are TensorFlow's, and yet no server runs them as it comes: Python functions live in the
+# process that made them, XLA's operations need a compiler that is off by default, cuDNN's a GPU.
+_NOT_EVERYWHERE = ("PyFunc", "EagerPyFunc", "Xla", "Cudnn", "TPU", "Collective", "Nccl")
+
+
+def is_served(operation: str) -> bool:
+    """Whether TensorFlow Serving, as it comes and on a CPU, runs an operation.
+
+    It links TensorFlow's own operations, which are those of `tf.raw_ops` whatever else this process
+    has loaded, and those of tensorflow-text.
+
+    Example:
+
+    >>> [is_served(name) for name in ("MatMul", "NormalizeUTF8", "Addons>BeamSearch", "PyFunc")]
+    [True, True, False, False]
+    """
+    if operation in TEXT_OPERATIONS:
+        return True
+    return hasattr(tf.raw_ops, operation) and not operation.startswith(_NOT_EVERYWHERE)
+
+
+def unserved_operations(folder: str | os.PathLike) -> dict[str, str]:
+    """Operations of a SavedModel that TensorFlow Serving does not run.
+
+    The graph is read, and nothing of it is loaded or run.
+
+    Args:
+        folder: That of a SavedModel.
+
+    Returns:
+        For each operation a place where it is used: the node, and the function that it is in.
+    """
+    saved_model = saved_model_pb2.SavedModel()
+    saved_model.ParseFromString((Path(folder) / "saved_model.pb").read_bytes())
+    found: dict[str, str] = {}
+    for meta_graph in saved_model.meta_graphs:
+        functions = {each.signature.name for each in meta_graph.graph_def.library.function}
+        for operation, place in _nodes(meta_graph.graph_def):
+            if operation not in functions and not is_served(operation):
+                found.setdefault(operation, place)
+    return found
+
+
+def check_operations(folder: str | os.PathLike) -> None:
+    """Makes sure that TensorFlow Serving can run a SavedModel.
+
+    Raises:
+        ValueError: It has an operation that the server does not run.
+    """
+    unserved = unserved_operations(folder)
+    if unserved:
+        told = "; ".join(f"{name}, {place}" for name, place in sorted(unserved.items()))
+        raise ValueError(
+            "`model` must be made of operations of TensorFlow and tensorflow-text alone, which "
+            f"TensorFlow Serving runs on every machine. Received: {told}"
+        )
+
+
+def _nodes(graph: graph_pb2.GraphDef) -> Iterator[tuple[str, str]]:
+    """The operation of each node of a graph and of its functions, and where it is."""
+    for node in graph.node:
+        yield node.op, f"node {node.name!r} of the graph"
+    for function in graph.library.function:
+        for node in function.node_def:
+            yield node.op, f"node {node.name!r} of the function {function.signature.name!r}"

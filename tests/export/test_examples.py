@@ -1,0 +1,208 @@
+"""The signature `examples`, and that answers depend on nothing else in the batch."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from keras_drill.data import (
+    SentencePieceTokenizer,
+    Vocabulary,
+    WhitespaceTokenizer,
+    WordTokenizer,
+)
+from keras_drill.decoding import BeamSearch
+from keras_drill.export import Side, TextModel, Translator
+from keras_drill.export.examples import serialize_example
+from keras_drill.export.warmup_requests import example_inputs
+from keras_drill.layers import Attention
+from keras_drill.models import RecurrentEncoderDecoder
+from keras_drill.models.sequence_to_sequence import SequenceToSequence
+from keras_drill.output_layer import OutputLayer
+from tests.decoding.tiny_models import awd_lstm_with_kerbs
+from tests.export.texts import NASTY
+
+SPECIAL = ["<pad>", "<unk>", "<eos>", "<sos>"]
+SENTENCES = [b"the cat sat on a mat .", b"a dog was there", b"it ran , and the dog ran"]
+
+
+@pytest.fixture(scope="module")
+def translator():
+    """Pieces on one side, words on the other; distributions far from uniform."""
+    pieces = SentencePieceTokenizer.train([line.decode() for line in SENTENCES], 31)
+    source = Vocabulary([*SPECIAL, *pieces.pieces()])
+    words = WhitespaceTokenizer()
+    target = Vocabulary([*SPECIAL, *sorted({w.decode() for s in SENTENCES for w in s.split()})])
+    backbone = RecurrentEncoderDecoder(
+        len(target), 5, units=7, attention=Attention(), source_vocabulary_size=len(source)
+    )
+    model = SequenceToSequence(backbone, OutputLayer(len(target)))
+    tokens = np.ones((1, 1), "int32")
+    model({"source": tokens, "target": tokens})
+    random = np.random.default_rng(17)
+    for variable in model.trainable_variables:
+        variable.assign(random.normal(scale=0.9, size=variable.shape))
+    search = BeamSearch(3, 1.0, num_results=2)
+    return Translator(model, Side(pieces, source), Side(words, target), search, 23, 13), model
+
+
+@pytest.fixture(scope="module")
+def senses_model(vocabulary):
+    return TextModel(awd_lstm_with_kerbs(), WordTokenizer(), vocabulary, max_new_tokens=3, k=3)
+
+
+def answers(module, signature, texts):
+    function = module.signatures()[signature]
+    (specs, _) = function.get_concrete_function().structured_input_signature
+    found = function(**example_inputs([spec.name for spec in specs], texts))
+    return {name: value.numpy() for name, value in found.items()}
+
+
+def assert_same_row(together, alone, row):
+    assert set(together) == set(alone)
+    for name, values in together.items():
+        (expected,), found = alone[name], values[row]
+        if values.ndim > 1:
+            padding = -1 if name == "senses" else values.dtype.type()
+            assert (found[len(expected) :] == (b"" if values.dtype == object else padding)).all()
+            found = found[: len(expected)]
+        if values.dtype == np.float32:
+            np.testing.assert_allclose(found, expected, rtol=1e-3, atol=1e-4, err_msg=name)
+        else:
+            np.testing.assert_array_equal(found, expected, err_msg=name)
+
+
+@pytest.mark.parametrize(
+    "signature",
+    [
+        pytest.param("continue", marks=pytest.mark.slow),
+        "sample",
+        "score",
+        pytest.param("top_k", marks=pytest.mark.slow),
+        "examples",
+    ],
+)
+def test_many_at_once_are_answered_as_one_at_a_time(signature, text_model):
+    together = answers(text_model, signature, NASTY)
+    for row, text in enumerate(NASTY):
+        assert_same_row(together, answers(text_model, signature, [text]), row)
+
+
+@pytest.mark.slow
+def test_many_senses_at_once_are_those_of_one_at_a_time(senses_model):
+    together = answers(senses_model, "senses", NASTY)
+    for row in (0, 1, 4, 7):
+        assert_same_row(together, answers(senses_model, "senses", NASTY[row : row + 1]), row)
+
+
+@pytest.mark.parametrize(
+    "signature", [pytest.param("translate", marks=pytest.mark.slow), "examples"]
+)
+def test_many_translations_at_once_are_those_of_one_at_a_time(signature, translator):
+    together = answers(translator[0], signature, NASTY)
+    for row, text in enumerate(NASTY):
+        assert_same_row(together, answers(translator[0], signature, [text]), row)
+
+
+def test_a_language_model_scores_and_continues_examples(text_model):
+    texts, prompts = NASTY[:4], NASTY[4:8]
+    examples = [
+        *[serialize_example({"text": text, "line": "7"}) for text in texts],
+        *[serialize_example({"prompt": prompt}) for prompt in prompts],
+        serialize_example({"text": texts[0], "prompt": prompts[0]}),
+    ]
+    found = text_model.examples(examples)
+    scores, continued = text_model.score(texts), text_model.continue_text(prompts)
+    for name, values in scores.items():
+        if values.dtype == tf.float32:
+            np.testing.assert_allclose(found[name][:4, ...], values, rtol=1e-5)
+        else:
+            np.testing.assert_array_equal(found[name][:4, ...], values)
+    assert not found["lengths"][4:8].numpy().any() and not found["perplexities"][4:8].numpy().any()
+    assert found["answers"].numpy().tolist() == [
+        *[b""] * 4,
+        *continued["continuations"].numpy(),
+        continued["continuations"][0].numpy(),
+    ]
+    assert found["words"][8].numpy().tolist() == found["words"][0].numpy().tolist()
+    assert not any(found["problems"].numpy())
+
+
+def test_a_translator_answers_examples_and_scores_their_targets(translator):
+    translator, model = translator
+    sources, targets = [*SENTENCES, b"the cat"], [*SENTENCES[::-1], b""]
+    examples = [
+        serialize_example({"source": source, "target": target})
+        for source, target in zip(sources, targets, strict=True)
+    ]
+    examples.append(serialize_example({"source": SENTENCES[1]}))
+    found = {name: value.numpy() for name, value in translator.examples(examples).items()}
+    best = translator.translate([*sources, SENTENCES[1]])["texts"].numpy()[:, 0]
+    assert found["answers"].tolist() == best.tolist()
+    vocabulary = translator.target.vocabulary
+    for row, target in enumerate(targets):
+        ids = [*vocabulary.ids(translator.target.tokenizer.tokenize(target)), vocabulary.end_id]
+        source, _ = translator.source.encode(sources[row : row + 1])
+        before = np.array([[vocabulary.start_id, *ids[:-1]]], "int32")
+        log_probs = model({"source": source, "target": before}).numpy()[0]
+        expected = log_probs[np.arange(len(ids)), ids].astype("float64")
+        assert found["lengths"][row] == len(ids)
+        np.testing.assert_allclose(found["log_probs"][row, : len(ids)], expected, rtol=1e-4)
+        np.testing.assert_allclose(found["perplexities"][row], np.exp(-expected.mean()), rtol=1e-4)
+        words = [word.decode() for word in found["words"][row, : len(ids)]]
+        assert words == [vocabulary.words([i]).numpy()[0].decode() for i in ids]
+    assert found["lengths"][4] == 0 and found["perplexities"][4] == 0
+    assert not any(found["problems"])
+
+
+def feature(*values):
+    if values and isinstance(values[0], int):
+        return tf.train.Feature(int64_list=tf.train.Int64List(value=values))
+    return tf.train.Feature(bytes_list=tf.train.BytesList(value=values))
+
+
+def example(**features):
+    return tf.train.Example(features=tf.train.Features(feature=features)).SerializeToString()
+
+
+@pytest.mark.parametrize(
+    ("wrong", "problem"),
+    [
+        ({}, "must have a feature `text` or `prompt`"),
+        ({"texts": feature(b"the cat")}, "must have a feature `text` or `prompt`"),
+        ({"text": feature()}, "must have a feature `text` or `prompt`"),
+        ({"text": feature(b"a", b"b")}, "`text` must be one text, not 2"),
+        ({"text": feature(b"a"), "prompt": feature(b"a", b"b", b"c")}, "`prompt` must be one text"),
+    ],
+)
+def test_an_example_without_its_text_says_so_and_spoils_no_other(wrong, problem, text_model):
+    right = serialize_example({"text": "the cat", "prompt": "a dog"})
+    together = answers_to(text_model, [right, example(**wrong), right])
+    alone = answers_to(text_model, [right])
+    for row in (0, 2):
+        assert_same_row(together, alone, row)
+    assert problem in together["problems"][1].decode()
+    assert together["answers"][1] == b"" and together["lengths"][1] == 0
+    assert not together["log_probs"][1].any() and not any(together["words"][1])
+
+
+def answers_to(module, examples):
+    return {name: value.numpy() for name, value in module.examples(examples).items()}
+
+
+def test_a_pair_without_a_source_says_so(translator):
+    found = answers_to(translator[0], [serialize_example({"target": "the cat"})])
+    assert found["problems"][0] == b"the example must have a feature `source`"
+    assert found["answers"][0] == b"" and found["lengths"][0] == 0
+
+
+@pytest.mark.parametrize("wrong", [b"no example", example(text=feature(7))])
+def test_what_is_no_example_is_an_error(wrong, text_model):
+    right = serialize_example({"text": "the cat"})
+    with pytest.raises(tf.errors.InvalidArgumentError, match=r"parse|[Dd]ata type"):
+        text_model.examples([right, wrong])
+
+
+def test_no_examples(text_model, translator):
+    for module in (text_model, translator[0]):
+        found = answers_to(module, tf.constant([], tf.string))
+        assert all(value.shape[0] == 0 for value in found.values())
