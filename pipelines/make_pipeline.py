@@ -6,6 +6,7 @@ from keras_drill.tasks.config import RunConfig
 from keras_drill.tasks.make_task import make_task
 from pipelines.components.example_gen import ExampleGen
 from pipelines.components.spans import find_span
+from pipelines.components.transform import Transform
 from pipelines.engine.component import Component
 from pipelines.options import PipelineOptions
 
@@ -35,4 +36,5 @@ def make_pipeline(arguments: PipelineArguments) -> list[Component]:
     data, span = find_span(arguments.data, arguments.span)
     return [
         ExampleGen(task, data, span, arguments.options.example_gen),
+        Transform(task, arguments.options.transform),
     ]

@@ -15,10 +15,18 @@ class ExampleGenOptions:
 
 
 @dataclasses.dataclass(frozen=True)
+class TransformOptions:
+    """Section `transform`."""
+
+    shard_megabytes: int = option(128, "a new file begins after so many ids, in bytes", minimum=1)
+
+
+@dataclasses.dataclass(frozen=True)
 class PipelineOptions:
     """Options by component; a component that has options has a field here."""
 
     example_gen: ExampleGenOptions = dataclasses.field(default_factory=ExampleGenOptions)
+    transform: TransformOptions = dataclasses.field(default_factory=TransformOptions)
 
     def replace(self, values: Mapping[str, Any]) -> "PipelineOptions":
         """Other values, given by full name, `"section.key"`."""

@@ -83,7 +83,7 @@ class EncodedText:
             verbose: 1 to show progress.
         """
         if cache is None:
-            return cls._join(_encode_blocks(lines, tokenizer, vocabulary, verbose), lines)
+            return cls._join(encode_blocks(lines, tokenizer, vocabulary, verbose), lines)
         name = _fingerprint(lines, tokenizer, vocabulary)
         folder = Path(cache) / name
         if folder.exists():
@@ -94,7 +94,7 @@ class EncodedText:
                 return cls.load(folder)
             for leftover in folder.parent.glob(f".{name}.*"):
                 shutil.rmtree(leftover)
-            text = cls._join(_encode_blocks(lines, tokenizer, vocabulary, verbose), lines)
+            text = cls._join(encode_blocks(lines, tokenizer, vocabulary, verbose), lines)
             beside = tempfile.mkdtemp(prefix=f".{name}.", dir=folder.parent)
             text.save(Path(beside) / name)
             os.rename(Path(beside) / name, folder)
@@ -179,9 +179,11 @@ class EncodedText:
         return text
 
 
-def _encode_blocks(
-    lines: Lines, tokenizer: Tokenizer, vocabulary: Vocabulary, verbose: int
+def encode_blocks(
+    lines: Lines, tokenizer: Tokenizer, vocabulary: Vocabulary, verbose: int = 0
 ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """The `ids` and `line_lengths` of an `EncodedText`, block by block."""
+
     def encode(block: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
         ids = vocabulary.ids(tokenizer.tokenize(block))  # [L, (T)]
         end = tf.fill([ids.nrows(), 1], vocabulary.end_id)
@@ -192,8 +194,8 @@ def _encode_blocks(
         encode = tf.function(encode, input_signature=[tf.TensorSpec([None], tf.string)])
     progress = keras.utils.Progbar(None, verbose=verbose, unit_name="block")
     number = 0
-    for number, block in enumerate(lines.blocks(_LINES_PER_RECORD), start=1):
-        ids, lengths = encode(tf.constant(block))
+    for number, block in enumerate(lines.tensors(_LINES_PER_RECORD), start=1):
+        ids, lengths = encode(block)
         progress.update(number, finalize=False)
         yield ids.numpy(), lengths.numpy()
     progress.update(number, finalize=True)

@@ -1,19 +1,24 @@
 """Folders of `tf.Example`s, as pipelines keep their data."""
 
 import hashlib
+import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import numpy as np
 import tensorflow as tf
 
+from keras_drill.data.atomic import replace_file
 from keras_drill.data.encoded_text import EncodedText
 from keras_drill.data.lines import Lines
 from keras_drill.data.splits import SPLITS
+from keras_drill.data.tokenizer import Tokenizer
+from keras_drill.data.vocabulary import Vocabulary
 
 _BLOCK = 4096
 _CHUNK = 1 << 20
+_ENCODING = "encoding.json"
 
 
 class ExampleFolder:
@@ -23,13 +28,16 @@ class ExampleFolder:
         Split-valid/data_tfrecord-00000-of-00001.gz
         Split-test/data_tfrecord-00000-of-00001.gz
 
-    An example has a feature for each column: a text, or the ids of its words.
+    An example has a feature for each column: a text, or the ids of its words, whose column is
+    named by `ids_of`.
 
     Args:
         path: The folder.
 
     Attributes:
         splits: Files by split, as far as there are train, valid and test.
+        encoded_by: Where the folder has ids, what `encoding_fingerprint` gives for the words that
+            they are the ids of; else `None`.
 
     Raises:
         ValueError: There are no examples to train on.
@@ -57,6 +65,20 @@ class ExampleFolder:
                 f"Received: path={str(path)!r}"
             )
 
+    @property
+    def encoded_by(self) -> str | None:
+        path = self.path / _ENCODING
+        return json.loads(path.read_text(encoding="utf-8"))["words"] if path.exists() else None
+
+    @encoded_by.setter
+    def encoded_by(self, fingerprint: str) -> None:
+        replace_file(self.path / _ENCODING, json.dumps({"words": fingerprint}, indent=2) + "\n")
+
+    @staticmethod
+    def ids_of(column: str) -> str:
+        """Name of the column with the ids of a column's words."""
+        return f"{column}_ids"
+
     @staticmethod
     def is_at(path: str | os.PathLike) -> bool:
         """Whether a path is that of such a folder."""
@@ -67,13 +89,23 @@ class ExampleFolder:
         return ExampleLines(self.splits[split], column)
 
     def encoded(self, split: str, column: str) -> EncodedText:
-        """The ids of a column, which holds each line's with its end token."""
+        """The ids of a column's words, each line's with its end token."""
+        column = self.ids_of(column)
         spec = {column: tf.io.RaggedFeature(tf.int64, row_splits_dtype=tf.int64)}
         ids, lengths = [np.zeros(0, np.int32)], [np.zeros(0, np.int32)]
         for ragged in _parsed(self.splits[split], spec, column):
             ids.append(ragged.flat_values.numpy().astype(np.int32))
             lengths.append(ragged.row_lengths().numpy().astype(np.int32))
         return EncodedText(np.concatenate(ids), np.concatenate(lengths))
+
+
+def encoding_fingerprint(coders: Mapping[str, tuple[Tokenizer, Vocabulary]]) -> str:
+    """Hexadecimal digest of the tokenizers and vocabularies of columns, by their names."""
+    told = {
+        column: [type(tokenizer).__name__, tokenizer.get_config(), vocabulary.tokens]
+        for column, (tokenizer, vocabulary) in coders.items()
+    }
+    return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()
 
 
 class ExampleLines(Lines):
@@ -93,7 +125,6 @@ class ExampleLines(Lines):
             yield block.numpy().tolist()
 
     def tensors(self, size: int = _BLOCK) -> Iterator[tf.Tensor]:
-        """The same blocks as string tensors."""
         spec = {self.column: tf.io.FixedLenFeature([], tf.string)}
         return _parsed(self.files, spec, self.column, size)
 

@@ -5,6 +5,8 @@ import hashlib
 import itertools
 from collections.abc import Iterator, Sequence
 
+import tensorflow as tf
+
 
 class Lines(abc.ABC):
     """Lines of text, UTF-8 and without their ends, that can be read any number of times."""
@@ -12,6 +14,11 @@ class Lines(abc.ABC):
     @abc.abstractmethod
     def blocks(self, size: int = 4096) -> Iterator[list[bytes]]:
         """Gives the lines in lists of `size` lines, the last one shorter."""
+
+    def tensors(self, size: int = 4096) -> Iterator[tf.Tensor]:
+        """The same lists as string tensors `[N]`."""
+        for block in self.blocks(size):
+            yield tf.constant(block)
 
     @abc.abstractmethod
     def fingerprint(self) -> str:

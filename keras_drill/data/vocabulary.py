@@ -106,9 +106,9 @@ class Vocabulary(tf.Module):
             )
         counter: Counter[bytes] = Counter()
         num_lines = 0
-        for block in lines.blocks():
+        for block in lines.tensors():
             num_lines += len(block)
-            words = tokenizer.tokenize(tf.constant(block)).flat_values
+            words = tokenizer.tokenize(block).flat_values
             unique, _, counts = tf.unique_with_counts(words)
             counter.update(dict(zip(unique.numpy().tolist(), counts.numpy().tolist(), strict=True)))
         if not counter:

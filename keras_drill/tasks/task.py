@@ -10,11 +10,12 @@ from xml.etree import ElementTree
 import keras
 import tensorflow as tf
 
-from keras_drill.data.example_folder import ExampleFolder
-from keras_drill.data.lines import Lines
+from keras_drill.data import EncodedText, Lines, Tokenizer, Vocabulary
+from keras_drill.data.example_folder import ExampleFolder, encoding_fingerprint
 from keras_drill.decoding import BeamSearch, Sampler
 from keras_drill.export import TextModel, Translator
 from keras_drill.tasks.config import RunConfig
+from keras_drill.tasks.errors import RunError
 
 
 class Words(Protocol):
@@ -74,9 +75,11 @@ class Task(abc.ABC):
 
     Attributes:
         columns: What an example of the task has, by name: a text, or a source and a target.
+        needs_lines: Whether texts are judged as they were written, and not by their ids alone.
     """
 
     columns: ClassVar[tuple[str, ...]]
+    needs_lines: ClassVar[bool] = False
 
     def __init__(self, config: RunConfig):
         self.config = config
@@ -101,9 +104,56 @@ class Task(abc.ABC):
     def read_corpus(self, data: str, cut_by_content: bool) -> dict[str, dict[str, Lines]]:
         """What `read_columns` gives of a corpus that is no folder of examples."""
 
-    @abc.abstractmethod
+    def encode(self, words: Any, data: str) -> dict[str, dict[str, EncodedText]]:
+        """The ids of a corpus by split and column, from a folder of examples where it has them.
+
+        Args:
+            words: The words of the run.
+            data: Where the corpus is, or a folder of examples.
+        """
+        coders = self.coders(words)
+        folder = ExampleFolder(data) if ExampleFolder.is_at(data) else None
+        if folder is None or folder.encoded_by is None:
+            return {
+                split: {name: EncodedText.encode(columns[name], *coders[name]) for name in columns}
+                for split, columns in self.read_columns(data).items()
+            }
+        if folder.encoded_by != encoding_fingerprint(coders):
+            raise RunError(
+                f"the examples in {data} are ids of other words, or of another tokenizer: give the "
+                "options that they were made with, or the examples that they were made of"
+            )
+        return {
+            split: {column: folder.encoded(split, column) for column in self.columns}
+            for split in folder.splits
+        }
+
     def make_words(self, folder: Path) -> Words:
-        """The words of a run: those in its folder where it has begun, else from its options."""
+        """The words of a run: those in its folder, where it has begun, or those of its examples.
+
+        Where there are none yet, they are learned from the training text.
+        """
+        data = self.config.data.path
+        for place in [folder, *([Path(data)] if ExampleFolder.is_at(data) else [])]:
+            if (place / self.config.word_files[0]).exists():
+                return self.load_words(place)
+        return self.learn_words(self.read_columns(data)["train"])
+
+    @abc.abstractmethod
+    def learn_words(self, columns: Mapping[str, Lines]) -> Words:
+        """The words that the options ask for.
+
+        Args:
+            columns: The training text, by column.
+        """
+
+    @abc.abstractmethod
+    def word_settings(self) -> dict[str, Any]:
+        """All that `learn_words` depends on beside the text, JSON-able."""
+
+    @abc.abstractmethod
+    def coders(self, words: Any) -> dict[str, tuple[Tokenizer, Vocabulary]]:
+        """What cuts and numbers the words of each column."""
 
     @abc.abstractmethod
     def load_words(self, folder: Path) -> Words:

@@ -16,8 +16,8 @@ import keras_drill
 from keras_drill.data import (
     ContiguousBatches,
     Corpus,
-    EncodedText,
     Lines,
+    TextLines,
     Tokenizer,
     Vocabulary,
     WhitespaceTokenizer,
@@ -25,6 +25,7 @@ from keras_drill.data import (
 )
 from keras_drill.data.content_splits import text_splits
 from keras_drill.data.cut_text import signs_of_cut_text
+from keras_drill.data.example_folder import ExampleFolder
 from keras_drill.decoding import Sampler
 from keras_drill.export import TextModel, export_saved_model
 from keras_drill.report import SampleContinuation
@@ -55,20 +56,31 @@ class LanguageModelTask(ContinuingTask):
         splits = text_splits(data) if cut_by_content else Corpus(data).splits
         return {name: {"text": lines} for name, lines in splits.items()}
 
-    def make_words(self, folder: Path) -> LanguageModelWords:
-        if (folder / "vocabulary.txt").exists():
-            return self.load_words(folder)
+    def learn_words(self, columns: Mapping[str, Lines]) -> LanguageModelWords:
         options = self.config.data
         tokenizer = self._tokenizer()
         if options.vocabulary:
             return LanguageModelWords(tokenizer, Vocabulary.load(options.vocabulary))
         vocabulary = Vocabulary.build(
-            self.read_columns(options.path)["train"]["text"],
+            columns["text"],
             tokenizer,
             max_size=options.max_vocabulary or None,
             min_count=options.min_count,
         )
         return LanguageModelWords(tokenizer, vocabulary)
+
+    def word_settings(self) -> dict[str, Any]:
+        options = self.config.data
+        given = TextLines(options.vocabulary).fingerprint() if options.vocabulary else None
+        return {
+            "tokenizer": options.tokenizer,
+            "vocabulary": given,
+            "max_vocabulary": options.max_vocabulary,
+            "min_count": options.min_count,
+        }
+
+    def coders(self, words: Any) -> dict[str, tuple[Tokenizer, Vocabulary]]:
+        return {"text": (words.tokenizer, words.vocabulary)}
 
     def load_words(self, folder: Path) -> LanguageModelWords:
         return LanguageModelWords(self._tokenizer(), Vocabulary.load(folder / "vocabulary.txt"))
@@ -79,15 +91,12 @@ class LanguageModelTask(ContinuingTask):
     def read_texts(self, words: Any, data: str | None = None) -> dict[str, np.ndarray]:
         path = self.config.data.path if data is None else data
         self._warn_of_cut_text(path)
-        return {
-            name: EncodedText.encode(columns["text"], words.tokenizer, words.vocabulary).ids
-            for name, columns in self.read_columns(path).items()
-        }
+        return {split: columns["text"].ids for split, columns in self.encode(words, path).items()}
 
     def _warn_of_cut_text(self, data: str) -> None:
         """Says so when a text that looks cut into words is cut by a tokenizer of raw text."""
         tokenizer = self.config.data.tokenizer
-        if tokenizer == "whitespace":
+        if tokenizer == "whitespace" or ExampleFolder.is_at(data):
             return
         lines = self.read_columns(data)["train"]["text"]
         signs = signs_of_cut_text(itertools.islice(lines, _LINES_LOOKED_AT))

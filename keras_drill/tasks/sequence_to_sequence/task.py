@@ -16,7 +16,14 @@ import numpy as np
 import keras_drill
 from keras_drill.analysis.collect import collect_log_probs
 from keras_drill.analysis.text_scores import count_words, score_texts
-from keras_drill.data import EncodedText, PairBatches, ParallelText
+from keras_drill.data import (
+    EncodedText,
+    Lines,
+    PairBatches,
+    ParallelText,
+    Tokenizer,
+    Vocabulary,
+)
 from keras_drill.decoding import BeamSearch
 from keras_drill.export import Side, Translator, export_translator
 from keras_drill.tasks.sequence_to_sequence.answer import answer_all
@@ -55,6 +62,7 @@ class SequenceToSequenceTask(AnsweringTask):
 
     config: SequenceToSequenceConfig
     columns = ("source", "target")
+    needs_lines = True
 
     def read_pairs(self, data: str) -> dict[str, ParallelText]:
         """The pairs of a corpus, by split."""
@@ -63,22 +71,28 @@ class SequenceToSequenceTask(AnsweringTask):
             for name, columns in self.read_columns(data).items()
         }
 
-    def make_words(self, folder: Path) -> SequenceToSequenceWords:
-        if (folder / "vocabulary.txt").exists():
-            return self.load_words(folder)
-        train = self.read_pairs(self.config.data.path)["train"]
+    def learn_words(self, columns: Mapping[str, Lines]) -> SequenceToSequenceWords:
+        train = ParallelText(columns["source"], columns["target"])
         return SequenceToSequenceWords.make(train, self.config.data)
+
+    def word_settings(self) -> dict[str, Any]:
+        options = self.config.data
+        names = ("tokenizer", "vocabulary_size", "shared_vocabulary", "lowercase", "symbols")
+        return {name: getattr(options, name) for name in names}
+
+    def coders(self, words: Any) -> dict[str, tuple[Tokenizer, Vocabulary]]:
+        sides = {"source": words.source, "target": words.target}
+        return {name: (side.tokenizer, side.vocabulary) for name, side in sides.items()}
 
     def load_words(self, folder: Path) -> SequenceToSequenceWords:
         return SequenceToSequenceWords.load(folder, self.config.data)
 
     def read_texts(self, words: Any, data: str | None = None) -> dict[str, EncodedPairs]:
-        pairs = self.read_pairs(self.config.data.path if data is None else data)
+        path = self.config.data.path if data is None else data
+        encoded = self.encode(words, path)
         return {
-            name: EncodedPairs(
-                words.source.encode(each.source), words.target.encode(each.target), each
-            )
-            for name, each in pairs.items()
+            name: EncodedPairs(encoded[name]["source"], encoded[name]["target"], pairs)
+            for name, pairs in self.read_pairs(path).items()
         }
 
     def fingerprint(self, texts: Mapping[str, EncodedPairs]) -> str:

@@ -1,0 +1,84 @@
+"""Transform: the words of the model, and the examples in ids of its words."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from keras_drill.data.encoded_text import encode_blocks
+from keras_drill.data.example_folder import ExampleFolder, encoding_fingerprint
+from keras_drill.data.serialize_examples import Ids
+from keras_drill.data.write_examples import ExampleWriter
+from keras_drill.tasks.task import Task
+from pipelines.engine.component import Component, Facts, Progress
+from pipelines.options import TransformOptions
+
+
+class Transform(Component):
+    """Learns the words of the training text, and writes the examples as ids of their words.
+
+    The artifact is an `ExampleFolder` with the files of the words in it, so `keras-drill train
+    --data` takes it as it is. The words are learned and applied by the functions of the task that
+    exported models are made with: training and serving cut and number texts alike. The texts are
+    kept beside the ids where the task judges its answers by them.
+
+    Args:
+        task: Learns and applies the words.
+        options: The options.
+    """
+
+    name = "Transform"
+    version = 1
+    reads = ("examples",)
+    writes = "transformed"
+
+    def __init__(self, task: Task, options: TransformOptions = TransformOptions()):  # noqa: B008
+        super().__init__(options)
+        self.task = task
+
+    def settings(self) -> dict[str, Any]:
+        return {
+            **super().settings(),
+            "words": self.task.word_settings(),
+            "columns": self.task.columns,
+            "keeps_lines": self.task.needs_lines,
+        }
+
+    def run(self, inputs: Mapping[str, Path], output: Path, progress: Progress) -> Facts:
+        examples = str(inputs["examples"])
+        splits = self.task.read_columns(examples)
+        progress(0, "examples encoded")
+        words = self.task.learn_words(splits["train"])
+        words.save(output)
+        coders = self.task.coders(words)
+        facts: Facts = {"words": len(words.tokens)}
+        done = 0
+        for split, columns in splits.items():
+            tokens = unknown = 0
+            with ExampleWriter(output, split, self.options.shard_megabytes << 20) as writer:
+                for block in self._blocks(columns, coders):
+                    writer.write(block)
+                    for column, (_, vocabulary) in coders.items():
+                        ids = block[ExampleFolder.ids_of(column)][0]
+                        tokens += len(ids)
+                        unknown += int(np.count_nonzero(ids == vocabulary.unknown_id))
+                    progress(done + writer.num_examples, "examples encoded")
+            done += writer.num_examples
+            facts[f"{split} tokens"] = tokens
+            facts[f"{split} unknown"] = f"{unknown / max(tokens, 1):.2%}"
+        ExampleFolder(output).encoded_by = encoding_fingerprint(coders)
+        return facts
+
+    def _blocks(
+        self, columns: Mapping[str, Any], coders: Mapping[str, tuple]
+    ) -> Iterator[dict[str, Sequence[bytes] | Ids]]:
+        """Blocks of columns of ids, and of texts where they are needed."""
+        parts: dict[str, Iterator] = {
+            ExampleFolder.ids_of(name): encode_blocks(columns[name], *coders[name])
+            for name in coders
+        }
+        if self.task.needs_lines:
+            parts |= {name: columns[name].blocks() for name in coders}
+        for blocks in zip(*parts.values(), strict=True):
+            yield dict(zip(parts, blocks, strict=True))
