@@ -22,7 +22,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check
 TEST_ENVIRONMENT := TF_CPP_MIN_LOG_LEVEL=2 TF_NUM_INTRAOP_THREADS=1 TF_NUM_INTEROP_THREADS=1 OMP_NUM_THREADS=1
 XDIST := -n $(PYTEST_WORKERS) --dist loadscope
 PYTEST := $(TEST_ENVIRONMENT) $(BIN)/python -m pytest $(XDIST)
-TENSORFLOW_ONLY := analysis benchmarks cli data docs export pipelines report tasks training
+TENSORFLOW_ONLY := analysis benchmarks cli data docs export pipelines report serving tasks training
 # What both ends of what is supported are tried on: the core, and what it exports.
 CORE := tests $(addprefix --ignore=tests/,$(filter-out export,$(TENSORFLOW_ONLY)))
 

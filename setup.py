@@ -4,6 +4,8 @@ from pathlib import Path
 
 from setuptools import find_packages, setup
 
+_SERVE = ["aiohttp>=3.9", "grpcio>=1.60", "tensorflow-serving-api>=2.16"]
+
 setup(
     name="keras-drill",
     version="0.1.0",
@@ -30,7 +32,7 @@ setup(
         "Typing :: Typed",
     ],
     packages=find_packages(include=["keras_drill", "keras_drill.*"]),
-    package_data={"keras_drill": ["py.typed", "recipes/*.toml"]},
+    package_data={"keras_drill": ["py.typed", "recipes/*.toml", "serving/web/*"]},
     py_modules=["keras_drill_command"],
     python_requires=">=3.10,<3.14",
     install_requires=[
@@ -44,6 +46,8 @@ setup(
     ],
     extras_require={
         "analysis": ["scipy>=1.11"],
+        "serve": _SERVE,
+        "browser": ["playwright>=1.45"],
         "subwords": ["sentencepiece>=0.2"],
         "translation": ["sentencepiece>=0.2", "sacrebleu>=2.4", "sacremoses>=0.1"],
         "test": [
@@ -55,6 +59,9 @@ setup(
             "sentencepiece>=0.2",
             "sacrebleu>=2.4",
             "sacremoses>=0.1",
+            "pyyaml>=6",
+            "requests>=2.31",
+            *_SERVE,
         ],
         "jax": ["jax>=0.4.34"],
         "types": ["mypy>=1.15"],

@@ -14,6 +14,7 @@ from keras_drill.cli import (
     runs,
     score,
     senses,
+    serve,
     train,
     translate,
 )
@@ -31,6 +32,7 @@ _COMMANDS = (
     score,
     translate,
     export,
+    serve,
     runs,
     recipes,
     demo,

@@ -1,10 +1,12 @@
 """The process's standard streams, its interrupts, and TensorFlow without its log messages."""
 
+import contextlib
 import io
 import os
 import signal
 import sys
 import tempfile
+from collections.abc import Iterator
 
 import keras_drill
 
@@ -46,12 +48,31 @@ def discard_output() -> None:
 
 
 def import_tensorflow() -> None:
-    """Imports TensorFlow and all of this package; what is logged meanwhile is shown on failure.
+    """Imports TensorFlow and all of this package; what is logged meanwhile is shown on failure."""
+    with _without_log():
+        import_tensorflow_alone()
+        for name in keras_drill.__all__:  # Keras finds a saved model's classes once imported
+            getattr(keras_drill, name)
 
-    TensorFlow writes several lines about missing CUDA drivers to the standard error stream before
-    any log level applies, and would hide a short error message among them.
-    """
+
+def import_tensorflow_alone() -> None:
+    """Imports TensorFlow, and what exported models need of tensorflow-text."""
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+    with _without_log():
+        import tensorflow as tf
+        import tensorflow_text  # noqa: F401  registers the operations of exported models
+
+        tf.config.list_physical_devices()
+        tf.get_logger().setLevel("ERROR")  # warnings about retracing are for programmers
+
+
+@contextlib.contextmanager
+def _without_log() -> Iterator[None]:
+    """Holds back what is written to the standard error stream inside the block, unless it fails.
+
+    TensorFlow writes several lines about missing CUDA drivers to it before any log level applies,
+    and would hide a short error message among them.
+    """
     with tempfile.TemporaryFile() as log:
         try:
             stream = os.dup(2)
@@ -59,13 +80,7 @@ def import_tensorflow() -> None:
             stream = os.open(os.devnull, os.O_WRONLY)
         os.dup2(log.fileno(), 2)
         try:
-            import tensorflow as tf
-            import tensorflow_text  # noqa: F401  registers the operations of exported models
-
-            tf.config.list_physical_devices()
-            for name in keras_drill.__all__:  # Keras finds a saved model's classes once imported
-                getattr(keras_drill, name)
-            tf.get_logger().setLevel("ERROR")  # warnings about retracing are for programmers
+            yield
         except Exception:
             log.seek(0)
             os.write(stream, log.read())

@@ -23,7 +23,7 @@ PUBLIC = {"_replace", "_asdict", "_fields", "_make", "_exit"}  # of named tuples
 def names_of_our_own(trees):
     """Names with an underscore in front that the package itself gives to something."""
     for node in (node for tree in trees.values() for node in ast.walk(tree)):
-        if isinstance(node, ast.FunctionDef | ast.ClassDef):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
             yield node.name
         elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
             yield node.attr

@@ -1,0 +1,32 @@
+"""`keras-drill serve`: what is said before anything is served."""
+
+import pytest
+
+from keras_drill.cli.main import main
+
+
+@pytest.fixture
+def models(tmp_path):
+    (tmp_path / "models" / "cats" / "1").mkdir(parents=True)
+    (tmp_path / "models" / "cats" / "1" / "saved_model.pb").touch()
+    return tmp_path / "models"
+
+
+@pytest.mark.parametrize(
+    "words, message",
+    [
+        ((), "SAVED_MODELS"),
+        (("none",), "none is not there"),
+        (("models/cats",), "is one model, with its versions; give the folder above"),
+        (("models/cats/1",), "is one version of a model"),
+        (("models/cats/1/saved_model.pb",), "is a file"),
+        (("models", "--port", "70000"), "--port must be at most 65535"),
+        (("models", "--label", "cats:best"), "--label must be NAME:LABEL=VERSION"),
+        (("models", "--batch-delay", "-1"), "--batch-delay must be above"),
+        (("models", "--timeout", "0"), "--timeout must be above 0"),
+    ],
+)
+def test_mistakes_are_told_at_once(models, words, message, monkeypatch, capsys):
+    monkeypatch.chdir(models.parent)
+    assert main(["serve", *words]) in (1, 2)
+    assert message in capsys.readouterr().err

@@ -1,0 +1,73 @@
+"""Requests that share a batch get the answers that they would get alone."""
+
+import concurrent.futures
+
+import pytest
+
+from keras_drill.serving import BatchingOptions, Limits
+from keras_drill.serving.batching import can_share
+from keras_drill.serving.servable import read_signature_defs
+from tests.serving.running import running
+
+TEXTS = ["", "a", "b c d e f g", "é  x", "h i"]
+
+
+def number_of_batches(server):
+    text = server.get("/monitoring/prometheus/metrics").text
+    name = ':tensorflow:serving:batching_session:processed_batch_size_count{model_name="small"}'
+    return next(int(line.split()[-1]) for line in text.splitlines() if line.startswith(name))
+
+
+def ask_all(server, documents):
+    with concurrent.futures.ThreadPoolExecutor(len(documents)) as pool:
+        return [answer.json() for answer in pool.map(server.predict, documents)]
+
+
+@pytest.mark.parametrize("size", [1, 4, 100])
+def test_answers_do_not_depend_on_the_batch(small_model, size):
+    documents = [
+        {"instances": TEXTS[start:end]}
+        for start in range(len(TEXTS))
+        for end in range(start + 1, len(TEXTS) + 1)
+    ]
+    options = BatchingOptions(max_batch_size=size, delay_seconds=0.05)
+    with running(small_model.parents[1], batching=options, grpc_port=None) as server:
+        alone = [server.predict(document).json() for document in documents]
+        before = number_of_batches(server)
+        assert ask_all(server, documents) == alone
+        made = number_of_batches(server) - before
+        if size == 100:
+            assert made < len(documents) / 2
+        elif size == 1:
+            assert made == len(documents)
+
+
+def test_one_bad_request_does_not_harm_those_beside_it(small_model):
+    options = BatchingOptions(max_batch_size=50, delay_seconds=0.1)
+    documents = [{"signature_name": "positive", "instances": [x]} for x in (1, 0, 3, -1, 5)]
+    with running(small_model.parents[1], batching=options, grpc_port=None) as server:
+        answers = ask_all(server, documents)
+    assert [answer.get("predictions") for answer in answers] == [[1], None, [3], None, [5]]
+    assert "all must be positive" in answers[1]["error"]
+
+
+def test_what_can_be_told_apart_is_shared(small_model):
+    signatures = read_signature_defs(small_model)
+    shared = {name for name, signature in signatures.items() if can_share(signature)}
+    assert shared == set(signatures) - {"padded", "__saved_model_init_op"}
+
+
+def test_deadline_and_waiting_room(small_model):
+    limits = Limits(seconds=0.4, waiting=2)
+    wait = {"signature_name": "wait", "instances": [0.8]}
+    with running(small_model.parents[1], limits=limits, grpc_port=None, threads=1) as server:
+        with concurrent.futures.ThreadPoolExecutor(2) as pool:
+            waiting = [pool.submit(server.predict, wait) for _ in range(2)]
+            server.wait_for(lambda: server.server.models.versions("small")[0].users == 2)
+            refused = server.predict(wait)
+            answers = [one.result() for one in waiting]
+        assert refused.status_code == 429
+        assert "2 requests are waiting" in refused.json()["error"]
+        for answer in answers:
+            assert answer.status_code == 504
+            assert "within 0.4 seconds" in answer.json()["error"]
