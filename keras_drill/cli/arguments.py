@@ -11,6 +11,7 @@ from keras_drill.tasks.errors import ConfigError, RunError
 from keras_drill.tasks.load_config import all_options, load_config
 
 MAX_INT = 2**31 - 1
+_DATA_SET = "tfds:"  # and the name of a data set, in place of a path
 
 
 def whole_number(at_least: int, at_most: int = MAX_INT) -> Callable[[str], int]:
@@ -199,9 +200,16 @@ def check_answers(folder: str, checkpoint: int | str | None) -> RunConfig:
     return config
 
 
+def absolute(data: str) -> str:
+    """The path of a text from anywhere; the name of a data set stays as it is."""
+    return data if data.startswith(_DATA_SET) else os.path.abspath(data)
+
+
 def check_data(data: str | None) -> None:
     """Makes sure that there is something where `--data` says."""
-    if data == "" or (data is not None and not Path(data).exists()):
+    if data is None or data.startswith(_DATA_SET):
+        return
+    if not data or not Path(data).exists():
         raise FileNotFoundError(f"--data {data!r}: there is nothing there")
 
 

@@ -4,6 +4,7 @@ import argparse
 import os
 from pathlib import Path
 
+from keras_drill.cli.arguments import absolute
 from keras_drill.tasks.config import RunConfig
 from keras_drill.tasks.errors import ConfigError
 from keras_drill.tasks.load_config import load_config
@@ -33,7 +34,8 @@ def add_parser(commands) -> argparse.ArgumentParser:
     parser.add_argument(
         "--data",
         metavar="PATH",
-        help="a text file, or a folder with train, valid and test text",
+        help="a text file, or a folder with train, valid and test text; for pairs also tfds:NAME, "
+        "a data set of tensorflow-datasets",
     )
     parser.add_argument("--run", required=True, metavar="RUN", dest="folder", help="its folder")
     return parser
@@ -74,7 +76,7 @@ def _config(args: argparse.Namespace) -> RunConfig:
         raise ConfigError("say which text to train on: --data PATH")
     _check_utf8("--data", config.data.path)
     # Kept in the run's folder, where a relative path would mean another place.
-    paths = {"data.path": os.path.abspath(config.data.path)}
+    paths = {"data.path": absolute(config.data.path)}
     if config.training.start_from:
         paths["training.start_from"] = os.path.abspath(config.training.start_from)
     return config.replace(paths)

@@ -20,6 +20,8 @@ from keras_drill.export.side import Side
 from keras_drill.layers.cudnn import portable_kernels
 
 _TEXTS = tf.TensorSpec([None], tf.string)
+_IDS = tf.TensorSpec([None, None], tf.int32)
+_LENGTHS = tf.TensorSpec([None], tf.int32)
 
 
 class Translator(tf.Module):
@@ -108,7 +110,27 @@ class Translator(tf.Module):
             `lengths` `[B, n]`: in tokens, an end token included;
             `source_lengths` `[B]`: tokens of the texts before they were cut, an end token included.
         """
-        _, source_lengths, beams = self.find(texts)
+        ids, lengths = self._read(texts)
+        return self._answers(ids, lengths, self._search)
+
+    def answer(self, texts: Any) -> dict[str, tf.Tensor]:
+        """As `translate`; outside of graphs also where a tokenizer's preprocessing is in Python.
+
+        Args:
+            texts: Strings `[B]`.
+        """
+        if self.runs_in_graphs:
+            return self.translate(texts)
+        ids, lengths = self._read(texts)
+        return self._answers(ids, lengths, self._search_in_graph)
+
+    @property
+    def runs_in_graphs(self) -> bool:
+        """Whether the tokenizers do, and with them what is exported."""
+        return self.source.tokenizer.runs_in_graphs and self.target.tokenizer.runs_in_graphs
+
+    def _answers(self, ids, source_lengths, search):
+        beams = search(ids, source_lengths)
         return {
             "texts": self._texts(source_lengths, beams),
             "scores": beams.scores,
@@ -155,14 +177,24 @@ class Translator(tf.Module):
     def find(self, texts: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, Beams]:
         """Sources `[B, S]` of texts `[B]` in ids, their lengths `[B]` before they were cut, and the
         answers to them."""
+        ids, source_lengths = self._read(texts)
+        return ids, source_lengths, self._search(ids, source_lengths)
+
+    def _read(self, texts):
         ids, source_lengths = self.source.encode(texts, self.max_source_tokens)
-        ids = _with_a_column(ids)
+        return _with_a_column(ids), source_lengths
+
+    @tf.function(input_signature=[_IDS, _LENGTHS], autograph=False)
+    def _search_in_graph(self, ids, source_lengths):
+        return self._search(ids, source_lengths)
+
+    def _search(self, ids, source_lengths):
         lengths = tf.minimum(source_lengths, self.max_source_tokens)
         longest = tf.cast(tf.cast(lengths, tf.float32) * self.max_ratio, tf.int32) + 10
         longest = tf.minimum(longest, self.max_tokens) + 1  # and the start
         width = tf.reduce_max(tf.concat([longest, [1]], 0))
-        start = tf.fill([tf.shape(texts)[0], 1], self._start_id)
-        beams = self.search(
+        start = tf.fill([tf.shape(ids)[0], 1], self._start_id)
+        return self.search(
             self._step,
             tf.pad(start, [[0, 0], [0, width - 1]]),
             lengths=tf.ones_like(lengths),
@@ -172,7 +204,6 @@ class Translator(tf.Module):
             forbidden_tokens=self._forbidden,
             constraints=self.constraints,
         )
-        return ids, source_lengths, beams
 
     def written(self, beams: Beams) -> tf.Tensor:
         """Ids `[B, n, L]` of answers without their start, end tokens after them."""

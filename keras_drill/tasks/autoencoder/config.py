@@ -36,3 +36,8 @@ class AutoencoderConfig(SequenceToSequenceConfig):
         super().check()
         if not self.data.shared_vocabulary:
             raise ConfigError("option data.shared_vocabulary must be true: both sides are the same")
+        if not self.data.shares_tokenizer:
+            raise ConfigError(
+                "option data.moses must be one language, for both sides are the same, not "
+                f"{self.data.moses!r}"
+            )

@@ -12,7 +12,10 @@ class DialogDataConfig(PairsConfig):
     """Section `[data]`: which dialogues, which words, which batches."""
 
     path: str = option(
-        "", "a folder with train, valid and test dialogues, one a line", may_change=True
+        "",
+        'a folder with train, valid and test dialogues, one a line; or "tfds:" and the name of a '
+        "data set of contexts and responses",
+        may_change=True,
     )
     turn_end: str = option("__eou__", "the mark after each turn of a dialogue")
     context_turns: int = option(1, "turns that a response answers", minimum=1)

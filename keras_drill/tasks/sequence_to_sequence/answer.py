@@ -42,7 +42,7 @@ def answer_all(translator: Translator, sources: Sequence[str], verbose: int = 0)
     progress = keras.utils.Progbar(len(sources), verbose=verbose, unit_name="sentence")
     for start in range(0, len(sources), _ROWS):
         rows = order[start : start + _ROWS]
-        found = translator.translate(tf.constant([sources[row] for row in rows], tf.string))
+        found = translator.answer(tf.constant([sources[row] for row in rows], tf.string))
         found = {name: value.numpy() for name, value in found.items()}
         cut = found["source_lengths"] > translator.max_source_tokens
         for place, row in enumerate(rows):

@@ -72,7 +72,7 @@ def _build_backbone(
         "seed": config.training.seed,
         "embedding": build_sense_embedding(config, len(words.tokens)),
     }
-    if words.source is not words.target:
+    if words.source.vocabulary is not words.target.vocabulary:
         arguments["source_vocabulary_size"] = len(words.source.vocabulary)
     if options.kind == "transformer":
         return Transformer(

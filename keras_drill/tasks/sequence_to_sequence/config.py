@@ -1,6 +1,7 @@
 """Options of the tasks that answer a source: text, network, and how answers are searched."""
 
 import dataclasses
+import re
 from typing import ClassVar
 
 from keras_drill.tasks.config import RunConfig
@@ -17,7 +18,11 @@ _TOKENIZERS = ("bpe", "unigram", "wordpiece", "words", "whitespace")
 class PairsConfig:
     """Section `[data]`: which text, which words, which batches."""
 
-    path: str = option("", "a folder with two texts a split, or with .tsv files", may_change=True)
+    path: str = option(
+        "",
+        'a folder with two texts a split, or with .tsv files; or "tfds:" and a data set\'s name',
+        may_change=True,
+    )
     tokenizer: str = option(
         "bpe",
         '"bpe" or "unigram" (SentencePiece) or "wordpiece" learn pieces of words; "words", '
@@ -26,7 +31,16 @@ class PairsConfig:
     )
     vocabulary_size: int = option(8000, "most words or pieces, for each vocabulary", minimum=5)
     shared_vocabulary: bool = option(True, "one vocabulary and one embedding for both sides")
-    lowercase: bool = option(False, "lower-case all text (bpe, unigram)")
+    unicode_normalization: str = option(
+        "none",
+        'one way of writing each character: "none", "NFC", "NFD", "NFKC" or "NFKD"',
+        choices=("none", "NFC", "NFD", "NFKC", "NFKD"),
+    )
+    lowercase: bool = option(False, "lower-case all text")
+    moses: str = option(
+        "",
+        'Moses tokenization first: the language, or those of both sides, "de-en"; empty: none',
+    )
     batch_tokens: int = option(
         4096, "most tokens of a batch on either side, padding counted", minimum=1
     )
@@ -36,6 +50,35 @@ class PairsConfig:
     def symbols(self) -> tuple[str, ...]:
         """Words that no tokenizer may cut."""
         return ()
+
+    @property
+    def learns_sentence_pieces(self) -> bool:
+        """Whether the tokenizer is SentencePiece's, which lower-cases by itself."""
+        return self.tokenizer in ("bpe", "unigram")
+
+    @property
+    def languages(self) -> tuple[str, str]:
+        """Those of the sources and the targets for Moses; empty where they do not matter."""
+        source, _, target = self.moses.partition("-")
+        return source, target or source
+
+    @property
+    def shares_tokenizer(self) -> bool:
+        """Whether both sides are cut into words in the same way."""
+        return self.shared_vocabulary and len(set(self.languages)) == 1
+
+    def check(self) -> None:
+        """Raises `ConfigError` for options that are each allowed, but not together."""
+        if self.moses and not re.fullmatch("[a-z]+(-[a-z]+)?", self.moses):
+            raise ConfigError(
+                "option data.moses must be a language such as 'en', or two such as 'de-en', not "
+                f"{self.moses!r}"
+            )
+        if self.moses and self.tokenizer in ("words", "wordpiece"):
+            raise ConfigError(
+                "option data.moses must be empty with data.tokenizer = 'words' and 'wordpiece', "
+                f"which cut at punctuation themselves, not {self.moses!r}"
+            )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -182,11 +225,7 @@ class SequenceToSequenceConfig(RunConfig):
         check_training(self)
         check_head(self, 0)
         backbone, optimizer, decoding = self.backbone, self.optimizer, self.decoding
-        if self.data.lowercase and self.data.tokenizer not in ("bpe", "unigram"):
-            raise ConfigError(
-                "option data.lowercase must be false but for data.tokenizer = 'bpe' and 'unigram', "
-                f"not with {self.data.tokenizer!r}"
-            )
+        self.data.check()
         if optimizer.scale_with_length:
             raise ConfigError(
                 "option optimizer.scale_with_length must be false: lengths vary by sentence here"

@@ -26,6 +26,7 @@ from keras_drill.data import (
 )
 from keras_drill.decoding import BeamSearch
 from keras_drill.export import Side, Translator, export_translator
+from keras_drill.tasks.errors import RunError
 from keras_drill.tasks.sequence_to_sequence.answer import answer_all
 from keras_drill.tasks.sequence_to_sequence.attention_maps import attention_maps
 from keras_drill.tasks.sequence_to_sequence.build_model import build_model
@@ -279,6 +280,13 @@ class SequenceToSequenceTask(AnsweringTask):
         version: int | None,
         search: BeamSearch,
     ) -> Path:
+        if self.config.data.moses:
+            raise RunError(
+                f"data.moses = {self.config.data.moses!r} runs in Python, and no exported model "
+                "does: train with data.moses empty (SentencePiece needs no such step), or export "
+                "the tokenizer behind it and let the model's callers preprocess their texts: see "
+                "`PreprocessedTokenizer` and `export_translator`"
+            )
         return export_translator(
             model,
             directory,

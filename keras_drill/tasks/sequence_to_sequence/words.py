@@ -13,6 +13,8 @@ from keras_drill.data import (
     EncodedText,
     Lines,
     ParallelText,
+    PreprocessedLines,
+    PreprocessedTokenizer,
     SentencePieceTokenizer,
     Tokenizer,
     Vocabulary,
@@ -24,6 +26,7 @@ from keras_drill.data.atomic import replace_file
 from keras_drill.data.lines import JoinedLines
 from keras_drill.tasks.errors import RunError
 from keras_drill.tasks.sequence_to_sequence.config import PairsConfig
+from keras_drill.tasks.sequence_to_sequence.preprocessing import make_steps, with_steps
 
 SPECIAL = ("<pad>", "<unk>", "<eos>", "<sos>")
 _TOKENIZERS = {
@@ -57,22 +60,6 @@ class SideWords:
         told = json.dumps([self.tokenizer.get_config(), self.vocabulary.tokens])
         return hashlib.sha256(told.encode()).hexdigest()
 
-    def save(self, folder: Path, prefix: str) -> None:
-        """Writes `<prefix>tokenizer.json` and `<prefix>vocabulary.txt`."""
-        self.vocabulary.save(folder / f"{prefix}vocabulary.txt")
-        config = json.dumps(self.tokenizer.get_config(), indent=2) + "\n"
-        replace_file(folder / f"{prefix}tokenizer.json", config)
-
-    @classmethod
-    def load(cls, folder: Path, prefix: str, kind: str) -> "SideWords":
-        """Reads what `save` wrote."""
-        path = folder / f"{prefix}tokenizer.json"
-        try:
-            tokenizer = _TOKENIZERS[kind](**json.loads(path.read_text(encoding="utf-8")))
-        except (ValueError, TypeError) as error:
-            raise RunError(f"{path} is damaged ({error})") from error
-        return cls(tokenizer, Vocabulary.load(folder / f"{prefix}vocabulary.txt"))
-
 
 @dataclasses.dataclass(frozen=True)
 class SequenceToSequenceWords:
@@ -104,35 +91,76 @@ class SequenceToSequenceWords:
         return hashlib.sha256(" ".join(sides).encode()).hexdigest()
 
     def save(self, folder: Path) -> None:
-        self.target.save(folder, "")
-        if self.source is not self.target:
-            self.source.save(folder, "source-")
+        """Writes `tokenizer.json` and `vocabulary.txt`, and what differs of the sources' words."""
+        _save_tokenizer(self.target.tokenizer, folder / "tokenizer.json")
+        self.target.vocabulary.save(folder / "vocabulary.txt")
+        if self.source.tokenizer is not self.target.tokenizer:
+            _save_tokenizer(self.source.tokenizer, folder / "source-tokenizer.json")
+        if self.source.vocabulary is not self.target.vocabulary:
+            self.source.vocabulary.save(folder / "source-vocabulary.txt")
 
     @classmethod
     def load(cls, folder: Path, options: PairsConfig) -> "SequenceToSequenceWords":
         """Reads what `save` wrote."""
-        target = SideWords.load(folder, "", options.tokenizer)
-        if options.shared_vocabulary:
-            return cls(target, target)
-        return cls(SideWords.load(folder, "source-", options.tokenizer), target)
+        source = target = SideWords(
+            _load_tokenizer(folder / "tokenizer.json", options.tokenizer),
+            Vocabulary.load(folder / "vocabulary.txt"),
+        )
+        if not options.shares_tokenizer:
+            tokenizer = _load_tokenizer(folder / "source-tokenizer.json", options.tokenizer)
+            source = SideWords(tokenizer, target.vocabulary)
+        if not options.shared_vocabulary:
+            vocabulary = Vocabulary.load(folder / "source-vocabulary.txt")
+            source = SideWords(source.tokenizer, vocabulary)
+        return cls(source, target)
 
     @classmethod
     def make(cls, train: ParallelText, options: PairsConfig) -> "SequenceToSequenceWords":
         """Learns the words of a training text."""
+        steps = [make_steps(options, language) for language in options.languages]
+        texts: list[Lines] = [train.source, train.target]
+        texts = [
+            PreprocessedLines(text, own) if own else text
+            for text, own in zip(texts, steps, strict=True)
+        ]
         if options.shared_vocabulary:
-            side = _learn([train.source, train.target], options)
-            target = SideWords(side.tokenizer, _counted(side, train.target))
-            return cls(target, target)
-        source, target = (_learn([side], options) for side in (train.source, train.target))
-        return cls(source, SideWords(target.tokenizer, _counted(target, train.target)))
+            learned = _learn(texts, options)
+            target = _counted(learned, texts[1])
+            sides = [
+                SideWords(with_steps(own, target.tokenizer), target.vocabulary) for own in steps
+            ]
+            return cls(sides[1] if options.shares_tokenizer else sides[0], sides[1])
+        source, target = (_learn([text], options) for text in texts)
+        target = _counted(target, texts[1])
+        return cls(
+            *[
+                SideWords(with_steps(own, side.tokenizer), side.vocabulary)
+                for own, side in zip(steps, (source, target), strict=True)
+            ]
+        )
+
+
+def _save_tokenizer(tokenizer: Tokenizer, path: Path) -> None:
+    replace_file(path, json.dumps(tokenizer.get_config(), indent=2) + "\n")
+
+
+def _load_tokenizer(path: Path, kind: str) -> Tokenizer:
+    try:
+        config = json.loads(path.read_text(encoding="utf-8"))
+        if "preprocessing" in config:
+            return PreprocessedTokenizer.from_config(config)
+        return _TOKENIZERS[kind](**config)
+    except (ValueError, TypeError) as error:
+        raise RunError(f"{path} is damaged ({error})") from error
 
 
 def _learn(texts: list[Lines], options: PairsConfig) -> SideWords:
+    """Learns words of texts that went through the steps before the tokenizer."""
     size, lines = options.vocabulary_size - len(SPECIAL), itertools.chain(*texts)
     if options.tokenizer == "wordpiece":
         word_pieces = WordPieceTokenizer.train(lines, size, symbols=options.symbols)
         return SideWords(word_pieces, Vocabulary([*SPECIAL, *word_pieces.pieces()]))
-    if options.tokenizer in ("bpe", "unigram"):
+    if options.learns_sentence_pieces:
         pieces = SentencePieceTokenizer.train(
             lines,
             size,
@@ -141,15 +169,16 @@ def _learn(texts: list[Lines], options: PairsConfig) -> SideWords:
             symbols=options.symbols,
         )
         return SideWords(pieces, Vocabulary([*SPECIAL, *pieces.pieces()]))
-    words = _TOKENIZERS[options.tokenizer]()
+    # Moses puts back the spaces that it has added.
+    words = WhitespaceTokenizer(tidy=False) if options.moses else _TOKENIZERS[options.tokenizer]()
     vocabulary = Vocabulary.build(
         JoinedLines(texts), words, max_size=options.vocabulary_size, special_tokens=SPECIAL
     )
     return SideWords(words, vocabulary)
 
 
-def _counted(side: SideWords, text: Lines) -> Vocabulary:
-    """The vocabulary with the counts of its words in a text."""
+def _counted(side: SideWords, text: Lines) -> SideWords:
+    """The words with their counts in a text."""
     tokens = side.vocabulary.tokens
     counts = np.bincount(side.encode(text).ids, minlength=len(tokens))
-    return Vocabulary(tokens, counts.tolist())
+    return SideWords(side.tokenizer, Vocabulary(tokens, counts.tolist()))

@@ -1,0 +1,192 @@
+"""What runs with pairs do to their text before it is cut, and pairs of tensorflow-datasets."""
+
+import unicodedata
+
+import pytest
+import sacremoses
+import tensorflow as tf
+
+from keras_drill.cli.main import main
+from keras_drill.tasks.errors import ConfigError
+from keras_drill.tasks.make_task import make_task
+from tests.data.test_tfds_pairs import Builder, builders  # noqa: F401  a fixture
+from tests.tasks.test_tasks import config_of
+from tests.training.tiny_pairs import TINY, write_pairs
+
+LINES = {
+    "de": ["Ein Cafe\u0301, z.B. »hier«.", "Das ist's (nicht)!", "Über 3.000 Häuser, usw."],
+    "en": ["A cafe\u0301, e.g. “here”.", "That isn't it!", "Over 3,000 houses, etc."],
+}
+
+
+@pytest.fixture
+def pairs(tmp_path):
+    for split, times in {"train": 5, "valid": 1, "test": 1}.items():
+        for language, lines in LINES.items():
+            (tmp_path / f"{split}.{language}").write_text("\n".join(lines * times) + "\n")
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("tokenizer", "shared", "options"),
+    [
+        ("whitespace", True, {"moses": "de-en", "unicode_normalization": "NFC"}),
+        ("whitespace", False, {"moses": "en", "lowercase": True}),
+        ("bpe", True, {"moses": "de-en", "lowercase": True}),
+        ("bpe", False, {"moses": "de-en", "unicode_normalization": "NFKC"}),
+        ("bpe", True, {"moses": "de"}),
+        ("wordpiece", True, {"unicode_normalization": "NFD", "lowercase": True}),
+        ("words", False, {"unicode_normalization": "NFKD"}),
+    ],
+)
+def test_text_is_preprocessed_and_words_are_the_same_after_saving(
+    tokenizer, shared, options, pairs, tmp_path
+):
+    named = {f"data_{name}": value for name, value in options.items()}
+    config = config_of(
+        "translation",
+        pairs,
+        data_tokenizer=tokenizer,
+        data_shared_vocabulary=shared,
+        data_vocabulary_size=90,
+        **named,
+    )
+    task = make_task(config)
+    words = task.make_words(tmp_path / "none")
+    folder = tmp_path / "saved"
+    folder.mkdir()
+    words.save(folder)
+    loaded = task.load_words(folder)
+    assert loaded.fingerprint == words.fingerprint and loaded.counts == words.counts
+    plain = make_task(config.replace({f"data.{name}": "" for name in options if name == "moses"}))
+    changed = plain.make_words(tmp_path / "none").fingerprint != words.fingerprint
+    assert changed == ("moses" in options)
+    for made in (words, loaded):
+        assert (made.source.vocabulary is made.target.vocabulary) == shared
+        assert (made.source.tokenizer is made.target.tokenizer) == config.data.shares_tokenizer
+        assert len(made.source.vocabulary) > 20
+        texts = task.read_texts(made)
+        assert all((each.source.ids != 1).all() for each in texts.values())  # nothing is unknown
+        for side, language in ((made.source, "de"), (made.target, "en")):
+            _check_side(side, language, config.data, LINES[language])
+
+
+def _check_side(side, language, options, lines):
+    """Text and words are those of sacremoses itself."""
+    if not options.moses:
+        return
+    language = options.moses.split("-")[language == "en" and "-" in options.moses]
+    moses = sacremoses.MosesTokenizer(language)
+    for line in lines:
+        if options.unicode_normalization != "none":
+            line = unicodedata.normalize(options.unicode_normalization, line)
+        if options.lowercase and options.tokenizer == "whitespace":
+            line = line.lower()
+        expected = moses.tokenize(line, escape=False)
+        words = side.tokenizer.tokenize(line)
+        if options.tokenizer == "whitespace":
+            assert [word.decode() for word in words.numpy()] == expected
+        else:  # pieces, joined: SentencePiece normalises more
+            expected = unicodedata.normalize("NFKC", " ".join(expected)).split(" ")
+            expected = [word.lower() for word in expected] if options.lowercase else expected
+        joined = sacremoses.MosesDetokenizer(language).detokenize(expected, unescape=False)
+        assert side.tokenizer.detokenize(words).numpy().decode() == joined
+
+
+@pytest.mark.parametrize(
+    ("task", "options", "message"),
+    [
+        ("translation", {"moses": "German"}, "data.moses must be a language such as 'en'"),
+        ("translation", {"moses": "de-en", "tokenizer": "words"}, "data.moses must be empty with"),
+        ("autoencoder", {"moses": "de-en"}, "data.moses must be one language"),
+        ("dialog", {"unicode_normalization": "nfc"}, "unicode_normalization cannot be 'nfc'"),
+    ],
+)
+def test_what_cannot_be_is_refused(task, options, message, tmp_path):
+    with pytest.raises(ConfigError, match=message):
+        config_of(task, tmp_path, **{f"data_{name}": value for name, value in options.items()})
+
+
+def test_a_context_keeps_its_marks_whole_after_moses(tmp_path):
+    (tmp_path / "train.txt").write_text("Hi, you! __EOU__ I'm well. __EOU__ Good? __EOU__\n" * 9)
+    (tmp_path / "valid.txt").write_text("Hi! __EOU__ Well? __EOU__\n")
+    config = config_of(
+        "dialog",
+        tmp_path,
+        data_moses="en",
+        data_lowercase=True,
+        data_tokenizer="whitespace",
+        data_turn_end="__EOU__",
+        data_context_turns=2,
+    )
+    words = make_task(config).make_words(tmp_path / "none")
+    cut = words.source.tokenizer.tokenize("Hi, you! __EOU__ I'm well.").numpy()
+    assert b" ".join(cut) == b"hi , you ! __eou__ i 'm well ."
+
+
+def run_of(pairs, folder, *options):
+    words = [word for name, value in TINY.items() for word in (f"--{name}", str(value).lower())]
+    words += ["--training.epochs", "1"]
+    command = ["train", "small-translation-tied", "--data", str(pairs), "--run", str(folder)]
+    return main([*command, *_without_twice(words), *options])
+
+
+def _without_twice(words):
+    named = dict(zip(words[::2], words[1::2], strict=True))
+    return [word for pair in named.items() for word in pair]
+
+
+@pytest.mark.slow
+def test_a_run_with_moses_does_all_but_export(tmp_path, capsys):
+    pairs, run = write_pairs(tmp_path / "pairs"), tmp_path / "run"
+    options = ["--data.moses", "de-en", "--data.unicode_normalization", "NFC"]
+    assert run_of(pairs, run, *options, "--decoding.validation_sentences", "3") == 0
+    assert main(["train", "--run", str(run), "--training.epochs", "2"]) == 0
+    capsys.readouterr()
+    assert main(["translate", str(run), "Der Hund.", "", "ein\u0308 Vogel,der"]) == 0
+    answers = capsys.readouterr().out.splitlines()
+    assert len(answers) == 3 and answers[0] and not answers[1]
+    assert main(["translate", str(run), "ein\u0308 Vogel,der"]) == 0
+    assert capsys.readouterr().out.splitlines() == answers[2:]
+    assert main(["evaluate", str(run)]) == 0
+    assert "test BLEU" in capsys.readouterr().out
+    assert main(["export", str(run), "--directory", str(tmp_path / "saved")]) == 1
+    said = capsys.readouterr().err
+    assert said.count("\n") == 1 and "data.moses = 'de-en' runs in Python" in said
+    assert not list((tmp_path / "saved").glob("*/*"))
+
+
+@pytest.mark.slow
+def test_a_run_with_normalisation_is_exported(tmp_path, capsys):
+    pairs, run = write_pairs(tmp_path / "pairs"), tmp_path / "run"
+    options = ["--data.lowercase", "true", "--data.unicode_normalization", "NFKC"]
+    assert run_of(pairs, run, *options, "--data.tokenizer", "whitespace") == 0
+    capsys.readouterr()
+    assert main(["translate", str(run), "DER HUND", "ｄer hund"]) == 0
+    first, second = capsys.readouterr().out.splitlines()
+    assert first == second
+    assert main(["export", str(run), "--directory", str(tmp_path / "saved")]) == 0
+    exported = tf.saved_model.load(str(tmp_path / "saved" / "run" / "1"))
+    found = exported.signatures["translate"](tf.constant(["DER HUND", "ｄer hund"]))["texts"]
+    assert [row[0].decode() for row in found.numpy()] == [first, first]
+
+
+def test_pairs_of_tensorflow_datasets_are_read(builders, tmp_path, capsys):  # noqa: F811
+    builders["flores/de-en"] = Builder("flores/de-en")
+    for task, source in (("translation", "ein Haus"), ("dialog", "ein Haus")):
+        texts = make_task(config_of(task, "tfds:flores/de-en")).read_pairs("tfds:flores/de-en")
+        assert next(iter(texts["train"]))[0].decode() == source
+    status = main(
+        ["train", "small-translation-tied", "--data", "tfds:flores/de-en"]
+        + ["--data.source", "fr", "--run", str(tmp_path / "run")]
+    )
+    assert status == 1 and "must be two of the features of flores/de-en" in capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_a_run_on_pairs_of_tensorflow_datasets(builders, tmp_path, capsys):  # noqa: F811
+    builders["flores/de-en"] = Builder("flores/de-en")
+    assert run_of("tfds:flores/de-en", tmp_path, "--data.tokenizer", "words") == 0
+    assert main(["train", "--run", str(tmp_path), "--training.epochs", "2"]) == 0
+    assert main(["evaluate", str(tmp_path), "--data", "tfds:flores/de-en"]) == 0
+    assert "test BLEU" in capsys.readouterr().out
