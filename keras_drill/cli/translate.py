@@ -67,7 +67,7 @@ def run(args: argparse.Namespace) -> int:
     from keras_drill.cli.streams import import_tensorflow
 
     import_tensorflow()
-    from keras_drill.tasks.sequence_to_sequence.answer import answer_all
+    from keras_drill.tasks.sequence_to_sequence.answer import answer_all, warn_of_cut_sources
     from keras_drill.training.loaded_run import LoadedRun
     from keras_drill.training.run_folder import RunFolder
 
@@ -87,12 +87,7 @@ def run(args: argparse.Namespace) -> int:
             file.flush()
             progress.add(len(batch))
     progress.end()
-    if cut:
-        print(
-            f"keras-drill: warning: {cut} texts are longer than data.max_length = "
-            f"{config.data.max_length} tokens, and only so much of them was read",
-            file=sys.stderr,
-        )
+    warn_of_cut_sources(cut, progress.done, config.data.max_length)
     return 1 if reader.passed_over else 0
 
 

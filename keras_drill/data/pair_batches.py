@@ -56,6 +56,8 @@ class PairBatches:
         num_batches: Batches per epoch.
         num_targets: Targets per epoch, padding not counted.
         num_truncated: Pairs of which `max_length` cuts a side.
+        num_truncated_sources: Sources that it cuts.
+        num_truncated_targets: Targets that it cuts.
         num_dropped: Pairs that `drop_empty` leaves out.
         order: Integers `[P]`, the pairs in the order of the unshuffled batches.
 
@@ -105,13 +107,13 @@ class PairBatches:
         self.seed = seed
         self.drop_empty = drop_empty
         self._sides = []
-        cut = np.zeros(len(source.line_lengths), bool)
+        cut = []
         empty = np.zeros(len(source.line_lengths), bool)
         for text in (source, target):
             lengths = text.line_lengths.astype(np.int64)
             starts = np.cumsum(lengths) - lengths
             kept = lengths if max_length is None else np.minimum(lengths, max_length)
-            cut |= kept < lengths
+            cut.append(kept < lengths)
             empty |= lengths == 1
             self._sides.append((text.ids, starts, kept, text.ids[starts + lengths - 1]))
         self._pairs = np.flatnonzero(~empty) if drop_empty else np.arange(len(empty))
@@ -121,7 +123,9 @@ class PairBatches:
                 f"Received: {len(empty)} pairs, and drop_empty=True"
             )
         self.num_dropped = len(empty) - len(self._pairs)
-        self.num_truncated = int(cut[self._pairs].sum())
+        is_cut = np.stack(cut)[:, self._pairs]  # [2, P]
+        self.num_truncated = int(is_cut.any(axis=0).sum())
+        self.num_truncated_sources, self.num_truncated_targets = is_cut.sum(axis=1).tolist()
         self.num_targets = int(self._sides[1][2][self._pairs].sum())
         self._padded = np.stack([padded_length(side[2], max_length) for side in self._sides])
         # Pairs of one shape stand together, whatever the epoch: so do the batches' shapes.

@@ -4,7 +4,7 @@ import base64
 import hashlib
 import io
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 import keras
@@ -103,11 +103,11 @@ class SentencePieceTokenizer(Tokenizer):
             raise ImportError(
                 "Training a SentencePiece model needs the library: pip install sentencepiece"
             ) from error
-        texts = (line.decode() if isinstance(line, bytes) else line for line in lines)
+        problems: list[BaseException] = []
         written = io.BytesIO()
         try:
             sentencepiece.SentencePieceTrainer.train(
-                sentence_iterator=iter(texts),
+                sentence_iterator=_texts(lines, problems),
                 model_writer=written,
                 vocab_size=vocabulary_size,
                 model_type=kind,
@@ -125,10 +125,14 @@ class SentencePieceTokenizer(Tokenizer):
                 minloglevel=2,
             )
         except (RuntimeError, OSError) as error:
+            if problems:
+                raise problems[0] from None
             raise ValueError(
                 f"SentencePiece cannot learn {vocabulary_size} pieces from this text: {error}. "
                 f"Received: vocabulary_size={vocabulary_size}"
             ) from None
+        if problems:
+            raise problems[0]
         return cls(written.getvalue())
 
     @classmethod
@@ -162,3 +166,13 @@ class SentencePieceTokenizer(Tokenizer):
 
     def get_config(self) -> dict:
         return {"model": base64.b64encode(self._model).decode()}
+
+
+def _texts(lines: Iterable[str | bytes], problems: list[BaseException]) -> Iterator[str]:
+    """The lines as text. The library takes an error while it reads for the end: it is kept."""
+    try:
+        for line in lines:
+            yield line.decode() if isinstance(line, bytes) else line
+    except BaseException as error:
+        problems.append(error)
+        raise

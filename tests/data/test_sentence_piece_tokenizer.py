@@ -111,3 +111,18 @@ def test_a_new_random_seed_leaves_the_model_alone(tokenizer):
     keras.utils.set_random_seed(3)  # clears TensorFlow's kernels
     assert read(tf.constant(["the cat sat"])).to_list() == before
     assert tokenizer.tokenize(tf.constant(["the cat sat"])).to_list() == before
+
+
+def test_an_error_while_lines_are_read_is_that_of_the_reader(tmp_path):
+    """The library takes it for the end of the text, or says something else."""
+    for lines in (b"the cat\n" * 9 + b"\xff\n", b"\xff\n"):
+        (tmp_path / "text").write_bytes(lines)
+        with pytest.raises(ValueError, match="byte 0xff in line"):
+            SentencePieceTokenizer.train(TextLines(tmp_path / "text"), vocabulary_size=13)
+
+    def interrupted():
+        yield "the cat sat on the mat"
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        SentencePieceTokenizer.train(interrupted(), vocabulary_size=13)

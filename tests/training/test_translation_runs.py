@@ -6,6 +6,7 @@ import pytest
 import tensorflow as tf
 
 from keras_drill.cli.main import main
+from keras_drill.data import SentencePieceTokenizer
 from keras_drill.decoding import (
     BannedWords,
     BeamSearch,
@@ -148,6 +149,32 @@ def as_arguments(options):
             yield from (f"--{name.replace('_', '-')}", str(one))
 
 
+@pytest.fixture
+def long_pairs(pairs, tmp_path):
+    shutil.copytree(pairs, tmp_path / "long")
+    for side, added in (("de", ["x " * 200, "Hund", "y " * 200]), ("en", ["a", "b", "x " * 200])):
+        for split in ("train", "test"):
+            with open(tmp_path / "long" / f"{split}.{side}", "a") as file:
+                file.write("".join(f"{line}\n" for line in added))
+    return tmp_path / "long"
+
+
+def test_what_is_cut_in_training_is_counted_once(loaded, long_pairs, capsys):
+    task, words = loaded.task, loaded.words
+    texts = task.read_texts(words, str(long_pairs))
+    task.training_batches(words, texts["train"])
+    said = capsys.readouterr().err
+    expected = "2 sources and 1 targets of 104 training pairs are cut to data.max_length = 128"
+    assert said.count("\n") == 1 and expected in said
+
+
+@pytest.mark.slow
+def test_what_is_cut_of_answered_sources_is_counted_once(trained, long_pairs, capsys):
+    assert main(["evaluate", str(trained.path), "--data", str(long_pairs)]) == 0
+    said = capsys.readouterr().err
+    assert said.count("warning") == 1 and "2 of 14 sources are longer than data.max_length" in said
+
+
 @pytest.mark.slow
 def test_options_of_the_search_are_those_of_the_command_line_and_of_exports(
     trained, loaded, tmp_path, capsys
@@ -247,6 +274,7 @@ def test_lines_are_never_dropped_merged_or_reordered(trained, tmp_path, capsys):
         assert main(["translate", str(trained.path), "--output", str(output)]) == 1
     said = capsys.readouterr().err
     assert "line 7: byte 1, 0xff, is not UTF-8" in said and "line 8: byte 5 is NUL" in said
+    assert said.count("1 of 9 sources are longer than data.max_length = 128 tokens") == 1
     answers = output.read_text().split("\n")
     assert len(answers) == 10 and answers[-1] == ""
     assert [bool(answer) for answer in answers[:9]] == [
@@ -292,6 +320,11 @@ def test_runs_of_different_words_or_with_damaged_ones_are_refused(trained, pairs
     for file in trained.path.iterdir():
         if file.is_file():
             (other / file.name).write_bytes(file.read_bytes())
+    lines = ["was ganz anderes steht hier", "und noch mehr davon bitte"] * 9
+    swapped = SentencePieceTokenizer.train(lines, 56)
+    (other / "tokenizer.json").write_text(json.dumps(swapped.get_config()))
+    with pytest.raises(RunError, match=r"tokenizer\.json is not the tokenizer that the run was"):
+        LoadedRun.load(RunFolder(other))
     (other / "tokenizer.json").write_text("{}")
     with pytest.raises(RunError, match=r"tokenizer\.json is damaged"):
         LoadedRun.load(RunFolder(other))

@@ -1,6 +1,7 @@
 """Answering many sources."""
 
 import dataclasses
+import sys
 from collections.abc import Sequence
 
 import keras
@@ -27,6 +28,16 @@ class Answer:
     scores: tuple[float, ...]
     log_probs: tuple[float, ...]
     is_cut: bool
+
+
+def warn_of_cut_sources(number: int, total: int, max_length: int) -> None:
+    """Says once how many of the sources were too long."""
+    if number:
+        print(
+            f"keras-drill: warning: {number:,} of {total:,} sources are longer than "
+            f"data.max_length = {max_length} tokens, and only so much of them was read",
+            file=sys.stderr,
+        )
 
 
 def answer_all(translator: Translator, sources: Sequence[str], verbose: int = 0) -> list[Answer]:

@@ -27,7 +27,7 @@ from keras_drill.data import (
 from keras_drill.decoding import BeamSearch
 from keras_drill.export import Side, Translator, export_translator
 from keras_drill.tasks.errors import RunError
-from keras_drill.tasks.sequence_to_sequence.answer import answer_all
+from keras_drill.tasks.sequence_to_sequence.answer import answer_all, warn_of_cut_sources
 from keras_drill.tasks.sequence_to_sequence.attention_maps import attention_maps
 from keras_drill.tasks.sequence_to_sequence.build_model import build_model
 from keras_drill.tasks.sequence_to_sequence.config import SequenceToSequenceConfig
@@ -120,8 +120,9 @@ class SequenceToSequenceTask(AnsweringTask):
         )
         if batches.num_truncated:
             print(
-                f"keras-drill: warning: {batches.num_truncated:,} of {len(batches.order):,} "
-                f"training pairs are cut to data.max_length = {self.config.data.max_length} tokens",
+                f"keras-drill: warning: {batches.num_truncated_sources:,} sources and "
+                f"{batches.num_truncated_targets:,} targets of {len(batches.order):,} training "
+                f"pairs are cut to data.max_length = {self.config.data.max_length} tokens",
                 file=sys.stderr,
             )
         return batches
@@ -196,6 +197,9 @@ class SequenceToSequenceTask(AnsweringTask):
         sources = [line.decode() for line in text.lines.source]
         translator = self.translator(model, words, self.make_search(num_results=1))
         answers = answer_all(translator, sources, verbose=1)
+        warn_of_cut_sources(
+            sum(answer.is_cut for answer in answers), len(answers), self.config.data.max_length
+        )
         return Answers.score(
             perplexities,
             split,

@@ -55,6 +55,16 @@ class SideWords:
         return EncodedText.encode(lines, self.tokenizer, self.vocabulary)
 
     @property
+    def is_consistent(self) -> bool:
+        """Whether the vocabulary has the pieces of the tokenizer, where it learned some."""
+        tokenizer = self.tokenizer
+        if isinstance(tokenizer, PreprocessedTokenizer):
+            tokenizer = tokenizer.tokenizer
+        if not isinstance(tokenizer, SentencePieceTokenizer | WordPieceTokenizer):
+            return True
+        return tuple(self.vocabulary.tokens) == (*SPECIAL, *tokenizer.pieces())
+
+    @property
     def fingerprint(self) -> str:
         """Tells these words from others."""
         told = json.dumps([self.tokenizer.get_config(), self.vocabulary.tokens])
@@ -112,6 +122,12 @@ class SequenceToSequenceWords:
         if not options.shared_vocabulary:
             vocabulary = Vocabulary.load(folder / "source-vocabulary.txt")
             source = SideWords(source.tokenizer, vocabulary)
+        for side, name in ((target, "tokenizer.json"), (source, "source-tokenizer.json")):
+            if not side.is_consistent:
+                raise RunError(
+                    f"{folder / name} is not the tokenizer that the run was trained with: its "
+                    "pieces are not those of the vocabulary; bring it back"
+                )
         return cls(source, target)
 
     @classmethod
