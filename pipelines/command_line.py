@@ -69,7 +69,12 @@ class _Command:
 
         prepare_process(config)
         arguments = PipelineArguments(
-            config, options, args.data, span=args.span, serve_as=args.serve_as
+            config,
+            options,
+            args.data,
+            span=args.span,
+            schema=args.schema,
+            serve_as=args.serve_as,
         )
         store = ArtifactStore(folder)
         execution = run_pipeline(
@@ -119,6 +124,9 @@ class _Command:
             help="what `keras-drill train --data` takes; {SPAN} in it stands for a number",
         )
         parser.add_argument("--span", type=int, help="which number; default: the greatest")
+        parser.add_argument(
+            "--schema", metavar="FILE", help="what the data should be like; default: inferred"
+        )
         parser.add_argument("--serve-as", metavar="NAME", help="name of the served model")
         parser.add_argument("--folder", help="the pipeline's folder; default: runs/pipelines/NAME")
         parser.add_argument("--until", metavar="COMPONENT", help="the last component to run")

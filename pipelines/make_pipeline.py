@@ -5,7 +5,10 @@ import dataclasses
 from keras_drill.tasks.config import RunConfig
 from keras_drill.tasks.make_task import make_task
 from pipelines.components.example_gen import ExampleGen
+from pipelines.components.example_validator import ExampleValidator
+from pipelines.components.schema_gen import SchemaGen
 from pipelines.components.spans import find_span
+from pipelines.components.statistics_gen import StatisticsGen
 from pipelines.components.transform import Transform
 from pipelines.engine.component import Component
 from pipelines.options import PipelineOptions
@@ -20,6 +23,7 @@ class PipelineArguments:
         options: The options of the components.
         data: Where the corpus is.
         span: Which span of it; `None` for the last.
+        schema: A file of what the corpus should be like; `None`: it is inferred.
         serve_as: Name of the served model; `None`: it is not served.
     """
 
@@ -27,14 +31,18 @@ class PipelineArguments:
     options: PipelineOptions
     data: str
     span: int | None = None
+    schema: str | None = None
     serve_as: str | None = None
 
 
 def make_pipeline(arguments: PipelineArguments) -> list[Component]:
     """The components of any task's pipeline."""
-    task = make_task(arguments.config)
+    task, options = make_task(arguments.config), arguments.options
     data, span = find_span(arguments.data, arguments.span)
     return [
-        ExampleGen(task, data, span, arguments.options.example_gen),
-        Transform(task, arguments.options.transform),
+        ExampleGen(task, data, span, options.example_gen),
+        StatisticsGen(task.columns, options.statistics_gen),
+        SchemaGen(arguments.schema, options.schema_gen),
+        ExampleValidator(options.example_validator),
+        Transform(task, options.transform),
     ]

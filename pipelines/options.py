@@ -15,6 +15,51 @@ class ExampleGenOptions:
 
 
 @dataclasses.dataclass(frozen=True)
+class StatisticsGenOptions:
+    """Section `statistics_gen`."""
+
+    tokenizer: str = option(
+        "whitespace",
+        'what counts as a token: "whitespace", or "words" as raw text has them, which is slower',
+        choices=("whitespace", "words"),
+    )
+
+
+@dataclasses.dataclass(frozen=True)
+class SchemaGenOptions:
+    """Section `schema_gen`: the limits of what is inferred. Shares are from 0 to 1."""
+
+    script_share: float = option(
+        0.001, "a script is expected if so many of the letters are in it", minimum=0, maximum=1
+    )
+    max_other_scripts: float = option(0.01, "most letters in other scripts", minimum=0, maximum=1)
+    max_length: int = option(10_000, "most tokens in a line", minimum=1)
+    max_empty: float = option(0.8, "most empty lines", minimum=0, maximum=1)
+    max_duplicates: float = option(
+        0.5, "most lines that stand before already", minimum=0, maximum=1
+    )
+    max_control_characters: int = option(0, "most control and replacement characters", minimum=0)
+    max_unseen: float = option(
+        0.3, "most tokens of other splits that are not in the training text", minimum=0, maximum=1
+    )
+    max_in_train: float = option(
+        0.5, "most lines of other splits that are in the training text", minimum=0, maximum=1
+    )
+    max_drift: float = option(
+        0.3, "largest distance from the span before, from 0 to 1", minimum=0, maximum=1
+    )
+
+
+@dataclasses.dataclass(frozen=True)
+class ExampleValidatorOptions:
+    """Section `example_validator`."""
+
+    allow: tuple[str, ...] = option(
+        (), "expectations of the schema that do not stop the pipeline; may be repeated"
+    )
+
+
+@dataclasses.dataclass(frozen=True)
 class TransformOptions:
     """Section `transform`."""
 
@@ -26,6 +71,11 @@ class PipelineOptions:
     """Options by component; a component that has options has a field here."""
 
     example_gen: ExampleGenOptions = dataclasses.field(default_factory=ExampleGenOptions)
+    statistics_gen: StatisticsGenOptions = dataclasses.field(default_factory=StatisticsGenOptions)
+    schema_gen: SchemaGenOptions = dataclasses.field(default_factory=SchemaGenOptions)
+    example_validator: ExampleValidatorOptions = dataclasses.field(
+        default_factory=ExampleValidatorOptions
+    )
     transform: TransformOptions = dataclasses.field(default_factory=TransformOptions)
 
     def replace(self, values: Mapping[str, Any]) -> "PipelineOptions":

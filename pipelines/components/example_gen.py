@@ -74,6 +74,11 @@ class ExampleGen(Component):
         return facts
 
 
+def read_description(folder: Path) -> dict:
+    """What `ExampleGen` tells of its examples: the columns, the span, and their numbers."""
+    return json.loads((folder / DESCRIPTION).read_text(encoding="utf-8"))
+
+
 def _blocks(columns: Mapping[str, Lines]) -> Iterator[dict[str, list[bytes]]]:
     names = list(columns)
     for blocks in zip(*(lines.blocks() for lines in columns.values()), strict=True):

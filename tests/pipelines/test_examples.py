@@ -14,6 +14,8 @@ from pipelines.components.transform import Transform
 from pipelines.options import ExampleGenOptions
 from tests.pipelines.corpora import TASKS, tiny_task
 
+SLOW = ("translation", "autoencoder")
+
 
 def nothing(*told):
     pass
@@ -44,7 +46,10 @@ def texts_of(config, folder):
     return task, words, task.read_texts(words)
 
 
-@pytest.mark.parametrize("task", TASKS)
+@pytest.mark.parametrize(
+    "task",
+    [pytest.param(task, marks=[pytest.mark.slow] * (task in SLOW)) for task in TASKS],
+)
 def test_examples_are_read_as_the_corpus_is(task, made, tmp_path):
     config, *folders = made(task)
     of_corpus, words, texts = texts_of(config, tmp_path)
@@ -61,6 +66,7 @@ def test_examples_are_read_as_the_corpus_is(task, made, tmp_path):
             assert same == lines and lines
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("tokenizer", ["bpe", "wordpiece"])
 def test_pieces_are_learned_once(tokenizer, made, tmp_path):
     config, _, transformed = made("translation", data_tokenizer=tokenizer)
@@ -123,11 +129,10 @@ def test_the_fingerprint_is_of_the_content_and_the_options(tmp_path):
 @pytest.mark.slow
 def test_the_command_line_trains_on_examples(made, tmp_path):
     config, _, transformed = made("language-model", training_epochs=1, training_deterministic=True)
-    for name, data in (("corpus", config.data.path), ("ids", transformed)):
+    for name, data in (("of_corpus", config.data.path), ("of_ids", transformed)):
         (tmp_path / f"{name}.toml").write_text(config.to_toml())
         words = ["train", tmp_path / f"{name}.toml", "--data", data, "--run", tmp_path / name]
         assert keras_drill_main([str(word) for word in words]) == 0
-    results = [
-        json.loads((tmp_path / name / "results.json").read_text()) for name in ("corpus", "ids")
-    ]
-    assert results[0]["valid_perplexity"] == results[1]["valid_perplexity"]
+    results = [tmp_path / name / "results.json" for name in ("of_corpus", "of_ids")]
+    first, second = (json.loads(path.read_text()) for path in results)
+    assert first["valid_perplexity"] == second["valid_perplexity"]

@@ -1,0 +1,96 @@
+"""What a corpus is expected to be like, in a file that a person may edit."""
+
+import dataclasses
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from keras_drill.tasks.config.option import suggest
+from keras_drill.tasks.errors import ConfigError
+
+SCHEMA = "schema.json"
+
+
+@dataclasses.dataclass(frozen=True)
+class ColumnSchema:
+    """What the lines of a column are expected to be like. Shares are from 0 to 1.
+
+    Args:
+        scripts: The scripts that letters are written in.
+        max_other_scripts: Largest share of the letters that are in others.
+        max_length: Most tokens in a line.
+        max_empty: Largest share of empty lines.
+        max_duplicates: Largest share of lines that stand before already.
+        max_control_characters: Largest number of control and replacement characters.
+        max_unseen: Largest share of the tokens of other splits that the training text has not.
+        max_in_train: Largest share of the lines of other splits that the training text has.
+        max_drift: Largest distance of the tokens' frequencies from those of the span before; 0 is
+            the same, 1 has nothing in common.
+    """
+
+    scripts: tuple[str, ...]
+    max_other_scripts: float
+    max_length: int
+    max_empty: float
+    max_duplicates: float
+    max_control_characters: int
+    max_unseen: float
+    max_in_train: float
+    max_drift: float
+
+
+@dataclasses.dataclass(frozen=True)
+class Schema:
+    """What a corpus is expected to be like.
+
+    Args:
+        columns: By the name of the column. Every column must be there.
+        span: The span that it was inferred from; `None` where there was none.
+    """
+
+    columns: Mapping[str, ColumnSchema]
+    span: int | None = None
+
+    def save(self, path: Path) -> None:
+        """Writes a JSON file."""
+        told = {
+            "span": self.span,
+            "columns": {name: dataclasses.asdict(each) for name, each in self.columns.items()},
+        }
+        path.write_text(json.dumps(told, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+
+    @classmethod
+    def load(cls, path: Path) -> "Schema":
+        """Reads a file that `save` wrote, and perhaps a person edited; raises `ConfigError`."""
+        try:
+            told = json.loads(path.read_text(encoding="utf-8"))
+        except UnicodeDecodeError as error:
+            raise ConfigError(f"{path} is not UTF-8 text ({error.reason})") from None
+        except json.JSONDecodeError as error:
+            raise ConfigError(f"{path}, line {error.lineno}: expected JSON ({error.msg})") from None
+        if not isinstance(told, dict) or not isinstance(told.get("columns"), dict):
+            raise ConfigError(f'{path}: a schema is an object with the key "columns"')
+        columns = {name: _column(each, name, path) for name, each in told["columns"].items()}
+        return cls(columns, told.get("span"))
+
+
+def _column(told: Any, column: str, path: Path) -> ColumnSchema:
+    fields = {field.name: field.type for field in dataclasses.fields(ColumnSchema)}
+    where = f"{path}: column {column!r}"
+    if not isinstance(told, dict):
+        raise ConfigError(f"{where} must be an object, not {told!r}")
+    for name in [*told, *fields]:
+        if name not in fields:
+            raise ConfigError(f"{where}: unknown expectation {name!r}{suggest(name, fields)}")
+        if name not in told:
+            raise ConfigError(f"{where}: the expectation {name!r} is missing")
+    for name, value in told.items():
+        if name == "scripts":
+            good = isinstance(value, list) and all(isinstance(each, str) for each in value)
+        else:
+            good = isinstance(value, int | float) and not isinstance(value, bool) and value >= 0
+        if not good:
+            kind = "a list of names" if name == "scripts" else "a number of at least 0"
+            raise ConfigError(f"{where}: {name} must be {kind}, not {json.dumps(value)}")
+    return ColumnSchema(**{**told, "scripts": tuple(told["scripts"])})
