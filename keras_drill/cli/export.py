@@ -35,7 +35,8 @@ def add_parser(commands) -> argparse.ArgumentParser:
             "Examples:\n"
             "  keras-drill export runs/a\n"
             "  keras-drill export runs/a --name stories --sampler top-p --temperature 0.8\n"
-            "  keras-drill export runs/de-en -n 3 --num-beams 8"
+            "  keras-drill export runs/de-en -n 3 --num-beams 8\n"
+            "  keras-drill export runs/a --weights int8 --licence Apache-2.0"
         ),
     )
     add_run_argument(parser)
@@ -55,6 +56,25 @@ def add_parser(commands) -> argparse.ArgumentParser:
         metavar="N",
         help="number of the version (default: one more than the last)",
     )
+    parser.add_argument(
+        "--weights",
+        choices=("float32", "bfloat16", "float16", "int8"),
+        default="float32",
+        help="what weights are kept in; what that costs and saves is measured for the model card",
+    )
+    parser.add_argument(
+        "--licence",
+        default="not stated",
+        metavar="TEXT",
+        help="for the model card (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--limit",
+        action="append",
+        default=[],
+        metavar="TEXT",
+        help="for the model card: what the model must not be used for; may be given several times",
+    )
     add_sampling_arguments(parser, default="greedy")
     add_search_arguments(parser)
     parser.set_defaults(sampling_defaults=_sampling(parser.parse_args(["RUN"])))
@@ -71,35 +91,29 @@ def run(args: argparse.Namespace) -> int:
 
     import_tensorflow()
     from keras_drill.tasks.make_sampler import make_sampler
+    from keras_drill.training.export_run import export_run
     from keras_drill.training.loaded_run import LoadedRun
     from keras_drill.training.run_folder import RunFolder
 
     loaded = LoadedRun.load(RunFolder(args.folder), args.checkpoint, changes)
-    if config.reads_sources:
-        path = loaded.answering_task.export_translator(
-            loaded.model,
-            loaded.words,
-            directory,
-            version=args.version,
-            search=loaded.answering_task.make_search(),
-        )
-    else:
-        path = loaded.continuing_task.export(
-            loaded.model,
-            loaded.words,
-            directory,
-            version=args.version,
-            sampler=make_sampler(
-                args.sampler,
-                args.temperature,
-                min(args.k, len(loaded.words.tokens)),
-                args.p,
-                args.min_p,
-            ),
-            seed=args.seed,
-            max_tokens=args.max_tokens,
-            stop_strings=tuple(args.stop),
-        )
+    continuing: dict[str, Any] = {}
+    if not config.reads_sources:
+        k = min(args.k, len(loaded.words.tokens))
+        continuing = {
+            "sampler": make_sampler(args.sampler, args.temperature, k, args.p, args.min_p),
+            "seed": args.seed,
+            "max_tokens": args.max_tokens,
+            "stop_strings": tuple(args.stop),
+        }
+    path = export_run(
+        loaded,
+        directory,
+        version=args.version,
+        weights=args.weights,
+        licence=args.licence,
+        limits=args.limit,
+        **continuing,
+    )
     print(path)
     return 0
 

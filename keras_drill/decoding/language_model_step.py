@@ -67,6 +67,11 @@ class LanguageModelStep(DecodingStep):
         """`"state"`, `"cache"` or `"prefix"`."""
         return self._reader.name
 
+    @property
+    def variables(self) -> list[Any]:
+        """Those of the backbone and of the folded output layer; shared ones are there twice."""
+        return [*self._reader.backbone.variables, *self.head.variables]
+
     def read_whole(self, tokens: Tensor) -> Any:
         """Hidden states `[B, T, d]` of whole sequences `[B, T]`, each read from its beginning."""
         return self._reader.read_whole(tokens)

@@ -1,8 +1,9 @@
 """Language models as SavedModels that take and give text (TensorFlow only)."""
 
 from keras_drill.export.asset_vocabulary import AssetVocabulary
-from keras_drill.export.examples import serialize_example
 from keras_drill.export.export_saved_model import export_saved_model
+from keras_drill.export.model_card import ModelCard
+from keras_drill.export.narrow_weights import NarrowWeights
 from keras_drill.export.serving_operations import unserved_operations
 from keras_drill.export.side import Side
 from keras_drill.export.text_codec import TextCodec
@@ -11,12 +12,13 @@ from keras_drill.export.translator import Translator, export_translator
 
 __all__ = [
     "AssetVocabulary",
+    "ModelCard",
+    "NarrowWeights",
     "Side",
     "TextCodec",
     "TextModel",
     "Translator",
     "export_saved_model",
     "export_translator",
-    "serialize_example",
     "unserved_operations",
 ]

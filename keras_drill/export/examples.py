@@ -4,7 +4,7 @@ B examples.
 """
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import tensorflow as tf
@@ -23,29 +23,6 @@ class TextFeature:
     has: tf.Tensor
 
 
-def serialize_example(features: Mapping[str, bytes | str]) -> bytes:
-    """A serialized `tf.Example` whose features are texts.
-
-    Args:
-        features: The texts by name; a `str` is encoded as UTF-8.
-
-    Example:
-
-    >>> features, problems = read_texts([serialize_example({"text": "a cat"})], ["text"])
-    >>> features["text"].texts.numpy().tolist(), problems.numpy().tolist()
-    ([b'a cat'], [b''])
-    """
-    values = {
-        name: text.encode() if isinstance(text, str) else text for name, text in features.items()
-    }
-    feature = {
-        name: tf.train.Feature(bytes_list=tf.train.BytesList(value=[value]))
-        for name, value in values.items()
-    }
-    example = tf.train.Example(features=tf.train.Features(feature=feature))
-    return example.SerializeToString(deterministic=True)
-
-
 def read_texts(
     examples: Any, required: Sequence[str], optional: Sequence[str] = ()
 ) -> tuple[dict[str, TextFeature], tf.Tensor]:
@@ -62,6 +39,16 @@ def read_texts(
     Returns:
         The features by name, and the problems: strings `[B]`, `""` where an example is right. One
         that has a problem has no feature.
+
+    Example:
+
+    >>> from keras_drill.data.serialize_examples import serialize_examples
+    >>> examples = serialize_examples({"text": [b"a cat", b""]})
+    >>> features, problems = read_texts([*examples, b""], ["text"])
+    >>> features["text"].texts.numpy().tolist(), features["text"].has.numpy().tolist()
+    ([b'a cat', b'', b''], [True, True, False])
+    >>> problems.numpy().tolist()
+    [b'', b'', b'the example must have a feature `text`']
     """
     names = [*required, *optional]
     parsed = tf.io.parse_example(examples, {name: tf.io.RaggedFeature(tf.string) for name in names})

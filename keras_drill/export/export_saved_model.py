@@ -7,6 +7,8 @@ from typing import Any
 from keras_drill.data import Tokenizer, Vocabulary
 from keras_drill.decoding import Sampler
 from keras_drill.export.asset_vocabulary import AssetVocabulary
+from keras_drill.export.model_card import ModelCard
+from keras_drill.export.narrow_weights import served_signatures
 from keras_drill.export.saved_model_version import new_version, write_module
 from keras_drill.export.text_model import TextModel
 from keras_drill.layers.cudnn import portable_kernels
@@ -26,6 +28,8 @@ def export_saved_model(
     forbidden_tokens: Any = None,
     stop_strings: tuple[str, ...] = (),
     warmup_texts: tuple[str, ...] = ("",),
+    weights: str = "float32",
+    card: ModelCard | None = None,
 ) -> Path:
     """Exports a language model as a SavedModel that takes and gives text.
 
@@ -54,6 +58,9 @@ def export_saved_model(
         stop_strings: Strings at which continuations end; see `TextModel`.
         warmup_texts: Texts that TensorFlow Serving sends through every signature before the model
             takes requests; none writes no warm-up file.
+        weights: What weights are kept in, `"float32"`, `"bfloat16"`, `"float16"` or `"int8"`; see
+            `keras_drill.export.NarrowWeights`.
+        card: Written as `model_card.md` and `model_card.json` to `assets.extra`.
 
     Returns:
         The version's folder.
@@ -91,5 +98,6 @@ def export_saved_model(
             stop_strings=stop_strings,
         )
         with portable_kernels(model.backbone):
-            write_module(module.signatures(), module.codec, folder.model, warmup_texts)
+            signatures = served_signatures(module, weights)
+            write_module(signatures, module.codec, folder.model, warmup_texts, card)
     return folder.published

@@ -10,6 +10,7 @@ from typing import Any
 
 import tensorflow as tf
 
+from keras_drill.export.model_card import ModelCard
 from keras_drill.export.serving_operations import check_operations
 from keras_drill.export.warmup_requests import example_inputs, write_warmup_requests
 
@@ -87,6 +88,7 @@ def write_module(
     resources: tf.Module,
     folder: Path,
     warmup_texts: Sequence[str],
+    card: ModelCard | None = None,
 ) -> None:
     """Writes functions as a SavedModel with the variables that they use, and no others.
 
@@ -95,6 +97,7 @@ def write_module(
         resources: Holds the tables and files that they use.
         folder: Where to write.
         warmup_texts: What a server sends through every signature first; none writes no such file.
+        card: What is told of the model beside it.
 
     Raises:
         ValueError: They have operations that TensorFlow Serving does not run.
@@ -108,13 +111,15 @@ def write_module(
     tf.saved_model.save(saved, str(folder), signatures=concrete, options=options)
     check_operations(folder)
     (folder / "batching_params.pbtxt").write_text(_BATCHING, encoding="utf-8")
+    (folder / "assets.extra").mkdir()
+    if card is not None:
+        card.write(folder / "assets.extra")
     if warmup_texts:
         requests = [
             (name, example_inputs(_input_names(function), warmup_texts))
             for name, function in concrete.items()
             if name != "serving_default"
         ]
-        (folder / "assets.extra").mkdir()
         write_warmup_requests(folder / "assets.extra" / "tf_serving_warmup_requests", requests)
 
 

@@ -18,10 +18,20 @@ from keras_drill.export.text_codec import TextCodec
 from keras_drill.export.tiles import in_tiles
 from keras_drill.ready_made import KernelizedBayesianSoftmax
 
-_TEXTS = tf.TensorSpec([None], tf.string)
-_INTEGERS, _FLOATS, _SEEDS = (
-    tf.TensorSpec([None], dtype) for dtype in (tf.int32, tf.float32, tf.int64)
+_TEXTS, _PROMPTS, _EXAMPLES = (
+    tf.TensorSpec([None], tf.string, name) for name in ("texts", "prompts", "examples")
 )
+_SETTINGS = [
+    tf.TensorSpec([None], dtype, name)
+    for name, dtype in {
+        "max_new_tokens": tf.int32,
+        "temperature": tf.float32,
+        "top_k": tf.int32,
+        "top_p": tf.float32,
+        "min_p": tf.float32,
+        "seed": tf.int64,
+    }.items()
+]
 _NUMBER = tf.TensorSpec([], tf.int32)
 
 
@@ -108,7 +118,7 @@ class TextModel(tf.Module):
             StopStrings(stop_strings),
         )
 
-    @tf.function(input_signature=[_TEXTS], autograph=False)
+    @tf.function(input_signature=[_PROMPTS], autograph=False)
     def continue_text(self, prompts: tf.Tensor) -> dict[str, tf.Tensor]:
         """Continues prompts with the model's own sampler.
 
@@ -125,7 +135,7 @@ class TextModel(tf.Module):
         """
         return self._continue_alike(prompts, tf.fill(tf.shape(prompts), self.max_new_tokens))
 
-    @tf.function(input_signature=[_TEXTS, _NUMBER, _NUMBER], autograph=False)
+    @tf.function(input_signature=[_PROMPTS, _NUMBER, _NUMBER], autograph=False)
     def continue_samples(
         self, prompts: tf.Tensor, num_samples: tf.Tensor, first_row: tf.Tensor | int = 0
     ) -> dict[str, tf.Tensor]:
@@ -150,10 +160,7 @@ class TextModel(tf.Module):
         max_new_tokens = tf.fill(tf.shape(prompts), self.max_new_tokens)
         return self._continuation(prompts, max_new_tokens, self.sampler, keys)
 
-    @tf.function(
-        input_signature=[_TEXTS, _INTEGERS, _FLOATS, _INTEGERS, _FLOATS, _FLOATS, _SEEDS],
-        autograph=False,
-    )
+    @tf.function(input_signature=[_PROMPTS, *_SETTINGS], autograph=False)
     def sample(
         self,
         prompts: tf.Tensor,
@@ -206,7 +213,7 @@ class TextModel(tf.Module):
         """
         return score_words(self._step.head, *self._read(texts))
 
-    @tf.function(input_signature=[_TEXTS], autograph=False)
+    @tf.function(input_signature=[_EXAMPLES], autograph=False)
     def examples(self, examples: tf.Tensor) -> dict[str, tf.Tensor]:
         """Scores and continues what serialized `tf.Example`s have.
 
@@ -279,6 +286,11 @@ class TextModel(tf.Module):
         hidden = self._step.read_whole(self.codec.with_start(ids))  # [B, T, d]
         log_probs, best = self._step.head.top_k(tf.gather(hidden, last, batch_dims=1), self.k)
         return {"words": self.vocabulary.words(best), "log_probs": log_probs}
+
+    @property
+    def weights(self) -> list:
+        """The variables of inference."""
+        return self._step.variables
 
     def signatures(self) -> dict:
         """The functions a server offers, by name.

@@ -14,12 +14,14 @@ from keras_drill.data import Tokenizer, Vocabulary
 from keras_drill.decoding import Beams, BeamSearch, Constraint, LanguageModelStep
 from keras_drill.export.asset_vocabulary import AssetVocabulary
 from keras_drill.export.examples import read_texts
+from keras_drill.export.model_card import ModelCard
+from keras_drill.export.narrow_weights import served_signatures
 from keras_drill.export.saved_model_version import new_version, write_module
 from keras_drill.export.score_words import score_words
 from keras_drill.export.side import Side
 from keras_drill.layers.cudnn import portable_kernels
 
-_TEXTS = tf.TensorSpec([None], tf.string)
+_TEXTS, _EXAMPLES = (tf.TensorSpec([None], tf.string, name) for name in ("texts", "examples"))
 _IDS = tf.TensorSpec([None, None], tf.int32)
 _LENGTHS = tf.TensorSpec([None], tf.int32)
 
@@ -139,7 +141,7 @@ class Translator(tf.Module):
             "source_lengths": source_lengths,
         }
 
-    @tf.function(input_signature=[_TEXTS], autograph=False)
+    @tf.function(input_signature=[_EXAMPLES], autograph=False)
     def examples(self, examples: tf.Tensor) -> dict[str, tf.Tensor]:
         """Answers what serialized `tf.Example`s have, and scores what should be answered.
 
@@ -216,6 +218,11 @@ class Translator(tf.Module):
         is_empty = (source_lengths <= 1)[:, None] | tf.math.is_inf(beams.scores)
         return tf.where(is_empty, "", self.target.decode(self.written(beams)))
 
+    @property
+    def weights(self) -> list:
+        """The variables of inference."""
+        return self._step.variables
+
     def signatures(self) -> dict:
         """The functions a server offers, by name."""
         return {
@@ -238,6 +245,8 @@ def export_translator(
     *,
     version: int | None = None,
     warmup_texts: tuple[str, ...] = ("",),
+    weights: str = "float32",
+    card: ModelCard | None = None,
     **options: Any,
 ) -> Path:
     """Exports an encoder–decoder as a SavedModel that takes sources and gives answers as text.
@@ -254,6 +263,8 @@ def export_translator(
         version: A positive integer that is not there yet. Defaults to one more than the greatest.
         warmup_texts: Sources that TensorFlow Serving sends before the model takes requests; none
             writes no warm-up file.
+        weights: As in `export_saved_model`.
+        card: As in `export_saved_model`.
         **options: `search`, `max_source_tokens`, `max_tokens`, `max_ratio` and `constraints` of
             `Translator`.
 
@@ -270,5 +281,6 @@ def export_translator(
         resources = tf.Module()
         resources.source, resources.target = sides
         with portable_kernels(model.backbone):
-            write_module(module.signatures(), resources, folder.model, warmup_texts)
+            signatures = served_signatures(module, weights)
+            write_module(signatures, resources, folder.model, warmup_texts, card)
     return folder.published

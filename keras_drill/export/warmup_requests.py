@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from keras_drill.export.examples import serialize_example
+from keras_drill.data.serialize_examples import serialize_examples
 
 
 def write_warmup_requests(path: str | os.PathLike, requests: list[tuple[str, dict]]) -> None:
@@ -36,7 +36,7 @@ def write_warmup_requests(path: str | os.PathLike, requests: list[tuple[str, dic
             writer.write(_field(6, _field(1, request)))
 
 
-def example_inputs(names: Iterable[str], texts: Sequence[str]) -> dict[str, Any]:
+def example_inputs(names: Iterable[str], texts: Sequence[str | bytes]) -> dict[str, Any]:
     """Inputs that a signature of an exported model answers.
 
     Args:
@@ -50,10 +50,11 @@ def example_inputs(names: Iterable[str], texts: Sequence[str]) -> dict[str, Any]
     """
     count = len(texts)
     features = ("text", "prompt", "source", "target")  # models pass over what they do not know
+    columns = {name: [tf.compat.as_bytes(text) for text in texts] for name in features}
     inputs = {
         "prompts": list(texts),
         "texts": list(texts),
-        "examples": [serialize_example(dict.fromkeys(features, text)) for text in texts],
+        "examples": serialize_examples(columns),
         "max_new_tokens": np.full(count, np.iinfo("int32").max, "int32"),  # as many as there may be
         "temperature": np.ones(count, "float32"),
         "top_k": np.zeros(count, "int32"),

@@ -10,10 +10,11 @@ from xml.etree import ElementTree
 import keras
 import tensorflow as tf
 
+from keras_drill.analysis.text_scores import TextScores
 from keras_drill.data import EncodedText, Lines, Tokenizer, Vocabulary
 from keras_drill.data.example_folder import ExampleFolder, encoding_fingerprint
 from keras_drill.decoding import BeamSearch, Sampler
-from keras_drill.export import TextModel, Translator
+from keras_drill.export import ModelCard, TextModel, Translator
 from keras_drill.tasks.config import RunConfig
 from keras_drill.tasks.errors import RunError
 
@@ -252,8 +253,14 @@ class AnsweringTask(Task):
         directory: Path,
         version: int | None,
         search: BeamSearch,
+        weights: str = "float32",
+        card: ModelCard | None = None,
     ) -> Path:
         """Writes it for servers; see `keras_drill.export.export_translator`."""
+
+    @abc.abstractmethod
+    def score_answers(self, answers: Sequence[str], references: Sequence[str]) -> TextScores:
+        """BLEU and chrF of answers, with the words that the options ask for."""
 
 
 class ContinuingTask(Task):
@@ -282,5 +289,7 @@ class ContinuingTask(Task):
         seed: int,
         max_tokens: int,
         stop_strings: tuple[str, ...] = (),
+        weights: str = "float32",
+        card: ModelCard | None = None,
     ) -> Path:
         """Writes it for servers; see `export_saved_model`."""

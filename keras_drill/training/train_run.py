@@ -1,5 +1,6 @@
 """Everything that `keras-drill train` does."""
 
+import datetime
 import json
 
 import keras
@@ -34,7 +35,8 @@ def train_run(config: RunConfig, folder: RunFolder) -> RunSummary:
             training.prepare()
         folder.write_config(config)
         words.save(folder.path)
-        print(f"{folder.path}: {task.describe(words, texts)}", flush=True)
+        described = task.describe(words, texts)
+        print(f"{folder.path}: {described}", flush=True)
         if training.finished:
             print(f"already trained: {training.state.epoch} epochs, nothing left to do")
         else:
@@ -49,7 +51,7 @@ def train_run(config: RunConfig, folder: RunFolder) -> RunSummary:
         texts.pop("train")
         judgement = task.judge(run.model, run.words, texts)
         summary = run.summarize(judgement)
-        write_results(folder, summary)
+        write_results(folder, summary, described)
         write_report(
             folder.report_file,
             [summary],
@@ -66,8 +68,8 @@ def train_run(config: RunConfig, folder: RunFolder) -> RunSummary:
     return summary
 
 
-def write_results(folder: RunFolder, summary: RunSummary) -> None:
-    """Writes the figures of the best model to `results.json`."""
+def write_results(folder: RunFolder, summary: RunSummary, data: str) -> None:
+    """Writes the figures of the best model to `results.json`, of which data they are, and when."""
     figures = (
         "total_parameters",
         "output_parameters",
@@ -80,6 +82,8 @@ def write_results(folder: RunFolder, summary: RunSummary) -> None:
     results["is_averaged"] = folder.averaged_model_file.exists()
     if summary.scores:
         results["scores"] = dict(summary.scores)
+    results["data"] = data
+    results["date"] = f"{datetime.datetime.now(datetime.timezone.utc):%Y-%m-%d %H:%M UTC}"
     replace_file(folder.results_file, json.dumps(results, indent=2) + "\n")
 
 

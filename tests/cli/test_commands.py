@@ -1,12 +1,14 @@
 """The commands on a tiny run, and wrong input of every kind."""
 
 import gzip
+import json
 import math
 import os
 import re
 import shutil
 import subprocess
 import sys
+from pathlib import Path
 from unittest.mock import ANY
 
 import pytest
@@ -160,6 +162,23 @@ def test_export_works_without_the_package(folder, tmp_path, capsys):
     assert said.strip() == capsys.readouterr().out.strip()
     assert main(words) == 0
     assert capsys.readouterr().out.strip().endswith("/toy/2")
+
+
+def test_weights_in_fewer_bits_are_measured_for_the_card(folder, tmp_path, run_main):
+    words = ["export", folder / "tied", "--directory", tmp_path, "--weights", "int8"]
+    status, said, err = run_main(*words, "--licence", "CC0-1.0", "--limit", "It is a toy.")
+    assert status == 0, err
+    extra = Path(said.strip()) / "assets.extra"
+    card = json.loads((extra / "model_card.json").read_text())
+    results = json.loads((folder / "tied" / "results.json").read_text())
+    assert card["trained"] == results["date"] and card["data"]["sizes"] == results["data"]
+    assert card["figures"]["test_perplexity"] == results["test_perplexity"]
+    assert card["licence"] == "CC0-1.0" and "It is a toy." in card["limits"]
+    weights = card["weights"]
+    assert weights["kept in"] == "int8" and weights["megabytes, int8"] > 0
+    assert weights["perplexity, int8"] == pytest.approx(weights["perplexity, float32"], rel=0.02)
+    assert weights["perplexity, float32"] == pytest.approx(results["test_perplexity"], rel=0.1)
+    assert "# tied" in (extra / "model_card.md").read_text()
 
 
 def _empty_folder(path):

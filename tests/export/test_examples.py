@@ -10,9 +10,9 @@ from keras_drill.data import (
     WhitespaceTokenizer,
     WordTokenizer,
 )
+from keras_drill.data.serialize_examples import serialize_examples
 from keras_drill.decoding import BeamSearch
 from keras_drill.export import Side, TextModel, Translator
-from keras_drill.export.examples import serialize_example
 from keras_drill.export.warmup_requests import example_inputs
 from keras_drill.layers import Attention
 from keras_drill.models import RecurrentEncoderDecoder
@@ -106,9 +106,9 @@ def test_many_translations_at_once_are_those_of_one_at_a_time(signature, transla
 def test_a_language_model_scores_and_continues_examples(text_model):
     texts, prompts = NASTY[:4], NASTY[4:8]
     examples = [
-        *[serialize_example({"text": text, "line": "7"}) for text in texts],
-        *[serialize_example({"prompt": prompt}) for prompt in prompts],
-        serialize_example({"text": texts[0], "prompt": prompts[0]}),
+        *serialize_examples({"text": texts, "line": [b"7"] * 4}),
+        *serialize_examples({"prompt": prompts}),
+        *serialize_examples({"text": texts[:1], "prompt": prompts[:1]}),
     ]
     found = text_model.examples(examples)
     scores, continued = text_model.score(texts), text_model.continue_text(prompts)
@@ -131,10 +131,9 @@ def test_a_translator_answers_examples_and_scores_their_targets(translator):
     translator, model = translator
     sources, targets = [*SENTENCES, b"the cat"], [*SENTENCES[::-1], b""]
     examples = [
-        serialize_example({"source": source, "target": target})
-        for source, target in zip(sources, targets, strict=True)
+        *serialize_examples({"source": sources, "target": targets}),
+        *serialize_examples({"source": SENTENCES[1:2]}),
     ]
-    examples.append(serialize_example({"source": SENTENCES[1]}))
     found = {name: value.numpy() for name, value in translator.examples(examples).items()}
     best = translator.translate([*sources, SENTENCES[1]])["texts"].numpy()[:, 0]
     assert found["answers"].tolist() == best.tolist()
@@ -175,7 +174,7 @@ def example(**features):
     ],
 )
 def test_an_example_without_its_text_says_so_and_spoils_no_other(wrong, problem, text_model):
-    right = serialize_example({"text": "the cat", "prompt": "a dog"})
+    (right,) = serialize_examples({"text": [b"the cat"], "prompt": [b"a dog"]})
     together = answers_to(text_model, [right, example(**wrong), right])
     alone = answers_to(text_model, [right])
     for row in (0, 2):
@@ -190,14 +189,14 @@ def answers_to(module, examples):
 
 
 def test_a_pair_without_a_source_says_so(translator):
-    found = answers_to(translator[0], [serialize_example({"target": "the cat"})])
+    found = answers_to(translator[0], serialize_examples({"target": [b"the cat"]}))
     assert found["problems"][0] == b"the example must have a feature `source`"
     assert found["answers"][0] == b"" and found["lengths"][0] == 0
 
 
 @pytest.mark.parametrize("wrong", [b"no example", example(text=feature(7))])
 def test_what_is_no_example_is_an_error(wrong, text_model):
-    right = serialize_example({"text": "the cat"})
+    (right,) = serialize_examples({"text": [b"the cat"]})
     with pytest.raises(tf.errors.InvalidArgumentError, match=r"parse|[Dd]ata type"):
         text_model.examples([right, wrong])
 

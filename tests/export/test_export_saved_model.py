@@ -7,8 +7,8 @@ import pytest
 import tensorflow as tf
 
 from keras_drill.data import WhitespaceTokenizer
+from keras_drill.data.serialize_examples import serialize_examples
 from keras_drill.export import export_saved_model
-from keras_drill.export.examples import serialize_example
 from tests.export.checks import (
     check_operations,
     check_same_answers,
@@ -30,7 +30,8 @@ def requests():
         for signature in ("score", "top_k"):
             yield signature, {"texts": texts}
         # The last feature is not empty: NumPy drops NUL bytes at the end of a string.
-        examples = [serialize_example({"text": p, "prompt": p, "z": "."}) for p in prompts]
+        columns = dict.fromkeys(("text", "prompt"), texts.tolist())
+        examples = serialize_examples({**columns, "z": [b"."] * count})
         yield "examples", {"examples": np.array(examples, dtype="S")}
         yield (
             "sample",

@@ -27,7 +27,7 @@ from keras_drill.data.content_splits import text_splits
 from keras_drill.data.cut_text import signs_of_cut_text
 from keras_drill.data.example_folder import ExampleFolder
 from keras_drill.decoding import Sampler
-from keras_drill.export import TextModel, export_saved_model
+from keras_drill.export import ModelCard, TextModel, export_saved_model
 from keras_drill.report import SampleContinuation
 from keras_drill.tasks.errors import RunError
 from keras_drill.tasks.language_model.build_model import build_model
@@ -217,6 +217,8 @@ class LanguageModelTask(ContinuingTask):
         seed: int,
         max_tokens: int,
         stop_strings: tuple[str, ...] = (),
+        weights: str = "float32",
+        card: ModelCard | None = None,
     ) -> Path:
         return export_saved_model(
             model,
@@ -229,4 +231,6 @@ class LanguageModelTask(ContinuingTask):
             max_new_tokens=max_tokens,
             stop_strings=stop_strings,
             k=min(10, len(words.vocabulary)),
+            weights=weights,
+            card=card,
         )

@@ -15,7 +15,7 @@ import numpy as np
 
 import keras_drill
 from keras_drill.analysis.collect import collect_log_probs
-from keras_drill.analysis.text_scores import count_words, score_texts
+from keras_drill.analysis.text_scores import TextScores, count_words, score_texts
 from keras_drill.data import (
     EncodedText,
     Lines,
@@ -25,7 +25,7 @@ from keras_drill.data import (
     Vocabulary,
 )
 from keras_drill.decoding import BeamSearch
-from keras_drill.export import Side, Translator, export_translator
+from keras_drill.export import ModelCard, Side, Translator, export_translator
 from keras_drill.tasks.errors import RunError
 from keras_drill.tasks.sequence_to_sequence.answer import answer_all, warn_of_cut_sources
 from keras_drill.tasks.sequence_to_sequence.attention_maps import attention_maps
@@ -174,7 +174,7 @@ class SequenceToSequenceTask(AnsweringTask):
         references = [line.decode() for line in itertools.islice(iter(lines.target), number)]
         greedy = self.translator(model, words, BeamSearch(1, num_results=1))
         answers = [answer.texts[0] for answer in answer_all(greedy, sources)]
-        scores = score_texts(answers, references, self.config.decoding.tokenize)
+        scores = self.score_answers(answers, references)
         print(f"validation BLEU {scores.bleu:.2f}, chrF {scores.chrf:.2f} (greedy)", flush=True)
         return {"val_bleu": scores.bleu, "val_chrf": scores.chrf}
 
@@ -283,6 +283,8 @@ class SequenceToSequenceTask(AnsweringTask):
         directory: Path,
         version: int | None,
         search: BeamSearch,
+        weights: str = "float32",
+        card: ModelCard | None = None,
     ) -> Path:
         if self.config.data.moses:
             raise RunError(
@@ -298,8 +300,13 @@ class SequenceToSequenceTask(AnsweringTask):
             (words.target.tokenizer, words.target.vocabulary),
             version=version,
             search=search,
+            weights=weights,
+            card=card,
             **self._limits(words),
         )
+
+    def score_answers(self, answers: Sequence[str], references: Sequence[str]) -> TextScores:
+        return score_texts(answers, references, self.config.decoding.tokenize)
 
     def _limits(self, words: Any) -> dict[str, Any]:
         """What of sources is read, and what answers may be."""

@@ -1,0 +1,91 @@
+"""What is told of an exported model, for people and for programs."""
+
+import dataclasses
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+Facts = Mapping[str, Any]
+
+
+@dataclasses.dataclass(frozen=True)
+class ModelCard:
+    """A model card, written beside a model.
+
+    Args:
+        name: What the model is called.
+        description: What it is, in a sentence.
+        trained: When, or "unknown".
+        licence: Under what terms it may be used, or "not stated".
+        data: What it was trained and judged on.
+        figures: How well it does.
+        weights: What its weights are kept in, and what that costs and saves.
+        limits: What it must not be expected to do, a sentence each.
+        options: The options of its training, by section.
+        versions: Of the software that exported it.
+
+    Example:
+
+    >>> card = ModelCard("cats", "A tied softmax.", "unknown", "not stated", {"lines": 7}, {})
+    >>> card.to_markdown().splitlines()[2:7]
+    ['A tied softmax.', '', 'Trained: unknown. Licence: not stated.', '', '## Data']
+
+    References:
+        - Mitchell et al., "Model Cards for Model Reporting", FAT* 2019.
+    """
+
+    name: str
+    description: str
+    trained: str
+    licence: str
+    data: Facts
+    figures: Facts
+    weights: Facts = dataclasses.field(default_factory=dict)
+    limits: Sequence[str] = ()
+    options: Mapping[str, Facts] = dataclasses.field(default_factory=dict)
+    versions: Facts = dataclasses.field(default_factory=dict)
+
+    def write(self, folder: Path) -> None:
+        """Writes `model_card.md` and `model_card.json` to a folder."""
+        (folder / "model_card.md").write_text(self.to_markdown(), encoding="utf-8")
+        told = json.dumps(dataclasses.asdict(self), indent=2, ensure_ascii=False)
+        (folder / "model_card.json").write_text(told + "\n", encoding="utf-8")
+
+    def to_markdown(self) -> str:
+        """The card as a page."""
+        options = {
+            f"{section}.{key}": value
+            for section, values in self.options.items()
+            for key, value in values.items()
+        }
+        parts = [
+            f"# {self.name}",
+            self.description,
+            f"Trained: {self.trained}. Licence: {self.licence}.",
+            _section("Data", self.data),
+            _section("Figures", self.figures),
+            _section("Weights", self.weights),
+            "\n".join(["## Limits", "", *(f"- {limit}" for limit in self.limits)]),
+            _section("Versions", self.versions),
+            _section("Options of the training", options),
+        ]
+        return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def _section(title: str, facts: Facts) -> str:
+    if not facts:
+        return ""
+    rows = [f"| {_cell(name)} | {_cell(value)} |" for name, value in facts.items()]
+    return "\n".join([f"## {title}", "", "| | |", "|---|---|", *rows])
+
+
+def _cell(value: Any) -> str:
+    """A fact as it may stand in a table of Markdown."""
+    if isinstance(value, float):
+        value = f"{value:.4g}" if abs(value) < 1000 else f"{value:,.1f}"
+    elif isinstance(value, int) and not isinstance(value, bool):
+        value = f"{value:,}"
+    elif not isinstance(value, str):
+        value = json.dumps(value, ensure_ascii=False)
+    return value.replace("\\", "\\\\").replace("|", "\\|").replace("\n", " ")
