@@ -2,6 +2,7 @@
 
 import contextlib
 import io
+import logging
 import os
 import signal
 import sys
@@ -63,7 +64,9 @@ def import_tensorflow_alone() -> None:
         import tensorflow_text  # noqa: F401  registers the operations of exported models
 
         tf.config.list_physical_devices()
-        tf.get_logger().setLevel("ERROR")  # warnings about retracing are for programmers
+        # Warnings about retracing, and about gradients of exported models, are for programmers.
+        tf.get_logger().setLevel("ERROR")
+        logging.getLogger("absl").setLevel(logging.ERROR)
 
 
 @contextlib.contextmanager

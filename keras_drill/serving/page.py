@@ -15,4 +15,7 @@ PAGE_FILES: dict[str, Callable[[], tuple[str, str]]] = {
     "/": lambda: (_read("page.html"), "text/html"),
     "/page.css": lambda: (BASE_STYLE + _read("page.css"), "text/css"),
     "/page.js": lambda: (_read("page.js"), "text/javascript"),
+    "/elements.js": lambda: (_read("elements.js"), "text/javascript"),
+    "/requests.js": lambda: (_read("requests.js"), "text/javascript"),
+    "/views.js": lambda: (_read("views.js"), "text/javascript"),
 }
