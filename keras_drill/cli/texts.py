@@ -22,10 +22,12 @@ class Text:
     Args:
         number: its place among the arguments or lines, from 1.
         content: the text; `None` where it could not be read, which has been said.
+        where: its place in words, for errors.
     """
 
     number: int
     content: str | None
+    where: str = ""
 
 
 class TextReader:
@@ -74,12 +76,16 @@ class TextReader:
         problem = f"byte {place + 1} is NUL, which is no text"
         if place < 0:
             try:
-                return Text(number, content.decode("utf-8"))
+                return Text(number, content.decode("utf-8"), where)
             except UnicodeDecodeError as error:
                 problem = f"byte {error.start + 1}, 0x{content[error.start]:02x}, is not UTF-8"
+        return self.pass_over(number, where, problem)
+
+    def pass_over(self, number: int, where: str, problem: str) -> Text:
+        """The place of a text that cannot be taken; says why."""
         self.passed_over += 1
         print(f"keras-drill: error: {where}: {problem}; it is passed over", file=sys.stderr)
-        return Text(number, None)
+        return Text(number, None, where)
 
 
 def batches(blocks: Iterable[Sequence[Text]], most: int = 64) -> Iterator[list[Text]]:

@@ -8,12 +8,14 @@ import keras
 import numpy as np
 from keras import ops
 
+from keras_drill.decoding.beam_search import Beams
 from keras_drill.decoding.decoding_step import DecodingStep
 from keras_drill.decoding.greedy_sampler import GreedySampler
 from keras_drill.decoding.language_model_step import LanguageModelStep
 from keras_drill.decoding.random_streams import row_keys, sample_keys
 from keras_drill.decoding.rows import Rows
 from keras_drill.decoding.sampler import Generation, Sampler
+from keras_drill.decoding.search import Search
 from keras_drill.decoding.stream import stream
 from keras_drill.types import Tensor
 
@@ -23,7 +25,7 @@ def generate(
     prompts: Tensor,
     max_length: int,
     *,
-    sampler: Sampler | None = None,
+    sampler: Search | None = None,
     lengths: Tensor | None = None,
     start_token: int | None = None,
     end_token: int | None = None,
@@ -34,8 +36,8 @@ def generate(
     inputs: Any = None,
     num_samples: int = 1,
     on_tokens: Callable[[list[list[int]]], Any] | None = None,
-) -> Generation:
-    """Continues prompts with a language model.
+) -> Generation | Beams:
+    """Continues prompts with a language model, by a sampler or a beam search.
 
     Any causal backbone will do: what a generated token costs depends on whether it has a state, a
     cache or neither, see `LanguageModelStep`. The prompts are read in parallel up to the length of
@@ -49,7 +51,8 @@ def generate(
         prompts: A list of lists of token ids, or an integer array `[B, T]`.
         max_length: Length at which a sequence ends if it has not met the end token, the prompt
             (and the start token) included.
-        sampler: A `Sampler`. Defaults to `GreedySampler()`.
+        sampler: A `Sampler`, or another `Search` such as `BeamSearch`. Defaults to
+            `GreedySampler()`.
         lengths: Lengths `[B]` of the prompts when `prompts` is a padded array.
         start_token: Put in front of every prompt; needed when a prompt may be empty. Models
             trained on continuous text know the end token as the start of a line.
@@ -57,18 +60,20 @@ def generate(
         forbidden_tokens: Tokens never to generate, `[vocabulary.unknown_id]` for instance.
         constraints: `Constraint`s, such as `[RepetitionPenalty(1.2), NoRepeatNGrams(3)]`.
         pad_token: Fills the result after a sequence's end.
-        seed: An integer: the same text at each call. See `Sampler.__call__` for one per row.
+        seed: An integer: the same text at each call. See `Sampler.begin` for one per row. Samplers
+            only.
         inputs: What the model reads besides the words that it writes; see `DecodingStep.begin`.
         num_samples: Continuations of each prompt. They are independent, reproducible with the seed,
             and do not depend on how many there are: the first one is that of `num_samples=1`.
+            Samplers only: what else there is of results is `num_results` of a `BeamSearch`.
         on_tokens: Called as soon as there are new words, with a list of them for each row, which
             may be empty; the prompt is not among them. The loop then runs eagerly. Those who would
             rather iterate take `stream`.
 
     Returns:
-        A `Generation`: tokens `[B, max_length]`, lengths `[B]`, log-probabilities
-        `[B, max_length]`, where B is the number of prompts times `num_samples`: those of the first
-        prompt, then those of the second ...
+        The `Beams` of a beam search. Of a sampler a `Generation`: tokens `[B, max_length]`, lengths
+        `[B]`, log-probabilities `[B, max_length]`, where B is the number of prompts times
+        `num_samples`: those of the first prompt, then those of the second ...
 
     Example:
 
@@ -87,6 +92,12 @@ def generate(
     prompts = _rows(prompts, lengths, start_token)
     tokens = _buffer(prompts, max_length, step.vocabulary_size, pad_token)
     lengths = np.array([len(prompt) for prompt in prompts], dtype="int32")
+    draws = isinstance(search, Sampler)
+    if not draws and (num_samples > 1 or seed is not None):
+        raise ValueError(
+            "`seed` and `num_samples` must be left out where `sampler` draws nothing. "
+            f"Received: sampler={search!r}, seed={seed!r}, num_samples={num_samples}"
+        )
     if num_samples < 1:
         raise ValueError(f"`num_samples` must be positive. Received: num_samples={num_samples}")
     if num_samples > 1:
@@ -103,8 +114,8 @@ def generate(
         forbidden_tokens=forbidden_tokens,
         constraints=constraints,
         pad_token=pad_token,
-        seed=seed,
         inputs=inputs,
+        **({"seed": seed} if draws else {}),
     )
 
 

@@ -126,6 +126,23 @@ class Translator(tf.Module):
         ids, lengths = self._read(texts)
         return self._answers(ids, lengths, self._search_in_graph)
 
+    def score(self, sources: Any, targets: Any) -> dict[str, tf.Tensor]:
+        """Log-probability of answers given their sources, word by word.
+
+        Like `answer`, for calls outside of graphs; exported models have it in `examples`.
+
+        Args:
+            sources: Strings `[B]`.
+            targets: As many strings, the answers to score, of any length.
+
+        Returns:
+            Dictionary of `words`, `log_probs`, `lengths`, `total_log_probs` and `perplexities` as
+            of `examples`, and `source_lengths` as of `translate`.
+        """
+        ids, source_lengths = self._read(sources)
+        told = self._scores_in_graph(ids, *self.target.encode(targets))
+        return {**told, "source_lengths": source_lengths}
+
     @property
     def runs_in_graphs(self) -> bool:
         """Whether the tokenizers do, and with them what is exported."""
@@ -165,13 +182,8 @@ class Translator(tf.Module):
         source, target = features["source"], features["target"]
         sources, source_lengths, beams = self.find(source.texts)
         ids, lengths = self.target.encode(target.texts)
-        ids = _with_a_column(ids)  # [B, T]
-        start = tf.fill([tf.shape(ids)[0], 1], self._start_id)
-        before = tf.concat([start, ids[:, :-1]], axis=1)
-        hidden = self._step.read_whole({"source": sources, "target": before})
         lengths = tf.where(target.has & source.has, lengths, 0)
-        words = self.target.vocabulary.words(ids)
-        return score_words(self._step.head, hidden, ids, words, lengths) | {
+        return self._scores(sources, ids, lengths) | {
             "answers": self._texts(source_lengths, beams)[:, 0],
             "problems": problems,
         }
@@ -185,6 +197,18 @@ class Translator(tf.Module):
     def _read(self, texts):
         ids, source_lengths = self.source.encode(texts, self.max_source_tokens)
         return _with_a_column(ids), source_lengths
+
+    @tf.function(input_signature=[_IDS, _IDS, _LENGTHS], autograph=False)
+    def _scores_in_graph(self, sources, ids, lengths):
+        return self._scores(sources, ids, lengths)
+
+    def _scores(self, sources, ids, lengths):
+        ids = _with_a_column(ids)  # [B, T]
+        start = tf.fill([tf.shape(ids)[0], 1], self._start_id)
+        before = tf.concat([start, ids[:, :-1]], axis=1)
+        hidden = self._step.read_whole({"source": sources, "target": before})
+        words = self.target.vocabulary.words(ids)
+        return score_words(self._step.head, hidden, ids, words, lengths)
 
     @tf.function(input_signature=[_IDS, _LENGTHS], autograph=False)
     def _search_in_graph(self, ids, source_lengths):

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from keras import ops
 
-from keras_drill.decoding import BeamSearch, DecodingStep, GreedySampler
+from keras_drill.decoding import BeamSearch, DecodingStep, GreedySampler, generate
 
 V, L, END, PAD = 3, 5, 1, 0
 WIDE = V**L  # no beam is ever left out
@@ -218,3 +218,20 @@ def test_wrong_arguments(arguments, message):
 def test_config():
     search = BeamSearch(6, 0.7, 2, 3, 0.1)
     assert BeamSearch.from_config(search.get_config()).get_config() == search.get_config()
+
+
+def test_generate_takes_a_beam_search():
+    step, search, told = Table(3), BeamSearch(3, num_results=2), []
+    prompts, buffer = [[2, 0], [1]], np.array([[2, 0, 0, 0, 0], [1, 0, 0, 0, 0]])
+    expected = search(step, buffer, [2, 1], end_token=END, inputs=[0, 5])
+    options = {"sampler": search, "end_token": END, "inputs": [0, 5]}
+    found = generate(step, prompts, L, **options)
+    for one, other in zip(found, expected, strict=True):
+        np.testing.assert_allclose(ops.convert_to_numpy(one), ops.convert_to_numpy(other))
+    generate(step, prompts, L, **options, on_tokens=told.append)
+    best = [sum((news[row] for news in told), []) for row in range(2)]  # noqa: RUF017
+    tokens, lengths = (ops.convert_to_numpy(x)[:, 0] for x in (found.tokens, found.lengths))
+    assert best == [tokens[0, 2 : lengths[0]].tolist(), tokens[1, 1 : lengths[1]].tolist()]
+    for wrong in ({"seed": 3}, {"num_samples": 2}):
+        with pytest.raises(ValueError, match="must be left out where `sampler` draws nothing"):
+            generate(step, prompts, L, **options, **wrong)

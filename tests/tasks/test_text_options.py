@@ -148,6 +148,8 @@ def test_a_run_with_moses_does_all_but_export(tmp_path, capsys):
     assert len(answers) == 3 and answers[0] and not answers[1]
     assert main(["translate", str(run), "ein\u0308 Vogel,der"]) == 0
     assert capsys.readouterr().out.splitlines() == answers[2:]
+    assert main(["score", str(run), "Der Hund.\tThe dog, it's.", "\t"]) == 0
+    assert "all 2 texts" in capsys.readouterr().out
     assert main(["evaluate", str(run)]) == 0
     assert "test BLEU" in capsys.readouterr().out
     assert main(["export", str(run), "--directory", str(tmp_path / "saved")]) == 1

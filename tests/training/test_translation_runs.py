@@ -1,4 +1,5 @@
 import json
+import math
 import shutil
 
 import numpy as np
@@ -175,6 +176,35 @@ def test_what_is_cut_of_answered_sources_is_counted_once(trained, long_pairs, ca
     assert said.count("warning") == 1 and "2 of 14 sources are longer than data.max_length" in said
 
 
+def test_answers_are_scored_given_their_sources(trained, pairs, tmp_path, capsys):
+    sides = ["--sources", str(pairs / "test.de"), "--file", str(pairs / "test.en")]
+    command = ["score", str(trained.path), "--format", "json"]
+    assert main([*command, *sides]) == 0
+    out, err = capsys.readouterr()
+    records = [json.loads(line) for line in out.splitlines()]
+    # The loss of the evaluation is another way to the same figure.
+    expected = json.loads(trained.results_file.read_text())["test_perplexity"]
+    log_probs = [log_prob for record in records for log_prob in record["log_probs"]]
+    np.testing.assert_allclose(math.exp(-np.mean(log_probs)), expected, rtol=1e-4)
+    assert f"all 11 texts: {len(log_probs)} words, perplexity {expected:.2f}"[:-1] in err
+    lines = [f"{one['source']}\t{one['text']}\tmore" for one in records]
+    (tmp_path / "pairs.tsv").write_text("\n".join([*lines[:3], "alone", *lines[3:]]) + "\n")
+    command = ["score", str(trained.path), "--format", "tsv"]
+    assert main([*command, "--file", str(tmp_path / "pairs.tsv")]) == 1
+    out, err = capsys.readouterr()
+    assert f"{tmp_path / 'pairs.tsv'}, line 4: there is no tab after a source" in err
+    heading, *rows = [line.split("\t") for line in out.splitlines()]
+    assert heading[-2:] == ["text", "source"]
+    assert [row[-2:] for row in rows] == [[one["text"], one["source"]] for one in records]
+    np.testing.assert_allclose(
+        [float(row[1]) for row in rows], [one["log_prob"] for one in records], rtol=1e-4
+    )
+    (tmp_path / "short").write_text("the dog\n")
+    sides = ["--sources", str(pairs / "test.de"), "--file", str(tmp_path / "short")]
+    assert main(["score", str(trained.path), *sides]) == 1
+    assert f"line 2 of {pairs / 'test.de'} and those after it" in capsys.readouterr().err
+
+
 @pytest.mark.slow
 def test_options_of_the_search_are_those_of_the_command_line_and_of_exports(
     trained, loaded, tmp_path, capsys
@@ -266,7 +296,8 @@ def test_more_beams_than_words_find_as_many_answers_as_there_are(trained, tmp_pa
 
 
 def test_lines_are_never_dropped_merged_or_reordered(trained, tmp_path, capsys):
-    lines = ["ein Vogel", "", "der\u2028Hund \u0085 sieht", "x" * 5000, "\t", "der alte Mann ruft"]
+    strange = "der\u2028Hund \u0085 sieht"
+    lines = ["ein Vogel", "", strange, "ein " * 999, "\t", "der alte Mann ruft"]
     content = "\r\n".join(lines).encode() + b"\n\xff\xfe\nHund\0\nein Hund"
     output = tmp_path / "answers"
     with pytest.MonkeyPatch.context() as patch, open(_file(tmp_path, content), "rb") as file:
@@ -294,7 +325,10 @@ def _file(folder, content):
     ("command", "message"),
     [
         (["generate", "the"], "use `keras-drill translate`"),
-        (["score", "the"], "use `keras-drill translate`"),
+        (["score", "the"], "text 1: there is no tab after a source; it is passed over"),
+        (["score", "--lines"], "--lines has no meaning for"),
+        (["score", "a\tb", "--sources", "x"], "give texts or --sources, not both"),
+        (["score", "--sources", "/gone"], "--sources '/gone': there is nothing there"),
         (["export", "--seed", "3"], "--seed has no meaning for"),
         (["translate", "ein", "--num-groups", "3"], "decoding.num_groups must divide"),
         (["translate", "ein", "--banned-words", " "], "banned_words must have words"),
