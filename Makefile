@@ -28,7 +28,7 @@ CORE := tests $(addprefix --ignore=tests/,$(filter-out export,$(TENSORFLOW_ONLY)
 
 .DEFAULT_GOAL := help
 .PHONY: help install demo test test-slow test-jax test-oldest test-newest test-package test-docs test-reference test-parity \
-	test-all core types lint format clean distclean
+	test-tfx test-all core types lint format clean distclean
 
 help:
 	@echo "make demo       train two small language models on English text, compare, export and serve one"
@@ -41,6 +41,7 @@ help:
 	@echo "  test-package    build the package, install it elsewhere, and begin the demo there"
 	@echo "  test-docs       run the code of the documentation, parse its commands, follow its links"
 	@echo "  test-parity     compare with tensorflow-addons, in an environment where it still runs"
+	@echo "  test-tfx        the pipelines' functions as a pipeline of TFX, in an environment of its own"
 	@echo "  test-reference  replay the reference cases in the folder KERAS_DRILL_REFERENCE"
 	@echo "make types      check the type hints"
 	@echo "make lint       ruff check and ruff format --check"
@@ -91,6 +92,18 @@ test-parity: $(TOOLS) .venv-parity/installed
 		echo "make: tensorflow-addons 0.23.0 needs Python 3.11, and there is none here" >&2; exit 1; }; \
 	"$$python" -m venv --clear .venv-parity
 	@.venv-parity/bin/python -m pip --disable-pip-version-check install --quiet tensorflow==2.15.1 tensorflow-addons==0.23.0
+	@touch $@
+
+# The same functions on Beam, by TFX's own components. Its dependencies are more than pip can resolve in minutes.
+test-tfx: .venv-tfx/installed
+	TF_CPP_MIN_LOG_LEVEL=3 .venv-tfx/bin/python -m pytest -n $(PYTEST_WORKERS) --dist load pipelines/tfx tests/pipelines/tfx
+
+.venv-tfx/installed: constraints-tfx.txt setup.py
+	@python=$$(.ci/find-python 3.10); test -n "$$python" || { \
+		echo "make: TFX 1.16 needs Python 3.10, and there is none here" >&2; exit 1; }; \
+	"$$python" -m venv --clear .venv-tfx
+	@.venv-tfx/bin/python -m pip --disable-pip-version-check install --quiet uv
+	@.venv-tfx/bin/uv pip install --quiet --python .venv-tfx/bin/python --no-deps --requirement constraints-tfx.txt --editable .
 	@touch $@
 
 core: $(TOOLS)

@@ -2,12 +2,17 @@
 
 import collections
 import gc
+import importlib.util
 
 import keras
 import numpy as np
 import pytest
 
 import keras_drill
+
+# TFX has an environment of its own, that of `make test-tfx`.
+if importlib.util.find_spec("tfx") is None:
+    collect_ignore = ["pipelines/tfx", "tests/pipelines/tfx"]
 
 # What imports made stays: the collections below need not look at it again.
 gc.collect()

@@ -8,9 +8,10 @@ import numpy as np
 
 from keras_drill.data.encoded_text import encode_blocks
 from keras_drill.data.example_folder import ExampleFolder, encoding_fingerprint
+from keras_drill.data.lines import Lines
 from keras_drill.data.serialize_examples import Ids
 from keras_drill.data.write_examples import ExampleWriter
-from keras_drill.tasks.task import Task
+from keras_drill.tasks.task import Task, Words
 from pipelines.engine.component import Component, Facts, Progress
 from pipelines.options import TransformOptions
 
@@ -46,10 +47,18 @@ class Transform(Component):
         }
 
     def run(self, inputs: Mapping[str, Path], output: Path, progress: Progress) -> Facts:
-        examples = str(inputs["examples"])
-        splits = self.task.read_columns(examples)
+        splits = self.task.read_columns(str(inputs["examples"]))
         progress(0, "examples encoded")
-        words = self.task.learn_words(splits["train"])
+        return self.write(self.task.learn_words(splits["train"]), splits, output, progress)
+
+    def write(
+        self,
+        words: Words,
+        splits: Mapping[str, Mapping[str, Lines]],
+        output: Path,
+        progress: Progress,
+    ) -> Facts:
+        """Writes the words, and the examples as their ids."""
         words.save(output)
         coders = self.task.coders(words)
         facts: Facts = {"words": len(words.tokens)}

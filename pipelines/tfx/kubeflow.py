@@ -1,0 +1,57 @@
+"""Compiles the pipeline for Kubeflow Pipelines and Vertex AI; ready to edit.
+
+    python -m pipelines.tfx.kubeflow RECIPE --data /gcs/BUCKET/corpus \\
+        --root gs://BUCKET/pipelines --serve-in gs://BUCKET/saved_models/news \\
+        --image IMAGE --output news.json
+
+IMAGE has TFX 1.16 and this checkout. The corpus must lie on a path that its containers see (Vertex
+AI mounts buckets under /gcs). Beam's work is done on Dataflow with `--beam=--runner=DataflowRunner
+--beam=--project=...`. `news.json` is submitted by
+
+    from google.cloud import aiplatform
+    aiplatform.PipelineJob("news", template_path="news.json").submit()
+"""
+
+import argparse
+import sys
+from collections.abc import Sequence
+
+from keras_drill.cli.argument_parser import take_overrides
+from keras_drill.tasks.load_config import load_config
+from pipelines.tfx.make_pipeline import Place, make_pipeline
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Writes the pipeline's specification."""
+    from tfx.orchestration.kubeflow.v2 import kubeflow_v2_dag_runner as kubeflow
+
+    words, overrides = take_overrides(list(sys.argv[1:] if argv is None else argv))
+    parser = argparse.ArgumentParser(
+        prog="python -m pipelines.tfx.kubeflow", description=main.__doc__
+    )
+    parser.add_argument("recipe", help="a recipe, or a file like one, of any task")
+    parser.add_argument("--data", required=True, help="the corpus, as the containers see it")
+    parser.add_argument(
+        "--splits", nargs="+", default=["train", "valid", "test"], help="default: %(default)s"
+    )
+    parser.add_argument("--root", required=True, help="folder of the artifacts")
+    parser.add_argument("--serve-in", required=True, help="the model's folder of versions")
+    parser.add_argument("--name", default="keras-drill", help="default: %(default)s")
+    parser.add_argument("--image", required=True, help="container with TFX and this checkout")
+    parser.add_argument("--beam", action="append", default=[], help="an argument of Beam's")
+    parser.add_argument("--output", required=True, help="the file to write, .json")
+    args = parser.parse_args(words)
+    pipeline = make_pipeline(
+        load_config(args.recipe).replace(overrides),
+        args.data,
+        args.splits,
+        Place(args.name, args.root, args.serve_in),
+        beam_arguments=args.beam,
+    )
+    config = kubeflow.KubeflowV2DagRunnerConfig(default_image=args.image)
+    kubeflow.KubeflowV2DagRunner(config, output_filename=args.output).run(pipeline)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,86 @@
+"""Trainer: `keras-drill train` on transformed examples, then `keras-drill export`."""
+
+import shutil
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import tensorflow as tf
+import tensorflow_transform as tft
+
+from keras_drill.data.lines import Lines
+from keras_drill.decoding import GreedySampler
+from keras_drill.tasks.task import Task, Words
+from keras_drill.training.loaded_run import LoadedRun
+from keras_drill.training.run_folder import RunFolder
+from keras_drill.training.train_run import prepare_process, train_run
+from pipelines.components.transform import Transform
+from pipelines.tfx.settings import LINE, Settings
+from pipelines.tfx.transform import GivenLines
+
+
+def run_fn(fn_args: Any) -> None:
+    """What TFX's Trainer calls: trains by the settings, and leaves the exported model."""
+    settings = Settings.from_mapping(fn_args.custom_config)
+    transformed = tft.TFTransformOutput(fn_args.transform_graph_path)
+    with tempfile.TemporaryDirectory() as local:
+        examples, run = Path(local) / "transformed", Path(local) / "run"
+        task = settings.task(**{"data.path": str(examples)})
+        words = read_words(task, transformed, Path(local) / "words")
+        splits = {
+            "train": read_lines(task, fn_args.train_files),
+            "valid": read_lines(task, fn_args.eval_files),
+        }
+        Transform(task).write(words, splits, examples, lambda done, unit, total=None: None)
+        prepare_process(task.config)
+        train_run(task.config, RunFolder(run))
+        exported = export(LoadedRun.load(RunFolder(run)), Path(local) / "exported")
+        copy_folder(exported, fn_args.serving_model_dir)
+        copy_folder(run, f"{fn_args.model_run_dir}/run")
+
+
+def read_words(task: Task, transformed: tft.TFTransformOutput, folder: Path) -> Words:
+    """The words that Transform learned."""
+    folder.mkdir()
+    for name in task.config.word_files:
+        content = tf.io.gfile.GFile(transformed.vocabulary_file_by_name(name), "rb").read()
+        if content:
+            (folder / name).write_bytes(content)
+    return task.load_words(folder)
+
+
+def read_lines(task: Task, patterns: Sequence[str]) -> dict[str, Lines]:
+    """The texts of transformed examples by column, in the order of the corpus."""
+    files = [file for pattern in patterns for file in sorted(tf.io.gfile.glob(pattern))]
+    spec = {name: tf.io.FixedLenFeature([], tf.string) for name in task.columns}
+    spec[LINE] = tf.io.FixedLenFeature([], tf.int64)
+    rows: list[tuple] = []
+    for block in tf.data.TFRecordDataset(files, compression_type="GZIP").batch(4096):
+        parsed = tf.io.parse_example(block, spec)
+        columns = [parsed[name].numpy().tolist() for name in (LINE, *task.columns)]
+        rows += zip(*columns, strict=True)
+    rows.sort()
+    return {name: GivenLines([row[i + 1] for row in rows]) for i, name in enumerate(task.columns)}
+
+
+def copy_folder(source: Path, target: str) -> None:
+    """Copies a folder to where TFX keeps its artifacts, which need not be this machine."""
+    for path in source.rglob("*"):
+        to = f"{target}/{path.relative_to(source)}"
+        if path.is_dir():
+            tf.io.gfile.makedirs(to)
+        else:
+            tf.io.gfile.makedirs(to.rpartition("/")[0])
+            with path.open("rb") as file, tf.io.gfile.GFile(to, "wb") as copy:
+                shutil.copyfileobj(file, copy, 1 << 20)
+
+
+def export(run: LoadedRun, folder: Path) -> Path:
+    """Writes the SavedModel of the best model."""
+    if run.config.reads_sources:
+        search = run.answering_task.make_search()
+        return run.answering_task.export_translator(run.model, run.words, folder, None, search)
+    return run.continuing_task.export(
+        run.model, run.words, folder, None, GreedySampler(), seed=0, max_tokens=50
+    )

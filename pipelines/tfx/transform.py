@@ -1,0 +1,116 @@
+"""Transform: the words of the model, learned by the task from the whole training text."""
+
+import hashlib
+import tempfile
+import uuid
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import apache_beam as beam
+import numpy as np
+import tensorflow as tf
+import tensorflow_transform as tft
+
+from keras_drill.data.lines import Lines
+from pipelines.tfx.settings import LINE, Settings
+
+
+def preprocessing_fn(inputs: Mapping[str, Any], custom_config: Mapping[str, Any]) -> dict:
+    """Passes texts on, and keeps the files of the words as assets.
+
+    The graph has no part in cutting texts into words: the exported model does that itself, so
+    that what is served cannot differ from what was trained on.
+    """
+    settings = Settings.from_mapping(custom_config)
+    task = settings.task()
+    columns = {name: _dense(inputs[name]) for name in (*task.columns, LINE)}
+    names = sorted(task.config.word_files)
+    tft.experimental.ptransform_analyzer(
+        list(columns.values()),
+        LearnWords(settings),
+        [tf.string] * len(names),
+        [[]] * len(names),
+        output_asset_default_values=[b""] * len(names),
+    )
+    for name in names:
+        tft.annotate_asset(name, name)
+    return columns
+
+
+def _dense(column: Any) -> tf.Tensor:
+    """Tensor `[B]` of a column with one value in each row."""
+    if isinstance(column, tf.SparseTensor):
+        column = tf.sparse.to_dense(column)
+    return tf.squeeze(column, axis=-1)
+
+
+class LearnWords(beam.PTransform):
+    """Texts and numbers of lines to the paths of the words' files.
+
+    Subword models need the whole text at once, so it goes through one worker.
+    """
+
+    def __init__(self, settings: Settings):
+        super().__init__()
+        self.settings = settings
+
+    def expand(self, batches: beam.pvalue.PCollection) -> tuple:
+        folder = (
+            batches
+            | "Rows" >> beam.FlatMap(_rows)
+            | "All" >> beam.combiners.ToList()
+            | "Learn" >> beam.Map(learn_words, self.settings)
+        )
+        return tuple(
+            folder | f"Path[{name}]" >> beam.Map(_path, name)
+            for name in sorted(self.settings.task().config.word_files)
+        )
+
+
+def _rows(batch: tuple) -> Iterable[tuple]:
+    """Rows of a batch of columns, the number of the line first."""
+    *texts, lines = (np.ravel(column).tolist() for column in batch)
+    return list(zip(lines, *texts, strict=True))
+
+
+def _path(folder: str, name: str) -> np.ndarray:
+    return np.array(f"{folder}/{name}".encode(), object)
+
+
+def learn_words(rows: Iterable[tuple], settings: Settings) -> str:
+    """Learns the words of a training text; returns the folder with their files."""
+    task = settings.task()
+    _, *columns = zip(*sorted(rows), strict=True)
+    shared = f"{settings.shared}/words-{uuid.uuid4().hex}"
+    tf.io.gfile.makedirs(shared)
+    lines = {name: GivenLines(column) for name, column in zip(task.columns, columns, strict=True)}
+    with tempfile.TemporaryDirectory() as local:
+        task.learn_words(lines).save(Path(local))
+        for name in task.config.word_files:
+            path = Path(local) / name  # one of the files may have nothing to hold
+            content = path.read_bytes() if path.exists() else b""
+            with tf.io.gfile.GFile(f"{shared}/{name}", "wb") as file:
+                file.write(content)
+    return shared
+
+
+class GivenLines(Lines):
+    """Lines in memory.
+
+    Args:
+        lines: The lines.
+    """
+
+    def __init__(self, lines: Sequence[bytes]):
+        self.lines = lines
+
+    def blocks(self, size: int = 4096) -> Iterator[list[bytes]]:
+        for start in range(0, len(self.lines), size):
+            yield list(self.lines[start : start + size])
+
+    def fingerprint(self) -> str:
+        digest = hashlib.sha256()
+        for line in self.lines:
+            digest.update(line + b"\n")
+        return digest.hexdigest()
