@@ -62,10 +62,12 @@ class _Command:
 
         import_tensorflow()
         from keras_drill.training.train_run import prepare_process
-        from pipelines.engine.artifact_store import ArtifactStore
+        from pipelines.engine.artifact_store import Artifact, ArtifactStore
+        from pipelines.engine.execution import Execution
         from pipelines.engine.run_pipeline import run_pipeline
         from pipelines.engine.tell import table_of
         from pipelines.make_pipeline import PipelineArguments, make_pipeline
+        from pipelines.page.write_execution_page import write_execution_page
 
         prepare_process(config)
         arguments = PipelineArguments(
@@ -76,16 +78,21 @@ class _Command:
             schema=args.schema,
             serve_as=args.serve_as,
         )
-        store = ArtifactStore(folder)
-        execution = run_pipeline(
-            make_pipeline(arguments),
+        store, components = ArtifactStore(folder), make_pipeline(arguments)
+
+        def tell(execution: Execution, artifacts: Mapping[str, Artifact]) -> None:
+            print(table_of(execution))
+            page = write_execution_page(execution, store, components, artifacts)
+            print(f"report: {page}", flush=True)
+
+        run_pipeline(
+            components,
             store,
             command=f"python -m {self.module} {shlex.join(self.words)}",
             until=args.until,
             force=args.force,
-            on_end=lambda execution, artifacts: print(table_of(execution), flush=True),
+            on_end=tell,
         )
-        print(f"{execution.folder(store)}")
         return 0
 
     def _config(self, args: argparse.Namespace, overrides: Mapping[str, Any]) -> RunConfig:

@@ -6,34 +6,20 @@ import math
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
+from keras_drill.tasks.config.option import suggest
+from keras_drill.tasks.errors import ConfigError
+from pipelines.components.anomaly import Anomaly
 from pipelines.components.schema import SCHEMA, ColumnSchema, Schema
 from pipelines.components.statistics_gen import read_statistics
 from pipelines.engine.artifact_store import Artifact, ArtifactStore
 from pipelines.engine.component import Component, Facts, Progress
 from pipelines.options import ExampleValidatorOptions
+from pipelines.page.anomalies_section import anomalies_section
 
 ANOMALIES = "anomalies.json"
 _NAMED = 3
-
-
-@dataclasses.dataclass(frozen=True)
-class Anomaly:
-    """One expectation that is not met.
-
-    Args:
-        expectation: Its name in the schema, or "columns" and "drift".
-        severity: "error" or "warning".
-        column: Where.
-        split: Where.
-        message: What is wrong, in words and numbers.
-    """
-
-    expectation: str
-    severity: str
-    column: str
-    split: str
-    message: str
 
 
 class ExampleValidator(Component):
@@ -56,6 +42,12 @@ class ExampleValidator(Component):
         options: ExampleValidatorOptions = ExampleValidatorOptions(),  # noqa: B008
     ):
         super().__init__(options)
+        known = ["columns", *(field.name for field in dataclasses.fields(ColumnSchema))]
+        for name in options.allow:
+            if name not in known:
+                raise ConfigError(
+                    f"option example_validator.allow cannot be {name!r}{suggest(name, known)}"
+                )
 
     def resolve(self, store: ArtifactStore, made: Mapping[str, Artifact]) -> dict[str, Artifact]:
         span = read_statistics(made["statistics"].path)["span"]
@@ -102,6 +94,9 @@ class ExampleValidator(Component):
             + f"\nTo go on: mend the data; or let it pass, {names}; or give the schema that it "
             f"should have, --schema FILE (the one that was taken is a {SCHEMA} in artifacts/schema)"
         )
+
+    def sections(self, artifact: Path) -> list[ElementTree.Element]:
+        return [anomalies_section(read_anomalies(artifact))]
 
 
 def read_anomalies(folder: Path) -> list[Anomaly]:
@@ -184,7 +179,7 @@ def _drift(
                 f"the frequencies of tokens are {distance:.2f} from those of span "
                 f"{earlier['span']}, expected at most {limit:.2f}; most changed: {changes}"
             )
-            yield Anomaly("drift", "error", name, "train", message)
+            yield Anomaly("max_drift", "error", name, "train", message)
 
 
 def distribution_distance(one: Mapping[str, float], other: Mapping[str, float]) -> float:

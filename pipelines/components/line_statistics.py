@@ -67,6 +67,7 @@ class LineStatistics:
             "mean_length": round(self._num_tokens / lines, 3),
             "max_length": self._longest,
             "length_quantiles": self._quantiles(),
+            "length_histogram": self._histogram(),
             "duplicate_share": round(self.lines.duplicate_share, 6),
             "scripts": _scripts(self._characters),
             "control_characters": _control_characters(self._characters),
@@ -84,6 +85,14 @@ class LineStatistics:
         ends = np.cumsum(self._lengths)
         places = np.searchsorted(ends, np.array(_QUANTILES) * ends[-1])
         return {f"{q:.0%}": int(place) for q, place in zip(_QUANTILES, places, strict=True)}
+
+    def _histogram(self) -> list[list[int]]:
+        """Bins that double: the first length, the last one, and the number of lines."""
+        bins, first, last = [], 0, 0
+        while first <= min(self._longest, _LONGEST):
+            bins.append([first, last, int(self._lengths[first : last + 1].sum())])
+            first, last = last + 1, max(2 * last, 1)
+        return bins
 
     def _add_characters(self, text: bytes) -> None:
         self._num_bytes += len(text)
@@ -171,13 +180,13 @@ def _script(letter: str) -> str | None:
     """The script of a letter, as its Unicode name has it; `None` of what belongs to no script.
 
     >>> [_script(letter) for letter in "aéжقあ漢한ａ1ʼ"]
-    ['Latin', 'Latin', 'Cyrillic', 'Arabic', 'Hiragana', 'Cjk', 'Hangul', 'Latin', None, None]
+    ['Latin', 'Latin', 'Cyrillic', 'Arabic', 'Hiragana', 'Han', 'Hangul', 'Latin', None, None]
     """
     name = unicodedata.name(letter, "").replace("-", " ")
     words = [word for word in name.split() if word not in _MANNERS]
     if not _LETTERS.intersection(words[1:]) or words[0] == "MODIFIER":
         return None
-    return words[0].capitalize()
+    return "Han" if words[0] == "CJK" else words[0].capitalize()
 
 
 def _control_characters(characters: np.ndarray) -> int:

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from xml.etree import ElementTree
 
 from keras_drill.data import WhitespaceTokenizer, WordTokenizer
 from keras_drill.data.example_folder import ExampleFolder
@@ -10,6 +11,7 @@ from pipelines.components.example_gen import read_description
 from pipelines.components.line_statistics import LineStatistics
 from pipelines.engine.component import Component, Facts, Progress
 from pipelines.options import StatisticsGenOptions
+from pipelines.page.statistics_section import statistics_section
 
 STATISTICS = "statistics.json"
 _TOKENIZERS = {"whitespace": WhitespaceTokenizer, "words": WordTokenizer}
@@ -28,7 +30,7 @@ class StatisticsGen(Component):
     """
 
     name = "StatisticsGen"
-    version = 1
+    version = 3
     reads = ("examples",)
     writes = "statistics"
 
@@ -63,6 +65,9 @@ class StatisticsGen(Component):
         text = json.dumps({"span": span, "columns": told}, indent=1, ensure_ascii=False)
         (output / STATISTICS).write_text(text + "\n", encoding="utf-8")
         return _facts(told)
+
+    def sections(self, artifact: Path) -> list[ElementTree.Element]:
+        return statistics_section(read_statistics(artifact)["columns"])
 
 
 def read_statistics(folder: Path) -> dict:

@@ -52,7 +52,7 @@ def test_statistics_are_those_of_a_count_by_hand():
     assert told["duplicate_share"] == pytest.approx(1 / 5)  # of the lines that are not empty
     assert told["control_characters"] == 1
     assert told["scripts"]["Cyrillic"] == pytest.approx(1 / len(letters), abs=1e-6)
-    assert set(told["scripts"]) == {"Latin", "Cyrillic", "Cjk"}
+    assert set(told["scripts"]) == {"Latin", "Cyrillic", "Han"}
     frequent = dict(told["frequent_tokens"])
     assert frequent == {token: pytest.approx(n / counts.total()) for token, n in counts.items()}
     assert told["frequent_tokens"][0][0] == "the"

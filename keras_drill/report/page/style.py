@@ -51,7 +51,7 @@ code {
 }
 figure { margin: 0; }
 figcaption { max-width: 46rem; margin-top: 0.4rem; }
-figure + .scroll { margin-top: 1.5rem; }
+figure + .scroll, .scroll + figure { margin-top: 1.5rem; }
 figure + figure, .warning + figure { margin-top: 2rem; }
 .note + .scroll, .note + .cards { margin-top: 1rem; }
 .plot svg { display: block; width: 100%; height: auto; }
@@ -141,6 +141,14 @@ blockquote p { margin: 0; white-space: pre-wrap; text-align: start; }
   display: flex; flex-wrap: wrap; gap: 0 0.5rem; align-items: baseline; margin-top: auto;
   color: var(--ink);
 }
+.graph { display: block; max-width: 100%; height: auto; }
+.graph text { fill: var(--muted); font-size: 11.5px; }
+.graph .name { fill: var(--ink); font-size: 13.5px; font-weight: 600; }
+.graph .line { fill: none; stroke: var(--muted); stroke-width: 1.2; }
+.graph .head { fill: var(--muted); }
+.pipeline tbody th { min-width: 11rem; font-weight: 600; }
+.pipeline td ul { margin: 0; padding: 0; list-style: none; }
+a { color: var(--series-0); }
 details { margin-top: 1.25rem; }
 summary { cursor: pointer; color: var(--muted); }
 details[open] summary { margin-bottom: 0.75rem; }

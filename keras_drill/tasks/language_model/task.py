@@ -1,5 +1,6 @@
 """All that is particular to training language models."""
 
+import dataclasses
 import hashlib
 import itertools
 import math
@@ -44,6 +45,8 @@ from keras_drill.tasks.task import ContinuingTask
 
 _TOKENIZERS = {"words": WordTokenizer, "whitespace": WhitespaceTokenizer}
 _LINES_LOOKED_AT = 2000
+# Options of the data.
+_NOT_OF_WORDS = ("path", "batch_size", "sequence_length", "variable_length")
 
 
 class LanguageModelTask(ContinuingTask):
@@ -70,14 +73,11 @@ class LanguageModelTask(ContinuingTask):
         return LanguageModelWords(tokenizer, vocabulary)
 
     def word_settings(self) -> dict[str, Any]:
-        options = self.config.data
-        given = TextLines(options.vocabulary).fingerprint() if options.vocabulary else None
-        return {
-            "tokenizer": options.tokenizer,
-            "vocabulary": given,
-            "max_vocabulary": options.max_vocabulary,
-            "min_count": options.min_count,
-        }
+        options = dataclasses.asdict(self.config.data)
+        others = {name: value for name, value in options.items() if name not in _NOT_OF_WORDS}
+        if others["vocabulary"]:
+            others["vocabulary"] = TextLines(others["vocabulary"]).fingerprint()
+        return others
 
     def coders(self, words: Any) -> dict[str, tuple[Tokenizer, Vocabulary]]:
         return {"text": (words.tokenizer, words.vocabulary)}

@@ -38,6 +38,7 @@ from keras_drill.tasks.sequence_to_sequence.words import SequenceToSequenceWords
 from keras_drill.tasks.task import AnsweringTask
 
 _COUNTED_LINES = 500_000
+_NOT_OF_WORDS = ("path", "batch_tokens", "max_length")  # of the options of the data
 
 
 @dataclasses.dataclass(frozen=True)
@@ -77,9 +78,9 @@ class SequenceToSequenceTask(AnsweringTask):
         return SequenceToSequenceWords.make(train, self.config.data)
 
     def word_settings(self) -> dict[str, Any]:
-        options = self.config.data
-        names = ("tokenizer", "vocabulary_size", "shared_vocabulary", "lowercase", "symbols")
-        return {name: getattr(options, name) for name in names}
+        options = dataclasses.asdict(self.config.data)
+        others = {name: value for name, value in options.items() if name not in _NOT_OF_WORDS}
+        return {**others, "symbols": self.config.data.symbols}
 
     def coders(self, words: Any) -> dict[str, tuple[Tokenizer, Vocabulary]]:
         sides = {"source": words.source, "target": words.target}

@@ -1,0 +1,104 @@
+"""A pipeline as a drawing: its components, and lines to those that read what they wrote."""
+
+from collections.abc import Sequence
+from xml.etree import ElementTree
+
+from keras_drill.report.page.elements import element
+from pipelines.engine.execution import (
+    FAILED,
+    INTERRUPTED,
+    KEPT,
+    KILLED,
+    MADE,
+    RUNNING,
+    STOPPED,
+    Step,
+)
+
+_ROW, _TOP, _LEFT = 40, 22, 16
+_FIRST_ARC, _ARC_STEP, _WIDTH = 208, 15, 340
+_COLORS = {
+    MADE: "var(--series-2)",
+    KEPT: "var(--series-0)",
+    RUNNING: "var(--series-4)",
+    FAILED: "var(--warning)",
+    STOPPED: "var(--warning)",
+    INTERRUPTED: "var(--warning)",
+    KILLED: "var(--warning)",
+}
+_WAITING = "var(--muted)"
+
+
+def graph(steps: Sequence[Step]) -> ElementTree.Element:
+    """An SVG drawing of components and what they read of each other.
+
+    Args:
+        steps: The components, in order.
+    """
+    places = {step.writes: place for place, step in enumerate(steps)}
+    arcs = [
+        (places[name], reader)
+        for reader, step in enumerate(steps)
+        for name in step.reads
+        if name in places
+    ]
+    parts = []
+    for lane, (start, end) in enumerate(sorted(arcs, key=lambda arc: (arc[1] - arc[0], arc))):
+        parts += _arc(start, end, _FIRST_ARC + lane * _ARC_STEP)
+    for place, step in enumerate(steps):
+        parts += _node(place, step)
+    width = max(_WIDTH, _FIRST_ARC + len(arcs) * _ARC_STEP)
+    height = _TOP + _ROW * len(steps)
+    words = "; ".join(
+        f"{step.component}, {step.state}"
+        + (f", reads {' and '.join(step.reads)}" if step.reads else "")
+        for step in steps
+    )
+    return element(
+        "svg",
+        *parts,
+        viewBox=f"0 0 {width} {height}",
+        width=width,
+        height=height,
+        class_="graph",
+        role="img",
+        aria_label=f"The components: {words}",
+    )
+
+
+def state_mark(state: str) -> ElementTree.Element:
+    """The mark of a state, to stand before words."""
+    return element(
+        "svg", *_mark(state, 0, 0), viewBox="-8 -8 16 16", class_="key", aria_hidden="true"
+    )
+
+
+def _node(place: int, step: Step) -> list[ElementTree.Element]:
+    y = _TOP + place * _ROW
+    return [
+        *_mark(step.state, _LEFT, y),
+        element("text", step.component, x=_LEFT + 18, y=y + 1, class_="name"),
+        element("text", f"{step.state} → {step.writes}", x=_LEFT + 18, y=y + 15),
+    ]
+
+
+def _mark(state: str, x: int, y: int) -> list[ElementTree.Element]:
+    """A disc for what is done, a ring for what is not, a cross for what went wrong."""
+    color = _COLORS.get(state, _WAITING)
+    if color == "var(--warning)":
+        path = f"M{x - 5} {y - 5}L{x + 5} {y + 5}M{x + 5} {y - 5}L{x - 5} {y + 5}"
+        return [element("path", d=path, style=f"stroke: {color}; stroke-width: 2.5")]
+    fill = color if state in (MADE, KEPT) else "none"
+    style = f"fill: {fill}; stroke: {color}; stroke-width: 2"
+    return [element("circle", cx=x, cy=y, r=6, style=style)]
+
+
+def _arc(start: int, end: int, lane: int) -> list[ElementTree.Element]:
+    """A line from the right of one component, down a lane of its own, to the right of another."""
+    y, to, x = _TOP + start * _ROW + 5, _TOP + end * _ROW - 5, _FIRST_ARC - 14
+    path = f"M{x} {y}H{lane - 5}Q{lane} {y} {lane} {y + 5}V{to - 5}Q{lane} {to} {lane - 5} {to}H{x}"
+    head = f"M{x} {to}l6 -3.5v7z"
+    return [
+        element("path", d=path, class_="line"),
+        element("path", d=head, class_="head"),
+    ]

@@ -1,0 +1,175 @@
+"""A pipeline that is killed at any moment, and started again, ends as one that was not."""
+
+import json
+import os
+import pathlib
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from keras_drill.data import atomic
+from pipelines.engine import artifact_store
+from pipelines.engine.artifact_store import ArtifactStore
+from pipelines.engine.run_pipeline import run_pipeline
+from tests.pipelines.corpora import tiny_task
+from tests.pipelines.test_engine import files_in
+from tests.pipelines.toys import toy_pipeline
+
+ROOT = pathlib.Path(__file__).parents[2]
+RUN_TOYS = ROOT / "tests" / "pipelines" / "run_toys.py"
+
+
+class Killed(BaseException):
+    """What stands for SIGKILL: nothing of the program catches it."""
+
+
+class KillAt:
+    """Lets so many steps of writing be done, kills before the next one, and lets no more be done.
+
+    A killed process does no cleaning up either, so after that removing kills as well. Of a file
+    that is being written then, the first half is there.
+    """
+
+    def __init__(self, number):
+        self.number = number
+        self.done = 0
+
+    def around(self, step):
+        def stepped(*args, **kwargs):
+            self.done += 1
+            if self.done < self.number:
+                return step(*args, **kwargs)
+            if self.done == self.number and step.__name__ == "write_text":
+                path, text = args
+                path.write_bytes(text[: len(text) // 2].encode())
+            raise Killed
+
+        return stepped
+
+
+def visible(folder):
+    """Artifacts that can be seen under their names."""
+    return list(folder.glob("artifacts/*/[!.]*"))
+
+
+def toys():
+    return toy_pipeline("cat", "l", "r", "e")
+
+
+def run_until_killed(folder, kill, monkeypatch):
+    with monkeypatch.context() as patch:
+        for module, names in (
+            (os, ("rename", "replace")),
+            (shutil, ("rmtree",)),
+            (pathlib.Path, ("write_text", "unlink")),
+        ):
+            for name in names:
+                patch.setattr(module, name, kill.around(getattr(module, name)))
+        try:
+            run_pipeline(toys(), ArtifactStore(folder), force=["Left"])
+        except Killed:
+            return True
+    return False
+
+
+def test_killed_at_every_step_of_writing(tmp_path, monkeypatch, capsys):
+    run_pipeline(toys(), ArtifactStore(tmp_path / "whole"))
+    whole = files_in(tmp_path / "whole")
+    run_pipeline(toys()[:2], ArtifactStore(tmp_path / "begun"))
+    number = 0
+    while True:
+        number += 1
+        folder = tmp_path / str(number)
+        shutil.copytree(tmp_path / "begun", folder)
+        if not run_until_killed(folder, KillAt(number), monkeypatch):
+            break
+        for path in visible(folder):  # what can be seen is whole
+            lineage = json.loads((path / "lineage.json").read_text())
+            sizes = {name: entry["bytes"] for name, entry in lineage["files"].items()}
+            assert {name: (path / name).stat().st_size for name in sizes} == sizes
+        run_pipeline(toys(), ArtifactStore(folder))
+        assert files_in(folder) == whole
+    assert number > 40
+
+
+def test_patched_names_are_those_that_write():
+    assert atomic.os is artifact_store.os is os and artifact_store.shutil is shutil
+
+
+def start(*words):
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "TF_CPP_MIN_LOG_LEVEL": "3"}
+    return subprocess.Popen(
+        [sys.executable, *map(str, words)],
+        cwd=ROOT,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+
+
+def wait_for_begin(process):
+    """Waits until all is imported."""
+    while "begin" not in (line := process.stdout.readline()):
+        assert line, "the process ended too early"
+
+
+def finish(process):
+    """Waits for the end: the exit status."""
+    process.communicate()
+    return process.returncode
+
+
+@pytest.mark.slow
+def test_killed_for_good_at_20_random_moments(tmp_path):
+    for name, words in (("whole", (0,)), ("torn", (0.1, 20))):
+        process = start(RUN_TOYS, tmp_path / name, *words)
+        said, _ = process.communicate()
+        assert process.returncode == 0, said
+    assert files_in(tmp_path / "torn") == files_in(tmp_path / "whole")
+    records = [
+        json.loads(path.read_text())
+        for path in (tmp_path / "torn").glob("executions/*/execution.json")
+    ]
+    states = [record["state"] for record in records]
+    assert states.count("running") == 0 and "killed" in states and "made" in states
+
+
+@pytest.mark.slow
+def test_the_data_half_killed_at_random_moments(tmp_path):
+    config = tiny_task("language-model", tmp_path / "text")
+    (tmp_path / "tiny.toml").write_text(config.to_toml())
+    words = ["-m", "pipelines.language_model", tmp_path / "tiny.toml", "--data", config.data.path,
+             "--until", "Transform", "--example_validator.allow", "max_duplicates",
+             "--example_validator.allow", "max_in_train", "--folder"]  # fmt: skip
+    began = time.monotonic()
+    whole = start(*words, tmp_path / "whole")
+    assert finish(whole) == 0
+    seconds = time.monotonic() - began
+    for share in (0.5, 0.6, 0.7, 0.8, 0.9):
+        process = start(*words, tmp_path / "torn")
+        time.sleep(share * seconds)
+        process.kill()
+        process.communicate()
+    process = start(*words, tmp_path / "torn")
+    assert finish(process) == 0
+    assert files_in(tmp_path / "torn") == files_in(tmp_path / "whole")
+
+
+@pytest.mark.slow
+def test_two_processes_and_ctrl_c(tmp_path):
+    first = start(RUN_TOYS, tmp_path / "store", 5)
+    wait_for_begin(first)
+    time.sleep(0.5)
+    second = start(RUN_TOYS, tmp_path / "store", 0)
+    assert "another execution is under way in" in second.communicate()[0]
+    first.send_signal(signal.SIGINT)
+    first.communicate()
+    [record] = (tmp_path / "store").glob("executions/*/execution.json")
+    assert json.loads(record.read_text())["state"] == "interrupted"
+    third = start(RUN_TOYS, tmp_path / "store", 0)
+    assert finish(third) == 0
