@@ -125,6 +125,13 @@ class Batcher:
         finally:
             self._waiting -= 1
 
+    async def close(self) -> None:
+        """Drops what nobody waits for any more."""
+        tasks = list(self._tasks)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
     def _enqueue(self, servable: Servable, signature: str, request: _Request) -> None:
         key = servable, signature
         queue = self._queues.get(key)

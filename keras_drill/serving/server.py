@@ -73,8 +73,10 @@ class Server:
         self._loader = ThreadPoolExecutor(1, "load")
         self.metrics = Metrics()
         self.models = Models(options.base, self._loader, options.labels, say=say)
-        batcher = Batcher(self._runners, threads, options.batching, options.limits, self.metrics)
-        predictor = Predictor(batcher, options.limits)
+        self._batcher = Batcher(
+            self._runners, threads, options.batching, options.limits, self.metrics
+        )
+        predictor = Predictor(self._batcher, options.limits)
         self._http = HttpServer(
             RestApi(self.models, predictor, self.metrics),
             self.metrics,
@@ -109,6 +111,7 @@ class Server:
         if self._grpc is not None:
             stops.append(self._grpc.stop(self.options.grace_seconds))
         await asyncio.gather(*stops)
+        await self._batcher.close()
         self._runners.shutdown(wait=False, cancel_futures=True)
         self._loader.shutdown(wait=False, cancel_futures=True)
 
