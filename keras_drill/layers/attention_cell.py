@@ -32,7 +32,10 @@ class AttentionCell(keras.layers.Layer):
 
     Args:
         cell: Any cell of Keras' protocol (`keras.layers.LSTMCell`, `GRUCell`,
-            `StackedRNNCells`, ...) without dropout of its own.
+            `StackedRNNCells`, ...) without dropout of its own: its masks are to be drawn before the
+            time loop and forgotten after it, which `keras.layers.RNN` does for Keras' own cells
+            only, and not for a cell inside another. Put `keras_drill.layers.VariationalDropout`,
+            whose masks are the same at all steps, around the RNN.
         attention: `keras_drill.layers.Attention` without a window, or `MultiHeadSourceAttention`.
         size: d.
         activation: Of a. Luong et al. have a tanh, tensorflow-addons' `AttentionWrapper` none.

@@ -148,7 +148,8 @@ class RecurrentDecoder(keras.layers.Layer):
     def _run_layers(self, target, source, states, kept, training):
         """Layer by layer, then attention, each for all time steps."""
         kept = [ops.cast(mask, self.compute_dtype) for mask in kept]
-        x = self.embedding(target) * kept[0]  # [T, B, d]
+        # An embedding in int8 gives float32, whatever the policy.
+        x = ops.cast(self.embedding(target), self.compute_dtype) * kept[0]  # [T, B, d]
         for layer, mask, state in zip(self.recurrent_layers, kept[1:-1], states, strict=True):
             x, *_ = layer(x, initial_state=state, training=training)
             x = x * mask

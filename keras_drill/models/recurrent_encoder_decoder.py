@@ -8,6 +8,7 @@ from keras import ops
 
 from keras_drill.layers.attentional_state import AttentionalState
 from keras_drill.layers.inner_layers import deserialize_layers, serialize_layer
+from keras_drill.models.quantizable_backbone import QuantizableBackbone
 from keras_drill.models.recurrent_decoder import RecurrentDecoder
 from keras_drill.models.recurrent_encoder import RecurrentEncoder
 from keras_drill.models.recurrent_layers import CELLS, make_layers
@@ -16,7 +17,7 @@ from keras_drill.types import Shape, Tensor
 
 
 @keras.saving.register_keras_serializable(package="keras_drill")
-class RecurrentEncoderDecoder(keras.Model):
+class RecurrentEncoderDecoder(QuantizableBackbone):
     """Recurrent encoder–decoder without its output layer: source and target to hidden states.
 
         memory, s = encoder(source),    h_t = decoder(D(E[target_t]), h_{t-1}),    h_0 = bridge(s)
@@ -59,7 +60,8 @@ class RecurrentEncoderDecoder(keras.Model):
         source_embedding: `None`, or the embedding of the source's words.
         num_encoder_layers: Number of the encoder's layers; `None` is `num_layers`. Layers of the
             decoder that are deeper start in the state of its last.
-        **kwargs: Keyword arguments of `keras.Model`.
+        **kwargs: Keyword arguments of `keras.Model`; `quantized_layers` in the config of a model
+            that was quantised.
 
     Example:
 
@@ -204,6 +206,7 @@ class RecurrentEncoderDecoder(keras.Model):
     def build(self, input_shape: dict[str, Shape]) -> None:
         self.encoder.build(input_shape["source"])
         self.decoder.build(input_shape["target"], self.encoder.layer_sizes)
+        self.quantize_layers()
 
     def token_mask(self, tokens: Tensor) -> Tensor | None:
         """Bool `[B, T]`, true where `tokens` are not padding; `None` where nothing is."""

@@ -96,6 +96,7 @@ class Transformer(TransformerBackbone):
         source_shape = input_shape["source"]
         self.encoder.build(source_shape)
         self.decoder.build(input_shape["target"], (*source_shape, self.embedding_dim))
+        self.quantize_layers()
 
     def encode(self, source: Tensor, training: bool = False) -> Tensor:
         """The source's hidden states `[B, S, d]`."""
@@ -201,6 +202,7 @@ class TransformerLanguageBackbone(TransformerBackbone):
 
     def build(self, input_shape: Shape) -> None:
         self.decoder.build(input_shape)
+        self.quantize_layers()
 
     def call(self, tokens: Tensor, training: bool = False) -> Tensor:
         return self.decoder(tokens, mask=self.token_mask(tokens), training=training)

@@ -8,11 +8,12 @@ from keras import ops
 
 from keras_drill.layers.inner_layers import deserialize_layers, serialize_layer
 from keras_drill.layers.transformer_stack import TransformerStack
+from keras_drill.models.quantizable_backbone import QuantizableBackbone
 from keras_drill.models.word_embeddings import word_embedding
 from keras_drill.types import Activation, Tensor
 
 
-class TransformerBackbone(keras.Model):
+class TransformerBackbone(QuantizableBackbone):
     """Abstract: what the encoder–decoder and the decoder-only Transformer have in common.
 
     Subclasses take its arguments in `**options`, and make their stacks with `make_stack`.
