@@ -58,6 +58,10 @@ class _Command:
         options = PipelineOptions().replace(
             {name: check_value(name, SECTIONS[name], value) for name, value in given.items()}
         )
+        if args.rollback:
+            return self._roll_back(args, options)
+        if args.data is None:
+            raise ConfigError("say which text to train on: --data PATH")
         folder = Path(args.folder or Path("runs") / "pipelines" / (args.serve_as or self.task))
 
         import_tensorflow()
@@ -95,6 +99,23 @@ class _Command:
         )
         return 0
 
+    def _roll_back(self, args: argparse.Namespace, options: PipelineOptions) -> int:
+        if args.serve_as is None:
+            raise ConfigError("say which model to roll back: --serve-as NAME")
+
+        import_tensorflow()
+        from keras_drill.export.served_versions import ServedVersions
+
+        directory = Path(options.pusher.directory) / args.serve_as
+        served = ServedVersions(directory)
+        if served.newest() is None:
+            raise ConfigError(f"there is no version of {args.serve_as} in {directory}")
+        with served.lock():
+            version, newest = served.roll_back(), served.newest()
+        now = "none is left" if newest is None else f"version {newest} is served now"
+        print(f"{args.serve_as}: version {version} is rolled back, {now}")
+        return 0
+
     def _config(self, args: argparse.Namespace, overrides: Mapping[str, Any]) -> RunConfig:
         config = load_config(args.recipe or self.recipe).replace(overrides)
         if config.task != self.task:
@@ -127,7 +148,6 @@ class _Command:
         parser.add_argument(
             "--data",
             metavar="PATH",
-            required=True,
             help="what `keras-drill train --data` takes; {SPAN} in it stands for a number",
         )
         parser.add_argument("--span", type=int, help="which number; default: the greatest")
@@ -135,6 +155,11 @@ class _Command:
             "--schema", metavar="FILE", help="what the data should be like; default: inferred"
         )
         parser.add_argument("--serve-as", metavar="NAME", help="name of the served model")
+        parser.add_argument(
+            "--rollback",
+            action="store_true",
+            help="do nothing but take the newest version of the served model away from servers",
+        )
         parser.add_argument("--folder", help="the pipeline's folder; default: runs/pipelines/NAME")
         parser.add_argument("--until", metavar="COMPONENT", help="the last component to run")
         parser.add_argument(

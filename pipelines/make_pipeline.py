@@ -1,14 +1,20 @@
 """The components of a pipeline, in order."""
 
 import dataclasses
+from pathlib import Path
 
+from keras_drill.export.served_versions import ServedVersions
 from keras_drill.tasks.config import RunConfig
 from keras_drill.tasks.make_task import make_task
+from pipelines.components.evaluator import Evaluator
 from pipelines.components.example_gen import ExampleGen
 from pipelines.components.example_validator import ExampleValidator
+from pipelines.components.infra_validator import InfraValidator
+from pipelines.components.pusher import Pusher
 from pipelines.components.schema_gen import SchemaGen
 from pipelines.components.spans import find_span
 from pipelines.components.statistics_gen import StatisticsGen
+from pipelines.components.trainer import Trainer
 from pipelines.components.transform import Transform
 from pipelines.engine.component import Component
 from pipelines.options import PipelineOptions
@@ -39,10 +45,18 @@ def make_pipeline(arguments: PipelineArguments) -> list[Component]:
     """The components of any task's pipeline."""
     task, options = make_task(arguments.config), arguments.options
     data, span = find_span(arguments.data, arguments.span)
+    served, pusher = None, []
+    if arguments.serve_as is not None:
+        served = ServedVersions(Path(options.pusher.directory) / arguments.serve_as)
+        pusher = [Pusher(served, arguments.data, options.pusher)]
     return [
         ExampleGen(task, data, span, options.example_gen),
         StatisticsGen(task.columns, options.statistics_gen),
         SchemaGen(arguments.schema, options.schema_gen),
         ExampleValidator(options.example_validator),
         Transform(task, options.transform),
+        Trainer(arguments.config, options.trainer),
+        Evaluator(task, served, options.evaluator),
+        InfraValidator(task, options.infra_validator),
+        *pusher,
     ]

@@ -67,6 +67,60 @@ class TransformOptions:
 
 
 @dataclasses.dataclass(frozen=True)
+class TrainerOptions:
+    """Section `trainer`."""
+
+    weights: str = option(
+        "float32",
+        "what the exported weights are kept in",
+        choices=("float32", "bfloat16", "float16", "int8"),
+    )
+
+
+@dataclasses.dataclass(frozen=True)
+class EvaluatorOptions:
+    """Section `evaluator`."""
+
+    max_examples: int = option(
+        2000, "how many examples of the last split are judged; 0 is all", minimum=0
+    )
+    certain: bool = option(
+        True, "whether a gain must be more than chance, its whole 95 % interval above min_gain"
+    )
+    min_gain: float = option(
+        0.0, "least gain over the served model: percent of perplexity, or points of BLEU"
+    )
+    max_bin_loss: float = option(
+        10.0,
+        "most percent of perplexity that words of any frequency may lose, beyond chance; 0 is any",
+        minimum=0,
+    )
+    max_more_unknown: float = option(
+        1.0, "by how many percent of the words more may be unknown than to the served model"
+    )
+    max_perplexity: float = option(0.0, "greatest perplexity that is let pass; 0 is any", minimum=0)
+    min_bleu: float = option(0.0, "least BLEU that is let pass", minimum=0)
+
+
+@dataclasses.dataclass(frozen=True)
+class InfraValidatorOptions:
+    """Section `infra_validator`."""
+
+    timeout: int = option(600, "seconds that loading and asking the model may take", minimum=1)
+    examples: int = option(16, "how many examples every signature is asked", minimum=1)
+
+
+@dataclasses.dataclass(frozen=True)
+class PusherOptions:
+    """Section `pusher`."""
+
+    directory: str = option("saved_models", "where served models are kept")
+    keep: int = option(3, "how many versions are kept", minimum=1)
+    licence: str = option("not stated", "of the model, for its card")
+    again: bool = option(False, "whether a model that was rolled back may be pushed again")
+
+
+@dataclasses.dataclass(frozen=True)
 class PipelineOptions:
     """Options by component; a component that has options has a field here."""
 
@@ -77,6 +131,12 @@ class PipelineOptions:
         default_factory=ExampleValidatorOptions
     )
     transform: TransformOptions = dataclasses.field(default_factory=TransformOptions)
+    trainer: TrainerOptions = dataclasses.field(default_factory=TrainerOptions)
+    evaluator: EvaluatorOptions = dataclasses.field(default_factory=EvaluatorOptions)
+    infra_validator: InfraValidatorOptions = dataclasses.field(
+        default_factory=InfraValidatorOptions
+    )
+    pusher: PusherOptions = dataclasses.field(default_factory=PusherOptions)
 
     def replace(self, values: Mapping[str, Any]) -> "PipelineOptions":
         """Other values, given by full name, `"section.key"`."""

@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import re
 import shutil
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
@@ -143,6 +144,6 @@ def _publish(folder: Path, directory: Path, version: int | None) -> Path:
 
 
 def _next_version(directory: Path) -> int:
-    return 1 + max(
-        (int(path.name) for path in directory.iterdir() if path.name.isdigit()), default=0
-    )
+    """One more than the greatest that there is or was, those rolled back among them."""
+    found = [re.fullmatch(r"(\d+)|\.(\d+)\.rolled-back", path.name) for path in directory.iterdir()]
+    return 1 + max((int(match[1] or match[2]) for match in found if match), default=0)

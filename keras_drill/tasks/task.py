@@ -10,7 +10,6 @@ from xml.etree import ElementTree
 import keras
 import tensorflow as tf
 
-from keras_drill.analysis.text_scores import TextScores
 from keras_drill.data import EncodedText, Lines, Tokenizer, Vocabulary
 from keras_drill.data.example_folder import ExampleFolder, encoding_fingerprint
 from keras_drill.decoding import BeamSearch, Sampler
@@ -258,9 +257,10 @@ class AnsweringTask(Task):
     ) -> Path:
         """Writes it for servers; see `keras_drill.export.export_translator`."""
 
+    @property
     @abc.abstractmethod
-    def score_answers(self, answers: Sequence[str], references: Sequence[str]) -> TextScores:
-        """BLEU and chrF of answers, with the words that the options ask for."""
+    def bleu_tokenizer(self) -> str:
+        """What BLEU counts as words, by the options; see `keras_drill.analysis.score_texts`."""
 
 
 class ContinuingTask(Task):

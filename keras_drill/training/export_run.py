@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from keras_drill.analysis.text_scores import score_texts
 from keras_drill.decoding import GreedySampler, Sampler
 from keras_drill.export import ModelCard, TextModel, Translator
 from keras_drill.export.narrow_weights import num_bytes, served_signatures
@@ -136,7 +137,7 @@ def compare_weights(run: LoadedRun, module: TextModel | Translator, weights: str
         facts[f"megabytes, {kind}"] = round(num_bytes(function) / 1e6, 3)
         facts[f"perplexity, {kind}"] = judged.perplexity
         if isinstance(run.task, AnsweringTask):
-            scores = run.task.score_answers(judged.answers, references)
+            scores = score_texts(judged.answers, references, run.task.bleu_tokenizer)
             facts[f"BLEU, {kind}"] = scores.bleu
     return facts
 

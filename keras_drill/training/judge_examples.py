@@ -91,8 +91,10 @@ def judge_examples(
     )
 
 
-def first_examples(columns: Mapping[str, Iterable[bytes]], number: int) -> dict[str, list[bytes]]:
-    """The first examples of a text."""
+def first_examples(
+    columns: Mapping[str, Iterable[bytes]], number: int | None
+) -> dict[str, list[bytes]]:
+    """The first examples of a text; `None` for all."""
     return {name: list(itertools.islice(iter(lines), number)) for name, lines in columns.items()}
 
 

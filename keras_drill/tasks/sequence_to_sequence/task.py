@@ -15,7 +15,7 @@ import numpy as np
 
 import keras_drill
 from keras_drill.analysis.collect import collect_log_probs
-from keras_drill.analysis.text_scores import TextScores, count_words, score_texts
+from keras_drill.analysis.text_scores import count_words, score_texts
 from keras_drill.data import (
     EncodedText,
     Lines,
@@ -175,7 +175,7 @@ class SequenceToSequenceTask(AnsweringTask):
         references = [line.decode() for line in itertools.islice(iter(lines.target), number)]
         greedy = self.translator(model, words, BeamSearch(1, num_results=1))
         answers = [answer.texts[0] for answer in answer_all(greedy, sources)]
-        scores = self.score_answers(answers, references)
+        scores = score_texts(answers, references, self.bleu_tokenizer)
         print(f"validation BLEU {scores.bleu:.2f}, chrF {scores.chrf:.2f} (greedy)", flush=True)
         return {"val_bleu": scores.bleu, "val_chrf": scores.chrf}
 
@@ -306,8 +306,9 @@ class SequenceToSequenceTask(AnsweringTask):
             **self._limits(words),
         )
 
-    def score_answers(self, answers: Sequence[str], references: Sequence[str]) -> TextScores:
-        return score_texts(answers, references, self.config.decoding.tokenize)
+    @property
+    def bleu_tokenizer(self) -> str:
+        return self.config.decoding.tokenize
 
     def _limits(self, words: Any) -> dict[str, Any]:
         """What of sources is read, and what answers may be."""

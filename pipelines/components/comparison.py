@@ -1,0 +1,120 @@
+"""Two models on the same examples: what each says, and what the first gains over the second."""
+
+import dataclasses
+import math
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from keras_drill.analysis import compare_by_frequency
+from keras_drill.analysis.compare_by_frequency import FrequencyComparison
+from keras_drill.analysis.gains import Gain, log_prob_gain
+from keras_drill.tasks.errors import RunError
+from keras_drill.training.judge_examples import JudgedExamples
+
+_BLOCK = 20
+_BIN_CONFIDENCE = 0.99  # there are several bins, and none should refuse a model by chance
+
+
+@dataclasses.dataclass(frozen=True)
+class Comparison:
+    """What a candidate gains over a baseline.
+
+    Args:
+        unit: What log-probabilities are means over: "word", or "byte" where the two cut the text
+            into different words.
+        perplexity: Of the candidate, per unit.
+        baseline_perplexity: Of the baseline, on the same units.
+        gain: In log-probability per unit.
+        unknown: Percentage of the words that the candidate does not know.
+        baseline_unknown: Percentage that the baseline does not know.
+        frequency: By how often words occur in the training text; `None` where units are bytes.
+    """
+
+    unit: str
+    perplexity: float
+    baseline_perplexity: float
+    gain: Gain
+    unknown: float
+    baseline_unknown: float
+    frequency: FrequencyComparison | None
+
+
+def compare(
+    candidate: JudgedExamples,
+    baseline: JudgedExamples,
+    texts: Sequence[bytes],
+    counts: Mapping[bytes, int],
+    unknown: bytes,
+) -> Comparison:
+    """Compares two models on the words that both know.
+
+    A model that knows few words has an easy life: `<unk>` is probable. So words that one of the two
+    does not know are left out, and how many those are is told beside. Models that cut the text in
+    different ways are compared by the whole lines, per byte.
+
+    Args:
+        candidate: What the candidate says.
+        baseline: What the baseline says of the same examples.
+        texts: What was judged, a line each.
+        counts: How often each word of the candidate occurs in the training text.
+        unknown: The word that stands for those that are not known.
+    """
+    is_unknown, was_unknown = (each.words == unknown for each in (candidate, baseline))
+    shares = 100 * float(is_unknown.mean()), 100 * float(was_unknown.mean())
+    lines = len(texts)
+    if np.array_equal(candidate.lengths, baseline.lengths):
+        known = ~is_unknown & ~was_unknown
+        if not known.any():
+            raise RunError("there is no word in the examples that both models know")
+        if np.array_equal(candidate.words[known], baseline.words[known]):
+            line_of_word = np.repeat(np.arange(lines), candidate.lengths)[known]
+            ours, theirs = candidate.log_probs[known], baseline.log_probs[known]
+            return Comparison(
+                "word",
+                math.exp(-ours.mean()),
+                math.exp(-theirs.mean()),
+                log_prob_gain(
+                    np.bincount(line_of_word, ours - theirs, lines),
+                    np.bincount(line_of_word, minlength=lines),
+                ),
+                *shares,
+                _by_frequency(candidate.words[known], ours, theirs, counts),
+            )
+    num_bytes = np.array([len(text) + 1 for text in texts])  # and the end of the line
+    return Comparison(
+        "byte",
+        math.exp(-candidate.log_probs.sum() / num_bytes.sum()),
+        math.exp(-baseline.log_probs.sum() / num_bytes.sum()),
+        log_prob_gain(candidate.line_log_probs - baseline.line_log_probs, num_bytes),
+        *shares,
+        None,
+    )
+
+
+def unigram_model(judged: JudgedExamples, counts: Mapping[bytes, int]) -> JudgedExamples:
+    """What a model says that knows nothing but how often words occur, each one time more often.
+
+    Args:
+        judged: The words to say it of.
+        counts: How often each word that there is occurs in the training text.
+    """
+    total = sum(counts.values()) + len(counts)
+    log_probs = [math.log((counts.get(word, 0) + 1) / total) for word in judged.words]
+    return dataclasses.replace(judged, log_probs=np.array(log_probs))
+
+
+def _by_frequency(
+    words: np.ndarray, ours: np.ndarray, theirs: np.ndarray, counts: Mapping[bytes, int]
+) -> FrequencyComparison:
+    names, ids = np.unique(words.astype(bytes), return_inverse=True)
+    in_training = np.array([counts.get(bytes(name), 0) for name in names])
+    return compare_by_frequency(
+        ids,
+        theirs,
+        ours,
+        in_training,
+        names=("served", "candidate"),
+        block_size=_BLOCK,
+        confidence=_BIN_CONFIDENCE,
+    )

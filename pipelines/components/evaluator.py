@@ -1,0 +1,283 @@
+"""Evaluator: the new model against the one that is served, on the same examples."""
+
+import hashlib
+import json
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import tensorflow as tf
+
+from keras_drill.analysis.gains import Gain, bleu_gain
+from keras_drill.analysis.text_scores import score_texts
+from keras_drill.export.served_versions import ServedVersions
+from keras_drill.report.page.elements import element, table
+from keras_drill.tasks.errors import RunError
+from keras_drill.tasks.task import AnsweringTask, Task
+from keras_drill.training.judge_examples import JudgedExamples, first_examples, judge_examples
+from pipelines.components.comparison import Comparison, compare, unigram_model
+from pipelines.components.trainer import serving_folder
+from pipelines.components.verdict import Verdict
+from pipelines.engine.artifact_store import LINEAGE
+from pipelines.engine.component import Component, Facts, Progress
+from pipelines.options import EvaluatorOptions
+
+_NAMED = 2
+
+
+class Evaluator(Component):
+    """Writes `verdict.json`: whether the model may be served, with reasons. A refusal stops the
+    pipeline.
+
+    Both models are judged as they are served, by their signature `examples`, on the last split that
+    was held out. A first model has to be better than the frequencies of the words alone.
+
+    Args:
+        task: Reads the examples.
+        served: Where the served versions are; `None`: the model is not to be served.
+        options: The options.
+    """
+
+    name = "Evaluator"
+    version = 1
+    reads = ("examples", "transformed", "model")
+    writes = "verdict"
+
+    def __init__(
+        self,
+        task: Task,
+        served: ServedVersions | None = None,
+        options: EvaluatorOptions = EvaluatorOptions(),  # noqa: B008
+    ):
+        super().__init__(options)
+        self.task = task
+        self.served = served
+
+    def settings(self) -> dict[str, Any]:
+        version = self._baseline()
+        told = None
+        if self.served is not None and version is not None:
+            told = [version, _fingerprint(self.served.folder(version))]
+        return {**super().settings(), "baseline": told}
+
+    def run(self, inputs: Mapping[str, Path], output: Path, progress: Progress) -> Facts:
+        verdict = self._verdict(inputs, progress)
+        verdict.save(output)
+        figures = {
+            name: round(value, 3) if isinstance(value, float) else value
+            for name, value in verdict.figures.items()
+            if isinstance(value, int | float)
+        }
+        return {"verdict": "blessed" if verdict.blessed else "refused", **figures}
+
+    def why_to_stop(self, artifact: Path) -> str | None:
+        verdict = Verdict.load(artifact)
+        if verdict.blessed:
+            return None
+        stays = (
+            "" if verdict.baseline is None else f"\nVersion {verdict.baseline} goes on being served"
+        )
+        return "the model is refused:\n" + "\n".join(f"  {one}" for one in verdict.reasons) + stays
+
+    def sections(self, artifact: Path) -> list[ElementTree.Element]:
+        verdict = Verdict.load(artifact)
+        parts = [
+            element("h2", "Verdict"),
+            element("p", element("strong", "Blessed" if verdict.blessed else "Refused")),
+            element("ul", *(element("li", reason) for reason in verdict.reasons)),
+        ]
+        if verdict.bins:
+            rows = [
+                [
+                    each["label"],
+                    f"{each['tokens']:,}",
+                    f"{each['baseline']:.2f}",
+                    f"{each['candidate']:.2f}",
+                    f"{each['gain']:+.1f} %",
+                    _range(each["interval"], " %"),
+                ]
+                for each in verdict.bins
+            ]
+            header = ["in training", "words", "perplexity before", "now", "lower by", "interval"]
+            caption = "Perplexity by how often words occur, with 99 % intervals"
+            parts.append(table(caption, header, rows))
+        return [element("section", *parts)]
+
+    def _baseline(self) -> int | None:
+        return None if self.served is None else self.served.newest()
+
+    def _verdict(self, inputs: Mapping[str, Path], progress: Progress) -> Verdict:
+        version = self._baseline()
+        if self.served is not None and version is not None:
+            lineage = json.loads((inputs["model"] / LINEAGE).read_text(encoding="utf-8"))
+            if self.served.lineage(version).get("model") == lineage["content"]:
+                reason = f"it is the model that is served already, as version {version}"
+                return Verdict(True, [reason], version)
+        split, columns = list(self.task.read_columns(str(inputs["examples"])).items())[-1]
+        examples = first_examples(columns, self.options.max_examples or None)
+        candidate = _judge(serving_folder(inputs["model"]), examples, progress, "candidate")
+        counts, unknown = self._words(inputs["transformed"])
+        if self.served is None or version is None:
+            baseline = unigram_model(candidate, counts)
+            against = "the frequencies of words"
+        else:
+            folder = self.served.folder(version)
+            baseline = _judge(folder, examples, progress, f"version {version}")
+            against = f"version {version}"
+        texts = list(examples.values())[-1]
+        compared = compare(candidate, baseline, texts, counts, unknown)
+        judge = _Judge(self.options, compared, f"{len(texts):,} lines of {split}", against)
+        judge.judge_perplexity(first=version is None)
+        if isinstance(self.task, AnsweringTask):
+            references = [text.decode(errors="replace") for text in texts]
+            tokenize = self.task.bleu_tokenizer
+            judge.judge_bleu(candidate, None if version is None else baseline, references, tokenize)
+        judge.judge_words(first=version is None)
+        return judge.verdict(version)
+
+    def _words(self, transformed: Path) -> tuple[dict[bytes, int], bytes]:
+        """How often each word of the model's answers occurs in the training text, and the one that
+        stands for unknown ones."""
+        words = self.task.load_words(transformed)
+        _, vocabulary = list(self.task.coders(words).values())[-1]
+        counts = words.counts or [1] * len(words.tokens)
+        known = {token.encode(): int(n) for token, n in zip(words.tokens, counts, strict=True)}
+        return known, vocabulary.unknown_token.encode()
+
+
+class _Judge:
+    """Collects reasons, for and against."""
+
+    def __init__(self, options: EvaluatorOptions, compared: Comparison, lines: str, against: str):
+        self.options = options
+        self.compared = compared
+        self.lines = lines
+        self.against = against
+        self.pro: list[str] = []
+        self.contra: list[str] = []
+        self.figures: dict[str, Any] = {}
+
+    def verdict(self, baseline: int | None) -> Verdict:
+        reasons = self.contra or self.pro
+        return Verdict(not self.contra, reasons, baseline, self.figures, self._bins())
+
+    def judge_perplexity(self, first: bool) -> None:
+        compared = self.compared
+        gain = Gain(_lower(compared.gain.value), _lowers(compared.gain.interval))
+        what = "perplexity of known words" if compared.unit == "word" else "perplexity per byte"
+        self.figures |= {
+            what: compared.perplexity,
+            f"{what} before": compared.baseline_perplexity,
+            "perplexity lower by %": gain.value,
+            "interval": gain.interval,
+        }
+        what += f" {compared.perplexity:.2f}, {self.against} {compared.baseline_perplexity:.2f}"
+        what += f", on {self.lines}"
+        self._judge_gain(what, gain, 0.0 if first else self.options.min_gain, " %")
+        most = self.options.max_perplexity
+        if most and compared.perplexity > most:
+            self.contra.append(f"perplexity {compared.perplexity:.2f} is above {most:g}")
+
+    def judge_bleu(
+        self,
+        candidate: JudgedExamples,
+        baseline: JudgedExamples | None,
+        references: list[str],
+        tokenize: str,
+    ) -> None:
+        bleu = score_texts(candidate.answers, references, tokenize).bleu
+        self.figures["BLEU"] = bleu
+        if baseline is not None:
+            # Where there are answers, they are what counts.
+            self.pro, self.contra = [], [one for one in self.contra if "is above" in one]
+            before = score_texts(baseline.answers, references, tokenize).bleu
+            gain = bleu_gain(candidate.answers, baseline.answers, references, tokenize)
+            self.figures |= {"BLEU before": before, "BLEU interval": gain.interval}
+            what = f"BLEU {bleu:.2f}, {self.against} {before:.2f}, on {self.lines}"
+            self._judge_gain(what, gain, self.options.min_gain, "")
+        if bleu < self.options.min_bleu:
+            self.contra.append(f"BLEU {bleu:.2f} is below {self.options.min_bleu:g}")
+
+    def judge_words(self, first: bool) -> None:
+        compared, most = self.compared, self.options.max_bin_loss
+        self.figures["unknown words %"] = compared.unknown
+        if first:
+            return
+        self.figures["unknown words before %"] = compared.baseline_unknown
+        more = compared.unknown - compared.baseline_unknown
+        if more > self.options.max_more_unknown:
+            self.contra.append(
+                f"{compared.unknown:.2f} % of the words are unknown, {more:.2f} % more than to "
+                f"{self.against}; let pass are {self.options.max_more_unknown:g} %"
+            )
+        lost = [each for each in self._bins() if most and each["interval"][1] < -most]
+        for each in sorted(lost, key=lambda one: one["gain"])[:_NAMED]:
+            self.contra.append(
+                f"words that occur {each['label']} times in the training text have a "
+                f"perplexity {-each['gain']:.1f} % higher than with {self.against} "
+                f"(99 % interval {_range(each['interval'], ' %')}); let pass are {most:g} %"
+            )
+
+    def _judge_gain(self, what: str, gain: Gain, least: float, unit: str) -> None:
+        interval = _range(gain.interval, unit)
+        told = f"{what}: a gain of {gain.value:+.2f}{unit}, 95 % interval {interval}"
+        reached = gain.interval[0] if self.options.certain else gain.value
+        if reached > least:
+            self.pro.append(told)
+        elif gain.value > least:
+            self.contra.append(f"{told}, which may be chance: needed is more than {least:g}{unit}")
+        else:
+            self.contra.append(f"{told}; needed is more than {least:g}{unit}")
+
+    def _bins(self) -> list[dict[str, Any]]:
+        if self.compared.frequency is None:
+            return []
+        return [
+            {
+                "label": each.label,
+                "tokens": each.tokens,
+                "baseline": math.exp(each.cross_entropy_a),
+                "candidate": math.exp(each.cross_entropy_b),
+                "gain": _lower(each.difference),
+                "interval": _lowers(each.interval),
+            }
+            for each in self.compared.frequency.bins
+            if each.tokens
+        ]
+
+
+def _lower(log_prob: float) -> float:
+    """By how many percent a gain in log-probability lowers the perplexity."""
+    return 100 * (1 - math.exp(-log_prob))
+
+
+def _lowers(interval: tuple[float, float]) -> tuple[float, float]:
+    return _lower(interval[0]), _lower(interval[1])
+
+
+def _range(interval: tuple[float, float], unit: str) -> str:
+    return f"{interval[0]:+.2f} to {interval[1]:+.2f}{unit}"
+
+
+def _judge(
+    folder: Path, examples: Mapping[str, list[bytes]], progress: Progress, name: str
+) -> JudgedExamples:
+    loaded = tf.saved_model.load(str(folder))
+    if "examples" not in loaded.signatures:
+        raise RunError(
+            f"{folder} has no signature `examples`, by which it could be judged: it was exported "
+            "before there was one; export it again, or roll it back"
+        )
+    return judge_examples(
+        loaded.signatures["examples"], examples, lambda done: progress(done, f"examples, {name}")
+    )
+
+
+def _fingerprint(folder: Path) -> str:
+    digest = hashlib.sha256()
+    for path in sorted(path for path in folder.rglob("*") if path.is_file()):
+        digest.update(f"{path.relative_to(folder)} {path.stat().st_size}\0".encode())
+        digest.update(hashlib.sha256(path.read_bytes()).digest())
+    return digest.hexdigest()

@@ -1,0 +1,126 @@
+"""InfraValidator: whether a server can load the model and gets answers."""
+
+import json
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from tensorflow.core.protobuf import saved_model_pb2
+
+from keras_drill.export import unserved_operations
+from keras_drill.export.warmup_requests import example_inputs
+from keras_drill.tasks.errors import RunError
+from keras_drill.tasks.task import Task
+from keras_drill.training.judge_examples import first_examples
+from pipelines.components.trainer import serving_folder
+from pipelines.engine.component import Component, Facts, Progress
+from pipelines.options import InfraValidatorOptions
+
+FILE = "infra_validation.json"
+_ODD = [b"", b" ", b"\n", "\u202eשלום 😀".encode(), b"\xff\xfe", b"a\0b", b"x" * 2000]
+
+
+class InfraValidator(Component):
+    """Asks every signature in a process that has only TensorFlow and tensorflow-text.
+
+    The model is refused, which stops the pipeline, if it has an operation that TensorFlow Serving
+    does not run, cannot be loaded there, does not answer in time, gives NaN, or answers a request
+    in another way when it is in a batch with others. Requests are texts of the examples, and odd
+    ones: empty, not UTF-8, with NUL.
+
+    Args:
+        task: Reads the examples.
+        options: The options.
+    """
+
+    name = "InfraValidator"
+    version = 1
+    reads = ("examples", "model")
+    writes = "infra_validation"
+
+    def __init__(
+        self,
+        task: Task,
+        options: InfraValidatorOptions = InfraValidatorOptions(),  # noqa: B008
+    ):
+        super().__init__(options)
+        self.task = task
+
+    def run(self, inputs: Mapping[str, Path], output: Path, progress: Progress) -> Facts:
+        folder = serving_folder(inputs["model"])
+        unserved = unserved_operations(folder)
+        wrong = [
+            f"TensorFlow Serving does not run {operation}: {place}"
+            for operation, place in sorted(unserved.items())
+        ]
+        seconds: dict[str, float] = {}
+        if not wrong:
+            columns = list(self.task.read_columns(str(inputs["examples"])).values())[-1]
+            texts = next(iter(first_examples(columns, self.options.examples).values()))
+            progress(0, "signatures")
+            told = self._ask(folder, [*texts, *_ODD])
+            wrong = [told["error"]] if "error" in told else told["wrong"]
+            seconds = told.get("seconds", {})
+        (output / FILE).write_text(json.dumps({"wrong": wrong}, indent=2) + "\n", encoding="utf-8")
+        facts: Facts = {"verdict": "refused" if wrong else "blessed"}
+        if seconds:
+            facts |= {"signatures": len(seconds) - 1, "seconds to load": round(seconds["load"], 1)}
+        return facts
+
+    def why_to_stop(self, artifact: Path) -> str | None:
+        wrong = json.loads((artifact / FILE).read_text(encoding="utf-8"))["wrong"]
+        if not wrong:
+            return None
+        return "the model cannot be served:\n" + "\n".join(f"  {each}" for each in wrong)
+
+    def _ask(self, folder: Path, texts: list[bytes]) -> dict[str, Any]:
+        """What `query_model` finds."""
+        requests = {
+            name: {key: _told(values) for key, values in example_inputs(names, texts).items()}
+            for name, names in _signatures(folder).items()
+        }
+        with tempfile.TemporaryDirectory() as temporary:
+            file = Path(temporary) / "requests.json"
+            file.write_text(json.dumps(requests), encoding="utf-8")
+            script = Path(__file__).with_name("query_model.py")
+            try:
+                process = subprocess.run(
+                    [sys.executable, "-I", script, folder.resolve(), file],
+                    capture_output=True,
+                    text=True,
+                    cwd=temporary,
+                    timeout=self.options.timeout,
+                )
+            except subprocess.TimeoutExpired:
+                limit = self.options.timeout
+                return {"error": f"no answer within infra_validator.timeout = {limit} seconds"}
+        lines = process.stdout.splitlines()
+        if process.returncode or not lines:
+            last = (process.stderr.splitlines() or ["without a word"])[-1]
+            return {"error": f"the process ended with status {process.returncode}: {last}"}
+        return json.loads(lines[-1])
+
+
+def _told(values: Any) -> list:
+    """Values as `query_model` reads them."""
+    if isinstance(values, np.ndarray):
+        return [values.dtype.name, values.tolist()]
+    return ["string", [value.hex() for value in values]]
+
+
+def _signatures(folder: Path) -> dict[str, list[str]]:
+    """Names of the inputs of each signature, as `saved_model.pb` has them."""
+    saved_model = saved_model_pb2.SavedModel()
+    saved_model.ParseFromString((folder / "saved_model.pb").read_bytes())
+    found = {
+        name: sorted(signature.inputs)
+        for name, signature in saved_model.meta_graphs[0].signature_def.items()
+        if not name.startswith("__")
+    }
+    if not found:
+        raise RunError(f"{folder} has no signatures")
+    return found

@@ -1,0 +1,92 @@
+"""Trainer: a model of the examples, and the same model as a server takes it."""
+
+import json
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+from keras_drill.report.page.elements import element, table
+from keras_drill.tasks.config import RunConfig
+from keras_drill.training.export_run import export_run
+from keras_drill.training.loaded_run import LoadedRun
+from keras_drill.training.run_folder import RunFolder
+from keras_drill.training.train_run import train_run
+from pipelines.engine.component import Component, Facts, Progress
+from pipelines.options import TrainerOptions
+
+RUN, SERVING = "run", "serving"
+
+
+class Trainer(Component):
+    """Trains by a recipe, which is `keras-drill train`, and exports the best model.
+
+    The artifact has the run in `run/`, with its report, and the SavedModel in `serving/1/`. A
+    training that was killed goes on from its last checkpoint. Dates and seconds are in the files of
+    the run, so two trainings of the same examples are equal in the weights and not in every byte.
+
+    Args:
+        config: The options of the run; `data.path` is set here.
+        options: The options of the component.
+    """
+
+    name = "Trainer"
+    version = 1
+    reads = ("transformed",)
+    writes = "model"
+    keeps_work = True
+
+    def __init__(
+        self,
+        config: RunConfig,
+        options: TrainerOptions = TrainerOptions(),  # noqa: B008
+    ):
+        super().__init__(options)
+        self.config = config
+
+    def settings(self) -> dict[str, Any]:
+        config = self.config.replace({"data.path": ""})
+        return {**super().settings(), "config": config.to_mapping()}
+
+    def run(self, inputs: Mapping[str, Path], output: Path, progress: Progress) -> Facts:
+        config = self.config.replace({"data.path": str(inputs["transformed"].resolve())})
+        folder = RunFolder(output / RUN)
+        train_run(config, folder)
+        shutil.rmtree(output / SERVING, ignore_errors=True)  # of a process that was killed
+        export_run(
+            LoadedRun.load(folder), output / SERVING, version=1, weights=self.options.weights
+        )
+        shutil.rmtree(folder.checkpoints, ignore_errors=True)
+        folder.lock_file.unlink()
+        results = json.loads(folder.results_file.read_text(encoding="utf-8"))
+        names = ("best_epoch", "valid_perplexity", "test_perplexity")
+        facts = {name.replace("_", " "): results[name] for name in names if results.get(name)}
+        facts |= results.get("scores", {})
+        return {
+            key: round(value, 3) if isinstance(value, float) else value
+            for key, value in facts.items()
+        }
+
+    def sections(self, artifact: Path) -> list[ElementTree.Element]:
+        results = json.loads((artifact / RUN / "results.json").read_text(encoding="utf-8"))
+        figures = {**results, **results.pop("scores", {})}
+        rows = [
+            [name.replace("_", " "), f"{value:,.2f}" if isinstance(value, float) else f"{value}"]
+            for name, value in figures.items()
+            if value is not None
+        ]
+        link = f"../../artifacts/{artifact.parent.name}/{artifact.name}/{RUN}/report.html"
+        return [
+            element(
+                "section",
+                element("h2", "Training"),
+                element("p", element("a", "The report of the training", href=link)),
+                table("Figures of the best model", ["figure", "value"], rows),
+            )
+        ]
+
+
+def serving_folder(model: Path) -> Path:
+    """The SavedModel in an artifact of `Trainer`."""
+    return model / SERVING / "1"

@@ -1,0 +1,268 @@
+"""What is blessed and what is refused, and what of it reaches the servers."""
+
+import json
+import math
+
+import numpy as np
+import pytest
+
+from keras_drill.export import ModelCard
+from keras_drill.export.served_versions import ServedVersions
+from keras_drill.tasks.errors import RunError
+from keras_drill.tasks.make_task import make_task
+from keras_drill.training.judge_examples import JudgedExamples
+from pipelines.components import evaluator as evaluator_module
+from pipelines.components.comparison import compare, unigram_model
+from pipelines.components.evaluator import Evaluator
+from pipelines.components.pusher import Pusher
+from pipelines.components.verdict import Verdict
+from pipelines.engine.artifact_store import LINEAGE
+from pipelines.options import EvaluatorOptions, PusherOptions
+from tests.pipelines.corpora import tiny_task
+
+LINES = [b"the cat sees a dog .", b"a bird", b"", b"the old bird hears the cat ."] * 31
+COUNTS = {b"the": 900, b"a": 700, b"cat": 60, b"dog": 50, b"bird": 3, b"<eos>": 500, b".": 300}
+
+
+def judged(log_prob, lines=LINES, known=COUNTS, answers=None, noise=0.3, seed=0):
+    """A model for which words have a log-probability, by their frequency, more or less."""
+    random = np.random.default_rng(seed)
+    rows = [[*line.split(), b"<eos>"] for line in lines]
+    words = np.array([w if w in known else b"<unk>" for row in rows for w in row], dtype=object)
+    values = [log_prob(COUNTS.get(word, 0)) + noise * random.normal() for word in words]
+    lengths = np.array([len(row) for row in rows])
+    texts = [line.decode() for line in lines] if answers is None else answers
+    return JudgedExamples(words, np.array(values), lengths, texts)
+
+
+def as_good_as(value):
+    return lambda count: value
+
+
+def compared(candidate, baseline):
+    return compare(candidate, baseline, LINES, COUNTS, b"<unk>")
+
+
+def test_words_that_one_of_them_does_not_know_are_left_out():
+    candidate, baseline = judged(as_good_as(-3.0)), judged(as_good_as(-4.0), seed=1)
+    fewer = {word: count for word, count in COUNTS.items() if word != b"cat"}
+    lazy = judged(lambda count: -1.0 if count == 0 else -4.0, known=fewer, seed=2)
+    for other, unknown in ((baseline, candidate), (lazy, lazy)):
+        found = compared(candidate, other)
+        words = [w for line in LINES for w in [*line.split(), b"<eos>"]]
+        kept = np.array([w in COUNTS and (other is not lazy or w in fewer) for w in words])
+        gain = (candidate.log_probs - other.log_probs)[kept].mean()
+        assert found.unit == "word" and found.gain.value == pytest.approx(gain)
+        assert found.perplexity == pytest.approx(math.exp(-candidate.log_probs[kept].mean()))
+        share = 100 * np.mean(unknown.words == b"<unk>")
+        assert max(found.unknown, found.baseline_unknown) == pytest.approx(share)
+        assert found.frequency.overall.tokens == kept.sum()
+        assert found.frequency.overall.difference == pytest.approx(gain)
+
+
+def test_other_words_are_compared_by_the_byte():
+    letters = [bytes([letter]) for line in LINES for letter in line + b"\n"]
+    lengths = np.array([len(line) + 1 for line in LINES])
+    ours = JudgedExamples(np.array(letters, object), np.full(len(letters), -1.0), lengths, [])
+    theirs = judged(as_good_as(-4.0), noise=0)
+    found = compared(ours, theirs)
+    assert found.unit == "byte" and found.frequency is None
+    assert found.perplexity == pytest.approx(math.e)
+    expected = (-len(letters) + 4.0 * len(theirs.words)) / len(letters)
+    assert found.gain.value == pytest.approx(expected)
+
+
+def test_the_unigram_model_knows_frequencies():
+    candidate = judged(as_good_as(-3.0))
+    unigram = unigram_model(candidate, COUNTS)
+    total = sum(COUNTS.values()) + len(COUNTS)
+    assert unigram.log_probs[0] == pytest.approx(math.log(901 / total))
+    assert np.exp(unigram.log_probs[candidate.words == b"<unk>"][0]) == pytest.approx(1 / total)
+
+
+@pytest.fixture
+def given(tmp_path):
+    """Artifacts that stand for a model, and the place where it is to be served."""
+    model = tmp_path / "model"
+    extra = model / "serving" / "1" / "assets.extra"
+    extra.mkdir(parents=True)
+    (model / LINEAGE).write_text(
+        json.dumps(
+            {
+                "content": "candidate",
+                "made_at": "now",
+                "code_version": "1",
+                "settings": {},
+                "inputs": {},
+                "command": "make",
+            }
+        )
+    )
+    ModelCard("serving", "A model.", "then", "not stated", {"corpus": "x"}, {}).write(extra)
+    (model / "serving" / "1" / "saved_model.pb").write_bytes(b"graph")
+    return {"model": model, "served": ServedVersions(tmp_path / "saved_models" / "cats")}
+
+
+def push(given, tmp_path, verdict, name="pushed", **options):
+    for folder in ("verdict", name):
+        (tmp_path / folder).mkdir(exist_ok=True)
+    verdict.save(tmp_path / "verdict")
+    inputs = {"model": given["model"], "verdict": tmp_path / "verdict"}
+    pusher = Pusher(given["served"], "corpora/cats", PusherOptions(**options))
+    return pusher.run(inputs, tmp_path / name, lambda *told: None)
+
+
+def rename(given, content):
+    file = given["model"] / LINEAGE
+    file.write_text(json.dumps({**json.loads(file.read_text()), "content": content}))
+
+
+def test_a_blessed_model_is_pushed_once(given, tmp_path):
+    verdict = Verdict(True, ["better"])
+    assert push(given, tmp_path, verdict)["version"] == 1
+    again = push(given, tmp_path, Verdict(True, ["the same"], 1))
+    assert again["version"] == 1 and again["was"] == "served already"
+    card = json.loads((given["served"].folder(1) / "assets.extra/model_card.json").read_text())
+    assert (card["name"], card["data"]["corpus"]) == ("cats", "cats")
+    lineage = given["served"].lineage(1)
+    assert lineage["model"] == "candidate" and lineage["verdict"]["reasons"] == ["better"]
+    assert lineage["trained"]["command"] == "make"
+
+
+def test_a_refused_model_is_not_pushed(given, tmp_path):
+    with pytest.raises(RunError, match="refused: it is worse; and slower"):
+        push(given, tmp_path, Verdict(False, ["it is worse", "and slower"]))
+    assert given["served"].versions() == []
+
+
+def test_so_many_versions_are_kept(given, tmp_path):
+    for number, content in enumerate("abcd"):
+        rename(given, content)
+        told = push(given, tmp_path, Verdict(True, ["better"], number or None), keep=2)
+    assert given["served"].versions() == [3, 4] and told["removed"] == "2"
+
+
+def test_a_verdict_over_another_version_than_the_newest_is_out_of_date(given, tmp_path):
+    with given["served"].lock():
+        for name in "ab":
+            given["served"].push(given["model"] / "serving" / "1", {"model": name})
+    with pytest.raises(RunError, match="with version 1 of cats, and version 2 is served now"):
+        push(given, tmp_path, Verdict(True, ["better"], 1))
+    with pytest.raises(RunError, match="with version none of cats"):
+        push(given, tmp_path, Verdict(True, ["the first"]))
+    assert push(given, tmp_path, Verdict(True, ["better"], 2))["version"] == 3
+
+
+def test_a_model_that_was_rolled_back_stays_away(given, tmp_path):
+    push(given, tmp_path, Verdict(True, ["better"]))
+    with given["served"].lock():
+        given["served"].roll_back()
+    with pytest.raises(RunError, match="was version 1 of cats and was rolled back"):
+        push(given, tmp_path, Verdict(True, ["better"]))
+    assert push(given, tmp_path, Verdict(True, ["better"]), again=True)["version"] == 2
+
+
+@pytest.fixture
+def evaluate(given, tmp_path, monkeypatch):
+    """Runs the evaluator on what a candidate and the served version are made to say."""
+
+    def run(candidate, baseline=None, task="language-model", **options):
+        config = tiny_task(task, tmp_path / "text")
+        task = make_task(config)
+        served = given["served"]
+        if baseline is not None and served.newest() is None:
+            with served.lock():
+                served.push(given["model"] / "serving" / "1", {"model": "before"})
+        component = Evaluator(task, served, EvaluatorOptions(**options))
+        said = {"candidate": candidate, "version 1": baseline}
+        monkeypatch.setattr(
+            evaluator_module, "_judge", lambda folder, examples, progress, name: said[name]
+        )
+        columns = dict.fromkeys(task.columns, LINES)
+        monkeypatch.setattr(task, "read_columns", lambda data: {"train": columns, "test": columns})
+        monkeypatch.setattr(component, "_words", lambda transformed: (COUNTS, b"<unk>"))
+        (tmp_path / "verdict").mkdir(exist_ok=True)
+        inputs = {"examples": tmp_path, "transformed": tmp_path, "model": given["model"]}
+        component.run(inputs, tmp_path / "verdict", lambda *told: None)
+        page = component.sections(tmp_path / "verdict")
+        assert len(page) == 1
+        return Verdict.load(tmp_path / "verdict"), component.why_to_stop(tmp_path / "verdict")
+
+    return run
+
+
+def test_a_first_model_must_know_more_than_frequencies(evaluate):
+    verdict, stop = evaluate(judged(as_good_as(-1.0)))
+    assert verdict.blessed and verdict.baseline is None and stop is None
+    assert "the frequencies of words" in verdict.reasons[0]
+    verdict, stop = evaluate(judged(as_good_as(-5.0)))
+    assert not verdict.blessed and "needed is more than 0 %" in stop
+    verdict, stop = evaluate(judged(as_good_as(-1.0)), max_perplexity=2.5)
+    assert not verdict.blessed and "is above 2.5" in stop
+
+
+def test_a_better_model_is_blessed_and_a_worse_one_refused_with_reasons(evaluate):
+    better, worse = judged(as_good_as(-3.0)), judged(as_good_as(-3.2), seed=1)
+    verdict, stop = evaluate(better, worse)
+    assert verdict.blessed and verdict.baseline == 1 and stop is None
+    gain = verdict.figures["perplexity lower by %"]
+    assert gain == pytest.approx(100 * (1 - math.exp(-0.2)), abs=3)
+    assert verdict.figures["interval"][0] < gain < verdict.figures["interval"][1]
+    assert f"{gain:+.2f} %" in verdict.reasons[0] and "124 lines of test" in verdict.reasons[0]
+    verdict, stop = evaluate(worse, better)
+    assert not verdict.blessed and "Version 1 goes on being served" in stop
+    assert "a gain of -" in verdict.reasons[0]
+
+
+def test_a_gain_that_may_be_chance_is_not_enough_unless_it_is_said_to_be(evaluate):
+    one, other = judged(as_good_as(-3.0), noise=2.0), judged(as_good_as(-3.0), noise=2.0, seed=1)
+    better, worse = sorted((one, other), key=lambda each: each.perplexity)
+    verdict, _ = evaluate(better, worse)
+    assert not verdict.blessed and "which may be chance" in verdict.reasons[0]
+    options = {"certain": False, "max_bin_loss": 0.0}
+    assert evaluate(better, worse, **options)[0].blessed
+    assert not evaluate(better, worse, **options, min_gain=50.0)[0].blessed
+
+
+def test_words_of_one_frequency_must_not_pay_for_the_others(evaluate):
+    before = judged(as_good_as(-4.0), seed=1)
+    robs_the_rare = judged(lambda count: -5.0 if count == 3 else -3.0)
+    verdict, stop = evaluate(robs_the_rare, before)
+    assert not verdict.blessed and len(verdict.reasons) == 1
+    assert "words that occur 1–49 times" in stop
+    assert evaluate(robs_the_rare, before, max_bin_loss=0.0)[0].blessed
+
+
+def test_a_model_that_knows_fewer_words_is_refused(evaluate):
+    fewer = {word: count for word, count in COUNTS.items() if word != b"cat"}
+    lazy, before = judged(as_good_as(-1.0), known=fewer), judged(as_good_as(-4.0), seed=1)
+    verdict, _ = evaluate(lazy, before)
+    assert not verdict.blessed and "of the words are unknown" in verdict.reasons[0]
+    assert evaluate(lazy, before, max_more_unknown=50.0)[0].blessed
+
+
+def test_the_model_that_is_served_is_not_judged_again(evaluate, given):
+    with given["served"].lock():
+        given["served"].push(given["model"] / "serving" / "1", {"model": "candidate"})
+    verdict, _ = evaluate(None, None)
+    assert verdict.blessed and verdict.baseline == 1
+    assert "is served already, as version 1" in verdict.reasons[0]
+
+
+@pytest.mark.parametrize(("worse_perplexity", "min_bleu"), [(False, 0.0), (True, 0.0), (True, 99)])
+def test_answers_are_judged_by_bleu(worse_perplexity, min_bleu, evaluate):
+    answers = [line.decode().replace("sees", "hears") for line in LINES]
+    spoiled = [answer.replace("cat", "dog").replace("old", "new") for answer in answers]
+    value = -5.0 if worse_perplexity else -3.0
+    candidate = judged(as_good_as(value), answers=answers)
+    before = judged(as_good_as(-4.0), answers=spoiled, seed=1)
+    options = {"max_bin_loss": 0.0, "min_bleu": min_bleu}
+    verdict, stop = evaluate(candidate, before, "autoencoder", **options)
+    assert verdict.blessed == (min_bleu == 0)
+    if verdict.blessed:
+        assert verdict.figures["BLEU"] > verdict.figures["BLEU before"]
+        assert verdict.reasons[0].startswith("BLEU ")
+    else:
+        assert "is below 99" in stop
+    verdict, _ = evaluate(before, candidate, "autoencoder", **options)
+    assert not verdict.blessed
