@@ -16,6 +16,7 @@ from keras_drill.data.file_lock import file_lock
 from keras_drill.data.lines import Lines
 from keras_drill.data.tokenizer import Tokenizer
 from keras_drill.data.vocabulary import Vocabulary
+from keras_drill.data.word_numbers import with_ends
 
 _FORMAT = 1  # part of the fingerprint: raise it when the meaning of the records changes
 _LINES_PER_RECORD = 4096
@@ -183,21 +184,13 @@ def encode_blocks(
     lines: Lines, tokenizer: Tokenizer, vocabulary: Vocabulary, verbose: int = 0
 ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """The `ids` and `line_lengths` of an `EncodedText`, block by block."""
-
-    def encode(block: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-        ids = vocabulary.ids(tokenizer.tokenize(block))  # [L, (T)]
-        end = tf.fill([ids.nrows(), 1], vocabulary.end_id)
-        ids = tf.concat([ids, end], axis=1)  # [L, (T+1)]
-        return ids.flat_values, tf.cast(ids.row_lengths(), tf.int32)
-
-    if tokenizer.runs_in_graphs:
-        encode = tf.function(encode, input_signature=[tf.TensorSpec([None], tf.string)])
     progress = keras.utils.Progbar(None, verbose=verbose, unit_name="block")
     number = 0
     for number, block in enumerate(lines.tensors(_LINES_PER_RECORD), start=1):
-        ids, lengths = encode(block)
+        words = tokenizer.tokenize(block)  # [L, (T)]
+        ids = vocabulary.ids(words.flat_values).numpy()
         progress.update(number, finalize=False)
-        yield ids.numpy(), lengths.numpy()
+        yield with_ends(ids, words.row_lengths().numpy(), vocabulary.end_id)
     progress.update(number, finalize=True)
 
 

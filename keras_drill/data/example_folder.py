@@ -96,6 +96,11 @@ class ExampleFolder:
         for ragged in _parsed(self.splits[split], spec, column):
             ids.append(ragged.flat_values.numpy().astype(np.int32))
             lengths.append(ragged.row_lengths().numpy().astype(np.int32))
+        if not sum(map(len, ids)):  # a feature that is missing is an empty list to TensorFlow
+            raise ValueError(
+                f"The examples have no ids in the feature {column!r}. "
+                f"Received: {str(self.splits[split][0].parent)!r}"
+            )
         return EncodedText(np.concatenate(ids), np.concatenate(lengths))
 
 
@@ -142,9 +147,9 @@ class ExampleLines(Lines):
 
 def _parsed(files: list[Path], spec: dict, column: str, size: int = _BLOCK) -> Iterator:
     records = tf.data.TFRecordDataset([str(file) for file in files], compression_type="GZIP")
-    blocks = records.batch(size).map(lambda block: tf.io.parse_example(block, spec)[column])
     try:
-        yield from blocks
+        for block in records.batch(size).prefetch(2):
+            yield tf.io.parse_example(block, spec)[column]
     except tf.errors.InvalidArgumentError:
         kind = type(spec[column]).__name__
         raise ValueError(

@@ -6,7 +6,7 @@ are applied here to whole blocks.
 """
 
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
@@ -36,59 +36,75 @@ def serialize_examples(columns: Mapping[str, Sequence[bytes] | Ids]) -> list[byt
         - [Protocol Buffers, encoding](https://protobuf.dev/programming-guides/encoding)
     """
     parts = [
-        _entries(name, _id_lists(*column) if isinstance(column, tuple) else _texts(column))
+        _entries(name, _packed(*column), _ids_header)
+        if isinstance(column, tuple)
+        else _entries(name, column, _text_header)
         for name, column in sorted(columns.items())
     ]
     rows = parts[0] if len(parts) == 1 else map(b"".join, zip(*parts, strict=True))
-    return [b"\n" + _varint(len(row)) + row for row in rows]  # field 1: features
+    wrappers = _BySize(lambda size: b"\n" + _varint(size))  # field 1: features
+    return [wrappers[len(row)] + row for row in rows]
 
 
-def _entries(name: str, features: list[bytes]) -> list[bytes]:
+class _BySize(dict):
+    """What stands before a content depends on its size alone, and is made once for each size."""
+
+    def __init__(self, make: Callable[[int], bytes]):
+        self.make = make
+
+    def __missing__(self, size: int) -> bytes:
+        made = self[size] = self.make(size)
+        return made
+
+
+def _entries(name: str, contents: Sequence[bytes], header: Callable[[int], bytes]) -> list[bytes]:
     """Entries of the map from names to features."""
     key = _field(1, name.encode())
-    rows = []
-    for feature in features:
-        size = _varint(len(feature))
-        body_size = len(key) + 1 + len(size) + len(feature)
-        rows.append(b"".join((b"\n", _varint(body_size), key, b"\x12", size, feature)))
-    return rows
+
+    def before(size: int) -> bytes:
+        feature = header(size)
+        value = b"\x12" + _varint(len(feature) + size) + feature
+        return b"\n" + _varint(len(key) + len(value) + size) + key + value
+
+    headers = _BySize(before)
+    return [headers[len(content)] + content for content in contents]
 
 
-def _texts(texts: Sequence[bytes]) -> list[bytes]:
-    """Features that hold a list of one text: field 1, a list whose field 1 is the text."""
-    features = []
-    for text in texts:
-        size = _varint(len(text))
-        features.append(b"".join((b"\n", _varint(1 + len(size) + len(text)), b"\n", size, text)))
-    return features
+def _text_header(size: int) -> bytes:
+    """Before a text: field 1 of a feature, a list whose field 1 is the text."""
+    text = b"\n" + _varint(size)
+    return b"\n" + _varint(len(text) + size) + text
 
 
-def _id_lists(ids: np.ndarray, lengths: np.ndarray) -> list[bytes]:
-    """Features that hold a list of numbers: field 3, a list whose field 1 is all of them."""
+def _ids_header(size: int) -> bytes:
+    """Before packed numbers: field 3 of a feature, a list whose field 1 is all of them."""
+    packed = b"\n" + _varint(size) if size else b""
+    return b"\x1a" + _varint(len(packed) + size) + packed
+
+
+def _packed(ids: np.ndarray, lengths: np.ndarray) -> list[bytes]:
+    """The numbers of each example, in base 128."""
     encoded, sizes = _varints(ids)
     byte_ends = np.concatenate([[0], np.cumsum(sizes)])
     ends = byte_ends[np.concatenate([[0], np.cumsum(lengths)])].tolist()
-    features = []
-    for start, end in itertools.pairwise(ends):
-        packed = _field(1, encoded[start:end]) if end > start else b""
-        features.append(_field(3, packed))
-    return features
+    return [encoded[start:end] for start, end in itertools.pairwise(ends)]
 
 
 def _varints(values: np.ndarray) -> tuple[bytes, np.ndarray]:
     """Numbers in base 128, the lowest digit first, and how many bytes each of them takes."""
-    values = np.asarray(values, np.int64)
-    sizes = np.ones(len(values), np.int64)
-    limit = 128
-    while len(values) and limit <= values.max():
-        sizes += values >= limit
-        limit *= 128
-    if not len(values) or sizes.max() == 1:
-        return values.astype(np.uint8).tobytes(), sizes
-    places = np.arange(sizes.max())
-    digits = (values[:, None] >> (7 * places)) & 127
-    digits |= 128 * (places < sizes[:, None] - 1)  # all but the last say that more follow
-    return digits.astype(np.uint8)[places < sizes[:, None]].tobytes(), sizes
+    largest = int(values.max(initial=0))
+    values = np.asarray(values, np.uint32 if largest < 1 << 32 else np.uint64)
+    width = max(-(-largest.bit_length() // 7), 1)
+    digits = np.empty((len(values), width), np.uint8)
+    is_digit = np.ones((len(values), width), bool)
+    for place in range(width):
+        rest = values >> (7 * place)
+        digits[:, place] = rest.astype(np.uint8) | 128  # more follow
+        if place:
+            is_digit[:, place] = rest > 0
+    sizes = is_digit.sum(axis=1)
+    digits[np.arange(len(values)), sizes - 1] &= 127  # but for the last
+    return digits[is_digit].tobytes(), sizes
 
 
 def _field(number: int, content: bytes) -> bytes:
@@ -96,13 +112,8 @@ def _field(number: int, content: bytes) -> bytes:
 
 
 def _varint(value: int) -> bytes:
-    if value < 128:
-        return _SMALL[value]
     digits = []
     while value > 127:
         digits.append(value & 127 | 128)
         value >>= 7
     return bytes([*digits, value])
-
-
-_SMALL = [bytes([value]) for value in range(128)]

@@ -1,7 +1,6 @@
 """Words and their numbers."""
 
 import os
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
@@ -11,6 +10,7 @@ from keras_drill.data.atomic import replace_file
 from keras_drill.data.lines import Lines
 from keras_drill.data.text_lines import TextLines
 from keras_drill.data.tokenizer import Tokenizer
+from keras_drill.data.word_numbers import WordNumbers
 
 
 class Vocabulary(tf.Module):
@@ -80,6 +80,7 @@ class Vocabulary(tf.Module):
         max_size: int | None = None,
         min_count: int = 1,
         special_tokens: Sequence[str] = ("<unk>", "<eos>"),
+        numbers: WordNumbers | None = None,
         **token_names: str,
     ) -> "Vocabulary":
         """Counts the words of a text and keeps the most frequent ones.
@@ -96,6 +97,7 @@ class Vocabulary(tf.Module):
             max_size: how many tokens to keep at most, special tokens included.
             min_count: how often a word must occur to be kept.
             special_tokens: tokens that are always there.
+            numbers: counts the words, and may keep the text for `WordNumbers.encoded`; new.
             **token_names: `unknown_token`, `end_token`, `start_token`, `pad_token` where they
                 differ from the usual names.
         """
@@ -104,24 +106,21 @@ class Vocabulary(tf.Module):
                 f"`max_size` must be greater than the {len(special_tokens)} special tokens. "
                 f"Received: max_size={max_size}"
             )
-        counter: Counter[bytes] = Counter()
-        num_lines = 0
+        numbers = WordNumbers() if numbers is None else numbers
         for block in lines.tensors():
-            num_lines += len(block)
-            words = tokenizer.tokenize(block).flat_values
-            unique, _, counts = tf.unique_with_counts(words)
-            counter.update(dict(zip(unique.numpy().tolist(), counts.numpy().tolist(), strict=True)))
-        if not counter:
+            numbers.add(tokenizer.tokenize(block))
+        if not numbers.words:
             raise ValueError(f"The text holds no words, only white space. Received: {lines!r}")
+        counter = dict(zip(numbers.words, numbers.counts.tolist(), strict=True))
         special = [token.encode() for token in special_tokens]
         ranked = sorted(counter.items(), key=lambda item: (-item[1], item[0]))
         kept = [word for word, count in ranked if count >= min_count and word not in special]
         if max_size is not None:
             kept = kept[: max_size - len(special)]
-        counts = [counter[word] for word in special + kept]
-        left_out = counter.total() - sum(counts)
+        counts = [counter.get(word, 0) for word in special + kept]
+        left_out = sum(counter.values()) - sum(counts)
         vocabulary = cls([word.decode() for word in special + kept], counts, **token_names)
-        counts[vocabulary.end_id] += num_lines
+        counts[vocabulary.end_id] += numbers.num_lines
         counts[vocabulary.unknown_id] += left_out
         vocabulary.counts = tuple(counts)
         return vocabulary

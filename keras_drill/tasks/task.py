@@ -12,6 +12,7 @@ import tensorflow as tf
 
 from keras_drill.data import EncodedText, Lines, Tokenizer, Vocabulary
 from keras_drill.data.example_folder import ExampleFolder, encoding_fingerprint
+from keras_drill.data.word_numbers import WordNumbers
 from keras_drill.decoding import BeamSearch, Sampler
 from keras_drill.export import ModelCard, TextModel, Translator
 from keras_drill.tasks.config import RunConfig
@@ -140,11 +141,14 @@ class Task(abc.ABC):
         return self.learn_words(self.read_columns(data)["train"])
 
     @abc.abstractmethod
-    def learn_words(self, columns: Mapping[str, Lines]) -> Words:
+    def learn_words(
+        self, columns: Mapping[str, Lines], numbers: WordNumbers | None = None
+    ) -> Words:
         """The words that the options ask for.
 
         Args:
             columns: The training text, by column.
+            numbers: Keeps the text if the words of a single column are counted; else untouched.
         """
 
     @abc.abstractmethod

@@ -10,6 +10,7 @@ from keras_drill.data.encoded_text import encode_blocks
 from keras_drill.data.example_folder import ExampleFolder, encoding_fingerprint
 from keras_drill.data.lines import Lines
 from keras_drill.data.serialize_examples import Ids
+from keras_drill.data.word_numbers import WordNumbers
 from keras_drill.data.write_examples import ExampleWriter
 from keras_drill.tasks.task import Task, Words
 from pipelines.engine.component import Component, Facts, Progress
@@ -49,7 +50,9 @@ class Transform(Component):
     def run(self, inputs: Mapping[str, Path], output: Path, progress: Progress) -> Facts:
         splits = self.task.read_columns(str(inputs["examples"]))
         progress(0, "examples encoded")
-        return self.write(self.task.learn_words(splits["train"]), splits, output, progress)
+        numbers = WordNumbers(keep_in=output)
+        words = self.task.learn_words(splits["train"], numbers)
+        return self.write(words, splits, output, progress, numbers)
 
     def write(
         self,
@@ -57,8 +60,17 @@ class Transform(Component):
         splits: Mapping[str, Mapping[str, Lines]],
         output: Path,
         progress: Progress,
+        numbers: WordNumbers | None = None,
     ) -> Facts:
-        """Writes the words, and the examples as their ids."""
+        """Writes the words, and the examples as their ids.
+
+        Args:
+            words: The words.
+            splits: The texts, by split and column.
+            output: Where to write.
+            progress: To be told how many examples are done.
+            numbers: May have kept the training text.
+        """
         words.save(output)
         coders = self.task.coders(words)
         facts: Facts = {"words": len(words.tokens)}
@@ -66,7 +78,8 @@ class Transform(Component):
         for split, columns in splits.items():
             tokens = unknown = 0
             with ExampleWriter(output, split, self.options.shard_megabytes << 20) as writer:
-                for block in self._blocks(columns, coders):
+                kept = numbers if split == "train" else None
+                for block in self._blocks(columns, coders, kept):
                     writer.write(block)
                     for column, (_, vocabulary) in coders.items():
                         ids = block[ExampleFolder.ids_of(column)][0]
@@ -80,12 +93,14 @@ class Transform(Component):
         return facts
 
     def _blocks(
-        self, columns: Mapping[str, Any], coders: Mapping[str, tuple]
+        self, columns: Mapping[str, Any], coders: Mapping[str, tuple], numbers: WordNumbers | None
     ) -> Iterator[dict[str, Sequence[bytes] | Ids]]:
         """Blocks of columns of ids, and of texts where they are needed."""
         parts: dict[str, Iterator] = {
-            ExampleFolder.ids_of(name): encode_blocks(columns[name], *coders[name])
-            for name in coders
+            ExampleFolder.ids_of(name): numbers.encoded(vocabulary)
+            if numbers is not None and numbers.kept
+            else encode_blocks(columns[name], tokenizer, vocabulary)
+            for name, (tokenizer, vocabulary) in coders.items()
         }
         if self.task.needs_lines:
             parts |= {name: columns[name].blocks() for name in coders}

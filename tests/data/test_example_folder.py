@@ -65,10 +65,12 @@ def test_texts_come_back_in_order_from_several_shards(tmp_path):
 def test_ids_come_back(tmp_path):
     text = EncodedText([5, 300, 2, 70000, 2, 2], [3, 2, 1])
     with ExampleWriter(tmp_path, "train") as writer:
-        writer.write({"ids": (text.ids, text.line_lengths)})
-    read = ExampleFolder(tmp_path).encoded("train", "ids")
+        writer.write({"text_ids": (text.ids, text.line_lengths)})
+    read = ExampleFolder(tmp_path).encoded("train", "text")
     np.testing.assert_array_equal(read.ids, text.ids)
     np.testing.assert_array_equal(read.line_lengths, text.line_lengths)
+    with pytest.raises(ValueError, match="no ids in the feature 'source_ids'"):
+        ExampleFolder(tmp_path).encoded("train", "source")
 
 
 def test_bad_folders_are_named(tmp_path):

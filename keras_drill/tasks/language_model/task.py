@@ -27,6 +27,7 @@ from keras_drill.data import (
 from keras_drill.data.content_splits import text_splits
 from keras_drill.data.cut_text import signs_of_cut_text
 from keras_drill.data.example_folder import ExampleFolder
+from keras_drill.data.word_numbers import WordNumbers
 from keras_drill.decoding import Sampler
 from keras_drill.export import ModelCard, TextModel, export_saved_model
 from keras_drill.report import SampleContinuation
@@ -59,7 +60,9 @@ class LanguageModelTask(ContinuingTask):
         splits = text_splits(data) if cut_by_content else Corpus(data).splits
         return {name: {"text": lines} for name, lines in splits.items()}
 
-    def learn_words(self, columns: Mapping[str, Lines]) -> LanguageModelWords:
+    def learn_words(
+        self, columns: Mapping[str, Lines], numbers: WordNumbers | None = None
+    ) -> LanguageModelWords:
         options = self.config.data
         tokenizer = self._tokenizer()
         if options.vocabulary:
@@ -69,6 +72,7 @@ class LanguageModelTask(ContinuingTask):
             tokenizer,
             max_size=options.max_vocabulary or None,
             min_count=options.min_count,
+            numbers=numbers,
         )
         return LanguageModelWords(tokenizer, vocabulary)
 

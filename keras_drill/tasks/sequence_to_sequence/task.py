@@ -24,6 +24,7 @@ from keras_drill.data import (
     Tokenizer,
     Vocabulary,
 )
+from keras_drill.data.word_numbers import WordNumbers
 from keras_drill.decoding import BeamSearch
 from keras_drill.export import ModelCard, Side, Translator, export_translator
 from keras_drill.tasks.errors import RunError
@@ -73,7 +74,9 @@ class SequenceToSequenceTask(AnsweringTask):
             for name, columns in self.read_columns(data).items()
         }
 
-    def learn_words(self, columns: Mapping[str, Lines]) -> SequenceToSequenceWords:
+    def learn_words(
+        self, columns: Mapping[str, Lines], numbers: WordNumbers | None = None
+    ) -> SequenceToSequenceWords:
         train = ParallelText(columns["source"], columns["target"])
         return SequenceToSequenceWords.make(train, self.config.data)
 

@@ -1,0 +1,107 @@
+"""Words, numbered as they are met, and counted."""
+
+import os
+import tempfile
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import tensorflow as tf
+
+if TYPE_CHECKING:
+    from keras_drill.data.vocabulary import Vocabulary
+
+
+class WordNumbers:
+    """Numbers the words of a text in the order in which they are met, and counts them.
+
+    With a folder, the text is kept there in these numbers, so that it can be had in the ids of a
+    vocabulary that was made of the counts without being cut into words a second time.
+
+    Args:
+        keep_in: A folder for a file that is removed by itself; `None` keeps nothing.
+
+    Attributes:
+        words: The words, by number.
+        num_lines: How many lines there were.
+
+    Example:
+
+    >>> numbers = WordNumbers()
+    >>> numbers.add(tf.ragged.constant([["the", "cat"], ["the", "dog"]]))
+    >>> numbers.words, numbers.counts
+    ([b'the', b'cat', b'dog'], array([2, 1, 1]))
+    """
+
+    def __init__(self, keep_in: str | os.PathLike | None = None):
+        self.words: list[bytes] = []
+        self.num_lines = 0
+        self._counts = np.zeros(0, np.int64)
+        with tf.device("CPU"):  # strings live on the CPU
+            self._table = tf.lookup.experimental.MutableHashTable(tf.string, tf.int64, -1)
+        self._file: Any = None
+        if keep_in is not None:
+            self._file = tempfile.TemporaryFile(dir=str(keep_in))  # noqa: SIM115  its owner closes
+        self._blocks: list[tuple[int, int]] = []
+
+    @property
+    def counts(self) -> np.ndarray:
+        """Int64 array: how often each word was met."""
+        return self._counts[: len(self.words)]
+
+    @property
+    def kept(self) -> bool:
+        """Whether there is a text to be had from `encoded`."""
+        return bool(self._blocks)
+
+    def add(self, words: tf.RaggedTensor) -> None:
+        """Takes lines of words, a ragged string tensor `[L, (T)]`, into account."""
+        flat = words.flat_values
+        ids = self._table.lookup(flat).numpy()
+        unseen = np.flatnonzero(ids < 0)
+        if len(unseen):
+            ids = ids.copy()
+            ids[unseen] = self._number(tf.gather(flat, unseen))
+        self._counts[: len(self.words)] += np.bincount(ids, minlength=len(self.words))
+        lengths = words.row_lengths().numpy()
+        self.num_lines += len(lengths)
+        if self._file is not None:
+            self._file.write(ids.astype(np.int32).tobytes())
+            self._file.write(lengths.astype(np.int32).tobytes())
+            self._blocks.append((len(ids), len(lengths)))
+
+    def encoded(self, vocabulary: "Vocabulary") -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """The text that was kept, as `encode_blocks` gives it."""
+        ids_of = vocabulary.ids(tf.constant(self.words)).numpy()
+        self._file.seek(0)
+        for num_ids, num_lines in self._blocks:
+            numbers = np.frombuffer(self._file.read(4 * num_ids), np.int32)
+            lengths = np.frombuffer(self._file.read(4 * num_lines), np.int32)
+            yield with_ends(ids_of[numbers], lengths, vocabulary.end_id)
+
+    def _number(self, unseen: tf.Tensor) -> np.ndarray:
+        """Gives new words their numbers; where a word comes several times, the same."""
+        unique, places = tf.unique(unseen)
+        first = len(self.words)
+        self.words += unique.numpy().tolist()
+        self._table.insert(unique, tf.range(first, len(self.words), dtype=tf.int64))
+        if len(self.words) > len(self._counts):
+            more = max(len(self.words), 1024)  # doubles
+            self._counts = np.append(self._counts, np.zeros(more, np.int64))
+        return places.numpy() + first
+
+
+def with_ends(ids: np.ndarray, lengths: np.ndarray, end_id: int) -> tuple[np.ndarray, np.ndarray]:
+    """Ids of lines with an end token after each, and their lengths with it.
+
+    >>> with_ends(np.array([5, 6, 7]), np.array([2, 0, 1]), end_id=1)
+    (array([5, 6, 1, 1, 7, 1], dtype=int32), array([3, 1, 2], dtype=int32))
+    """
+    lengths = (lengths + 1).astype(np.int32)
+    ends = np.cumsum(lengths) - 1
+    ended = np.empty(len(ids) + len(lengths), np.int32)
+    is_word = np.ones(len(ended), bool)
+    is_word[ends] = False
+    ended[ends] = end_id
+    ended[is_word] = ids
+    return ended, lengths
