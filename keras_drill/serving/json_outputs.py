@@ -51,7 +51,7 @@ def _list(array: np.ndarray, as_base64: bool) -> Any:
         flat = np.empty(array.size, object)
         flat[:] = [shown(value) for value in array.ravel()]
         return flat.reshape(array.shape).tolist()
-    if np.issubdtype(array.dtype, np.floating) and array.dtype != np.float64:
+    if tf.as_dtype(array.dtype).is_floating and array.dtype != np.float64:
         # Of a float32 the shortest digits that tell it, not those of the double next to it.
         return array.astype(np.float32).astype("U").astype(np.float64).tolist()
     if array.dtype.kind not in "biuf":

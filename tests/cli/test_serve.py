@@ -1,5 +1,7 @@
 """`keras-drill serve`: what is said before anything is served."""
 
+import sys
+
 import pytest
 
 from keras_drill.cli.main import main
@@ -30,3 +32,10 @@ def test_mistakes_are_told_at_once(models, words, message, monkeypatch, capsys):
     monkeypatch.chdir(models.parent)
     assert main(["serve", *words]) in (1, 2)
     assert message in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("library", ["aiohttp", "tensorflow_serving"])
+def test_missing_libraries_are_named(tmp_path, library, monkeypatch, capsys):
+    monkeypatch.setitem(sys.modules, library, None)
+    assert main(["serve", str(tmp_path), "--port", "0", "--grpc-port", "0"]) == 1
+    assert "pip install 'keras-drill[serve]'" in capsys.readouterr().err

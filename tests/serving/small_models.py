@@ -28,6 +28,14 @@ class _Signatures(tf.Module):
     def half(self, x):
         return {"y": 0.5 * x + 2}
 
+    @tf.function(input_signature=[NUMBERS])
+    def narrow(self, x):
+        return {
+            "brain": tf.cast(x, tf.bfloat16),
+            "half": tf.cast(x, tf.float16),
+            "double": tf.cast(x, tf.float64),
+        }
+
     @tf.function(input_signature=[TEXTS, tf.TensorSpec([None], tf.int32), tf.TensorSpec([None, 3])])
     def several(self, text, number, weights):
         return {
@@ -68,7 +76,17 @@ class _Signatures(tf.Module):
 def write_model(folder, version):
     """Writes a version beside its place, and puts it there by a rename."""
     module = _Signatures(version)
-    names = ["split", "half", "several", "positive", "padded", "wait", "classify", "regress"]
+    names = [
+        "split",
+        "half",
+        "narrow",
+        "several",
+        "positive",
+        "padded",
+        "wait",
+        "classify",
+        "regress",
+    ]
     signatures = {name: getattr(module, name).get_concrete_function() for name in names}
     signatures["serving_default"] = signatures["split"]
     beside = folder / f".{version}.new"

@@ -76,6 +76,18 @@ def test_predict_with_the_default_signature(predictions, choice):
     assert arrays["version"].tolist() == [7, 7]
 
 
+def test_floating_point_numbers_of_every_size(predictions):
+    answer = predictions.Predict(request_for("narrow", x=np.float32([1.5, 0.1])), timeout=20)
+    arrays = {name: tf.make_ndarray(value) for name, value in answer.outputs.items()}
+    assert {name: array.dtype.name for name, array in arrays.items()} == {
+        "brain": "bfloat16",
+        "half": "float16",
+        "double": "float64",
+    }
+    assert arrays["half"].tolist() == np.float16([1.5, 0.1]).tolist()
+    assert arrays["double"].tolist() == [1.5, float(np.float32(0.1))]
+
+
 def test_an_empty_batch(predictions):
     answer = predictions.Predict(request_for(texts=np.array([], "S")), timeout=20)
     assert tf.make_ndarray(answer.outputs["words"]).shape == (0, 0)

@@ -3,6 +3,7 @@
 import base64
 import json
 
+import numpy as np
 import pytest
 
 HALF = "/v1/models/small:predict"
@@ -91,6 +92,15 @@ def test_numbers_that_json_has_not(server):
     text = '{"signature_name": "half", "instances": [NaN, Infinity, -Infinity]}'
     answer = server.post(HALF, data=text)
     assert answer.text == '{"predictions": [NaN, Infinity, -Infinity]}'
+
+
+def test_floating_point_numbers_of_every_size(server):
+    answer = server.predict({"signature_name": "narrow", "inputs": [1.5, 0.1]}).json()
+    assert answer["outputs"] == {
+        "brain": [1.5, 0.100097656],
+        "half": [1.5, 0.099975586],
+        "double": [1.5, float(np.float32(0.1))],
+    }
 
 
 def test_any_content_type_is_json(server):
