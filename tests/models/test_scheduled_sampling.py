@@ -155,6 +155,32 @@ def test_gradients_are_those_of_a_step_on_the_words_that_are_read(kind):
         np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-6)
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["Transformer", "fed"])
+def test_under_xla_a_step_reads_the_same_words(kind):
+    """The most probable words, for the compilers draw other random numbers."""
+    inputs, labels = make_data()
+    losses = {}
+    for rate, jit_compile in ((1.0, True), (1.0, False), (None, True)):
+        model = make(kind, rate, **({} if rate is None else {"argmax": True}))
+        model.compile(keras.optimizers.SGD(0.1), jit_compile=jit_compile)
+        history = model.fit(inputs, labels, B, 2, shuffle=False, verbose=0).history
+        losses[rate, jit_compile] = history["loss"]
+    np.testing.assert_allclose(losses[1.0, True], losses[1.0, False], rtol=1e-4)
+    assert abs(losses[1.0, True][0] / losses[None, True][0] - 1) > 1e-3
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["recurrent", "fed"])
+def test_under_xla_words_are_drawn_at_the_rate(kind):
+    inputs, labels = make_data()
+    model = make(kind, 0.5, dropout=0.1)
+    model.compile(keras.optimizers.SGD(0.0), jit_compile=True)
+    found = [model.train_on_batch(inputs, labels) for _ in range(5)]
+    assert np.isfinite(found).all() and len(set(map(float, found))) == 5  # drawn anew in each step
+    assert int(model.scheduled_sampling.step) == 5
+
+
 def test_words_are_replaced_at_the_rate_of_the_step():
     sampling = keras_drill.ScheduledSampling(LinearSchedule(4, final_rate=0.8), seed=1)
     target = ops.convert_to_tensor(np.tile([[1, 3, 4, 0]], (1000, 1)))
