@@ -10,8 +10,8 @@ import tensorflow as tf
 import tensorflow_transform as tft
 
 from keras_drill.data.lines import Lines
-from keras_drill.decoding import GreedySampler
 from keras_drill.tasks.task import Task, Words
+from keras_drill.training.export_run import export_run
 from keras_drill.training.loaded_run import LoadedRun
 from keras_drill.training.run_folder import RunFolder
 from keras_drill.training.train_run import prepare_process, train_run
@@ -35,7 +35,7 @@ def run_fn(fn_args: Any) -> None:
         Transform(task).write(words, splits, examples, lambda done, unit, total=None: None)
         prepare_process(task.config)
         train_run(task.config, RunFolder(run))
-        exported = export(LoadedRun.load(RunFolder(run)), Path(local) / "exported")
+        exported = export_run(LoadedRun.load(RunFolder(run)), Path(local) / "exported")
         copy_folder(exported, fn_args.serving_model_dir)
         copy_folder(run, f"{fn_args.model_run_dir}/run")
 
@@ -74,13 +74,3 @@ def copy_folder(source: Path, target: str) -> None:
             tf.io.gfile.makedirs(to.rpartition("/")[0])
             with path.open("rb") as file, tf.io.gfile.GFile(to, "wb") as copy:
                 shutil.copyfileobj(file, copy, 1 << 20)
-
-
-def export(run: LoadedRun, folder: Path) -> Path:
-    """Writes the SavedModel of the best model."""
-    if run.config.reads_sources:
-        search = run.answering_task.make_search()
-        return run.answering_task.export_translator(run.model, run.words, folder, None, search)
-    return run.continuing_task.export(
-        run.model, run.words, folder, None, GreedySampler(), seed=0, max_tokens=50
-    )
