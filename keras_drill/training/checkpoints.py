@@ -8,6 +8,7 @@ import os
 import re
 import shutil
 import sys
+import zipfile
 import zlib
 from collections.abc import Collection, Mapping
 from pathlib import Path
@@ -56,13 +57,14 @@ class TrainingState:
 
 _NAME = re.compile(r"step-(\d{8,})")
 _ARRAYS, _STATE, _CHECKSUMS = "arrays.npz", "state.json", "checksums.json"
+_HAS_CHECKSUMS = "has_checksums"  # in the state of checkpoints that are not whole without them
 
 
 class CheckpointStore:
     """Checkpoints of a run, of which each is there as a whole or not at all.
 
-    A checkpoint is a folder `step-00000042` with the arrays, the state, and the checksums of both.
-    It is written beside, flushed to the disk and renamed, so that a
+    A checkpoint is a folder `step-00000042` with the arrays, the state, and the step and checksums
+    of each array and the state. It is written beside, flushed to the disk and renamed, so that a
     process killed at any moment leaves the one before. What the disk has damaged is noticed when
     it is read, and the checkpoint before it is taken.
 
@@ -103,7 +105,8 @@ class CheckpointStore:
         with open(beside / _ARRAYS, "wb") as file:
             np.savez(file, **arrays)  # type: ignore[arg-type]  # no name is `allow_pickle`
             _flush(file)
-        for name, content in ((_STATE, state), (_CHECKSUMS, _checksums(arrays, state))):
+        state = {**state, _HAS_CHECKSUMS: True}
+        for name, content in ((_STATE, state), (_CHECKSUMS, _checksums(step, arrays, state))):
             with open(beside / name, "w", encoding="utf-8") as file:
                 json.dump(content, file, indent=2)
                 _flush(file)
@@ -123,16 +126,16 @@ class CheckpointStore:
         path = self._path(step)
         try:
             state = json.loads((path / _STATE).read_text(encoding="utf-8"))
-            with np.load(path / _ARRAYS, allow_pickle=False) as file:
-                arrays = dict(file)
-            if (path / _CHECKSUMS).exists():  # not in checkpoints of old versions
+            arrays = _read_arrays(path / _ARRAYS)
+            # Checkpoints of old versions have none.
+            if state.pop(_HAS_CHECKSUMS, False) or (path / _CHECKSUMS).exists():
                 checksums = json.loads((path / _CHECKSUMS).read_text(encoding="utf-8"))
-                if checksums != _checksums(arrays, state):
-                    raise ValueError("its checksums do not hold")
+                _verify(checksums, step, arrays, state)
         except MemoryError:
             raise
         except Exception as error:  # NumPy, zipfile and zlib each have their own
-            raise RunError(f"the checkpoint {path} is damaged ({error})") from error
+            reason = str(error) or type(error).__name__
+            raise RunError(f"the checkpoint {path} is damaged ({reason})") from error
         return arrays, state
 
     def load_latest(self) -> tuple[dict[str, np.ndarray], dict[str, Any]] | None:
@@ -191,12 +194,40 @@ class CheckpointStore:
         return self.folder / f"step-{step:08d}"
 
 
-def _checksums(arrays: Mapping[str, np.ndarray], state: Mapping[str, Any]) -> dict[str, Any]:
-    content = json.dumps(state, sort_keys=True).encode()
+def _read_arrays(path: Path) -> dict[str, np.ndarray]:
+    with open(path, "rb") as file:
+        if not zipfile.is_zipfile(file):  # for which NumPy advises to load pickles
+            raise ValueError(f"{path.name} is cut off or overwritten")
+        file.seek(0)
+        with np.load(file, allow_pickle=False) as arrays:
+            return dict(arrays)
+
+
+def _checksums(
+    step: int, arrays: Mapping[str, np.ndarray], state: Mapping[str, Any]
+) -> dict[str, Any]:
+    content = json.dumps({**state, _HAS_CHECKSUMS: True}, sort_keys=True).encode()
     return {
+        "step": step,
         "arrays": {name: _array_checksum(array) for name, array in arrays.items()},
         "state": hashlib.sha256(content).hexdigest(),
     }
+
+
+def _verify(
+    checksums: dict[str, Any], step: int, arrays: Mapping[str, np.ndarray], state: dict[str, Any]
+) -> None:
+    """Raises `ValueError`, which names the first thing that is not as it was written."""
+    found = _checksums(step, arrays, state)
+    if "step" not in checksums:  # of an old version, which did not mark the state either
+        content = json.dumps(state, sort_keys=True).encode()
+        found |= {"step": None, "state": hashlib.sha256(content).hexdigest()}
+    if checksums.get("step") != found["step"]:
+        raise ValueError(f"it is that of step {checksums.get('step')}")
+    if checksums["state"] != found["state"]:
+        raise ValueError(f"the checksum of {_STATE} does not hold")
+    if wrong := sorted(dict(found["arrays"].items() ^ checksums["arrays"].items())):
+        raise ValueError(f"the checksum of {wrong[0]} in {_ARRAYS} does not hold")
 
 
 def _array_checksum(array: np.ndarray) -> str:

@@ -1,3 +1,8 @@
+import hashlib
+import json
+import shutil
+import zipfile
+
 import numpy as np
 import pytest
 
@@ -67,6 +72,132 @@ def test_a_damaged_checkpoint_is_passed_over(tmp_path, name, how, capsys):
         assert said.count("\n") == 1
     again.save(3, {"a": np.arange(5)}, {"step": 3})
     np.testing.assert_array_equal(CheckpointStore(tmp_path).load_latest()[0]["a"], np.arange(5))
+
+
+def write_two(folder, random):
+    store = CheckpointStore(folder)
+    for step in (2, 3):
+        arrays = {
+            "model/a": random.standard_normal((7, 5), "float32"),
+            "model/b": random.integers(9, size=11),
+            "optimizer/a": random.standard_normal((7, 5), "float32"),
+            "scalar": np.array(step),
+        }
+        store.save(step, arrays, {"training": {"step": step, "loss": float(random.random())}})
+
+
+def flip_array(folder, random):
+    """A bit of an array, with the checksum of the zip file made to fit: the last defence."""
+    path = folder / "arrays.npz"
+    with np.load(path) as file:
+        arrays = dict(file)
+    array = arrays[str(random.choice(sorted(arrays)))].reshape(-1)
+    array.view("uint8")[random.integers(array.nbytes)] ^= 1 << random.integers(8)
+    np.savez(path, **arrays)
+
+
+def flip_file(folder, random):
+    """A bit of what is stored: names, headers and contents of arrays, or any of the state."""
+    name = str(random.choice(["arrays.npz", "state.json"]))
+    content = (folder / name).read_bytes()
+    place = random.integers(len(content))
+    if name == "arrays.npz":
+        with zipfile.ZipFile(folder / name) as file:
+            one = random.choice(file.infolist())
+        place = random.integers(one.file_size) + content.index(b"\x93NUMPY", one.header_offset)
+    damage(folder / name, place)
+
+
+def truncate(folder, random):
+    path = random.choice(sorted(folder.iterdir()))
+    path.write_bytes(path.read_bytes()[: random.integers(path.stat().st_size)])
+
+
+def lose(folder, random):
+    random.choice(sorted(folder.iterdir())).unlink()
+
+
+def take_from_other(folder, random):
+    path = random.choice(sorted(folder.iterdir()))
+    shutil.copy(folder.parent / "step-00000002" / path.name, path)
+
+
+def take_other(folder, random):
+    shutil.rmtree(folder)
+    shutil.copytree(folder.parent / "step-00000002", folder)
+
+
+def edit_arrays(folder, random):
+    """An array less, one more, or two that have changed places."""
+    with np.load(folder / "arrays.npz") as file:
+        arrays = dict(file)
+    how = random.integers(3)
+    if how == 0:
+        del arrays[str(random.choice(sorted(arrays)))]
+    elif how == 1:
+        arrays["another"] = np.zeros(3)
+    else:
+        arrays["model/a"], arrays["optimizer/a"] = arrays["optimizer/a"], arrays["model/a"]
+    np.savez(folder / "arrays.npz", **arrays)
+
+
+def write_zeros(folder, random):
+    """As after a loss of power: the length is right, the content was never written."""
+    path = random.choice(sorted(folder.iterdir()))
+    path.write_bytes(bytes(path.stat().st_size))
+
+
+DAMAGES = (
+    flip_array,
+    flip_file,
+    truncate,
+    lose,
+    take_from_other,
+    take_other,
+    edit_arrays,
+    write_zeros,
+)
+
+
+def test_all_of_a_hundred_damages_are_found(tmp_path, capsys):
+    for seed in range(100):
+        random = np.random.default_rng(seed)
+        folder = tmp_path / str(seed)
+        write_two(folder, random)
+        whole, _ = CheckpointStore(folder).load(2)
+        how = DAMAGES[seed % len(DAMAGES)]
+        how(folder / "step-00000003", random)
+        with pytest.raises(RunError, match="step-00000003 is damaged"):
+            CheckpointStore(folder).load(3)
+        arrays, state = CheckpointStore(folder).load_latest()
+        assert state["training"]["step"] == 2, (seed, how)
+        np.testing.assert_array_equal(arrays["model/a"], whole["model/a"])
+        said = capsys.readouterr().err
+        assert said.count("\n") == 1 and "going on from step 2" in said
+        assert "step-00000003 is damaged (" in said and "()" not in said
+
+
+@pytest.mark.parametrize("version", ["without checksums", "without the step"])
+def test_checkpoints_of_old_versions_are_read(version, tmp_path):
+    store = CheckpointStore(tmp_path)
+    store.save(2, {"a": np.arange(3)}, {"epoch": 1})
+    folder = tmp_path / "step-00000002"
+    (folder / "state.json").write_text('{"epoch": 1}')
+    if version == "without checksums":
+        (folder / "checksums.json").unlink()
+    else:
+        array = json.loads((folder / "checksums.json").read_text())["arrays"]["a"]
+        digest = hashlib.sha256(b'{"epoch": 1}').hexdigest()
+        (folder / "checksums.json").write_text(
+            json.dumps({"arrays": {"a": array}, "state": digest})
+        )
+    arrays, state = store.load(2)
+    np.testing.assert_array_equal(arrays["a"], [0, 1, 2])
+    assert state == {"epoch": 1}
+    np.savez(folder / "arrays.npz", a=np.arange(1, 4))
+    if version == "without the step":
+        with pytest.raises(RunError, match=r"the checksum of a in arrays\.npz does not hold"):
+            store.load(2)
 
 
 def test_nothing_but_damaged_checkpoints_is_no_beginning(tmp_path):
