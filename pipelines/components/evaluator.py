@@ -175,7 +175,8 @@ class _Judge:
         }
         what += f" {compared.perplexity:.2f}, {self.against} {compared.baseline_perplexity:.2f}"
         what += f", on {self.lines}"
-        self._judge_gain(what, gain, 0.0 if first else self.options.min_gain, " %")
+        least = 0.0 if first else self.options.min_gain
+        self._judge_gain(what, gain, least, " %", better="lower", worse="higher")
         most = self.options.max_perplexity
         if most and compared.perplexity > most:
             self.contra.append(f"perplexity {compared.perplexity:.2f} is above {most:g}")
@@ -196,7 +197,7 @@ class _Judge:
             gain = bleu_gain(candidate.answers, baseline.answers, references, tokenize)
             self.figures |= {"BLEU before": before, "BLEU interval": gain.interval}
             what = f"BLEU {bleu:.2f}, {self.against} {before:.2f}, on {self.lines}"
-            self._judge_gain(what, gain, self.options.min_gain, "")
+            self._judge_gain(what, gain, self.options.min_gain, "", better="higher", worse="lower")
         if bleu < self.options.min_bleu:
             self.contra.append(f"BLEU {bleu:.2f} is below {self.options.min_bleu:g}")
 
@@ -220,9 +221,11 @@ class _Judge:
                 f"(99 % interval {_range(each['interval'], ' %')}); let pass are {most:g} %"
             )
 
-    def _judge_gain(self, what: str, gain: Gain, least: float, unit: str) -> None:
-        interval = _range(gain.interval, unit)
-        told = f"{what}: a gain of {gain.value:+.2f}{unit}, 95 % interval {interval}"
+    def _judge_gain(
+        self, what: str, gain: Gain, least: float, unit: str, better: str, worse: str
+    ) -> None:
+        change = f"{abs(gain.value):.2f}{unit} {better if gain.value > 0 else worse}"
+        told = f"{what}: {change} (95 % interval of the gain {_range(gain.interval, unit)})"
         reached = gain.interval[0] if self.options.certain else gain.value
         if reached > least:
             self.pro.append(told)
