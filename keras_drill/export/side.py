@@ -11,7 +11,8 @@ import tensorflow as tf
 class Side(tf.Module):
     """The tokenizer and the vocabulary of the sources, or of the targets, in graphs.
 
-    A text is one line, as in training: its line breaks are spaces, and an end token closes it.
+    A text is one line, as in training: its line breaks are spaces, and an end token closes it. The
+    pad token, where somebody writes it, is an unknown word: models pass over padding.
 
     Args:
         tokenizer: A `keras_drill.data.Tokenizer`. One with preprocessing that runs in Python only
@@ -51,6 +52,10 @@ class Side(tf.Module):
         vocabulary = self.vocabulary
         lines = tf.strings.regex_replace(texts, r"\s+", " ")
         ids = vocabulary.ids(self.tokenizer.tokenize(lines))  # [B, (T)]
+        if vocabulary.pad_id is not None:
+            flat = ids.flat_values
+            is_pad = flat == vocabulary.pad_id  # written in a text, it is no padding
+            ids = ids.with_flat_values(tf.where(is_pad, vocabulary.unknown_id, flat))
         lengths = tf.cast(ids.row_lengths(), tf.int32) + 1
         end = tf.fill([ids.nrows(), 1], vocabulary.end_id)
         kept = ids if max_tokens is None else ids[:, : max_tokens - 1]

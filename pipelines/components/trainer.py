@@ -72,9 +72,9 @@ class Trainer(Component):
         results = json.loads((artifact / RUN / "results.json").read_text(encoding="utf-8"))
         figures = {**results, **results.pop("scores", {})}
         rows = [
-            [name.replace("_", " "), f"{value:,.2f}" if isinstance(value, float) else f"{value}"]
+            [name.replace("_", " "), _shown(value)]
             for name, value in figures.items()
-            if value is not None
+            if value is not None and not isinstance(value, bool)
         ]
         link = f"../../artifacts/{artifact.parent.name}/{artifact.name}/{RUN}/report.html"
         return [
@@ -85,6 +85,12 @@ class Trainer(Component):
                 table("Figures of the best model", ["figure", "value"], rows),
             )
         ]
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, float):
+        return f"{value:,.2f}"
+    return f"{value:,}" if isinstance(value, int) else str(value)
 
 
 def serving_folder(model: Path) -> Path:

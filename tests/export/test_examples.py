@@ -1,5 +1,6 @@
 """The signature `examples`, and that answers depend on nothing else in the batch."""
 
+import keras
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -15,7 +16,12 @@ from keras_drill.decoding import BeamSearch
 from keras_drill.export import Side, TextModel, Translator
 from keras_drill.export.warmup_requests import example_inputs
 from keras_drill.layers import Attention
-from keras_drill.models import RecurrentEncoderDecoder
+from keras_drill.models import (
+    RecurrentEncoderDecoder,
+    Transformer,
+    TransformerLanguageBackbone,
+)
+from keras_drill.models.language_model import LanguageModel
 from keras_drill.models.sequence_to_sequence import SequenceToSequence
 from keras_drill.output_layer import OutputLayer
 from tests.decoding.tiny_models import awd_lstm_with_kerbs
@@ -43,6 +49,63 @@ def translator():
         variable.assign(random.normal(scale=0.9, size=variable.shape))
     search = BeamSearch(3, 1.0, num_results=2)
     return Translator(model, Side(pieces, source), Side(words, target), search, 23, 13), model
+
+
+def filled(model):
+    """Distributions far from uniform."""
+    random = np.random.default_rng(17)
+    for variable in model.trainable_variables:
+        variable.assign(random.normal(scale=0.5, size=variable.shape))
+    return model
+
+
+def language_model(backbone):
+    model = LanguageModel(backbone, OutputLayer(23))
+    model(np.zeros((1, 1), "int32"))
+    return filled(model)
+
+
+def functional_backbone():
+    tokens = keras.Input((None,), dtype="int32")
+    hidden = keras.layers.GRU(7, return_sequences=True)(keras.layers.Embedding(23, 5)(tokens))
+    return keras.Model(tokens, hidden)
+
+
+LANGUAGE_MODELS = {
+    "a cache": lambda: TransformerLanguageBackbone(23, 6, 2, num_heads=3, feed_forward_dim=7),
+    "the prefix": functional_backbone,
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", LANGUAGE_MODELS)
+@pytest.mark.parametrize("signature", ["continue", "sample", "score", "top_k", "examples"])
+def test_other_backbones_answer_many_as_one_at_a_time(signature, kind, vocabulary):
+    model = language_model(LANGUAGE_MODELS[kind]())
+    module = TextModel(model, WordTokenizer(), vocabulary, max_new_tokens=5, k=3)
+    texts = [text for text in NASTY if len(text) < 1000]
+    together = answers(module, signature, texts)
+    for row, text in enumerate(texts):
+        assert_same_row(together, answers(module, signature, [text]), row)
+
+
+@pytest.mark.slow
+def test_a_transformer_answers_many_as_one_at_a_time(translator):
+    recurrent, _ = translator
+    source, target = recurrent.source, recurrent.target
+    backbone = Transformer(
+        len(target.vocabulary),
+        6,
+        num_layers=2,
+        num_heads=3,
+        feed_forward_dim=7,
+        source_vocabulary_size=len(source.vocabulary),
+    )
+    model = SequenceToSequence(backbone, OutputLayer(len(target.vocabulary)))
+    module = Translator(filled(model), source, target, BeamSearch(3, 1.0), 23, 13)
+    together = answers(module, "examples", NASTY)
+    for row, text in enumerate(NASTY):
+        assert_same_row(together, answers(module, "examples", [text]), row)
 
 
 @pytest.fixture(scope="module")

@@ -99,6 +99,7 @@ def test_lines_and_lengths(side):
 
 def test_special_tokens_cannot_be_written(side):
     ids, lengths = side.encode(["<eos> <pad> <sos> a"])
+    assert side.vocabulary.pad_id not in ids[0, : int(lengths[0])].numpy()
     if isinstance(side.tokenizer, SentencePieceTokenizer | WordPieceTokenizer):
         inner = ids[0, : int(lengths[0]) - 1].numpy()
         assert not set(inner) & {side.vocabulary.end_id, side.vocabulary.pad_id}
