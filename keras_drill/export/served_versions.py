@@ -127,12 +127,16 @@ class ServedVersions:
         Args:
             model: What tells the model from others.
         """
-        if not self.directory.is_dir():
-            return None
-        for path in self.directory.glob(f".*{_ROLLED_BACK}"):
-            if _lineage_in(path).get("model") == model:
-                return int(path.name[1 : -len(_ROLLED_BACK)])
+        for version in self.rolled_back():
+            folder = self.directory / f".{version}{_ROLLED_BACK}"
+            if _lineage_in(folder).get("model") == model:
+                return version
         return None
+
+    def rolled_back(self) -> list[int]:
+        """The versions that were rolled back, ascending."""
+        found = self.directory.glob(f".*{_ROLLED_BACK}")
+        return sorted(int(path.name[1 : -len(_ROLLED_BACK)]) for path in found)
 
 
 def _lineage_in(folder: Path) -> Mapping[str, Any]:

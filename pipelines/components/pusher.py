@@ -49,9 +49,18 @@ class Pusher(Component):
 
     def settings(self) -> dict[str, Any]:
         directory = str(self.served.directory.resolve())
-        newest = self.served.newest()
         # Where a version was removed or rolled back there is something to do again.
-        return {**super().settings(), "directory": directory, "newest": newest}
+        there = [self.served.versions(), self.served.rolled_back()]
+        return {**super().settings(), "directory": directory, "there": there}
+
+    def why_to_stop(self, artifact: Path) -> str | None:
+        version = json.loads((artifact / PUSHED).read_text(encoding="utf-8"))["version"]
+        if version in self.served.versions():
+            return None
+        return (
+            f"the model was pushed as version {version} of {self.serve_as}, which is not in "
+            f"{self.served.directory} any more: --force {self.name} pushes it again"
+        )
 
     def run(self, inputs: Mapping[str, Path], output: Path, progress: Progress) -> Facts:
         verdict = Verdict.load(inputs["verdict"])

@@ -51,7 +51,7 @@ def test_a_version_that_is_rolled_back_is_hidden_and_its_number_is_not_given_aga
     assert push(served, model, "d") == 4
     with served.lock():
         assert [served.roll_back() for _ in range(4)] == [4, 2, 1, None]
-    assert served.versions() == []
+    assert served.versions() == [] and served.rolled_back() == [1, 2, 3, 4]
     with new_version(served.directory, None) as folder:  # `keras-drill export` keeps to it as well
         folder.model.mkdir()
     assert folder.published.name == "5"

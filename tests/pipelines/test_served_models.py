@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -44,18 +45,22 @@ def versions(folder):
     )
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("task", ["language-model", "translation"])
-def test_from_a_corpus_to_a_served_model_and_back(task, tmp_path, capsys):
-    easy = ["--evaluator.certain", "false", "--evaluator.min_gain", "-1000"]
-    easy += ["--evaluator.max_bin_loss", "0"]
+@pytest.fixture
+def run(tmp_path, capsys):
+    """Runs a pipeline on a tiny corpus: its exit status, output and messages."""
 
-    def run(*words, **changes):
+    def run_words(*words, task="language-model", **changes):
         changes = {"training_epochs": 3, "optimizer_learning_rate": 0.03, **changes}
         status = main(task, "small-tied", [*arguments(task, tmp_path, **changes), *words])
         return status, *capsys.readouterr()
 
-    status, out, said = run()
+    return run_words
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("task", ["language-model", "translation"])
+def test_from_a_corpus_to_a_served_model(task, run, tmp_path):
+    status, out, said = run(task=task)
     assert status == 0, said
     assert versions(tmp_path) == ["1"] and "verdict blessed" in out
     page = next((tmp_path / "store" / "executions").glob("0001/report.html")).read_text()
@@ -64,15 +69,19 @@ def test_from_a_corpus_to_a_served_model_and_back(task, tmp_path, capsys):
     assert "examples" in loaded.signatures
     card = (tmp_path / "saved_models/toy/1/assets.extra/model_card.md").read_text()
     assert card.startswith("# toy\n") and "| corpus | text |" in card
-
-    status, out, _ = run()  # nothing new
+    status, out, _ = run(task=task)  # nothing new
     assert status == 0 and "served already" in out and versions(tmp_path) == ["1"]
 
+
+@pytest.mark.slow
+def test_a_worse_model_is_refused_or_else_rolled_back(run, tmp_path):
     worse = {"training_epochs": 1, "optimizer_learning_rate": 1e-7}
+    easy = ["--evaluator.certain", "false", "--evaluator.min_gain", "-1000"]
+    easy += ["--evaluator.max_bin_loss", "0"]
+    assert run()[0] == 0
     status, _, said = run(**worse)
     assert status == 1 and "Evaluator: the model is refused" in said
     assert "Version 1 goes on being served" in said and versions(tmp_path) == ["1"]
-
     status, out, said = run(*easy, **worse)
     assert status == 0, said
     assert versions(tmp_path) == ["1", "2"]
@@ -81,6 +90,10 @@ def test_from_a_corpus_to_a_served_model_and_back(task, tmp_path, capsys):
     status, _, said = run(*easy, **worse)
     assert status == 1 and "was version 2 of toy and was rolled back" in said
     assert versions(tmp_path) == [".2.rolled-back", "1"]
+    shutil.rmtree(tmp_path / "saved_models")
+    status, _, said = run()
+    assert status == 1 and "--force Pusher pushes it again" in said
+    assert run("--force", "Pusher")[0] == 0 and versions(tmp_path) == ["1"]
 
 
 @pytest.mark.slow

@@ -130,6 +130,17 @@ def test_a_blessed_model_is_pushed_once(given, tmp_path):
     assert lineage["trained"]["command"] == "make"
 
 
+def test_a_version_that_has_gone_is_missed(given, tmp_path):
+    push(given, tmp_path, Verdict(True, ["better"]))
+    pusher = Pusher(given["served"], "corpora/cats")
+    before = pusher.settings()
+    assert pusher.why_to_stop(tmp_path / "pushed") is None
+    with given["served"].lock():
+        given["served"].roll_back()
+    assert "which is not in" in pusher.why_to_stop(tmp_path / "pushed")
+    assert pusher.settings() != before
+
+
 def test_a_refused_model_is_not_pushed(given, tmp_path):
     with pytest.raises(RunError, match="refused: it is worse; and slower"):
         push(given, tmp_path, Verdict(False, ["it is worse", "and slower"]))
