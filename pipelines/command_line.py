@@ -81,6 +81,7 @@ class _Command:
             span=args.span,
             schema=args.schema,
             serve_as=args.serve_as,
+            warm_start=args.warm_start,
         )
         store, components = ArtifactStore(folder), make_pipeline(arguments)
 
@@ -155,6 +156,11 @@ class _Command:
             "--schema", metavar="FILE", help="what the data should be like; default: inferred"
         )
         parser.add_argument("--serve-as", metavar="NAME", help="name of the served model")
+        parser.add_argument(
+            "--warm-start",
+            action="store_true",
+            help="train on from the last blessed model, with its words and new ones",
+        )
         parser.add_argument(
             "--rollback",
             action="store_true",

@@ -31,6 +31,7 @@ class PipelineArguments:
         span: Which span of it; `None` for the last.
         schema: A file of what the corpus should be like; `None`: it is inferred.
         serve_as: Name of the served model; `None`: it is not served.
+        warm_start: Whether to train on from the last blessed model.
     """
 
     config: RunConfig
@@ -39,6 +40,7 @@ class PipelineArguments:
     span: int | None = None
     schema: str | None = None
     serve_as: str | None = None
+    warm_start: bool = False
 
 
 def make_pipeline(arguments: PipelineArguments) -> list[Component]:
@@ -54,8 +56,8 @@ def make_pipeline(arguments: PipelineArguments) -> list[Component]:
         StatisticsGen(task.columns, options.statistics_gen),
         SchemaGen(arguments.schema, options.schema_gen),
         ExampleValidator(options.example_validator),
-        Transform(task, options.transform),
-        Trainer(arguments.config, options.trainer),
+        Transform(task, options.transform, arguments.warm_start),
+        Trainer(arguments.config, options.trainer, arguments.warm_start),
         Evaluator(task, served, options.evaluator),
         InfraValidator(task, options.infra_validator),
         *pusher,

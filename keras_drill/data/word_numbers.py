@@ -16,7 +16,8 @@ class WordNumbers:
     """Numbers the words of a text in the order in which they are met, and counts them.
 
     With a folder, the text is kept there in these numbers, so that it can be had in the ids of a
-    vocabulary that was made of the counts without being cut into words a second time.
+    vocabulary that was made of the counts without being cut into words a second time; `close` it
+    then.
 
     Args:
         keep_in: A folder for a file that is removed by itself; `None` keeps nothing.
@@ -78,6 +79,11 @@ class WordNumbers:
             numbers = np.frombuffer(self._file.read(4 * num_ids), np.int32)
             lengths = np.frombuffer(self._file.read(4 * num_lines), np.int32)
             yield with_ends(ids_of[numbers], lengths, vocabulary.end_id)
+
+    def close(self) -> None:
+        """Lets go of the text that was kept."""
+        if self._file is not None:
+            self._file.close()
 
     def _number(self, unseen: tf.Tensor) -> np.ndarray:
         """Gives new words their numbers; where a word comes several times, the same."""

@@ -151,6 +151,20 @@ class Task(abc.ABC):
             numbers: Keeps the text if the words of a single column are counted; else untouched.
         """
 
+    def grow_words(
+        self, known: Any, columns: Mapping[str, Lines], numbers: WordNumbers | None = None
+    ) -> Words:
+        """Words for a model that is trained on: those that it knows, and new ones after them.
+
+        Here, those that it knows: pieces of words spell new words too.
+
+        Args:
+            known: The words of the model.
+            columns: The new training text, by column.
+            numbers: See `learn_words`.
+        """
+        return known
+
     @abc.abstractmethod
     def word_settings(self) -> dict[str, Any]:
         """All that `learn_words` depends on beside the text, JSON-able."""

@@ -13,14 +13,16 @@ from keras_drill.training.snapshot import model_keys
 # Weights with a row for each word, or for each sense of a word.
 _BY_WORD = ("embeddings", "label_embeddings", "theta", "bias")
 _WORD_LAYERS = ("backbone/embedding", "head")
+_ALLOCATION = "allocation/"
+_AVERAGES = ("allocation/usage", "allocation/word_log_prob")
 
 
 def take_weights(model: keras.Model, task: Task, words: Words, source: LoadedRun) -> str:
     """Gives a new model the weights of another run that fit, by path.
 
     Where the words are not the same, rows of words are taken by name; other words keep the rows
-    that they begin with. Senses are taken with their allocation to words, so only where the words
-    are the same.
+    that they begin with. Senses are taken with their allocation to words, so only where all words
+    of the other run are there: they keep their senses, and new words share the new ones.
 
     Args:
         model: the new model.
@@ -37,29 +39,23 @@ def take_weights(model: keras.Model, task: Task, words: Words, source: LoadedRun
             f"training.start_from a run of the task {task.config.task}"
         )
     places = {word: place for place, word in enumerate(source.words.tokens)}
-    rows = [places.get(word, -1) for word in words.tokens]
+    rows = np.array([places.get(word, -1) for word in words.tokens])
     # A model that was loaded has shorter paths than one that was built, in the same order.
     built = source.task.build_model(source.words)
     theirs = dict(zip(model_keys(built), source.model.variables, strict=True))
     own = {
         key: variable
         for key, variable in model_keys(model).items()
-        if variable.trainable or key.startswith("allocation/")
+        if variable.trainable or key in _AVERAGES
     }
-    senses = [key for key in own | theirs if key.startswith("allocation/")]
     same_words = words.tokens == source.words.tokens
-    senses_fit = same_words and all(
-        key in own and key in theirs and own[key].shape == theirs[key].shape for key in senses
-    )
+    has_senses = any(key.startswith(_ALLOCATION) for key in own | theirs)
+    sense_rows = _take_senses(model, source.model, rows) if has_senses else None
     taken, left = [], []
     for key, variable in own.items():
-        by_word = _is_by_word(key) or key in senses
-        fits = key in theirs and (senses_fit or not (senses and by_word))
         values = None
-        if fits and by_word and not same_words:
-            values = _rows_of_words(variable, theirs[key], np.array(rows))
-        elif fits and variable.shape == theirs[key].shape:
-            values = keras.ops.convert_to_numpy(theirs[key])
+        if key in theirs and not (has_senses and sense_rows is None and _is_of_words(key)):
+            values = _values(key, variable, theirs[key], rows, sense_rows, same_words)
         if values is None:
             left.append(key)
         else:
@@ -70,7 +66,7 @@ def take_weights(model: keras.Model, task: Task, words: Words, source: LoadedRun
             f"nothing in {source.folder.path} fits this model: give training.start_from a run with "
             "the same network"
         )
-    known = len(rows) - rows.count(-1)
+    known = int(np.count_nonzero(rows >= 0))
     return (
         f"starting from {source.folder.path}: took {_size(own, taken):,} of {_size(own, own):,} "
         f"weights; it knows {known:,} of the {len(rows):,} words"
@@ -78,18 +74,66 @@ def take_weights(model: keras.Model, task: Task, words: Words, source: LoadedRun
     )
 
 
-def _is_by_word(key: str) -> bool:
-    layer, _, name = key.rpartition("/")
-    return layer in _WORD_LAYERS and name in _BY_WORD
+def _take_senses(model: keras.Model, source: keras.Model, rows: np.ndarray) -> np.ndarray | None:
+    """Gives the senses of a model to words as another model has them.
 
+    Args:
+        model: the new model.
+        source: the other one.
+        rows: for each word of the new model, the same word of the other, or -1.
 
-def _rows_of_words(variable: keras.Variable, other: keras.Variable, rows: np.ndarray):
-    """The variable's values with the rows of the words that the other has; `None` if none fit."""
-    if tuple(variable.shape[1:]) != tuple(other.shape[1:]):
+    Returns:
+        For each sense of the new model, the same sense of the other, or -1; `None` where the
+        words and senses of the other are not all to be had.
+    """
+    mine, theirs = (
+        getattr(getattr(each.head, "composition", None), "allocation", None)
+        for each in (model, source)
+    )
+    if mine is None or theirs is None or mine.max_senses != theirs.max_senses:
         return None
-    values = keras.ops.convert_to_numpy(variable).copy()
-    values[rows >= 0] = keras.ops.convert_to_numpy(other)[rows[rows >= 0]]
-    return values
+    new_words = np.flatnonzero(rows < 0)
+    more = mine.num_senses - theirs.num_senses
+    known = np.count_nonzero(rows >= 0)
+    if known < theirs.vocabulary_size or more < 0 or (more > 0 and not len(new_words)):
+        return None
+    place = np.empty(theirs.vocabulary_size, np.int64)
+    place[rows[rows >= 0]] = np.flatnonzero(rows >= 0)
+    words = place[keras.ops.convert_to_numpy(theirs.sense_to_word)]
+    try:
+        mine.assign(np.concatenate([words, np.resize(new_words, more)]))
+    except ValueError:  # the options allow a word fewer or more of them
+        return None
+    senses = np.arange(mine.num_senses)
+    return np.where(senses < theirs.num_senses, senses, -1)
+
+
+def _is_of_words(key: str) -> bool:
+    """Whether a weight has a row for each word, or sense."""
+    layer, _, name = key.rpartition("/")
+    return key in _AVERAGES or (layer in _WORD_LAYERS and name in _BY_WORD)
+
+
+def _values(
+    key: str,
+    variable: keras.Variable,
+    other: keras.Variable,
+    rows: np.ndarray,
+    sense_rows: np.ndarray | None,
+    same_words: bool,
+) -> np.ndarray | None:
+    """What a variable takes of another; `None` where that does not fit."""
+    values = keras.ops.convert_to_numpy(other)
+    if _is_of_words(key) and not (same_words and variable.shape == other.shape):
+        # Where there are as many senses as words, each word has its own.
+        by_sense = sense_rows is not None and variable.shape[0] == len(sense_rows)
+        chosen = sense_rows if by_sense and sense_rows is not None else rows
+        if len(chosen) != variable.shape[0] or variable.shape[1:] != other.shape[1:]:
+            return None
+        merged = keras.ops.convert_to_numpy(variable).copy()
+        merged[chosen >= 0] = values[chosen[chosen >= 0]]
+        return merged
+    return values if variable.shape == other.shape else None
 
 
 def _size(variables: dict[str, keras.Variable], keys) -> int:

@@ -9,10 +9,13 @@ from xml.etree import ElementTree
 
 from keras_drill.report.page.elements import element, table
 from keras_drill.tasks.config import RunConfig
+from keras_drill.tasks.errors import ConfigError
 from keras_drill.training.export_run import export_run
 from keras_drill.training.loaded_run import LoadedRun
 from keras_drill.training.run_folder import RunFolder
 from keras_drill.training.train_run import train_run
+from pipelines.components.warm_start import WARM_START, blessed_before
+from pipelines.engine.artifact_store import Artifact, ArtifactStore
 from pipelines.engine.component import Component, Facts, Progress
 from pipelines.options import TrainerOptions
 
@@ -29,6 +32,7 @@ class Trainer(Component):
     Args:
         config: The options of the run; `data.path` is set here.
         options: The options of the component.
+        warm_start: Whether the training goes on from the blessed model, if there is one.
     """
 
     name = "Trainer"
@@ -41,9 +45,16 @@ class Trainer(Component):
         self,
         config: RunConfig,
         options: TrainerOptions = TrainerOptions(),  # noqa: B008
+        warm_start: bool = False,
     ):
         super().__init__(options)
         self.config = config
+        self.warm_start = warm_start
+        if warm_start and config.training.start_from:
+            raise ConfigError("give --warm-start or --training.start_from, not both")
+
+    def resolve(self, store: ArtifactStore, made: Mapping[str, Artifact]) -> dict[str, Artifact]:
+        return blessed_before(store, made) if self.warm_start else {}
 
     def settings(self) -> dict[str, Any]:
         config = self.config.replace({"data.path": ""})
@@ -51,6 +62,9 @@ class Trainer(Component):
 
     def run(self, inputs: Mapping[str, Path], output: Path, progress: Progress) -> Facts:
         config = self.config.replace({"data.path": str(inputs["transformed"].resolve())})
+        if WARM_START in inputs:
+            start = (inputs[WARM_START] / RUN).resolve()
+            config = config.replace({"training.start_from": str(start)})
         folder = RunFolder(output / RUN)
         train_run(config, folder)
         shutil.rmtree(output / SERVING, ignore_errors=True)  # of a process that was killed

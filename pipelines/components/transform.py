@@ -1,5 +1,6 @@
 """Transform: the words of the model, and the examples in ids of its words."""
 
+import contextlib
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,9 @@ from keras_drill.data.serialize_examples import Ids
 from keras_drill.data.word_numbers import WordNumbers
 from keras_drill.data.write_examples import ExampleWriter
 from keras_drill.tasks.task import Task, Words
+from pipelines.components.trainer import RUN
+from pipelines.components.warm_start import WARM_START, blessed_before
+from pipelines.engine.artifact_store import Artifact, ArtifactStore
 from pipelines.engine.component import Component, Facts, Progress
 from pipelines.options import TransformOptions
 
@@ -25,9 +29,12 @@ class Transform(Component):
     exported models are made with: training and serving cut and number texts alike. The texts are
     kept beside the ids where the task judges its answers by them.
 
+    A warm start keeps the words of the blessed model, and those that are new stand after them.
+
     Args:
         task: Learns and applies the words.
         options: The options.
+        warm_start: Whether the training will go on from the blessed model, if there is one.
     """
 
     name = "Transform"
@@ -35,9 +42,18 @@ class Transform(Component):
     reads = ("examples",)
     writes = "transformed"
 
-    def __init__(self, task: Task, options: TransformOptions = TransformOptions()):  # noqa: B008
+    def __init__(
+        self,
+        task: Task,
+        options: TransformOptions = TransformOptions(),  # noqa: B008
+        warm_start: bool = False,
+    ):
         super().__init__(options)
         self.task = task
+        self.warm_start = warm_start
+
+    def resolve(self, store: ArtifactStore, made: Mapping[str, Artifact]) -> dict[str, Artifact]:
+        return blessed_before(store, made) if self.warm_start else {}
 
     def settings(self) -> dict[str, Any]:
         return {
@@ -50,9 +66,14 @@ class Transform(Component):
     def run(self, inputs: Mapping[str, Path], output: Path, progress: Progress) -> Facts:
         splits = self.task.read_columns(str(inputs["examples"]))
         progress(0, "examples encoded")
-        numbers = WordNumbers(keep_in=output)
-        words = self.task.learn_words(splits["train"], numbers)
-        return self.write(words, splits, output, progress, numbers)
+        with contextlib.closing(WordNumbers(keep_in=output)) as numbers:
+            if WARM_START in inputs:
+                known = self.task.load_words(inputs[WARM_START] / RUN)
+                words = self.task.grow_words(known, splits["train"], numbers)
+                new = {"new words": len(words.tokens) - len(known.tokens)}
+            else:
+                words, new = self.task.learn_words(splits["train"], numbers), {}
+            return self.write(words, splits, output, progress, numbers) | new
 
     def write(
         self,

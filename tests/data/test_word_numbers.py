@@ -35,5 +35,6 @@ def test_a_text_is_numbered_and_encoded_in_one_reading(tmp_path):
         assert len(ids) > 1
         np.testing.assert_array_equal(np.concatenate(ids), expected.ids)
         np.testing.assert_array_equal(np.concatenate(lengths), expected.line_lengths)
+    numbers.close()
     same = Vocabulary.build(TextLines(path), tokenizer, min_count=2)
     assert same.tokens == vocabulary.tokens and same.counts == vocabulary.counts

@@ -76,6 +76,22 @@ class LanguageModelTask(ContinuingTask):
         )
         return LanguageModelWords(tokenizer, vocabulary)
 
+    def grow_words(
+        self,
+        known: LanguageModelWords,
+        columns: Mapping[str, Lines],
+        numbers: WordNumbers | None = None,
+    ) -> LanguageModelWords:
+        if self.config.data.vocabulary:
+            return self.learn_words(columns)
+        found = self.learn_words(columns, numbers).vocabulary
+        counts = dict(zip(known.tokens, known.counts or [0] * len(known.tokens), strict=True))
+        most = max(self.config.data.max_vocabulary or math.inf, len(counts))
+        for word, count in zip(found.tokens, found.counts or (), strict=True):
+            if word in counts or len(counts) < most:
+                counts[word] = counts.get(word, 0) + count
+        return LanguageModelWords(known.tokenizer, Vocabulary(list(counts), list(counts.values())))
+
     def word_settings(self) -> dict[str, Any]:
         options = dataclasses.asdict(self.config.data)
         others = {name: value for name, value in options.items() if name not in _NOT_OF_WORDS}

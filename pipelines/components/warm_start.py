@@ -1,0 +1,32 @@
+"""The model that a new day's training begins with."""
+
+from collections.abc import Mapping
+
+from pipelines.components.verdict import Verdict
+from pipelines.engine.artifact_store import Artifact, ArtifactStore
+
+WARM_START = "warm_start"
+
+
+def blessed_before(store: ArtifactStore, made: Mapping[str, Artifact]) -> dict[str, Artifact]:
+    """The newest blessed model from before the present examples came, under the name `WARM_START`.
+
+    That of no later execution: so the same command, given again, begins with the same model, and
+    finds its own model made.
+
+    Args:
+        store: Where to look.
+        made: The artifacts of this execution so far.
+    """
+    came = made["examples"].lineage["execution"]
+    models = {each.content: each for each in store.all("model")}
+    blessed = []
+    for verdict in store.all("verdict"):
+        model = models.get(verdict.lineage["inputs"]["model"]["content"])
+        if model is None or not Verdict.load(verdict.path).blessed:
+            continue
+        if model.lineage["execution"] < came and verdict.lineage["execution"] < came:
+            blessed.append(model)
+    if not blessed:
+        return {}
+    return {WARM_START: max(blessed, key=lambda model: model.lineage["execution"])}
