@@ -9,7 +9,7 @@ import pytest
 import tensorflow as tf
 
 from keras_drill.data import WordTokenizer
-from keras_drill.export import TextModel, export_saved_model
+from keras_drill.export import TextModel, export_saved_model, export_translator
 from keras_drill.export.warmup_requests import example_inputs
 from tests.decoding.tiny_models import awd_lstm_with_kerbs, gru_with_mixture
 from tests.export.checks import meta_graph
@@ -62,3 +62,20 @@ def test_200_random_prompts_of_other_heads(make, vocabulary, tmp_path):
     folder = export_saved_model(model, tmp_path, WordTokenizer(), vocabulary, **settings)
     module = TextModel(model, WordTokenizer(), vocabulary, **settings)
     check_same_bytes(module, folder, "examples", random_texts(200, WORDS.split(), seed=1))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("signature", "names"),
+    [
+        # A session optimises the sums of a beam search in its own way: scores agree to 1e-6.
+        ("translate", ["texts", "lengths", "source_lengths"]),
+        ("examples", None),
+    ],
+)
+def test_200_random_sources(signature, names, translator, tmp_path):
+    module, model = translator
+    sides = [(side.tokenizer, side.vocabulary) for side in (module.source, module.target)]
+    limits = {"max_source_tokens": module.max_source_tokens, "max_tokens": module.max_tokens}
+    folder = export_translator(model, tmp_path, *sides, search=module.search, **limits)
+    check_same_bytes(module, folder, signature, random_texts(200, WORDS.split(), seed=2), names)

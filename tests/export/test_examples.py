@@ -6,18 +6,13 @@ import pytest
 import tensorflow as tf
 
 from keras_drill.data import (
-    SentencePieceTokenizer,
-    Vocabulary,
-    WhitespaceTokenizer,
     WordTokenizer,
 )
 from keras_drill.data.serialize_examples import serialize_examples
 from keras_drill.decoding import BeamSearch
-from keras_drill.export import Side, TextModel, Translator
+from keras_drill.export import TextModel, Translator
 from keras_drill.export.warmup_requests import example_inputs
-from keras_drill.layers import Attention
 from keras_drill.models import (
-    RecurrentEncoderDecoder,
     Transformer,
     TransformerLanguageBackbone,
 )
@@ -25,30 +20,8 @@ from keras_drill.models.language_model import LanguageModel
 from keras_drill.models.sequence_to_sequence import SequenceToSequence
 from keras_drill.output_layer import OutputLayer
 from tests.decoding.tiny_models import awd_lstm_with_kerbs
+from tests.export.conftest import SENTENCES
 from tests.export.texts import NASTY
-
-SPECIAL = ["<pad>", "<unk>", "<eos>", "<sos>"]
-SENTENCES = [b"the cat sat on a mat .", b"a dog was there", b"it ran , and the dog ran"]
-
-
-@pytest.fixture(scope="module")
-def translator():
-    """Pieces on one side, words on the other; distributions far from uniform."""
-    pieces = SentencePieceTokenizer.train([line.decode() for line in SENTENCES], 31)
-    source = Vocabulary([*SPECIAL, *pieces.pieces()])
-    words = WhitespaceTokenizer()
-    target = Vocabulary([*SPECIAL, *sorted({w.decode() for s in SENTENCES for w in s.split()})])
-    backbone = RecurrentEncoderDecoder(
-        len(target), 5, units=7, attention=Attention(), source_vocabulary_size=len(source)
-    )
-    model = SequenceToSequence(backbone, OutputLayer(len(target)))
-    tokens = np.ones((1, 1), "int32")
-    model({"source": tokens, "target": tokens})
-    random = np.random.default_rng(17)
-    for variable in model.trainable_variables:
-        variable.assign(random.normal(scale=0.9, size=variable.shape))
-    search = BeamSearch(3, 1.0, num_results=2)
-    return Translator(model, Side(pieces, source), Side(words, target), search, 23, 13), model
 
 
 def filled(model):
