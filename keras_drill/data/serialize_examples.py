@@ -97,13 +97,14 @@ def _varints(values: np.ndarray) -> tuple[bytes, np.ndarray]:
     width = max(-(-largest.bit_length() // 7), 1)
     digits = np.empty((len(values), width), np.uint8)
     is_digit = np.ones((len(values), width), bool)
+    sizes = np.ones(len(values), np.int64)
     for place in range(width):
-        rest = values >> (7 * place)
-        digits[:, place] = rest.astype(np.uint8) | 128  # more follow
-        if place:
-            is_digit[:, place] = rest > 0
-    sizes = is_digit.sum(axis=1)
-    digits[np.arange(len(values)), sizes - 1] &= 127  # but for the last
+        more = values > 127
+        digits[:, place] = (values & 127).astype(np.uint8) | more.view(np.uint8) << 7
+        if place + 1 < width:
+            is_digit[:, place + 1] = more
+            sizes += more
+        values = values >> 7
     return digits[is_digit].tobytes(), sizes
 
 

@@ -12,6 +12,9 @@ from keras_drill.data.text_lines import TextLines
 from keras_drill.data.tokenizer import Tokenizer
 from keras_drill.data.word_numbers import WordNumbers
 
+# Few enough that their words stay in the processor's cache.
+_LINES_AT_A_TIME = 1024
+
 
 class Vocabulary(tf.Module):
     """A list of distinct words; a word's id is its place in the list.
@@ -107,9 +110,9 @@ class Vocabulary(tf.Module):
                 f"Received: max_size={max_size}"
             )
         numbers = WordNumbers() if numbers is None else numbers
-        for block in lines.tensors():
+        for block in lines.tensors(_LINES_AT_A_TIME):
             numbers.add(tokenizer.tokenize(block))
-        if not numbers.words:
+        if not len(numbers.counts):
             raise ValueError(f"The text holds no words, only white space. Received: {lines!r}")
         counter = dict(zip(numbers.words, numbers.counts.tolist(), strict=True))
         special = [token.encode() for token in special_tokens]

@@ -139,3 +139,11 @@ def test_translation_training(tmp_path, capsys):
     assert "BLEU 100.00" in capsys.readouterr().out
     sides = joeynmt_model(trained.config.backbone.__class__(kind="transformer"))
     assert sides["encoder"]["layer_norm"] == "pre"
+
+
+def test_pipeline(tmp_path):
+    from tests.training.tiny import write_corpus
+
+    output = run("pipeline", "--data", write_corpus(tmp_path / "text"), "--rounds", 1,
+                 "--megabytes", 1, "--vocabulary", 101)  # fmt: skip
+    assert min(figures(output, "both")) > 0 and "peak memory" in output
