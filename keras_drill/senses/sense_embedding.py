@@ -6,7 +6,7 @@ from keras import ops
 from keras_drill.label_encoders import IdentityLabelEncoder
 from keras_drill.scores import KerBSKernel, Score
 from keras_drill.senses.sense_allocation import SenseAllocation
-from keras_drill.types import Shape, Tensor, Tensors
+from keras_drill.types import Initializer, Shape, Tensor, Tensors
 
 WEIGHTINGS = ("posterior", "usage")
 
@@ -45,6 +45,8 @@ class SenseEmbedding(keras.layers.Embedding):
             kernel. A tied output layer shares it and its parameters.
         weighting: "posterior" or "usage": what `keras_drill.models.AWDLSTM` and
             `GRULanguageBackbone` use. "posterior" needs an output layer without a label encoder.
+        embeddings_initializer: Of the senses; `None` is uniform within ±1/√d. From the ±0.05 of
+            Keras' embeddings, encoder–decoders learn much later which sense to take.
         **kwargs: Keyword arguments of `keras.layers.Embedding`, but for `input_dim`.
 
     Attributes:
@@ -77,6 +79,7 @@ class SenseEmbedding(keras.layers.Embedding):
         dynamic: bool = True,
         score: Score | None = None,
         weighting: str = "posterior",
+        embeddings_initializer: Initializer | None = None,
         **kwargs: Any,
     ):
         if weighting not in WEIGHTINGS:
@@ -86,7 +89,10 @@ class SenseEmbedding(keras.layers.Embedding):
         allocation = SenseAllocation(
             vocabulary_size, num_senses, min_senses, max_senses, dynamic, name="allocation"
         )
-        super().__init__(allocation.num_senses, output_dim, **kwargs)
+        if embeddings_initializer is None:
+            bound = output_dim**-0.5
+            embeddings_initializer = keras.initializers.RandomUniform(-bound, bound)
+        super().__init__(allocation.num_senses, output_dim, embeddings_initializer, **kwargs)
         self.allocation = allocation
         self.score = KerBSKernel() if score is None else score
         self.weighting = weighting

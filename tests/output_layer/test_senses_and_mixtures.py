@@ -201,6 +201,21 @@ def test_a_moved_sense_counts_for_its_new_word_without_another_trace():
     assert not np.allclose(before, expected)
 
 
+@pytest.mark.parametrize("width", [7, 101])
+def test_senses_begin_in_a_range_of_their_width(width):
+    senses = keras_drill.SenseEmbedding(211, width)
+    senses.build()
+    largest = np.abs(np.asarray(senses.embeddings)).max()
+    assert 0.95 * width**-0.5 < largest <= width**-0.5
+    again = keras_drill.SenseEmbedding.from_config(senses.get_config())
+    assert again.get_config() == senses.get_config()
+    # What was saved before there was this range has its own.
+    old = {**senses.get_config(), "embeddings_initializer": "uniform"}
+    before = keras_drill.SenseEmbedding.from_config(old)
+    before.build()
+    assert 0.045 < np.abs(np.asarray(before.embeddings)).max() <= 0.05
+
+
 def tied_model():
     embedding = keras_drill.SenseEmbedding(V, D, num_senses=M, name="senses")
     head = keras_drill.KernelizedBayesianSoftmax(V, embedding)
