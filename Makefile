@@ -23,8 +23,8 @@ TEST_ENVIRONMENT := TF_CPP_MIN_LOG_LEVEL=2 TF_NUM_INTRAOP_THREADS=1 TF_NUM_INTER
 XDIST := -n $(PYTEST_WORKERS) --dist loadscope
 PYTEST := $(TEST_ENVIRONMENT) $(BIN)/python -m pytest $(XDIST)
 TENSORFLOW_ONLY := analysis benchmarks cli data docs export pipelines report serving tasks training
-# What both ends of what is supported are tried on: the core, and what it exports.
-CORE := tests $(addprefix --ignore=tests/,$(filter-out export,$(TENSORFLOW_ONLY)))
+# What both ends of what is supported are tried on: the core, and what it exports and serves.
+CORE := tests $(addprefix --ignore=tests/,$(filter-out export serving,$(TENSORFLOW_ONLY)))
 
 .DEFAULT_GOAL := help
 .PHONY: help install demo test test-slow test-jax test-oldest test-newest test-package test-docs test-reference test-parity \

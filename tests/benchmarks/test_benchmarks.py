@@ -147,3 +147,12 @@ def test_pipeline(tmp_path):
     output = run("pipeline", "--data", write_corpus(tmp_path / "text"), "--rounds", 1,
                  "--megabytes", 1, "--vocabulary", 101)  # fmt: skip
     assert min(figures(output, "both")) > 0 and "peak memory" in output
+
+
+def test_serving():
+    output = run("serving", "--vocabulary", 53, "--width", 5, "--units", 7, "--words", 3,
+                 "--depth", 2, "--rounds", 1, "--requests", 6, "--concurrency", 3)  # fmt: skip
+    milliseconds, ratio, score, ratio_of_score = figures(output, "DRILL, unfolded")
+    assert min(milliseconds, ratio, score, ratio_of_score) > 0
+    assert min(figures(output, "DRILL, folded, score")) > 0
+    assert figures(output, "drill, without warm-up requests")[1] == 0  # seconds to warm up
