@@ -30,6 +30,7 @@ def export_run(
     max_tokens: int = 50,
     stop_strings: tuple[str, ...] = (),
     weights: str = "float32",
+    data: str | None = None,
     licence: str = "not stated",
     limits: Sequence[str] = (),
 ) -> Path:
@@ -45,6 +46,7 @@ def export_run(
         stop_strings: Where continuations end.
         weights: What the weights are kept in. Where that is not float32, the model is judged in
             both on the first lines of the last split that was held out, for the card.
+        data: Where that text is; `None` is the corpus of the run.
         licence: For the card.
         limits: For the card, beside those that all such models have.
 
@@ -68,7 +70,7 @@ def export_run(
         export = run.continuing_task.export
     kept = {"kept in": weights}
     if weights != "float32":
-        kept |= compare_weights(run, module, weights)
+        kept |= compare_weights(run, module, weights, data)
     card = make_card(run, directory.name, licence, [*_limits(module), *limits], kept)
     return export(
         run.model, run.words, directory, version=version, weights=weights, card=card, **options
@@ -112,18 +114,21 @@ def make_card(
     )
 
 
-def compare_weights(run: LoadedRun, module: TextModel | Translator, weights: str) -> dict[str, Any]:
+def compare_weights(
+    run: LoadedRun, module: TextModel | Translator, weights: str, data: str | None = None
+) -> dict[str, Any]:
     """What weights in fewer bits cost and save, measured in this process.
 
     Args:
         run: The run, whose held-out text the model is judged on.
         module: Its model.
         weights: What the weights would be kept in.
+        data: Where the text is; `None` is the corpus of the run.
 
     Returns:
         Facts for the card, each for float32 and for these weights.
     """
-    columns = list(run.task.read_columns(run.config.data.path).items())
+    columns = list(run.task.read_columns(run.config.data.path if data is None else data).items())
     split, lines = next(each for each in reversed(columns) if each[0] != "train")
     examples = first_examples(lines, _JUDGED[isinstance(run.task, AnsweringTask)])
     references = [line.decode() for line in list(examples.values())[-1]]

@@ -37,7 +37,7 @@ class Trainer(Component):
 
     name = "Trainer"
     version = 1
-    reads = ("transformed",)
+    reads = ("examples", "transformed")
     writes = "model"
     keeps_work = True
 
@@ -69,7 +69,11 @@ class Trainer(Component):
         train_run(config, folder)
         shutil.rmtree(output / SERVING, ignore_errors=True)  # of a process that was killed
         export_run(
-            LoadedRun.load(folder), output / SERVING, version=1, weights=self.options.weights
+            LoadedRun.load(folder),
+            output / SERVING,
+            version=1,
+            weights=self.options.weights,
+            data=str(inputs["examples"]),
         )
         shutil.rmtree(folder.checkpoints, ignore_errors=True)
         folder.lock_file.unlink()

@@ -58,9 +58,11 @@ def run(tmp_path, capsys):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("task", ["language-model", "translation"])
-def test_from_a_corpus_to_a_served_model(task, run, tmp_path):
-    status, out, said = run(task=task)
+@pytest.mark.parametrize(
+    ("task", "words"), [("language-model", ["--trainer.weights", "int8"]), ("translation", [])]
+)
+def test_from_a_corpus_to_a_served_model(task, words, run, tmp_path):
+    status, out, said = run(*words, task=task)
     assert status == 0, said
     assert versions(tmp_path) == ["1"] and "verdict blessed" in out
     page = next((tmp_path / "store" / "executions").glob("0001/report.html")).read_text()
@@ -69,7 +71,8 @@ def test_from_a_corpus_to_a_served_model(task, run, tmp_path):
     assert "examples" in loaded.signatures
     card = (tmp_path / "saved_models/toy/1/assets.extra/model_card.md").read_text()
     assert card.startswith("# toy\n") and "| corpus | text |" in card
-    status, out, _ = run(task=task)  # nothing new
+    assert "| kept in | int8 |" in card or not words
+    status, out, _ = run(*words, task=task)  # nothing new
     assert status == 0 and "served already" in out and versions(tmp_path) == ["1"]
 
 

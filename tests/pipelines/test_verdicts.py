@@ -12,6 +12,7 @@ from keras_drill.export.served_versions import ServedVersions
 from keras_drill.tasks.errors import RunError
 from keras_drill.tasks.make_task import make_task
 from keras_drill.training.judge_examples import JudgedExamples
+from pipelines.command_line import main
 from pipelines.components import evaluator as evaluator_module
 from pipelines.components.comparison import compare, unigram_model
 from pipelines.components.evaluator import Evaluator
@@ -278,3 +279,23 @@ def test_answers_are_judged_by_bleu(worse_perplexity, min_bleu, evaluate):
         assert "is below 99" in stop
     verdict, _ = evaluate(before, candidate, "autoencoder", **options)
     assert not verdict.blessed
+
+
+def test_a_version_is_rolled_back_by_a_command(given, capsys):
+    served = given["served"]
+    command = ["--rollback", "--pusher.directory", str(served.directory.parent)]
+
+    def run(*words):
+        status = main("language-model", "small-tied", [*command, *words])
+        return status, "".join(capsys.readouterr())
+
+    assert run() == (2, "pipelines: error: say which model to roll back: --serve-as NAME\n")
+    status, said = run("--serve-as", "cats")
+    assert status == 2 and "there is no version of cats in" in said
+    with served.lock():
+        for name in "ab":
+            served.push(given["model"] / "serving" / "1", {"model": name})
+    told = "cats: version 2 is rolled back, version 1 is served now\n"
+    assert run("--serve-as", "cats") == (0, told)
+    told = "cats: version 1 is rolled back, none is left\n"
+    assert run("--serve-as", "cats") == (0, told)
