@@ -44,7 +44,8 @@ def main() -> None:
             _generate(path, megabytes, args.vocabulary)
             figures = _run(path, folder, more)
             print(
-                f"{megabytes:>6} MB generated: {figures['both'][0]:6.1f} MB/s, "
+                f"{megabytes:>6} MB generated: {figures['both'][0]:6.1f} MB/s "
+                f"({figures['both'][1]:.1f} by processor time), "
                 f"peak memory {figures['peak'][0]:.0f} MB over the "
                 f"{figures['start'][0]:.0f} MB after importing"
             )
