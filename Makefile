@@ -72,8 +72,13 @@ demo: $(PACKAGE)
 test: $(TOOLS)
 	$(PYTEST) -m 'not slow' --durations=20
 
-test-slow: $(TOOLS)
+test-slow: $(VENV)/installed-$(VERSION)-browser
 	$(PYTEST) -m slow
+
+# What drives a Chromium that is installed already; without one the tests of the page are skipped.
+$(VENV)/installed-$(VERSION)-browser: $(TOOLS)
+	@$(PIP) install --quiet --constraint $(CONSTRAINTS) --editable '.[browser]'
+	@touch $@
 
 test-docs: $(TOOLS)
 	$(PYTEST) tests/docs

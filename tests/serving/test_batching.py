@@ -58,8 +58,8 @@ def test_what_can_be_told_apart_is_shared(small_model):
 
 
 def test_deadline_and_waiting_room(small_model):
-    limits = Limits(seconds=0.4, waiting=2)
-    wait = {"signature_name": "wait", "instances": [0.8]}
+    limits = Limits(seconds=1.0, waiting=2)
+    wait = {"signature_name": "wait", "instances": [1.2]}
     with running(small_model.parents[1], limits=limits, grpc_port=None, threads=1) as server:
         with concurrent.futures.ThreadPoolExecutor(2) as pool:
             waiting = [pool.submit(server.predict, wait) for _ in range(2)]
@@ -70,4 +70,4 @@ def test_deadline_and_waiting_room(small_model):
         assert "2 requests are waiting" in refused.json()["error"]
         for answer in answers:
             assert answer.status_code == 504
-            assert "within 0.4 seconds" in answer.json()["error"]
+            assert "within 1 seconds" in answer.json()["error"]
