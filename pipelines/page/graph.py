@@ -43,11 +43,14 @@ def graph(steps: Sequence[Step]) -> ElementTree.Element:
         if name in places
     ]
     parts = []
-    for lane, (start, end) in enumerate(sorted(arcs, key=lambda arc: (arc[1] - arc[0], arc))):
-        parts += _arc(start, end, _FIRST_ARC + lane * _ARC_STEP)
+    last = dict(sorted(arcs, key=lambda arc: arc[1]))
+    # A lane for each artifact, the shortest ones nearest.
+    lanes = sorted(last, key=lambda start: (last[start] - start, start))
+    for start, end in arcs:
+        parts += _arc(start, end, _FIRST_ARC + lanes.index(start) * _ARC_STEP)
     for place, step in enumerate(steps):
         parts += _node(place, step)
-    width = max(_WIDTH, _FIRST_ARC + len(arcs) * _ARC_STEP)
+    width = max(_WIDTH, _FIRST_ARC + len(lanes) * _ARC_STEP)
     height = _TOP + _ROW * len(steps)
     words = "; ".join(
         f"{step.component}, {step.state}"

@@ -58,9 +58,10 @@ def _components_section(
 ) -> ElementTree.Element:
     parts = [element("h2", "Components")]
     parts += [
-        element("p", f"{step.component}: {line}", class_="warning")
+        element("p", line, class_="warning")
         for step in execution.steps
-        for line in (step.message or "").splitlines()
+        if step.message
+        for line in f"{step.component}: {step.message}".splitlines()
     ]
     parts.append(
         element(
