@@ -162,7 +162,7 @@ def test_the_data_half_killed_at_random_moments(tmp_path):
 
 @pytest.mark.slow
 def test_two_processes_and_ctrl_c(tmp_path):
-    first = start(RUN_TOYS, tmp_path / "store", 5)
+    first = start(RUN_TOYS, tmp_path / "store", 60)  # longer than the second one takes to begin
     wait_for_begin(first)
     time.sleep(0.5)
     second = start(RUN_TOYS, tmp_path / "store", 0)
