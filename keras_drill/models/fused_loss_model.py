@@ -25,15 +25,20 @@ from keras_drill.models.training_step import (
     targets_of,
     weights_of,
 )
-from keras_drill.ops.num_replicas import num_replicas
-from keras_drill.ops.private_interfaces import keras_mask, loss_tracker, replace_loss_tracker
+from keras_drill.ops.private_interfaces import (
+    FitsOnWorkers,
+    keras_mask,
+    loss_tracker,
+    replace_loss_tracker,
+)
+from keras_drill.ops.replicas import sum_over_replicas
 from keras_drill.output_layer import OutputLayer
 from keras_drill.output_layer.losses import REDUCTIONS
 from keras_drill.output_layer.tying import embeddings_inside, find_original, path_of
 from keras_drill.types import Tensor
 
 
-class FusedLossModel(ExportableModel):
+class FusedLossModel(FitsOnWorkers, ExportableModel):
     """Abstract: a backbone and an output layer, trained with the fused loss.
 
     `keras_drill.LanguageModel` and `keras_drill.SequenceToSequence` say what it takes and gives.
@@ -209,23 +214,31 @@ class FusedLossModel(ExportableModel):
             training,
         )
         total = ops.sum(losses)
+        # Before replicas meet: layers have one list, in which the next replica's losses replace these.
+        added = sum((ops.sum(ops.cast(x, total.dtype)) for x in self.losses), ops.zeros_like(total))
         count = ops.cast(ops.size(y) if weights is None else ops.sum(weights), total.dtype)
-        added = ops.zeros((), total.dtype)
-        for extra in self.losses:
-            added = added + ops.sum(ops.cast(extra, total.dtype))
+        divisor = num_unmasked(y, y_pred.mask, total.dtype)
+        if self.reduction == "mean_with_sample_weight" and of_data is not None:
+            divisor = ops.cast(ops.sum(of_data), total.dtype)
+        size = ops.cast(ops.size(y), total.dtype)
+        # Replicas add up their losses, and may have unequal parts of the batch, or none of it.
+        all_count, all_divided, all_size = ops.unstack(
+            sum_over_replicas(ops.stack([ops.cast(count, total.dtype), divisor, size])), 3
+        )
+        # Of means over tokens this sums to the mean, of losses of weights to one of them. No rows
+        # have no mean.
+        share = ops.divide_no_nan(size, all_size)
+        added = ops.where(share > 0, share * added, ops.zeros_like(added))
         tracker = loss_tracker(self)
         if tracker is not None:
-            tracker.add(total + count * added, count)
+            tracker.add(total + all_count * added, count)
             with given_ranks(ranks):
                 super().compute_metrics(x, y, log_probs, weights)
         if per_token:  # their sum has what layers added once
-            return losses + added / num_replicas() / ops.cast(ops.size(losses), losses.dtype)
+            return losses + ops.divide_no_nan(added, size)
         if self.reduction != "sum":
-            divisor = num_unmasked(y, y_pred.mask, total.dtype)
-            if self.reduction == "mean_with_sample_weight" and of_data is not None:
-                divisor = ops.cast(ops.sum(of_data), total.dtype)
-            total = ops.divide_no_nan(total, divisor) / num_replicas()
-        return total + added / num_replicas()
+            total = ops.divide_no_nan(total, all_divided)
+        return total + added
 
     def _judge(self, *arguments) -> tuple:
         """The head's loss, log-probabilities and, where a metric wants them, ranks."""

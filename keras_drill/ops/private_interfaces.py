@@ -61,6 +61,73 @@ class SaveSignature(keras.Layer):
         return self.save_signature()
 
 
+class FitsOnWorkers(keras.Model):
+    """Base of models that `fit` and `evaluate` on replicas and on workers.
+
+    Steps of Keras fail there (keras issue 20585): it builds a model from the mean over replicas of
+    a batch, which is none where they have unequal parts or are on several workers, and under
+    `MultiWorkerMirroredStrategy` it takes the mean of scalars over their first axis. So the model
+    is built from one replica's part, and scalars get that axis, while Keras wants it.
+    """
+
+    def _maybe_symbolic_build(self, iterator=None, data_batch=None):
+        strategy = self.distribute_strategy
+        if iterator is None or strategy.num_replicas_in_sync == 1:
+            super()._maybe_symbolic_build(iterator, data_batch)
+            return
+        _, _, batches = next(iter(iterator))
+        data_batch = keras.tree.map_structure(
+            lambda part: strategy.experimental_local_results(part)[0], next(batches)
+        )
+        with strategy.scope():
+            self._symbolic_build(data_batch=data_batch)
+
+    def _make_function(self, step_function):
+        if not means_over_rows(self.distribute_strategy):
+            return super()._make_function(step_function)
+        if self.steps_per_execution != 1:
+            raise ValueError(
+                "`steps_per_execution` must be 1 under MultiWorkerMirroredStrategy, whose steps "
+                "TensorFlow cannot run in a loop. "
+                f"Received: steps_per_execution={self.steps_per_execution}"
+            )
+
+        def with_rows(data):
+            return keras.tree.map_structure(lambda value: value[None], step_function(data))
+
+        return super()._make_function(with_rows)
+
+
+def means_over_rows(strategy: Any) -> bool:
+    """Whether Keras, under this strategy, takes the mean of workers' scalars over an axis that
+    they do not have.
+
+    There is no telling from its version when that will be mended.
+    """
+    import tensorflow as tf
+    from keras.src.backend.tensorflow.trainer import reduce_per_replica
+
+    is_mirrored = isinstance(strategy, tf.distribute.MultiWorkerMirroredStrategy)
+    if not is_mirrored or not strategy.extended._in_multi_worker_mode():
+        return False
+    axes = []
+
+    class Asked(tf.distribute.MultiWorkerMirroredStrategy):
+        def __init__(self):
+            pass
+
+        @property
+        def extended(self):
+            return strategy.extended
+
+        def reduce(self, reduce_op, value, axis=None):
+            axes.append(axis)
+            return value
+
+    reduce_per_replica(tf.zeros(()), Asked(), "mean")
+    return axes == [0]
+
+
 def all_layers(layer: keras.Layer) -> list[keras.Layer]:
     """`layer` and all layers inside it, at any depth, each once.
 

@@ -7,8 +7,8 @@ from keras import ops
 
 from keras_drill.ops.check_targets import check_targets
 from keras_drill.ops.fused_loss import token_losses, weighted_loss
-from keras_drill.ops.num_replicas import num_replicas
 from keras_drill.ops.private_interfaces import keras_mask
+from keras_drill.ops.replicas import num_replicas
 from keras_drill.ops.walk_arguments import WalkInputs
 from keras_drill.types import Shape, Tensor
 
