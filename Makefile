@@ -22,13 +22,13 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check
 TEST_ENVIRONMENT := TF_CPP_MIN_LOG_LEVEL=2 TF_NUM_INTRAOP_THREADS=1 TF_NUM_INTEROP_THREADS=1 OMP_NUM_THREADS=1
 XDIST := -n $(PYTEST_WORKERS) --dist loadscope
 PYTEST := $(TEST_ENVIRONMENT) $(BIN)/python -m pytest $(XDIST)
-TENSORFLOW_ONLY := analysis benchmarks cli data docs export pipelines report serving tasks training
+TENSORFLOW_ONLY := analysis benchmarks cli data distribute docs export pipelines report serving tasks training
 # What both ends of what is supported are tried on: the core, and what it exports and serves.
 CORE := tests $(addprefix --ignore=tests/,$(filter-out export serving,$(TENSORFLOW_ONLY)))
 
 .DEFAULT_GOAL := help
 .PHONY: help install demo test test-slow test-jax test-oldest test-newest test-package test-docs test-reference test-parity \
-	test-tfx test-all core types lint format clean distclean
+	test-tfx test-distributed test-all core types lint format clean distclean
 
 help:
 	@echo "make demo       train two small language models on English text, compare, export and serve one"
@@ -42,6 +42,7 @@ help:
 	@echo "  test-docs       run the code of the documentation, parse its commands, follow its links"
 	@echo "  test-parity     compare with tensorflow-addons, in an environment where it still runs"
 	@echo "  test-tfx        the pipelines' functions as a pipeline of TFX, in an environment of its own"
+	@echo "  test-distributed  one device, two replicas and two workers train alike"
 	@echo "  test-reference  replay the reference cases in the folder KERAS_DRILL_REFERENCE"
 	@echo "make types      check the type hints"
 	@echo "make lint       ruff check and ruff format --check"
@@ -73,7 +74,11 @@ test: $(TOOLS)
 	$(PYTEST) -m 'not slow' --durations=20
 
 test-slow: $(VENV)/installed-$(VERSION)-browser
-	$(PYTEST) -m slow
+	$(PYTEST) -m slow --ignore=tests/distribute
+
+# Workers wait for each other: no other tests beside them.
+test-distributed: $(TOOLS)
+	TF_CPP_MIN_LOG_LEVEL=3 $(BIN)/python -m pytest tests/distribute
 
 # What drives a Chromium that is installed already; without one the tests of the page are skipped.
 $(VENV)/installed-$(VERSION)-browser: $(TOOLS)

@@ -25,11 +25,16 @@ def check_first_batch(num_batches: int, first_batch: int) -> None:
         )
 
 
-def check_shard(batch_size: int, num_shards: int, shard: int) -> None:
-    """Checks which rows of the batches are asked for."""
-    if batch_size % num_shards or not 0 <= shard < num_shards:
+def check_shard(batch_size: int | None, num_shards: int, shard: int) -> None:
+    """Checks which rows of the batches are asked for; `None` where batches differ in size."""
+    if num_shards < 1 or not 0 <= shard < num_shards:
         raise ValueError(
-            f"`num_shards` must divide `batch_size`={batch_size} and `shard` be less than it. "
+            "`num_shards` must be at least 1, and `shard` from 0 to less than it. "
+            f"Received: num_shards={num_shards}, shard={shard}"
+        )
+    if batch_size is not None and batch_size % num_shards:
+        raise ValueError(
+            f"`num_shards` must divide `batch_size`={batch_size}. "
             f"Received: num_shards={num_shards}, shard={shard}"
         )
 

@@ -7,6 +7,7 @@ from keras_drill.data.batches import (
     check_at_least_one,
     check_first_batch,
     check_seed,
+    check_shard,
     whole_batches,
 )
 from keras_drill.data.encoded_text import EncodedText
@@ -147,7 +148,14 @@ class PairBatches:
                 start, longest = place, length
         return np.array([*ends, len(lengths)])
 
-    def dataset(self, epoch: int = 0, first_batch: int = 0, epochs: int = 1) -> tf.data.Dataset:
+    def dataset(
+        self,
+        epoch: int = 0,
+        first_batch: int = 0,
+        epochs: int = 1,
+        num_shards: int = 1,
+        shard: int = 0,
+    ) -> tf.data.Dataset:
         """The batches of one or several epochs.
 
         To resume, pass the epoch and the number of its batches that are done. To train several
@@ -159,12 +167,16 @@ class PairBatches:
             epoch: Number of the first epoch, from 0.
             first_batch: Which batch of that epoch to begin with, from 0.
             epochs: How many epochs, the first one (in part) included.
+            num_shards: Into how many parts to cut the rows of each batch, the first ones as large
+                as each other, the last ones smaller or empty.
+            shard: Which of these parts to give.
 
         Returns:
             Dataset of `({"source": [B, S], "target": [B, T]}, labels [B, T], sample_weight [B, T])`
             and known cardinality.
         """
         check_first_batch(self.num_batches, first_batch)
+        check_shard(None, num_shards, shard)
         batches = [rows for number in range(epochs) for rows in self._batches(epoch + number)]
         batches = batches[first_batch:]
         rows = tf.RaggedTensor.from_row_lengths(
@@ -182,7 +194,12 @@ class PairBatches:
             start = tf.fill([tf.shape(rows)[0], 1], self.start_id)
             target = tf.concat([start, labels[:, :-1]], axis=1)
             target = tf.where(filled, target, self.pad_id)
-            return {"source": source, "target": target}, labels, tf.cast(filled, tf.float32)
+            inputs = {"source": source, "target": target}
+            size = -(-tf.shape(rows)[0] // num_shards)
+            return tf.nest.map_structure(
+                lambda column: column[shard * size : (shard + 1) * size],
+                (inputs, labels, tf.cast(filled, tf.float32)),
+            )
 
         dataset = tf.data.Dataset.from_tensor_slices(rows)
         return whole_batches(

@@ -214,7 +214,7 @@ class FusedLossModel(FitsOnWorkers, ExportableModel):
             training,
         )
         total = ops.sum(losses)
-        # Before replicas meet: layers have one list, in which the next replica's losses replace these.
+        # Before replicas meet: layers have one list of losses, which the next replica begins anew.
         added = sum((ops.sum(ops.cast(x, total.dtype)) for x in self.losses), ops.zeros_like(total))
         count = ops.cast(ops.size(y) if weights is None else ops.sum(weights), total.dtype)
         divisor = num_unmasked(y, y_pred.mask, total.dtype)

@@ -1,0 +1,6 @@
+"""Training on several devices and workers with `tf.distribute`."""
+
+from keras_drill.distribute.distribute_batches import distribute_batches
+from keras_drill.distribute.strategies import STRATEGIES, is_chief, strategy
+
+__all__ = ["STRATEGIES", "distribute_batches", "is_chief", "strategy"]

@@ -1,0 +1,86 @@
+"""The strategies of `tf.distribute` that Keras trains under, by name."""
+
+import json
+import os
+
+import tensorflow as tf
+
+STRATEGIES = ("none", "mirrored", "multi-worker", "tpu")
+
+
+def strategy(name: str) -> tf.distribute.Strategy:
+    """The strategy of a name, to make and compile a model in its `scope()`.
+
+    - `"none"`: one device; TensorFlow's default strategy.
+    - `"mirrored"`: all GPUs of this machine, or else all its logical CPUs: one, unless
+      `tf.config.set_logical_device_configuration` was called.
+    - `"multi-worker"`: the processes that the variable `TF_CONFIG` names, with all GPUs of each.
+      Waits for all of them. Call it before any other TensorFlow operation.
+    - `"tpu"`: the TPU of this machine, or the one that the variable `TPU_NAME` names.
+
+    Args:
+        name: One of `keras_drill.distribute.STRATEGIES`.
+
+    Raises:
+        ValueError: `name` is none of them, or `TF_CONFIG` is missing or does not fit.
+
+    Example:
+
+    >>> keras_drill.distribute.strategy("mirrored").num_replicas_in_sync
+    1
+
+    References:
+        - [TF_CONFIG](https://www.tensorflow.org/guide/distributed_training#TF_CONFIG)
+    """
+    if name in ("parameter-server", "ps"):
+        raise ValueError(
+            "Keras 3 does not train with parameter servers: use 'multi-worker', which keeps all "
+            f"variables on each worker. Received: name={name!r}"
+        )
+    if name not in STRATEGIES:
+        raise ValueError(f"`name` must be one of {STRATEGIES}. Received: name={name!r}")
+    if name == "mirrored":
+        devices = tf.config.list_logical_devices("GPU") or tf.config.list_logical_devices("CPU")
+        return tf.distribute.MirroredStrategy([device.name for device in devices])
+    if name == "multi-worker":
+        _check_tf_config(os.environ.get("TF_CONFIG", ""))
+        return tf.distribute.MultiWorkerMirroredStrategy()
+    if name == "tpu":
+        resolver = tf.distribute.cluster_resolver.TPUClusterResolver.connect()
+        return tf.distribute.TPUStrategy(resolver)
+    return tf.distribute.get_strategy()
+
+
+def is_chief(strategy: tf.distribute.Strategy) -> bool:
+    """Whether this process is the one of a strategy's that writes files and shows progress.
+
+    >>> is_chief(strategy("none"))
+    True
+    """
+    resolver = strategy.cluster_resolver
+    if resolver is None or not resolver.task_type:
+        return True
+    chiefs = "chief" in resolver.cluster_spec().jobs
+    return resolver.task_type == "chief" or (
+        not chiefs and resolver.task_type == "worker" and resolver.task_id == 0
+    )
+
+
+def _check_tf_config(text: str) -> None:
+    form = (
+        '{"cluster": {"worker": ["host:port", ...]}, "task": {"type": "worker", "index": 0}}, '
+        "the same in every process but for the index"
+    )
+    try:
+        config = json.loads(text)
+        cluster, kind, index = config["cluster"], config["task"]["type"], config["task"]["index"]
+        place = cluster[kind][int(index)] if int(index) >= 0 else None
+    except (ValueError, KeyError, IndexError, TypeError):
+        place = None
+    if place is None:
+        raise ValueError(f"The variable TF_CONFIG must be {form}. Received: TF_CONFIG={text!r}")
+    if "ps" in cluster:
+        raise ValueError(
+            "TF_CONFIG has parameter servers ('ps'), with which Keras 3 does not train: name "
+            f"workers alone. Received: TF_CONFIG={text!r}"
+        )
