@@ -4,9 +4,10 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-import tensorflow as tf
 from tensorflow.core.framework import graph_pb2
 from tensorflow.core.protobuf import saved_model_pb2
+
+from keras_drill.ops.private_interfaces import is_tensorflow_operation
 
 # Of tensorflow-text, all of whose operations the server links.
 _TEXT_OPERATIONS = """
@@ -31,8 +32,7 @@ _NOT_EVERYWHERE = ("PyFunc", "EagerPyFunc", "Xla", "Cudnn", "TPU", "Collective",
 def is_served(operation: str) -> bool:
     """Whether TensorFlow Serving, as it comes and on a CPU, runs an operation.
 
-    It links TensorFlow's own operations, which are those of `tf.raw_ops` whatever else this process
-    has loaded, and those of tensorflow-text.
+    It links TensorFlow's own operations and those of tensorflow-text.
 
     Example:
 
@@ -41,7 +41,7 @@ def is_served(operation: str) -> bool:
     """
     if operation in TEXT_OPERATIONS:
         return True
-    return hasattr(tf.raw_ops, operation) and not operation.startswith(_NOT_EVERYWHERE)
+    return is_tensorflow_operation(operation) and not operation.startswith(_NOT_EVERYWHERE)
 
 
 def unserved_operations(folder: str | os.PathLike) -> dict[str, str]:

@@ -277,6 +277,16 @@ def run_cudnn(mode: str, x, parameters, h0, c0):
     return outputs, h, c
 
 
+def is_tensorflow_operation(name: str) -> bool:
+    """Whether an operation came with TensorFlow, whatever else this process has loaded.
+
+    Nothing public lists the operations.
+    """
+    import tensorflow as tf
+
+    return hasattr(tf.raw_ops, name)
+
+
 def sentence_piece_pieces(model: bytes, shared_name: str):
     """A `tensorflow_text.SentencepieceTokenizer` whose model lives as long as the process.
 
