@@ -27,7 +27,7 @@ def exit_status(
 
     Returns:
         The exit status: that of the command, or 1 for a failure, 2 for wrong usage, 130 after
-        Ctrl-C, 141 when nobody reads the output any more.
+        Ctrl-C, 129 and 143 after SIGHUP and SIGTERM, 141 when nobody reads the output any more.
     """
     try:
         status = command()
@@ -39,7 +39,7 @@ def exit_status(
         return stop.code
     except Interrupted as interrupted:
         print(f"\n{program}: {interrupted}", file=sys.stderr)
-        return _INTERRUPTED
+        return interrupted.exit_status
     except KeyboardInterrupt:
         print(f"\n{program}: interrupted", file=sys.stderr)
         return _INTERRUPTED

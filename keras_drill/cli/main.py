@@ -65,8 +65,8 @@ def main(argv: Sequence[str] | None = None) -> int:
             streams and Ctrl-C are then taken care of, too.
 
     Returns:
-        The exit status: 0, 1 for a failure, 2 for wrong usage, 130 after Ctrl-C, 141 when nobody
-        reads the output any more.
+        The exit status: 0, 1 for a failure, 2 for wrong usage, 130 after Ctrl-C, 129 and 143 after
+        SIGHUP and SIGTERM, 141 when nobody reads the output any more.
     """
     interrupts: list[int] = []
     if argv is None:

@@ -1,5 +1,7 @@
 """What goes wrong, for the command line to say."""
 
+import signal
+
 
 class ConfigError(ValueError):
     """A recipe or option that the user has to correct; the message names it."""
@@ -10,4 +12,16 @@ class RunError(RuntimeError):
 
 
 class Interrupted(Exception):
-    """Raised after Ctrl-C, once the training is saved; the message says how to go on."""
+    """Raised after Ctrl-C or another signal, once the training is saved.
+
+    Args:
+        message: says how to go on.
+        number: that of the signal.
+
+    Attributes:
+        exit_status: of the program, 128 and the number, as shells have it.
+    """
+
+    def __init__(self, message: str, number: int = signal.SIGINT):
+        super().__init__(message)
+        self.exit_status = 128 + number

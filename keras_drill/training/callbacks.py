@@ -2,6 +2,7 @@
 
 import dataclasses
 import math
+import os
 import signal
 import sys
 import time
@@ -114,23 +115,28 @@ class GradientNorm(keras.callbacks.Callback):
 
 
 class StopSignal:
-    """Turns Ctrl-C and SIGTERM into a question that is asked between batches.
+    """Turns Ctrl-C, SIGTERM and SIGHUP into a question that is asked between batches.
 
     A context manager. The first signal only sets `received`, so that no step is left half done; a
-    second one stops at once, and the training goes back to its last checkpoint when resumed.
+    second one stops at once, and the training goes back to its last checkpoint when resumed. A
+    signal that the process was started to ignore, as `nohup` does with SIGHUP, stays ignored.
 
     Args:
         resume_command: what to type to go on, for the message.
+
+    Attributes:
+        received: number of the first signal; 0 until then.
     """
 
     def __init__(self, resume_command: str):
         self.resume_command = resume_command
-        self.received = False
+        self.received = 0
         self._previous: dict[int, Callable[[int, FrameType | None], object] | int | None] = {}
 
     def __enter__(self) -> "StopSignal":
-        for number in (signal.SIGINT, signal.SIGTERM):
-            self._previous[number] = signal.signal(number, self._handle)
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            if number == signal.SIGINT or signal.getsignal(number) is not signal.SIG_IGN:
+                self._previous[number] = signal.signal(number, self._handle)
         return self
 
     def __exit__(self, *exception) -> None:
@@ -139,16 +145,33 @@ class StopSignal:
 
     def raise_interrupted(self) -> None:
         """Raises `Interrupted`, after the training was saved."""
-        raise Interrupted(f"interrupted; everything is saved. To go on: {self.resume_command}")
+        raise Interrupted(
+            f"interrupted; everything is saved. To go on: {self.resume_command}", self.received
+        )
 
     def _handle(self, number, frame) -> None:
         if self.received:
             raise Interrupted(
                 "interrupted at once; resuming begins at the last checkpoint. "
-                f"To go on: {self.resume_command}"
+                f"To go on: {self.resume_command}",
+                number,
             )
-        self.received = True
-        print("\nsaving after this step (Ctrl-C again to stop at once)", file=sys.stderr)
+        self.received = number
+        if number == signal.SIGHUP:
+            _let_go_of_terminal()
+        again = "Ctrl-C" if number == signal.SIGINT else signal.Signals(number).name
+        print(f"\nsaving after this step ({again} again to stop at once)", file=sys.stderr)
+
+
+def _let_go_of_terminal() -> None:
+    """What is still said to a terminal that was closed goes nowhere, instead of failing."""
+    with open(os.devnull, "w") as nowhere:
+        for stream in (sys.stdout, sys.stderr):
+            try:  # `isatty` denies that a closed terminal is one
+                stream.write("\n")
+                stream.flush()
+            except OSError:
+                os.dup2(nowhere.fileno(), stream.fileno())
 
 
 class Checkpointing(keras.callbacks.Callback):
