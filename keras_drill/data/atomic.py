@@ -41,8 +41,11 @@ def replaced_file(path: str | os.PathLike) -> Iterator[Path]:
         os.umask(umask)
         os.chmod(beside, 0o666 & ~umask)  # mkstemp makes files that only their owner may read
         os.replace(beside, path)
-    except BaseException:
-        beside.unlink(missing_ok=True)
+    except BaseException as error:
+        with contextlib.suppress(OSError):  # of a folder that is gone
+            beside.unlink()
+        if isinstance(error, OSError) and error.filename is None:
+            error.filename = str(path)  # a full disk does not name it
         raise
 
 

@@ -13,6 +13,7 @@ import keras
 import numpy as np
 
 from keras_drill.tasks.errors import Interrupted, RunError
+from keras_drill.training.checkpoint_writer import CheckpointWriter
 from keras_drill.training.checkpoints import TrainingState
 
 _SECONDS_BETWEEN_LINES = 10
@@ -183,7 +184,8 @@ class Checkpointing(keras.callbacks.Callback):
     Args:
         state: how far the training has come.
         every: batches between checkpoints; 0 for none.
-        save: saves a checkpoint.
+        save: begins to save a checkpoint.
+        writer: writes them.
         stop_signal: asked after each batch whether to save and stop.
     """
 
@@ -192,12 +194,14 @@ class Checkpointing(keras.callbacks.Callback):
         state: TrainingState,
         every: int,
         save: Callable[[], None],
+        writer: CheckpointWriter,
         stop_signal: StopSignal,
     ):
         super().__init__()
         self.state = state
         self.every = every
         self.save = save
+        self.writer = writer
         self.stop_signal = stop_signal
         self._seconds_before = 0.0
         self._start = 0.0
@@ -213,8 +217,10 @@ class Checkpointing(keras.callbacks.Callback):
         state.epoch_seconds = self._seconds_before + time.perf_counter() - self._start
         if state.batch == self.params["steps"]:
             return
+        self.writer.poll()
         if self.stop_signal.received:
             self.save()
+            self.writer.require()
             self.stop_signal.raise_interrupted()
         elif self.every and state.step % self.every == 0:
             self.save()

@@ -96,12 +96,28 @@ class CheckpointStore:
         return sorted(steps - self._damaged)
 
     def save(self, step: int, arrays: Mapping[str, np.ndarray], state: Mapping[str, Any]) -> None:
-        """Writes the checkpoint of a step, unless it is there, and removes old ones."""
+        """Writes the checkpoint of a step, unless it is there, and removes old ones.
+
+        After an `OSError` the others are as they were. The folder is made where it is missing, but
+        not the one that it lies in: a run that was removed, or whose disk was, does not come back.
+        """
         if step in self.steps():
             return
         beside = self.folder / ".writing"
+        try:
+            self.folder.mkdir(exist_ok=True)
+            self._write(beside, step, arrays, state)
+        except OSError:
+            shutil.rmtree(beside, ignore_errors=True)  # it may be what fills the disk
+            raise
+        for old in self.steps()[: -self.keep]:
+            shutil.rmtree(self._path(old))
+
+    def _write(
+        self, beside: Path, step: int, arrays: Mapping[str, np.ndarray], state: Mapping[str, Any]
+    ) -> None:
         shutil.rmtree(beside, ignore_errors=True)
-        beside.mkdir(parents=True)
+        beside.mkdir()
         with open(beside / _ARRAYS, "wb") as file:
             np.savez(file, **arrays)  # type: ignore[arg-type]  # no name is `allow_pickle`
             _flush(file)
@@ -115,8 +131,6 @@ class CheckpointStore:
         self._damaged.clear()
         os.rename(beside, self._path(step))
         _flush_folder(self.folder)
-        for old in self.steps()[: -self.keep]:
-            shutil.rmtree(self._path(old))
 
     def load(self, step: int) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
         """Arrays and state of the checkpoint of a step. Raises `RunError` where it is damaged."""

@@ -35,6 +35,7 @@ from keras_drill.training.callbacks import (
     StopSignal,
     diverged,
 )
+from keras_drill.training.checkpoint_writer import CheckpointWriter, reason_of
 from keras_drill.training.checkpoints import CheckpointStore, TrainingState
 from keras_drill.training.loaded_run import LoadedRun
 from keras_drill.training.run_folder import RunFolder, write_history
@@ -77,6 +78,7 @@ class Training:
         self.texts = texts
         self.state = TrainingState()
         self._store = CheckpointStore(folder.checkpoints, config.training.keep_checkpoints)
+        self._checkpoints = CheckpointWriter(self._store)
         self._fingerprints = {
             "vocabulary": words.fingerprint,
             "text": task.fingerprint(texts),
@@ -121,11 +123,16 @@ class Training:
             print(take_weights(self.model, self.task, self.words, LoadedRun.load(folder)))
 
     def run(self) -> None:
-        """Trains to the end. Raises `Interrupted` after Ctrl-C and `RunError` on divergence."""
+        """Trains to the end.
+
+        Raises `Interrupted` after Ctrl-C and other signals, and `RunError` on divergence and where
+        the best model, the history or the last checkpoint cannot be written.
+        """
         self.folder.averaged_model_file.unlink(missing_ok=True)
         command = f"keras-drill train --run {shlex.quote(os.path.relpath(self.folder.path))}"
-        with StopSignal(command) as stop_signal:
+        with StopSignal(command) as stop_signal, self._checkpoints:
             self._run(stop_signal)
+            self._checkpoints.require()
 
     def _run(self, stop_signal: StopSignal) -> None:
         if self.config.training.tensorboard:
@@ -140,7 +147,7 @@ class Training:
                 DivergenceGuard(self.state),
                 *self._with_state().values(),
                 progress,
-                Checkpointing(self.state, every, self._save, stop_signal),
+                Checkpointing(self.state, every, self._save, self._checkpoints, stop_signal),
             ],
             model=self.model,
             epochs=self.config.training.epochs,
@@ -160,6 +167,7 @@ class Training:
             )
             self._end_epoch({name: values[-1] for name, values in history.history.items()})
             if stop_signal.received and not self.finished:
+                self._checkpoints.require()
                 stop_signal.raise_interrupted()
         callbacks.end()
 
@@ -175,8 +183,7 @@ class Training:
         state.epoch, state.batch, state.epoch_seconds = state.epoch + 1, 0, 0.0
         if loss < state.best_loss:
             state.best_loss, state.best_epoch = loss, state.epoch
-            self._save_model(self.folder.model_file)
-        write_history(self.folder.history_file, state.history)
+        self._write_epoch()
         if self._writer is not None:
             self._write_curves(state.history[-1])
         # An epoch begins with no state and no sums; so does one that begins with a checkpoint.
@@ -184,6 +191,23 @@ class Training:
         self.model.reset_metrics()
         self._set_learning_rate()
         self._save()
+
+    def _write_epoch(self) -> None:
+        """Writes the model, if it is the best one, and the history."""
+        try:
+            if not self.folder.path.is_dir():
+                raise FileNotFoundError("the folder of the run has vanished")
+            if self.state.best_epoch == self.state.epoch:
+                self._save_model(self.folder.model_file)
+            write_history(self.folder.history_file, self.state.history)
+        except OSError as error:
+            self._checkpoints.finish()
+            steps = self._store.steps()
+            kept = f"the checkpoint of step {steps[-1]}" if steps else "the beginning"
+            raise RunError(
+                f"{self.folder.path}: epoch {self.state.epoch} cannot be written "
+                f"({reason_of(error)}); what was there is kept, and resuming begins at {kept}"
+            ) from error
 
     def _figures(self) -> dict[str, float]:
         """What the history tells of the epoch just done, beside its losses."""
@@ -254,7 +278,7 @@ class Training:
             own = callback.get_state()
             arrays.update({f"{prefix}{name}": array for name, array in own.items()})
         state = {"training": self.state.to_mapping(), "fingerprints": self._fingerprints}
-        self._store.save(self.state.step, arrays, state)
+        self._checkpoints.begin(self.state.step, arrays, state)
 
     def _check_finite(self, arrays: Mapping[str, np.ndarray]) -> None:
         if not all(np.isfinite(array).all() for array in arrays.values()):
