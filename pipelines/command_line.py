@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from keras_drill.cli.argument_parser import ArgumentParser, take_overrides
+from keras_drill.cli.arguments import folder_name
 from keras_drill.cli.exit_status import exit_status
 from keras_drill.cli.streams import import_tensorflow, prepare_interrupts, prepare_streams
 from keras_drill.tasks.config import RunConfig
@@ -155,7 +156,9 @@ class _Command:
         parser.add_argument(
             "--schema", metavar="FILE", help="what the data should be like; default: inferred"
         )
-        parser.add_argument("--serve-as", metavar="NAME", help="name of the served model")
+        parser.add_argument(
+            "--serve-as", metavar="NAME", type=folder_name, help="name of the served model"
+        )
         parser.add_argument(
             "--warm-start",
             action="store_true",

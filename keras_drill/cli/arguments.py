@@ -200,6 +200,20 @@ def check_answers(folder: str, checkpoint: int | str | None) -> RunConfig:
     return config
 
 
+def folder_name(name: str) -> str:
+    """A `type` for `add_argument`: the name of a folder in another one, which it cannot leave.
+
+    Example:
+
+    >>> folder_name("../elsewhere")
+    Traceback (most recent call last):
+    argparse.ArgumentTypeError: must be the name of a folder, not a path: '../elsewhere'
+    """
+    if Path(name).name != name or name in ("", ".", ".."):
+        raise argparse.ArgumentTypeError(f"must be the name of a folder, not a path: {name!r}")
+    return name
+
+
 def absolute(data: str) -> str:
     """The path of a text from anywhere; the name of a data set stays as it is."""
     return data if data.startswith(_DATA_SET) else os.path.abspath(data)

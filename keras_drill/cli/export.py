@@ -9,6 +9,7 @@ from keras_drill.cli.arguments import (
     add_run_argument,
     add_sampling_arguments,
     check_runs,
+    folder_name,
     output_folder,
     whole_number,
 )
@@ -48,7 +49,10 @@ def add_parser(commands) -> argparse.ArgumentParser:
         help="where models are kept (default: %(default)s)",
     )
     parser.add_argument(
-        "--name", metavar="NAME", help="name of the model (default: that of the run's folder)"
+        "--name",
+        metavar="NAME",
+        type=folder_name,
+        help="name of the model (default: that of the run's folder)",
     )
     parser.add_argument(
         "--version",
@@ -141,10 +145,6 @@ def _check_settings(args: argparse.Namespace, config: RunConfig) -> None:
 def _directory(args: argparse.Namespace) -> Path:
     """The folder of the model, in which the version will appear."""
     name = Path(args.folder).resolve().name if args.name is None else args.name
-    if Path(name).name != name or name in ("", ".", ".."):
-        raise ConfigError(
-            f"--name must be the name of a folder in --directory, not a path: {name!r}"
-        )
     directory = output_folder("--directory", args.directory) / name
     if directory.exists() and not directory.is_dir():
         raise ConfigError(f"--name {name}: {directory} is a file")

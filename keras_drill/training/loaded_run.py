@@ -145,7 +145,7 @@ def _best_model(folder: RunFolder) -> keras.Model:
             "`keras-drill train`"
         )
     try:
-        return keras.saving.load_model(file, compile=False)
+        return keras.saving.load_model(file, compile=False, safe_mode=True)
     # Zip, HDF5, JSON and Keras each have their own errors for what they did not write.
     except Exception as error:
         raise RunError(

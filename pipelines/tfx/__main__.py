@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from keras_drill.cli.argument_parser import take_overrides
+from keras_drill.cli.arguments import folder_name
 from keras_drill.tasks.load_config import load_config
 from keras_drill.tasks.make_task import make_task
 from pipelines.tfx.make_pipeline import Place, make_pipeline
@@ -19,7 +20,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m pipelines.tfx", description=main.__doc__)
     parser.add_argument("recipe", help="a recipe, or a file like one, of any task")
     parser.add_argument("--data", required=True, help="what `keras-drill train --data` takes")
-    parser.add_argument("--serve-as", required=True, metavar="NAME", help="name of the model")
+    parser.add_argument(
+        "--serve-as", required=True, metavar="NAME", type=folder_name, help="name of the model"
+    )
     parser.add_argument("--folder", help="default: runs/tfx/NAME")
     parser.add_argument("--saved-models", default="saved_models", help="default: %(default)s")
     args = parser.parse_args(words)

@@ -189,3 +189,10 @@ def test_the_page_tells_what_went_wrong_and_links_to_what_is_there(tmp_path):
     ElementTree.fromstring(svg)  # well-formed
     record = json.loads((pages[0].parent / "execution.json").read_text())
     assert record["command"] == "a 'b'"
+
+
+@pytest.mark.parametrize("name", ["../elsewhere", "/tmp/x", "..", ""])
+def test_a_served_model_stays_in_its_folder(name, run_main, tmp_path):
+    status, _, said = run_main("--serve-as", name)
+    assert status == 2 and "--serve-as" in said and "must be the name of a folder" in said
+    assert not (tmp_path / "store").exists()
