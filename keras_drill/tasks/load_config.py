@@ -36,7 +36,7 @@ def all_options() -> dict[str, dataclasses.Field]:
 def config_class(task: str) -> type[RunConfig]:
     """The options of a task, by its name."""
     classes = {one.task: one for one in CONFIGS}
-    if task not in classes:
+    if not isinstance(task, str) or task not in classes:  # a file may say anything
         raise ConfigError(f"unknown task {task!r}{suggest(str(task), classes)}")
     return classes[task]
 
@@ -81,7 +81,8 @@ def load_config(recipe_or_file: str | os.PathLike) -> RunConfig:
         mapping = tomllib.loads(text)
         # Files from before there were other tasks do not name theirs.
         return config_class(mapping.get("task", LanguageModelConfig.task)).from_mapping(mapping)
-    except tomllib.TOMLDecodeError as error:
-        raise ConfigError(f"{path} is not a TOML file: {error}") from None
     except ConfigError as error:
         raise ConfigError(f"{path}: {error}") from None
+    # Beside its own error, the reader has those of numbers that are too long and nesting too deep.
+    except (ValueError, RecursionError) as error:
+        raise ConfigError(f"{path} is not a TOML file: {error}") from None

@@ -147,3 +147,10 @@ def test_wrong_files_are_refused(tmp_path, text, message):
 def test_every_option_says_what_it_does():
     for name, field in LanguageModelConfig.options().items():
         assert field.metadata["comment"], name
+
+
+@pytest.mark.parametrize("text", ["task = []", "x = " + "9" * 5000, "x = " + "[" * 3000])
+def test_odd_files_are_refused_with_their_name(text, tmp_path):
+    (tmp_path / "odd.toml").write_text(text)
+    with pytest.raises(ConfigError, match=r"odd\.toml"):
+        load_config(tmp_path / "odd.toml")
