@@ -13,12 +13,13 @@ import sys
 import time
 from pathlib import Path
 
-# None in `sys.modules` is, to the import system, a package that is not installed.
-for hidden in ("keras", "tf_keras", "keras_drill"):
-    sys.modules[hidden] = None  # type: ignore[assignment]
+if __name__ == "__main__":
+    # None in `sys.modules` is, to the import system, a package that is not installed.
+    for hidden in ("keras", "tf_keras", "keras_drill"):
+        sys.modules[hidden] = None  # type: ignore[assignment]
 
-import numpy as np  # noqa: E402
-import tensorflow as tf  # noqa: E402
+import numpy as np
+import tensorflow as tf
 
 
 def tensor(dtype, values):
