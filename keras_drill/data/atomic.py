@@ -44,7 +44,7 @@ def replaced_file(path: str | os.PathLike) -> Iterator[Path]:
     except BaseException as error:
         with contextlib.suppress(OSError):  # of a folder that is gone
             beside.unlink()
-        if isinstance(error, OSError) and error.filename is None:
+        if isinstance(error, OSError) and error.errno is not None and error.filename is None:
             error.filename = str(path)  # a full disk does not name it
         raise
 

@@ -84,7 +84,7 @@ class ArtifactStore:
         """All artifacts of a name, the oldest first."""
         folders = [path for path in (self.artifacts / name).glob("[!.]*") if path.is_dir()]
         found = [artifact for path in folders if (artifact := self._read(name, path))]
-        return sorted(found, key=lambda each: (each.lineage["made_at"], each.path.name))
+        return sorted(found, key=_age)
 
     def begin(self, name: str, fingerprint: str, keeps_work: bool) -> Path:
         """A folder to make an artifact in.
@@ -167,3 +167,8 @@ def _sync(folder: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def _age(artifact: Artifact) -> tuple[str, int]:
+    """What artifacts are sorted by, the oldest first; `made_at` tells seconds apart, no more."""
+    return artifact.lineage["made_at"], (artifact.path / LINEAGE).stat().st_mtime_ns

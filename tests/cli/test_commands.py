@@ -144,6 +144,7 @@ def test_generate(head, sampler, folder, capsys):
     assert first.startswith("the cat") and len(first.splitlines()) == 2
 
 
+@pytest.mark.slow
 def test_export_works_without_the_package(folder, tmp_path, capsys):
     words = ["export", str(folder / "drill"), "--directory", str(tmp_path), "--name", "toy"]
     assert main(words) == 0
@@ -164,6 +165,7 @@ def test_export_works_without_the_package(folder, tmp_path, capsys):
     assert capsys.readouterr().out.strip().endswith("/toy/2")
 
 
+@pytest.mark.slow
 def test_weights_in_fewer_bits_are_measured_for_the_card(folder, tmp_path, run_main):
     words = ["export", folder / "tied", "--directory", tmp_path, "--weights", "int8"]
     status, said, err = run_main(*words, "--licence", "CC0-1.0", "--limit", "It is a toy.")

@@ -62,7 +62,7 @@ def slow_but(fast, names):
     return [pytest.param(name, marks=[] if name in fast else pytest.mark.slow) for name in names]
 
 
-@pytest.mark.parametrize("name", slow_but(["general", "decoder"], BACKBONES))
+@pytest.mark.parametrize("name", slow_but(["general"], BACKBONES))
 def test_what_was_quantised_is_loaded_as_it_was(name, tmp_path):
     model, inputs, before = quantized_model(name)
     modes = model.backbone.quantized_layers
@@ -77,10 +77,9 @@ def test_what_was_quantised_is_loaded_as_it_was(name, tmp_path):
     assert again.quantized_layers == modes and again.get_config() == loaded.backbone.get_config()
 
 
-@pytest.mark.parametrize(
-    "name", slow_but(["heads fed back"], ["general", "fed back", "heads fed back", "transformer"])
-)
-@pytest.mark.parametrize("dtype", slow_but(["mixed_bfloat16"], ["float32", "mixed_bfloat16"]))
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["general", "fed back", "heads fed back", "transformer"])
+@pytest.mark.parametrize("dtype", ["float32", "mixed_bfloat16"])
 def test_quantised_attention_decodes_as_it_reads(name, dtype, tmp_path):
     """One column after the other, in the precision of the model, from a model that was loaded."""
     keras.config.set_dtype_policy(dtype)

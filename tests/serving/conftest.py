@@ -1,8 +1,19 @@
 import pytest
+from tensorflow.python.framework import config
 
 from keras_drill.serving import Limits
 from tests.serving.running import running
 from tests.serving.small_models import write_model
+
+
+@pytest.fixture(autouse=True, scope="package")
+def clocks():
+    """Lets graphs ask for the time, which the models here wait by.
+
+    A training that an earlier test ran in this process may have asked for determinism; there is no
+    public way to take that back.
+    """
+    config.disable_op_determinism()
 
 
 @pytest.fixture(scope="package")
