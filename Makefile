@@ -36,7 +36,7 @@ help:
 	@echo "make test-all   everything that is checked before a release; parts of it:"
 	@echo "  test-slow       the tests that take longer"
 	@echo "  test-jax        the core's tests on Keras' JAX backend, some cases of each"
-	@echo "  test-oldest     the core's tests on Python 3.10, TensorFlow 2.16 and Keras 3.12"
+	@echo "  test-oldest     the core's tests on Python 3.10, TensorFlow 2.16 and Keras 3.12, some cases of each"
 	@echo "  test-newest     the core's tests on Python 3.13, some cases of each"
 	@echo "  test-package    build the package, install it elsewhere, and begin the demo there"
 	@echo "  test-docs       run the code of the documentation, parse its commands, follow its links"
@@ -121,7 +121,7 @@ core: $(TOOLS)
 
 # Environments of their own.
 test-oldest:
-	@$(MAKE) --no-print-directory core VENV=.venv-oldest PYTHON='$(OLDEST_PYTHON)' CONSTRAINTS=constraints-oldest.txt
+	@$(MAKE) --no-print-directory core VENV=.venv-oldest PYTHON='$(OLDEST_PYTHON)' CONSTRAINTS=constraints-oldest.txt CASES='--cases 3'
 
 test-newest:
 	@$(MAKE) --no-print-directory core VENV=.venv-newest PYTHON='$(NEWEST_PYTHON)' CASES='--cases 3'
