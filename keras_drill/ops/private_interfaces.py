@@ -67,12 +67,13 @@ class FitsOnWorkers(keras.Model):
     Steps of Keras fail there (keras issue 20585): it builds a model from the mean over replicas of
     a batch, which is none where they have unequal parts or are on several workers, and under
     `MultiWorkerMirroredStrategy` it takes the mean of scalars over their first axis. So the model
-    is built from one replica's part, and scalars get that axis, while Keras wants it.
+    is built from one replica's part, and scalars get that axis, while Keras wants it. Backends
+    other than TensorFlow have no strategies.
     """
 
     def _maybe_symbolic_build(self, iterator=None, data_batch=None):
-        strategy = self.distribute_strategy
-        if iterator is None or strategy.num_replicas_in_sync == 1:
+        strategy = getattr(self, "distribute_strategy", None)
+        if iterator is None or strategy is None or strategy.num_replicas_in_sync == 1:
             super()._maybe_symbolic_build(iterator, data_batch)
             return
         _, _, batches = next(iter(iterator))
@@ -82,9 +83,10 @@ class FitsOnWorkers(keras.Model):
         with strategy.scope():
             self._symbolic_build(data_batch=data_batch)
 
-    def _make_function(self, step_function):
-        if not means_over_rows(self.distribute_strategy):
-            return super()._make_function(step_function)
+    def _make_function(self, step_function, **options):
+        strategy = getattr(self, "distribute_strategy", None)
+        if strategy is None or not means_over_rows(strategy):
+            return super()._make_function(step_function, **options)
         if self.steps_per_execution != 1:
             raise ValueError(
                 "`steps_per_execution` must be 1 under MultiWorkerMirroredStrategy, whose steps "
@@ -95,7 +97,7 @@ class FitsOnWorkers(keras.Model):
         def with_rows(data):
             return keras.tree.map_structure(lambda value: value[None], step_function(data))
 
-        return super()._make_function(with_rows)
+        return super()._make_function(with_rows, **options)
 
 
 def means_over_rows(strategy: Any) -> bool:
