@@ -66,6 +66,15 @@ def add_parser(commands) -> argparse.ArgumentParser:
         default="float32",
         help="what weights are kept in; what that costs and saves is measured for the model card",
     )
+    _add_card_arguments(parser)
+    add_sampling_arguments(parser, default="greedy")
+    add_search_arguments(parser)
+    parser.set_defaults(sampling_defaults=_sampling(parser.parse_args(["RUN"])))
+    return parser
+
+
+def _add_card_arguments(parser: argparse.ArgumentParser) -> None:
+    """What people are told of the model."""
     parser.add_argument(
         "--licence",
         default="not stated",
@@ -79,10 +88,6 @@ def add_parser(commands) -> argparse.ArgumentParser:
         metavar="TEXT",
         help="for the model card: what the model must not be used for; may be given several times",
     )
-    add_sampling_arguments(parser, default="greedy")
-    add_search_arguments(parser)
-    parser.set_defaults(sampling_defaults=_sampling(parser.parse_args(["RUN"])))
-    return parser
 
 
 def run(args: argparse.Namespace) -> int:

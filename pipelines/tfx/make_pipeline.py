@@ -48,18 +48,8 @@ def make_pipeline(
         beam_arguments: Of all components on Beam, `--runner` among them.
     """
     settings = Settings.make(config, data, f"{place.root}/shared")
-    examples = corpus_example_gen(settings, splits)
-    statistics = tfx.components.StatisticsGen(examples=examples.outputs["examples"])
-    schema = tfx.components.SchemaGen(statistics=statistics.outputs["statistics"])
-    validator = tfx.components.ExampleValidator(
-        statistics=statistics.outputs["statistics"], schema=schema.outputs["schema"]
-    )
-    transform = tfx.components.Transform(
-        examples=examples.outputs["examples"],
-        schema=schema.outputs["schema"],
-        preprocessing_fn="pipelines.tfx.transform.preprocessing_fn",
-        custom_config=settings.to_mapping(),
-    )
+    prepared = _prepare(settings, splits)
+    examples, *_, transform = prepared
     trainer = tfx.components.Trainer(
         run_fn="pipelines.tfx.trainer.run_fn",
         examples=transform.outputs["transformed_examples"],
@@ -90,20 +80,27 @@ def make_pipeline(
     return tfx.dsl.Pipeline(
         pipeline_name=place.name,
         pipeline_root=place.root,
-        components=[
-            examples,
-            statistics,
-            schema,
-            validator,
-            transform,
-            trainer,
-            baseline,
-            evaluator,
-            pusher,
-        ],
+        components=[*prepared, trainer, baseline, evaluator, pusher],
         metadata_connection_config=metadata,
         beam_pipeline_args=list(beam_arguments),
     )
+
+
+def _prepare(settings: Settings, splits: Sequence[str]) -> list[Any]:
+    """The components of the data, examples first and words last."""
+    examples = corpus_example_gen(settings, splits)
+    statistics = tfx.components.StatisticsGen(examples=examples.outputs["examples"])
+    schema = tfx.components.SchemaGen(statistics=statistics.outputs["statistics"])
+    validator = tfx.components.ExampleValidator(
+        statistics=statistics.outputs["statistics"], schema=schema.outputs["schema"]
+    )
+    transform = tfx.components.Transform(
+        examples=examples.outputs["examples"],
+        schema=schema.outputs["schema"],
+        preprocessing_fn="pipelines.tfx.transform.preprocessing_fn",
+        custom_config=settings.to_mapping(),
+    )
+    return [examples, statistics, schema, validator, transform]
 
 
 def evaluation(worst: float) -> tfma.EvalConfig:

@@ -30,9 +30,8 @@ def test_they_do_not_count_labels(score, monkeypatch):
         inputs = WalkInputs(contexts, None, labels, None, parameters, columns)
         return weighted_loss(inputs, WalkOptions(score))[0]
 
-    graph = loss.get_concrete_function(tf.ones((7, 1, 5))).graph
-    functions = graph.as_graph_def().library.function
-    compiled = [f for f in functions if f.attr["_XlaMustCompile"].b]
+    graph = loss.get_concrete_function(tf.ones((7, 1, 5))).graph.as_graph_def()
+    compiled = [f for f in graph.library.function if f.attr["_XlaMustCompile"].b]
     assert len(compiled) == (1 if score.is_linear else 2)
     for function in compiled:
         assert "Range" not in {node.op for node in function.node_def}
