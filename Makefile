@@ -8,6 +8,7 @@ DATA ?=
 RUN ?= runs/demo
 PARITY_SEEDS ?= $(shell shuf -i 1-1000000 -n 8)
 PYTEST_WORKERS ?= 2
+FUZZ_INPUTS ?= 100000
 # Interpreters of the two ends of what is supported.
 OLDEST_PYTHON ?= $(or $(shell .ci/find-python 3.10),python3.10)
 NEWEST_PYTHON ?= $(or $(shell .ci/find-python 3.13),python3.13)
@@ -22,13 +23,15 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check
 TEST_ENVIRONMENT := TF_CPP_MIN_LOG_LEVEL=2 TF_NUM_INTRAOP_THREADS=1 TF_NUM_INTEROP_THREADS=1 OMP_NUM_THREADS=1
 XDIST := -n $(PYTEST_WORKERS) --dist loadscope
 PYTEST := $(TEST_ENVIRONMENT) $(BIN)/python -m pytest $(XDIST)
-TENSORFLOW_ONLY := analysis benchmarks cli data distribute docs export pipelines report serving tasks training
+TENSORFLOW_ONLY := analysis benchmarks cli data distribute docs export fuzz pipelines report serving tasks training
+# Of one CPU, for programs that are compiled to be run once.
+EIGHT_DEVICES := --xla_force_host_platform_device_count=8 --xla_backend_optimization_level=0
 # What both ends of what is supported are tried on: the core, and what it exports and serves.
 CORE := tests $(addprefix --ignore=tests/,$(filter-out export serving,$(TENSORFLOW_ONLY)))
 
 .DEFAULT_GOAL := help
 .PHONY: help install demo test test-slow test-jax test-oldest test-newest test-package test-docs test-reference test-parity \
-	test-tfx test-distributed test-all core types lint format clean distclean
+	test-tfx test-distributed test-sharded test-fuzz test-all audit core types lint format clean distclean
 
 help:
 	@echo "make demo       train two small language models on English text, compare, export and serve one"
@@ -43,7 +46,10 @@ help:
 	@echo "  test-parity     compare with tensorflow-addons, in an environment where it still runs"
 	@echo "  test-tfx        the pipelines' functions as a pipeline of TFX, in an environment of its own"
 	@echo "  test-distributed  one device, two replicas and two workers train alike"
+	@echo "  test-sharded    output layers that eight JAX devices share train as on one device"
+	@echo "  test-fuzz       FUZZ_INPUTS=$(FUZZ_INPUTS) random inputs and damaged files; test-slow tries a tenth of these"
 	@echo "  test-reference  replay the reference cases in the folder KERAS_DRILL_REFERENCE"
+	@echo "make audit      look the pinned packages up among known weaknesses; needs PyPI itself, and is no part of test-all"
 	@echo "make types      check the type hints"
 	@echo "make lint       ruff check and ruff format --check"
 	@echo "make format     rewrite the sources as ruff would have them"
@@ -74,11 +80,20 @@ test: $(TOOLS)
 	$(PYTEST) -m 'not slow' --durations=20
 
 test-slow: $(VENV)/installed-$(VERSION)-browser
-	$(PYTEST) -m slow --ignore=tests/distribute
+	$(PYTEST) -m slow --ignore=tests/distribute --durations=20
 
 # Workers wait for each other: no other tests beside them.
 test-distributed: $(TOOLS)
 	TF_CPP_MIN_LOG_LEVEL=3 $(BIN)/python -m pytest tests/distribute
+
+# Output layers that are split over devices of JAX.
+test-sharded:
+	@$(MAKE) --no-print-directory VENV=.venv-jax .venv-jax/installed-$(VERSION)-jax
+	TF_CPP_MIN_LOG_LEVEL=3 KERAS_BACKEND=jax XLA_FLAGS='$(EIGHT_DEVICES)' .venv-jax/bin/python -m pytest $(XDIST) tests/distribute/sharded
+
+# Other inputs each time.
+test-fuzz: $(TOOLS)
+	$(TEST_ENVIRONMENT) $(BIN)/python -m pytest -n $(PYTEST_WORKERS) --dist load tests/fuzz -m slow --fuzz-inputs $(FUZZ_INPUTS)
 
 # What drives a Chromium that is installed already; without one the tests of the page are skipped.
 $(VENV)/installed-$(VERSION)-browser: $(TOOLS)
@@ -154,6 +169,26 @@ types: $(VENV)/installed-$(VERSION)-types
 
 $(VENV)/installed-$(VERSION)-types: $(TOOLS)
 	@$(PIP) install --quiet --constraint constraints.txt --editable '.[types]'
+	@touch $@
+
+# PyPI's own database tells what is known. What cannot be asked is an error, and never "nothing found".
+audit: .venv-audit/installed
+	@for pins in constraints.txt constraints-oldest.txt; do \
+		echo "$$pins"; \
+		.venv-audit/bin/pip-audit --strict --disable-pip --no-deps --progress-spinner off \
+			--requirement $$pins >.venv-audit/answer 2>&1 && status=0 || status=1; \
+		if [ $$status = 1 ] && ! grep -q '^Found .* known vulnerabilit' .venv-audit/answer; then \
+			tail -n 1 .venv-audit/answer >&2; \
+			echo "make: NOT AUDITED: https://pypi.org cannot be asked from here" >&2; exit 1; \
+		fi; \
+		grep -v '^WARNING' .venv-audit/answer; \
+		[ $$status = 0 ] || exit 1; \
+	done
+
+.venv-audit/installed:
+	@$(PYTHON) -m venv --clear .venv-audit
+	@.venv-audit/bin/python -m pip --disable-pip-version-check install --quiet pip-audit==2.10.1 || { \
+		echo "make: NOT AUDITED: pip-audit cannot be installed from here" >&2; exit 1; }
 	@touch $@
 
 test-all:

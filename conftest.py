@@ -26,6 +26,12 @@ def pytest_addoption(parser):
         help="run at most so many cases of each parametrized test, from the first to the last: for "
         "environments whose own part is small beside the code that all of them run",
     )
+    parser.addoption(
+        "--fuzz-inputs",
+        type=int,
+        default=10_000,
+        help="how many inputs the slow tests in tests/fuzz try, all together",
+    )
 
 
 def pytest_collection_modifyitems(config, items):

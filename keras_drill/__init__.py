@@ -34,6 +34,7 @@ _PACKAGES = (
     "layers",
     "metrics",
     "models",
+    "ops",
     "optimizers",
     "scores",
     "senses",

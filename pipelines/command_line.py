@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from keras_drill.cli.argument_parser import ArgumentParser, take_overrides
-from keras_drill.cli.arguments import folder_name
+from keras_drill.cli.arguments import folder_name, some_path
 from keras_drill.cli.exit_status import exit_status
 from keras_drill.cli.streams import import_tensorflow, prepare_interrupts, prepare_streams
 from keras_drill.tasks.config import RunConfig
@@ -149,6 +149,7 @@ class _Command:
         )
         parser.add_argument(
             "--data",
+            type=some_path,
             metavar="PATH",
             help="what `keras-drill train --data` takes; {SPAN} in it stands for a number",
         )
@@ -169,7 +170,9 @@ class _Command:
             action="store_true",
             help="do nothing but take the newest version of the served model away from servers",
         )
-        parser.add_argument("--folder", help="the pipeline's folder; default: runs/pipelines/NAME")
+        parser.add_argument(
+            "--folder", type=some_path, help="the pipeline's folder; default: runs/pipelines/NAME"
+        )
         parser.add_argument("--until", metavar="COMPONENT", help="the last component to run")
         parser.add_argument(
             "--force",

@@ -16,6 +16,7 @@ from pipelines.components.spans import find_span
 from pipelines.components.statistics_gen import StatisticsGen
 from pipelines.components.trainer import Trainer
 from pipelines.components.transform import Transform
+from pipelines.components.tuner import Tuner
 from pipelines.engine.component import Component
 from pipelines.options import PipelineOptions
 
@@ -51,13 +52,15 @@ def make_pipeline(arguments: PipelineArguments) -> list[Component]:
     if arguments.serve_as is not None:
         served = ServedVersions(Path(options.pusher.directory) / arguments.serve_as)
         pusher = [Pusher(served, arguments.data, options.pusher)]
+    tuner = [Tuner(arguments.config, options.tuner)] if options.tuner.search else []
     return [
         ExampleGen(task, data, span, options.example_gen),
         StatisticsGen(task.columns, options.statistics_gen),
         SchemaGen(arguments.schema, options.schema_gen),
         ExampleValidator(options.example_validator),
         Transform(task, options.transform, arguments.warm_start),
-        Trainer(arguments.config, options.trainer, arguments.warm_start),
+        *tuner,
+        Trainer(arguments.config, options.trainer, arguments.warm_start, tuned=bool(tuner)),
         Evaluator(task, served, options.evaluator),
         InfraValidator(task, options.infra_validator),
         *pusher,

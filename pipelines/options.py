@@ -67,6 +67,21 @@ class TransformOptions:
 
 
 @dataclasses.dataclass(frozen=True)
+class TunerOptions:
+    """Section `tuner`; there is a search where options are named."""
+
+    search: tuple[str, ...] = option(
+        (),
+        'an option to search, such as "optimizer.learning_rate 0.001..0.01 log", "head.depth 1..4" '
+        'or "head.activation relu,tanh"; may be repeated',
+    )
+    trials: int = option(10, "how many trainings to compare", minimum=1)
+    method: str = option("random", "how values are proposed", choices=("random", "bayesian"))
+    epochs: int = option(0, "most epochs of a trial; 0: those of the recipe", minimum=0)
+    seed: int = option(0, "of the proposals")
+
+
+@dataclasses.dataclass(frozen=True)
 class TrainerOptions:
     """Section `trainer`."""
 
@@ -74,6 +89,11 @@ class TrainerOptions:
         "float32",
         "what the exported weights are kept in",
         choices=("float32", "bfloat16", "float16", "int8"),
+    )
+    sense_contexts: int = option(
+        0,
+        "examples of each sense to keep in the exported model, from the training text",
+        minimum=0,
     )
 
 
@@ -131,6 +151,7 @@ class PipelineOptions:
         default_factory=ExampleValidatorOptions
     )
     transform: TransformOptions = dataclasses.field(default_factory=TransformOptions)
+    tuner: TunerOptions = dataclasses.field(default_factory=TunerOptions)
     trainer: TrainerOptions = dataclasses.field(default_factory=TrainerOptions)
     evaluator: EvaluatorOptions = dataclasses.field(default_factory=EvaluatorOptions)
     infra_validator: InfraValidatorOptions = dataclasses.field(

@@ -52,7 +52,7 @@ def measure_argmaxable_words(
     if isinstance(head.composition, Softmax) and isinstance(head.score, InnerProduct):
         # A soft cap on the logits keeps their order.
         labels = ops.convert_to_numpy(head.encoded_labels())
-        bias = ops.convert_to_numpy(head.bias) if head.use_bias else None
+        bias = ops.convert_to_numpy(head.without_padding(head.bias)) if head.use_bias else None
         return find_argmaxable_words(labels, bias, seen, bound, min_lead, max_programs)
     found, searched = np.zeros_like(seen), None
     if isinstance(head.composition, MultiSense) and head.label_encoder.hidden_network is None:

@@ -6,6 +6,8 @@ import keras
 import numpy as np
 from keras import ops
 
+from keras_drill.ops.variables import variable_like
+
 
 class NonMonotonicAveraging(keras.callbacks.Callback):
     """Averages the weights over training steps once validation has stopped improving (NT-ASGD).
@@ -72,6 +74,13 @@ class NonMonotonicAveraging(keras.callbacks.Callback):
             self.averaging = True
         self.losses.append(float(loss))
         return self.averaging
+
+    def on_train_begin(self, logs: dict[str, Any] | None = None) -> None:
+        if self._means and keras.distribution.distribution() is not None:
+            # `set_state` did not know where the weights are.
+            pairs = list(self._averaged())
+            self._means = [_variable_for(v, ops.convert_to_numpy(mean)) for mean, _, v in pairs]
+            self._rests = [_variable_for(v, ops.convert_to_numpy(rest)) for _, rest, v in pairs]
 
     def on_epoch_begin(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
         self._take_average_out()
@@ -169,8 +178,10 @@ class NonMonotonicAveraging(keras.callbacks.Callback):
 
 def _zeros_like(variables) -> list[keras.Variable]:
     return [
-        keras.Variable(
-            ops.zeros(v.shape, "float64" if v.dtype == "float64" else "float32"), trainable=False
-        )
+        _variable_for(v, ops.zeros(v.shape, "float64" if v.dtype == "float64" else "float32"))
         for v in variables
     ]
+
+
+def _variable_for(variable, value) -> keras.Variable:
+    return variable_like(variable, value, trainable=False)

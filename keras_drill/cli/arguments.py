@@ -211,7 +211,23 @@ def folder_name(name: str) -> str:
     """
     if Path(name).name != name or name in ("", ".", ".."):
         raise argparse.ArgumentTypeError(f"must be the name of a folder, not a path: {name!r}")
+    if not name.isprintable():
+        raise argparse.ArgumentTypeError(f"must have no control characters in it: {name!r}")
     return name
+
+
+def some_path(path: str) -> str:
+    """A `type` for `add_argument`: a path; what an unset variable of a shell leaves is none.
+
+    Example:
+
+    >>> some_path("")
+    Traceback (most recent call last):
+    argparse.ArgumentTypeError: must be a path, not empty
+    """
+    if not path:
+        raise argparse.ArgumentTypeError("must be a path, not empty")
+    return path
 
 
 def absolute(data: str) -> str:

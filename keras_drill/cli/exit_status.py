@@ -6,9 +6,9 @@ from collections.abc import Callable, Sequence
 
 from keras_drill.cli.messages import message_of
 from keras_drill.cli.streams import discard_output
-from keras_drill.tasks.errors import ConfigError, Interrupted
+from keras_drill.tasks.errors import Interrupted, exit_status_of
 
-_FAILURE, _USAGE, _INTERRUPTED, _BROKEN_PIPE = 1, 2, 130, 141
+_INTERRUPTED, _BROKEN_PIPE = 130, 141
 
 
 def exit_status(
@@ -59,4 +59,4 @@ def exit_status(
                 "what --traceback shows"
             )
         print(f"{program}: error: {message}", file=sys.stderr)
-        return _USAGE if isinstance(error, ConfigError) else _FAILURE
+        return exit_status_of(error)

@@ -11,6 +11,7 @@ from keras_drill.cli.arguments import (
     check_runs,
     folder_name,
     output_folder,
+    some_path,
     whole_number,
 )
 from keras_drill.cli.search_arguments import (
@@ -44,6 +45,7 @@ def add_parser(commands) -> argparse.ArgumentParser:
     add_checkpoint_argument(parser)
     parser.add_argument(
         "--directory",
+        type=some_path,
         default="saved_models",
         metavar="DIRECTORY",
         help="where models are kept (default: %(default)s)",
@@ -65,6 +67,14 @@ def add_parser(commands) -> argparse.ArgumentParser:
         choices=("float32", "bfloat16", "float16", "int8"),
         default="float32",
         help="what weights are kept in; what that costs and saves is measured for the model card",
+    )
+    parser.add_argument(
+        "--sense-contexts",
+        type=whole_number(0),
+        default=0,
+        metavar="N",
+        help="examples of each sense of a word to keep in the model, from its training text, for "
+        "servers to show (models whose words have senses; default: %(default)s)",
     )
     _add_card_arguments(parser)
     add_sampling_arguments(parser, default="greedy")
@@ -119,6 +129,7 @@ def run(args: argparse.Namespace) -> int:
         directory,
         version=args.version,
         weights=args.weights,
+        sense_contexts=args.sense_contexts,
         licence=args.licence,
         limits=args.limit,
         **continuing,
@@ -140,6 +151,11 @@ def _check_settings(args: argparse.Namespace, config: RunConfig) -> None:
         ]
     else:
         changed = list(given_search_arguments(args))
+    if args.sense_contexts and (config.reads_sources or not config.head.has_senses):
+        raise ConfigError(
+            f"--sense-contexts has no meaning for {args.folder}: it takes a model that continues "
+            "texts and whose words have senses"
+        )
     if changed:
         does = "answers sources" if config.reads_sources else "continues texts"
         raise ConfigError(

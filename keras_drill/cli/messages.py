@@ -67,8 +67,11 @@ def _what_failed(message: str) -> str:
 
     >>> _what_failed("Graph execution error:\\n\\nDetected at node x\\nBad shape.\\n\\t [[x]]")
     'Bad shape.'
+    >>> _what_failed("{{function_node wrapped_SaveV2}} a/b; File too large [Op:SaveV2] name: ")
+    'a/b; File too large'
     """
     where = ("Graph execution error", "Detected at", "File ", "[[", "Stack trace", "node ")
+    message = re.sub(r"\{\{\w+ .*?\}\} ?|\s*\[Op:.*", "", message)
     lines = [line.strip() for line in message.splitlines()]
     told = [line for line in lines if line and not line.startswith(where)]
     return (told or [message.strip()])[-1]

@@ -12,6 +12,7 @@ from typing import TextIO
 from keras_drill.cli.arguments import output_file
 
 _MAX_BYTES = 1 << 16  # of a batch whose texts are padded to the longest
+_MAX_LINE_BYTES = 1 << 28
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
@@ -161,12 +162,16 @@ def _open(name: str) -> contextlib.AbstractContextManager[BufferedIOBase]:
 def _blocks(file: BufferedIOBase) -> Iterator[list[bytes]]:
     """Lists of lines, each as soon as its lines are there."""
     parts: list[bytes] = []  # of a line whose end is still to come
+    size = 0
     while chunk := file.read1(1 << 16):
         *lines, rest = chunk.split(b"\n")
         if lines:
             lines[0] = b"".join([*parts, lines[0]])
-            parts = []
+            parts, size = [], 0
             yield lines
         parts.append(rest)
+        size += len(rest)
+        if size > _MAX_LINE_BYTES:  # a device that never ends, for example
+            raise ValueError(f"a line has more than {_MAX_LINE_BYTES >> 20} MiB: this is no text")
     if any(parts):
         yield [b"".join(parts)]

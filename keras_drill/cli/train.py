@@ -37,6 +37,12 @@ def add_parser(commands) -> argparse.ArgumentParser:
         help="a text file, or a folder with train, valid and test text; for pairs also tfds:NAME, "
         "a data set of tensorflow-datasets",
     )
+    parser.add_argument(
+        "--strategy",
+        metavar="NAME",
+        help="devices to train on: none (one), mirrored (all of this machine), multi-worker (start "
+        "the same command once for each worker that TF_CONFIG names) or tpu",
+    )
     parser.add_argument("--run", required=True, metavar="RUN", dest="folder", help="its folder")
     return parser
 
@@ -69,7 +75,20 @@ def _config(args: argparse.Namespace) -> RunConfig:
     for name, value in args.overrides.items():
         for one in value if isinstance(value, list) else [value]:
             _check_utf8(f"--{name}", one)
-    config = load_config(recipe).replace(args.overrides)
+    if args.strategy is not None:
+        if "training.strategy" in args.overrides:
+            raise ConfigError("give --strategy or --training.strategy, not both")
+        args.overrides["training.strategy"] = args.strategy
+    config = load_config(recipe)
+    values = config.to_mapping()
+    # Where anything is written is said by whoever types the command, or by the run's own file.
+    said = args.recipe is None or "data.on_disk" in args.overrides
+    if values["data"].get("on_disk") and not said:
+        raise ConfigError(
+            f"{recipe} has data.on_disk, where a training writes: take it out of the file, and "
+            "give it as --data.on_disk FOLDER"
+        )
+    config = config.replace(args.overrides)
     if args.data is not None:
         config = config.replace({"data.path": args.data})
     if not config.data.path:
@@ -77,8 +96,11 @@ def _config(args: argparse.Namespace) -> RunConfig:
     _check_utf8("--data", config.data.path)
     # Kept in the run's folder, where a relative path would mean another place.
     paths = {"data.path": absolute(config.data.path)}
-    if config.training.start_from:
-        paths["training.start_from"] = os.path.abspath(config.training.start_from)
+    values = config.to_mapping()
+    for name in ("training.start_from", "data.on_disk"):
+        section, option = name.split(".")
+        if values[section].get(option):
+            paths[name] = os.path.abspath(values[section][option])
     return config.replace(paths)
 
 

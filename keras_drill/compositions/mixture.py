@@ -5,6 +5,7 @@ from keras import ops
 
 from keras_drill.compositions.composition import Composition
 from keras_drill.layers.variational_dropout import VariationalDropout
+from keras_drill.ops.saturated import saturated
 from keras_drill.types import Initializer, Shape, Tensor
 
 
@@ -15,11 +16,16 @@ class Mixture(Composition):
         p(y) = sum_k π_k softmax(scores of c_k)_y,
         c_k = tanh(h W_k + b_k),    π = softmax(h P)
 
+    With gates, `c_k = h + g_k * tanh(h W_k + b_k)`, where the g_k are 0 at first: the mixture
+    begins as the one softmax that a trained model has.
+
     Args:
         num_mixtures: Number of components K.
         context_dim: Width of the contexts c_k; `None` is that of the embeddings.
         context_dropout: Dropout rate on the contexts, with one mask for all time steps (the
             second-last axis of the hidden states, where they have three).
+        gated: Whether contexts are hidden states with a gated part added, gates being 0 at first.
+            They are as wide as the hidden states then.
         kernel_initializer: Initializer of W and P.
         seed: Seed of the dropout masks.
         **kwargs: Keyword arguments of `keras.layers.Layer`.
@@ -33,6 +39,7 @@ class Mixture(Composition):
         num_mixtures: int,
         context_dim: int | None = None,
         context_dropout: float = 0.0,
+        gated: bool = False,
         kernel_initializer: Initializer = "glorot_uniform",
         seed: int | None = None,
         **kwargs: Any,
@@ -49,6 +56,7 @@ class Mixture(Composition):
         self.num_mixtures = num_mixtures
         self.context_dim = context_dim
         self.context_dropout = context_dropout
+        self.gated = gated
         self.kernel_initializer = keras.initializers.get(kernel_initializer)
         self.seed = seed
         self.dropout = VariationalDropout(context_dropout, seed=seed, dtype=self.dtype_policy)
@@ -59,6 +67,11 @@ class Mixture(Composition):
 
     def build(self, hidden_shape: Shape, embeddings_shape: tuple[int, int]) -> None:
         self.width = self.context_dim or embeddings_shape[-1]
+        if self.gated and self.width != hidden_shape[-1]:
+            raise ValueError(
+                f"`context_dim` must be the hidden state's {hidden_shape[-1]}, which `gated=True` "
+                f"adds to every context. Received: contexts of width {self.width}"
+            )
         self.prior_kernel = self.add_weight(
             shape=(hidden_shape[-1], self.num_mixtures),
             initializer=self.kernel_initializer,
@@ -72,6 +85,10 @@ class Mixture(Composition):
         self.latent_bias = self.add_weight(
             shape=(self.num_mixtures * self.width,), initializer="zeros", name="latent_bias"
         )
+        if self.gated:
+            self.gates = self.add_weight(
+                shape=(self.num_mixtures, self.width), initializer="zeros", name="gates"
+            )
         self.built = True
 
     def context_shape(self, hidden_shape: Shape) -> Shape:
@@ -88,9 +105,12 @@ class Mixture(Composition):
             contexts = contexts[:, None]
         contexts = self.dropout(contexts, training=training)
         contexts = ops.reshape(contexts, (-1, self.num_mixtures, self.width))
+        if self.gated:
+            contexts = ops.cast(self.gates, dtype) * contexts
+            contexts = ops.reshape(hidden, (-1, 1, self.width)) + contexts
         priors = ops.reshape(ops.matmul(hidden, prior_kernel), (-1, self.num_mixtures))
         return contexts, ops.log_softmax(
-            ops.cast(priors, "float64" if dtype == "float64" else "float32")
+            saturated(priors, "float64" if dtype == "float64" else "float32")
         )
 
     def columns(self, targets: Tensor) -> tuple[Tensor, None]:
@@ -105,6 +125,7 @@ class Mixture(Composition):
             "num_mixtures": self.num_mixtures,
             "context_dim": self.context_dim,
             "context_dropout": self.context_dropout,
+            "gated": self.gated,
             "kernel_initializer": keras.initializers.serialize(self.kernel_initializer),
             "seed": self.seed,
         }

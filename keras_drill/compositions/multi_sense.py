@@ -6,6 +6,7 @@ from keras import ops
 from keras_drill.compositions.composition import Composition
 from keras_drill.ops.private_interfaces import replace_sublayer
 from keras_drill.ops.walk_arguments import WordLabels
+from keras_drill.ops.word_log_probs import word_log_probs
 from keras_drill.senses.sense_allocation import SenseAllocation
 from keras_drill.types import Tensor
 
@@ -70,13 +71,17 @@ class MultiSense(Composition):
         return WordLabels(*self.allocation.columns(words), sense_to_word)
 
     def log_probs(self, scores: Tensor, log_priors: Tensor | None) -> Tensor:
-        return self.word_log_probs(ops.log_softmax(scores[:, 0]))
+        return ops.log_softmax(self.word_log_probs(scores[:, 0]))  # fewer words than senses
 
     def word_log_probs(self, sense_log_probs: Tensor) -> Tensor:
-        """`[..., M]` log-probabilities of senses to those `[..., V]` of words."""
+        """`[..., M]` log-probabilities of senses to those `[..., V]` of words.
+
+        Scores of senses, which lack one number for all, give words' that lack the same.
+        """
         columns, mask = self.allocation.columns(ops.arange(self.allocation.vocabulary_size))
-        senses = ops.take(sense_log_probs, columns, axis=-1)  # [..., V, S]
-        return ops.logsumexp(ops.where(mask, senses, ops.full_like(senses, float("-inf"))), -1)
+        rows = ops.reshape(sense_log_probs, (-1, sense_log_probs.shape[-1]))
+        words = word_log_probs(rows, columns, mask)
+        return ops.reshape(words, (*ops.shape(sense_log_probs)[:-1], words.shape[-1]))
 
     def record(
         self,

@@ -19,6 +19,7 @@ from keras_drill.data.preprocessing import (
 from keras_drill.data.pydoc_topics import pydoc_topics
 from keras_drill.data.sentence_batches import SentenceBatches
 from keras_drill.data.sentence_piece_tokenizer import SentencePieceTokenizer
+from keras_drill.data.streamed_text import StreamedText
 from keras_drill.data.text_lines import TextLines
 from keras_drill.data.tokenizer import Tokenizer
 from keras_drill.data.vocabulary import Vocabulary
@@ -43,6 +44,7 @@ __all__ = [
     "Preprocessing",
     "SentenceBatches",
     "SentencePieceTokenizer",
+    "StreamedText",
     "TextLines",
     "Tokenizer",
     "UnicodeNormalization",

@@ -29,8 +29,13 @@ def replaced_file(path: str | os.PathLike) -> Iterator[Path]:
     if path.exists() and not path.is_file():
         raise ValueError(f"`path` must be a file, or nothing yet. Received: {str(path)!r}")
     path.parent.mkdir(parents=True, exist_ok=True)
-    # The same suffix: some writers choose their format by it.
-    descriptor, name = tempfile.mkstemp(f".new{path.suffix}", f".{path.name[:100]}.", path.parent)
+    try:  # the same suffix: some writers choose their format by it
+        descriptor, name = tempfile.mkstemp(
+            f".new{path.suffix}", f".{path.name[:100]}.", path.parent
+        )
+    except OSError as error:
+        error.filename = str(path)  # the user's name of it, not ours
+        raise
     os.close(descriptor)
     beside = Path(name)
     try:

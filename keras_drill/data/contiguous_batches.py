@@ -1,5 +1,7 @@
 """Windows of one long text, for recurrent models that carry their state."""
 
+from collections.abc import Callable
+
 import numpy as np
 import tensorflow as tf
 
@@ -10,6 +12,7 @@ from keras_drill.data.batches import (
     check_shard,
     whole_batches,
 )
+from keras_drill.data.streamed_text import StreamedText
 
 
 class ContiguousBatches:
@@ -52,8 +55,11 @@ class ContiguousBatches:
     The same `seed` and `epoch` give the same batches on every machine, and an epoch can be
     entered at any batch without reading those before it.
 
+    A text that is larger than memory may be a `StreamedText`: of it each replica reads the rows
+    that it is given and no others, and keeps two records a row, an eighth of a megabyte.
+
     Args:
-        ids: int array `[N]`.
+        ids: int array `[N]`, or a `StreamedText`.
         batch_size: number of rows.
         sequence_length: length of the windows.
         variable_length: whether to draw the lengths of the windows.
@@ -87,7 +93,7 @@ class ContiguousBatches:
 
     def __init__(
         self,
-        ids: np.ndarray,
+        ids: np.ndarray | StreamedText,
         batch_size: int,
         sequence_length: int,
         variable_length: bool = False,
@@ -96,13 +102,13 @@ class ContiguousBatches:
         pad_id: int = 0,
         seed: int = 0,
     ):
-        ids = np.asarray(ids, np.int32)
+        text = ids if isinstance(ids, StreamedText) else np.asarray(ids, np.int32)
         check_at_least_one(batch_size=batch_size, sequence_length=sequence_length)
         check_seed(seed)
         needed = 1 if padding else batch_size * sequence_length
-        if len(ids) < needed:
+        if len(text) < needed:
             raise ValueError(
-                f"The text has {len(ids)} tokens, fewer than one batch of `batch_size` × "
+                f"The text has {len(text)} tokens, fewer than one batch of `batch_size` × "
                 f"`sequence_length` = {batch_size} × {sequence_length} = {needed}: lower "
                 "`batch_size` (or `sequence_length`), or give more text. "
                 f"Received: batch_size={batch_size}, sequence_length={sequence_length}"
@@ -111,17 +117,25 @@ class ContiguousBatches:
         self.sequence_length = sequence_length
         self.variable_length = variable_length
         self.padding = padding
-        self.first_token = int(ids[-1]) if first_token is None else first_token
+        if first_token is None:
+            last = len(text) - 1
+            first_token = int(
+                text.read(last, last + 1)[0] if isinstance(text, StreamedText) else text[last]
+            )
+        self.first_token = first_token
         self.pad_id = pad_id
         self.seed = seed
-        rows, self.num_targets = self._layout(ids)
-        self._steps = rows.shape[1] - 1
+        self.num_targets = len(text) if padding else len(text) - len(text) % batch_size
+        per_window = batch_size * (1 if variable_length or not padding else sequence_length)
+        self._steps = -(-self.num_targets // per_window) * per_window // batch_size
         if variable_length:
             self.num_batches = max(round(self._steps / _mean_length(sequence_length)), 1)
         else:
             self.num_batches = -(-self._steps // sequence_length)
-        with tf.device("CPU"):
-            self._rows = tf.constant(rows)  # [B, steps + 1]
+        self._text = text if isinstance(text, StreamedText) else None
+        if isinstance(text, np.ndarray):
+            with tf.device("CPU"):
+                self._rows = tf.constant(self._layout(text))  # [B, steps + 1]
 
     def dataset(
         self,
@@ -155,13 +169,14 @@ class ContiguousBatches:
         starts = np.concatenate([self._starts(epoch + number) for number in range(epochs)])
         starts = starts[first_batch:]
         size = self.batch_size // num_shards
-        rows = self._rows[shard * size : (shard + 1) * size]
+        window = self._windows(shard * size, size)
         pad_from = self._pad_from(shard * size, size)
         spec = self._element_spec(size)
 
         def batch(start_stop: tf.Tensor) -> tuple[tf.Tensor, ...]:
             start, stop = start_stop[0], start_stop[1]
-            columns: tuple = (rows[:, start:stop], rows[:, start + 1 : stop + 1])
+            read = window(start, stop)  # [rows, T + 1]
+            columns: tuple = (read[:, :-1], read[:, 1:])
             if self.padding:
                 steps = tf.range(start, stop)  # [T]
                 columns += (tf.cast(steps < pad_from, tf.float32),)
@@ -183,19 +198,36 @@ class ContiguousBatches:
         spec = (tf.TensorSpec(shape, tf.int32), tf.TensorSpec(shape, tf.int32))
         return spec + (tf.TensorSpec(shape, tf.float32),) if self.padding else spec
 
-    def _layout(self, ids: np.ndarray) -> tuple[np.ndarray, int]:
-        """Rows `[B, steps + 1]`, each begun by the token before it, and the number of targets."""
-        if self.padding:
-            per_window = self.batch_size * (1 if self.variable_length else self.sequence_length)
-            padded = -(-len(ids) // per_window) * per_window
-            num_targets = len(ids)
-            ids = np.pad(ids, (0, padded - len(ids)), constant_values=self.pad_id)
-        else:
-            num_targets = len(ids) - len(ids) % self.batch_size
-            ids = ids[:num_targets]
+    def _layout(self, ids: np.ndarray) -> np.ndarray:
+        """Rows `[B, steps + 1]`, each begun by the token before it."""
+        ids = ids[: self.num_targets]
+        missing = self.batch_size * self._steps - len(ids)
+        ids = np.pad(ids, (0, missing), constant_values=self.pad_id)
         targets = ids.reshape(self.batch_size, -1)  # [B, steps]
         before = np.concatenate([[self.first_token], targets[:-1, -1]]).astype(np.int32)  # [B]
-        return np.concatenate([before[:, None], targets], axis=1), num_targets
+        return np.concatenate([before[:, None], targets], axis=1)
+
+    def _windows(self, first_row: int, num_rows: int) -> Callable:
+        """What gives rows of a window, `[rows, T + 1]`, begun by the tokens before it."""
+        if self._text is None:
+            rows = self._rows[first_row : first_row + num_rows]
+            return lambda start, stop: rows[:, start : stop + 1]
+        read = self._text.reader(2 * num_rows)
+
+        def window(start: np.ndarray, stop: np.ndarray) -> np.ndarray:
+            width = int(stop) - int(start) + 1
+            found = np.full((num_rows, width), self.pad_id, np.int32)
+            for row in range(num_rows):
+                place = (first_row + row) * self._steps + int(start) - 1
+                begun = max(place, 0)  # the first row begins before the text
+                ids = read(min(begun, self.num_targets), min(place + width, self.num_targets))
+                found[row, begun - place : begun - place + len(ids)] = ids
+                found[row, : begun - place] = self.first_token
+            return found
+
+        return lambda start, stop: tf.ensure_shape(
+            tf.numpy_function(window, [start, stop], tf.int32), [num_rows, None]
+        )
 
     def _pad_from(self, first_row: int, num_rows: int) -> tf.Tensor:
         """First padded step of each row, `[rows, 1]`."""

@@ -14,6 +14,7 @@ import tensorflow as tf
 
 from keras_drill.data.file_lock import file_lock
 from keras_drill.data.lines import Lines
+from keras_drill.data.read_json import read_json
 from keras_drill.data.tokenizer import Tokenizer
 from keras_drill.data.vocabulary import Vocabulary
 from keras_drill.data.word_numbers import with_ends
@@ -85,7 +86,7 @@ class EncodedText:
         """
         if cache is None:
             return cls._join(encode_blocks(lines, tokenizer, vocabulary, verbose), lines)
-        name = _fingerprint(lines, tokenizer, vocabulary)
+        name = encoded_fingerprint(lines, tokenizer, vocabulary)
         folder = Path(cache) / name
         if folder.exists():
             return cls.load(folder)
@@ -133,20 +134,24 @@ class EncodedText:
 
     @classmethod
     def load(cls, folder: str | os.PathLike) -> "EncodedText":
-        """Reads the folder that `save` wrote."""
-        records = cls.records(folder)
-        ids, lengths = zip(*records.as_numpy_iterator(), strict=True)
+        """Reads the folder that `save` wrote.
+
+        Raises:
+            FileNotFoundError: There are no shards.
+            ValueError: The folder is damaged.
+        """
+        expected = read_json(Path(folder) / "description.json")
+        try:
+            ids, lengths = zip(*cls.records(folder).as_numpy_iterator(), strict=True)
+        except (tf.errors.OpError, ValueError) as error:
+            raise _damaged(folder, f"its records cannot be read: {error}") from error
         text = cls(np.concatenate(ids), np.concatenate(lengths))
-        description = json.loads((Path(folder) / "description.json").read_text(encoding="utf-8"))
-        if (len(text.ids), len(text.line_lengths)) != (
-            description["num_tokens"],
-            description["num_lines"],
-        ):
-            raise ValueError(
-                f"The encoded text is damaged: expected {description['num_tokens']} tokens, found "
-                f"{len(text.ids)}. Delete the folder and encode again. "
-                f"Received: {str(folder)!r}"
-            )
+        found = {"num_tokens": len(text.ids), "num_lines": len(text.line_lengths)}
+        for name, number in found.items():
+            if expected.get(name) != number:
+                raise _damaged(folder, f"expected {expected.get(name)} {name}, found {number}")
+        if text.line_lengths.min(initial=1) < 1 or text.ids.min(initial=0) < 0:
+            raise _damaged(folder, "it has numbers that are negative")
         return text
 
     @staticmethod
@@ -194,16 +199,8 @@ def encode_blocks(
     progress.update(number, finalize=True)
 
 
-def _record(ids: np.ndarray, line_lengths: np.ndarray) -> bytes:
-    arrays = {"ids": ids, "line_lengths": line_lengths}
-    features = {
-        name: tf.train.Feature(bytes_list=tf.train.BytesList(value=[array.astype("<i4").tobytes()]))
-        for name, array in arrays.items()
-    }
-    return tf.train.Example(features=tf.train.Features(feature=features)).SerializeToString()
-
-
-def _fingerprint(lines: Lines, tokenizer: Tokenizer, vocabulary: Vocabulary) -> str:
+def encoded_fingerprint(lines: Lines, tokenizer: Tokenizer, vocabulary: Vocabulary) -> str:
+    """Hexadecimal digest of a text and of all that its ids depend on."""
     description = {
         "format": _FORMAT,
         "lines": lines.fingerprint(),
@@ -212,3 +209,19 @@ def _fingerprint(lines: Lines, tokenizer: Tokenizer, vocabulary: Vocabulary) -> 
         "special": [vocabulary.unknown_id, vocabulary.end_id],
     }
     return hashlib.sha256(json.dumps(description, sort_keys=True).encode()).hexdigest()[:32]
+
+
+def _damaged(folder: str | os.PathLike, reason: str) -> ValueError:
+    return ValueError(
+        f"The encoded text is damaged: {reason}. Delete the folder and encode again. "
+        f"Received: {str(folder)!r}"
+    )
+
+
+def _record(ids: np.ndarray, line_lengths: np.ndarray) -> bytes:
+    arrays = {"ids": ids, "line_lengths": line_lengths}
+    features = {
+        name: tf.train.Feature(bytes_list=tf.train.BytesList(value=[array.astype("<i4").tobytes()]))
+        for name, array in arrays.items()
+    }
+    return tf.train.Example(features=tf.train.Features(feature=features)).SerializeToString()

@@ -12,6 +12,7 @@ import tensorflow as tf
 from keras_drill.data.atomic import replace_file
 from keras_drill.data.encoded_text import EncodedText
 from keras_drill.data.lines import Lines
+from keras_drill.data.read_json import read_json
 from keras_drill.data.splits import SPLITS
 from keras_drill.data.tokenizer import Tokenizer
 from keras_drill.data.vocabulary import Vocabulary
@@ -68,7 +69,15 @@ class ExampleFolder:
     @property
     def encoded_by(self) -> str | None:
         path = self.path / _ENCODING
-        return json.loads(path.read_text(encoding="utf-8"))["words"] if path.exists() else None
+        if not path.exists():
+            return None
+        fingerprint = read_json(path).get("words")
+        if not isinstance(fingerprint, str):
+            raise ValueError(
+                "Expected the fingerprint of the words that the examples are ids of, under "
+                f'"words". Received: {str(path)!r}'
+            )
+        return fingerprint
 
     @encoded_by.setter
     def encoded_by(self, fingerprint: str) -> None:
@@ -150,7 +159,8 @@ def _parsed(files: list[Path], spec: dict, column: str, size: int = _BLOCK) -> I
     try:
         for block in records.batch(size).prefetch(2):
             yield tf.io.parse_example(block, spec)[column]
-    except tf.errors.InvalidArgumentError:
+    # TensorFlow quotes examples in its messages, and cannot where they are no text.
+    except (tf.errors.InvalidArgumentError, UnicodeDecodeError):
         kind = type(spec[column]).__name__
         raise ValueError(
             f"The examples have no feature {column!r} that can be read as a {kind}. "

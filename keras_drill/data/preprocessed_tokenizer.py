@@ -25,6 +25,9 @@ class PreprocessedTokenizer(Tokenizer):
         tokenizer: Gets what comes out of the last one. It should have been trained on such text:
             see `PreprocessedLines`.
 
+    Raises:
+        ValueError: One of them is something else.
+
     Example:
 
     >>> from keras_drill.data import Lowercase, MosesTokenization, WhitespaceTokenizer
@@ -48,6 +51,10 @@ class PreprocessedTokenizer(Tokenizer):
                     "`preprocessing` must be `Preprocessing` objects. Received: "
                     f"preprocessing={preprocessing!r}"
                 )
+        if not isinstance(tokenizer, Tokenizer):
+            raise ValueError(
+                f"`tokenizer` must be a `Tokenizer`. Received: tokenizer={tokenizer!r}"
+            )
 
     @property
     def runs_in_graphs(self) -> bool:

@@ -149,9 +149,19 @@ class SentencePieceTokenizer(Tokenizer):
             beside.write_bytes(self._model)
 
     def pieces(self) -> list[str]:
-        """All pieces that text may give, in the model's order."""
+        """All pieces that text may give, in the model's order.
+
+        Raises:
+            ValueError: One of them is not UTF-8.
+        """
         ids = tf.range(self._pieces.vocab_size())
-        pieces = [piece.decode() for piece in self._pieces.id_to_string(ids).numpy()]
+        try:
+            pieces = [piece.decode() for piece in self._pieces.id_to_string(ids).numpy()]
+        except UnicodeDecodeError as error:
+            raise ValueError(
+                f"`model` has a piece that is not UTF-8 ({error.reason}). "
+                f"Received: {error.object!r}"
+            ) from None
         return [piece for piece in pieces if piece not in (*RESERVED, "<unk>")]
 
     def tokenize(self, text: tf.Tensor) -> tf.Tensor | tf.RaggedTensor:

@@ -5,6 +5,7 @@ list of numbers; a corpus has millions of lines. The few rules of the encoding t
 are applied here to whole blocks.
 """
 
+import functools
 import itertools
 from collections.abc import Callable, Mapping, Sequence
 
@@ -42,8 +43,7 @@ def serialize_examples(columns: Mapping[str, Sequence[bytes] | Ids]) -> list[byt
         for name, column in sorted(columns.items())
     ]
     rows = parts[0] if len(parts) == 1 else map(b"".join, zip(*parts, strict=True))
-    wrappers = _BySize(lambda size: b"\n" + _varint(size))  # field 1: features
-    return [wrappers[len(row)] + row for row in rows]
+    return [_WRAPPERS[len(row)] + row for row in rows]
 
 
 class _BySize(dict):
@@ -57,8 +57,18 @@ class _BySize(dict):
         return made
 
 
+_WRAPPERS = _BySize(lambda size: b"\n" + _varint(size))  # field 1: features
+
+
 def _entries(name: str, contents: Sequence[bytes], header: Callable[[int], bytes]) -> list[bytes]:
     """Entries of the map from names to features."""
+    headers = _entry_headers(name, header)
+    return [headers[len(content)] + content for content in contents]
+
+
+@functools.cache
+def _entry_headers(name: str, header: Callable[[int], bytes]) -> _BySize:
+    """What stands before a content, of a feature with this name."""
     key = _field(1, name.encode())
 
     def before(size: int) -> bytes:
@@ -66,8 +76,7 @@ def _entries(name: str, contents: Sequence[bytes], header: Callable[[int], bytes
         value = b"\x12" + _varint(len(feature) + size) + feature
         return b"\n" + _varint(len(key) + len(value) + size) + key + value
 
-    headers = _BySize(before)
-    return [headers[len(content)] + content for content in contents]
+    return _BySize(before)
 
 
 def _text_header(size: int) -> bytes:

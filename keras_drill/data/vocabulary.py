@@ -1,8 +1,9 @@
 """Words and their numbers."""
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import tensorflow as tf
 
@@ -53,9 +54,8 @@ class Vocabulary(tf.Module):
         pad_token: str = "<pad>",
     ):
         super().__init__(name="vocabulary")
-        # A tuple: tf.Module would wrap a list to watch it for variables.
         self.tokens = tuple(tokens)
-        self.counts = None if counts is None else tuple(int(count) for count in counts)
+        self.counts = None if counts is None else tuple(map(int, counts))
         self.unknown_token = unknown_token
         self.end_token = end_token
         self.start_token = start_token
@@ -116,8 +116,8 @@ class Vocabulary(tf.Module):
             raise ValueError(f"The text holds no words, only white space. Received: {lines!r}")
         counter = dict(zip(numbers.words, numbers.counts.tolist(), strict=True))
         special = [token.encode() for token in special_tokens]
-        ranked = sorted(counter.items(), key=lambda item: (-item[1], item[0]))
-        kept = [word for word, count in ranked if count >= min_count and word not in special]
+        ranked = sorted(sorted(counter), key=counter.__getitem__, reverse=True)
+        kept = [word for word in ranked if counter[word] >= min_count and word not in special]
         if max_size is not None:
             kept = kept[: max_size - len(special)]
         counts = [counter.get(word, 0) for word in special + kept]
@@ -182,6 +182,12 @@ class Vocabulary(tf.Module):
     def __len__(self) -> int:
         return len(self.tokens)
 
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name in ("tokens", "counts"):  # tf.Module would look for variables among the words
+            object.__setattr__(self, name, value)
+        else:
+            super().__setattr__(name, value)
+
     def _check(self) -> None:
         _check_distinct(self.tokens)
         for name in ("unknown_token", "end_token"):
@@ -210,7 +216,10 @@ def _read_counts(path: Path) -> list[int]:
     return counts
 
 
-def _check_distinct(tokens: Iterable[str]) -> None:
+def _check_distinct(tokens: Sequence[str]) -> None:
+    encoded = [token.encode() for token in tokens]
+    if encoded and b" ".join(encoded).split() == encoded and len(set(encoded)) == len(encoded):
+        return
     seen: dict[str, int] = {}
     for place, token in enumerate(tokens):
         if token.encode().split() != [token.encode()]:  # what tf.strings.split calls space

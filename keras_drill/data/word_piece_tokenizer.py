@@ -175,7 +175,7 @@ class WordPieceTokenizer(Tokenizer):
 
 def _checked(pieces: Sequence[str]) -> Sequence[str]:
     for piece, count in Counter(pieces).items():
-        if count > 1 or piece.split() != [piece]:
+        if count > 1 or not isinstance(piece, str) or piece.split() != [piece]:
             raise ValueError(
                 "`pieces` and `symbols` must be different strings without white space. Received: "
                 f"{piece!r}" + (f", {count} times" if count > 1 else "")

@@ -9,6 +9,7 @@ from keras import ops
 from keras_drill.decoding.decoding_step import DecodingStep
 from keras_drill.decoding.rows import Rows
 from keras_drill.decoding.search import Loop, Search
+from keras_drill.ops.top_k import top_k
 from keras_drill.types import Tensor
 
 
@@ -221,7 +222,7 @@ class BeamSearch(Search):
             if counts is not None:
                 cost = ops.where(finished[:, group], 0.0, self.diversity * counts[:, None])
                 of_group = of_group - cost
-            best = ops.top_k(ops.reshape(of_group, (-1, size * num_words)), size)[1]
+            best = top_k(ops.reshape(of_group, (-1, size * num_words)), size)[1]
             best = ops.cast(best, "int32")
             chosen.append(best + group * size * num_words)
             if group + 1 < self.num_groups:

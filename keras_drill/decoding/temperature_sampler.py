@@ -13,7 +13,7 @@ class TemperatureSampler(Sampler):
     """Draws from p^(1/temperature), renormalised.
 
     Args:
-        temperature: Positive. Under 1 favours probable words, above 1 improbable ones.
+        temperature: From 1e-30 to 1e30. Under 1 favours probable words, above 1 improbable ones.
 
     Example:
 
@@ -29,9 +29,10 @@ class TemperatureSampler(Sampler):
                 "`temperature` must be positive; use `GreedySampler()` for the limit at 0. "
                 f"Received: temperature={temperature}"
             )
-        if not 0 < temperature < float("inf"):
+        if not 1e-30 <= temperature <= 1e30:  # by which float32 can divide
             raise ValueError(
-                f"`temperature` must be positive and finite. Received: temperature={temperature}"
+                "`temperature` must be positive, from 1e-30 to 1e30. "
+                f"Received: temperature={temperature}"
             )
         self.temperature = temperature
 

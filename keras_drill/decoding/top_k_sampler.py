@@ -5,6 +5,7 @@ from keras import ops
 
 from keras_drill.decoding.random_streams import draw
 from keras_drill.decoding.temperature_sampler import TemperatureSampler
+from keras_drill.ops.top_k import top_k
 from keras_drill.types import Tensor
 
 
@@ -42,6 +43,6 @@ class TopKSampler(TemperatureSampler):
                 f"`k` must be at most the vocabulary size {log_probs.shape[-1]}. "
                 f"Received: k={self.k}"
             )
-        best, words = ops.top_k(log_probs, self.k)  # [B, k]
+        best, words = top_k(log_probs, self.k)  # [B, k]
         place = draw(ops.softmax(best / self.temperature, axis=-1), uniforms)
         return ops.take_along_axis(words, place[:, None], axis=-1)[:, 0]

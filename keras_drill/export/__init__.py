@@ -4,6 +4,7 @@ from keras_drill.export.asset_vocabulary import AssetVocabulary
 from keras_drill.export.export_saved_model import export_saved_model
 from keras_drill.export.model_card import ModelCard
 from keras_drill.export.narrow_weights import NarrowWeights
+from keras_drill.export.sense_contexts import SenseContexts
 from keras_drill.export.serving_operations import unserved_operations
 from keras_drill.export.side import Side
 from keras_drill.export.text_codec import TextCodec
@@ -14,6 +15,7 @@ __all__ = [
     "AssetVocabulary",
     "ModelCard",
     "NarrowWeights",
+    "SenseContexts",
     "Side",
     "TextCodec",
     "TextModel",

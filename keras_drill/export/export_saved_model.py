@@ -10,6 +10,7 @@ from keras_drill.export.asset_vocabulary import AssetVocabulary
 from keras_drill.export.model_card import ModelCard
 from keras_drill.export.narrow_weights import served_signatures
 from keras_drill.export.saved_model_version import new_version, write_module
+from keras_drill.export.sense_contexts import SenseContexts
 from keras_drill.export.text_model import TextModel
 from keras_drill.layers.cudnn import portable_kernels
 
@@ -30,15 +31,17 @@ def export_saved_model(
     warmup_texts: tuple[str, ...] = ("",),
     weights: str = "float32",
     card: ModelCard | None = None,
+    contexts: SenseContexts | None = None,
 ) -> Path:
     """Exports a language model as a SavedModel that takes and gives text.
 
     The model is written as `directory/<version>/` with the signatures `continue`, `sample`,
     `score`, `top_k`, `examples`, `serving_default` (= `continue`) and, where words have several
-    senses, `senses`, which `TextModel` documents. It holds what inference needs and nothing else:
-    the label encoder has become a constant, senses belong to the words that they belong to now,
-    dropout and optimizer are gone, the vocabulary is an asset. Loading it takes TensorFlow, and
-    tensorflow-text where the tokenizer uses its operations; neither Keras nor this package.
+    senses, `senses` and, with `contexts`, `sense_contexts`, which `TextModel` documents. It holds
+    what inference needs and nothing else: the label encoder has become a constant, senses belong to
+    the words that they belong to now, dropout and optimizer are gone, the vocabulary is an asset.
+    Loading it takes TensorFlow, and tensorflow-text where the tokenizer uses its operations;
+    neither Keras nor this package.
 
     The version's folder appears by a rename when it is complete. An export that is killed leaves
     a hidden folder `.<version>.*`, which servers pass over and may be deleted.
@@ -61,6 +64,7 @@ def export_saved_model(
         weights: What weights are kept in, `"float32"`, `"bfloat16"`, `"float16"` or `"int8"`; see
             `keras_drill.export.NarrowWeights`.
         card: Written as `model_card.md` and `model_card.json` to `assets.extra`.
+        contexts: Examples of the use of senses, text of some corpus, for `sense_contexts`.
 
     Returns:
         The version's folder.
@@ -96,6 +100,7 @@ def export_saved_model(
             k=k,
             forbidden_tokens=forbidden_tokens,
             stop_strings=stop_strings,
+            contexts=contexts,
         )
         with portable_kernels(model.backbone):
             signatures = served_signatures(module, weights)

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from keras_drill.data.file_lock import file_lock
+from keras_drill.data.read_json import read_json
 from keras_drill.export.model_card import ModelCard
 from keras_drill.export.saved_model_version import new_version
 
@@ -141,4 +142,4 @@ class ServedVersions:
 
 def _lineage_in(folder: Path) -> Mapping[str, Any]:
     file = folder / _LINEAGE
-    return json.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
+    return read_json(file) if file.exists() else {}

@@ -14,6 +14,7 @@ from keras_drill.export.continuation import Continuation, StopStrings
 from keras_drill.export.examples import read_texts
 from keras_drill.export.rowwise_sampler import RowwiseSampler
 from keras_drill.export.score_words import score_words
+from keras_drill.export.sense_contexts import SenseContexts
 from keras_drill.export.text_codec import TextCodec
 from keras_drill.export.tiles import in_tiles
 from keras_drill.ready_made import KernelizedBayesianSoftmax
@@ -33,6 +34,7 @@ _SETTINGS = [
     }.items()
 ]
 _NUMBER = tf.TensorSpec([], tf.int32)
+_SENSES = tf.TensorSpec([None], tf.int32, "senses")
 
 
 class TextModel(tf.Module):
@@ -57,6 +59,7 @@ class TextModel(tf.Module):
         stop_strings: Strings at which a continuation ends: no more words are generated as soon as
             its readable text has one of them, and the text ends before it. What `words` and
             `log_probs` tell includes the word that completed it.
+        contexts: Examples of the use of senses, for models whose words have several.
 
     Example:
 
@@ -86,6 +89,7 @@ class TextModel(tf.Module):
         k: int = 10,
         forbidden_tokens: Any = None,
         stop_strings: tuple[str, ...] = (),
+        contexts: SenseContexts | None = None,
     ):
         super().__init__(name="text_model")
         # Kept in a plain object: tf.Module would track, and export, every variable of a layer.
@@ -107,6 +111,7 @@ class TextModel(tf.Module):
         self.seed = seed
         self.max_new_tokens = max_new_tokens
         self.k = k
+        self.contexts = contexts
         if forbidden_tokens is None:
             special = {vocabulary.unknown_id, vocabulary.start_id, vocabulary.pad_id}
             forbidden_tokens = sorted(special - {None, vocabulary.end_id})
@@ -269,6 +274,25 @@ class TextModel(tf.Module):
             "lengths": lengths,
         }
 
+    @tf.function(input_signature=[_SENSES], autograph=False)
+    def sense_contexts(self, senses: tf.Tensor) -> dict[str, tf.Tensor]:
+        """Where a text that the model was exported with shows senses.
+
+        Only for models that were given `contexts`.
+
+        Args:
+            senses: Integer tensor `[B]`: ids, as `senses` gives them.
+
+        Returns:
+            Dictionary of
+            `before`, `after` `[B, K]`: what stands before the word of the sense, and after it, the
+            most probable example first; both `""` where there are no more;
+            `probabilities` `[B, K]`: of the sense there, given the word and those before it.
+        """
+        if self.contexts is None:
+            raise ValueError("The model must have `contexts`. Received: contexts=None")
+        return self.contexts(senses)
+
     @tf.function(input_signature=[_TEXTS], autograph=False)
     def top_k(self, texts: tf.Tensor) -> dict[str, tf.Tensor]:
         """The most probable next words.
@@ -297,7 +321,8 @@ class TextModel(tf.Module):
 
         `serving_default`, what a request gets that names no signature, is `continue`: the one
         thing everybody expects of a language model, and with the greedy default a pure function
-        of the prompt. Only models whose words have senses offer `senses`.
+        of the prompt. Only models whose words have senses offer `senses`, and only those with
+        examples of them `sense_contexts`.
         """
         signatures = {
             "serving_default": self.continue_text,
@@ -307,7 +332,11 @@ class TextModel(tf.Module):
             "top_k": self.top_k,
             "examples": self.examples,
         }
-        return signatures | ({"senses": self.senses} if self.has_senses else {})
+        if self.has_senses:
+            signatures["senses"] = self.senses
+        if self.contexts is not None:
+            signatures["sense_contexts"] = self.sense_contexts
+        return signatures
 
     @property
     def has_senses(self) -> bool:

@@ -61,6 +61,7 @@ def example_inputs(names: Iterable[str], texts: Sequence[str | bytes]) -> dict[s
         "top_p": np.ones(count, "float32"),
         "min_p": np.zeros(count, "float32"),
         "seed": np.zeros(count, "int64"),
+        "senses": np.zeros(count, "int32"),
     }
     return {name: inputs[name] for name in names}
 

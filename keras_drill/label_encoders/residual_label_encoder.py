@@ -26,8 +26,13 @@ class ResidualLabelEncoder(LabelEncoder):
         residual_to_input: Add the word embedding to every layer's output.
         residual_to_previous: Add the previous layer's output to every later layer's.
         dual: Put a network of the same kind on the hidden states as well.
+        gated: Multiply every layer's activation by a trainable gate, one number for each unit, that
+            starts at 0: labels are the embeddings at first, whatever the depth, and a trained
+            model that gets the layer keeps its probabilities.
         kernel_initializer: Initializer of the kernels.
         seed: Seed of the dropout masks.
+        learning_rate_multiplier: Multiplies every step of the optimizer on the networks' weights;
+            see `ResidualNetwork`.
         **kwargs: Keyword arguments of `keras.layers.Layer`.
 
     Example:
@@ -56,8 +61,10 @@ class ResidualLabelEncoder(LabelEncoder):
         residual_to_input: bool = True,
         residual_to_previous: bool = False,
         dual: bool = False,
+        gated: bool = False,
         kernel_initializer: Initializer = "glorot_uniform",
         seed: int | None = None,
+        learning_rate_multiplier: float = 1.0,
         **kwargs: Any,
     ):
         super().__init__(**kwargs)
@@ -69,8 +76,10 @@ class ResidualLabelEncoder(LabelEncoder):
         self.residual_to_input = residual_to_input
         self.residual_to_previous = residual_to_previous
         self.dual = dual
+        self.gated = gated
         self.kernel_initializer = keras.initializers.get(kernel_initializer)
         self.seed = seed
+        self.learning_rate_multiplier = learning_rate_multiplier
         self.label_network = self._network("label_network")
         self.hidden_network = self._network("hidden_network") if dual else None
 
@@ -83,8 +92,10 @@ class ResidualLabelEncoder(LabelEncoder):
             variational_dropout=self.variational_dropout,
             residual_to_input=self.residual_to_input,
             residual_to_previous=self.residual_to_previous,
+            gated=self.gated,
             kernel_initializer=self.kernel_initializer.clone(),
             seed=self.seed,
+            learning_rate_multiplier=self.learning_rate_multiplier,
             dtype=self.dtype_policy,
             name=name,
         )
@@ -100,6 +111,8 @@ class ResidualLabelEncoder(LabelEncoder):
             "residual_to_input": self.residual_to_input,
             "residual_to_previous": self.residual_to_previous,
             "dual": self.dual,
+            "gated": self.gated,
             "kernel_initializer": keras.initializers.serialize(self.kernel_initializer),
             "seed": self.seed,
+            "learning_rate_multiplier": self.learning_rate_multiplier,
         }

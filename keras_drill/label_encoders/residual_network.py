@@ -4,6 +4,7 @@ import keras
 from keras import ops
 
 from keras_drill.ops.fast_dropout import fast_dropout
+from keras_drill.ops.scaled_steps import scaled_steps
 from keras_drill.types import Activation, Initializer, Shape, Tensor
 
 
@@ -13,10 +14,11 @@ class ResidualNetwork(keras.layers.Layer):
 
     With input `X` and `i = 1..depth`,
 
-        X_i = act(dropout(X_{i-1}) U_i + u_i) + [X_{i-1}] + X,    X_0 = X.
+        X_i = [g_i *] act(dropout(X_{i-1}) U_i + u_i) + [X_{i-1}] + X,    X_0 = X.
 
     The skip to the input is on unless switched off; the one to the previous layer is optional and
-    starts at `i = 2`, where it first differs from the input.
+    starts at `i = 2`, where it first differs from the input. With gates g_i, all 0 at first, the
+    network begins as the identity (but for skips to the previous layer, which add X again).
 
     Shapes:
         inputs: `[..., d]`; output: `[..., units]`.
@@ -30,8 +32,12 @@ class ResidualNetwork(keras.layers.Layer):
             each entry.
         residual_to_input: Add the input to every layer's output.
         residual_to_previous: Add the previous layer's output to every later layer's.
+        gated: Multiply every layer's activation by a gate `[units]` that starts at 0.
         kernel_initializer: Initializer of the `U_i`.
         seed: Seed of the dropout masks.
+        learning_rate_multiplier: Multiplies every step of the optimizer on this network's weights,
+            which are stored divided by it. One step on them moves all labels together, so that
+            Adam, whose steps do not shrink with the gradient, may need 0.1.
         **kwargs: Keyword arguments of `keras.layers.Layer`.
 
     Raises:
@@ -56,8 +62,10 @@ class ResidualNetwork(keras.layers.Layer):
         variational_dropout: bool = False,
         residual_to_input: bool = True,
         residual_to_previous: bool = False,
+        gated: bool = False,
         kernel_initializer: Initializer = "glorot_uniform",
         seed: int | None = None,
+        learning_rate_multiplier: float = 1.0,
         **kwargs: Any,
     ):
         super().__init__(**kwargs)
@@ -67,6 +75,11 @@ class ResidualNetwork(keras.layers.Layer):
             raise ValueError(f"`units` must be a positive integer or None. Received: units={units}")
         if not 0 <= dropout < 1:
             raise ValueError(f"`dropout` must be in [0, 1). Received: dropout={dropout}")
+        if not 0 < learning_rate_multiplier < float("inf"):
+            raise ValueError(
+                "`learning_rate_multiplier` must be positive and finite. Received: "
+                f"learning_rate_multiplier={learning_rate_multiplier}"
+            )
         self.depth = depth
         self.units = units
         self.activation = keras.activations.get(activation)
@@ -74,8 +87,10 @@ class ResidualNetwork(keras.layers.Layer):
         self.variational_dropout = variational_dropout
         self.residual_to_input = residual_to_input
         self.residual_to_previous = residual_to_previous
+        self.gated = gated
         self.kernel_initializer = keras.initializers.get(kernel_initializer)
         self.seed = seed
+        self.learning_rate_multiplier = learning_rate_multiplier
         self.seed_generator = keras.random.SeedGenerator(seed)
 
     def build(self, input_shape: Shape) -> None:
@@ -85,25 +100,39 @@ class ResidualNetwork(keras.layers.Layer):
                 "`units` must be the width of the input, which `residual_to_input=True` adds to "
                 f"every layer. Received: units={units} for an input of width {width}"
             )
-        self.kernels, self.biases = [], []
+        self.kernels, self.biases, self.gates = [], [], []
         for i in range(self.depth):
             self.kernels.append(
                 self.add_weight(
                     shape=(width if i == 0 else units, units),
-                    initializer=self.kernel_initializer.clone(),
+                    initializer=self._initial_kernel,
                     name=f"kernel_{i}",
                 )
             )
             self.biases.append(
                 self.add_weight(shape=(units,), initializer="zeros", name=f"bias_{i}")
             )
+            if self.gated:
+                self.gates.append(
+                    self.add_weight(shape=(units,), initializer="zeros", name=f"gate_{i}")
+                )
         self.built = True
+
+    def _initial_kernel(self, shape, dtype=None):
+        return self.kernel_initializer.clone()(shape, dtype=dtype) / self.learning_rate_multiplier
 
     def call(self, inputs: Tensor, training: bool | None = None) -> Tensor:
         outputs = inputs
-        for i, (kernel, bias) in enumerate(zip(self.kernels, self.biases, strict=True)):
+        for i, stored in enumerate(zip(self.kernels, self.biases, strict=True)):
             previous = outputs
+            kernel, bias = (
+                scaled_steps(ops.convert_to_tensor(weight), self.learning_rate_multiplier)
+                for weight in stored
+            )
             outputs = self.activation(ops.matmul(*self._drop(previous, kernel, training)) + bias)
+            if self.gated:
+                gate = ops.convert_to_tensor(self.gates[i])
+                outputs = scaled_steps(gate, self.learning_rate_multiplier) * outputs
             if self.residual_to_previous and i > 0:
                 outputs = outputs + previous
             if self.residual_to_input:
@@ -137,6 +166,8 @@ class ResidualNetwork(keras.layers.Layer):
             "variational_dropout": self.variational_dropout,
             "residual_to_input": self.residual_to_input,
             "residual_to_previous": self.residual_to_previous,
+            "gated": self.gated,
             "kernel_initializer": keras.initializers.serialize(self.kernel_initializer),
             "seed": self.seed,
+            "learning_rate_multiplier": self.learning_rate_multiplier,
         }

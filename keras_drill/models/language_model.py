@@ -2,11 +2,15 @@ from typing import Any
 
 import keras
 
+from keras_drill.models.causal_lm import parts_of
 from keras_drill.models.fused_loss_model import FusedLossModel
+from keras_drill.models.preprocessed_model import PreprocessedModel
+from keras_drill.output_layer import OutputLayer
+from keras_drill.output_layer.begin_from import begin_from
 
 
 @keras.saving.register_keras_serializable(package="keras_drill")
-class LanguageModel(FusedLossModel):
+class LanguageModel(PreprocessedModel, FusedLossModel):  # type: ignore[misc]  # Keras' arguments
     """A backbone and an output layer, trained with the fused loss.
 
     Called or asked to `predict`, it gives log-probabilities of all words. In `fit`, `evaluate`,
@@ -25,6 +29,10 @@ class LanguageModel(FusedLossModel):
         head: A `keras_drill.OutputLayer`.
         label_smoothing: Share of a target's probability that is spread over all words.
         reduction: As in `keras_drill.OutputLayer.loss`.
+        preprocessor: What `fit`, `evaluate` and `predict` put their data through, `None` for
+            nothing: a `keras_hub.models.CausalLMPreprocessor`, or what is called like one,
+            `preprocessor(x, y=y, sample_weight=sample_weight)`, and gives tokens, targets and
+            weights.
         **kwargs: Keyword arguments of `keras.Model`.
 
     Example:
@@ -48,7 +56,101 @@ class LanguageModel(FusedLossModel):
         head: Any,
         label_smoothing: float = 0.0,
         reduction: str | None = "sum_over_batch_size",
+        preprocessor: Any = None,
         **kwargs: Any,
     ):
         super().__init__(backbone, head, label_smoothing, reduction, **kwargs)
+        self.preprocessor = preprocessor
         self.build_early()
+
+    @classmethod
+    def from_causal_lm(
+        cls, causal_lm: Any, z_loss: float = 0.0, tile_bytes: int | None = None, **kwargs: Any
+    ) -> "LanguageModel":
+        """A pretrained model of keras-hub, to be trained with the fused loss.
+
+        Backbone, embedding and preprocessor are the very ones of `causal_lm`: what is trained here
+        is trained there, and its `generate` and `save_to_preset` go on from that. Probabilities
+        are those of its logits: tied or not, with or without a soft cap, at the precision of its
+        `ReversibleEmbedding`. Where that is quantised, the table is read back and multiplied in
+        the compute dtype, where `causal_lm` rounds hidden states to int8 first.
+
+        LoRA is enabled on `causal_lm.backbone`, before or after. Frozen labels get no gradient,
+        which is then not computed either.
+
+        Args:
+            causal_lm: A `keras_hub.models.CausalLM`.
+            z_loss: As in `keras_drill.OutputLayer`.
+            tile_bytes: As in `keras_drill.OutputLayer`.
+            **kwargs: Other arguments of this class.
+
+        Returns:
+            A model that is not compiled yet.
+
+        Raises:
+            ImportError: keras-hub is not installed.
+            ValueError: `causal_lm` is none, has logits that do not come from a
+                `ReversibleEmbedding`, or has quantised layers that are to train.
+        """
+        parts = parts_of(causal_lm)
+        head = OutputLayer(
+            parts.embedding.input_dim,
+            embedding=parts.embedding,
+            use_bias=False,
+            logit_soft_cap=parts.soft_cap,
+            z_loss=z_loss,
+            tile_bytes=tile_bytes,
+            dtype=parts.dtype,
+        )
+        kwargs = {"preprocessor": causal_lm.preprocessor, **kwargs}
+        return cls(parts.backbone, head, **kwargs)
+
+    def with_head(self, head: OutputLayer) -> "LanguageModel":
+        """The same trained model with another output layer, which begins where this one's is.
+
+        The new head takes over labels and biases, so that every word keeps its log-probability up
+        to rounding, and fine-tuning goes on from there:
+
+        - `DrillOutput(..., gated=True)`: what it adds to the embeddings starts at 0.
+        - `MixtureOfSoftmaxes(..., gated=True)`: every context is the hidden state at first.
+        - `KernelizedBayesianSoftmax(...)`: senses are copies of their word, weighed by biases of
+          `-log(number of senses)` where words have different numbers of them (`use_bias=True`);
+          copies differ by 3e-4 of the labels' size, evenly to all sides, so that they can part.
+        - `OutputLayer(...)` with a bias, a bilinear layer of `kernel_initializer="identity"`.
+
+        A head made with `embedding=model.head.embedding` stays tied to it; one without gets labels
+        of its own. A KerBS head has those always: there are more senses than words.
+
+        Args:
+            head: A `keras_drill.OutputLayer` that is not built yet.
+
+        Returns:
+            A model of the same backbone, not compiled yet. It shares the backbone's weights with
+            this model, and of this model's head what `head` was given.
+
+        Raises:
+            ValueError: `head` cannot begin with the probabilities that this model gives, or this
+                model's head is not a softmax over inner products itself.
+        """
+        begin_from(head, self.head)
+        return type(self)(
+            self.backbone,
+            head,
+            label_smoothing=self.label_smoothing,
+            reduction=self.reduction,
+            preprocessor=self.preprocessor,
+        )
+
+    def get_config(self) -> dict:
+        config = super().get_config()
+        if self.preprocessor is not None:
+            config["preprocessor"] = keras.saving.serialize_keras_object(self.preprocessor)
+        return config
+
+    @classmethod
+    def from_config(cls, config: dict) -> "LanguageModel":
+        config = dict(config)
+        preprocessor = config.get("preprocessor")
+        if isinstance(preprocessor, dict):
+            config["preprocessor"] = keras.saving.deserialize_keras_object(preprocessor)
+        return super().from_config(config)

@@ -6,3 +6,7 @@ if keras.backend.backend() not in ("tensorflow", "jax"):
         "KERAS_BACKEND to one of them before Keras is imported. "
         f"Received: backend {keras.backend.backend()!r}"
     )
+
+from keras_drill.ops.linear_cross_entropy import linear_cross_entropy
+
+__all__ = ["linear_cross_entropy"]

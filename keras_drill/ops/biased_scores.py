@@ -2,15 +2,19 @@
 
 from keras import ops
 
+from keras_drill.ops.label_shard import NEVER
+from keras_drill.ops.saturated import saturated
 
-def biased_scores(options, products, hidden_terms, bias, label_terms):
-    """Biased and capped scores of products in the compute dtype."""
-    products = ops.cast(products, options.accumulator_dtype)
+
+def biased_scores(options, products, hidden_terms, bias, label_terms, exists=None):
+    """Biased and capped scores of products in the compute dtype, `NEVER` where no label exists."""
+    products = saturated(products, options.accumulator_dtype)
     scores = options.score.of_products(products, hidden_terms, label_terms)
     if bias is not None:
         scores = scores + bias
     cap = options.logit_soft_cap
-    return scores if cap is None else cap * ops.tanh(scores / cap)
+    scores = scores if cap is None else cap * ops.tanh(scores / cap)
+    return scores if exists is None else ops.where(exists, scores, NEVER)
 
 
 def cap_slopes(options, scores):

@@ -5,7 +5,7 @@ from typing import NamedTuple
 import keras
 from keras import ops
 
-from keras_drill.ops.tile_walk import walk
+from keras_drill.ops.distributed_walk import distributed_walk
 from keras_drill.ops.walk_arguments import WalkInputs, WalkOptions
 from keras_drill.types import Tensor
 
@@ -43,10 +43,10 @@ def weighted_loss(inputs: WalkInputs, options: WalkOptions, weights=None, traini
     without_ranks = options._replace(with_ranks=False)
 
     def forward(inputs, weights):
-        result = walk(inputs, options, weights, with_gradients=training)
+        result = distributed_walk(inputs, options, weights, with_gradients=training)
 
         def backward(upstream):
-            more = result if training else walk(inputs, without_ranks, weights, True)
+            more = result if training else distributed_walk(inputs, without_ranks, weights, True)
             gradients = [None if g is None else upstream * g for g in more.gradients]
             return gradients, upstream * result.losses
 
@@ -65,11 +65,13 @@ def token_losses(inputs: WalkInputs, options: WalkOptions, weights=None):
     without_ranks = options._replace(with_ranks=False)
 
     def forward(inputs, weights):
-        result = walk(inputs, options, weights)
+        result = distributed_walk(inputs, options, weights)
 
         def backward(upstream):
             factors = upstream if weights is None else upstream * weights
-            gradients = walk(inputs, without_ranks, factors, with_gradients=True).gradients
+            gradients = distributed_walk(
+                inputs, without_ranks, factors, with_gradients=True
+            ).gradients
             return gradients, upstream * result.losses
 
         losses = result.losses if weights is None else weights * result.losses
@@ -82,12 +84,13 @@ def _differentiable(forward, inputs: WalkInputs, options: WalkOptions, weights) 
     """Runs `forward(inputs, weights) -> (outputs, backward)` through `ops.custom_gradient`.
 
     `outputs` are those of `FusedLoss`; `backward(upstream of
-    the value)` returns the gradients as in `Walk`, and the weights'.
+    the value)` returns the gradients as in `Walk`, and the weights'. Frozen labels are a constant.
     """
+    constant = ops.stop_gradient(inputs.labels) if options.labels_are_frozen else None
     tensors = [
         inputs.contexts,
         inputs.log_priors,
-        inputs.labels,
+        None if options.labels_are_frozen else inputs.labels,
         inputs.bias,
         *inputs.score_parameters,
         weights,
@@ -105,7 +108,7 @@ def _differentiable(forward, inputs: WalkInputs, options: WalkOptions, weights) 
             inputs._replace(
                 contexts=contexts,
                 log_priors=log_priors,
-                labels=labels,
+                labels=constant if labels is None else labels,
                 bias=bias,
                 score_parameters=tuple(parameters),
             ),

@@ -31,18 +31,20 @@ class KeptExponentials:
         self.options = options
         self._exponentials = compiled(partial(_exponentials, options))
         if options.label_smoothing:
+            # Of several devices each has a part of these.
             num_labels, dtype = labels.num_labels, options.accumulator_dtype
-            sums = [ops.sum(ops.cast(block.labels, dtype), axis=0) for block in labels.blocks]
+            sums = [ops.sum(ops.cast(block.real_labels, dtype), axis=0) for block in labels.blocks]
             self._mean_label = sum(sums) / num_labels
             self._mean_bias = 0.0
             if labels.has_bias:
-                self._mean_bias = ops.mean(labels.bias)
+                shard = labels.shard
+                self._mean_bias = ops.mean(shard.clear(labels.bias)) * (shard.size / num_labels)
 
     def summarize(self, products, tile: Tile, block: LabelBlock):
         here = tile.columns - block.start
         if tile.column_mask is not None:
             here = ops.where(tile.column_mask, here, -1)
-        *summary, kept = self._exponentials(products, block.bias, block.index, here)
+        *summary, kept = self._exponentials(products, block.bias, block.index, here, block.exists)
         return summary, kept
 
     def whole_mass(self, block_mass, selected, top):
@@ -70,7 +72,7 @@ class KeptExponentials:
         labels: Labels,
         scores: TileScores,
         derivative: Derivative,
-        d_labels: MatrixSum,
+        d_labels: MatrixSum | None,
     ) -> TileGradients:
         gradients = self._with_targets(gradients, tile, labels, scores, derivative, d_labels)
         if not self.options.label_smoothing:
@@ -78,9 +80,11 @@ class KeptExponentials:
         smoothed = -self.options.label_smoothing * derivative.rows
         hidden = ops.cast(tile.hidden, self.options.accumulator_dtype)
         bias = gradients.bias
+        if bias is not None:
+            bias = labels.shard.clear(bias + ops.sum(smoothed) / labels.num_labels)
         return gradients._replace(
             contexts=gradients.contexts + smoothed[:, None] * self._mean_label,
-            bias=None if bias is None else bias + ops.sum(smoothed) / labels.num_labels,
+            bias=bias,
             even=ops.matmul(smoothed, hidden) / labels.num_labels,
         )
 
@@ -91,8 +95,10 @@ class KeptExponentials:
         normalizer = scores.log_normalizer[:, None]
         entries += derivative.extra[:, None] * ops.exp(scores.selected - normalizer)
         entries *= derivative.rows[:, None] * scores.slopes
+        entries = labels.shard.only_here(entries, tile.columns)
+        columns = labels.shard.only_here(tile.columns, tile.columns)
         d_hidden, d_targets, _ = self.options.score.pair_gradients(
-            entries, tile.hidden, ops.take(labels.whole, tile.columns, axis=0), ()
+            entries, tile.hidden, ops.take(labels.whole, columns, axis=0), ()
         )
         num_columns, width = d_targets.shape[1:]
 
@@ -100,23 +106,22 @@ class KeptExponentials:
             return ops.reshape(x, (-1, tile.num_contexts, num_columns, *x.shape[2:]))
 
         # Added up over a token's contexts.
-        targets = ops.reshape(by_token(tile.columns)[:, 0], (-1,))  # [T * S]
+        targets = ops.reshape(by_token(columns)[:, 0], (-1,))  # [T * S]
         d_targets = ops.reshape(ops.sum(by_token(d_targets), axis=1), (-1, width))
         entries = ops.reshape(ops.sum(by_token(entries), axis=1), (-1,))
         bias = gradients.bias
         if bias is not None:
-            bias = bias + ops.segment_sum(entries, targets, labels.num_labels)
-        return gradients._replace(
-            contexts=gradients.contexts + d_hidden,
-            bias=bias,
-            labels=d_labels.add_rows(gradients.labels, targets, d_targets),
-        )
+            bias = bias + ops.segment_sum(entries, targets, labels.shard.size)
+        gradients = gradients._replace(contexts=gradients.contexts + d_hidden, bias=bias)
+        if d_labels is None:
+            return gradients
+        return gradients._replace(labels=d_labels.add_rows(gradients.labels, targets, d_targets))
 
 
-def _exponentials(options, products, bias, index, columns):
+def _exponentials(options, products, bias, index, columns, exists):
     """Largest score of every row, sum of the exponentials above it but for those of `columns`, and
     what is kept of a block, 0 for those."""
-    scores = biased_scores(options, products, (), bias, ())
+    scores = biased_scores(options, products, (), bias, (), exists)
     top = ops.max(fold_columns(ops.maximum, scores), axis=-1)
     kept = ops.exp(scores - top[:, None])
     for s in range(columns.shape[1]):

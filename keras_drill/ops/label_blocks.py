@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 from keras import ops
 
+from keras_drill.ops.label_shard import LabelShard
 from keras_drill.ops.matrix_sum import MatrixSum
 from keras_drill.ops.walk_arguments import WalkInputs, WalkOptions
 from keras_drill.types import Tensor
@@ -23,6 +24,7 @@ class LabelBlock(NamedTuple):
         labels: `[B, d]`, in the compute dtype.
         bias: `[B]`, or `None`.
         terms: What the score needs of the labels, a tuple of `[B]`.
+        exists: `[B]`, which of them are labels, or `None` for all.
     """
 
     start: int
@@ -30,10 +32,18 @@ class LabelBlock(NamedTuple):
     labels: Tensor
     bias: Tensor | None
     terms: tuple
+    exists: Tensor | None
 
     @property
     def size(self) -> int:
         return self.labels.shape[0]
+
+    @property
+    def real_labels(self) -> Tensor:
+        """`[B, d]`, with zeros in rows that are no labels."""
+        if self.exists is None:
+            return self.labels
+        return ops.where(self.exists[:, None], self.labels, ops.zeros_like(self.labels))
 
     @property
     def stop(self) -> int:
@@ -41,28 +51,33 @@ class LabelBlock(NamedTuple):
 
 
 class Labels(NamedTuple):
-    """All labels, and the blocks that they are cut into.
+    """All labels that a device has, and the blocks that they are cut into.
 
     Attributes:
         whole: `[M, d]`, in the compute dtype.
         bias: `[M]`, or `None`.
         blocks: List of `LabelBlock`.
+        shard: `LabelShard`, which of all labels they are.
     """
 
     whole: Tensor
     bias: Tensor | None
     blocks: list[LabelBlock]
+    shard: LabelShard
 
     @property
     def num_labels(self) -> int:
-        return self.whole.shape[0]
+        """Labels of all devices."""
+        return self.shard.num_labels
 
     @property
     def has_bias(self) -> bool:
         return self.bias is not None
 
 
-def cut_labels(inputs: WalkInputs, options: WalkOptions, rows_per_tile: int) -> Labels:
+def cut_labels(
+    inputs: WalkInputs, options: WalkOptions, rows_per_tile: int, shard: LabelShard
+) -> Labels:
     """The labels of a walk over tiles of at most `rows_per_tile` rows."""
     labels = ops.cast(inputs.labels, options.compute_dtype)
     bias = inputs.bias
@@ -73,8 +88,11 @@ def cut_labels(inputs: WalkInputs, options: WalkOptions, rows_per_tile: int) -> 
         terms = options.score.label_terms(labels[block], [p[block] for p in parameters])
         block_bias = None if bias is None else bias[block]
         index = ops.arange(block.stop - block.start, dtype="int32")
-        blocks.append(LabelBlock(block.start, index, labels[block], block_bias, tuple(terms)))
-    return Labels(labels, bias, blocks)
+        exists = shard.exists(block.start, block.stop - block.start)
+        blocks.append(
+            LabelBlock(block.start, index, labels[block], block_bias, tuple(terms), exists)
+        )
+    return Labels(labels, bias, blocks, shard)
 
 
 def block_slices(num_labels: int, width: int) -> list[slice]:

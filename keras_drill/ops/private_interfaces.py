@@ -71,6 +71,20 @@ class FitsOnWorkers(keras.Model):
     other than TensorFlow have no strategies.
     """
 
+    def compile(self, *args: Any, **kwargs: Any) -> None:
+        super().compile(*args, **kwargs)
+        strategy = getattr(self, "distribute_strategy", None)
+        if strategy is not None and strategy.num_replicas_in_sync > 1:
+            inner: Any = getattr(self.optimizer, "inner_optimizer", self.optimizer)
+            if inner.gradient_accumulation_steps:
+                raise ValueError(
+                    "`gradient_accumulation_steps` must be `None` under `tf.distribute`, where "
+                    "Keras accumulates no gradients: give each replica fewer rows and take more "
+                    "replicas, or train on one device. Received: gradient_accumulation_steps="
+                    f"{inner.gradient_accumulation_steps}"
+                )
+            sum_gradients_first(self.optimizer)
+
     def _maybe_symbolic_build(self, iterator=None, data_batch=None):
         strategy = getattr(self, "distribute_strategy", None)
         if iterator is None or strategy is None or strategy.num_replicas_in_sync == 1:
@@ -85,14 +99,18 @@ class FitsOnWorkers(keras.Model):
 
     def _make_function(self, step_function, **options):
         strategy = getattr(self, "distribute_strategy", None)
-        if strategy is None or not means_over_rows(strategy):
+        if strategy is None or strategy.num_replicas_in_sync == 1:
             return super()._make_function(step_function, **options)
-        if self.steps_per_execution != 1:
+        over_rows = means_over_rows(strategy)
+        on_cpus = any("CPU" in device for device in strategy.extended.worker_devices)
+        if self.steps_per_execution != 1 and (over_rows or on_cpus):
             raise ValueError(
-                "`steps_per_execution` must be 1 under MultiWorkerMirroredStrategy, whose steps "
-                "TensorFlow cannot run in a loop. "
+                "`steps_per_execution` must be 1 on workers, and on several CPUs: TensorFlow "
+                "cannot run their steps in a loop. "
                 f"Received: steps_per_execution={self.steps_per_execution}"
             )
+        if not over_rows:
+            return super()._make_function(step_function, **options)
 
         def with_rows(data):
             return keras.tree.map_structure(lambda value: value[None], step_function(data))
@@ -130,6 +148,31 @@ def means_over_rows(strategy: Any) -> bool:
     return axes == [0]
 
 
+def sum_gradients_first(optimizer: keras.optimizers.Optimizer) -> None:
+    """Makes an optimizer, under `tf.distribute`, add up the replicas' gradients before all else.
+
+    Keras clips each replica's own gradient, and tells infinities in it, before it adds them up, so
+    that clipping, and the scale of the loss, would depend on the number of replicas.
+    """
+    import tensorflow as tf
+
+    inner = getattr(optimizer, "inner_optimizer", optimizer)
+    if "_all_reduce_sum_gradients" in vars(inner):
+        return
+    apply = optimizer.apply
+
+    def apply_sums(grads, trainable_variables=None):
+        grads = list(grads)
+        replica = tf.distribute.get_replica_context()
+        own = [grad for grad in grads if grad is not None]
+        sums = iter(replica.all_reduce(tf.distribute.ReduceOp.SUM, own))
+        grads = [None if grad is None else next(sums) for grad in grads]
+        return apply(grads, trainable_variables)
+
+    optimizer.apply = apply_sums
+    inner._all_reduce_sum_gradients = lambda grads_and_variables: grads_and_variables
+
+
 def all_layers(layer: keras.Layer) -> list[keras.Layer]:
     """`layer` and all layers inside it, at any depth, each once.
 
@@ -154,6 +197,16 @@ def producer(tensor: keras.KerasTensor) -> tuple[keras.Operation, int, list[kera
     """
     operation, node_index, _ = tensor._keras_history
     return operation, node_index, operation._inbound_nodes[node_index].input_tensors
+
+
+def call_arguments(tensor: keras.KerasTensor) -> tuple[tuple, dict]:
+    """The arguments of the call that a symbolic tensor came from, by position and by name.
+
+    As `producer`; what is not a tensor (a constant, an option) is nowhere else.
+    """
+    operation, node_index, _ = tensor._keras_history
+    arguments = operation._inbound_nodes[node_index].arguments
+    return arguments.args, arguments.kwargs
 
 
 def replace_loss_tracker(model: keras.Model, metric: keras.metrics.Metric) -> None:

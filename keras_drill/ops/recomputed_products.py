@@ -2,11 +2,13 @@
 
 from functools import partial
 
+import keras
 from keras import ops
 
 from keras_drill.ops.biased_scores import biased_scores, cap_slopes
 from keras_drill.ops.graph import fold_columns
 from keras_drill.ops.label_blocks import LabelBlock, Labels
+from keras_drill.ops.saturated import saturated
 from keras_drill.ops.tile_gradients import Derivative, TileGradients
 from keras_drill.ops.tile_loss import TileScores
 from keras_drill.ops.tile_words import Words, posteriors
@@ -34,7 +36,9 @@ class RecomputedProducts:
     def summarize(self, products, tile: Tile, block: LabelBlock):
         """Largest score of every row, sum of the exponentials above it and, to smooth, the scores';
         and what is kept of the block."""
-        return self._summary(products, tile.hidden_terms, block.bias, block.terms), products
+        return self._summary(
+            products, tile.hidden_terms, block.bias, block.terms, block.exists
+        ), products
 
     def whole_mass(self, block_mass, selected, top):
         """The mass of all labels."""
@@ -71,6 +75,7 @@ class RecomputedProducts:
             derivative.rows,
             smoothed,
             of_words,
+            block.exists,
         )
         return entries, derivative.rows, of_hidden, of_labels
 
@@ -87,11 +92,15 @@ class RecomputedProducts:
         return gradients
 
 
-def _summary(options, sums_scores, products, hidden_terms, bias, label_terms):
-    scores = biased_scores(options, products, hidden_terms, bias, label_terms)
+def _summary(options, sums_scores, products, hidden_terms, bias, label_terms, exists):
+    scores = biased_scores(options, products, hidden_terms, bias, label_terms, exists)
     top = ops.max(fold_columns(ops.maximum, scores), axis=-1)
     mass = ops.sum(fold_columns(ops.add, ops.exp(scores - top[:, None])), axis=-1)
-    return (top, mass, ops.sum(scores, axis=-1)) if sums_scores else (top, mass)
+    if not sums_scores:
+        return top, mass
+    if exists is not None:
+        scores = ops.where(exists, scores, 0.0)
+    return top, mass, ops.sum(scores, axis=-1)
 
 
 def _derivatives(
@@ -108,6 +117,7 @@ def _derivatives(
     row_weights,
     smoothed,
     of_words,
+    exists,
 ):
     scores = biased_scores(options, products, hidden_terms, bias, label_terms)
     derivative = ops.exp(scores - log_normalizer[:, None])
@@ -122,7 +132,9 @@ def _derivatives(
         derivative = derivative - ops.where(is_column, shares[:, s : s + 1], 0.0)
     if options.logit_soft_cap is not None:
         derivative = derivative * cap_slopes(options, scores)
-    products = ops.cast(products, derivative.dtype)
+    if exists is not None:
+        derivative = ops.where(exists, derivative, 0.0)
+    products = saturated(products, keras.backend.standardize_dtype(derivative.dtype))
     by_products, hidden_sums, label_sums = options.score.product_gradients(
         derivative, row_weights, products, hidden_terms, label_terms
     )

@@ -29,7 +29,11 @@ class RunningSums(NamedTuple):
 
     @staticmethod
     def zeros(
-        inputs: WalkInputs, options: WalkOptions, padded, d_labels: MatrixSum | None
+        inputs: WalkInputs,
+        options: WalkOptions,
+        padded,
+        with_gradients: bool,
+        d_labels: MatrixSum | None,
     ) -> "RunningSums":
         def zeros(*shape):
             return ops.zeros(shape, options.accumulator_dtype)
@@ -37,7 +41,7 @@ class RunningSums(NamedTuple):
         num_contexts, width = inputs.contexts.shape[1:]
         num_labels, num_columns = inputs.labels.shape[0], inputs.columns.shape[1]
         gradients: TileGradients | tuple[()] = ()
-        if d_labels is not None:
+        if with_gradients:
             is_even = options.keeps_exponentials(inputs) and options.label_smoothing
             gradients = TileGradients(
                 contexts=zeros(padded, num_contexts, width),
@@ -45,7 +49,7 @@ class RunningSums(NamedTuple):
                 label_sums=(zeros(num_labels),) * options.score.num_label_sums,
                 bias=() if inputs.bias is None else zeros(num_labels),
                 even=zeros(width) if is_even else (),
-                labels=d_labels.zeros(),
+                labels=() if d_labels is None else d_labels.zeros(),
             )
         posteriors = zeros(padded, num_columns) if num_columns > 1 else ()
         ranks = zeros(padded) if options.with_ranks else ()
@@ -78,7 +82,13 @@ class RunningSums(NamedTuple):
     @property
     def last(self):
         """What is there only when all of a tile is done."""
-        return self.gradients.labels if self.gradients else self.log_probs
+        if not self.gradients:
+            return self.log_probs
+        return (
+            self.gradients.contexts
+            if or_none(self.gradients.labels) is None
+            else (self.gradients.labels)
+        )
 
 
 def or_none(x):

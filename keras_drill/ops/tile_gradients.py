@@ -22,7 +22,7 @@ class TileGradients(NamedTuple):
         label_sums: What the score adds up for each label, a tuple of `[M]`.
         bias: `[M]`, or `None`.
         even: `[d]`, what every label's gradient has besides, or `None`.
-        labels: The running sum of the labels' gradient, this tile's added.
+        labels: The running sum of the labels' gradient, this tile's added; `()` if they are frozen.
     """
 
     contexts: Tensor
@@ -30,7 +30,7 @@ class TileGradients(NamedTuple):
     label_sums: tuple
     bias: Tensor | None
     even: Tensor | None
-    labels: Tensor
+    labels: Tensor | tuple[()]
 
 
 class Derivative(NamedTuple):
@@ -81,10 +81,11 @@ def tile_gradients(
     scores: TileScores,
     targets: TileTargets,
     words: TileWords | None,
-    d_labels: MatrixSum,
+    d_labels: MatrixSum | None,
     total,
 ) -> TileGradients:
-    """Passes over all blocks of labels once more, and adds to `total`, a sum of `d_labels`."""
+    """Passes over all blocks of labels once more, and adds to `total`, a sum of `d_labels`, unless
+    that is `None`."""
     score, accumulator = strategy.options.score, strategy.options.accumulator_dtype
     derivative = tile_derivative(strategy.options, tile, scores, targets, words)
     wide = ops.cast(tile.hidden, accumulator)
@@ -98,12 +99,14 @@ def tile_gradients(
         d_hidden.append(part * factors[:, None])
         hidden_sums.append(of_hidden)
         vectors.append([ops.cast(x, accumulator) for x in of_labels])
-        # One product after the other, each with all cores: faster than both at once.
-        weighted = after(ops.cast(wide * factors[:, None], tile.hidden.dtype), d_hidden[-1])
-        part = ops.cast(matrix_product(entries, weighted, transpose_a=True), accumulator)
-        total = d_labels.add_block(total, block.start, part)
+        last = d_hidden[-1]
+        if d_labels is not None:
+            # One product after the other, each with all cores: faster than both at once.
+            weighted = after(ops.cast(wide * factors[:, None], tile.hidden.dtype), last)
+            part = ops.cast(matrix_product(entries, weighted, transpose_a=True), accumulator)
+            last = total = d_labels.add_block(total, block.start, part)
         # Only now the next block is begun.
-        scores = scores._replace(log_normalizer=after(scores.log_normalizer, total))
+        scores = scores._replace(log_normalizer=after(scores.log_normalizer, last))
     hidden_sums = [sum(parts) * derivative.rows for parts in zip(*hidden_sums, strict=True)]
     d_hidden = score.hidden_gradients(sum(d_hidden), hidden_sums, tile.hidden, tile.hidden_terms)
     vectors = [ops.concatenate(parts) for parts in zip(*vectors, strict=True)]

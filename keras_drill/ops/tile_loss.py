@@ -8,6 +8,7 @@ from keras import ops
 from keras_drill.ops.biased_scores import biased_scores, cap_slopes
 from keras_drill.ops.graph import after, matrix_product
 from keras_drill.ops.label_blocks import Labels, select
+from keras_drill.ops.label_shard import LabelShard
 from keras_drill.ops.token_tiles import Tile
 from keras_drill.types import Tensor
 
@@ -70,16 +71,28 @@ def tile_scores(tile: Tile, labels: Labels, strategy, with_products: bool) -> Ti
     tops, masses, *totals = (ops.stack(x, axis=-1) for x in zip(*summaries, strict=True))
     products, *terms, bias = selected
     selected = biased_scores(options, products, tile.hidden_terms, bias, terms)  # [R, S]
+    top = labels.shard.maximum(ops.max(tops, axis=-1))
+    block_mass = ops.sum(masses * ops.exp(tops - top[:, None]), axis=-1)
+    mean = strategy.mean_score(tile, totals) if options.label_smoothing else None
+    block_mass, selected, mean = _of_all_shards(labels.shard, tile, block_mass, selected, mean)
     slopes = cap_slopes(options, selected)
     if tile.column_mask is not None:
         selected = ops.where(tile.column_mask, selected, ops.full_like(selected, -math.inf))
-    top = ops.max(tops, axis=-1)
-    block_mass = ops.sum(masses * ops.exp(tops - top[:, None]), axis=-1)
     mass = strategy.whole_mass(block_mass, selected, top)
-    mean = strategy.mean_score(tile, totals) if options.label_smoothing else None
     return TileScores(
         all_products, kept, tops, block_mass, mass, top + ops.log(mass), mean, selected, slopes
     )
+
+
+def _of_all_shards(shard: LabelShard, tile: Tile, block_mass, selected, mean) -> tuple:
+    """The sums over the labels of all devices, in one message of a few numbers per row."""
+    if shard.axis is None:
+        return block_mass, selected, mean
+    columns = [block_mass[:, None], shard.only_here(selected, tile.columns)]
+    columns += [] if mean is None else [mean[:, None]]
+    total = shard.sum(ops.concatenate(columns, axis=1))
+    num_columns = selected.shape[1]
+    return total[:, 0], total[:, 1 : num_columns + 1], None if mean is None else total[:, -1]
 
 
 def tile_targets(tile: Tile, scores: TileScores) -> TileTargets:

@@ -12,6 +12,7 @@ from keras import ops
 from keras_drill.ops.graph import after, fuse
 from keras_drill.ops.kept_exponentials import KeptExponentials
 from keras_drill.ops.label_blocks import Labels, cut_labels
+from keras_drill.ops.label_shard import LabelShard
 from keras_drill.ops.matrix_sum import MatrixSum
 from keras_drill.ops.recomputed_products import RecomputedProducts
 from keras_drill.ops.running_sums import RunningSums, or_none
@@ -38,8 +39,8 @@ class Walk(NamedTuple):
         ranks: `None`, or `[N]`, how many words are more probable than the target, a whole number in
             the accumulator's dtype. Of words that are equally probable the first comes first.
         gradients: Those of `sum(weights * losses)` for
-            `(contexts, log_priors, labels, bias, *score_parameters)`, `None` for what is `None`; or
-            `()` if not asked for.
+            `(contexts, log_priors, labels, bias, *score_parameters)`, `None` for what is `None` and
+            for frozen labels; or `()` if not asked for.
     """
 
     losses: Tensor
@@ -49,7 +50,13 @@ class Walk(NamedTuple):
     gradients: tuple
 
 
-def walk(inputs: WalkInputs, options: WalkOptions, weights=None, with_gradients=False) -> Walk:
+def walk(
+    inputs: WalkInputs,
+    options: WalkOptions,
+    weights=None,
+    with_gradients=False,
+    shard: LabelShard | None = None,
+) -> Walk:
     """Computes losses, log-probabilities and, if asked, gradients, one tile of tokens at a time.
 
     With scores `s` of a row and the target's columns `y`,
@@ -70,11 +77,14 @@ def walk(inputs: WalkInputs, options: WalkOptions, weights=None, with_gradients=
         weights: `[N]` factors of the losses in the gradients. Tokens of weight 0 are not
             computed at all: they get loss 0, log-probability 0 and gradient 0. `None` means 1.
         with_gradients: Whether to compute gradients.
+        shard: Which of all labels `inputs` have, `None` for all. Gradients are this part's: those
+            for contexts are still to be added up over devices.
     """
     num_labels, width = inputs.labels.shape
-    tiles = TokenTiles(inputs, options, weights, with_gradients)
+    shard = shard or LabelShard(num_labels, num_labels)
+    tiles = TokenTiles(inputs, options, weights, with_gradients, shard)
     rows_per_tile = tiles.most_tokens * inputs.contexts.shape[1]
-    labels = cut_labels(inputs, options, rows_per_tile)
+    labels = cut_labels(inputs, options, rows_per_tile, shard)
     is_compiled = with_gradients and rows_per_tile * num_labels >= FUSE_FROM_SCORES
     compiled = fuse if is_compiled else lambda function: function
     words = Words(inputs, options, labels, compiled)
@@ -83,7 +93,9 @@ def walk(inputs: WalkInputs, options: WalkOptions, weights=None, with_gradients=
         strategy = KeptExponentials(options, labels, compiled)
     else:
         strategy = RecomputedProducts(options, labels, words, compiled)
-    d_labels = MatrixSum(num_labels, width, options.accumulator_dtype) if with_gradients else None
+    d_labels = None
+    if with_gradients and not options.labels_are_frozen:
+        d_labels = MatrixSum(num_labels, width, options.accumulator_dtype)
 
     def body(index, sums):
         tile = tiles.tile(index)
@@ -98,7 +110,7 @@ def walk(inputs: WalkInputs, options: WalkOptions, weights=None, with_gradients=
         losses = tile_losses(options, tile, scores, targets, uniform)
         found = losses, targets.log_probs, targets.posteriors, ranks
         gradients = None
-        if d_labels is not None:
+        if with_gradients:
             gradients = tile_gradients(
                 tile, labels, strategy, scores, targets, of_words, d_labels, sums.gradients.labels
             )
@@ -107,7 +119,7 @@ def walk(inputs: WalkInputs, options: WalkOptions, weights=None, with_gradients=
         # the next tile is not begun, nor in memory, before this one is done.
         return after(index + 1, sums.last), sums
 
-    start = RunningSums.zeros(inputs, options, tiles.padded, d_labels)
+    start = RunningSums.zeros(inputs, options, tiles.padded, with_gradients, d_labels)
     _, sums = ops.while_loop(
         lambda index, _: index < tiles.num_tiles, body, (ops.zeros((), "int32"), start)
     )
@@ -116,9 +128,9 @@ def walk(inputs: WalkInputs, options: WalkOptions, weights=None, with_gradients=
         tiles.restore(sums.log_probs, only_counted=True),
         tiles.restore(or_none(sums.posteriors), only_counted=True),
         tiles.restore(or_none(sums.ranks), only_counted=True),
-        ()
-        if d_labels is None
-        else _whole_gradients(sums.gradients, inputs, options, tiles, labels, d_labels),
+        _whole_gradients(sums.gradients, inputs, options, tiles, labels, d_labels)
+        if with_gradients
+        else (),
     )
 
 
@@ -128,7 +140,7 @@ def _whole_gradients(
     options: WalkOptions,
     tiles: TokenTiles,
     labels: Labels,
-    d_labels: MatrixSum,
+    d_labels: MatrixSum | None,
 ) -> tuple:
     """Gradients as in `Walk`, from what all tiles added up."""
     if tiles.scale is not None:
@@ -138,6 +150,9 @@ def _whole_gradients(
                 for x in sums
             )
         )
+    of_contexts = tiles.restore(sums.contexts), tiles.restore(or_none(sums.log_priors))
+    if d_labels is None:
+        return *of_contexts, None, or_none(sums.bias)
     total, d_parameters = sums.labels, []
     for block in labels.blocks:
         rows = slice(block.start, block.stop)
@@ -150,13 +165,14 @@ def _whole_gradients(
         d_parameters.append(of_parameters)
         if or_none(sums.even) is not None:
             more = ops.broadcast_to(sums.even, block.labels.shape)
+            if block.exists is not None:
+                more = ops.where(block.exists[:, None], more, ops.zeros_like(more))
         if more is not None:
             for x in of_parameters:
                 total = after(total, x)  # which is made of what changes now
             total = d_labels.add_block(total, block.start, more)
     return (
-        tiles.restore(sums.contexts),
-        tiles.restore(or_none(sums.log_priors)),
+        *of_contexts,
         d_labels.matrix(total),
         or_none(sums.bias),
         *[ops.concatenate(parts) for parts in zip(*d_parameters, strict=True)],

@@ -8,7 +8,6 @@ Where every word has one label and every token one context, a score says as much
 made; elsewhere these are `[T, V]`, less than the tile of scores. Shape letters: see `tile_walk`.
 """
 
-import math
 from functools import partial
 from typing import NamedTuple
 
@@ -17,9 +16,11 @@ from keras import ops
 from keras_drill.ops.biased_scores import biased_scores
 from keras_drill.ops.graph import after, fold_columns
 from keras_drill.ops.label_blocks import LabelBlock, Labels
+from keras_drill.ops.label_shard import NEVER
 from keras_drill.ops.tile_loss import TileScores, TileTargets
 from keras_drill.ops.token_tiles import Tile
 from keras_drill.ops.walk_arguments import WalkInputs, WalkOptions
+from keras_drill.ops.word_log_probs import word_log_probs
 from keras_drill.types import Tensor
 
 
@@ -65,8 +66,9 @@ class Words:
         self.smooths = bool(options.label_smoothing) and not inputs.words_are_scores
         self.needs_products = self.smooths or options.with_ranks
         self._num_words = labels.num_labels if word_labels is None else word_labels.mask.shape[0]
+        self._shard = labels.shard
         self._label_log_probs = compiled(partial(_label_log_probs, options))
-        self._word_log_probs = compiled(_word_log_probs)
+        self._word_log_probs = compiled(partial(_word_log_probs, labels.shard))
         self._posterior_sums = compiled(partial(_posterior_sums, options))
         self._num_better = compiled(num_better)
         self._num_better_scores = compiled(partial(_num_better_scores, options))
@@ -91,16 +93,20 @@ class Words:
                     block.terms,
                     normalizer,
                     tile.log_priors,
+                    block.exists,
                 )
             )  # [T, B]
             normalizer = after(normalizer, log_probs[-1])  # only now the next block is begun
         if self._word_labels is not None:
             whole = log_probs[0] if len(log_probs) == 1 else ops.concatenate(log_probs, axis=1)
-            log_probs = [self._word_log_probs(whole, *self._word_labels[:2])]  # [T, V]
+            # [T, V]: the senses of a word may be on several devices, which is why these are sent.
+            log_probs = [
+                self._shard.log_sum_exp(self._word_log_probs(whole, *self._word_labels[:2]))
+            ]
         words = TileWords(self._num_words, log_probs)
         if not self.smooths:
             return words
-        uniform = -sum(ops.sum(x, axis=-1) for x in log_probs) / self._num_words
+        uniform = self._mean_loss(log_probs)
         if tile.num_contexts == 1:
             return words._replace(uniform=uniform)
         totals = [
@@ -112,12 +118,21 @@ class Words:
                 normalizer,
                 tile.log_priors,
                 self.of_labels(words, k, block),
+                block.exists,
             )
             for k, (products, block) in enumerate(
                 zip(scores.products, self._labels.blocks, strict=True)
             )
         ]
-        return words._replace(uniform=uniform, totals=sum(totals))
+        return words._replace(uniform=uniform, totals=self._shard.sum(sum(totals)))
+
+    def _mean_loss(self, log_probs: list) -> Tensor:
+        """The mean `[T]` of `-log_probs` over all words."""
+        if self._word_labels is not None:
+            return -ops.sum(log_probs[0], axis=-1) / self._num_words
+        pairs = zip(log_probs, self._labels.blocks, strict=True)
+        sums = [ops.sum(_clear(x, block.exists), axis=-1) for x, block in pairs]
+        return -self._shard.sum(sum(sums)) / self._num_words
 
     def of_labels(self, words: TileWords, k: int, block: LabelBlock):
         """The log-probability `[T, B]` of the word of every label in block number `k`."""
@@ -131,20 +146,20 @@ class Words:
         Of words that are equally probable the first counts as more probable, as in an argmax. All
         of them are where the target's probability is not a number.
         """
-        blocks = self._labels.blocks
+        blocks, shard = self._labels.blocks, self._shard
+        here = tile.targets if shard.axis is None else tile.targets - shard.first
         if self._scores_rank:
             target_scores = scores.selected
             counts = [
                 self._num_better_scores(
-                    products, block.bias, target_scores, tile.targets - block.start
+                    products, block.bias, target_scores, here - block.start, block.exists
                 )
                 for products, block in zip(scores.products, blocks, strict=True)
             ]
         else:
-            starts = [block.start for block in blocks]
+            heres = [here - block.start for block in blocks]
             if self._word_labels is not None:
-                starts = [0]
-            heres = [tile.targets - start for start in starts]
+                heres = [tile.targets]
             target_scores = None
             for x, here in zip(words.log_probs, heres, strict=True):
                 found = ops.take_along_axis(x, ops.clip(here, 0, x.shape[1] - 1)[:, None], axis=-1)
@@ -152,11 +167,13 @@ class Words:
                 if target_scores is not None:
                     found = ops.where(is_here, found, target_scores)
                 target_scores = found
+            if self._word_labels is None:
+                target_scores = shard.sum(shard.only_here(target_scores, here[:, None]))
             counts = [
                 self._num_better(x, target_scores, here)
                 for x, here in zip(words.log_probs, heres, strict=True)
             ]
-        ranks = sum(counts)
+        ranks = sum(counts) if self._word_labels is not None else shard.sum(sum(counts))
         return ops.where(ops.isnan(targets.log_probs), ops.full_like(ranks, self._num_words), ranks)
 
 
@@ -175,10 +192,10 @@ def posteriors(scores, log_normalizer, log_priors, word_log_probs):
 
 
 def _label_log_probs(
-    options, products, hidden_terms, bias, label_terms, log_normalizer, log_priors
+    options, products, hidden_terms, bias, label_terms, log_normalizer, log_priors, exists
 ):
     """Log-probabilities of a block's labels, over all contexts: `[T, B]`."""
-    scores = biased_scores(options, products, hidden_terms, bias, label_terms)
+    scores = biased_scores(options, products, hidden_terms, bias, label_terms, exists)
     scores = relative_scores(scores, log_normalizer, log_priors)
     if log_priors is None:
         return scores
@@ -186,14 +203,14 @@ def _label_log_probs(
     return _log_sum_exp([scores[:, k] for k in range(log_priors.shape[1])])
 
 
-def _word_log_probs(label_log_probs, columns, mask):
-    """`[T, M]` to `[T, V]`, with the labels `[V, S]` of every word."""
-    return _log_sum_exp(
-        [
-            ops.where(mask[:, s], ops.take(label_log_probs, columns[:, s], axis=-1), -math.inf)
-            for s in range(columns.shape[1])
-        ]
-    )
+def _word_log_probs(shard, label_log_probs, columns, mask):
+    """`word_log_probs` of the labels that are here, `NEVER` where a word has none of them."""
+    if shard.axis is None:
+        return word_log_probs(label_log_probs, columns, mask)
+    columns = columns - shard.first
+    mask = ops.logical_and(mask, shard.has(columns))
+    columns = ops.clip(columns, 0, shard.size - 1)
+    return word_log_probs(label_log_probs, columns, mask, NEVER)
 
 
 def _log_sum_exp(terms):
@@ -207,17 +224,30 @@ def _log_sum_exp(terms):
 
 
 def _posterior_sums(
-    options, products, hidden_terms, bias, label_terms, log_normalizer, log_priors, word_log_probs
+    options,
+    products,
+    hidden_terms,
+    bias,
+    label_terms,
+    log_normalizer,
+    log_priors,
+    word_log_probs,
+    exists,
 ):
     """The posterior over contexts `[T, K]`, added up over a block."""
     scores = biased_scores(options, products, hidden_terms, bias, label_terms)
-    shares = posteriors(scores, log_normalizer, log_priors, word_log_probs)
+    shares = _clear(posteriors(scores, log_normalizer, log_priors, word_log_probs), exists)
     sums = ops.sum(fold_columns(ops.add, shares), axis=-1)
     return ops.reshape(sums, (-1, log_priors.shape[1]))
 
 
-def _num_better_scores(options, products, bias, target_scores, here):
-    return num_better(biased_scores(options, products, (), bias, ()), target_scores, here)
+def _num_better_scores(options, products, bias, target_scores, here, exists):
+    return num_better(biased_scores(options, products, (), bias, (), exists), target_scores, here)
+
+
+def _clear(x, exists):
+    """`[..., B]` with zeros for what is no label."""
+    return x if exists is None else ops.where(exists, x, ops.zeros_like(x))
 
 
 def num_better(scores, target_scores, here):

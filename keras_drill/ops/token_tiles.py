@@ -6,6 +6,7 @@ from typing import NamedTuple
 from keras import ops
 
 from keras_drill.ops.graph import put_rows
+from keras_drill.ops.label_shard import LabelShard
 from keras_drill.ops.walk_arguments import WalkInputs, WalkOptions, tile_count, tokens_per_tile
 from keras_drill.types import Tensor
 
@@ -17,7 +18,7 @@ class Tile(NamedTuple):
         hidden: `[R, d]`, the contexts.
         hidden_terms: What the score needs of `hidden`, a tuple of `[R, 1]`.
         log_priors: `[T, K]`, or `None` where K = 1.
-        columns: `[R, S]`, the target's columns.
+        columns: `[R, S]`, the target's columns, counted from the first label of this device.
         column_mask: `[R, S]`, or `None`.
         targets: `[T]`, the target words.
         weights: `[T]`.
@@ -44,6 +45,7 @@ class TokenTiles:
         options: `WalkOptions`.
         weights: `[N]`, or `None` for 1.
         with_gradients: Whether the tiles' functions are compiled for gradients.
+        shard: The `LabelShard` of the walk's labels.
 
     Attributes:
         size: T, tokens per tile.
@@ -53,7 +55,14 @@ class TokenTiles:
         scale: Factor of the weights that tiles do without, or `None` for 1.
     """
 
-    def __init__(self, inputs: WalkInputs, options: WalkOptions, weights, with_gradients: bool):
+    def __init__(
+        self,
+        inputs: WalkInputs,
+        options: WalkOptions,
+        weights,
+        with_gradients: bool,
+        shard: LabelShard,
+    ):
         self._options = options
         num_tokens, self._num_contexts, self._width = inputs.contexts.shape
         num_labels = inputs.labels.shape[0]
@@ -79,12 +88,14 @@ class TokenTiles:
             self._order = ops.argsort(ops.cast(weights == 0, "int32"))
             num_counted = ops.sum(ops.cast(weights != 0, "int32"))
             size = ops.maximum(self.size, 1)
-            self.num_tiles = (num_counted + size - 1) // size
+            # Devices that tell each other of a tile all have it, though some have fewer tokens.
+            self.num_tiles = shard.most_tiles((num_counted + size - 1) // size)
         self._counted = counted = ops.arange(self.padded) < num_counted
 
         self._contexts = self._arrange(inputs.contexts, options.compute_dtype)  # cleared by tiles
         self._log_priors = _clear(self._arrange(inputs.log_priors, accumulator), counted)
-        self._columns = _clear(self._arrange(inputs.columns, "int32"), counted)
+        columns = _clear(self._arrange(inputs.columns, "int32"), counted)
+        self._columns = columns if shard.axis is None else columns - shard.first
         targets = inputs.columns[:, 0] if inputs.targets is None else inputs.targets
         self._targets = _clear(self._arrange(targets, "int32"), counted)
         self._column_mask = self._arrange(inputs.column_mask)

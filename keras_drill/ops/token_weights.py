@@ -46,5 +46,25 @@ def same_shape(a, b) -> bool:
     return len(a) == len(b) and all(x == y or None in (x, y) for x, y in zip(a, b, strict=True))
 
 
+def at_least_one_token(hidden, targets, weights, dtype: str) -> tuple:
+    """Hidden states, `[N]` targets and `[N]` weights or `None` of a walk.
+
+    A batch without tokens gets one of weight 0, as there is nothing to walk over otherwise.
+    """
+    targets = ops.reshape(targets, (-1,))
+    weights = None if weights is None else ops.reshape(weights, (-1,))
+    if targets.shape[0] == 0:
+        hidden = ops.pad(ops.reshape(hidden, (-1, hidden.shape[-1])), [(0, 1), (0, 0)])
+        targets, weights = ops.zeros((1,), targets.dtype), ops.zeros((1,), dtype)
+    return hidden, targets, weights
+
+
+def unflatten(per_token, shape):
+    """`[N]` to a shape; for a batch without tokens, N is 1 all the same."""
+    if 0 in [size for size in shape if isinstance(size, int)]:
+        per_token = per_token[:0]
+    return ops.reshape(per_token, shape)
+
+
 def _show(x) -> tuple:
     return tuple(keras.ops.shape(x) if not hasattr(x, "shape") else x.shape)

@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 from keras import ops
 
+from keras_drill.ops.placement import Placement
 from keras_drill.scores.score import Score
 from keras_drill.types import Tensor
 
@@ -68,6 +69,8 @@ class WalkOptions(NamedTuple):
         tile_size: Tokens per tile, or `None` to derive it from `tile_bytes`.
         tile_bytes: Memory that one tile of scores may take, in bytes.
         with_ranks: Whether to count the words that are more probable than the target.
+        labels_are_frozen: Whether nobody wants the labels' gradient, of scores without parameters.
+        placement: How labels and tokens are shared out between devices, or `None` for one device.
     """
 
     score: Score
@@ -78,6 +81,8 @@ class WalkOptions(NamedTuple):
     tile_size: int | None = None
     tile_bytes: int | None = None
     with_ranks: bool = False
+    labels_are_frozen: bool = False
+    placement: Placement | None = None
 
     @property
     def accumulator_dtype(self) -> str:

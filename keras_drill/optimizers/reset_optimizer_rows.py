@@ -1,7 +1,5 @@
 """Makes an optimizer forget rows of a variable."""
 
-from contextlib import ExitStack
-
 import keras
 import numpy as np
 from keras import ops
@@ -11,6 +9,7 @@ from keras_drill.ops.private_interfaces import (
     slot_lists,
     trained_variables,
 )
+from keras_drill.ops.variables import on_one_device, variable_like
 from keras_drill.types import Tensor
 
 _ROWS, _WIDTH = 5, 3  # of the small variable; they differ, so that rows are not taken for columns
@@ -52,8 +51,9 @@ def reset_optimizer_rows(
     index = next((i for i, other in enumerate(trained) if other is variable), None)
     if index is None:
         return
-    small = _small_like(variable)
-    initial_slots = _slots(_new_like(optimizer, small), 0)
+    with on_one_device():
+        small = _small_like(variable)
+        initial_slots = _slots(_new_like(optimizer, small), 0)
     for name, slot in _slots(optimizer, index).items():
         initial = np.asarray(ops.convert_to_numpy(initial_slots[name]))
         if not initial.ndim or len(initial) != _ROWS:
@@ -79,13 +79,9 @@ def _slots(optimizer, index: int) -> dict[str, keras.Variable]:
 
 def _small_like(variable) -> keras.Variable:
     """A variable with few rows, and the path, which some optimizers look at."""
-    *scopes, name = variable.path.split("/")
     shape = (_ROWS, *[_WIDTH] * (len(variable.shape) - 1))
     values = np.random.default_rng(0).normal(size=shape)
-    with ExitStack() as stack:
-        for scope in scopes:
-            stack.enter_context(keras.name_scope(scope))
-        return keras.Variable(values, dtype=variable.dtype, name=name)
+    return variable_like(variable, values, dtype=variable.dtype)
 
 
 def _new_like(optimizer, variable):

@@ -2,17 +2,35 @@
 
 import keras
 
+from keras_drill.compositions import MultiSense
+from keras_drill.ops.placement import check_rows
 from keras_drill.senses import SenseEmbedding
+
+ADVICE = (
+    "give the output layer `pad_labels_to={rows}` and an embedding that it shares "
+    "`input_dim={rows}`, or, if words have several senses, `num_senses={rows}`"
+)
 
 
 def check_arguments(head):
     """Raises `ValueError` for arguments of `OutputLayer` that are out of range."""
-    for name in ("vocabulary_size", "embedding_dim", "tile_size", "tile_bytes"):
+    for name in ("vocabulary_size", "embedding_dim", "tile_size", "tile_bytes", "pad_labels_to"):
         value = getattr(head, name)
         if value is None and name != "vocabulary_size":
             continue
         if not isinstance(value, int) or value < 1:
             raise ValueError(f"`{name}` must be a positive integer. Received: {name}={value!r}")
+    if head.pad_labels_to is not None:
+        if isinstance(head.composition, MultiSense):
+            raise ValueError(
+                "`pad_labels_to` must be None where words have several senses: choose another "
+                f"`num_senses`. Received: pad_labels_to={head.pad_labels_to}"
+            )
+        if head.pad_labels_to < head.vocabulary_size:
+            raise ValueError(
+                f"`pad_labels_to` must be at least the {head.vocabulary_size} words. "
+                f"Received: pad_labels_to={head.pad_labels_to}"
+            )
     if head.logit_soft_cap is not None and not head.logit_soft_cap > 0:
         raise ValueError(f"`logit_soft_cap` must be positive. Received: {head.logit_soft_cap!r}")
     if head.z_loss < 0:
@@ -29,16 +47,19 @@ def check_embedding(head, embedding):
     """Raises `ValueError` for an embedding that an output layer cannot make its labels from."""
     if not isinstance(embedding, keras.layers.Embedding):
         raise ValueError(f"`embedding` must be a keras.layers.Embedding. Received: {embedding!r}")
-    rows = head.composition.num_labels(head.vocabulary_size)
+    labels = head.composition.num_labels(head.vocabulary_size)
+    rows = head.pad_labels_to or labels
     if embedding.input_dim != rows:
         raise ValueError(
-            f"`embedding` must have one row for each of the {rows} labels. "
-            f"Received: input_dim={embedding.input_dim}"
+            f"`embedding` must have one row for each of the {labels} labels, or `pad_labels_to`. "
+            f"Received: input_dim={embedding.input_dim}, pad_labels_to={head.pad_labels_to}"
         )
     if head.embedding_dim not in (None, embedding.output_dim):
         raise ValueError(
             f"`embedding_dim` must be None or the embedding's {embedding.output_dim}. "
             f"Received: embedding_dim={head.embedding_dim}"
         )
+    if not embedding.built:
+        check_rows(f"{embedding.name}/embeddings", rows, ADVICE)
     if isinstance(embedding, SenseEmbedding):
         embedding.check_head(head)

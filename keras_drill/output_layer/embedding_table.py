@@ -22,6 +22,14 @@ def embedding_table(embedding: keras.layers.Embedding):
     return embedding(ops.arange(embedding.input_dim))
 
 
+def embedding_variable(embedding: keras.layers.Embedding) -> tuple[keras.Variable, int]:
+    """The variable that `embedding_table` is made of, and its axis of words."""
+    variables = {variable.name: variable for variable in embedding.variables}
+    if not getattr(embedding, "tie_weights", True):
+        return variables["reverse_embeddings"], 1
+    return variables["embeddings"], 0
+
+
 def _output_table(embedding, mode):
     table = embedding.reverse_embeddings  # [d, V]
     if mode == "int8":

@@ -7,7 +7,7 @@ from keras_drill.label_encoders import FoldedLabelEncoder
 
 def fold(head):
     """`OutputLayer.folded`."""
-    labels = head.encoded_labels()
+    labels = head._labels(training=False)
     network = head.label_encoder.hidden_network
     folded = head._make_folded(
         label_encoder=FoldedLabelEncoder(_unbuilt_copy(network), dtype=head.dtype_policy),
@@ -17,6 +17,7 @@ def fold(head):
         z_loss=head.z_loss,
         tile_size=head.tile_size,
         tile_bytes=head.tile_bytes,
+        pad_labels_to=head.pad_labels_to,
         name=head.name,
         trainable=False,
         dtype=head.dtype_policy,

@@ -9,6 +9,7 @@ from keras_drill.ops.check_targets import check_targets
 from keras_drill.ops.fused_loss import token_losses, weighted_loss
 from keras_drill.ops.private_interfaces import keras_mask
 from keras_drill.ops.replicas import num_replicas
+from keras_drill.ops.token_weights import at_least_one_token, unflatten
 from keras_drill.ops.walk_arguments import WalkInputs
 from keras_drill.types import Shape, Tensor
 
@@ -39,7 +40,7 @@ def loss_and_statistics(
     nan_if_wrong = ops.where(ops.all(valid), 1.0, math.nan)
     if reduction in ("none", None):
         loss, log_probs, posteriors, ranks = token_losses(inputs, options, flat_weights)
-        loss = _unflatten(loss, shape)
+        loss = unflatten(loss, shape)
     else:
         result = weighted_loss(inputs, options, flat_weights, training)
         loss, log_probs, posteriors, ranks = result
@@ -51,8 +52,8 @@ def loss_and_statistics(
         head.composition.record(flat, log_probs, posteriors, flat_weights)
     loss = loss * ops.cast(nan_if_wrong, loss.dtype)
     if with_ranks:
-        ranks = _unflatten(ops.cast(ranks, "int32"), shape)
-    return loss, _unflatten(log_probs, shape), ranks
+        ranks = unflatten(ops.cast(ranks, "int32"), shape)
+    return loss, unflatten(log_probs, shape), ranks
 
 
 def log_prob(head, hidden, targets, sample_weight):
@@ -62,7 +63,7 @@ def log_prob(head, hidden, targets, sample_weight):
     inputs, _, weights, valid = walk_inputs(head, hidden, targets, weights, training=False)
     losses, *_ = token_losses(inputs, head._options(), weights)
     losses = ops.where(valid, losses, ops.full_like(losses, math.nan))
-    return _unflatten(-losses, shape)
+    return unflatten(-losses, shape)
 
 
 def add_fused_loss(head, hidden, targets, sample_weight, label_smoothing, training):
@@ -147,24 +148,22 @@ def check_tokens(head, hidden, targets, sample_weight) -> tuple:
 
 
 def walk_inputs(head, hidden, targets, weights, training) -> tuple:
-    """The walk's inputs, targets `[N]`, weights `[N]` or None, which targets are in range.
-
-    A batch without tokens gets one of weight 0, as there is nothing to walk over otherwise.
-    """
-    flat = ops.reshape(targets, (-1,))
-    weights = None if weights is None else ops.reshape(weights, (-1,))
-    if flat.shape[0] == 0:
-        hidden = ops.pad(ops.reshape(hidden, (-1, hidden.shape[-1])), [(0, 1), (0, 0)])
-        flat, weights = ops.zeros((1,), flat.dtype), ops.zeros((1,), _float_dtype(head))
+    """The walk's inputs, targets `[N]`, weights `[N]` or None, which targets are in range."""
+    hidden, flat, weights = at_least_one_token(hidden, targets, weights, _float_dtype(head))
     flat, valid = check_targets(flat, head.vocabulary_size, weights)
     contexts, log_priors = head._contexts(hidden, training)
     columns, column_mask = head.composition.columns(flat)
+    labels, bias, parameters = head._labels(training), head.bias, head.score_parameters
+    if head._placement() is None:  # where several devices share the rows, the walk knows of them
+        labels = head.without_padding(labels)
+        bias = None if bias is None else head.without_padding(bias)
+        parameters = [head.without_padding(parameter) for parameter in parameters]
     inputs = WalkInputs(
         contexts,
         log_priors,
-        head._labels(training),
-        head.bias,
-        tuple(head.score_parameters),
+        labels,
+        bias,
+        tuple(parameters),
         columns,
         column_mask,
         flat,
@@ -177,13 +176,6 @@ def _may_be_equal(shape, other, or_one: bool = False) -> bool:
     return len(shape) == len(other) and all(
         a == b or None in (a, b) or (or_one and a == 1) for a, b in zip(shape, other, strict=True)
     )
-
-
-def _unflatten(per_token, shape):
-    """`[N]` to a shape; for a batch without tokens, N is 1 all the same."""
-    if 0 in [size for size in shape if isinstance(size, int)]:
-        per_token = per_token[:0]
-    return ops.reshape(per_token, shape)
 
 
 def _float_dtype(head) -> str:

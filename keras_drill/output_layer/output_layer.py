@@ -4,8 +4,9 @@ import keras
 
 from keras_drill.compositions import Composition, MultiSense, Softmax
 from keras_drill.label_encoders import IdentityLabelEncoder, LabelEncoder
+from keras_drill.ops.placement import check_rows, check_split_alike
 from keras_drill.output_layer import losses
-from keras_drill.output_layer.check_arguments import check_arguments, check_embedding
+from keras_drill.output_layer.check_arguments import ADVICE, check_arguments, check_embedding
 from keras_drill.output_layer.folding import fold
 from keras_drill.output_layer.word_probabilities import WordProbabilities
 from keras_drill.scores import InnerProduct, Score
@@ -63,6 +64,10 @@ class OutputLayer(WordProbabilities):
         embeddings_regularizer: Their regularizer.
         embeddings_constraint: Their constraint.
         bias_initializer: Initializer of the biases, such as the words' log-frequencies.
+        pad_labels_to: Rows of the layer's variables with one for each label, and of the embedding,
+            if these are to be more than there are labels: devices that share them (see
+            `keras_drill.distribute.layout_map`) have to get equally many. What is too much has
+            no probability and takes no gradient. `None` is one row for each label.
         **kwargs: Keyword arguments of `keras.layers.Layer`. `trainable=False`, then or later,
             freezes all that the layer has of its own, and its senses; an `embedding` is frozen by
             its own `trainable`.
@@ -114,6 +119,7 @@ class OutputLayer(WordProbabilities):
         embeddings_regularizer: Regularizer = None,
         embeddings_constraint: Constraint = None,
         bias_initializer: Initializer = "zeros",
+        pad_labels_to: int | None = None,
         **kwargs: Any,
     ):
         super().__init__(embedding, **kwargs)
@@ -135,6 +141,7 @@ class OutputLayer(WordProbabilities):
         self.embeddings_regularizer = keras.regularizers.get(embeddings_regularizer)
         self.embeddings_constraint = keras.constraints.get(embeddings_constraint)
         self.bias_initializer = keras.initializers.get(bias_initializer)
+        self.pad_labels_to = pad_labels_to
         self.supports_masking = True
         self._hidden_shape = None
         check_arguments(self)
@@ -158,10 +165,12 @@ class OutputLayer(WordProbabilities):
     def build(self, hidden_shape: Shape) -> None:
         hidden_width = losses.hidden_width(hidden_shape)
         num_labels = self.composition.num_labels(self.vocabulary_size)
+        rows = self._num_rows = self.pad_labels_to or num_labels
         if self.embedding is None:
+            check_rows(f"{self.path}/label_embeddings", rows, ADVICE)
             self._width = width = self.embedding_dim or hidden_width
             self.label_embeddings = self.add_weight(
-                shape=(num_labels, width),
+                shape=(rows, width),
                 initializer=self.embeddings_initializer,
                 regularizer=self.embeddings_regularizer,
                 constraint=self.embeddings_constraint,
@@ -174,13 +183,15 @@ class OutputLayer(WordProbabilities):
         self.bias = None
         if self.use_bias:
             self.bias = self.add_weight(
-                shape=(num_labels,), initializer=self.bias_initializer, name="bias", autocast=False
+                shape=(rows,), initializer=self.bias_initializer, name="bias", autocast=False
             )
         if not isinstance(self.embedding, SenseEmbedding):
             self.own_score_parameters = [
-                self.add_weight(shape=(num_labels,), initializer=value, name=name, autocast=False)
+                self.add_weight(shape=(rows,), initializer=value, name=name, autocast=False)
                 for name, value in self.score.parameter_initializers.items()
             ]
+        table, axis = self._table
+        check_split_alike(table, axis, [self.bias, *self.score_parameters])
         self._hidden_shape = tuple(hidden_shape)
         if not self.trainable:  # Keras sees to a layer's own weights only
             self.label_encoder.trainable = self.composition.trainable = False
@@ -279,6 +290,7 @@ class OutputLayer(WordProbabilities):
             "embeddings_regularizer": keras.regularizers.serialize(self.embeddings_regularizer),
             "embeddings_constraint": keras.constraints.serialize(self.embeddings_constraint),
             "bias_initializer": keras.initializers.serialize(self.bias_initializer),
+            "pad_labels_to": self.pad_labels_to,
         }
 
     @classmethod

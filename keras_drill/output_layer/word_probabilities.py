@@ -1,11 +1,15 @@
 """What an output layer makes of hidden states: probabilities and losses of words."""
 
+import keras
 from keras import ops
 
 from keras_drill.compositions import Composition
 from keras_drill.label_encoders import LabelEncoder
+from keras_drill.ops.placement import Placement, placement_of
+from keras_drill.ops.top_k import top_k
 from keras_drill.ops.walk_arguments import DEFAULT_TILE_BYTES, WalkOptions
 from keras_drill.output_layer import losses
+from keras_drill.output_layer.embedding_table import embedding_variable
 from keras_drill.output_layer.tied_layer import TiedLayer
 from keras_drill.scores import Score
 from keras_drill.types import Shape, Tensor
@@ -24,7 +28,9 @@ class WordProbabilities(TiedLayer):
     tile_size: int | None
     tile_bytes: int | None
     bias: Tensor | None
+    label_embeddings: keras.Variable
     _width: int
+    _num_rows: int
     _hidden_shape: Shape | None
     _least_tile_bytes = DEFAULT_TILE_BYTES
 
@@ -138,13 +144,16 @@ class WordProbabilities(TiedLayer):
         """
         if not 1 <= k <= self.vocabulary_size:
             raise ValueError(f"`k` must be in [1, {self.vocabulary_size}]. Received: k={k}")
-        return ops.top_k(self(hidden), k)
+        return top_k(self(hidden), k)
 
     def encoded_labels(self) -> Tensor:
         """The output labels `[M, d_j]`, as they are at inference."""
-        return self.label_encoder.encode_labels(
-            ops.convert_to_tensor(self.embeddings), training=False
-        )
+        return self.without_padding(self._labels(training=False))
+
+    def without_padding(self, rows: Tensor) -> Tensor:
+        """The rows of labels `[M, ...]`, of `[M, ...]` or more."""
+        num_labels = self.composition.num_labels(self.vocabulary_size)
+        return rows if rows.shape[0] == num_labels else rows[:num_labels]
 
     def log_probs(self, hidden: Tensor, labels: Tensor) -> Tensor:
         """Log-probabilities `[..., V]` of all words at inference, for loops that run the label
@@ -164,13 +173,15 @@ class WordProbabilities(TiedLayer):
     def _scores(self, hidden, labels, training=False):
         """Scores `[N, K, M]` of all labels, and the contexts' log-priors."""
         contexts, log_priors = self._contexts(hidden, training)  # [N, K, d]
-        labels = ops.cast(labels, self.compute_dtype)
+        labels = ops.cast(self.without_padding(labels), self.compute_dtype)
         rows = ops.reshape(contexts, (-1, contexts.shape[-1]))
         # Tensors, not variables: a custom gradient on TensorFlow refuses to touch a variable.
-        parameters = tuple(ops.reshape(p, p.shape) for p in self.score_parameters)
+        parameters = tuple(
+            self.without_padding(ops.reshape(p, p.shape)) for p in self.score_parameters
+        )
         scores = self.score.scores(ops.cast(rows, self.compute_dtype), labels, parameters)
         if self.use_bias:
-            scores = scores + self.bias
+            scores = scores + self.without_padding(self.bias)
         if self.logit_soft_cap is not None:
             scores = self.logit_soft_cap * ops.tanh(scores / self.logit_soft_cap)
         return ops.reshape(scores, (-1, contexts.shape[1], labels.shape[0])), log_priors
@@ -188,14 +199,38 @@ class WordProbabilities(TiedLayer):
             ops.convert_to_tensor(self.embeddings), training=training
         )
 
+    @property
+    def labels_are_frozen(self) -> bool:
+        """Whether nothing trains that the labels are made of. Then their gradient is not computed:
+        a third of the work and most of the memory. It is never where the score has parameters,
+        whose gradients are made from it."""
+        if self.score.parameter_initializers:
+            return False
+        table = [self.label_embeddings] if self.embedding is None else self.embedding.variables
+        return not any(x.trainable for x in (*table, *self.label_encoder.variables))
+
     def _options(self, **options) -> WalkOptions:
-        rows = self.composition.num_labels(self.vocabulary_size)
-        gradient_bytes = 4 * rows * self._width
+        placement = self._placement()
+        rows = self._num_rows // (1 if placement is None else placement.num_shards)
+        gradient_bytes = 0 if self.labels_are_frozen else 4 * rows * self._width
         return WalkOptions(
             self.score,
             compute_dtype=self.compute_dtype,
             logit_soft_cap=self.logit_soft_cap,
             tile_size=self.tile_size,
             tile_bytes=self.tile_bytes or max(self._least_tile_bytes, 3 * gradient_bytes // 8),
+            labels_are_frozen=self.labels_are_frozen,
+            placement=placement,
             **options,
         )
+
+    @property
+    def _table(self) -> tuple[keras.Variable, int]:
+        """The variable that the labels are made of, and its axis of labels."""
+        if self.embedding is None:
+            return self.label_embeddings, 0
+        return embedding_variable(self.embedding)
+
+    def _placement(self) -> Placement | None:
+        """Where the labels are, under a distribution of Keras'."""
+        return placement_of(*self._table, self.composition.num_labels(self.vocabulary_size))

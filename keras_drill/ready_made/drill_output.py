@@ -27,8 +27,13 @@ class DrillOutput(OutputLayer):
         residual_to_input: Add the word embedding to every layer's output.
         residual_to_previous: Add the previous layer's output to every later layer's.
         dual: Put a network of the same kind on the hidden states as well.
+        gated: Multiply every layer's activation by a trainable gate, one number for each unit, that
+            starts at 0: labels are the embeddings at first, whatever the depth, and a trained
+            model that gets the layer keeps its probabilities.
         kernel_initializer: Initializer of the kernels.
         seed: Seed of the dropout masks.
+        learning_rate_multiplier: Multiplies every step of the optimizer on their weights; see
+            `keras_drill.label_encoders.ResidualNetwork`.
         **kwargs: Other arguments of `keras_drill.OutputLayer`, but for `label_encoder`.
 
     Example:
@@ -53,8 +58,10 @@ class DrillOutput(OutputLayer):
         residual_to_input: bool = True,
         residual_to_previous: bool = False,
         dual: bool = False,
+        gated: bool = False,
         kernel_initializer: Initializer = "glorot_uniform",
         seed: int | None = None,
+        learning_rate_multiplier: float = 1.0,
         **kwargs: Any,
     ):
         encoder = ResidualLabelEncoder(
@@ -66,8 +73,10 @@ class DrillOutput(OutputLayer):
             residual_to_input=residual_to_input,
             residual_to_previous=residual_to_previous,
             dual=dual,
+            gated=gated,
             kernel_initializer=kernel_initializer,
             seed=seed,
+            learning_rate_multiplier=learning_rate_multiplier,
             dtype=kwargs.get("dtype"),
         )
         super().__init__(vocabulary_size, embedding, label_encoder=encoder, **kwargs)

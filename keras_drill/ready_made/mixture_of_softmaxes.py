@@ -22,6 +22,8 @@ class MixtureOfSoftmaxes(OutputLayer):
         num_mixtures: Number of components K.
         context_dim: Width of the contexts; `None` is that of the embeddings.
         context_dropout: Dropout rate on the contexts, one mask for all time steps.
+        gated: Whether contexts are hidden states with a gated part added, gates being 0 at first,
+            so that a trained model that gets the layer keeps its probabilities.
         kernel_initializer: Initializer of the kernels that make contexts and priors.
         seed: Seed of the dropout masks.
         **kwargs: Other arguments of `keras_drill.OutputLayer`, but for `composition`.
@@ -42,6 +44,7 @@ class MixtureOfSoftmaxes(OutputLayer):
         num_mixtures: int = 15,
         context_dim: int | None = None,
         context_dropout: float = 0.0,
+        gated: bool = False,
         kernel_initializer: Initializer = "glorot_uniform",
         seed: int | None = None,
         **kwargs: Any,
@@ -50,6 +53,7 @@ class MixtureOfSoftmaxes(OutputLayer):
             num_mixtures=num_mixtures,
             context_dim=context_dim,
             context_dropout=context_dropout,
+            gated=gated,
             kernel_initializer=kernel_initializer,
             seed=seed,
             dtype=kwargs.get("dtype"),

@@ -1,6 +1,7 @@
 import keras
 from keras import ops
 
+from keras_drill.ops.saturated import saturated
 from keras_drill.scores.score import Score
 from keras_drill.types import Tensor, Tensors
 
@@ -27,7 +28,7 @@ class InnerProduct(Score):
     def pair_scores(self, hidden: Tensor, labels: Tensor, parameters: Tensors) -> Tensor:
         is_double = keras.backend.standardize_dtype(hidden.dtype) == "float64"
         scores = ops.einsum("...d,...sd->...s", hidden, labels)
-        return ops.cast(scores, "float64" if is_double else "float32")
+        return saturated(scores, "float64" if is_double else "float32")
 
     def pair_gradients(
         self, derivative: Tensor, hidden: Tensor, labels: Tensor, parameters: Tensors

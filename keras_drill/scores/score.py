@@ -3,6 +3,7 @@ from abc import ABC, abstractmethod
 import keras
 from keras import ops
 
+from keras_drill.ops.saturated import saturated
 from keras_drill.types import Initializer, Tensor, Tensors
 
 
@@ -48,7 +49,7 @@ class Score(ABC):
             `[R, M]` in the accumulator's dtype (float32, or float64 for float64 models).
         """
         is_double = keras.backend.standardize_dtype(hidden.dtype) == "float64"
-        products = ops.cast(
+        products = saturated(
             ops.einsum("rd,md->rm", hidden, labels), "float64" if is_double else "float32"
         )
         return self.of_products(

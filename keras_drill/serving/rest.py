@@ -19,7 +19,7 @@ from keras_drill.serving.predictions import DEFAULT_SIGNATURE, Predictor
 from keras_drill.serving.servable import Servable
 
 _MODEL = r"(?i:/v1/models)(?:/(?P<name>[^/:]+))?"
-_CHOICE = r"(?:(?i:/versions)/(?P<version>\d+)|(?i:/labels)/(?P<label>[^/:]+))?"
+_CHOICE = r"(?:(?i:/versions)/(?P<version>[0-9]+)|(?i:/labels)/(?P<label>[^/:]+))?"
 _GET = re.compile(_MODEL + _CHOICE + r"(?:/(?P<metadata>(?i:metadata)))?")
 _POST = re.compile(_MODEL + _CHOICE + r":(?P<verb>classify|regress|predict)")
 _PATHS = {"GET": _GET, "POST": _POST}
@@ -126,9 +126,10 @@ class RestApi:
 def _version(parts: Mapping[str, str]) -> int | None:
     if "version" not in parts:
         return None
-    if int(parts["version"]) > _GREATEST_VERSION:
-        raise invalid(f"Failed to convert version: {parts['version']} to numeric.")
-    return int(parts["version"])
+    digits = parts["version"]
+    if len(digits) > len(str(_GREATEST_VERSION)) or int(digits) > _GREATEST_VERSION:
+        raise invalid(f"Failed to convert version: {digits} to numeric.")
+    return int(digits)
 
 
 def metadata(servable: Servable) -> dict[str, Any]:

@@ -101,5 +101,6 @@ def _build_label_encoder(config: RunConfig) -> keras_drill.LabelEncoder:
             residual_to_previous=options.residual_to_previous,
             dual=options.encode_hidden,
             seed=config.training.seed,
+            learning_rate_multiplier=options.learning_rate_multiplier,
         )
     return keras_drill.IdentityLabelEncoder()

@@ -1,6 +1,7 @@
 """Recipes and files of options, of all tasks."""
 
 import dataclasses
+import difflib
 import os
 import sys
 from importlib import resources
@@ -52,7 +53,11 @@ def recipe_names() -> list[str]:
 def recipe_text(name: str) -> str:
     """The file of a recipe."""
     if name not in recipe_names():
-        raise ConfigError(f"unknown recipe {name!r}{suggest(name, recipe_names())}")
+        close = difflib.get_close_matches(name, recipe_names(), n=1)
+        known = "`keras-drill recipes` lists them; the name of a file must end in .toml"
+        raise ConfigError(
+            f"unknown recipe {name!r}; " + (f"did you mean {close[0]!r}?" if close else known)
+        )
     return (resources.files("keras_drill") / "recipes" / f"{name}.toml").read_text("utf-8")
 
 

@@ -14,7 +14,7 @@ from keras_drill.data import EncodedText, Lines, Tokenizer, Vocabulary
 from keras_drill.data.example_folder import ExampleFolder, encoding_fingerprint
 from keras_drill.data.word_numbers import WordNumbers
 from keras_drill.decoding import BeamSearch, Sampler
-from keras_drill.export import ModelCard, TextModel, Translator
+from keras_drill.export import ModelCard, SenseContexts, TextModel, Translator
 from keras_drill.tasks.config import RunConfig
 from keras_drill.tasks.errors import RunError
 
@@ -215,12 +215,18 @@ class Task(abc.ABC):
         """Int32 array `[N]`, the ids of a text's targets in its own order."""
 
     @abc.abstractmethod
-    def build_model(self, words: Words) -> keras.Model:
-        """The model with new weights, built, yet to be compiled."""
+    def build_model(self, words: Words, num_replicas: int = 1) -> keras.Model:
+        """The model with new weights, built, yet to be compiled.
+
+        Args:
+            words: The words of the run.
+            num_replicas: Among how many replicas the rows of a batch are shared out. Raises
+                `RunError` where they cannot be.
+        """
 
     @abc.abstractmethod
-    def example_batch(self) -> tuple[Any, Any]:
-        """Inputs and targets as small as can be, for which all variables are made."""
+    def example_batch(self, num_replicas: int = 1) -> tuple[Any, Any]:
+        """A replica's inputs and targets, as small as can be, for which all variables are made."""
 
     @abc.abstractmethod
     def validation_loss(self, values: Mapping[str, float]) -> float:
@@ -293,6 +299,7 @@ class ContinuingTask(Task):
         seed: int,
         max_tokens: int,
         stop_strings: tuple[str, ...] = (),
+        contexts: SenseContexts | None = None,
     ) -> TextModel:
         """The model with text in and text out, as it would be exported; see `TextModel`."""
 
@@ -309,5 +316,6 @@ class ContinuingTask(Task):
         stop_strings: tuple[str, ...] = (),
         weights: str = "float32",
         card: ModelCard | None = None,
+        contexts: SenseContexts | None = None,
     ) -> Path:
         """Writes it for servers; see `export_saved_model`."""

@@ -7,6 +7,7 @@ import keras
 import numpy as np
 
 from keras_drill.data import ContiguousBatches
+from keras_drill.ops.replicas import num_replicas
 from keras_drill.optimizers import SequenceLengthSchedule, WarmupSchedule
 from keras_drill.tasks.config import RunConfig
 from keras_drill.tasks.task import Batches
@@ -102,7 +103,10 @@ def record_gradient_norm(
             keras.ops.sum(keras.ops.square(keras.ops.cast(grad, "float32")))
             for grad in map(keras.ops.convert_to_tensor, (g for g in grads if g is not None))
         ]
-        norm.update_state(keras.ops.sqrt(sum(squares)))
+        # Stacked: terms of a chain of additions are reordered, not alike in every process.
+        total = keras.ops.sum(keras.ops.stack(squares))
+        # Every replica has the norm of all: together they count it once.
+        norm.update_state(keras.ops.sqrt(total), sample_weight=1 / num_replicas())
         return apply(grads, trainable_variables)
 
     optimizer.apply = recorded

@@ -1,5 +1,6 @@
 """The callback of a run that moves senses from word to word."""
 
+from pathlib import Path
 from typing import Any
 
 from keras_drill.callbacks import NonMonotonicAveraging, SenseReallocation
@@ -11,17 +12,16 @@ from keras_drill.senses.policies import (
 )
 from keras_drill.tasks.config import RunConfig
 from keras_drill.tasks.config.head_sections import SensesConfig
-from keras_drill.training.run_folder import RunFolder
 
 
 def build_sense_reallocation(
-    config: RunConfig, folder: RunFolder, averaging: NonMonotonicAveraging | None
+    config: RunConfig, logs: Path | None, averaging: NonMonotonicAveraging | None
 ) -> SenseReallocation | None:
     """Makes the callback; `None` where senses do not move.
 
     Args:
         config: the options.
-        folder: the folder of the run.
+        logs: where curves for TensorBoard go, if anywhere.
         averaging: the callback that averages weights, if there is one.
     """
     options = config.senses
@@ -33,7 +33,7 @@ def build_sense_reallocation(
         "momentum": options.momentum,
         "moved_embedding": options.moved_embedding,
         "seed": config.training.seed,
-        "log_dir": folder.logs if config.training.tensorboard else None,
+        "log_dir": logs,
     }
     if averaging is None:
         return SenseReallocation(**arguments)

@@ -12,9 +12,10 @@ from types import FrameType
 import keras
 import numpy as np
 
-from keras_drill.tasks.errors import Interrupted, RunError
+from keras_drill.tasks.errors import Diverged, Interrupted
 from keras_drill.training.checkpoint_writer import CheckpointWriter
 from keras_drill.training.checkpoints import TrainingState
+from keras_drill.training.workers import Workers
 
 _SECONDS_BETWEEN_LINES = 10
 
@@ -60,9 +61,9 @@ class EpochCallbackList(keras.callbacks.CallbackList):
         super().on_train_batch_end(self.first_batch + batch, logs)
 
 
-def diverged(what: str, state: TrainingState) -> RunError:
+def diverged(what: str, state: TrainingState) -> Diverged:
     """The error for a training whose numbers are none any more."""
-    return RunError(
+    return Diverged(
         f"{what} at step {state.step} (epoch {state.epoch + 1}, batch {state.batch}); the "
         "checkpoints before it and the best model are kept. A smaller optimizer.learning_rate or "
         "optimizer.clip_norm in a new run may help"
@@ -70,7 +71,7 @@ def diverged(what: str, state: TrainingState) -> RunError:
 
 
 class DivergenceGuard(keras.callbacks.Callback):
-    """Raises `RunError` at the first batch whose loss is NaN or infinite.
+    """Raises `Diverged` at the first batch whose loss is NaN or infinite.
 
     Must stand before `Checkpointing` in the list, so that no checkpoint is made of it.
 
@@ -144,6 +145,14 @@ class StopSignal:
         for number, handler in self._previous.items():
             signal.signal(number, handler)
 
+    def ask(self, workers: Workers) -> int:
+        """The number of a signal that any worker has received; 0 where none has.
+
+        To be called on all of them at once.
+        """
+        self.received = int(workers.gather([self.received]).max())
+        return self.received
+
     def raise_interrupted(self) -> None:
         """Raises `Interrupted`, after the training was saved."""
         raise Interrupted(
@@ -187,6 +196,7 @@ class Checkpointing(keras.callbacks.Callback):
         save: begins to save a checkpoint.
         writer: writes them.
         stop_signal: asked after each batch whether to save and stop.
+        workers: who save and stop together.
     """
 
     def __init__(
@@ -196,6 +206,7 @@ class Checkpointing(keras.callbacks.Callback):
         save: Callable[[], None],
         writer: CheckpointWriter,
         stop_signal: StopSignal,
+        workers: Workers,
     ):
         super().__init__()
         self.state = state
@@ -203,6 +214,7 @@ class Checkpointing(keras.callbacks.Callback):
         self.save = save
         self.writer = writer
         self.stop_signal = stop_signal
+        self.workers = workers
         self._seconds_before = 0.0
         self._start = 0.0
 
@@ -218,9 +230,9 @@ class Checkpointing(keras.callbacks.Callback):
         if state.batch == self.params["steps"]:
             return
         self.writer.poll()
-        if self.stop_signal.received:
+        if self.stop_signal.ask(self.workers):
             self.save()
-            self.writer.require()
+            self.workers.by_chief(self.writer.require)
             self.stop_signal.raise_interrupted()
         elif self.every and state.step % self.every == 0:
             self.save()

@@ -1,15 +1,12 @@
 """How far a training has come, and where that is kept."""
 
 import dataclasses
-import hashlib
 import json
 import math
 import os
 import re
 import shutil
 import sys
-import zipfile
-import zlib
 from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
@@ -17,6 +14,17 @@ from typing import Any
 import numpy as np
 
 from keras_drill.tasks.errors import RunError
+from keras_drill.training.checkpoint_files import (
+    ARRAYS,
+    CHECKSUMS,
+    HAS_CHECKSUMS,
+    STATE,
+    array_checksums,
+    check_arrays,
+    read_arrays,
+    read_state,
+    state_checksum,
+)
 
 
 @dataclasses.dataclass
@@ -56,8 +64,6 @@ class TrainingState:
 
 
 _NAME = re.compile(r"step-(\d{8,})")
-_ARRAYS, _STATE, _CHECKSUMS = "arrays.npz", "state.json", "checksums.json"
-_HAS_CHECKSUMS = "has_checksums"  # in the state of checkpoints that are not whole without them
 
 
 class CheckpointStore:
@@ -118,11 +124,15 @@ class CheckpointStore:
     ) -> None:
         shutil.rmtree(beside, ignore_errors=True)
         beside.mkdir()
-        with open(beside / _ARRAYS, "wb") as file:
+        with open(beside / ARRAYS, "wb") as file:
             np.savez(file, **arrays)  # type: ignore[arg-type]  # no name is `allow_pickle`
             _flush(file)
-        state = {**state, _HAS_CHECKSUMS: True}
-        for name, content in ((_STATE, state), (_CHECKSUMS, _checksums(step, arrays, state))):
+        checksums = {
+            "step": step,
+            "arrays": array_checksums(arrays),
+            "state": state_checksum(state),
+        }
+        for name, content in ((STATE, {**state, HAS_CHECKSUMS: True}), (CHECKSUMS, checksums)):
             with open(beside / name, "w", encoding="utf-8") as file:
                 json.dump(content, file, indent=2)
                 _flush(file)
@@ -139,17 +149,14 @@ class CheckpointStore:
             raise RunError(f"{self.folder} has no checkpoint of step {step}; there are: {there}")
         path = self._path(step)
         try:
-            state = json.loads((path / _STATE).read_text(encoding="utf-8"))
-            arrays = _read_arrays(path / _ARRAYS)
-            # Checkpoints of old versions have none.
-            if state.pop(_HAS_CHECKSUMS, False) or (path / _CHECKSUMS).exists():
-                checksums = json.loads((path / _CHECKSUMS).read_text(encoding="utf-8"))
-                _verify(checksums, step, arrays, state)
+            state, checksums = read_state(path, step)
+            arrays = read_arrays(path / ARRAYS)
+            if checksums is not None:
+                check_arrays(arrays, checksums)
         except MemoryError:
             raise
         except Exception as error:  # NumPy, zipfile and zlib each have their own
-            reason = str(error) or type(error).__name__
-            raise RunError(f"the checkpoint {path} is damaged ({reason})") from error
+            raise _damaged(path, error) from error
         return arrays, state
 
     def load_latest(self) -> tuple[dict[str, np.ndarray], dict[str, Any]] | None:
@@ -157,6 +164,10 @@ class CheckpointStore:
 
         Says on the standard error which ones are damaged. Raises `RunError` where all are.
         """
+        return self._load_whole() if self.steps() else None
+
+    def _load_whole(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+        """The last checkpoint that is whole; there must be some."""
         errors: list[RunError] = []
         for step in reversed(self.steps()):
             try:
@@ -168,85 +179,57 @@ class CheckpointStore:
             for damage in errors:
                 print(f"{damage}; going on from step {step}", file=sys.stderr)
             return loaded
-        if errors:
-            raise RunError(
-                f"{errors[0]}, and there is no other that is whole; remove the folder "
-                f"{self.folder} to train from the beginning"
-            )
-        return None
+        raise RunError(
+            f"{errors[0]}, and there is no other that is whole; remove the folder "
+            f"{self.folder} to train from the beginning"
+        )
 
     def progress(self) -> TrainingState | None:
         """How far the last checkpoint had come, from its small file; `None` where there is none."""
         if not self.steps():
             return None
-        path = self._path(self.steps()[-1]) / _STATE
+        step = self.steps()[-1]
         progress = TrainingState()
         try:
-            progress.assign(json.loads(path.read_text(encoding="utf-8"))["training"])
-        except (OSError, ValueError, TypeError, KeyError) as error:
-            raise RunError(f"{path} is damaged ({error})") from error
+            progress.assign(read_state(self._path(step), step)[0]["training"])
+        except Exception as error:  # as many as there are kinds of damage
+            raise _damaged(self._path(step), error) from error
         return progress
 
     def mean(self, number: int, names: Collection[str]) -> dict[str, np.ndarray]:
         """Arrays of the last checkpoint, those with these names averaged over the last ones.
 
+        Checkpoints that are damaged are passed over, and named on the standard error. Raises
+        `RunError` where all are.
+
         Args:
             number: over how many, or over all where there are fewer.
             names: of the arrays to average, in float64.
         """
-        steps = self.steps()[-number:]
-        arrays, _ = self.load(steps[-1])
+        arrays, _ = self._load_whole()
         totals = {name: arrays[name].astype("float64") for name in names}
-        for step in steps[:-1]:
-            others, _ = self.load(step)
+        count = 1
+        for step in reversed(self.steps()[:-1]):
+            if count == number:
+                break
+            try:
+                others, _ = self.load(step)
+            except RunError as error:
+                print(f"{error}; the mean is taken without it", file=sys.stderr)
+                continue
+            count += 1
             for name, total in totals.items():
                 total += others[name]
-        means = {name: total / len(steps) for name, total in totals.items()}
+        means = {name: total / count for name, total in totals.items()}
         return arrays | {name: mean.astype(arrays[name].dtype) for name, mean in means.items()}
 
     def _path(self, step: int) -> Path:
         return self.folder / f"step-{step:08d}"
 
 
-def _read_arrays(path: Path) -> dict[str, np.ndarray]:
-    with open(path, "rb") as file:
-        if not zipfile.is_zipfile(file):  # for which NumPy advises to load pickles
-            raise ValueError(f"{path.name} is cut off or overwritten")
-        file.seek(0)
-        with np.load(file, allow_pickle=False) as arrays:
-            return dict(arrays)
-
-
-def _checksums(
-    step: int, arrays: Mapping[str, np.ndarray], state: Mapping[str, Any]
-) -> dict[str, Any]:
-    content = json.dumps({**state, _HAS_CHECKSUMS: True}, sort_keys=True).encode()
-    return {
-        "step": step,
-        "arrays": {name: _array_checksum(array) for name, array in arrays.items()},
-        "state": hashlib.sha256(content).hexdigest(),
-    }
-
-
-def _verify(
-    checksums: dict[str, Any], step: int, arrays: Mapping[str, np.ndarray], state: dict[str, Any]
-) -> None:
-    """Raises `ValueError`, which names the first thing that is not as it was written."""
-    found = _checksums(step, arrays, state)
-    if "step" not in checksums:  # of an old version, which did not mark the state either
-        content = json.dumps(state, sort_keys=True).encode()
-        found |= {"step": None, "state": hashlib.sha256(content).hexdigest()}
-    if checksums.get("step") != found["step"]:
-        raise ValueError(f"it is that of step {checksums.get('step')}")
-    if checksums["state"] != found["state"]:
-        raise ValueError(f"the checksum of {_STATE} does not hold")
-    if wrong := sorted(dict(found["arrays"].items() ^ checksums["arrays"].items())):
-        raise ValueError(f"the checksum of {wrong[0]} in {_ARRAYS} does not hold")
-
-
-def _array_checksum(array: np.ndarray) -> str:
-    array = np.ascontiguousarray(array)
-    return f"{array.dtype.str} {list(array.shape)} {zlib.crc32(array.view(np.uint8).data):08x}"
+def _damaged(path: Path, error: Exception) -> RunError:
+    reason = str(error) or type(error).__name__
+    return RunError(f"the checkpoint {path} is damaged ({reason})")
 
 
 def _flush(file) -> None:

@@ -10,8 +10,6 @@ import numpy as np
 
 from keras_drill.analysis import (
     WordSenses,
-    collect_word_senses,
-    example_contexts,
     nearest_words,
     project_to_plane,
     words_by_senses,
@@ -23,6 +21,7 @@ from keras_drill.scores import KerBSKernel
 from keras_drill.tasks.errors import RunError
 from keras_drill.training.loaded_run import LoadedRun
 from keras_drill.training.run_folder import RunFolder
+from keras_drill.training.shown_senses import TextOfSenses
 
 _FEWEST_OCCURRENCES = 3  # that make a plane
 _DEFAULT_WORDS = 4
@@ -65,12 +64,8 @@ def examine_senses(
     by_senses = words_by_senses(_array(head.allocation.sense_to_word), len(vocabulary))
     chosen = [_word_id(run, word) for word in words] or _default_words(run, by_senses)
     read, text = _read(run, data, split, tokens)
-    ids = run.task.target_ids(read)
-    _check_occurrences(run, ids, chosen, text)
-
-    batches = run.task.evaluation_batches(run.words, read)
-    collected = collect_word_senses(run.model, batches.dataset(), chosen)
-    order = run.task.target_places(run.words, read)
+    shown = TextOfSenses(run, read, _WIDTH)
+    _check_occurrences(run, shown.ids, chosen, text)
     study = SenseStudy(
         name=folder.name,
         output_layer=run.config.output_layer,
@@ -79,7 +74,7 @@ def examine_senses(
             senses: (len(some), tuple(vocabulary[id] for id in _by_count(run, some)[:_EXAMPLES]))
             for senses, some in by_senses.items()
         },
-        words=tuple(_study(run, senses, ids, order, nearest, contexts) for senses in collected),
+        words=tuple(_study(shown, senses, nearest, contexts) for senses in shown.read(chosen)),
         **_kernels(head),
     )
     path = write_senses(report, study, describe_environment(seed=run.config.training.seed))
@@ -142,36 +137,10 @@ def _times(number: int) -> str:
     return "once" if number == 1 else f"{number} times"
 
 
-def _study(
-    run: LoadedRun,
-    senses: WordSenses,
-    ids: np.ndarray,
-    order: np.ndarray,
-    nearest: int,
-    contexts: int,
-) -> StudiedWord:
-    head, vocabulary = run.model.head, run.words.tokens
+def _study(text: TextOfSenses, senses: WordSenses, nearest: int, contexts: int) -> StudiedWord:
+    head, vocabulary = text.run.model.head, text.run.words.tokens
     labels, sense_to_word = _array(head.encoded_labels()), _array(head.allocation.sense_to_word)
-    positions = order[senses.places]
     points, variance = project_to_plane(senses.hidden)
-
-    def text(start: int, stop: int) -> str:
-        return " ".join(vocabulary[id] for id in ids[max(start, 0) : stop])
-
-    def shown(place: int) -> tuple[tuple[str, str, float], ...]:
-        mine = senses.most_probable == place
-        found = example_contexts(
-            ids, positions[mine], senses.posteriors[mine, place], contexts, _WIDTH
-        )
-        return tuple(
-            (
-                text(position - _WIDTH, position),
-                text(position + 1, position + 1 + _WIDTH),
-                probability,
-            )
-            for position, probability in found
-        )
-
     return StudiedWord(
         word=vocabulary[senses.word],
         senses=senses.senses,
@@ -184,7 +153,7 @@ def _study(
             )
             for sense in senses.senses
         ),
-        contexts=tuple(shown(place) for place in range(len(senses.senses))),
+        contexts=tuple(map(tuple, text.examples(senses, contexts))),
         points=points,
         variance=variance,
         sense=senses.most_probable,

@@ -1,7 +1,6 @@
 """From a run to a SavedModel with its card."""
 
 import importlib.metadata
-import json
 import platform
 import time
 from collections.abc import Mapping, Sequence
@@ -9,12 +8,15 @@ from pathlib import Path
 from typing import Any
 
 from keras_drill.analysis.text_scores import score_texts
+from keras_drill.data.read_json import read_json
 from keras_drill.decoding import GreedySampler, Sampler
 from keras_drill.export import ModelCard, TextModel, Translator
 from keras_drill.export.narrow_weights import num_bytes, served_signatures
-from keras_drill.tasks.task import AnsweringTask
+from keras_drill.tasks.errors import RunError
+from keras_drill.tasks.task import AnsweringTask, ContinuingTask
 from keras_drill.training.judge_examples import first_examples, judge_examples
 from keras_drill.training.loaded_run import LoadedRun
+from keras_drill.training.shown_senses import contexts_for_export
 
 _JUDGED = {True: 100, False: 500}  # answering a source takes longer than scoring a line
 _DISTRIBUTIONS = ("keras-drill", "keras", "tensorflow", "tensorflow-text")
@@ -30,6 +32,7 @@ def export_run(
     max_tokens: int = 50,
     stop_strings: tuple[str, ...] = (),
     weights: str = "float32",
+    sense_contexts: int = 0,
     data: str | None = None,
     licence: str = "not stated",
     limits: Sequence[str] = (),
@@ -46,13 +49,21 @@ def export_run(
         stop_strings: Where continuations end.
         weights: What the weights are kept in. Where that is not float32, the model is judged in
             both on the first lines of the last split that was held out, for the card.
-        data: Where that text is; `None` is the corpus of the run.
+        sense_contexts: Most examples of each sense from the training text, which become a part of
+            the model.
+        data: Where these texts are; `None` is the corpus of the run.
         licence: For the card.
         limits: For the card, beside those that all such models have.
 
     Returns:
         The version's folder.
     """
+    continues = isinstance(run.task, ContinuingTask)
+    if sense_contexts and not (continues and run.config.head.has_senses):
+        raise RunError(
+            f"{run.folder.path} has no sense_contexts: they take a model that continues texts and "
+            "whose words have senses"
+        )
     if isinstance(run.task, AnsweringTask):
         search = run.task.make_search()
         module: Any = run.task.translator(run.model, run.words, search)
@@ -65,6 +76,7 @@ def export_run(
             "seed": seed,
             "max_tokens": max_tokens,
             "stop_strings": stop_strings,
+            "contexts": contexts_for_export(run, sense_contexts, data) if sense_contexts else None,
         }
         module = run.continuing_task.text_model(run.model, run.words, **options)
         export = run.continuing_task.export
@@ -87,7 +99,7 @@ def make_card(
     """What a run knows of its model."""
     results: dict[str, Any] = {}
     if run.folder.results_file.exists():
-        results = json.loads(run.folder.results_file.read_text(encoding="utf-8"))
+        results = read_json(run.folder.results_file)
     trained = results.pop("date", "unknown")
     sizes = results.pop("data", "unknown")
     scores = results.pop("scores", {})
@@ -161,4 +173,9 @@ def _limits(module: TextModel | Translator) -> list[str]:
         )
     else:
         limits.append(f"Continuations have at most {module.max_new_tokens} words.")
+        if module.contexts is not None:
+            limits.append(
+                f"It holds {module.contexts.num_words:,} words of its training text, examples of "
+                "senses that anyone who can ask it can read."
+            )
     return limits

@@ -1,13 +1,13 @@
 """The runs in a folder, with their figures."""
 
 import dataclasses
-import json
 import os
 import zipfile
 from collections.abc import Sequence
 from pathlib import Path
 
 from keras_drill.data.file_lock import file_lock
+from keras_drill.data.read_json import read_json
 from keras_drill.report.page.formatting import text_table
 from keras_drill.tasks.errors import ConfigError, RunError
 from keras_drill.training.checkpoints import CheckpointStore
@@ -99,8 +99,10 @@ def _listed(folder: RunFolder) -> ListedRun:
         progress = CheckpointStore(folder.checkpoints).progress()
         figures = {}
         if folder.results_file.exists():
-            figures = json.loads(folder.results_file.read_text(encoding="utf-8"))
-        whole = not folder.model_file.exists() or zipfile.is_zipfile(folder.model_file)
+            figures = read_json(folder.results_file)
+        test = figures.get("test_perplexity")
+        whole = isinstance(test, float | None)
+        whole &= not folder.model_file.exists() or zipfile.is_zipfile(folder.model_file)
     except (RunError, OSError, ValueError):
         whole = False
     if not whole:
@@ -123,7 +125,7 @@ def _listed(folder: RunFolder) -> ListedRun:
         state=state,
         epochs=progress.epoch,
         best_valid=best_valid,
-        test=figures.get("test_perplexity"),
+        test=test,
     )
 
 

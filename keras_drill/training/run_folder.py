@@ -140,11 +140,11 @@ def read_history(path: str | os.PathLike) -> dict[str, list[float]]:
     >>> read_history(path)
     {'loss': [2.0, 1.5]}
     """
-    with open(path, encoding="utf-8", newline="") as file:
-        rows = list(csv.DictReader(file))
     try:
+        with open(path, encoding="utf-8", newline="") as file:
+            rows = list(csv.DictReader(file, strict=True))
         return {
             name: [float(row[name] or "nan") for row in rows] for name in rows[0] if name != "epoch"
         }
-    except (IndexError, TypeError, ValueError) as error:
+    except (IndexError, TypeError, ValueError, csv.Error) as error:
         raise RunError(f"{path} is damaged ({error}); training on writes it anew") from None

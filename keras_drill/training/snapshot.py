@@ -8,40 +8,70 @@ from collections.abc import Iterable, Mapping
 import keras
 import numpy as np
 
+from keras_drill.layers.carried_state import carried_state
 from keras_drill.ops.private_interfaces import slot_lists, trained_variables
 from keras_drill.tasks.errors import RunError
+from keras_drill.training.workers import Workers
 
 _NUMBERED = re.compile(r"(model|optimizer|metrics)/\d+")
 _REPLICA = "@"  # and the number of the replica, where replicas differ
 
 
-def take_snapshot(model: keras.Model) -> dict[str, np.ndarray]:
+def take_snapshot(model: keras.Model, workers: Workers) -> dict[str, np.ndarray]:
     """Values of the model's, the optimizer's and the metrics' variables, by path.
 
-    Variables that differ from replica to replica are taken from each of them.
+    They are those that one device would have, so that a training may go on on any number of them:
+    carried states of all rows, and sums over replicas. Of these, the terms are there too, without
+    which the same number of replicas would round in another order.
+
+    To be called on all workers at once.
     """
-    arrays = {}
-    for key, variable in _variables(model).items():
-        first, *others = map(keras.ops.convert_to_numpy, _replicas(variable))
-        arrays[key] = first
-        for number, other in enumerate(others, start=1):
-            if not np.array_equal(first, other, equal_nan=first.dtype.kind == "f"):
-                arrays[f"{key}{_REPLICA}{number}"] = other
+    variables = _variables(model)
+    kinds = _kinds(model, variables)
+    arrays = {
+        key: keras.ops.convert_to_numpy(replicas(variable)[0])
+        for key, variable in variables.items()
+    }
+    if workers.num_replicas == 1 or not kinds:
+        return arrays
+    shared = _from_all_replicas({key: variables[key] for key in kinds}, workers)
+    for key, values in shared.items():
+        if kinds[key] == "rows":
+            arrays[key] = np.concatenate(values)
+        else:
+            arrays[key] = sum(values[1:], start=values[0])
+            arrays.update(
+                {f"{key}{_REPLICA}{number}": value for number, value in enumerate(values)}
+            )
     return arrays
 
 
-def restore_snapshot(model: keras.Model, arrays: Mapping[str, np.ndarray]) -> None:
-    """Assigns what `take_snapshot` gave for the same model.
+def restore_snapshot(
+    model: keras.Model, arrays: Mapping[str, np.ndarray], workers: Workers
+) -> None:
+    """Assigns what `take_snapshot` gave for the same model, on any number of replicas.
 
     Snapshots of old versions, which number the variables, are assigned in their order.
     """
     variables = _variables(model)
+    kinds = _kinds(model, variables)
     if arrays and all(map(_NUMBERED.fullmatch, arrays)):
         arrays = _by_path(variables, arrays)
-    _check(variables, arrays)
+    arrays, terms = _without_terms(arrays)
+    rows = {key for key, kind in kinds.items() if kind == "rows"}
+    _check(variables, arrays, dict.fromkeys(rows, workers.num_replicas))
     for key, variable in variables.items():
-        for number, replica in enumerate(_replicas(variable)):
-            replica.assign(arrays.get(f"{key}{_REPLICA}{number}", arrays[key]))
+        for number, replica in enumerate(replicas(variable), start=workers.first_replica):
+            value = arrays[key]
+            if key in rows:
+                value = np.split(value, workers.num_replicas)[number]
+            elif key in kinds and workers.num_replicas > 1:
+                parts = terms.get(key, [])
+                if len(parts) == workers.num_replicas:
+                    value = parts[number]
+                elif number > 0:
+                    value = np.zeros_like(value)
+            replica.assign(value)
 
 
 def restore_weights(model: keras.Model, arrays: Mapping[str, np.ndarray]) -> None:
@@ -50,7 +80,8 @@ def restore_weights(model: keras.Model, arrays: Mapping[str, np.ndarray]) -> Non
     mine = {name: array for name, array in arrays.items() if name.startswith("model/")}
     if mine and all(map(_NUMBERED.fullmatch, mine)):
         mine = _by_path(variables, mine)
-    _check(variables, mine)
+    mine, _ = _without_terms(mine)
+    _check(variables, mine, {})
     for key, variable in variables.items():
         variable.assign(mine[key])
 
@@ -148,12 +179,55 @@ def _optimizer_keys(
     return unique
 
 
-def _replicas(variable: keras.Variable) -> list:
-    """The variable on each replica of the strategy that it was made under."""
+def replicas(variable: keras.Variable) -> list:
+    """The variable on each replica of this worker."""
     strategy = getattr(variable.value, "distribute_strategy", None)
     if strategy is None or strategy.num_replicas_in_sync == 1:
         return [variable]
     return list(strategy.experimental_local_results(variable.value))
+
+
+def _kinds(model: keras.Model, variables: Mapping[str, keras.Variable]) -> dict[str, str]:
+    """How replicas differ in a variable: each has "rows" of it, or a term of the "sum"."""
+    carried = {id(variable) for variable in carried_state(model)}
+    kinds = {}
+    for key, variable in variables.items():
+        if id(variable) in carried:
+            kinds[key] = "rows"
+        elif (variable.synchronization, variable.aggregation) == ("on_read", "sum"):
+            kinds[key] = "sum"
+    return kinds
+
+
+def _from_all_replicas(
+    variables: Mapping[str, keras.Variable], workers: Workers
+) -> dict[str, list[np.ndarray]]:
+    """Values of each variable on the replicas of all workers."""
+    here = {
+        key: np.stack([keras.ops.convert_to_numpy(value) for value in replicas(variable)])
+        for key, variable in variables.items()
+    }
+    # float64 holds what the others do.
+    rows = workers.gather(np.concatenate([values.ravel() for values in here.values()]))
+    ends = np.cumsum([values.size for values in here.values()])[:-1]
+    return {
+        key: [value for part in column for value in part.reshape(values.shape).astype(values.dtype)]
+        for (key, values), column in zip(here.items(), np.split(rows, ends, axis=1), strict=True)
+    }
+
+
+def _without_terms(
+    arrays: Mapping[str, np.ndarray],
+) -> tuple[dict[str, np.ndarray], dict[str, list[np.ndarray]]]:
+    """Arrays without the terms of the sums over replicas, and these, by key of the sum."""
+    terms: dict[str, list[np.ndarray]] = defaultdict(list)
+    for key in arrays:
+        number = 0
+        while f"{key}{_REPLICA}{number}" in arrays:
+            terms[key].append(arrays[f"{key}{_REPLICA}{number}"])
+            number += 1
+    names = {f"{key}{_REPLICA}{n}" for key, values in terms.items() for n in range(len(values))}
+    return {key: array for key, array in arrays.items() if key not in names}, terms
 
 
 def _by_path(
@@ -178,16 +252,18 @@ def _by_path(
     return named
 
 
-def _check(variables: Mapping[str, keras.Variable], arrays: Mapping[str, np.ndarray]) -> None:
-    replicas = {
-        f"{key}{_REPLICA}{number}": variable
-        for key, variable in variables.items()
-        for number in range(1, len(_replicas(variable)))
-    }
-    wrong = set(variables) - set(arrays) | set(arrays) - set(variables) - set(replicas)
-    for key, array in arrays.items():
-        variable = variables.get(key, replicas.get(key))
-        if variable is not None and tuple(variable.shape) != array.shape:
+def _check(
+    variables: Mapping[str, keras.Variable],
+    arrays: Mapping[str, np.ndarray],
+    parts: Mapping[str, int],
+) -> None:
+    """Raises `RunError` unless the arrays fit; variables with `parts` have one of so many."""
+    wrong = set(variables) ^ set(arrays)
+    for key in set(variables) & set(arrays):
+        shape = tuple(variables[key].shape)
+        if key in parts:
+            shape = (shape[0] * parts[key], *shape[1:])
+        if shape != arrays[key].shape:
             wrong.add(key)
     if wrong:
         raise RunError(

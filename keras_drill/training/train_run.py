@@ -1,64 +1,102 @@
 """Everything that `keras-drill train` does."""
 
+import contextlib
 import datetime
 import json
+import sys
 
 import keras
 import tensorflow as tf
 
 from keras_drill.data.atomic import replace_file
+from keras_drill.distribute import strategy
 from keras_drill.report import RunSummary, describe_environment, write_report
 from keras_drill.tasks.config import RunConfig
+from keras_drill.tasks.errors import Diverged
 from keras_drill.tasks.make_task import make_task
+from keras_drill.training.find_divergence import find_divergence
 from keras_drill.training.loaded_run import LoadedRun
 from keras_drill.training.run_folder import RunFolder
 from keras_drill.training.training import Training
+from keras_drill.training.workers import Workers
 
 
-def train_run(config: RunConfig, folder: RunFolder) -> RunSummary:
+def train_run(config: RunConfig, folder: RunFolder) -> RunSummary | None:
     """Trains a run, or resumes it, judges its best model, and writes its report.
+
+    On several workers each calls this; all have the same folder and data before them. The chief
+    locks and writes the folder, and judges; where one fails, all do.
 
     Args:
         config: the options.
         folder: where everything is kept.
 
     Returns:
-        What the report says about the run.
+        What the report says about the run; `None` on workers other than the chief.
     """
-    with folder.lock():
-        folder.check(config)
+    workers = Workers(strategy(config.training.strategy))
+    with contextlib.ExitStack() as stack, workers.lost_are_noticed():
+
+        def begin() -> None:
+            stack.enter_context(folder.lock())
+            folder.check(config)
+
+        workers.by_chief(begin)
         task = make_task(config)
-        words = task.make_words(folder.path)
-        texts = task.read_texts(words)
-        training = Training(task, folder, words, texts)
+        words = workers.together(lambda: task.make_words(folder.path))
+        texts = workers.together(lambda: task.read_texts(words))
+        workers.check_same("words", words.fingerprint)
+        workers.check_same("texts", task.fingerprint(texts))
+        training = Training(task, folder, words, texts, workers)
         if not training.finished or config.training.average_checkpoints:
             training.prepare()
-        folder.write_config(config)
-        words.save(folder.path)
         described = task.describe(words, texts)
-        print(f"{folder.path}: {described}", flush=True)
-        if training.finished:
-            print(f"already trained: {training.state.epoch} epochs, nothing left to do")
-        else:
-            if training.state.step:
-                print(
-                    f"resuming at epoch {training.state.epoch + 1}, "
-                    f"batch {training.state.batch + 1}"
-                )
-            training.run()
-        training.average()
-        run = LoadedRun.load(folder)
-        texts.pop("train")
-        judgement = task.judge(run.model, run.words, texts)
-        summary = run.summarize(judgement)
-        write_results(folder, summary, described)
-        write_report(
-            folder.report_file,
-            [summary],
-            sections=task.sections([run.words], {folder.name: judgement}),
-            title=config.description or folder.name,
-            environment=describe_environment(seed=config.training.seed),
-        )
+
+        def write() -> None:
+            folder.write_config(config)
+            words.save(folder.path)
+            print(f"{folder.path}: {described}", flush=True)
+            _tell_progress(training)
+
+        workers.by_chief(write)
+        if not training.finished:
+            try:
+                training.run()
+            except Diverged as error:
+                if workers.num_replicas > 1:  # whose steps cannot be looked into layer by layer
+                    raise
+                again = Training(task, folder, words, texts, workers)
+                print("looking for the layer in which it began", file=sys.stderr, flush=True)
+                raise Diverged(f"{error}. {find_divergence(again)}") from error
+        if not workers.is_chief:
+            return workers.together(lambda: None)
+        return workers.together(lambda: _judge(training, described))
+
+
+def _tell_progress(training: Training) -> None:
+    state = training.state
+    if training.finished:
+        print(f"already trained: {state.epoch} epochs, nothing left to do")
+    elif state.step:
+        print(f"resuming at epoch {state.epoch + 1}, batch {state.batch + 1}")
+
+
+def _judge(training: Training, described: str) -> RunSummary:
+    """Judges the best model of a training that has ended, and writes figures and report."""
+    folder, task = training.folder, training.task
+    training.average()
+    run = LoadedRun.load(folder)
+    texts = {split: text for split, text in training.texts.items() if split != "train"}
+    judgement = task.judge(run.model, run.words, texts)
+    summary = run.summarize(judgement)
+    write_results(folder, summary, described)
+    write_report(
+        folder.report_file,
+        [summary],
+        sections=task.sections([run.words], {folder.name: judgement}),
+        title=run.config.description or folder.name,
+        environment=describe_environment(seed=run.config.training.seed),
+    )
     print(
         f"best epoch {summary.best_epoch}: validation perplexity {summary.valid_perplexity:.2f}"
         + (f", test {summary.test_perplexity:.2f}" if summary.test_perplexity else "")

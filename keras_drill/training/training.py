@@ -5,8 +5,7 @@ import os
 import shlex
 import sys
 from collections.abc import Mapping
-from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import keras
 import numpy as np
@@ -14,7 +13,7 @@ import tensorflow as tf
 
 import keras_drill
 from keras_drill.callbacks import NonMonotonicAveraging, ResetState
-from keras_drill.data.atomic import replaced_file
+from keras_drill.distribute import distribute_batches
 from keras_drill.layers.carried_state import zero_carried_state
 from keras_drill.tasks.errors import RunError
 from keras_drill.tasks.task import Task, Words
@@ -37,6 +36,7 @@ from keras_drill.training.callbacks import (
 )
 from keras_drill.training.checkpoint_writer import CheckpointWriter, reason_of
 from keras_drill.training.checkpoints import CheckpointStore, TrainingState
+from keras_drill.training.judged_model import JudgedModel
 from keras_drill.training.loaded_run import LoadedRun
 from keras_drill.training.run_folder import RunFolder, write_history
 from keras_drill.training.snapshot import (
@@ -46,6 +46,7 @@ from keras_drill.training.snapshot import (
     take_snapshot,
 )
 from keras_drill.training.take_weights import take_weights
+from keras_drill.training.workers import Workers
 
 _AVERAGING, _REALLOCATION, _GRADIENT_NORM = "averaging/", "reallocation/", "gradient_norm/"
 
@@ -57,14 +58,24 @@ class Training:
     seeds among them), the place in the text, the best loss so far and the history. So a training
     that is killed and resumed ends with the same bits as one that is not.
 
+    Every worker has one, and does the same with it; the chief's writes and prints.
+
     Args:
         task: what is trained, with the options.
         folder: the folder, checked and locked.
         words: the words of the run.
         texts: its texts, by split.
+        workers: what trains.
     """
 
-    def __init__(self, task: Task, folder: RunFolder, words: Words, texts: Mapping[str, Any]):
+    def __init__(
+        self,
+        task: Task,
+        folder: RunFolder,
+        words: Words,
+        texts: Mapping[str, Any],
+        workers: Workers,
+    ):
         config = task.config
         if "valid" not in texts:
             raise RunError(
@@ -76,6 +87,7 @@ class Training:
         self.folder = folder
         self.words = words
         self.texts = texts
+        self.workers = workers
         self.state = TrainingState()
         self._store = CheckpointStore(folder.checkpoints, config.training.keep_checkpoints)
         self._checkpoints = CheckpointWriter(self._store)
@@ -85,16 +97,20 @@ class Training:
         }
         self._arrays = self._load()
         self._batches = task.training_batches(words, texts["train"])
-        self._valid = task.evaluation_batches(words, texts["valid"]).dataset()
+        self._valid = task.evaluation_batches(words, texts["valid"])
         self._writer: Any = None  # of TensorBoard, where it is asked for
-        self._gradient_norm = GradientNorm()
+        with workers.strategy.scope():
+            self._gradient_norm = GradientNorm()
         self._factor = 1.0
         self._averaging = None
         if config.optimizer.kind == "nt-asgd":
             self._averaging = NonMonotonicAveraging(
                 "val_perplexity", config.optimizer.nonmonotone_interval
             )
-        self._reallocation = build_sense_reallocation(config, folder, self._averaging)
+        writes_curves = config.training.tensorboard and workers.is_chief
+        self._reallocation = build_sense_reallocation(
+            config, folder.logs if writes_curves else None, self._averaging
+        )
 
     @property
     def stopped_early(self) -> bool:
@@ -108,19 +124,28 @@ class Training:
 
     def prepare(self) -> None:
         """Builds the model. Raises for options that make none, before anything is written."""
-        optimizer = build_optimizer(self.config, self._batches)
-        self.model = self.task.build_model(self.words)
-        self.model.compile(
-            record_gradient_norm(optimizer, self._gradient_norm.mean),
-            metrics=[keras_drill.metrics.Perplexity()],
-            jit_compile=self.config.training.jit_compile,
-        )
+        with self.workers.strategy.scope():
+            self.model = self.task.build_model(self.words, self.workers.num_replicas)
+            self._compile(self.model)
+        self._judged = JudgedModel(self.model, self.task, self.words, self.workers, self._compile)
         if self._arrays is not None:
             self._make_all_variables()
             self._set_learning_rate()
         elif self.config.training.start_from:
             folder = RunFolder(self.config.training.start_from)
-            print(take_weights(self.model, self.task, self.words, LoadedRun.load(folder)))
+            self._say(take_weights(self.model, self.task, self.words, LoadedRun.load(folder)))
+
+    def _compile(self, model: keras.Model) -> None:
+        optimizer = build_optimizer(self.config, self._batches)
+        model.compile(
+            record_gradient_norm(optimizer, self._gradient_norm.mean),
+            metrics=[keras_drill.metrics.Perplexity()],
+            jit_compile=self.config.training.jit_compile,
+        )
+
+    def _say(self, text: str) -> None:
+        if self.workers.is_chief:
+            print(text, flush=True)
 
     def run(self) -> None:
         """Trains to the end.
@@ -128,17 +153,21 @@ class Training:
         Raises `Interrupted` after Ctrl-C and other signals, and `RunError` on divergence and where
         the best model, the history or the last checkpoint cannot be written.
         """
-        self.folder.averaged_model_file.unlink(missing_ok=True)
+        if self.workers.is_chief:
+            self.folder.averaged_model_file.unlink(missing_ok=True)
         command = f"keras-drill train --run {shlex.quote(os.path.relpath(self.folder.path))}"
         with StopSignal(command) as stop_signal, self._checkpoints:
             self._run(stop_signal)
-            self._checkpoints.require()
+            self.workers.by_chief(self._checkpoints.require)
 
     def _run(self, stop_signal: StopSignal) -> None:
-        if self.config.training.tensorboard:
+        if self.config.training.tensorboard and self.workers.is_chief:
             self._writer = tf.summary.create_file_writer(str(self.folder.logs))
         every = self.config.training.checkpoint_every
-        progress = keras.callbacks.ProgbarLogger() if sys.stdout.isatty() else ProgressLines()
+        progress: list[keras.callbacks.Callback] = []
+        if self.workers.is_chief:
+            terminal = sys.stdout.isatty()
+            progress = [keras.callbacks.ProgbarLogger() if terminal else ProgressLines()]
         callbacks = EpochCallbackList(
             [
                 ResetState(),
@@ -146,8 +175,10 @@ class Training:
                 keras.callbacks.LambdaCallback(on_epoch_begin=lambda epoch, logs: self._restore()),
                 DivergenceGuard(self.state),
                 *self._with_state().values(),
-                progress,
-                Checkpointing(self.state, every, self._save, self._checkpoints, stop_signal),
+                *progress,
+                Checkpointing(
+                    self.state, every, self._save, self._checkpoints, stop_signal, self.workers
+                ),
             ],
             model=self.model,
             epochs=self.config.training.epochs,
@@ -156,20 +187,61 @@ class Training:
         )
         callbacks.begin()
         while not self.finished:
-            callbacks.first_batch = self.state.batch
+            epoch, first = self.state.epoch, self.state.batch
+            callbacks.first_batch = first
             history = self.model.fit(
-                self._batches.dataset(self.state.epoch, first_batch=self.state.batch),
-                validation_data=self._valid,
-                initial_epoch=self.state.epoch,
-                epochs=self.state.epoch + 1,
+                distribute_batches(self._batches, self.workers.strategy, epoch, first),
+                steps_per_epoch=self._batches.num_batches - first,
+                validation_data=distribute_batches(self._valid, self.workers.strategy),
+                validation_steps=self._valid.num_batches,
+                initial_epoch=epoch,
+                epochs=epoch + 1,
+                verbose=0,
                 shuffle=False,
                 callbacks=callbacks,
             )
             self._end_epoch({name: values[-1] for name, values in history.history.items()})
-            if stop_signal.received and not self.finished:
-                self._checkpoints.require()
+            if stop_signal.ask(self.workers) and not self.finished:
+                self.workers.by_chief(self._checkpoints.require)
                 stop_signal.raise_interrupted()
         callbacks.end()
+
+    def repeat_epoch(self, watch: keras.callbacks.Callback) -> NoReturn:
+        """Does the rest of the epoch under way until `watch` raises, and keeps nothing of it."""
+        callbacks = EpochCallbackList(
+            [
+                ResetState(),
+                keras.callbacks.LambdaCallback(on_epoch_begin=lambda epoch, logs: self._restore()),
+                *self._with_state().values(),
+                watch,
+            ],
+            model=self.model,
+            epochs=self.config.training.epochs,
+            steps=self._batches.num_batches,
+            verbose=0,
+        )
+        callbacks.begin()
+        callbacks.first_batch = self.state.batch
+        self.model.fit(
+            distribute_batches(
+                self._batches, self.workers.strategy, self.state.epoch, self.state.batch
+            ),
+            steps_per_epoch=self._batches.num_batches - self.state.batch,
+            verbose=0,
+            shuffle=False,
+            callbacks=callbacks,
+        )
+        raise AssertionError("`watch` must raise at the last batch")
+
+    def batch(self, number: int) -> tuple:
+        """A batch of the epoch under way."""
+        dataset = distribute_batches(self._batches, self.workers.strategy, self.state.epoch, number)
+        return next(iter(dataset))
+
+    @property
+    def mean_gradient_norm(self) -> float:
+        """Of the gradients of the epoch so far."""
+        return float(self._gradient_norm.mean.result())
 
     def _end_epoch(self, values: dict[str, float]) -> None:
         state = self.state
@@ -177,13 +249,14 @@ class Training:
         if not math.isfinite(perplexity):
             raise diverged(f"the validation perplexity became {perplexity}", state)
         self._check_finite({v.path: keras.ops.convert_to_numpy(v) for v in self.model.weights})
-        values |= self.task.validation_scores(self.model, self.words, self.texts)
+        self._judged.update()
+        values = self.workers.by_chief(lambda: self._with_scores(values))
         loss = self.task.validation_loss(values)
         state.history.append({**values, **self._figures(), "seconds": state.epoch_seconds})
         state.epoch, state.batch, state.epoch_seconds = state.epoch + 1, 0, 0.0
         if loss < state.best_loss:
             state.best_loss, state.best_epoch = loss, state.epoch
-        self._write_epoch()
+        self.workers.by_chief(self._write_epoch)
         if self._writer is not None:
             self._write_curves(state.history[-1])
         # An epoch begins with no state and no sums; so does one that begins with a checkpoint.
@@ -192,13 +265,16 @@ class Training:
         self._set_learning_rate()
         self._save()
 
+    def _with_scores(self, values: dict[str, float]) -> dict[str, float]:
+        return values | self.task.validation_scores(self._judged.model, self.words, self.texts)
+
     def _write_epoch(self) -> None:
         """Writes the model, if it is the best one, and the history."""
         try:
             if not self.folder.path.is_dir():
                 raise FileNotFoundError("the folder of the run has vanished")
             if self.state.best_epoch == self.state.epoch:
-                self._save_model(self.folder.model_file)
+                self._judged.save(self.folder.model_file)
             write_history(self.folder.history_file, self.state.history)
         except OSError as error:
             self._checkpoints.finish()
@@ -240,30 +316,28 @@ class Training:
         return {prefix: one for prefix, one in callbacks.items() if one is not None}
 
     def average(self) -> None:
-        """Makes the mean of the last checkpoints the model that is judged, where it is better."""
+        """Makes the mean of the last checkpoints the model that is judged, where it is better.
+
+        For the chief alone.
+        """
         self.folder.averaged_model_file.unlink(missing_ok=True)
         number = self.config.training.average_checkpoints
         if number < 2:
             return
-        weights = model_keys(self.model).items()
+        weights = model_keys(self._judged.model).items()
         trained = {f"model/{key}" for key, variable in weights if variable.trainable}
-        restore_weights(self.model, self._store.mean(number, trained))
-        figures = self.model.evaluate(
-            self._valid, callbacks=[ResetState()], verbose=0, return_dict=True
+        restore_weights(self._judged.model, self._store.mean(number, trained))
+        figures = self._judged.model.evaluate(
+            self._valid.dataset(), callbacks=[ResetState()], verbose=0, return_dict=True
         )
-        values = {f"val_{name}": value for name, value in figures.items()}
-        values |= self.task.validation_scores(self.model, self.words, self.texts)
+        values = self._with_scores({f"val_{name}": value for name, value in figures.items()})
         loss = self.task.validation_loss(values)
         print(
             f"mean of the last {number} checkpoints: {self.task.describe_loss(loss)}; the best "
             f"epoch: {self.task.describe_loss(self.state.best_loss)}"
         )
         if loss < self.state.best_loss:
-            self._save_model(self.folder.averaged_model_file)
-
-    def _save_model(self, path: Path) -> None:
-        with replaced_file(path) as beside:
-            self.model.save(beside)
+            self._judged.save(self.folder.averaged_model_file)
 
     def _write_curves(self, values: dict[str, float]) -> None:
         with self._writer.as_default():
@@ -272,13 +346,14 @@ class Training:
         self._writer.flush()
 
     def _save(self) -> None:
-        arrays = take_snapshot(self.model)
+        arrays = take_snapshot(self.model, self.workers)
         self._check_finite(arrays)
         for prefix, callback in self._with_state().items():
             own = callback.get_state()
             arrays.update({f"{prefix}{name}": array for name, array in own.items()})
         state = {"training": self.state.to_mapping(), "fingerprints": self._fingerprints}
-        self._checkpoints.begin(self.state.step, arrays, state)
+        if self.workers.is_chief:
+            self._checkpoints.begin(self.state.step, arrays, state)
 
     def _check_finite(self, arrays: Mapping[str, np.ndarray]) -> None:
         if not all(np.isfinite(array).all() for array in arrays.values()):
@@ -286,7 +361,7 @@ class Training:
 
     def _load(self) -> dict[str, np.ndarray] | None:
         """Takes over the state of the last checkpoint and returns its arrays."""
-        checkpoint = self._store.load_latest()
+        checkpoint = self._load_with_chief()
         if checkpoint is None:
             return None
         arrays, state = checkpoint
@@ -299,10 +374,24 @@ class Training:
         self.state.assign(state["training"])
         return arrays
 
+    def _load_with_chief(self) -> tuple[dict[str, np.ndarray], dict[str, Any]] | None:
+        """The last checkpoint that is whole on the chief's disk, which all workers must see."""
+        loaded = None
+
+        def load() -> int:
+            nonlocal loaded
+            loaded = self._store.load_latest()
+            return -1 if loaded is None else loaded[1]["training"]["step"]
+
+        step = self.workers.by_chief(load)
+        if step < 0 or self.workers.is_chief:
+            return loaded
+        return self._store.load(step)
+
     def _make_all_variables(self) -> None:
         """Makes those of the optimizer and the metrics too, which Keras makes when it first can."""
         self.model.optimizer.build(self.model.trainable_variables)
-        self.model.test_on_batch(*self.task.example_batch())
+        self.model.test_on_batch(*self.task.example_batch(self.workers.num_replicas))
 
     def _restore(self) -> None:
         """Brings all variables back to the checkpoint, once."""
@@ -313,5 +402,5 @@ class Training:
                     callback.set_state(
                         {name.removeprefix(prefix): self._arrays.pop(name) for name in own}
                     )
-            restore_snapshot(self.model, self._arrays)
+            restore_snapshot(self.model, self._arrays, self.workers)
             self._arrays = None

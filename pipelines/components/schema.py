@@ -67,6 +67,8 @@ class Schema:
             told = json.loads(path.read_text(encoding="utf-8"))
         except UnicodeDecodeError as error:
             raise ConfigError(f"{path} is not UTF-8 text ({error.reason})") from None
+        except RecursionError:
+            raise ConfigError(f"{path} is nested too deeply for a schema") from None
         except json.JSONDecodeError as error:
             raise ConfigError(f"{path}, line {error.lineno}: expected JSON ({error.msg})") from None
         if not isinstance(told, dict) or not isinstance(told.get("columns"), dict):

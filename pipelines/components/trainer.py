@@ -14,6 +14,7 @@ from keras_drill.training.export_run import export_run
 from keras_drill.training.loaded_run import LoadedRun
 from keras_drill.training.run_folder import RunFolder
 from keras_drill.training.train_run import train_run
+from pipelines.components.tuner import best_options
 from pipelines.components.warm_start import WARM_START, blessed_before
 from pipelines.engine.artifact_store import Artifact, ArtifactStore
 from pipelines.engine.component import Component, Facts, Progress
@@ -33,11 +34,12 @@ class Trainer(Component):
         config: The options of the run; `data.path` is set here.
         options: The options of the component.
         warm_start: Whether the training goes on from the blessed model, if there is one.
+        tuned: Whether options are those that `Tuner` found.
     """
 
     name = "Trainer"
     version = 1
-    reads = ("examples", "transformed")
+    reads: tuple[str, ...] = ("examples", "transformed")
     writes = "model"
     keeps_work = True
 
@@ -46,9 +48,12 @@ class Trainer(Component):
         config: RunConfig,
         options: TrainerOptions = TrainerOptions(),  # noqa: B008
         warm_start: bool = False,
+        tuned: bool = False,
     ):
         super().__init__(options)
         self.config = config
+        if tuned:
+            self.reads = (*self.reads, "hyperparameters")
         self.warm_start = warm_start
         if warm_start and config.training.start_from:
             raise ConfigError("give --warm-start or --training.start_from, not both")
@@ -62,6 +67,8 @@ class Trainer(Component):
 
     def run(self, inputs: Mapping[str, Path], output: Path, progress: Progress) -> Facts:
         config = self.config.replace({"data.path": str(inputs["transformed"].resolve())})
+        if "hyperparameters" in inputs:
+            config = config.replace(best_options(inputs["hyperparameters"]))
         if WARM_START in inputs:
             start = (inputs[WARM_START] / RUN).resolve()
             config = config.replace({"training.start_from": str(start)})
@@ -73,6 +80,7 @@ class Trainer(Component):
             output / SERVING,
             version=1,
             weights=self.options.weights,
+            sense_contexts=self.options.sense_contexts,
             data=str(inputs["examples"]),
         )
         shutil.rmtree(folder.checkpoints, ignore_errors=True)

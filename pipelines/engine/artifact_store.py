@@ -12,6 +12,7 @@ from typing import Any
 
 from keras_drill.data.atomic import replace_file
 from keras_drill.data.file_lock import file_lock
+from keras_drill.data.read_json import read_json
 from keras_drill.tasks.errors import RunError
 
 LINEAGE = "lineage.json"
@@ -132,13 +133,16 @@ class ArtifactStore:
 
     def _read(self, name: str, folder: Path) -> Artifact | None:
         try:
-            lineage = json.loads((folder / LINEAGE).read_text(encoding="utf-8"))
-            sizes = {file: (folder / file).stat().st_size for file in lineage["files"]}
-        except (OSError, ValueError, KeyError):
+            lineage = read_json(folder / LINEAGE)
+            whole = all(
+                (folder / file).stat().st_size == entry["bytes"]
+                for file, entry in lineage["files"].items()
+            )
+            whole &= isinstance(lineage["made_at"], str) and isinstance(lineage["facts"], dict)
+            whole &= isinstance(lineage["content"], str)
+        except (OSError, ValueError, KeyError, TypeError, AttributeError):
             return None
-        if any(entry["bytes"] != sizes[file] for file, entry in lineage["files"].items()):
-            return None
-        return Artifact(name, folder, lineage)
+        return Artifact(name, folder, lineage) if whole else None
 
 
 def _files_in(folder: Path) -> list[Path]:

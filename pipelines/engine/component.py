@@ -65,7 +65,7 @@ class Component(abc.ABC):
 
     name: ClassVar[str]
     version: ClassVar[int]
-    reads: ClassVar[tuple[str, ...]] = ()
+    reads: tuple[str, ...] = ()
     writes: ClassVar[str]
     keeps_work: ClassVar[bool] = False
 

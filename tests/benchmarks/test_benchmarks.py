@@ -113,6 +113,26 @@ def test_compare_recipes(tmp_path):
     assert figures(again, "tiny-3") == figures(output, "tiny-3") and "epoch 1/1" not in again
 
 
+def test_label_encoder_study(tmp_path):
+    text = tmp_path / "text"
+    text.mkdir()
+    rng = np.random.default_rng(5)
+    for split, lines in {"train": 160, "valid": 100, "test": 100}.items():
+        words = rng.choice(list("abcdefg"), (lines, 11))
+        (text / f"{split}.txt").write_text("".join(" ".join(line) + "\n" for line in words))
+    words = ("--data", text, "--folder", tmp_path / "study", "--shares", 0.5, "--trials", 1,
+             "--families", "tied", "drill", "--epochs", 1)  # fmt: skip
+    first = run("label_encoder_study", *words, "--seeds", 1)
+    assert len(figures(first, "tied")) == 2
+    again = run("label_encoder_study", *words, "--seeds", 2)
+    assert again.count("epoch 1/1  done") == 2  # one more seed of each, and nothing twice
+    assert len(figures(again, "drill")) == 4  # means and intervals
+    tables = (tmp_path / "study" / "small-adam-0.5" / "tables.md").read_text()
+    assert tables.strip() in again and "| drill |" in tables.split("nats saved")[1]
+    kept = (tmp_path / "study" / "text-0.5" / "train.txt").read_text().splitlines()
+    assert kept == (text / "train.txt").read_text().splitlines()[:80]
+
+
 def test_translation_training(tmp_path, capsys):
     """What JoeyNMT is told of a run; what it answers is put back in order."""
     from types import SimpleNamespace
@@ -157,3 +177,26 @@ def test_serving():
     assert min(milliseconds, ratio, score, ratio_of_score) > 0
     assert min(figures(output, "DRILL, folded, score")) > 0
     assert figures(output, "drill, without warm-up requests")[1] == 0  # seconds to warm up
+
+
+def test_scaling():
+    """The bytes of the traced graph are those of the weights; steps and the projection are told."""
+    sizes = ("--rows", 2, "--length", 3, "--units", 7, "--width", 5, "--vocabulary", 53)
+    output = run("scaling", "--rounds", 1, "--steps", 5, *sizes, "--sizes", 53, "--heads", "tied")
+    for way in ("one device, 1 thread", "2 replicas", "2 workers, 1 thread each"):
+        assert min(figures(output, way)) > 0
+    counted, weights = figures(output, "tied ")
+    assert counted == weights > 0
+    assert figures(output.split("projection")[1], "drill")[-1] == 1  # alone
+
+
+def test_checkpointing():
+    output = run("checkpointing", "--every", 3, "--rounds", 1, "--vocabulary", 53)
+    assert min(figures(output, "waits")) > 0
+    assert min(figures(output, "with one every 200 steps")) > 0
+
+
+def test_large_texts(tmp_path):
+    output = run("large_texts", "--read", 1, "--train", 1, "--folder", tmp_path)
+    assert [len(figures(output, f"{what:5} {1:8} MB")) for what in ("read", "train")] == [2, 2]
+    assert not list(tmp_path.iterdir())

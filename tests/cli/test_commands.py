@@ -316,6 +316,10 @@ def _nothing_to_score(run):
     return ["score", str(run), "--file", str(run.parent / "a.txt")], "there is no text to score"
 
 
+def _no_sense_contexts(run):
+    return ["export", str(run), "--sense-contexts", "3"], "--sense-contexts has no meaning"
+
+
 def _no_senses(run):
     return ["score", str(run), "the", "--senses"], "have no senses"
 
@@ -375,6 +379,7 @@ def _unknown_activation(run):
         _no_run,
         _nothing_to_score,
         _no_senses,
+        _no_sense_contexts,
         _version_twice,
         _model_in_a_file,
         _path_as_name,

@@ -16,6 +16,7 @@ WRONG = {
     "train": "arguments are required: --run",
     "train small-tied --data a --run b --colour red": "unrecognized arguments: --colour red",
     "train small-tide --data a --run b": "unknown recipe 'small-tide'; did you mean 'small-tied'?",
+    "train a/b.json --data a --run b": "lists them; the name of a file must end in .toml",
     "train none.toml --data a --run b": "none.toml: No such file or directory",
     "train --run b": "name a recipe",
     "train small-tied --run b": "say which text to train on: --data PATH",
@@ -50,6 +51,8 @@ WRONG = {
     "generate a b --temperature nan": "--temperature must be above 0, not nan",
     "generate a b --k 1.5": "--k must be a whole number, not '1.5'",
     "generate a b --k 99999999999": "--k must be at most 2147483647",
+    "export a --name a\x7f": "--name must have no control characters in it: 'a\\x7f'",
+    "export a --directory=": "--directory must be a path, not empty",
     "export a --version 0": "--version must be at least 1, not 0",
     "senses a --nearest 0": "--nearest must be at least 1, not 0",
     "--colour": "see keras-drill --help",
@@ -82,6 +85,16 @@ def test_recipes_are_listed_and_printed(capsys):
     assert "wikitext2-awd-lstm-drill" in capsys.readouterr().out
     assert main(["recipes", "small-drill"]) == 0
     assert '[head]\nkind = "drill"' in capsys.readouterr().out
+
+
+def test_a_file_does_not_say_where_to_write(tmp_path, capsys):
+    (tmp_path / "a.toml").write_text(f'[data]\non_disk = "{tmp_path}/elsewhere"\n')
+    words = ["train", str(tmp_path / "a.toml"), "--data", "none", "--run", str(tmp_path / "run")]
+    assert main(words) == 2
+    assert "give it as --data.on_disk FOLDER" in capsys.readouterr().err
+    assert main([*words, "--data.on_disk", str(tmp_path / "cache")]) == 1  # there is no text
+    assert "there is nothing there" in capsys.readouterr().err
+    assert not (tmp_path / "elsewhere").exists()
 
 
 def test_a_pipe_that_nobody_reads_ends_it_without_a_word():

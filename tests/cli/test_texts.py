@@ -62,6 +62,12 @@ def test_a_line_longer_than_any_buffer(standard_input):
     assert [len(content) for content in contents(TextReader().lines("-"))] == [1_000_003, 1]
 
 
+def test_a_line_without_end_is_not_waited_for(run_main, folder):
+    """As long as a model would take it; memory would be full before it ended."""
+    status, _, said = run_main("score", folder / "tied", "--file", "/dev/zero")
+    assert status == 1 and "a line has more than 256 MiB" in said and said.count("\n") == 1
+
+
 def test_arguments_are_utf8_whatever_the_locale(capsys):
     words = ["ä", "caf\udce9", "dog"]
     assert [text.content for text in TextReader().arguments(words)] == ["ä", None, "dog"]

@@ -24,6 +24,11 @@ def test_folders_are_made_and_line_ends_and_permissions_kept(tmp_path):
     assert [file.name for file in path.parent.iterdir()] == ["a.txt"]
 
 
+def test_errors_name_the_file_and_not_what_is_beside_it(tmp_path):
+    with pytest.raises(OSError, match=r"/proc/a\.txt'$"):
+        replace_file("/proc/a.txt", "text")
+
+
 def test_a_link_is_followed(tmp_path):
     (tmp_path / "a.txt").write_text("before")
     (tmp_path / "link.txt").symlink_to(tmp_path / "a.txt")

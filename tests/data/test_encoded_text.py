@@ -64,6 +64,23 @@ def test_save_and_load_in_shards(tmp_path, monkeypatch):
         EncodedText.load(tmp_path / "saved")
 
 
+@pytest.mark.parametrize("name", ["description.json", "shard-00000-of-00001.tfrecord"])
+@pytest.mark.parametrize("how", ["flipped", "cut", "empty", "deep"])
+def test_damage_is_named(name, how, tmp_path):
+    EncodedText(np.array([3, 4, 1]), np.array([3])).save(tmp_path / "saved")
+    path = tmp_path / "saved" / name
+    content = path.read_bytes()
+    changed = {
+        "flipped": content[:14] + b"?" + content[15:],
+        "cut": content[:-9],
+        "empty": b"",
+        "deep": b"[" * 100_000,
+    }
+    path.write_bytes(changed[how])
+    with pytest.raises(ValueError, match=r"damaged.*Received: '.*saved"):
+        EncodedText.load(tmp_path / "saved")
+
+
 def test_several_at_once_make_one_entry(lines, tmp_path):
     vocabulary = Vocabulary(VOCABULARY)
 

@@ -88,6 +88,25 @@ def test_bad_folders_are_named(tmp_path):
         list(folder.lines("train", "text"))
 
 
+def test_bytes_that_are_no_examples_are_named(tmp_path):
+    with ExampleWriter(tmp_path, "train") as writer:
+        writer.write({"text": [b"line"]})
+    [file] = ExampleFolder(tmp_path).splits["train"]
+    with tf.io.TFRecordWriter(str(file), tf.io.TFRecordOptions("GZIP")) as writer:
+        writer.write(b"\x8e\xff")
+    with pytest.raises(ValueError, match=r"no feature 'text' .*Received: .*Split-train"):
+        list(ExampleFolder(tmp_path).lines("train", "text"))
+
+
+@pytest.mark.parametrize("content", [b"", b"[]", b'{"words": 7}', b'{"word": ""}', b"\xff"])
+def test_damage_to_the_fingerprint_is_named(content, tmp_path):
+    with ExampleWriter(tmp_path, "train") as writer:
+        writer.write({"text": [b"line"]})
+    (tmp_path / "encoding.json").write_bytes(content)
+    with pytest.raises(ValueError, match=r"Received: '.*encoding\.json'"):
+        ExampleFolder(tmp_path).encoded_by  # noqa: B018
+
+
 def test_a_fingerprint_is_that_of_the_content(tmp_path):
     folders = []
     for name, text in (("a", b"one"), ("b", b"one"), ("c", b"two")):

@@ -194,6 +194,10 @@ def test_lines_are_told_apart_by_their_preprocessing(tmp_path):
             lambda: PreprocessedTokenizer([str.lower], WordTokenizer()),
             "`preprocessing` must be `Preprocessing` objects",
         ),
+        (
+            lambda: PreprocessedTokenizer([], ["the"]),
+            r"`tokenizer` must be .*Received: .*\['the'\]",
+        ),
     ],
 )
 def test_wrong_arguments(make, message):

@@ -379,6 +379,8 @@ def test_config_round_trip(sampler):
     [
         (lambda model: TemperatureSampler(0), "GreedySampler"),
         (lambda model: TemperatureSampler(-1.0), "`temperature` must be positive"),
+        (lambda model: TemperatureSampler(1e-40), "`temperature` must be .* from 1e-30 to 1e30"),
+        (lambda model: TemperatureSampler(1e40), "`temperature` must be .* from 1e-30 to 1e30"),
         (lambda model: TopKSampler(0), "`k` must be a positive integer"),
         (lambda model: TopPSampler(0.0), "`p` must be above 0"),
         (lambda model: TopPSampler(1.1), "`p` must be above 0"),

@@ -1,16 +1,39 @@
-"""Prints the error of a worker that is asked for several steps at a time."""
+"""Prints the errors of replicas that are asked to accumulate gradients, and for several steps."""
+
+import sys
 
 import keras
+import tensorflow as tf
 
 import keras_drill
 from keras_drill.distribute import strategy
 
-if __name__ == "__main__":
-    with strategy("multi-worker").scope():
+
+def make(scheme, steps, optimizer="adam"):
+    keras.utils.set_random_seed(1)
+    with scheme.scope():
         embedding = keras.layers.Embedding(5, 3)
         model = keras_drill.LanguageModel(embedding, keras_drill.TiedOutput(5, embedding))
-        model.compile("sgd", steps_per_execution=2)
+        model.compile(optimizer, steps_per_execution=steps, jit_compile=False)
+    return model
+
+
+def main(name):
+    if name == "mirrored":
+        tf.config.set_logical_device_configuration(
+            tf.config.list_physical_devices("CPU")[0], [tf.config.LogicalDeviceConfiguration()] * 2
+        )
+    scheme = strategy(name)
+    assert scheme.num_replicas_in_sync == 2
     try:
-        model.make_train_function()
+        make(scheme, 1, keras.optimizers.SGD(gradient_accumulation_steps=2))
     except ValueError as error:
         print(error)
+    try:
+        make(scheme, 2).make_train_function()
+    except ValueError as error:
+        print(error)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

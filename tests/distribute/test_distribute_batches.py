@@ -4,7 +4,13 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from keras_drill.data import ContiguousBatches, EncodedText, PairBatches, SentenceBatches
+from keras_drill.data import (
+    ContiguousBatches,
+    EncodedText,
+    PairBatches,
+    SentenceBatches,
+    StreamedText,
+)
 from keras_drill.data.example_folder import ExampleFolder
 from keras_drill.data.write_examples import ExampleWriter
 from keras_drill.distribute import distribute_batches, strategy
@@ -36,7 +42,19 @@ def examples(folder):
     return SentenceBatches(ExampleFolder(folder).encoded("train", "text"), 12, end_id=1)
 
 
-KINDS = {"contiguous": contiguous, "sentences": sentences, "pairs": pairs, "examples": None}
+def streamed(folder):
+    """Of a text on the disk, of which each worker reads its rows."""
+    text = StreamedText.write(folder / "text", np.array_split(texts()[0].ids, 5))
+    return ContiguousBatches(text, 12, 5, variable_length=True, first_token=1)
+
+
+KINDS = {
+    "contiguous": lambda folder: contiguous(),
+    "streamed": streamed,
+    "sentences": lambda folder: sentences(),
+    "pairs": lambda folder: pairs(),
+    "examples": examples,
+}
 
 
 class Scheme:
@@ -69,7 +87,7 @@ def global_batches(batches, workers, here, first_batch):
 @pytest.mark.parametrize(("workers", "here"), [(1, 2), (2, 1), (3, 1), (3, 2)])
 def test_the_batches_are_the_same_whatever_the_number_of_workers(kind, workers, here, tmp_path):
     """Also after a resume in the middle of an epoch with another number of them."""
-    batches = examples(tmp_path) if kind == "examples" else KINDS[kind]()
+    batches = KINDS[kind](tmp_path)
     one = list(global_batches(batches, 1, 1, 0))
     first = batches.num_batches // 2
     assert first > 0 and len(one) == batches.num_batches

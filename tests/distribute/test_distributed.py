@@ -1,13 +1,9 @@
 """One device, two replicas of one process and two workers: the same training."""
 
-import os
-import subprocess
-import sys
-
 import numpy as np
 import pytest
 
-from tests.distribute.workers import run_workers
+from tests.distribute.workers import ended, run_workers, started
 
 pytestmark = pytest.mark.slow
 
@@ -18,12 +14,10 @@ TRAIN = "tests.distribute.train"
 def runs(tmp_path_factory):
     """What came of each way to train, by its name, and of workers what each of them has."""
     folder = tmp_path_factory.mktemp("distributed")
-    environment = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3"}
     for name in ("none", "mirrored"):
-        command = [sys.executable, "-m", TRAIN, name, folder / f"{name}.npz"]
-        subprocess.run(command, check=True, env=environment)
+        run_workers(TRAIN, [[name, folder / f"{name}.npz"]])
     workers = [["multi-worker", str(folder / f"worker-{i}.npz")] for i in range(2)]
-    assert run_workers(TRAIN, workers) == ["chief\n", "worker\n"]
+    assert run_workers(TRAIN, workers) == ["chief", "worker"]
     names = ("none", "mirrored", "worker-0", "worker-1")
     return {name: dict(np.load(folder / f"{name}.npz")) for name in names}
 
@@ -51,12 +45,17 @@ def test_workers_have_the_same_bits(runs):
         np.testing.assert_array_equal(runs["worker-1"][key], value, err_msg=key)
 
 
-def test_workers_run_one_step_at_a_time():
-    for output in run_workers("tests.distribute.several_steps", [[], []]):
-        assert "`steps_per_execution` must be 1" in output
+@pytest.mark.parametrize(("name", "number"), [("mirrored", 1), ("multi-worker", 2)])
+def test_several_steps_at_a_time_and_accumulated_gradients_are_refused(name, number):
+    with started("tests.distribute.several_steps", [[name]] * number) as processes:
+        found = ended(processes)
+    for status, said in found:
+        assert status == 0, said
+        assert "Received: gradient_accumulation_steps=2" in said
+        assert "Received: steps_per_execution=2" in said
 
 
 def test_keras_still_means_over_rows():
     """When this fails, Keras is mended, and `FitsOnWorkers._make_function` can go."""
     for output in run_workers("tests.distribute.probe", [[], []]):
-        assert output == "True\n"
+        assert output == "True"

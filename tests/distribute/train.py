@@ -54,7 +54,7 @@ def stateful(replicas):
     ids = text(np.random.default_rng(1)).ids
     train = ContiguousBatches(ids, B, T, first_token=1)
     valid = ContiguousBatches(ids[:150], B, T, padding=True, first_token=1)
-    return model, train, valid, keras.optimizers.SGD(0.5, momentum=0.9)
+    return model, train, valid, keras.optimizers.SGD(0.5, momentum=0.9, global_clipnorm=0.1)
 
 
 def sentences(replicas):

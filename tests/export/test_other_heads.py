@@ -6,7 +6,7 @@ import pytest
 import tensorflow as tf
 
 from keras_drill.data import WordTokenizer
-from keras_drill.export import TextModel, export_saved_model
+from keras_drill.export import SenseContexts, TextModel, export_saved_model
 from tests.decoding.tiny_models import (
     awd_lstm_with_kerbs,
     gru_with_drill_and_kerbs,
@@ -155,3 +155,34 @@ def test_senses_that_move_later_are_not_in_what_was_folded(vocabulary):
     model.head.allocation.assign(np.roll(model.head.allocation.sense_to_word.numpy(), 1))
     np.testing.assert_array_equal(folded(hidden), before)
     assert abs(model.head(hidden) - before).numpy().max() > 0.01
+
+
+def test_examples_of_senses_are_in_the_export(models, vocabulary, tmp_path):
+    several = [[("the", "sat .", 0.75), ("", "ran", 0.5)], [], [("é", "", 1.0)]]
+    contexts = SenseContexts(several)
+    folder = export_saved_model(
+        models["kerbs"],
+        tmp_path / "kerbs",
+        WordTokenizer(),
+        vocabulary,
+        contexts=contexts,
+        weights="int8",
+        **SETTINGS,
+    )
+    function = tf.saved_model.load(str(folder)).signatures["sense_contexts"]
+    answer = {name: value.numpy() for name, value in function(tf.constant([2, 0, 7, -1])).items()}
+    empty = [b"", b""]
+    assert answer["before"].tolist() == [["é".encode(), b""], [b"the", b""], empty, empty]
+    assert answer["after"].tolist() == [empty, [b"sat .", b"ran"], empty, empty]
+    assert answer["probabilities"].tolist() == [[1, 0], [0.75, 0.5], [0, 0], [0, 0]]
+    assert function(tf.constant([], tf.int32))["before"].shape == (0, 2)
+    assert "sense_contexts" in {name for name, _ in warmup_requests(folder)}
+    check_operations(folder)
+    assert contexts.num_words == 5
+
+
+def test_models_without_examples_of_senses_have_no_such_signature(text_models):
+    assert "sense_contexts" not in text_models["kerbs"].signatures()
+    with pytest.raises(ValueError, match=r"must have `contexts`.*Received"):
+        text_models["kerbs"].sense_contexts([0])
+    assert SenseContexts([])([0])["before"].numpy().tolist() == [[b""]]

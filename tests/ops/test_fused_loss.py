@@ -7,6 +7,7 @@ from keras import ops
 
 from keras_drill.ops import label_blocks, tile_walk
 from keras_drill.ops.fused_loss import token_losses, weighted_loss
+from keras_drill.ops.label_shard import LabelShard
 from keras_drill.ops.token_tiles import TokenTiles
 from keras_drill.ops.walk_arguments import WalkInputs, WalkOptions, tile_count
 from keras_drill.scores import InnerProduct, KerBSKernel
@@ -385,7 +386,8 @@ def test_tiles_of_unknown_length_are_little_larger_than_the_tokens():
     def size_of_tiles(contexts):
         targets = tf.zeros([tf.shape(contexts)[0], 1], tf.int32)
         inputs = WalkInputs(contexts, None, tf.zeros([V, D]), None, (), targets)
-        tiles = TokenTiles(inputs, WalkOptions(InnerProduct()), None, with_gradients=True)
+        options = WalkOptions(InnerProduct())
+        tiles = TokenTiles(inputs, options, None, with_gradients=True, shard=LabelShard(V, V))
         return tiles.size * tiles.num_tiles
 
     padded = [int(size_of_tiles(tf.zeros([n, 1, D]))) for n in range(1, 2000, 7)]

@@ -140,6 +140,14 @@ def test_the_producer_of_a_symbolic_tensor():
     assert private_interfaces.producer(a)[2] == []
 
 
+def test_the_arguments_of_a_symbolic_call():
+    table = keras.layers.Dense(3)
+    inputs = keras.Input((5,))
+    assert private_interfaces.call_arguments(inputs * 2.5)[0][1] == 2.5
+    args, kwargs = private_interfaces.call_arguments(table(inputs, training=True))
+    assert args[0] is inputs and kwargs["training"] is True
+
+
 def test_a_replaced_loss_tracker_is_what_is_reported_and_is_not_saved(tmp_path):
     class Count(keras.metrics.Sum):
         def update_state(self, values, sample_weight=None):
@@ -212,3 +220,14 @@ def test_cudnn_takes_the_arguments_that_it_is_given():
 
     outputs, h, c = run.get_concrete_function().structured_outputs
     assert outputs.shape.rank == h.shape.rank == c.shape.rank == 3
+
+
+@on_tensorflow
+def test_keras_still_clips_before_it_adds_up_replicas():
+    """When this fails, `FitsOnWorkers.compile` can go."""
+    optimizer = keras.optimizers.SGD(global_clipnorm=1.0)
+    seen = []
+    optimizer._all_reduce_sum_gradients = lambda pairs: seen.extend(pairs) or pairs
+    variable = keras.Variable([0.0])
+    optimizer.apply([ops.convert_to_tensor([5.0])], [variable])
+    np.testing.assert_allclose(seen[0][0], [1.0])

@@ -71,6 +71,7 @@ WRONG = {
     "--example_validator.allow max_driff": "did you mean 'max_drift'",
     "--backbone.unit 3": "did you mean 'backbone.units'?",
     "--span 3": "--span 3 needs {SPAN} in --data",
+    "--folder=": "--folder must be a path, not empty",
     "--span x": "argument --span: invalid int value",
     "--colour red": "unrecognized arguments: --colour red",
     "--schema none.json": "SchemaGen: none.json: No such text file",

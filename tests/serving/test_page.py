@@ -123,9 +123,27 @@ def test_senses_of_words(server, page):
     best = max(range(several[index]), key=answer["probabilities"][0][index].__getitem__)
     assert words(page).nth(index).locator("sub").inner_text() == str(best + 1)
     words(page).nth(answer["words"][0].index("the")).click()
-    contexts = page.locator(".contexts li").all_inner_texts()
+    contexts = page.locator(".contexts").first.locator("li").all_inner_texts()
     lines = sorted(one.partition(": ")[2].strip() for one in contexts)
     assert lines == ["the cat sat", "the dog and the cat", "the dog and the cat"]
+
+
+def test_examples_of_senses_from_the_training_text(server, page):
+    ask(page, "Senses", "the cat sat", "kerbs")
+    answer = outputs(server, "kerbs", "senses", "the cat sat")
+    ids = [[id for id in senses if id >= 0] for senses in answer["senses"][0]]
+    index = next(i for i, some in enumerate(ids) if len(some) > 1)
+    words(page).nth(index).click()
+    page.get_by_text("In the training text").wait_for()
+    shown = page.locator(".contexts").last
+    word = answer["words"][0][index]
+    expected = [f"{place + 1}: before {id} {word} {EVIL}" for place, id in enumerate(ids[index])]
+    assert shown.locator("li").all_inner_texts() == expected
+    assert page.locator("img").count() == 0
+    single = next((i for i, some in enumerate(ids) if len(some) == 1), None)
+    if single is not None:
+        words(page).nth(single).click()
+        assert "In the training text" not in page.locator(".details").inner_text()
 
 
 def test_translations(server, page):

@@ -289,6 +289,7 @@ def test_bodies_that_are_no_request(server, body, message):
         ("GET", "/v1/models/none/metadata", 404, "Servable not found for request: Latest(none)"),
         ("GET", "/v1/models", 400, "Missing model name in request."),
         ("GET", f"/v1/models/small/versions/{2**63}", 400, "Failed to convert version: "),
+        ("GET", f"/v1/models/small/versions/{'9' * 5000}", 400, "Failed to convert version: "),
         ("POST", "/v1/models/small", 400, "Malformed request: POST /v1/models/small"),
         ("POST", "/v1/models/small:explain", 400, "Malformed request: POST "),
         ("GET", "/v1/models/small:predict", 400, "Malformed request: GET "),

@@ -1,6 +1,10 @@
+import re
+
 import keras
 import pytest
 
+import keras_drill
+from keras_drill.tasks.config import check_options
 from keras_drill.tasks.errors import ConfigError
 from keras_drill.tasks.language_model.config import LanguageModelConfig
 from keras_drill.tasks.load_config import load_config, recipe_names, recipe_text
@@ -24,7 +28,7 @@ def test_the_promised_recipes_are_there():
 
 
 def test_toml_round_trip_with_awkward_text(tmp_path):
-    config = LanguageModelConfig(description='quotes " and \\ and é').replace(
+    config = LanguageModelConfig(description='quotes " and \\ and é \x7f\0').replace(
         {"samples.prompts": ["", 'a "b"', "\n"], "optimizer.weight_decay": 1e-12}
     )
     (tmp_path / "a.toml").write_text(config.to_toml(), encoding="utf-8")
@@ -65,6 +69,7 @@ def test_text_is_converted(name, text, value):
         ("head.depth", 0, "head.depth must be at least 1, not 0"),
         ("head.dropout", 1.0, "head.dropout must be less than 1, not 1.0"),
         ("head.dropout", "nan", "head.dropout must be a number"),
+        ("optimizer.learning_rate", 10**400, "optimizer.learning_rate must be a number"),
         ("head.kind", "dril", "head.kind cannot be 'dril'; did you mean 'drill'?"),
         ("head.kind", "kerb", "head.kind cannot be 'kerb'; did you mean 'kerbs'?"),
         ("head.num_mixtures", 0, "head.num_mixtures must be at least 1, not 0"),
@@ -78,7 +83,8 @@ def test_text_is_converted(name, text, value):
         ("head.activation", "rellu", "head.activation cannot be 'rellu'; did you mean"),
         ("training.seed", 2**32, "training.seed must be at most 4294967295"),
         ("samples.seed", -1, "samples.seed must be at least 0, not -1"),
-        ("samples.temperature", 0, "samples.temperature must be greater than 0"),
+        ("samples.temperature", 1e39, "samples.temperature must be at most 1e+30, not 1e+39"),
+        ("samples.temperature", 0, "samples.temperature must be at least 1e-30"),
         ("samples.p", 0, "samples.p must be greater than 0"),
         ("samples.p", 1.5, "samples.p must be at most 1, not 1.5"),
         ("optimizer.schedule", "cosin", "did you mean 'cosine'?"),
@@ -149,8 +155,30 @@ def test_every_option_says_what_it_does():
         assert field.metadata["comment"], name
 
 
-@pytest.mark.parametrize("text", ["task = []", "x = " + "9" * 5000, "x = " + "[" * 3000])
+@pytest.mark.parametrize(
+    "text", ["task = []", "x = " + "9" * 5000, "x = " + "[" * 3000, "description = 1979-05-27"]
+)
 def test_odd_files_are_refused_with_their_name(text, tmp_path):
     (tmp_path / "odd.toml").write_text(text)
     with pytest.raises(ConfigError, match=r"odd\.toml"):
         load_config(tmp_path / "odd.toml")
+
+
+def test_strategies_are_those_of_distribute():
+    assert check_options.STRATEGIES == keras_drill.distribute.STRATEGIES
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"training.strategy": "parameter-server"}, "'multi-worker' keeps all variables on each"),
+        ({"training.strategy": "miror"}, "did you mean 'mirrored'?"),
+        (
+            {"training.strategy": "mirrored", "optimizer.accumulate_steps": 2},
+            "accumulate_steps must be 1 with training.strategy",
+        ),
+    ],
+)
+def test_strategies_that_cannot_train(changes, message):
+    with pytest.raises(ConfigError, match=re.escape(message)):
+        load_config("small-tied").replace(changes)

@@ -3,10 +3,12 @@
 import keras
 import numpy as np
 
+from keras_drill.distribute import strategy
 from keras_drill.tasks.make_task import make_task
 from keras_drill.training.callbacks import Checkpointing
 from keras_drill.training.run_folder import RunFolder
 from keras_drill.training.training import Training
+from keras_drill.training.workers import Workers
 
 
 class Killed(Exception):
@@ -16,7 +18,9 @@ class Killed(Exception):
 def make_training(config, folder):
     task = make_task(config)
     words = task.make_words(folder.path)
-    training = Training(task, folder, words, task.read_texts(words))
+    training = Training(
+        task, folder, words, task.read_texts(words), Workers(strategy(config.training.strategy))
+    )
     folder.write_config(config)
     words.save(folder.path)
     return training

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from keras_drill.tasks.errors import RunError
-from keras_drill.training.checkpoints import CheckpointStore
+from keras_drill.training.checkpoints import CheckpointStore, TrainingState
 
 
 def test_the_last_two_are_kept(tmp_path):
@@ -227,6 +227,42 @@ def test_the_mean_of_the_last_checkpoints(tmp_path):
     np.testing.assert_array_equal(arrays["a"], [3.5, 3.5])
     assert arrays["a"].dtype == "float32" and arrays["b"] == 4
     np.testing.assert_array_equal(store.mean(9, {"a"})["a"], [3, 3])
+
+
+def test_the_mean_is_taken_without_damaged_checkpoints(tmp_path, capsys):
+    store = CheckpointStore(tmp_path, keep=4)
+    for step in (1, 2, 3, 4):
+        store.save(step, {"a": np.full(2, step, "float32")}, {})
+    path = tmp_path / "step-00000003" / "arrays.npz"
+    damage(path, path.read_bytes().index(b"NUMPY"))
+    np.testing.assert_array_equal(store.mean(2, {"a"})["a"], [3, 3])
+    assert "step-00000003 is damaged" in capsys.readouterr().err
+    damage(tmp_path / "step-00000004" / "arrays.npz", 0)
+    np.testing.assert_array_equal(store.mean(2, {"a"})["a"], [1.5, 1.5])
+    error = capsys.readouterr().err
+    assert "step-00000004 is damaged" in error and "allow_pickle" not in error
+
+
+def test_damage_to_the_state_is_noticed_by_who_asks_how_far_it_came(tmp_path):
+    store = CheckpointStore(tmp_path)
+    store.save(2, {}, {"training": TrainingState(epoch=3).to_mapping()})
+    assert store.progress().epoch == 3
+    path = tmp_path / "step-00000002" / "state.json"
+    path.write_text(path.read_text().replace('"epoch": 3', '"epoch": 7'))
+    with pytest.raises(RunError, match=r"damaged \(the checksum of state\.json does not hold"):
+        store.progress()
+
+
+def test_no_memory_is_asked_for_that_an_array_does_not_fill(tmp_path):
+    store = CheckpointStore(tmp_path)
+    store.save(2, {"a": np.zeros(3)}, {})
+    path = tmp_path / "step-00000002" / "arrays.npz"
+    with zipfile.ZipFile(path) as file:
+        array = file.read("a.npy")
+    with zipfile.ZipFile(path, "w") as file:
+        file.writestr("a.npy", array.replace(b"(3,), }" + 9 * b" ", b"(3000000000,), }"))
+    with pytest.raises(RunError, match="not as long as its shape"):
+        store.load(2)
 
 
 def test_nothing_is_there_at_first(tmp_path):

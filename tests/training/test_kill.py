@@ -1,4 +1,7 @@
-"""A training in a process of its own that is interrupted, killed, and resumed."""
+"""A training in a process of its own that is interrupted, killed, and resumed.
+
+Checkpoints are written in the background, so a kill may come at any moment of that.
+"""
 
 import os
 import signal
@@ -6,10 +9,12 @@ import subprocess
 import sys
 import time
 
+import keras
 import numpy as np
 import pytest
 
 from keras_drill.training.checkpoints import CheckpointStore
+from tests.training.english import english_config, next_step_to_kill_at
 from tests.training.tiny import tiny_config
 
 
@@ -59,7 +64,7 @@ def test_interrupted_and_killed_runs_end_with_the_same_bits(head, number, corpus
     torn = start(config, tmp_path / "torn")
     wait_for_step(tmp_path / "torn", 120)
     torn.kill()
-    torn.wait()
+    torn.communicate()
 
     torn = start(config, tmp_path / "torn")
     said, _ = torn.communicate(timeout=600)
@@ -67,11 +72,47 @@ def test_interrupted_and_killed_runs_end_with_the_same_bits(head, number, corpus
     said, _ = whole.communicate(timeout=600)
     assert whole.returncode == 0, said
 
-    states = [
-        CheckpointStore(tmp_path / name / "checkpoints").load_latest() for name in ("whole", "torn")
-    ]
+    assert_same_end(tmp_path / "whole", tmp_path / "torn")
+
+
+def assert_same_end(whole, torn):
+    """The same variables, best model and history, to the last bit."""
+    states = [CheckpointStore(folder / "checkpoints").load_latest() for folder in (whole, torn)]
     (arrays, state), (arrays_again, state_again) = states
+    assert arrays.keys() == arrays_again.keys()
     for name, array in arrays.items():
         np.testing.assert_array_equal(array, arrays_again[name], err_msg=name)
-    assert state["training"]["step"] == state_again["training"]["step"]
-    assert state["training"]["best_loss"] == state_again["training"]["best_loss"]
+    for each in (state, state_again):
+        del each["training"]["epoch_seconds"]
+        for epoch in each["training"]["history"]:
+            del epoch["seconds"]
+    histories = [each["training"].pop("history") for each in (state, state_again)]
+    assert state == state_again
+    for number, (epoch, epoch_again) in enumerate(zip(*histories, strict=True), start=1):
+        assert epoch == epoch_again, number
+    models = [keras.saving.load_model(folder / "model.keras") for folder in (whole, torn)]
+    for a, b in zip(models[0].variables, models[1].variables, strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+@pytest.mark.slow
+def test_twenty_kills_of_a_training_on_english_prose(tmp_path):
+    config = english_config(tmp_path / "text")
+    with start(config, tmp_path / "whole") as whole:
+        said, _ = whole.communicate(timeout=900)
+    assert whole.returncode == 0, said
+    random = np.random.default_rng()
+    store = CheckpointStore(tmp_path / "torn" / "checkpoints")
+    for _ in range(20):
+        step = next_step_to_kill_at(store.steps(), random)
+        with start(config, tmp_path / "torn") as torn:
+            try:
+                wait_for_step(tmp_path / "torn", step)
+                time.sleep(random.uniform(0, 0.05))  # any moment of a step or of a checkpoint
+                assert torn.poll() is None, torn.stdout.read()
+            finally:
+                torn.kill()
+    with start(config, tmp_path / "torn") as torn:
+        said, _ = torn.communicate(timeout=900)
+    assert torn.returncode == 0 and "resuming at epoch" in said and "damaged" not in said, said
+    assert_same_end(tmp_path / "whole", tmp_path / "torn")

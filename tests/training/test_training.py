@@ -8,7 +8,7 @@ import pytest
 import tensorflow as tf
 
 from keras_drill.callbacks import NonMonotonicAveraging, SenseReallocation
-from keras_drill.data import Vocabulary, WhitespaceTokenizer
+from keras_drill.data import StreamedText, Vocabulary, WhitespaceTokenizer
 from keras_drill.decoding import GreedySampler
 from keras_drill.senses.policies import IdleSensePolicy, RankingPolicy, ThresholdPolicy
 from keras_drill.tasks.errors import ConfigError, RunError
@@ -137,7 +137,7 @@ def test_labels_need_not_be_tied(kind, corpus):
 def test_senses_stay_where_they_are_once_weights_are_averaged(corpus, tmp_path, monkeypatch):
     config = tiny_config(corpus, head_kind="kerbs")
     averaging = NonMonotonicAveraging()
-    reallocation = build_sense_reallocation(config, RunFolder(tmp_path), averaging)
+    reallocation = build_sense_reallocation(config, None, averaging)
     seen = []
     monkeypatch.setattr(SenseReallocation, "on_train_batch_end", lambda self, *_: seen.append(self))
     reallocation.on_train_batch_end(0)
@@ -156,12 +156,12 @@ def test_senses_stay_where_they_are_once_weights_are_averaged(corpus, tmp_path, 
 )
 def test_options_of_the_reallocation(changes, policy, corpus, tmp_path):
     config = tiny_config(corpus, head_kind="kerbs", senses_interval=13, **changes)
-    reallocation = build_sense_reallocation(config, RunFolder(tmp_path), None)
+    reallocation = build_sense_reallocation(config, None, None)
     assert (reallocation.interval, reallocation.momentum) == (13, 0.1)
     assert type(reallocation.policy) is type(policy)
     assert reallocation.policy.get_config() == policy.get_config()
     for changes in ({"senses.dynamic": False}, {"head.kind": "mos"}):
-        assert build_sense_reallocation(config.replace(changes), RunFolder(tmp_path), None) is None
+        assert build_sense_reallocation(config.replace(changes), None, None) is None
 
 
 def test_a_run_is_judged_and_reported(corpus, tmp_path, capsys):
@@ -274,6 +274,28 @@ def test_nan_stops_and_loses_nothing(trained):
     assert sorted(folder.checkpoints.iterdir()) == checkpoints
 
 
+def test_a_text_on_the_disk_is_trained_on_like_one_in_memory(corpus, tmp_path, monkeypatch):
+    """The same bits; a training goes on with the other."""
+    monkeypatch.setattr("keras_drill.data.streamed_text._TOKENS_PER_RECORD", 29)
+    config = tiny_config(
+        corpus, training_deterministic=True, training_epochs=1, training_checkpoint_every=7
+    )
+    on_disk = config.replace({"data.on_disk": str(tmp_path / "cache")})
+    whole = train(config, tmp_path / "whole")
+    with monkeypatch.context() as killed, pytest.raises(Killed):
+        kill_at(killed, 15)
+        train(config, tmp_path / "torn")
+    torn = train(on_disk, tmp_path / "torn")
+    assert_same_bits(whole, torn)
+    text = torn.texts["train"]
+    assert isinstance(text, StreamedText)
+    np.testing.assert_array_equal(torn.task.target_ids(text), whole.texts["train"])
+    np.testing.assert_array_equal(torn.task.first_tokens(text, 37), whole.texts["train"][:37])
+    (tmp_path / "examples" / "Split-train").mkdir(parents=True)
+    with pytest.raises(RunError, match=r"data\.on_disk is for texts, and .* folder of examples"):
+        torn.task.read_texts(torn.words, str(tmp_path / "examples"))
+
+
 def test_another_text_is_refused(trained, tmp_path):
     other = tmp_path / "other"
     other.mkdir()
@@ -378,7 +400,7 @@ def test_checkpoints_of_old_versions_resume(trained):
     training = make_training(trained.config().replace({"training.epochs": 2}), trained)
     training.prepare()
     training._restore()
-    for name, array in take_snapshot(training.model).items():
+    for name, array in take_snapshot(training.model, training.workers).items():
         np.testing.assert_array_equal(array, arrays[name], err_msg=name)
 
 

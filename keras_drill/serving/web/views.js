@@ -146,7 +146,15 @@ async function showSenses(place, model, text, settings, signal) {
   });
   const details = element("div", { class: "details" });
   place.append(
-    wordRow("Words and their senses", words, (index) => showSensesOf(details, words, index)),
+    wordRow("Words and their senses", words, (index) => {
+      showSensesOf(details, words, index);
+      const { ids, text: word } = words[index];
+      if (ids.length > 1 && model.signatures.sense_contexts) {
+        const place = element("div");
+        details.append(place);
+        showTrainingText(place, model, word, ids, signal);
+      }
+    }),
     element("p", { class: "note" }, "The number is the most probable sense. Choose a word to see all of them."),
     details,
   );
@@ -175,17 +183,34 @@ function showSensesOf(details, words, index) {
     for (let at = place + 1; at < words.length && !words[at].endsLine && after.length < 6; at++) {
       after.push(shown(words[at].text));
     }
-    list.append(
-      element(
-        "li",
-        { dir: "auto" },
-        `${words[place].best + 1}: ${before.join(" ")} `,
-        element("strong", {}, shown(words[place].text)),
-        ` ${after.join(" ")}`,
-      ),
-    );
+    list.append(context(words[place].best, before.join(" "), words[place].text, after.join(" ")));
   }
   details.append(element("h3", {}, "In this text"), list);
+}
+
+function context(sense, before, word, after) {
+  const strong = element("strong", {}, shown(word));
+  return element("li", { dir: "auto" }, `${sense + 1}: ${before} `, strong, ` ${after}`);
+}
+
+// Where the training text showed each sense, as far as the model was exported with that.
+async function showTrainingText(place, model, word, ids, signal) {
+  let answer;
+  try {
+    answer = await predict(model.name, "sense_contexts", { senses: ids }, signal);
+  } catch (error) {
+    if (error.name === "AbortError") return;
+    place.append(element("p", { class: "warning", role: "alert" }, error.message));
+    return;
+  }
+  const list = element("ul", { class: "contexts" });
+  ids.forEach((id, sense) => {
+    answer.probabilities[sense].forEach((probability, index) => {
+      if (probability === 0) return; // there are no more
+      list.append(context(sense, answer.before[sense][index], word, answer.after[sense][index]));
+    });
+  });
+  if (list.children.length) place.append(element("h3", {}, "In the training text"), list);
 }
 
 async function showAnswers(place, model, text, settings, signal) {

@@ -3,14 +3,33 @@
 from typing import TYPE_CHECKING
 
 from keras_drill.tasks.config.head_sections import HeadConfig
+from keras_drill.tasks.config.option import suggest
 from keras_drill.tasks.errors import ConfigError
 
 if TYPE_CHECKING:
     from keras_drill.tasks.config.run_config import RunConfig
 
+STRATEGIES = ("none", "mirrored", "multi-worker", "tpu")  # `keras_drill.distribute` is TensorFlow
+
 
 def check_training(config: "RunConfig") -> None:
     """Raises `ConfigError` for a contradiction between options of the training."""
+    strategy = config.training.strategy
+    if strategy in ("parameter-server", "ps"):
+        raise ConfigError(
+            f"option training.strategy cannot be {strategy!r}: Keras 3 does not train with "
+            "parameter servers; 'multi-worker' keeps all variables on each worker"
+        )
+    if strategy not in STRATEGIES:
+        raise ConfigError(
+            f"option training.strategy cannot be {strategy!r}{suggest(strategy, STRATEGIES)}"
+        )
+    if strategy != "none" and config.optimizer.accumulate_steps > 1:
+        raise ConfigError(
+            "option optimizer.accumulate_steps must be 1 with training.strategy = "
+            f"{strategy!r}, under which Keras accumulates no gradients, not "
+            f"{config.optimizer.accumulate_steps}; more replicas make larger batches, too"
+        )
     number, kept = config.training.average_checkpoints, config.training.keep_checkpoints
     if number > kept:
         raise ConfigError(

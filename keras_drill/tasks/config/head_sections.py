@@ -40,6 +40,9 @@ class HeadConfig:
         False, "add the layer before after each layer (drill, drill-kerbs)"
     )
     encode_hidden: bool = option(False, "the same network on the hidden side (drill, drill-kerbs)")
+    learning_rate_multiplier: float = option(
+        1.0, "its steps, as a multiple of the learning rate (drill, drill-kerbs)", above=0
+    )
     num_mixtures: int = option(15, "softmaxes that are mixed (mos)", minimum=1)
     context_dim: int = option(
         0, "size of their contexts, and of untied labels (mos); 0: embedding_dim", minimum=0

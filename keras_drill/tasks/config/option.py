@@ -2,8 +2,8 @@
 
 import dataclasses
 import difflib
-import math
 import operator
+import sys
 from collections.abc import Iterable
 from typing import Any
 
@@ -88,7 +88,8 @@ def _convert(kind: type, value: Any) -> Any:
         value = tuple(value) if ok else value
     elif kind is float:
         # bool is an int to Python, but "learning_rate = true" is a mistake.
-        ok = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+        ok = isinstance(value, int | float) and not isinstance(value, bool)
+        ok = ok and abs(value) <= sys.float_info.max  # which no NaN is, and integers may be above
         value = float(value) if ok else value
     else:
         ok = type(value) is kind

@@ -73,8 +73,10 @@ class RunConfig(abc.ABC):
             if name not in sections or not isinstance(content, Mapping):
                 raise ConfigError(f"unknown section [{name}]{suggest(name, sections)}")
             values.update({f"{name}.{key}": value for key, value in content.items()})
-        described = dataclasses.replace(cls(), description=mapping.get("description", ""))
-        return described.replace(values)
+        description = mapping.get("description", "")
+        if not isinstance(description, str):
+            raise ConfigError(f"description must be text, not {description!r}")
+        return dataclasses.replace(cls(), description=description).replace(values)
 
     def replace(self: Config, values: Mapping[str, Any]) -> Config:
         """A configuration with other values, given by full name; text is converted."""
@@ -100,15 +102,15 @@ class RunConfig(abc.ABC):
     def to_toml(self) -> str:
         """A TOML file with every option and what it does."""
         parts = [
-            f"task = {json.dumps(self.task)}\n",
-            f"description = {json.dumps(self.description, ensure_ascii=False)}\n",
+            f"task = {_toml(self.task)}\n",
+            f"description = {_toml(self.description)}\n",
         ]
         for section, content in self.to_mapping().items():
             if section in _NOT_SECTIONS:
                 continue
             lines = [
                 (
-                    f"{field.name} = {json.dumps(content[field.name], ensure_ascii=False)}",
+                    f"{field.name} = {_toml(content[field.name])}",
                     field.metadata["comment"],
                 )
                 for field in dataclasses.fields(getattr(self, section))
@@ -127,3 +129,8 @@ class RunConfig(abc.ABC):
             if mine[name.split(".")[0]][name.split(".")[1]]
             != theirs[name.split(".")[0]][name.split(".")[1]]
         ]
+
+
+def _toml(value: Any) -> str:
+    """A value as TOML has it: as JSON, but for a character that JSON does not escape."""
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")

@@ -71,6 +71,12 @@ class TrainingConfig:
     seed: int = option(
         0, "of the weights, the dropout and the lengths", minimum=0, maximum=LARGEST_SEED
     )
+    strategy: str = option(
+        "none",
+        'devices: "none" (one), "mirrored" (all of this machine), "multi-worker" (those of '
+        'TF_CONFIG) or "tpu"',
+        may_change=True,
+    )
     precision: str = option(
         "float32",
         '"float32", "mixed_bfloat16" or "mixed_float16"',

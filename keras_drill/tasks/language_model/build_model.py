@@ -11,22 +11,30 @@ from keras_drill.tasks.build_head import build_head, build_sense_embedding
 from keras_drill.tasks.language_model.config import LanguageModelConfig
 
 
-def build_model(config: LanguageModelConfig, vocabulary_size: int) -> keras_drill.LanguageModel:
-    """Builds the model that the options describe; it is yet to be compiled."""
+def build_model(
+    config: LanguageModelConfig, vocabulary_size: int, rows: int
+) -> keras_drill.LanguageModel:
+    """Builds the model that the options describe; it is yet to be compiled.
+
+    Args:
+        config: The options.
+        vocabulary_size: V.
+        rows: Of a batch, as a replica gets it.
+    """
     # Initial weights are drawn from the global generator where a layer takes no seed.
     keras.utils.set_random_seed(config.training.seed)
-    backbone = _build_backbone(config, vocabulary_size)
+    backbone = _build_backbone(config, vocabulary_size, rows)
     model = keras_drill.LanguageModel(
         backbone,
         build_head(config, vocabulary_size, backbone.embedding),
         label_smoothing=config.head.label_smoothing,
     )
-    model(keras.ops.zeros((config.data.batch_size, 1), "int32"))
+    model(keras.ops.zeros((rows, 1), "int32"))
     backbone.reset_state()
     return model
 
 
-def _build_backbone(config: LanguageModelConfig, vocabulary_size: int) -> keras.Model:
+def _build_backbone(config: LanguageModelConfig, vocabulary_size: int, rows: int) -> keras.Model:
     options = config.backbone
     arguments: dict[str, Any] = {
         "vocabulary_size": vocabulary_size,
@@ -39,7 +47,7 @@ def _build_backbone(config: LanguageModelConfig, vocabulary_size: int) -> keras.
         "input_dropout": options.input_dropout,
         "embedding_dropout": options.embedding_dropout,
         "stateful": True,
-        "batch_size": config.data.batch_size,
+        "batch_size": rows,
         "seed": config.training.seed,
         "embedding": build_sense_embedding(config, vocabulary_size),
     }

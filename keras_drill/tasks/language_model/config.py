@@ -26,6 +26,12 @@ class DataConfig:
     )
     max_vocabulary: int = option(0, "most words to keep, the most frequent ones; 0: all", minimum=0)
     min_count: int = option(1, "how often a word must occur to be kept", minimum=1)
+    on_disk: str = option(
+        "",
+        "folder that keeps the ids of the training text, when they are more than memory holds; "
+        "empty: in memory",
+        may_change=True,
+    )
     batch_size: int = option(20, "rows of text that are read side by side", minimum=1)
     sequence_length: int = option(70, "tokens per step of backpropagation through time", minimum=1)
     variable_length: bool = option(True, "vary that length at random, as AWD-LSTM does")
@@ -71,7 +77,13 @@ class SamplesConfig:
         choices=("greedy", "temperature", "top-k", "top-p", "min-p"),
         may_change=True,
     )
-    temperature: float = option(0.8, "less: safer words (not greedy)", above=0, may_change=True)
+    temperature: float = option(
+        0.8,
+        "less: safer words (not greedy)",
+        minimum=1e-30,
+        maximum=1e30,
+        may_change=True,
+    )
     k: int = option(40, "choose among so many words (top-k)", minimum=1, may_change=True)
     p: float = option(
         0.9, "choose among this much probability (top-p)", above=0, maximum=1, may_change=True

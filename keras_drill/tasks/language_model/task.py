@@ -17,7 +17,9 @@ import keras_drill
 from keras_drill.data import (
     ContiguousBatches,
     Corpus,
+    EncodedText,
     Lines,
+    StreamedText,
     TextLines,
     Tokenizer,
     Vocabulary,
@@ -29,7 +31,7 @@ from keras_drill.data.cut_text import signs_of_cut_text
 from keras_drill.data.example_folder import ExampleFolder
 from keras_drill.data.word_numbers import WordNumbers
 from keras_drill.decoding import Sampler
-from keras_drill.export import ModelCard, TextModel, export_saved_model
+from keras_drill.export import ModelCard, SenseContexts, TextModel, export_saved_model
 from keras_drill.report import SampleContinuation
 from keras_drill.tasks.errors import RunError
 from keras_drill.tasks.language_model.build_model import build_model
@@ -47,7 +49,7 @@ from keras_drill.tasks.task import ContinuingTask
 _TOKENIZERS = {"words": WordTokenizer, "whitespace": WhitespaceTokenizer}
 _LINES_LOOKED_AT = 2000
 # Options of the data.
-_NOT_OF_WORDS = ("path", "batch_size", "sequence_length", "variable_length")
+_NOT_OF_WORDS = ("path", "on_disk", "batch_size", "sequence_length", "variable_length")
 
 
 class LanguageModelTask(ContinuingTask):
@@ -108,10 +110,27 @@ class LanguageModelTask(ContinuingTask):
     def _tokenizer(self) -> Tokenizer:
         return _TOKENIZERS[self.config.data.tokenizer]()
 
-    def read_texts(self, words: Any, data: str | None = None) -> dict[str, np.ndarray]:
+    def read_texts(
+        self, words: Any, data: str | None = None
+    ) -> dict[str, np.ndarray | StreamedText]:
         path = self.config.data.path if data is None else data
         self._warn_of_cut_text(path)
-        return {split: columns["text"].ids for split, columns in self.encode(words, path).items()}
+        cache = self.config.data.on_disk
+        if not cache:
+            return {split: text["text"].ids for split, text in self.encode(words, path).items()}
+        if ExampleFolder.is_at(path):
+            raise RunError(
+                f"data.on_disk is for texts, and {path} is a folder of examples, which are read "
+                "into memory: leave it empty, or give the text that they were made of"
+            )
+        splits = {split: columns["text"] for split, columns in self.read_columns(path).items()}
+        coders = self.coders(words)["text"]
+        return {
+            split: StreamedText.encode(lines, *coders, cache)
+            if split == "train"
+            else EncodedText.encode(lines, *coders).ids
+            for split, lines in splits.items()
+        }
 
     def _warn_of_cut_text(self, data: str) -> None:
         """Says so when a text that looks cut into words is cut by a tokenizer of raw text."""
@@ -129,14 +148,18 @@ class LanguageModelTask(ContinuingTask):
                 file=sys.stderr,
             )
 
-    def fingerprint(self, texts: Mapping[str, np.ndarray]) -> str:
-        return hashlib.sha256(b"".join(ids.tobytes() for ids in texts.values())).hexdigest()
+    def fingerprint(self, texts: Mapping[str, np.ndarray | StreamedText]) -> str:
+        digest = hashlib.sha256()
+        for text in texts.values():
+            for ids in text.blocks() if isinstance(text, StreamedText) else [text]:
+                digest.update(np.ascontiguousarray(ids).data)
+        return digest.hexdigest()
 
-    def describe(self, words: Any, texts: Mapping[str, np.ndarray]) -> str:
+    def describe(self, words: Any, texts: Mapping[str, np.ndarray | StreamedText]) -> str:
         sizes = ", ".join(f"{len(ids):,} of {name}" for name, ids in texts.items())
         return f"{len(words.vocabulary):,} words; tokens: {sizes}"
 
-    def training_batches(self, words: Any, text: np.ndarray) -> ContiguousBatches:
+    def training_batches(self, words: Any, text: np.ndarray | StreamedText) -> ContiguousBatches:
         options = self.config.data
         rows, length = options.batch_size, options.sequence_length
         if len(text) < rows * length:
@@ -169,17 +192,26 @@ class LanguageModelTask(ContinuingTask):
             [targets.numpy()[weights.numpy() != 0] for _, targets, weights in places]
         )
 
-    def first_tokens(self, text: np.ndarray, number: int) -> np.ndarray:
+    def first_tokens(self, text: np.ndarray | StreamedText, number: int) -> np.ndarray:
+        if isinstance(text, StreamedText):
+            return text.read(0, min(number, len(text)))
         return text[:number]
 
-    def target_ids(self, text: np.ndarray) -> np.ndarray:
-        return text
+    def target_ids(self, text: np.ndarray | StreamedText) -> np.ndarray:
+        return self.first_tokens(text, len(text))
 
-    def build_model(self, words: Any) -> keras_drill.LanguageModel:
-        return build_model(self.config, len(words.vocabulary))
+    def build_model(self, words: Any, num_replicas: int = 1) -> keras_drill.LanguageModel:
+        rows = self.config.data.batch_size
+        if rows % num_replicas:
+            raise RunError(
+                f"data.batch_size = {rows} rows cannot be shared out among {num_replicas} replicas "
+                f"(training.strategy = {self.config.training.strategy!r}), each with the state of "
+                "its own rows: give a multiple of them"
+            )
+        return build_model(self.config, len(words.vocabulary), rows // num_replicas)
 
-    def example_batch(self) -> tuple[np.ndarray, np.ndarray]:
-        tokens = np.zeros((self.config.data.batch_size, 1), "int32")
+    def example_batch(self, num_replicas: int = 1) -> tuple[np.ndarray, np.ndarray]:
+        tokens = np.zeros((self.config.data.batch_size // num_replicas, 1), "int32")
         return tokens, tokens
 
     def validation_loss(self, values: Mapping[str, float]) -> float:
@@ -215,6 +247,7 @@ class LanguageModelTask(ContinuingTask):
         seed: int,
         max_tokens: int,
         stop_strings: tuple[str, ...] = (),
+        contexts: SenseContexts | None = None,
     ) -> TextModel:
         return TextModel(
             model,
@@ -225,6 +258,7 @@ class LanguageModelTask(ContinuingTask):
             max_new_tokens=max_tokens,
             k=min(10, len(words.vocabulary)),
             stop_strings=stop_strings,
+            contexts=contexts,
         )
 
     def export(
@@ -239,6 +273,7 @@ class LanguageModelTask(ContinuingTask):
         stop_strings: tuple[str, ...] = (),
         weights: str = "float32",
         card: ModelCard | None = None,
+        contexts: SenseContexts | None = None,
     ) -> Path:
         return export_saved_model(
             model,
@@ -253,4 +288,5 @@ class LanguageModelTask(ContinuingTask):
             k=min(10, len(words.vocabulary)),
             weights=weights,
             card=card,
+            contexts=contexts,
         )

@@ -160,10 +160,10 @@ class SequenceToSequenceTask(AnsweringTask):
     def target_ids(self, text: EncodedPairs) -> np.ndarray:
         return text.target.ids
 
-    def build_model(self, words: Any) -> keras_drill.SequenceToSequence:
+    def build_model(self, words: Any, num_replicas: int = 1) -> keras_drill.SequenceToSequence:
         return build_model(self.config, words)
 
-    def example_batch(self) -> tuple[dict[str, np.ndarray], np.ndarray]:
+    def example_batch(self, num_replicas: int = 1) -> tuple[dict[str, np.ndarray], np.ndarray]:
         tokens = np.ones((1, 1), "int32")
         return {"source": tokens, "target": tokens}, tokens
 

@@ -24,6 +24,7 @@ from keras_drill.data import (
 )
 from keras_drill.data.atomic import replace_file
 from keras_drill.data.lines import JoinedLines
+from keras_drill.data.read_json import read_json
 from keras_drill.tasks.errors import RunError
 from keras_drill.tasks.sequence_to_sequence.config import PairsConfig
 from keras_drill.tasks.sequence_to_sequence.preprocessing import make_steps, with_steps
@@ -162,11 +163,12 @@ def _save_tokenizer(tokenizer: Tokenizer, path: Path) -> None:
 
 def _load_tokenizer(path: Path, kind: str) -> Tokenizer:
     try:
-        config = json.loads(path.read_text(encoding="utf-8"))
+        config = read_json(path)
         if "preprocessing" in config:
             return PreprocessedTokenizer.from_config(config)
         return _TOKENIZERS[kind](**config)
-    except (ValueError, TypeError) as error:
+    # Whatever the tokenizers, and Keras, make of a configuration that they did not write.
+    except (ValueError, TypeError, LookupError, AttributeError) as error:
         raise RunError(f"{path} is damaged ({error})") from error
 
 

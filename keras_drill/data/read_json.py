@@ -1,0 +1,35 @@
+"""Reading the JSON files that this package writes."""
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+
+def read_json(path: str | os.PathLike) -> dict[str, Any]:
+    """The object in a JSON file.
+
+    Args:
+        path: The file.
+
+    Raises:
+        ValueError: It holds anything else: it was changed, or is cut short.
+
+    Example:
+
+    >>> path = getfixture("tmp_path") / "a.json"
+    >>> _ = path.write_text('{"words": 7}')
+    >>> read_json(path)
+    {'words': 7}
+    """
+    path = Path(path)
+    try:
+        told = json.loads(path.read_text(encoding="utf-8"))
+    except (ValueError, RecursionError) as error:
+        raise ValueError(
+            f"Expected a JSON file, as it was written: it is damaged ({error}). "
+            f"Received: {str(path)!r}"
+        ) from None
+    if not isinstance(told, dict):
+        raise ValueError(f"Expected a JSON file that holds an object. Received: {str(path)!r}")
+    return told

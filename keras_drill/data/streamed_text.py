@@ -1,0 +1,215 @@
+"""Text as token ids on a disk, for texts that are larger than memory."""
+
+import functools
+import itertools
+import json
+import os
+import shutil
+import zlib
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+
+import numpy as np
+import tensorflow as tf
+
+from keras_drill.data.atomic import replace_file
+from keras_drill.data.encoded_text import encode_blocks, encoded_fingerprint
+from keras_drill.data.file_lock import file_lock
+from keras_drill.data.lines import Lines
+from keras_drill.data.read_json import read_json
+from keras_drill.data.tokenizer import Tokenizer
+from keras_drill.data.vocabulary import Vocabulary
+
+_TOKENS_PER_RECORD = 1 << 14
+_RECORDS_PER_SHARD = 1 << 11  # 128 MiB of ids
+_HEADER, _FOOTER = 12, 4  # of a record: its length and checksums
+_INDEX, _DESCRIPTION = "index.npy", "description.json"
+
+
+class StreamedText:
+    """The token ids of a text in TFRecord shards, of which only what is asked for is read.
+
+    An example of a record has the feature `ids`, int32 as bytes. An index beside the shards tells
+    where each record begins and what its checksum is, so that reading may begin anywhere.
+
+    Args:
+        folder: What `StreamedText.write` made.
+
+    Raises:
+        ValueError: It is none, or it is damaged.
+
+    Example:
+
+    >>> folder = getfixture("tmp_path") / "text"
+    >>> text = StreamedText.write(folder, [np.arange(5), np.arange(7)])
+    >>> len(text), text.read(3, 7)
+    (12, array([3, 4, 0, 1], dtype=int32))
+    """
+
+    def __init__(self, folder: str | os.PathLike):
+        self.folder = Path(folder)
+        if not (self.folder / _DESCRIPTION).exists():
+            raise ValueError(
+                "`folder` must be one that `StreamedText.write` has ended. "
+                f"Received: folder={str(folder)!r}"
+            )
+        description = read_json(self.folder / _DESCRIPTION)
+        self._shards = sorted(self.folder.glob("shard-*.tfrecord"))
+        if len(self._shards) != description.get("num_shards"):
+            raise self._damaged("files of it are missing")
+        # First token, shard, place in it, bytes and checksum of each record, `[R, 5]`.
+        try:
+            self._index = np.load(self.folder / _INDEX, allow_pickle=False)
+        except (OSError, ValueError, EOFError) as error:
+            raise self._damaged(f"{_INDEX} cannot be read") from error
+        if zlib.crc32(self._index.tobytes()) != description.get("index_checksum"):
+            raise self._damaged(f"{_INDEX} has changed")
+        self._length: int = description["num_tokens"]
+
+    @classmethod
+    def encode(
+        cls,
+        lines: Lines,
+        tokenizer: Tokenizer,
+        vocabulary: Vocabulary,
+        cache: str | os.PathLike,
+        verbose: int = 0,
+    ) -> "StreamedText":
+        """Encodes a text, or finds it in the cache where the same was encoded before.
+
+        Of the text, no more than a block of lines is in memory. Several processes may do it at
+        once: one of them encodes, the others wait.
+
+        Args:
+            lines: The text.
+            tokenizer: Splits the lines into words.
+            vocabulary: Gives the words' ids.
+            cache: Folder of the cache, made where it is missing.
+            verbose: 1 to show progress.
+        """
+        folder = Path(cache) / f"streamed-{encoded_fingerprint(lines, tokenizer, vocabulary)}"
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with file_lock(folder.with_suffix(".lock")):
+            if not (folder / _DESCRIPTION).exists():
+                blocks = encode_blocks(lines, tokenizer, vocabulary, verbose)
+                cls.write(folder, (ids for ids, _ in blocks))
+        return cls(folder)
+
+    @classmethod
+    def write(cls, folder: str | os.PathLike, blocks: Iterable[np.ndarray]) -> "StreamedText":
+        """Writes a text, block by block; a folder that a killed process has left is written anew.
+
+        Args:
+            folder: A new folder.
+            blocks: Int arrays `[n]` of any lengths.
+
+        Raises:
+            FileExistsError: There is a text already.
+            ValueError: The text is empty.
+        """
+        folder = Path(folder)
+        if (folder / _DESCRIPTION).exists():
+            raise FileExistsError(f"There is a text already. Received: folder={str(folder)!r}")
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True)
+        index: list[tuple[int, int, int, int, int]] = []
+        records = _records(blocks)
+        first = num_shards = 0
+        while some := list(itertools.islice(records, 1)):
+            path = folder / f"shard-{num_shards:05d}.tfrecord"
+            place = 0
+            with tf.io.TFRecordWriter(str(path)) as writer:
+                for ids in itertools.chain(some, itertools.islice(records, _RECORDS_PER_SHARD - 1)):
+                    record = _example(ids)
+                    writer.write(record)
+                    place += _HEADER
+                    index.append((first, num_shards, place, len(record), zlib.crc32(record)))
+                    first, place = first + len(ids), place + len(record) + _FOOTER
+            _flush(path)
+            num_shards += 1
+        if not index:
+            raise ValueError("`blocks` must hold tokens. Received: none")
+        array = np.array(index, np.int64)
+        np.save(folder / _INDEX, array)
+        _flush(folder / _INDEX)
+        description = {
+            "num_tokens": first,
+            "num_shards": num_shards,
+            "index_checksum": zlib.crc32(array.tobytes()),
+        }
+        # Last: a text is there as a whole or not at all.
+        replace_file(folder / _DESCRIPTION, json.dumps(description, indent=2) + "\n")
+        return cls(folder)
+
+    def __len__(self) -> int:
+        return self._length
+
+    def read(self, start: int, stop: int) -> np.ndarray:
+        """Ids from `start` to before `stop`, int32 `[stop - start]`."""
+        return self.reader(1)(start, stop)
+
+    def blocks(self) -> Iterator[np.ndarray]:
+        """All ids in their order, int32 arrays of some length; a damaged one is found here."""
+        for number in range(len(self._index)):
+            yield self._record(number)
+
+    def reader(self, num_records: int) -> Callable[[int, int], np.ndarray]:
+        """A `read` that keeps so many records in memory, those read last."""
+        record = functools.lru_cache(maxsize=num_records)(self._record)
+        firsts = self._index[:, 0]
+
+        def read(start: int, stop: int) -> np.ndarray:
+            if not 0 <= start <= stop <= len(self):
+                raise ValueError(
+                    f"`start` and `stop` must be in order, from 0 to {len(self)}. "
+                    f"Received: start={start}, stop={stop}"
+                )
+            if start == stop:
+                return np.zeros(0, np.int32)
+            number = int(np.searchsorted(firsts, start, side="right")) - 1
+            last = int(np.searchsorted(firsts, stop, side="left"))
+            parts = [
+                record(each)[max(start - firsts[each], 0) : stop - firsts[each]]
+                for each in range(number, last)
+            ]
+            return np.concatenate(parts)
+
+        return read
+
+    def _record(self, number: int) -> np.ndarray:
+        _, shard, place, size, checksum = self._index[number].tolist()
+        with open(self._shards[shard], "rb", buffering=0) as file:
+            content = os.pread(file.fileno(), size, place)
+        if zlib.crc32(content) != checksum:
+            raise self._damaged(f"record {number} in {self._shards[shard].name} has changed")
+        feature = tf.train.Example.FromString(content).features.feature["ids"]
+        return np.frombuffer(feature.bytes_list.value[0], "<i4")
+
+    def _damaged(self, reason: str) -> ValueError:
+        return ValueError(
+            f"The text is damaged: {reason}. Delete the folder and write it again. "
+            f"Received: folder={str(self.folder)!r}"
+        )
+
+
+def _flush(path: Path) -> None:
+    with open(path, "rb") as file:
+        os.fsync(file.fileno())
+
+
+def _records(blocks: Iterable[np.ndarray]) -> Iterator[np.ndarray]:
+    """The ids of all blocks in arrays of one length, the last one shorter."""
+    pending = np.zeros(0, np.int32)
+    for block in blocks:
+        pending = np.concatenate([pending, np.asarray(block, np.int32)])
+        whole = len(pending) - len(pending) % _TOKENS_PER_RECORD
+        yield from pending[:whole].reshape(-1, _TOKENS_PER_RECORD)
+        pending = pending[whole:]
+    if len(pending):
+        yield pending
+
+
+def _example(ids: np.ndarray) -> bytes:
+    value = tf.train.BytesList(value=[ids.astype("<i4").tobytes()])
+    features = tf.train.Features(feature={"ids": tf.train.Feature(bytes_list=value)})
+    return tf.train.Example(features=features).SerializeToString()

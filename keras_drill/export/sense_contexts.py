@@ -1,0 +1,53 @@
+"""Where a text shows the senses of words, inside an exported model."""
+
+import numpy as np
+import tensorflow as tf
+
+
+class SenseContexts(tf.Module):
+    """Examples of the use of senses: the words before and after, for `TextModel.sense_contexts`.
+
+    Shape letters: M senses of all words, K most examples of a sense.
+
+    Args:
+        examples: For every sense of all words, in the order of their ids, its examples: pairs of
+            the text before the word and the text after it, with the probability of the sense
+            there; the best first.
+
+    Example:
+
+    >>> contexts = SenseContexts([[("the river", "was wide", 0.9)], []])
+    >>> {name: value.numpy().tolist() for name, value in contexts([1, 0, 7]).items()}["before"]
+    [[b''], [b'the river'], [b'']]
+    """
+
+    def __init__(self, examples: list[list[tuple[str, str, float]]]):
+        super().__init__(name="sense_contexts")
+        most = max((len(some) for some in examples), default=0)
+        shape = (len(examples) + 1, max(most, 1))  # the last row is that of ids which are no sense
+        before, after = np.full(shape, "", object), np.full(shape, "", object)
+        probabilities = np.zeros(shape, "float32")
+        for sense, some in enumerate(examples):
+            for place, (left, right, probability) in enumerate(some):
+                before[sense, place], after[sense, place] = left, right
+                probabilities[sense, place] = probability
+        self.num_senses = len(examples)
+        self.num_words = sum(len(left.split()) + len(right.split()) for left, right in zip(
+            before.ravel(), after.ravel(), strict=True))  # fmt: skip
+        with tf.init_scope(), tf.device("CPU"):  # strings live on the CPU
+            self._table = {
+                "before": tf.constant(before, tf.string),
+                "after": tf.constant(after, tf.string),
+                "probabilities": tf.constant(probabilities),
+            }
+
+    def __call__(self, senses: tf.Tensor) -> dict[str, tf.Tensor]:
+        """The examples of senses, each `[B, K]`, padded with `""` and 0.
+
+        Args:
+            senses: Ids `[B]`; those that are no sense have no examples.
+        """
+        senses = tf.convert_to_tensor(senses, tf.int32)
+        is_sense = (senses >= 0) & (senses < self.num_senses)
+        rows = tf.where(is_sense, senses, self.num_senses)
+        return {name: tf.gather(values, rows) for name, values in self._table.items()}

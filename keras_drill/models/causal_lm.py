@@ -1,0 +1,136 @@
+"""What a language model takes over of a `CausalLM` of keras-hub."""
+
+from typing import Any, NamedTuple
+
+import keras
+
+from keras_drill.ops.private_interfaces import all_layers, call_arguments, producer
+from keras_drill.types import Tensor
+
+
+class CausalLMParts(NamedTuple):
+    """How a `CausalLM` comes to its logits: `cap(hidden . labels)`.
+
+    Attributes:
+        backbone: Maps the model's inputs to hidden states `[B, T, d]`.
+        embedding: The `ReversibleEmbedding` whose output table the labels are.
+        soft_cap: What bounds the logits, or `None`.
+        dtype: Policy of the product.
+    """
+
+    backbone: keras.Model
+    embedding: keras.layers.Embedding
+    soft_cap: float | None
+    dtype: keras.DTypePolicy
+
+
+def parts_of(causal_lm: Any) -> CausalLMParts:
+    """Takes a `CausalLM` apart, along the way that its logits were computed.
+
+    Raises:
+        ImportError: keras-hub is not installed.
+        ValueError: It is none, its logits are not those of a `ReversibleEmbedding`, or it has
+            quantised layers that would train.
+    """
+    check_causal_lm(causal_lm)
+    logits, soft_cap = _without_soft_cap(causal_lm.output)
+    logits, end_slice = _without_slice(logits)
+    layer = producer(logits)[0]
+    if not (isinstance(layer, keras.layers.Embedding) and _is_reversed(logits)):
+        raise ValueError(
+            "`causal_lm` must compute its logits by a ReversibleEmbedding, "
+            "`backbone.token_embedding(hidden, reverse=True)`; of other models take "
+            "`keras_drill.LanguageModel(backbone, keras_drill.OutputLayer(...))`. "
+            f"Received: {type(causal_lm).__name__}, whose logits come from {layer!r}"
+        )
+    if None not in (soft_cap, layer.logit_soft_cap):
+        raise ValueError(
+            "`causal_lm` must bound its logits once. Received: soft caps of "
+            f"{layer.logit_soft_cap} and {soft_cap}"
+        )
+    check_frozen_if_quantized(causal_lm.backbone)
+    (hidden,) = producer(logits)[2]
+    if end_slice is None and producer(hidden)[0] is causal_lm.backbone:
+        backbone = causal_lm.backbone
+    else:
+        hidden = hidden if end_slice is None else hidden[end_slice]
+        backbone = keras.Model(causal_lm.input, hidden, name=f"{causal_lm.backbone.name}_hidden")
+    soft_cap = layer.logit_soft_cap if soft_cap is None else soft_cap
+    return CausalLMParts(backbone, layer, soft_cap, _policy_of_product(layer))
+
+
+def check_causal_lm(causal_lm: Any) -> None:
+    """Raises unless it is a `CausalLM` of keras-hub."""
+    try:
+        import keras_hub
+    except ImportError as error:
+        raise ImportError(
+            "`LanguageModel.from_causal_lm` needs keras-hub, which is not installed: "
+            "pip install 'keras-drill[pretrained]'"
+        ) from error
+    if not isinstance(causal_lm, keras_hub.models.CausalLM):
+        preset = f"keras_hub.models.CausalLM.from_preset({causal_lm!r})"
+        hint = f", such as {preset}" if isinstance(causal_lm, str) else ""
+        raise ValueError(
+            f"`causal_lm` must be a keras_hub.models.CausalLM{hint}. Received: {causal_lm!r}"
+        )
+
+
+def check_frozen_if_quantized(backbone: keras.Model) -> None:
+    """Raises `ValueError` for quantised layers that neither are frozen nor have LoRA: their
+    kernels would stay as they are while all around them trains."""
+    names = [
+        layer.name
+        for layer in all_layers(backbone)
+        if not isinstance(layer, keras.Model)
+        and getattr(layer, "quantization_mode", None) not in (None, "float8")
+        and layer.trainable
+        and not getattr(layer, "lora_enabled", False)
+    ]
+    if names:
+        raise ValueError(
+            "Quantised layers cannot train. Freeze the backbone, `causal_lm.backbone.trainable = "
+            "False`, or give it trainable weights of its own before, "
+            "`causal_lm.backbone.enable_lora(rank)`. "
+            f"Received: {len(names)} quantised layers that are trainable, {names[0]!r} the first"
+        )
+
+
+def _is_reversed(logits) -> bool:
+    args, kwargs = call_arguments(logits)
+    return bool(kwargs.get("reverse", args[1] if len(args) > 1 else False))
+
+
+def _without_soft_cap(logits) -> tuple[Tensor, float | None]:
+    """What `cap * tanh(logits / cap)` was made of, and the cap; or the logits themselves."""
+    tensors = [logits]
+    for names in (("Multiply",), ("Tanh",), ("Divide", "TrueDivide")):
+        operation, _, inputs = producer(tensors[-1])
+        if type(operation).__name__ not in names or len(inputs) != 1:
+            return logits, None
+        tensors += inputs
+    outer, inner = _constant(logits), _constant(tensors[2])
+    return (tensors[3], outer) if outer is not None and outer == inner else (logits, None)
+
+
+def _constant(tensor) -> float | None:
+    args, _ = call_arguments(tensor)
+    numbers = [x for x in args if isinstance(x, int | float)]
+    return float(numbers[0]) if len(numbers) == 1 else None
+
+
+def _without_slice(logits):
+    """What `logits[:, n:, :]` was made of, and the slices: models of images leave these out."""
+    operation, _, inputs = producer(logits)
+    if type(operation).__name__ != "GetItem":
+        return logits, None
+    (whole,) = inputs
+    args, kwargs = call_arguments(logits)
+    return whole, kwargs.get("key", args[1] if len(args) > 1 else None)
+
+
+def _policy_of_product(embedding) -> keras.DTypePolicy:
+    """In what precision the embedding, quantised or not, multiplies."""
+    compute = embedding.reverse_dtype or embedding.compute_dtype
+    is_mixed = embedding.variable_dtype == "float32" and compute in ("bfloat16", "float16")
+    return keras.DTypePolicy(f"mixed_{compute}" if is_mixed else compute)

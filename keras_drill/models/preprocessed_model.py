@@ -1,0 +1,212 @@
+"""Models that take what their preprocessor reads: strings, as a rule."""
+
+from collections.abc import Callable
+from typing import Any
+
+import keras
+import numpy as np
+
+
+class PreprocessedModel(keras.Model):
+    """Abstract: a model with an optional `preprocessor` in front of `fit`, `evaluate`, `predict`
+    and their like on one batch. What calls the model itself hands over tokens.
+
+    A preprocessor is called as `preprocessor(x, y=y, sample_weight=sample_weight)` on a batch, and
+    gives `x`, `(x, y)` or `(x, y, sample_weight)`, as those of keras-hub do.
+    """
+
+    preprocessor: Any = None
+
+    def fit(
+        self,
+        x: Any = None,
+        y: Any = None,
+        batch_size: int | None = None,
+        epochs: int = 1,
+        verbose: Any = "auto",
+        callbacks: Any = None,
+        validation_split: float = 0.0,
+        validation_data: Any = None,
+        shuffle: bool = True,
+        class_weight: Any = None,
+        sample_weight: Any = None,
+        **kwargs: Any,
+    ) -> Any:
+        """Trains the model; see `keras.Model.fit`. With a `preprocessor`, `x` and the first of
+        `validation_data` are what it reads."""
+        options = {
+            "epochs": epochs,
+            "verbose": verbose,
+            "callbacks": callbacks,
+            "class_weight": class_weight,
+            **kwargs,
+        }
+        if self.preprocessor is None:
+            return super().fit(
+                x,
+                y,
+                batch_size=batch_size,
+                validation_split=validation_split,
+                validation_data=validation_data,
+                shuffle=shuffle,
+                sample_weight=sample_weight,
+                **options,
+            )
+        validation_size = options.pop("validation_batch_size", None) or batch_size
+        data = self._batches(x, y, sample_weight, batch_size)
+        if validation_data is not None:
+            held_x, held_y, weights = keras.utils.unpack_x_y_sample_weight(validation_data)
+            validation_data = self._batches(held_x, held_y, weights, validation_size)
+        elif validation_split:
+            if not isinstance(data, PreprocessedRows):
+                raise ValueError(
+                    "`validation_split` must be 0 where `x` is a data set, which has no rows. "
+                    f"Received: validation_split={validation_split}"
+                )
+            data, validation_data = data.split(validation_split, validation_size)
+        if isinstance(data, PreprocessedRows):
+            data.shuffle = shuffle
+        return super().fit(data, validation_data=validation_data, shuffle=False, **options)
+
+    def evaluate(
+        self,
+        x: Any = None,
+        y: Any = None,
+        batch_size: int | None = None,
+        verbose: Any = "auto",
+        sample_weight: Any = None,
+        **kwargs: Any,
+    ) -> Any:
+        """Loss and metrics; see `keras.Model.evaluate`. With a `preprocessor`, `x` is what it
+        reads."""
+        # `fit` evaluates on what it has preprocessed already.
+        if self.preprocessor is not None and not kwargs.get("_use_cached_eval_dataset"):
+            x, y = self._batches(x, y, sample_weight, batch_size), None
+            batch_size = sample_weight = None
+        return super().evaluate(x, y, batch_size, verbose, sample_weight, **kwargs)
+
+    def predict(self, x: Any, batch_size: int | None = None, **kwargs: Any) -> Any:
+        """The model's outputs; see `keras.Model.predict`. With a `preprocessor`, `x` is what it
+        reads."""
+        if self.preprocessor is not None:
+            x, batch_size = self._batches(x, None, None, batch_size), None
+        return super().predict(x, batch_size, **kwargs)
+
+    def train_on_batch(
+        self, x: Any, y: Any = None, sample_weight: Any = None, **kwargs: Any
+    ) -> Any:
+        """Trains on one batch; see `keras.Model.train_on_batch`."""
+        return super().train_on_batch(*self._batch(x, y, sample_weight), **kwargs)
+
+    def test_on_batch(self, x: Any, y: Any = None, sample_weight: Any = None, **kwargs: Any) -> Any:
+        """Loss and metrics of one batch; see `keras.Model.test_on_batch`."""
+        return super().test_on_batch(*self._batch(x, y, sample_weight), **kwargs)
+
+    def predict_on_batch(self, x: Any) -> Any:
+        """Outputs for one batch; see `keras.Model.predict_on_batch`."""
+        return super().predict_on_batch(self._batch(x, None, None)[0])
+
+    def _batch(self, x, y, sample_weight) -> tuple:
+        if self.preprocessor is None:
+            return x, y, sample_weight
+        rows = range(_num_rows(x))
+        batch = preprocess(
+            self.preprocessor, *(_take(data, rows) for data in (x, y, sample_weight))
+        )
+        return keras.utils.unpack_x_y_sample_weight(keras.tree.map_structure(np.asarray, batch))
+
+    def _batches(self, x, y, sample_weight, batch_size):
+        """Batches of a `tf.data.Dataset`, or of rows, preprocessed as they come."""
+        if not hasattr(x, "element_spec"):
+            return PreprocessedRows(self.preprocessor, x, y, sample_weight, batch_size)
+        if not (y is sample_weight is batch_size is None):
+            raise ValueError(
+                "`y`, `sample_weight` and `batch_size` must be None where `x` is a data set, which "
+                f"has them. Received: x={x!r}"
+            )
+        preprocessor = self.preprocessor
+        return x.map(lambda *batch: preprocess(preprocessor, *batch))
+
+
+class PreprocessedRows(keras.utils.PyDataset):
+    """Rows of arrays, lists or dictionaries of these, cut into batches and preprocessed as they
+    come.
+
+    Args:
+        preprocessor: As in `PreprocessedModel`.
+        x, y, sample_weight: The rows; `y` and `sample_weight` may be `None`.
+        batch_size: Rows of a batch; `None` is 32.
+        rows: Numbers of the rows that count; `None` is all.
+
+    Attributes:
+        shuffle: Whether rows get a new order after every epoch, and before the first.
+    """
+
+    def __init__(self, preprocessor, x, y=None, sample_weight=None, batch_size=None, rows=None):
+        super().__init__()
+        self._preprocessor = preprocessor
+        self._data = (x, y, sample_weight)
+        self._batch_size = batch_size or 32
+        self._rows = np.arange(_num_rows(x)) if rows is None else rows
+        self._shuffle = False
+
+    def split(self, share: float, batch_size: int | None) -> tuple:
+        """The first rows, and the last `share` of them."""
+        first = int(len(self._rows) * (1 - share))
+        parts = (self._rows[:first], self._batch_size), (self._rows[first:], batch_size)
+        return tuple(
+            PreprocessedRows(self._preprocessor, *self._data, size, rows) for rows, size in parts
+        )
+
+    @property
+    def shuffle(self) -> bool:
+        return self._shuffle
+
+    @shuffle.setter
+    def shuffle(self, value: bool):
+        self._shuffle = value
+        self.on_epoch_end()
+
+    def on_epoch_end(self) -> None:
+        if self._shuffle:
+            self._rows = np.random.permutation(self._rows)
+
+    @property
+    def num_batches(self) -> int:
+        return -(-len(self._rows) // self._batch_size)
+
+    def __getitem__(self, index: int) -> tuple:
+        rows = self._rows[index * self._batch_size : (index + 1) * self._batch_size]
+        batch = preprocess(self._preprocessor, *(_take(x, rows) for x in self._data))
+        return keras.tree.map_structure(np.asarray, batch)
+
+
+def preprocess(preprocessor: Callable, x: Any, y: Any = None, sample_weight: Any = None) -> tuple:
+    """What a preprocessor makes of a batch, `(x, y, sample_weight)` as far as there are any."""
+    batch = preprocessor(x, y=y, sample_weight=sample_weight)
+    return batch if isinstance(batch, tuple) else (batch,)
+
+
+def _num_rows(x) -> int:
+    if isinstance(x, str | bytes) or not (hasattr(x, "__getitem__") and hasattr(x, "__len__")):
+        raise ValueError(
+            "`x` must be a list or an array with a row for each example (or a dictionary of such), "
+            "or a tf.data.Dataset of batches, where the model has a `preprocessor`. Of other data "
+            "set `model.preprocessor = None`, and give what the preprocessor would. "
+            f"Received: {x!r}"
+        )
+    return _num_rows(next(iter(x.values()))) if isinstance(x, dict) else len(x)
+
+
+def _take(x, rows):
+    if isinstance(x, dict):
+        return {name: _take(values, rows) for name, values in x.items()}
+    if isinstance(x, list | tuple):
+        return [x[row] for row in rows]
+    if x is None:
+        return None
+    taken = np.asarray(x)[rows]
+    if taken.dtype.kind not in "USO":
+        return taken
+    # Tokenizers take lists of strings: arrays of them may hold bytes, as TensorFlow's do.
+    return [row.decode() if isinstance(row, bytes) else row for row in taken.tolist()]

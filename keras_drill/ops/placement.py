@@ -1,0 +1,112 @@
+"""Where the labels of an output layer are, under a distribution of Keras'."""
+
+from typing import Any, NamedTuple
+
+import keras
+
+
+class Placement(NamedTuple):
+    """How a walk is shared out between the devices of a mesh.
+
+    Attributes:
+        mesh: `jax.sharding.Mesh`.
+        token_axis: Name of the mesh's axis that tokens are split over, of one device or more.
+        label_axis: Name of the one that labels are split over, or `None`.
+        num_labels: M, labels of all devices, without rows that fill up the last one's.
+    """
+
+    mesh: Any
+    token_axis: str
+    label_axis: str | None
+    num_labels: int
+
+    @property
+    def num_shards(self) -> int:
+        return 1 if self.label_axis is None else self.mesh.shape[self.label_axis]
+
+    @property
+    def num_token_shards(self) -> int:
+        return self.mesh.shape[self.token_axis]
+
+
+def placement_of(table: keras.Variable, axis: int, num_labels: int) -> Placement | None:
+    """Where the labels are that are made of a table; `None` on one device.
+
+    Args:
+        table: The variable with a row, or a column, for each label.
+        axis: That axis of it.
+        num_labels: Number of labels, without rows that fill up.
+    """
+    distribution = _distribution()
+    if distribution is None:
+        return None
+    mesh, token_axis = distribution.device_mesh.backend_mesh, distribution.batch_dim_name
+    label_axis = _split_over(distribution, table, axis)
+    # Of two splits over the same devices the tokens' counts: each device then needs all labels.
+    if label_axis is not None and (label_axis == token_axis or mesh.shape[label_axis] == 1):
+        label_axis = None
+    return Placement(mesh, token_axis, label_axis, num_labels)
+
+
+def check_split_alike(table: keras.Variable, axis: int, others: list) -> None:
+    """Raises `ValueError` for variables with an entry per label that are not split as labels are.
+
+    Devices would have to send them, or their gradients, to each other.
+
+    Args:
+        table, axis: As in `placement_of`.
+        others: Variables `[M]`, or `None`.
+    """
+    distribution = _distribution()
+    if distribution is None:
+        return
+    expected = _split_over(distribution, table, axis)
+    for variable in others:
+        if variable is None:
+            continue
+        found = _split_over(distribution, variable, 0)
+        if found != expected:
+            raise ValueError(
+                f"The layout map must split {variable.path!r} as it splits {table.path!r}, over "
+                f"{expected!r}: see `heads` and `embeddings` of keras_drill.distribute.layout_map. "
+                f"Received: {found!r}"
+            )
+
+
+def check_rows(path: str, rows: int, advice: str) -> None:
+    """Raises `ValueError` where a distribution would split a variable's rows into unequal parts.
+
+    Args:
+        path: Path of the variable, which may not be there yet.
+        rows: Its rows.
+        advice: What to do, with `{rows}` for the next number that would do.
+    """
+    distribution = _distribution()
+    layout = distribution and distribution.get_tensor_layout(path)
+    if not layout or layout.axes[0] is None:
+        return
+    mesh = distribution.device_mesh
+    devices = mesh.shape[list(mesh.axis_names).index(layout.axes[0])]
+    if rows % devices:
+        raise ValueError(
+            f"{devices} devices cannot share the {rows} rows of {path!r} evenly, as JAX demands: "
+            f"{advice.format(rows=-(-rows // devices) * devices)}"
+        )
+
+
+def _split_over(distribution, variable, axis: int) -> str | None:
+    """The mesh's axis that an axis of a variable is split over."""
+    layout = distribution.get_variable_layout(variable)
+    # Before Keras 3.13 it was JAX's own; a layout map may give that with any Keras.
+    axes = layout.axes if isinstance(layout, keras.distribution.TensorLayout) else layout.spec
+    return axes[axis] if axis < len(axes) else None
+
+
+def _distribution():
+    """Keras' distribution over several devices, or `None`. Only JAX has any."""
+    if keras.backend.backend() != "jax":
+        return None
+    distribution = keras.distribution.distribution()
+    if distribution is None or distribution.device_mesh.devices.size == 1:
+        return None
+    return distribution

@@ -1,0 +1,52 @@
+"""The largest entries of long rows."""
+
+import math
+
+import numpy as np
+from keras import ops
+
+from keras_drill.types import Tensor
+
+_FEW = 1024  # of rows this short all entries are ordered at once
+
+
+def top_k(x: Tensor, k: int) -> tuple[Tensor, Tensor]:
+    """The `k` largest entries of each row and their places, as `keras.ops.top_k` finds them.
+
+    A row is cut into blocks. The `k` largest entries lie in the `k` blocks with the largest maxima,
+    so that all but `k` blocks are only reduced to their maxima, which vector instructions do;
+    TensorFlow's own operation compares entry by entry. Of equal entries the first count, as there:
+    blocks with equal maxima are taken in their order, and searched in their order.
+
+    Args:
+        x: `[..., n]`, floats, with static n; no entry is NaN.
+        k: How many, at most n.
+
+    Returns:
+        `(values, indices)`, each `[..., k]`, the largest first.
+    """
+    n = x.shape[-1]
+    if n < _FEW or k > n // 16:
+        return ops.top_k(x, k)
+    shape = ops.shape(x)[:-1]
+    size = _block_size(n, k)
+    x = ops.reshape(x, (-1, n))
+    if n % size:
+        x = ops.pad(x, [(0, 0), (0, -n % size)], constant_values=-np.inf)
+    num_blocks = -(-n // size)
+    blocks = ops.reshape(x, (-1, size))  # [N * num_blocks, size]
+    maxima = ops.reshape(ops.max(blocks, axis=-1), (-1, num_blocks))
+    chosen = ops.sort(ops.cast(ops.top_k(maxima, k)[1], "int32"), axis=-1)  # [N, k]
+    first = num_blocks * ops.arange(ops.shape(maxima)[0], dtype="int32")[:, None]
+    entries = ops.reshape(ops.take(blocks, chosen + first, axis=0), (-1, k * size))
+    values, places = ops.top_k(entries, k)
+    places = ops.cast(places, "int32")
+    indices = ops.take_along_axis(chosen, places // size, axis=1) * size + places % size
+    return ops.reshape(values, (*shape, k)), ops.reshape(indices, (*shape, k))
+
+
+def _block_size(n: int, k: int) -> int:
+    """About as many maxima as entries of the chosen blocks; a divisor of n, where there is one."""
+    best = math.isqrt(n // k)
+    divisors = [size for size in range(best // 2 + 1, 2 * best) if n % size == 0]
+    return min(divisors, key=lambda size: abs(size - best), default=best)

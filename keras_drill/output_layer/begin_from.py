@@ -1,0 +1,93 @@
+"""A new output layer that begins with the probabilities of a trained one."""
+
+from typing import Any
+
+import keras
+import numpy as np
+from keras import ops
+
+from keras_drill.compositions import MultiSense, Softmax
+
+# Copies of a word differ by this share of the labels' size: enough for them to part in training,
+# and with shares d whose mean is 0, log mean exp(h . d) is only (h . d)^2 / 2.
+APART = 3e-4
+TOLERANCES = {"float64": 1e-5, "float32": 1e-4}
+
+
+def begin_from(new: Any, old: Any) -> None:
+    """Builds the output layer `new`, and gives it the probabilities of the trained layer `old`.
+
+    Raises:
+        ValueError: It is built already, or there is no way to.
+    """
+    if new.built:
+        raise ValueError(f"`head` must be new, not built yet. Received: {new!r}, built")
+    is_plain = isinstance(old.composition, Softmax) and old.score.is_linear
+    if not is_plain or old.label_encoder.hidden_network is not None:
+        raise ValueError(
+            "The model's head must be a softmax over inner products of hidden states and labels, "
+            f"for another to begin from it. Received: {old!r}"
+        )
+    for name in ("vocabulary_size", "logit_soft_cap"):
+        if getattr(new, name) != getattr(old, name):
+            raise ValueError(
+                f"`{name}` of the head must be the model's own, {getattr(old, name)}. "
+                f"Received: {name}={getattr(new, name)}"
+            )
+    if new.embedding is not None and new.embedding is not old.embedding:
+        raise ValueError(
+            "`embedding` of the head must be the embedding of the model's own head, "
+            f"`model.head.embedding`, or None. Received: embedding={new.embedding!r}"
+        )
+    new.build(old.hidden_shape)
+    words = np.arange(old.vocabulary_size)
+    if isinstance(new.composition, MultiSense):
+        words = np.asarray(new.composition.allocation.sense_to_word)
+    if new.embedding is None:
+        _copy_labels(new, np.asarray(old.encoded_labels()), words)
+    _copy_biases(new, old, words)
+    _check_equal(new, old)
+
+
+def _copy_labels(new, labels, words):
+    if new.label_embeddings.shape[1] != labels.shape[1]:
+        raise ValueError(
+            f"`embedding_dim` of the head must be None or the model's {labels.shape[1]}. "
+            f"Received: embedding_dim={new.embedding_dim}"
+        )
+    copies = labels[words]
+    if len(words) > len(labels):
+        size = APART * np.sqrt(np.mean(np.square(labels, dtype="float64")))
+        shift = size * np.random.default_rng(0).normal(size=copies.shape)
+        counts = np.bincount(words)
+        means = np.stack([np.bincount(words, column) for column in shift.T], 1) / counts[:, None]
+        copies = copies + (shift - means[words])
+    new.label_embeddings.assign(copies.astype(labels.dtype))
+
+
+def _copy_biases(new, old, words):
+    biases = np.zeros(old.vocabulary_size) if old.bias is None else np.asarray(old.bias)
+    biases, counts = biases[words], np.bincount(words)
+    if counts.min() != counts.max():
+        biases = biases - np.log(counts)[words]
+    if new.bias is not None:
+        new.bias.assign(biases.astype("float32"))
+    elif biases.any():
+        raise ValueError(
+            "`use_bias` of the head must be True: the model's words have biases, or words with "
+            "different numbers of senses are weighed by them. Received: use_bias=False"
+        )
+
+
+def _check_equal(new, old):
+    """Raises `ValueError` unless log-probabilities agree, at some hidden states."""
+    hidden = np.random.default_rng(1).normal(size=(4, old.hidden_shape[-1]))
+    hidden = ops.convert_to_tensor(hidden, keras.backend.floatx())
+    difference = float(ops.max(ops.abs(new(hidden) - old(hidden))))
+    if not difference < TOLERANCES.get(new.compute_dtype, 0.1):
+        raise ValueError(
+            "`head` must begin with the probabilities of the model's own: DRILL and mixtures with "
+            '`gated=True`, bilinear labels with `kernel_initializer="identity"`, senses under a '
+            "soft cap in equal numbers for all words. Received: a head whose log-probabilities "
+            f"differ by up to {difference:.2g}"
+        )

@@ -1,0 +1,70 @@
+"""What a search over options is told: their names, and the values to try."""
+
+import dataclasses
+from typing import Any
+
+from keras_drill.tasks.config import RunConfig
+from keras_drill.tasks.errors import ConfigError
+
+_HOW = (
+    'tuner.search must be like "optimizer.learning_rate 0.001..0.01 log", "head.depth 1..4" or '
+    '"head.activation relu,tanh"'
+)
+
+
+@dataclasses.dataclass(frozen=True)
+class Searched:
+    """One option to search.
+
+    Args:
+        name: Its full name, `"section.key"`.
+        values: The values to choose among; the two ends of a range, if `is_range`.
+        is_range: Whether what lies between the two values is tried as well.
+        is_logarithmic: Whether a range is searched by factors and not by differences.
+    """
+
+    name: str
+    values: tuple[Any, ...]
+    is_range: bool = False
+    is_logarithmic: bool = False
+
+    @classmethod
+    def parse(cls, text: str, config: RunConfig) -> "Searched":
+        """Reads one line; values are converted to the option's type, and must be allowed.
+
+        Args:
+            text: `NAME LOW..HIGH`, `NAME LOW..HIGH log`, or `NAME VALUE,VALUE,...`.
+            config: The options that the others are taken from.
+        """
+        name, _, rest = text.strip().partition(" ")
+        told, _, scale = rest.strip().partition(" ")
+        is_range, scale = ".." in told, scale.strip()
+        if not told or scale not in ("", "log") or (scale and not is_range):
+            raise ConfigError(f"{_HOW}, not {text!r}")
+        parts = told.split(".." if is_range else ",")
+        values = tuple(_value(config, name, part) for part in parts)
+        if is_range:
+            if len(values) != 2 or type(values[0]) not in (int, float):
+                raise ConfigError(f"{_HOW}, not {text!r}")
+            if not values[0] < values[1] or (scale and values[0] <= 0):
+                raise ConfigError(
+                    "a range of tuner.search must begin with the smaller number"
+                    f"{', above 0 if it is logarithmic' if scale else ''}, not {text!r}"
+                )
+        elif len(set(values)) < len(values):
+            raise ConfigError(f"tuner.search has a value twice in {text!r}")
+        return cls(name, values, is_range, bool(scale))
+
+    def add_to(self, space: Any) -> None:
+        """Adds the option to a `keras_tuner.HyperParameters`."""
+        if not self.is_range:
+            space.Choice(self.name, list(self.values), ordered=False)
+            return
+        sampling = "log" if self.is_logarithmic else "linear"
+        add = space.Int if isinstance(self.values[0], int) else space.Float
+        add(self.name, *self.values, sampling=sampling)
+
+
+def _value(config: RunConfig, name: str, text: str) -> Any:
+    section, _, key = name.partition(".")
+    return getattr(getattr(config.replace({name: text}), section), key)

@@ -1,0 +1,166 @@
+"""Tuner: the options that train the best model of the examples."""
+
+import importlib.util
+import json
+import shutil
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+from keras_drill.data.atomic import replace_file
+from keras_drill.report.page.elements import element, table
+from keras_drill.tasks.config import RunConfig
+from keras_drill.tasks.errors import ConfigError, Diverged
+from keras_drill.tasks.make_task import make_task
+from keras_drill.training.run_folder import RunFolder
+from keras_drill.training.train_run import train_run
+from pipelines.components.search_space import Searched
+from pipelines.engine.component import Component, Facts, Progress
+from pipelines.options import TunerOptions
+
+BEST, TRIALS = "best.json", "trials.json"
+_OBJECTIVE = "valid_perplexity"
+
+
+class Tuner(Component):
+    """Trains with values of options that keras-tuner proposes; the least perplexity wins.
+
+    The artifact has the best values in `best.json`, and all trials in `trials.json`. A search that
+    was killed proposes again what it had proposed, is told what is known of it, and goes on inside
+    the training that was under way. A training that diverges counts as a trial without a result.
+
+    Args:
+        config: The options of the run; those that are searched are replaced.
+        options: What to search, and how long.
+    """
+
+    name = "Tuner"
+    version = 1
+    reads = ("transformed",)
+    writes = "hyperparameters"
+    keeps_work = True
+
+    def __init__(self, config: RunConfig, options: TunerOptions):
+        super().__init__(options)
+        if importlib.util.find_spec("keras_tuner") is None:
+            raise ConfigError("tuner.search needs keras-tuner: pip install 'keras-drill[tuner]'")
+        if options.epochs:
+            config = config.replace({"training.epochs": options.epochs})
+        self.config = config
+        self.searched = [Searched.parse(text, config) for text in options.search]
+        _check_names(self.searched, config)
+
+    def settings(self) -> dict[str, Any]:
+        config = self.config.replace({"data.path": ""})
+        return {**super().settings(), "config": config.to_mapping()}
+
+    def run(self, inputs: Mapping[str, Path], output: Path, progress: Progress) -> Facts:
+        config = self.config.replace({"data.path": str(inputs["transformed"].resolve())})
+        trials_file, runs = output / TRIALS, output / "runs"
+        known = json.loads(trials_file.read_text("utf-8")) if trials_file.exists() else []
+        trials: list[dict[str, Any]] = []
+        with tempfile.TemporaryDirectory() as scratch:
+            oracle = self._oracle(scratch)
+            for number in range(self.options.trials):
+                progress(number, "trials", self.options.trials)
+                trial = oracle.create_trial("tuner")
+                if trial.status == "STOPPED":  # there are no other values
+                    break
+                values = dict(trial.hyperparameters.values)
+                if number < len(known):
+                    trials.append(known[number])
+                else:
+                    perplexity = _perplexity(config.replace(values), runs / str(number))
+                    trials.append({"values": values, _OBJECTIVE: perplexity})
+                    replace_file(trials_file, json.dumps(trials, indent=1) + "\n")
+                shutil.rmtree(runs, ignore_errors=True)
+                _tell(oracle, trial, trials[-1][_OBJECTIVE])
+        finished = [trial for trial in trials if trial[_OBJECTIVE] is not None]
+        if not finished:
+            raise ConfigError(
+                "every training of the search diverged; search smaller values of "
+                "optimizer.learning_rate"
+            )
+        best = min(finished, key=lambda trial: trial[_OBJECTIVE])
+        replace_file(output / BEST, json.dumps(best["values"], indent=1) + "\n")
+        return {"trials": len(trials), "best perplexity": round(best[_OBJECTIVE], 3)} | {
+            name.rpartition(".")[2]: value for name, value in best["values"].items()
+        }
+
+    def _oracle(self, scratch: str) -> Any:
+        """What proposes values: the same ones for the same options and results."""
+        import keras_tuner
+
+        space = keras_tuner.HyperParameters()
+        for searched in self.searched:
+            searched.add_to(space)
+        kind = {
+            "random": keras_tuner.oracles.RandomSearchOracle,
+            "bayesian": keras_tuner.oracles.BayesianOptimizationOracle,
+        }[self.options.method]
+        oracle = kind(
+            objective=keras_tuner.Objective(_OBJECTIVE, "min"),
+            max_trials=self.options.trials,
+            hyperparameters=space,
+            seed=self.options.seed,
+            max_consecutive_failed_trials=self.options.trials + 1,
+        )
+        oracle.verbose = 0
+        oracle._set_project_dir(scratch, "search")
+        return oracle
+
+    def sections(self, artifact: Path) -> list[ElementTree.Element]:
+        trials = json.loads((artifact / TRIALS).read_text("utf-8"))
+        names = list(trials[0]["values"])
+        ordered = sorted(trials, key=lambda trial: trial[_OBJECTIVE] or float("inf"))
+        rows = [
+            [*map(_shown, (trial["values"][name] for name in names)), _shown(trial[_OBJECTIVE])]
+            for trial in ordered
+        ]
+        shown = table("Trials, the best first", [*names, "validation perplexity"], rows)
+        return [element("section", element("h2", "Tuning"), shown)]
+
+
+def _shown(value: Any) -> str:
+    if value is None:
+        return "diverged"
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+def best_options(hyperparameters: Path) -> dict[str, Any]:
+    """The values in an artifact of `Tuner`, by the options' full names."""
+    return json.loads((hyperparameters / BEST).read_text("utf-8"))
+
+
+def _check_names(searched: list[Searched], config: RunConfig) -> None:
+    names = [each.name for each in searched]
+    if len(set(names)) < len(names):
+        raise ConfigError(f"tuner.search names an option twice: {', '.join(names)}")
+    words = make_task(config).word_settings()
+    for each in searched:
+        tasks = [make_task(config.replace({each.name: value})) for value in each.values]
+        if any(task.word_settings() != words for task in tasks):
+            raise ConfigError(
+                f"tuner.search cannot have {each.name}: the words are learned before the search"
+            )
+
+
+def _perplexity(config: RunConfig, folder: Path) -> float | None:
+    """Of the best model of a training, on the validation text; `None` where it diverged."""
+    run = RunFolder(folder)
+    try:
+        train_run(config, run)
+    except Diverged:
+        return None
+    return json.loads(run.results_file.read_text(encoding="utf-8"))[_OBJECTIVE]
+
+
+def _tell(oracle: Any, trial: Any, perplexity: float | None) -> None:
+    if perplexity is None:
+        trial.status = "INVALID"
+    else:
+        oracle.update_trial(trial.trial_id, {_OBJECTIVE: perplexity})
+        trial.status = "COMPLETED"
+    oracle.end_trial(trial)
