@@ -38,12 +38,12 @@ def main(argv: Sequence[str] | None = None) -> None:
     for seed in args.seeds:
         for recipe in args.recipes:
             folder = Path(args.folder) / f"{Path(recipe).stem}-{seed}"
-            _train(recipe, args.data, folder, [f"training.seed={seed}", *args.options])
+            train(recipe, args.data, folder, [f"training.seed={seed}", *args.options])
             rows.append((folder, json.loads((folder / "results.json").read_text())))
             print(f"\n{table(rows)}\n", flush=True)
 
 
-def _train(recipe: str, data: str, folder: Path, options: Sequence[str]) -> None:
+def train(recipe: str, data: str, folder: Path, options: Sequence[str]) -> None:
     """Trains a run, or what is left of it, in a process of its own."""
     if (folder / "results.json").exists():
         return

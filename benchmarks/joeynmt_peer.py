@@ -5,10 +5,12 @@
 FOLDER has `settings.json` and batches as ids; JoeyNMT's model, loss and search do the rest, with
 torch's optimizer. For every line on standard input a task is run and a line is written: "set"
 trains on the batches of `speed.npz`; "epoch N" on those of `epoch-N.npz`, from the checkpoint of
-the epoch before; "answer" translates the batches of `sources.npz` and saves `answers.npz`.
+the epoch before; "perplexity" judges the batches of `test.npz`; "answer" translates those of
+`sources.npz` and saves `answers.npz`.
 """
 
 import json
+import math
 import os
 import sys
 from pathlib import Path
@@ -105,6 +107,18 @@ class Training:
         self.steps, self.loss = saved["steps"], saved["loss"]
         torch.manual_seed(self.settings.seed + self.steps)
 
+    def perplexity(self) -> float:
+        self.model.eval()
+        self.model.loss_function = ("crossentropy", 0.0)
+        total = tokens = 0
+        with torch.no_grad():
+            for source, target in read_pairs(self.folder / "test.npz"):
+                batch = self.batch(source, target, train=False)
+                batch.sort_by_src_length()
+                loss, *_ = self.model(return_type="loss", **vars(batch))
+                total, tokens = total + loss.item(), tokens + batch.ntokens
+        return math.exp(total / tokens)
+
     def answer(self) -> None:
         self.model.eval()
         answers = {}
@@ -129,6 +143,8 @@ class Training:
             return f"{self.train('speed.npz'):.4f}"
         if kind == "epoch":
             return f"{self.train_epoch(int(argument[0])):.4f}"
+        if kind == "perplexity":
+            return f"{self.perplexity():.4f}"
         if kind == "answer":
             self.answer()
             return "done"

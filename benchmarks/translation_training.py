@@ -96,15 +96,19 @@ class Run:
 
     def write_batches(self, path: Path, epoch: int, number: int | None = None) -> int:
         """Writes batches of an epoch; returns how many targets they have."""
-        arrays, count = {}, 0
-        dataset = self.batches.dataset(epoch)
-        for i, (inputs, labels, weights) in enumerate(itertools.islice(dataset, number)):
-            starts, labels = inputs["target"].numpy()[:, :1], labels.numpy()
-            arrays[f"source-{i}"] = inputs["source"].numpy().astype("int32")
-            arrays[f"target-{i}"] = np.concatenate([starts, labels], axis=1).astype("int32")
-            count += int(weights.numpy().sum())
-        np.savez(path, **arrays)
-        return count
+        return write_pairs(path, itertools.islice(self.batches.dataset(epoch), number))
+
+
+def write_pairs(path: Path, batches) -> int:
+    """Writes sources and targets; returns how many targets there are."""
+    arrays, count = {}, 0
+    for i, (inputs, labels, weights) in enumerate(batches):
+        starts, labels = inputs["target"].numpy()[:, :1], labels.numpy()
+        arrays[f"source-{i}"] = inputs["source"].numpy().astype("int32")
+        arrays[f"target-{i}"] = np.concatenate([starts, labels], axis=1).astype("int32")
+        count += int(weights.numpy().sum())
+    np.savez(path, **arrays)
+    return count
 
 
 def joeynmt_model(options) -> dict:
@@ -166,6 +170,9 @@ def compare_scores(run: Run, arguments: argparse.Namespace) -> None:
             run.write_batches(folder / f"epoch-{epoch}.npz", epoch)
         print(f"epoch {epoch + 1}: training loss {peer(f'epoch {epoch}')}", flush=True)
         (folder / f"epoch-{epoch}.npz").unlink(missing_ok=True)
+    test = run.task.evaluation_batches(run.words, run.texts["test"])
+    write_pairs(folder / "test.npz", test.dataset())
+    print(f"JoeyNMT: perplexity {peer('perplexity')} on the test split")
     order = write_sources(run, folder)
     peer("answer")
     report_scores(run, folder, order)

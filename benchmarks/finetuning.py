@@ -1,0 +1,227 @@
+"""Fine-tuning keras-hub's models: memory and time of a training step, theirs beside ours.
+
+    python -m benchmarks.finetuning --folder build/finetuning
+    python -m benchmarks.finetuning --models gpt2 gemma3 --tokens 2048 --modes lora --backends jax
+
+Real vocabularies and widths, one layer, random weights, float32, SGD, sequences of 512. Every case
+has processes of its own: two for the rise of the peak resident memory over the second step (with
+what TensorFlow pools returned at once, so that it is what is live), and one that takes steps of
+both in turn, by which losses and weights are compared as well. What is in the folder already is not
+measured again. A step of keras-hub that would take more than `--memory` GiB is left out.
+"""
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+
+from benchmarks.timing import describe, peak_memory
+
+LENGTH = 512
+_WIDE = {"num_layers": 1, "dropout": 0.0}
+# Family, and sizes of GPT-2, Llama 3.2 1B, Qwen 3 0.6B and Gemma 3 270M but for their depth.
+MODELS = {
+    "gpt2": (
+        "GPT2",
+        {
+            **_WIDE,
+            "vocabulary_size": 50257,
+            "hidden_dim": 768,
+            "intermediate_dim": 3072,
+            "num_heads": 12,
+            "max_sequence_length": LENGTH,
+        },
+    ),
+    "llama3": (
+        "Llama3",
+        {
+            **_WIDE,
+            "vocabulary_size": 128256,
+            "hidden_dim": 2048,
+            "intermediate_dim": 8192,
+            "num_query_heads": 32,
+            "num_key_value_heads": 8,
+            "tie_word_embeddings": True,
+        },
+    ),
+    "qwen3": (
+        "Qwen3",
+        {
+            **_WIDE,
+            "vocabulary_size": 151936,
+            "hidden_dim": 1024,
+            "intermediate_dim": 3072,
+            "num_query_heads": 16,
+            "num_key_value_heads": 8,
+            "head_dim": 128,
+            "tie_word_embeddings": True,
+        },
+    ),
+    "gemma3": (
+        "Gemma3",
+        {
+            **_WIDE,
+            "vocabulary_size": 262144,
+            "hidden_dim": 640,
+            "intermediate_dim": 2048,
+            "num_query_heads": 4,
+            "num_key_value_heads": 1,
+            "head_dim": 256,
+            "image_size": None,
+        },
+    ),
+}
+SIDES = ("keras-hub", "fused")
+
+
+def make_model(name: str, mode: str, side: str, vocabulary_size: int | None = None):
+    """A compiled model, the same whenever it is made."""
+    import keras
+    import keras_hub
+
+    import keras_drill
+
+    family, arguments = MODELS[name]
+    if vocabulary_size is not None:
+        arguments = {**arguments, "vocabulary_size": vocabulary_size}
+    keras.utils.set_random_seed(0)
+    backbone = getattr(keras_hub.models, f"{family}Backbone")(**arguments)
+    if mode == "lora":
+        backbone.enable_lora(4)
+    lm = getattr(keras_hub.models, f"{family}CausalLM")(backbone=backbone, preprocessor=None)
+    model = lm if side == "keras-hub" else keras_drill.LanguageModel.from_causal_lm(lm)
+    model.compile(keras.optimizers.SGD(0.1), weighted_metrics=[])
+    return model
+
+
+def make_batch(tokens: int, vocabulary_size: int) -> tuple:
+    words = np.random.default_rng(1).integers(0, vocabulary_size, (tokens // LENGTH, LENGTH + 1))
+    inputs = {"token_ids": words[:, :-1], "padding_mask": np.ones_like(words[:, 1:])}
+    return {k: x.astype("int32") for k, x in inputs.items()}, words[:, 1:].astype("int32")
+
+
+def measure_memory(name: str, tokens: int, mode: str, side: str) -> dict:
+    """Bytes by which the second step raises the peak over what the model takes by itself."""
+    small = make_model(name, mode, side, vocabulary_size=8192)  # libraries, threads, compilers
+    small.train_on_batch(*make_batch(LENGTH, 8192))
+    model = make_model(name, mode, side)
+    batch = make_batch(tokens, MODELS[name][1]["vocabulary_size"])
+    before = resident()
+    model.train_on_batch(*batch)
+    between = resident()
+    second = peak_memory(lambda: model.train_on_batch(*batch))
+    return {"rise": second + between - before, "kept": between - before}
+
+
+def resident() -> int:
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("VmRSS"))
+
+
+def measure_time(name: str, tokens: int, mode: str, sides: list[str], steps: int) -> dict:
+    """Seconds and losses of every step, and how far weights are apart after the last."""
+    models = {side: make_model(name, mode, side) for side in sides}
+    batch = make_batch(tokens, MODELS[name][1]["vocabulary_size"])
+    found = {side: {"seconds": [], "losses": []} for side in sides}
+    for _ in range(steps):
+        for side, model in models.items():
+            start = time.perf_counter()
+            found[side]["losses"].append(float(np.asarray(model.train_on_batch(*batch)).ravel()[0]))
+            found[side]["seconds"].append(time.perf_counter() - start)
+    if len(models) == 2:
+        weights = [model.backbone.trainable_weights for model in models.values()]
+        pairs = zip(*weights, strict=True)
+        found["weights"] = max(distance(a, b) for a, b in pairs)
+    return found
+
+
+def distance(a, b) -> float:
+    """The largest difference of two weights, relative to the largest entry."""
+    a, b = np.asarray(a.value), np.asarray(b.value)
+    largest = max(float(np.abs(x).max(initial=0)) for x in np.array_split(a, 64))
+    parts = zip(np.array_split(a, 64), np.array_split(b, 64), strict=True)
+    return max(float(np.abs(x - y).max(initial=0)) for x, y in parts) / largest
+
+
+def theirs_in_bytes(name: str, tokens: int) -> int:
+    """About what a step of keras-hub takes: logits, their softmax and their gradient."""
+    sizes = MODELS[name][1]
+    return 4 * (3 * tokens + 4 * sizes["hidden_dim"]) * sizes["vocabulary_size"]
+
+
+def in_process(backend: str, is_memory: bool, *arguments: str) -> dict:
+    environment = {**os.environ, "KERAS_BACKEND": backend, "TF_CPP_MIN_LOG_LEVEL": "3"}
+    if is_memory:
+        environment |= {"TF_ENABLE_ONEDNN_OPTS": "0", "MALLOC_MMAP_THRESHOLD_": "500000"}
+    command = [sys.executable, "-m", "benchmarks.finetuning", "--case", *arguments]
+    result = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True, env=environment)
+    return json.loads(result.stdout.splitlines()[-1])
+
+
+def measure(backend: str, name: str, tokens: int, mode: str, steps: int, memory: float) -> dict:
+    fits = theirs_in_bytes(name, tokens) < memory * 2**30
+    sides = SIDES if fits else SIDES[1:]
+    case = (name, str(tokens), mode)
+    memory_of = {side: in_process(backend, True, *case, side) for side in sides}
+    found = in_process(backend, False, *case, ",".join(sides), str(steps))
+    return {"memory": memory_of, **found}
+
+
+def row(case: str, found: dict) -> str:
+    """A line of the table in the documentation."""
+    ours, theirs = found["fused"], found.get("keras-hub")
+    mib = {side: round(memory["rise"] / 2**20) for side, memory in found["memory"].items()}
+    seconds = {s: statistics.median(found[s]["seconds"][2:]) for s in SIDES if s in found}
+    if theirs is None:
+        return f"| {case} | does not fit | {mib['fused']:,} | | | {seconds['fused']:.1f} | | | |"
+    pairs = list(zip(ours["losses"], theirs["losses"], strict=True))
+    losses = max(abs(a - b) / b for a, b in pairs)
+    return (
+        f"| {case} | {mib['keras-hub']:,} | {mib['fused']:,} "
+        f"| 1/{mib['keras-hub'] / max(1, mib['fused']):.1f} | {seconds['keras-hub']:.1f} "
+        f"| {seconds['fused']:.1f} | {seconds['keras-hub'] / seconds['fused']:.2f} "
+        f"| {losses:.0e} | {found['weights']:.0e} |"
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.finetuning")
+    parser.add_argument("--models", nargs="+", default=list(MODELS), choices=MODELS)
+    parser.add_argument("--tokens", nargs="+", type=int, default=[2048, 8192])
+    parser.add_argument("--modes", nargs="+", default=["full", "lora"])
+    parser.add_argument("--backends", nargs="+", default=["tensorflow", "jax"])
+    parser.add_argument("--steps", type=int, default=10, help="steps to time and to compare")
+    parser.add_argument("--memory", type=float, default=10, help="GiB that a step may take")
+    parser.add_argument("--folder", type=Path, default=Path("build/finetuning"))
+    parser.add_argument("--case", nargs="+", help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.case:
+        name, tokens, mode, sides, *steps = options.case
+        if steps:
+            found = measure_time(name, int(tokens), mode, sides.split(","), int(steps[0]))
+        else:
+            found = measure_memory(name, int(tokens), mode, sides)
+        print(json.dumps(found))
+        return
+    options.folder.mkdir(parents=True, exist_ok=True)
+    print(describe(), flush=True)
+    for backend in options.backends:
+        for mode in options.modes:
+            for tokens in options.tokens:
+                for name in options.models:
+                    case = f"{backend} {mode} {name} {tokens}"
+                    file = options.folder / f"{case.replace(' ', '-')}.json"
+                    if not file.exists():
+                        arguments = (backend, name, tokens, mode, options.steps, options.memory)
+                        file.write_text(json.dumps(measure(*arguments)))
+                    print(row(case, json.loads(file.read_text())), flush=True)
+
+
+if __name__ == "__main__":
+    main()
