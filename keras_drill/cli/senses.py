@@ -1,6 +1,7 @@
 """`keras-drill senses`."""
 
 import argparse
+from pathlib import Path
 
 from keras_drill.cli.arguments import (
     add_checkpoint_argument,
@@ -68,6 +69,8 @@ def add_parser(commands) -> argparse.ArgumentParser:
 
 
 def run(args: argparse.Namespace) -> int:
+    if (Path(args.folder) / "induced-senses.json").is_file():
+        return _run_induced(args)
     (config,) = check_runs([args.folder], args.checkpoint)
     if not config.head.has_senses:
         raise RunError(
@@ -94,5 +97,31 @@ def run(args: argparse.Namespace) -> int:
         tokens=args.tokens,
         nearest=args.nearest,
         contexts=args.contexts,
+    )
+    return 1 if reader.passed_over else 0
+
+
+def _run_induced(args: argparse.Namespace) -> int:
+    """The page of a folder of `keras-drill induce-senses`."""
+    if args.data is not None:
+        raise RunError(
+            f"{args.folder} has senses that `keras-drill induce-senses` found in a text of its "
+            "own: for another text, call it again"
+        )
+    reader = TextReader()
+    words = [text.content for text in reader.arguments(args.words) if text.content is not None]
+    report = report_file(args, [args.folder], "senses.html")
+
+    from keras_drill.cli.streams import import_tensorflow
+
+    import_tensorflow()
+    from keras_drill.sense_induction import InducedSenses
+
+    InducedSenses.load(args.folder).examine(
+        Path(args.folder).resolve().name,
+        report,
+        list(dict.fromkeys(words)),
+        args.nearest,
+        args.contexts,
     )
     return 1 if reader.passed_over else 0

@@ -1,4 +1,4 @@
-"""Recurrent layers, attention, the layers of Transformers, and the dropouts of language models."""
+"""Recurrent layers, attention, the layers of Transformers, dropouts, and spaces of contexts."""
 
 from keras_drill.layers.attention import Attention, MultiHeadSourceAttention
 from keras_drill.layers.attention_cell import AttentionCell, AttentionRNN
@@ -11,6 +11,7 @@ from keras_drill.layers.attention_scores import (
     MonotonicWindow,
     PredictiveWindow,
 )
+from keras_drill.layers.context_space import ContextSpace
 from keras_drill.layers.embedding_dropout import EmbeddingDropout
 from keras_drill.layers.gru import GRU
 from keras_drill.layers.lstm import LSTM
@@ -28,6 +29,7 @@ __all__ = [
     "AttentionRNN",
     "AttentionScore",
     "AttentionWindow",
+    "ContextSpace",
     "DotScore",
     "EmbeddingDropout",
     "GeneralScore",

@@ -8,26 +8,19 @@ from typing import Any
 import keras
 import numpy as np
 
-from keras_drill.analysis import (
-    WordSenses,
-    nearest_words,
-    project_to_plane,
-    words_by_senses,
-)
+from keras_drill.analysis import words_by_senses
 from keras_drill.ready_made import KernelizedBayesianSoftmax
-from keras_drill.report import SenseStudy, StudiedWord, describe_environment, write_senses
-from keras_drill.report.page.formatting import text_table
-from keras_drill.scores import KerBSKernel
+from keras_drill.report import SenseStudy, describe_environment, write_senses
 from keras_drill.tasks.errors import RunError
 from keras_drill.training.loaded_run import LoadedRun
 from keras_drill.training.run_folder import RunFolder
+from keras_drill.training.sense_study import kernels, study_tables, study_word, times
 from keras_drill.training.shown_senses import TextOfSenses
 
 _FEWEST_OCCURRENCES = 3  # that make a plane
 _DEFAULT_WORDS = 4
 _EXAMPLES = 12  # words shown for a number of senses
 _WIDTH = 8  # words on either side of a context
-_THETAS = (-2.0, 0.0, 2.0)  # drawn for every model
 
 
 def examine_senses(
@@ -61,7 +54,9 @@ def examine_senses(
             f"{folder.path} has one sense per word: its output layer is {run.config.output_layer}"
         )
     vocabulary = run.words.tokens
-    by_senses = words_by_senses(_array(head.allocation.sense_to_word), len(vocabulary))
+    by_senses = words_by_senses(
+        keras.ops.convert_to_numpy(head.allocation.sense_to_word), len(vocabulary)
+    )
     chosen = [_word_id(run, word) for word in words] or _default_words(run, by_senses)
     read, text = _read(run, data, split, tokens)
     shown = TextOfSenses(run, read, _WIDTH)
@@ -74,11 +69,14 @@ def examine_senses(
             senses: (len(some), tuple(vocabulary[id] for id in _by_count(run, some)[:_EXAMPLES]))
             for senses, some in by_senses.items()
         },
-        words=tuple(_study(shown, senses, nearest, contexts) for senses in shown.read(chosen)),
-        **_kernels(head),
+        words=tuple(
+            study_word(head, vocabulary, senses, shown.examples(senses, contexts), nearest)
+            for senses in shown.read(chosen)
+        ),
+        **kernels(head),
     )
     path = write_senses(report, study, describe_environment(seed=run.config.training.seed))
-    print(_tables(study))
+    print(study_tables(study))
     print(f"\nreport: {path}")
     return study
 
@@ -127,84 +125,7 @@ def _check_occurrences(run: LoadedRun, ids: np.ndarray, words: Sequence[int], te
         number = int(np.count_nonzero(ids == word))
         if number < _FEWEST_OCCURRENCES:
             raise RunError(
-                f"{run.words.tokens[word]!r} occurs {_times(number)} in {text}, and at least "
+                f"{run.words.tokens[word]!r} occurs {times(number)} in {text}, and at least "
                 f"{_FEWEST_OCCURRENCES} times are needed: read more with --tokens, another text "
                 "with --split or --data, or look at another word"
             )
-
-
-def _times(number: int) -> str:
-    return "once" if number == 1 else f"{number} times"
-
-
-def _study(text: TextOfSenses, senses: WordSenses, nearest: int, contexts: int) -> StudiedWord:
-    head, vocabulary = text.run.model.head, text.run.words.tokens
-    labels, sense_to_word = _array(head.encoded_labels()), _array(head.allocation.sense_to_word)
-    points, variance = project_to_plane(senses.hidden)
-    return StudiedWord(
-        word=vocabulary[senses.word],
-        senses=senses.senses,
-        information=senses.information,
-        shares=senses.shares,
-        theta=None if head.theta is None else _array(head.theta)[senses.senses],
-        nearest=tuple(
-            tuple(
-                vocabulary[word] for word, _ in nearest_words(labels, sense_to_word, sense, nearest)
-            )
-            for sense in senses.senses
-        ),
-        contexts=tuple(map(tuple, text.examples(senses, contexts))),
-        points=points,
-        variance=variance,
-        sense=senses.most_probable,
-    )
-
-
-def _kernels(head: KernelizedBayesianSoftmax) -> dict:
-    """θ of all senses, and kernels at some θ by the angle."""
-    angles = np.linspace(0, 180, 91)
-    if not isinstance(head.score, KerBSKernel):  # the inner product has no θ
-        return {"theta": None, "angles": angles, "kernels": {}}
-    theta = _array(head.theta)
-    drawn = sorted({*_THETAS, float(theta.min()), float(theta.max())})
-    cosines = np.cos(np.radians(angles)).astype("float32")
-    kernels = {value: _array(head.score.value(np.float32(value), cosines)) for value in drawn}
-    return {"theta": theta, "angles": angles, "kernels": kernels}
-
-
-def _array(tensor) -> np.ndarray:
-    return keras.ops.convert_to_numpy(tensor)
-
-
-def _tables(study: SenseStudy) -> str:
-    rows = [("senses", "words", "of all", "the most frequent of them")]
-    for senses, (number, examples) in study.by_senses.items():
-        share = f"{100 * number / study.vocabulary_size:.1f} %"
-        rows.append((str(senses), str(number), share, " ".join(examples)))
-    parts = [
-        f"{study.mean_senses:.2f} senses per word; words looked at in {study.text}",
-        _right_but_last(rows),
-    ]
-    for word in study.words:
-        rows = [("sense", "share", "theta", "nearest words")]
-        lines = []
-        for place, sense in enumerate(word.senses):
-            theta = "-" if word.theta is None else f"{word.theta[place]:.3f}"
-            share = f"{100 * word.shares[place]:.0f} %"
-            rows.append((str(sense), share, theta, " ".join(word.nearest[place])))
-            lines += [
-                f"  {sense}  {probability:.2f}  {before} [{word.word}] {after}"
-                for before, after, probability in word.contexts[place]
-            ]
-        heading = f"{word.word}: {_times(word.occurrences)}"
-        if not word.tells_senses_apart:
-            heading += f"\n{word.verdict}"
-        parts.append("\n".join([heading, _right_but_last(rows), *lines]))
-    return "\n\n".join(parts)
-
-
-def _right_but_last(rows: Sequence[Sequence[str]]) -> str:
-    """A table whose last column is text."""
-    *columns, last = zip(*rows, strict=True)
-    aligned = text_table(list(zip(*columns, strict=True)), left=0).splitlines()
-    return "\n".join(f"{line}  {text}" for line, text in zip(aligned, last, strict=True))

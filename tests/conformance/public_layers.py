@@ -90,6 +90,7 @@ LAYERS = {
     ),
     "LSTM": Described(lambda **k: layers.LSTM(H, return_sequences=True, **k), "hidden"),
     "GRU": Described(lambda **k: layers.GRU(H, return_sequences=True, **k), "hidden"),
+    "ContextSpace": Described(lambda **k: layers.ContextSpace(11, whiten=True, **k), "hidden"),
     "VariationalDropout": Described(lambda **k: layers.VariationalDropout(0.3, **k), "hidden"),
     "PositionalEncoding": Described(
         lambda **k: layers.PositionalEncoding("learned", max_length=T, **k), "hidden"

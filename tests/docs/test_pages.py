@@ -112,7 +112,7 @@ def test_commands_are_understood(page, monkeypatch, capsys):
 def test_options_in_synopses_exist(page, capsys):
     inline = re.findall(r"`(keras-drill [^`\n]*)`", text_of(page))
     for line in [*(line for line, _ in commands(page)), *inline]:
-        command = re.match(r"keras-drill ([a-z]+)", line)
+        command = re.match(r"keras-drill ([a-z-]+)", line)
         if command is None or not is_synopsis(line):
             continue
         status_of([command[1], "--help"])

@@ -1,0 +1,130 @@
+from typing import Any
+
+import keras
+import numpy as np
+from keras import ops
+
+from keras_drill.types import Shape, Tensor
+
+
+@keras.saving.register_keras_serializable(package="keras_drill")
+class ContextSpace(keras.layers.Layer):
+    """Makes contexts of an encoder's states: centred, on principal axes, of one length.
+
+        context = length · x / |x|,    x = (state − mean) A
+
+    A has the `dim` principal axes of the states that `adapt` saw; with `whiten`, each divided by
+    the standard deviation along it. It is a linear map, so that a model with this layer in front
+    of its head reads states as they are. With `num_words` states are centred by the mean of their
+    word, for states that the word itself has a part in: nothing of a word is left but what
+    differs between its occurrences.
+
+    The length is fixed because a score grows with it: a trainable one grows without end, and the
+    senses follow single contexts.
+
+    Shape letters: N states of width D, V words.
+
+    Args:
+        dim: Number of principal axes d; at most D.
+        whiten: Whether the axes are of equal variance.
+        length: Length of the contexts.
+        num_words: Number of words V whose means are taken off, or `None` for one mean of all.
+        **kwargs: Keyword arguments of `keras.layers.Layer`.
+
+    Raises:
+        ValueError: An argument is out of range; in `adapt`, the states are too few.
+
+    Example:
+
+    >>> states = np.random.default_rng(0).normal(size=(50, 7)) * np.arange(1, 8)
+    >>> space = ContextSpace(3, length=5.0)
+    >>> space.adapt(states)
+    >>> contexts = space(states)
+    >>> tuple(contexts.shape), float(np.linalg.norm(contexts[0]).round(3))
+    ((50, 3), 5.0)
+    """
+
+    def __init__(
+        self,
+        dim: int = 128,
+        whiten: bool = False,
+        length: float = 8.0,
+        num_words: int | None = None,
+        **kwargs: Any,
+    ):
+        super().__init__(**kwargs)
+        for name, value in {"dim": dim, "length": length, "num_words": num_words}.items():
+            if value is not None and not value > 0:
+                raise ValueError(f"`{name}` must be positive. Received: {name}={value!r}")
+        self.dim = dim
+        self.whiten = whiten
+        self.length = length
+        self.num_words = num_words
+
+    def build(self, input_shape: Shape) -> None:
+        width = input_shape[-1]
+        if width is None or self.dim > width:
+            raise ValueError(
+                f"`dim` must be at most the width of the states, {width}. Received: dim={self.dim}"
+            )
+        self.mean = self._state("mean", self.num_words or 1, width)
+        self.axes = self._state("axes", width, self.dim)
+
+    def _state(self, name: str, *shape: int):
+        return self.add_weight(
+            name=name, shape=shape, initializer="zeros", trainable=False, autocast=False
+        )
+
+    def adapt(self, states: np.ndarray, words: np.ndarray | None = None) -> None:
+        """Takes mean and axes of states.
+
+        Args:
+            states: `[N, D]`.
+            words: `[N]`, the word of each, where means are by word. Words that do not occur get
+                the mean of all.
+        """
+        states = np.asarray(states, "float64")
+        if states.ndim != 2 or len(states) <= self.dim:
+            raise ValueError(
+                f"`states` must be more than the {self.dim} axes to be found. "
+                f"Received: shape {states.shape}"
+            )
+        if not self.built:
+            self.build(states.shape)
+        mean = states.mean(axis=0, keepdims=True)
+        words = self._check_words(words, len(states))
+        if self.num_words is not None:
+            mean = np.repeat(mean, self.num_words, axis=0)
+            for word in np.unique(words):
+                mean[word] = states[words == word].mean(axis=0)
+        centred = states - mean[words]
+        variance, axes = np.linalg.eigh(centred.T @ centred / len(states))
+        variance, axes = variance[::-1][: self.dim], axes[:, ::-1][:, : self.dim]
+        if self.whiten:
+            axes = axes / np.sqrt(np.maximum(variance, 1e-12 * variance[0]))
+        self.mean.assign(mean)
+        self.axes.assign(axes)
+
+    def _check_words(self, words: np.ndarray | None, number: int) -> np.ndarray:
+        if (words is None) != (self.num_words is None):
+            expected = "None" if self.num_words is None else f"integers below {self.num_words}"
+            raise ValueError(f"`words` must be {expected}. Received: words={words!r}")
+        return np.zeros(number, int) if words is None else np.asarray(words)
+
+    def call(self, states: Tensor, words: Tensor | None = None) -> Tensor:
+        """Contexts `[N, d]` of states `[N, D]`; `words` `[N]` where means are by word."""
+        # In float32: what is left of large states after centring is small, and made large.
+        mean = self.mean if self.num_words is None else ops.take(self.mean, words, axis=0)
+        x = ops.matmul(ops.cast(states, self.mean.dtype) - mean, self.axes)
+        squares = ops.sum(ops.square(x), axis=-1, keepdims=True)
+        contexts = self.length * x * ops.rsqrt(ops.maximum(squares, 1e-12))
+        return ops.cast(contexts, self.compute_dtype)
+
+    def get_config(self) -> dict:
+        return {
+            **super().get_config(),
+            "dim": self.dim,
+            "whiten": self.whiten,
+            "length": self.length,
+            "num_words": self.num_words,
+        }

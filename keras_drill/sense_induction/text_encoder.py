@@ -1,0 +1,216 @@
+"""A pretrained encoder of keras-hub, as what reads the contexts of words."""
+
+import hashlib
+import importlib.util
+import json
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import keras
+import numpy as np
+
+from keras_drill.sense_induction.word_contexts import WordContext
+
+_BATCH_TOKENS = 4096
+_WEIGHTS = (
+    "model.weights.h5",
+    "model.weights.json",
+    "model.safetensors",
+    "model.safetensors.index.json",
+)
+
+
+class TextEncoder:
+    """Reads what stands around words by a bidirectional encoder, such as BERT.
+
+    A context is read as `[CLS] before [MASK] after [SEP]`, or with the word in place of the mask,
+    up to `window` tokens on either side. It gives two states: that of the last layer at the word,
+    and the mean of the last layer over all tokens, which sentence encoders are trained for.
+
+    Args:
+        backbone: A keras-hub backbone that takes `token_ids` and `padding_mask` and gives
+            `sequence_output`, or one tensor.
+        tokenizer: Its tokenizer, with a mask.
+        window: Most tokens before the word, and after it.
+
+    Attributes:
+        width: Width of the states.
+        fingerprint: Hexadecimal digest of weights, vocabulary and window.
+
+    Raises:
+        ValueError: The tokenizer has no mask, or the window does not fit into the encoder.
+
+    Example:
+
+        encoder = TextEncoder.from_preset("bert_small_en_uncased")
+        encoder.check_words(["bank"])
+        states = encoder.states([WordContext("On the ", "bank", " of the river")])  # [1, 2, 512]
+    """
+
+    def __init__(self, backbone: keras.Model, tokenizer: Any, window: int = 32):
+        special: list[Any] = [
+            getattr(tokenizer, f"{name}_token_id", None) for name in ("start", "end", "mask", "pad")
+        ]
+        if None in special:
+            raise ValueError(
+                "`tokenizer` must have a mask, a start and an end, as encoders of masked text "
+                f"have. Received: {type(tokenizer).__name__}"
+            )
+        longest = getattr(backbone, "max_sequence_length", None)
+        if window < 1 or (longest is not None and 2 * window + 3 > longest):
+            raise ValueError(
+                "`window` must be at least 1 and, on both sides of a word, fit into the "
+                f"encoder's {longest} tokens. Received: window={window}"
+            )
+        self.backbone = backbone
+        self.tokenizer = tokenizer
+        self.window = window
+        self._start, self._end, self._mask, self._pad = special
+        self._function = keras.Model(backbone.input, _sequence_output(backbone))
+
+    @classmethod
+    def from_preset(cls, preset: str | os.PathLike, window: int = 32) -> "TextEncoder":
+        """The encoder of a preset of keras-hub.
+
+        Args:
+            preset: The name of a preset, or a folder in the format of keras-hub or of Hugging
+                Face (which needs `safetensors`). A folder without `vocab.txt` may have the
+                vocabulary in `tokenizer.json`.
+            window: As of the class.
+
+        Raises:
+            ImportError: keras-hub is not installed, or `safetensors` where it is needed.
+            FileNotFoundError: A folder has no configuration or no weights.
+            ValueError: The preset is not that of an encoder.
+        """
+        if importlib.util.find_spec("keras_hub") is None:
+            raise ImportError(
+                "`from_preset` needs keras-hub: pip install 'keras-drill[pretrained]'"
+            )
+        import keras_hub
+
+        preset = os.fspath(preset)
+        if "/" in preset or Path(preset).is_dir():
+            _check_folder(preset)
+        backbone = keras_hub.models.Backbone.from_preset(preset)
+        return cls(backbone, _tokenizer(preset, keras_hub), window)
+
+    @property
+    def width(self) -> int:
+        return int(self._function.output.shape[-1])
+
+    @property
+    def fingerprint(self) -> str:
+        digest = hashlib.sha256(f"{self.window} {self._ids(['a b c'])}".encode())
+        for variable in self.backbone.weights:
+            digest.update(np.ascontiguousarray(keras.ops.convert_to_numpy(variable)).tobytes())
+        return digest.hexdigest()
+
+    def check_words(self, words: Sequence[str]) -> None:
+        """Makes sure that words are words of the encoder: one mask stands for one of its tokens.
+
+        Raises:
+            ValueError: The tokenizer splits a word, or does not know it.
+        """
+        for word in words:
+            (ids,) = self._ids([word])
+            tokens = [self.tokenizer.id_to_token(int(id)) for id in ids]
+            if len(ids) != 1 or tokens[0] == getattr(self.tokenizer, "oov_token", None):
+                pieces = ", ".join(map(repr, tokens))
+                raise ValueError(
+                    "`words` must be words that the encoder's tokenizer knows as one token. "
+                    f"Received: {word!r}, which it splits into {pieces or 'nothing'}"
+                )
+
+    def knows(self, word: str) -> bool:
+        """Whether the tokenizer has a token for the word."""
+        try:
+            self.check_words([word])
+        except ValueError:
+            return False
+        return True
+
+    def states(self, contexts: Sequence[WordContext], masked: bool = True) -> np.ndarray:
+        """What the encoder makes of contexts.
+
+        Args:
+            contexts: N contexts.
+            masked: Whether a mask stands in place of the word, so that the states tell what the
+                context says of it, and not which word it is.
+
+        Returns:
+            `[N, 2, width]` float32: the state at the word, and the mean state.
+        """
+        before = [ids[-self.window :] for ids in self._ids([c.before for c in contexts])]
+        after = [ids[: self.window] for ids in self._ids([c.after for c in contexts])]
+        if masked:
+            words = [[self._mask]] * len(contexts)
+        else:
+            words = [ids[:1] for ids in self._ids([c.word for c in contexts])]
+        rows = [
+            [self._start, *left, *word, *right, self._end]
+            for left, word, right in zip(before, words, after, strict=True)
+        ]
+        places = np.array([1 + len(left) for left in before], "int32")
+        states = np.empty((len(rows), 2, self.width), "float32")
+        order = sorted(range(len(rows)), key=lambda row: len(rows[row]))
+        while order:  # the longest first: a batch that fits them fits all that follow
+            size = max(1, _BATCH_TOKENS // len(rows[order[-1]]))
+            order, batch = order[:-size], order[-size:]
+            states[batch] = self._batch([rows[row] for row in batch], places[batch])
+        return states
+
+    def _batch(self, rows: list[list[int]], places: np.ndarray) -> np.ndarray:
+        length = -(-max(map(len, rows)) // 8) * 8  # few shapes to trace
+        ids = np.full((len(rows), length), self._pad, "int32")
+        for place, row in enumerate(rows):
+            ids[place, : len(row)] = row
+        mask = np.arange(length) < np.array([len(row) for row in rows])[:, None]
+        inputs = {
+            "token_ids": ids,
+            "padding_mask": mask.astype("int32"),
+            "segment_ids": np.zeros_like(ids),
+        }
+        output = self._function({name: inputs[name] for name in self.backbone.input})
+        hidden = keras.ops.convert_to_numpy(keras.ops.cast(output, "float32"))  # [B, T, d]
+        mean = (hidden * mask[..., None]).sum(axis=1) / mask.sum(axis=1, keepdims=True)
+        return np.stack([hidden[np.arange(len(rows)), places], mean], axis=1)
+
+    def _ids(self, texts: Sequence[str]) -> list[list[int]]:
+        ids = self.tokenizer.tokenize(list(texts))
+        return ids.to_list() if hasattr(ids, "to_list") else [list(row) for row in ids]
+
+
+def _sequence_output(backbone: keras.Model) -> Any:
+    output = backbone.output
+    return output["sequence_output"] if isinstance(output, dict) else output
+
+
+def _check_folder(preset: str) -> None:
+    folder = Path(preset)
+    if not (folder / "config.json").is_file():
+        raise FileNotFoundError(
+            "`preset` must be the name of a preset or a folder with config.json. "
+            f"Received: {preset!r}"
+        )
+    if not any((folder / name).exists() for name in _WEIGHTS):
+        raise FileNotFoundError(
+            f"`preset` must have weights, one of {', '.join(_WEIGHTS)}. Received: {preset!r}, "
+            f"with {', '.join(sorted(path.name for path in folder.iterdir()))}"
+        )
+
+
+def _tokenizer(preset: str, keras_hub: Any) -> Any:
+    """The tokenizer, also of a folder whose word pieces are in Hugging Face's one file."""
+    folder, whole = Path(preset), Path(preset, "tokenizer.json")
+    if (folder / "vocab.txt").exists() or not whole.is_file():
+        return keras_hub.tokenizers.Tokenizer.from_preset(preset)
+    content = json.loads(whole.read_text(encoding="utf-8"))
+    model = content.get("model", {})
+    if model.get("type") != "WordPiece":
+        return keras_hub.tokenizers.Tokenizer.from_preset(preset)
+    pieces = sorted(model["vocab"], key=model["vocab"].get)
+    lowercase = bool((content.get("normalizer") or {}).get("lowercase", False))
+    return keras_hub.tokenizers.BertTokenizer(vocabulary=pieces, lowercase=lowercase)
