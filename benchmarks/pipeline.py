@@ -1,6 +1,7 @@
 """How fast a pipeline turns text into examples and ids, and in how much memory.
 
     python -m benchmarks.pipeline --data wikitext-2/            # MB of text a second, by component
+    python -m benchmarks.pipeline --data wikitext-2/ --tfx .venv-tfx/bin/python    # TFX's beside
     python -m benchmarks.pipeline --megabytes 10 100 1000       # peak memory for generated text
 
 Each measurement is a process of its own, with one computing thread unless `--threads` says more.
@@ -24,6 +25,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--tokenizer", default="whitespace", choices=("whitespace", "words"))
+    parser.add_argument("--tfx", metavar="PYTHON", help="of the environment of `make test-tfx`")
     parser.add_argument("--folder", help="where to write; default: a temporary folder")
     parser.add_argument("--one", help=argparse.SUPPRESS)
     args = parser.parse_args()
@@ -39,6 +41,17 @@ def main() -> None:
             for name in ("ExampleGen", "Transform", "both"):
                 wall, processor = (max(run[name][kind] for run in runs) for kind in (0, 1))
                 print(f"  {name:<12} {wall:6.1f}  (by processor time {processor:.1f})")
+        if args.data and args.tfx:
+            said = in_fresh_process(
+                "benchmarks.tfx_pipeline",
+                *("--data", args.data, "--tokenizer", args.tokenizer),
+                python=args.tfx,
+            )
+            print(f"{args.data}, TFX's components on Beam's direct runner, once:")
+            seconds = {name: float(number) for name, number in map(str.split, said.splitlines())}
+            seconds["both"] = seconds["FileBasedExampleGen"] + seconds["Transform"]
+            for name, taken in seconds.items():
+                print(f"  {name:<20} {_megabytes(Path(args.data)) / taken:6.2f}  ({taken:.1f} s)")
         for megabytes in args.megabytes:
             path = Path(folder) / "text.txt"
             _generate(path, megabytes, args.vocabulary)
@@ -93,11 +106,16 @@ def _measure(data: Path, tokenizer: str, threads: int) -> None:
                 time.process_time() - processor,
             )
     seconds["both"] = tuple(map(sum, zip(*seconds.values(), strict=True)))
-    files = [data] if data.is_file() else [path for path in data.iterdir() if path.is_file()]
-    megabytes = sum(path.stat().st_size for path in files) / 1e6
+    megabytes = _megabytes(data)
     for name, (clock, processor) in seconds.items():
         print(name, megabytes / clock, megabytes / processor)
     print("peak", _memory("VmHWM") - start)
+
+
+def _megabytes(data: Path) -> float:
+    """Of a file, or of the files in a folder."""
+    files = [data] if data.is_file() else [path for path in data.iterdir() if path.is_file()]
+    return sum(path.stat().st_size for path in files) / 1e6
 
 
 def _memory(field: str) -> float:

@@ -37,7 +37,7 @@ MODELS = {
     "tied, bfloat16": "bfloat16",
     "tied, int8": "int8",
 }
-SERVED = {"tied": "tied", "DRILL, folded": "drill"}
+SERVED = {"tied": "tied", "DRILL, folded": "drill", "KerBS": "kerbs"}
 
 
 def main() -> None:

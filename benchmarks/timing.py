@@ -51,9 +51,9 @@ def _status(field: str) -> int:
     return next(int(line.split()[1]) * 1024 for line in lines if line.startswith(field))
 
 
-def in_fresh_process(module: str, *arguments: str) -> str:
+def in_fresh_process(module: str, *arguments: str, python: str = sys.executable) -> str:
     """Standard output of `python -m module arguments`, for what a used process would distort."""
-    command = [sys.executable, "-m", module, *arguments]
+    command = [python, "-m", module, *arguments]
     result = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
     return result.stdout
 

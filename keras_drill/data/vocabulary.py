@@ -9,6 +9,7 @@ import tensorflow as tf
 
 from keras_drill.data.atomic import replace_file
 from keras_drill.data.lines import Lines
+from keras_drill.data.prefetch import prefetch
 from keras_drill.data.text_lines import TextLines
 from keras_drill.data.tokenizer import Tokenizer
 from keras_drill.data.word_numbers import WordNumbers
@@ -110,8 +111,8 @@ class Vocabulary(tf.Module):
                 f"Received: max_size={max_size}"
             )
         numbers = WordNumbers() if numbers is None else numbers
-        for block in lines.tensors(_LINES_AT_A_TIME):
-            numbers.add(tokenizer.tokenize(block))
+        for words in prefetch(map(tokenizer.tokenize, lines.tensors(_LINES_AT_A_TIME))):
+            numbers.add(words)
         if not len(numbers.counts):
             raise ValueError(f"The text holds no words, only white space. Received: {lines!r}")
         counter = dict(zip(numbers.words, numbers.counts.tolist(), strict=True))

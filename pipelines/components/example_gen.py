@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from keras_drill.data import Lines
+from keras_drill.data.prefetch import prefetch
 from keras_drill.data.write_examples import ExampleWriter
 from keras_drill.tasks.errors import RunError
 from keras_drill.tasks.task import Task
@@ -57,7 +58,7 @@ class ExampleGen(Component):
         total = num_bytes = 0
         for split, columns in self.task.read_columns(self.data, cut_by_content=True).items():
             with ExampleWriter(output, split, self.options.shard_megabytes << 20) as writer:
-                for block in _blocks(columns):
+                for block in prefetch(_blocks(columns)):
                     writer.write(block)
                     progress(total + writer.num_examples, "examples")
             if not writer.num_examples:

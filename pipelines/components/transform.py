@@ -10,6 +10,7 @@ import numpy as np
 from keras_drill.data.encoded_text import encode_blocks
 from keras_drill.data.example_folder import ExampleFolder, encoding_fingerprint
 from keras_drill.data.lines import Lines
+from keras_drill.data.prefetch import prefetch
 from keras_drill.data.serialize_examples import Ids
 from keras_drill.data.word_numbers import WordNumbers
 from keras_drill.data.write_examples import ExampleWriter
@@ -100,7 +101,7 @@ class Transform(Component):
             tokens = unknown = 0
             with ExampleWriter(output, split, self.options.shard_megabytes << 20) as writer:
                 kept = numbers if split == "train" else None
-                for block in self._blocks(columns, coders, kept):
+                for block in prefetch(self._blocks(columns, coders, kept)):
                     writer.write(block)
                     for column, (_, vocabulary) in coders.items():
                         ids = block[ExampleFolder.ids_of(column)][0]

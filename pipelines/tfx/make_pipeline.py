@@ -48,7 +48,7 @@ def make_pipeline(
         beam_arguments: Of all components on Beam, `--runner` among them.
     """
     settings = Settings.make(config, data, f"{place.root}/shared")
-    prepared = _prepare(settings, splits)
+    prepared = data_components(settings, splits)
     examples, *_, transform = prepared
     trainer = tfx.components.Trainer(
         run_fn="pipelines.tfx.trainer.run_fn",
@@ -86,7 +86,7 @@ def make_pipeline(
     )
 
 
-def _prepare(settings: Settings, splits: Sequence[str]) -> list[Any]:
+def data_components(settings: Settings, splits: Sequence[str]) -> list[Any]:
     """The components of the data, examples first and words last."""
     examples = corpus_example_gen(settings, splits)
     statistics = tfx.components.StatisticsGen(examples=examples.outputs["examples"])

@@ -9,14 +9,19 @@ import subprocess
 import sys
 import time
 
+import numpy as np
 import pytest
 
 from keras_drill.data import atomic
+from keras_drill.training.loaded_run import LoadedRun
+from keras_drill.training.run_folder import RunFolder
 from pipelines.engine import artifact_store
 from pipelines.engine.artifact_store import ArtifactStore
 from pipelines.engine.run_pipeline import run_pipeline
+from tests.forked import program
 from tests.pipelines.corpora import tiny_task
 from tests.pipelines.test_engine import files_in
+from tests.pipelines.test_served_models import arguments
 from tests.pipelines.toys import toy_pipeline
 
 ROOT = pathlib.Path(__file__).parents[2]
@@ -158,6 +163,66 @@ def test_the_data_half_killed_at_random_moments(tmp_path):
     process = start(*words, tmp_path / "torn")
     assert finish(process) == 0
     assert files_in(tmp_path / "torn") == files_in(tmp_path / "whole")
+
+
+@pytest.mark.slow
+def test_twenty_kills_of_a_pipeline_from_text_to_a_served_model(tmp_path):
+    options = {
+        "training_epochs": 12,
+        "training_checkpoint_every": 3,
+        "training_deterministic": True,
+        "optimizer_learning_rate": 0.03,
+    }
+
+    def pipeline(folder):
+        folder.mkdir(exist_ok=True)
+        words = arguments("language-model", folder, **options)
+        return program("pipelines.language_model", words, folder / "log")
+
+    began = time.monotonic()
+    with pipeline(tmp_path / "whole") as whole:
+        assert whole.wait() == 0, whole.said.read_text()
+    seconds = time.monotonic() - began
+    random = np.random.default_rng()
+    ended = [tmp_path / "torn-0"]
+    for _ in range(20):
+        torn = ended[-1]
+        with pipeline(torn) as killed:
+            killed.process.join(random.uniform(0, 0.3 * seconds))
+        if killed.poll() == 0:
+            ended.append(tmp_path / f"torn-{len(ended)}")
+        for version in (torn / "saved_models").glob("toy/[!.]*"):
+            assert names_in(version) == names_in(tmp_path / "whole" / "saved_models" / "toy" / "1")
+    with pipeline(ended[-1]) as torn:
+        assert torn.wait() == 0, torn.said.read_text()
+    for torn in ended:
+        assert_same_models(tmp_path / "whole", torn)
+
+
+def names_in(folder):
+    return sorted(str(path.relative_to(folder)) for path in folder.rglob("*"))
+
+
+def assert_same_models(whole, torn):
+    """The same artifacts, the same weights to the bit, and one served version of them.
+
+    What is made of a model is named by the model's content, in which there are times.
+    """
+    stores = [whole / "store" / "artifacts", torn / "store" / "artifacts"]
+    kinds = [sorted(path.parent.name for path in store.glob("*/*")) for store in stores]
+    assert kinds[0] == kinds[1] and len(kinds[0]) == len(set(kinds[0]))
+    names, others = ({path.name for path in store.glob("*/*")} for store in stores)
+    assert {path.name for path in stores[0].glob("model/*")} <= names & others
+    for kind in ("examples", "statistics", "schema", "transformed"):
+        (path,) = stores[0].glob(f"{kind}/*")
+        assert names_in(path) == names_in(stores[1] / kind / path.name)
+    assert names_in(whole / "saved_models") == names_in(torn / "saved_models")
+    weights = []
+    for store in stores:
+        (run,) = store.glob("model/*/run")
+        weights.append([weight.numpy() for weight in LoadedRun.load(RunFolder(run)).model.weights])
+    for one, other in zip(*weights, strict=True):
+        np.testing.assert_array_equal(one, other)
 
 
 @pytest.mark.slow

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 from keras_drill.training.checkpoints import CheckpointStore
+from tests.forked import program
 from tests.training.english import english_config, next_step_to_kill_at
 from tests.training.tiny import tiny_config
 
@@ -97,22 +98,24 @@ def assert_same_end(whole, torn):
 
 @pytest.mark.slow
 def test_twenty_kills_of_a_training_on_english_prose(tmp_path):
-    config = english_config(tmp_path / "text")
-    with start(config, tmp_path / "whole") as whole:
-        said, _ = whole.communicate(timeout=900)
-    assert whole.returncode == 0, said
+    (tmp_path / "options.toml").write_text(english_config(tmp_path / "text").to_toml())
+
+    def training(name):
+        words = ["train", tmp_path / "options.toml", "--run", tmp_path / name]
+        return program("keras_drill_command", words, tmp_path / f"{name}.log")
+
+    with training("whole") as whole:
+        assert whole.wait() == 0, whole.said.read_text()
     random = np.random.default_rng()
     store = CheckpointStore(tmp_path / "torn" / "checkpoints")
     for _ in range(20):
         step = next_step_to_kill_at(store.steps(), random)
-        with start(config, tmp_path / "torn") as torn:
-            try:
-                wait_for_step(tmp_path / "torn", step)
-                time.sleep(random.uniform(0, 0.05))  # any moment of a step or of a checkpoint
-                assert torn.poll() is None, torn.stdout.read()
-            finally:
-                torn.kill()
-    with start(config, tmp_path / "torn") as torn:
-        said, _ = torn.communicate(timeout=900)
-    assert torn.returncode == 0 and "resuming at epoch" in said and "damaged" not in said, said
+        with training("torn") as torn:
+            wait_for_step(tmp_path / "torn", step)
+            time.sleep(random.uniform(0, 0.05))  # any moment of a step or of a checkpoint
+            assert torn.poll() is None, torn.said.read_text()
+    with training("torn") as torn:
+        assert torn.wait() == 0, torn.said.read_text()
+    said = torn.said.read_text()
+    assert said.count("resuming at epoch") >= 20 and "damaged" not in said, said
     assert_same_end(tmp_path / "whole", tmp_path / "torn")

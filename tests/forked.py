@@ -1,0 +1,81 @@
+"""Programs in processes that need not import TensorFlow first, for tests that start dozens of them.
+
+One process imports everything once and is forked for each program.
+"""
+
+import contextlib
+import multiprocessing
+import os
+import runpy
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+_IMPORTED = (
+    "keras_drill.cli.main",
+    "keras_drill.cli.train",
+    "keras_drill.training.train_run",
+    "keras_drill.tasks.language_model.task",
+    "pipelines.command_line",
+    "pipelines.make_pipeline",
+)
+_FORKS = multiprocessing.get_context("forkserver")
+
+
+class Program:
+    """`python -m module words`, of which `said` has what it wrote.
+
+    Args:
+        module: Name of the module.
+        words: Its words on the command line.
+        said: A file for its standard output and error, which is added to.
+        environment: Variables that it gets beside those of this process.
+    """
+
+    def __init__(
+        self,
+        module: str,
+        words: Sequence[object],
+        said: Path,
+        environment: Mapping[str, str] | None = None,
+    ):
+        self.said = said
+        _FORKS.set_forkserver_preload([*_IMPORTED, __name__])
+        self.process = _FORKS.Process(
+            target=_run, args=(module, [str(word) for word in words], said, dict(environment or {}))
+        )
+        self.process.start()
+
+    def poll(self) -> int | None:
+        """The exit status, negative where a signal ended it; `None` while it runs."""
+        return self.process.exitcode
+
+    def wait(self, seconds: float = 900) -> int:
+        """The exit status, when it has ended."""
+        self.process.join(seconds)
+        assert self.process.exitcode is not None, f"it still runs: {self.said.read_text()}"
+        return self.process.exitcode
+
+    def kill(self) -> None:
+        """Sends SIGKILL and waits for the end."""
+        self.process.kill()
+        self.process.join()
+
+
+@contextlib.contextmanager
+def program(*args: object, **options: object) -> Iterator[Program]:
+    """A `Program` that has ended at the end."""
+    started = Program(*args, **options)
+    try:
+        yield started
+    finally:
+        started.kill()
+
+
+def _run(module: str, words: list[str], said: Path, environment: dict[str, str]) -> None:
+    os.environ.update(environment)
+    file = os.open(said, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+    for standard in (1, 2):
+        os.dup2(file, standard)
+    sys.argv = [module, *words]
+    runpy.run_module(module, run_name="__main__", alter_sys=True)
