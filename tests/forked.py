@@ -23,12 +23,14 @@ _FORKS = multiprocessing.get_context("forkserver")
 
 
 class Program:
-    """`python -m module words`, of which `said` has what it wrote.
+    """`python -m module words` of which everything is imported already.
+
+    What modules read from the environment when they are imported was read before.
 
     Args:
         module: Name of the module.
         words: Its words on the command line.
-        said: A file for its standard output and error, which is added to.
+        log: A file for its standard output and error, which is added to.
         environment: Variables that it gets beside those of this process.
     """
 
@@ -36,30 +38,40 @@ class Program:
         self,
         module: str,
         words: Sequence[object],
-        said: Path,
+        log: Path,
         environment: Mapping[str, str] | None = None,
     ):
-        self.said = said
+        self.log = log
         _FORKS.set_forkserver_preload([*_IMPORTED, __name__])
-        self.process = _FORKS.Process(
-            target=_run, args=(module, [str(word) for word in words], said, dict(environment or {}))
+        variables = {**os.environ, **(environment or {})}
+        self._process = _FORKS.Process(
+            target=_run, args=(module, [str(word) for word in words], log, variables)
         )
-        self.process.start()
+        self._process.start()
+
+    @property
+    def said(self) -> str:
+        """What it has written."""
+        return self.log.read_text() if self.log.exists() else ""
 
     def poll(self) -> int | None:
         """The exit status, negative where a signal ended it; `None` while it runs."""
-        return self.process.exitcode
+        return self._process.exitcode
 
     def wait(self, seconds: float = 900) -> int:
         """The exit status, when it has ended."""
-        self.process.join(seconds)
-        assert self.process.exitcode is not None, f"it still runs: {self.said.read_text()}"
-        return self.process.exitcode
+        self._process.join(seconds)
+        status = self.poll()
+        assert status is not None, f"it still runs, and said: {self.said}"
+        return status
+
+    def send_signal(self, number: int) -> None:
+        if self.poll() is None:
+            os.kill(self._process.pid, number)
 
     def kill(self) -> None:
-        """Sends SIGKILL and waits for the end."""
-        self.process.kill()
-        self.process.join()
+        """Sends SIGKILL."""
+        self._process.kill()
 
 
 @contextlib.contextmanager
@@ -70,11 +82,13 @@ def program(*args: object, **options: object) -> Iterator[Program]:
         yield started
     finally:
         started.kill()
+        started.wait()
 
 
-def _run(module: str, words: list[str], said: Path, environment: dict[str, str]) -> None:
+def _run(module: str, words: list[str], log: Path, environment: dict[str, str]) -> None:
+    os.environ.clear()
     os.environ.update(environment)
-    file = os.open(said, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+    file = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     for standard in (1, 2):
         os.dup2(file, standard)
     sys.argv = [module, *words]

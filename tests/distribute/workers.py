@@ -2,36 +2,29 @@
 
 import contextlib
 import json
-import os
 import socket
-import subprocess
-import sys
+import tempfile
 from collections.abc import Iterator
+from pathlib import Path
+
+from tests.forked import Program, program
 
 
 @contextlib.contextmanager
-def started(module: str, arguments: list[list[str]]) -> Iterator[list[subprocess.Popen]]:
+def started(module: str, arguments: list[list[str]]) -> Iterator[list[Program]]:
     """`python -m module ...`, one process for each list of arguments, several with TF_CONFIG.
 
-    Standard output and error are in each process' `stdout`. All have ended at the end.
+    All have ended at the end.
     """
+    configs: list[dict[str, str]] = [{}]
+    if len(arguments) > 1:
+        configs = _tf_configs(len(arguments))
     with contextlib.ExitStack() as stack:
-        configs: list[dict[str, str]] = [{}]
-        if len(arguments) > 1:
-            configs = _tf_configs(len(arguments))
-        processes = []
-        for some, config in zip(arguments, configs, strict=True):
-            process = subprocess.Popen(
-                [sys.executable, "-m", module, *map(str, some)],
-                env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3", **config},
-                stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
-                text=True,
-            )
-            stack.enter_context(process)
-            stack.callback(process.kill)
-            processes.append(process)
-        yield processes
+        logs = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        yield [
+            stack.enter_context(program(module, words, logs / str(number), config))
+            for number, (words, config) in enumerate(zip(arguments, configs, strict=True))
+        ]
 
 
 def _tf_configs(number: int) -> list[dict[str, str]]:
@@ -47,10 +40,9 @@ def _tf_configs(number: int) -> list[dict[str, str]]:
     ]
 
 
-def ended(processes: list[subprocess.Popen], seconds: float = 900) -> list[tuple[int, str]]:
+def ended(processes: list[Program]) -> list[tuple[int, str]]:
     """The exit status and the output of each."""
-    outputs = [process.communicate(timeout=seconds)[0] for process in processes]
-    return [(process.returncode, said) for process, said in zip(processes, outputs, strict=True)]
+    return [(process.wait(), process.said) for process in processes]
 
 
 def run_workers(module: str, arguments: list[list[str]]) -> list[str]:

@@ -105,7 +105,7 @@ def test_twenty_kills_of_a_training_on_english_prose(tmp_path):
         return program("keras_drill_command", words, tmp_path / f"{name}.log")
 
     with training("whole") as whole:
-        assert whole.wait() == 0, whole.said.read_text()
+        assert whole.wait() == 0, whole.said
     random = np.random.default_rng()
     store = CheckpointStore(tmp_path / "torn" / "checkpoints")
     for _ in range(20):
@@ -113,9 +113,9 @@ def test_twenty_kills_of_a_training_on_english_prose(tmp_path):
         with training("torn") as torn:
             wait_for_step(tmp_path / "torn", step)
             time.sleep(random.uniform(0, 0.05))  # any moment of a step or of a checkpoint
-            assert torn.poll() is None, torn.said.read_text()
+            assert torn.poll() is None, torn.said
     with training("torn") as torn:
-        assert torn.wait() == 0, torn.said.read_text()
-    said = torn.said.read_text()
+        assert torn.wait() == 0, torn.said
+    said = torn.said
     assert said.count("resuming at epoch") >= 20 and "damaged" not in said, said
     assert_same_end(tmp_path / "whole", tmp_path / "torn")
