@@ -9,6 +9,7 @@ import tensorflow as tf
 import tensorflow_text  # noqa: F401  words are cut by its operations
 from tfx import v1 as tfx
 
+from benchmarks import tfx_pipeline
 from keras_drill.data.example_folder import ExampleFolder
 from keras_drill.tasks.make_task import make_task
 from keras_drill.training.loaded_run import LoadedRun
@@ -128,3 +129,10 @@ def test_it_compiles_for_kubeflow(tmp_path):
     assert {"FileBasedExampleGen", "Transform", "Trainer", "Evaluator", "Pusher"} <= set(tasks)
     assert "DataflowRunner" in output.read_text()
     assert re.search(r'kind = \\+"drill', output.read_text())
+
+
+def test_components_are_timed(tmp_path):
+    config = tiny_task("language-model", tmp_path / "text")
+    seconds = tfx_pipeline.run(config.data.path, "whitespace", tmp_path)
+    assert {"FileBasedExampleGen", "StatisticsGen", "Transform"} <= seconds.keys()
+    assert min(seconds["FileBasedExampleGen"], seconds["Transform"]) > 0
