@@ -40,7 +40,7 @@ def add_parser(commands) -> argparse.ArgumentParser:
         ("most", 1000, 3, "most contexts of a word to read, drawn from all"),
         ("others", 400, 1, "other frequent words to tell the words from"),
         ("window", 32, 1, "most tokens before and after a word to read"),
-        ("steps", 800, 1, "training steps of 512 contexts"),
+        ("steps", 400, 1, "training steps of 512 contexts"),
         ("nearest", 5, 1, "words to show near to a sense"),
         ("contexts", 3, 1, "contexts to show of a sense"),
         ("seed", 0, 0, "of the contexts drawn, and of training"),

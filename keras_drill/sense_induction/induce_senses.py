@@ -22,6 +22,7 @@ from keras_drill.training.sense_study import times
 
 _OTHER_CONTEXTS = 24  # of a word that is there for comparison
 _MOST_AXES = 128
+_STATE = 1  # the mean of all tokens: the one at the mask tells less
 
 
 def induce_senses(
@@ -31,7 +32,7 @@ def induce_senses(
     senses: int = 3,
     most: int = 1000,
     others: int = 400,
-    steps: int = 800,
+    steps: int = 400,
     seed: int = 0,
     cache: str | os.PathLike | None = None,
     facts: dict[str, Any] | None = None,
@@ -78,11 +79,11 @@ def induce_senses(
     parts.append([context for word in known for context in contexts[word]])
     states = np.concatenate(
         [
-            encode_contexts(encoder, part, cache=cache, progress=_progress)[:, STATE]
+            encode_contexts(encoder, part, cache=cache, progress=_progress)[:, _STATE]
             for part in parts
         ]
     )
-    space = ContextSpace(min(_MOST_AXES, encoder.width, len(states) - 1), whiten=True)
+    space = ContextSpace(min(_MOST_AXES, encoder.width, len(states) - 1))
     space.adapt(states)
     keras.utils.set_random_seed(seed)
     per_word = [senses] * len(words) + [1] * len(known)
@@ -96,9 +97,6 @@ def induce_senses(
         {word: states[ids == number] for number, word in enumerate(words)},
         {**(facts or {}), "seed": seed},
     )
-
-
-STATE = 0  # at the word, not the mean
 
 
 def _progress(done: int, number: int) -> None:

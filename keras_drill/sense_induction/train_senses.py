@@ -13,7 +13,6 @@ from keras_drill.sense_induction.clusters import find_clusters
 from keras_drill.tasks.errors import RunError
 
 _BATCH = 512
-_LEARNING_RATE = 0.01
 
 
 def make_sense_model(
@@ -86,16 +85,30 @@ def train_senses(
     model: LanguageModel,
     states: np.ndarray,
     words: np.ndarray,
-    steps: int = 800,
+    steps: int = 400,
+    learning_rate: float = 0.001,
     reallocation: SenseReallocation | None = None,
     seed: int = 0,
 ) -> None:
-    """Trains the head by Adam on batches of 512 contexts."""
+    """Trains the head by Adam on batches of 512 contexts.
+
+    Steps are few and small: what senses that begin at clusters gain is gained then, and larger or
+    more steps fit single contexts (`docs/senses-results.md`).
+
+    Args:
+        model: Of `make_sense_model`.
+        states: `[N, D]`.
+        words: `[N]`, the word of each.
+        steps: Number of batches.
+        learning_rate: Of Adam.
+        reallocation: What moves senses meanwhile, if the head's are dynamic.
+        seed: Of the order of the contexts.
+    """
     rng = np.random.default_rng(seed)
     chosen = np.concatenate(
         [rng.permutation(len(words)) for _ in range(-(-steps * _BATCH // len(words)))]
     )[: steps * _BATCH]
-    model.compile(keras.optimizers.Adam(_LEARNING_RATE))
+    model.compile(keras.optimizers.Adam(learning_rate))
     model.fit(
         states[chosen],
         words[chosen],

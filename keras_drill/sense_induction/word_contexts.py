@@ -79,7 +79,7 @@ def find_contexts(
         )
     kept: list[list[tuple[int, WordContext]]] = [[] for _ in words]
     seen = [0] * len(words)
-    rng = random.Random(seed)
+    draws = [random.Random(f"{seed} {word}") for word in numbers]  # whatever other words there are
     for line in lines:
         for match in _WORD.finditer(line):
             place = numbers.get(match[0].lower())
@@ -89,7 +89,7 @@ def find_contexts(
             context = WordContext(line[: match.start()], match[0], line[match.end() :])
             if len(kept[place]) < most:
                 kept[place].append((seen[place], context))
-            elif (other := rng.randrange(seen[place])) < most:  # a reservoir
+            elif (other := draws[place].randrange(seen[place])) < most:  # a reservoir
                 kept[place][other] = (seen[place], context)
     return {
         word: [context for _, context in sorted(some)]

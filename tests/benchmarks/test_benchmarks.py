@@ -73,31 +73,34 @@ def test_synthetic_senses():
     assert (many, one) == (1, 0)  # nothing moves: every word keeps its two or three senses
 
 
-@pytest.mark.parametrize("is_tied", [False, True])
-def test_sense_induction(is_tied, tmp_path):
-    rng = np.random.default_rng(0)
-    words = np.array(["bank", "bow", "river", "money", "tie", "arrow", "the", "of"])
+def test_sense_induction(tmp_path):
+    from tests.sense_induction.tiny_encoder import save_preset, text
 
-    def sentence():
-        return " ".join(rng.choice(words[2:], 6))
-
-    (tmp_path / "train.txt").write_text("\n".join(sentence() for _ in range(200)))
-    for noun in ("bank", "bow"):
+    preset = save_preset(tmp_path / "tiny")
+    lines, senses = text(90)
+    (tmp_path / "train.txt").write_text("\n".join(lines) + "\nthe shore near the vault" * 20)
+    for noun in ("bank", "pool"):  # one of the 13, and one that is held back
         folder = tmp_path / "nouns" / noun
         folder.mkdir(parents=True)
-        for split in ("train", "test"):
-            lines = [f"2\tthe old {noun} {sentence()}" for _ in range(23)]
-            (folder / f"{split}.data.txt").write_text("\n".join(lines))
-            (folder / f"{split}.gold.txt").write_text("\n".join(map(str, rng.integers(0, 2, 23))))
-    for split in ("train", "dev", "test"):
-        lines = [f"bank\tN\t1-0\tthe bank {sentence()}\tbank {sentence()}" for _ in range(7)]
-        (tmp_path / f"{split}.data.txt").write_text("\n".join(lines))
-        (tmp_path / f"{split}.gold.txt").write_text("T\nF\nT\nF\nT\nF\nT")
-    output = run("sense_induction", "--data-dir", tmp_path / "nouns", "--wikitext", tmp_path,
-                 "--wic", tmp_path, "--units", 7, "--dim", 5, "--batch", 3, "--length", 7,
-                 "--interval", 11, *["--tied"] * is_tied)  # fmt: skip
-    assert len(figures(output, "mean")) == (13 if is_tied else 9)
-    assert "7 pairs, 0 with a word" in output
+        for split, part in (("train", slice(60)), ("test", slice(60, 90))):
+            data = [f"4\t{line.replace('bank', noun).replace('.', ' .')}" for line in lines[part]]
+            (folder / f"{split}.data.txt").write_text("\n".join(data))
+            (folder / f"{split}.gold.txt").write_text("\n".join(map(str, senses[part])))
+    pairs = [("fish", "mud", "T"), ("fish", "cash", "F"), ("loan", "debt", "T")]
+    for split in ("dev", "test"):
+        data = [f"bank\tN\t1-0\tthe bank with {a}\tbank near {b}" for a, b, _ in pairs]
+        (tmp_path / f"{split}.data.txt").write_text("\n".join(data))
+        (tmp_path / f"{split}.gold.txt").write_text("\n".join(answer for *_, answer in pairs))
+    words = ("--encoder", preset, "--data-dir", tmp_path / "nouns", "--wikitext", tmp_path,
+             "--wic", tmp_path, "--folder", tmp_path / "kept", "--methods")  # fmt: skip
+    output = run("sense_induction", *words, 0, 2, 3, 11)
+    for table in output.split("1 words, held back:"):
+        assert figures(table, "kerbs |")[0] > 0.8  # the text tells them apart
+    assert len(list((tmp_path / "kept" / "results").glob("*/*.json"))) == 7
+    assert "judged are 3 of 3 development" in output and figures(output, "same argmax, mean")
+    again = run("sense_induction", *words, 3)
+    assert figures(again, "kerbs |")[:2] == figures(output, "kerbs |")[:2]
+    assert "seed 0:" in output and "seed 0:" not in again
 
 
 def test_compare_recipes(tmp_path):

@@ -57,7 +57,7 @@ def test_words_to_page(place, run_main):
         (["pool"], [], "'pool' occurs 0 times in the text, too few for 3 senses"),
         (["bank"], ["--senses", "161"], "'bank' occurs 160 times in the text, too few for 161"),
         (["bank"], ["--encoder", "bert_nonsense_en"], "--encoder bert_nonsense_en: "),
-        (["bank"], ["--window", "15"], "fit into the encoder's 32 tokens"),
+        (["bank"], ["--window", "33"], "fit into the encoder's 67 tokens"),
     ],
 )
 def test_mistakes_get_one_message(words, options, message, place, run_main):

@@ -110,7 +110,7 @@ def test_folders_that_are_no_preset(tmp_path):
 
 def test_encoders_that_do_not_fit():
     backbone, tokenizer = parts()
-    with pytest.raises(ValueError, match=r"`window` .* encoder's 32 tokens\. Received: window=15"):
-        TextEncoder(backbone, tokenizer, window=15)
+    with pytest.raises(ValueError, match=r"`window` .* encoder's 67 tokens\. Received: window=33"):
+        TextEncoder(backbone, tokenizer, window=33)
     with pytest.raises(ValueError, match=r"must have a mask"):
         TextEncoder(backbone, object())

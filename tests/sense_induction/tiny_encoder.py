@@ -1,4 +1,4 @@
-"""A tiny BERT with random weights, and a text whose nouns have two senses each."""
+"""A tiny BERT with random weights that knows two topics, and a text with nouns of both."""
 
 import keras
 import keras_hub
@@ -22,13 +22,18 @@ def parts(vocabulary=PIECES):
         num_heads=2,
         hidden_dim=WIDTH,
         intermediate_dim=14,
-        max_sequence_length=32,
+        max_sequence_length=67,
         dropout=0.0,
     )
     random = np.random.default_rng(5)  # of the size that training gives: Keras begins smaller
     for variable in backbone.weights:
         if "embedding" in variable.path or "kernel" in variable.path:
             variable.assign(random.normal(size=variable.shape, scale=0.4))
+    table = keras.ops.convert_to_numpy(backbone.token_embedding.embeddings)
+    topic = random.normal(size=WIDTH)  # what trained embeddings know
+    table[[vocabulary.index(word) for word in RIVER]] += topic
+    table[[vocabulary.index(word) for word in MONEY]] -= topic
+    backbone.token_embedding.embeddings.assign(table)
     tokenizer = keras_hub.models.BertTokenizer(vocabulary=list(vocabulary), lowercase=True)
     return backbone, tokenizer
 

@@ -1,0 +1,122 @@
+"""Senses of all words by one method and seed."""
+
+import keras
+import numpy as np
+from sklearn.linear_model import LogisticRegression
+
+from benchmarks.sense_induction.data import Word
+from benchmarks.sense_induction.methods import POLICIES, Method
+from benchmarks.sense_induction.read_states import States
+from keras_drill import SenseReallocation
+from keras_drill.layers import ContextSpace
+from keras_drill.sense_induction import (
+    begin_at_clusters,
+    find_clusters,
+    make_sense_model,
+    train_senses,
+)
+
+DIM = 128
+MOST = 400  # contexts of a word that a head is trained on: one word is not to outweigh all others
+STEPS = 400
+STATES = {"word": 0, "mean": 1}
+
+
+class Induction:
+    """Contexts of all words as a method has them; the words of the study come first.
+
+    Attributes:
+        found: Sense of each test context, by word.
+        facts: Figures of the model, such as senses a word.
+    """
+
+    def __init__(self, method: Method, states: States, seed: int):
+        self.method = method
+        self.seed = seed
+        self.studied = states.words if method.read == "masked" else states.nouns
+        self.states = [
+            states.of(word, method.read)[:, STATES[method.state]] for word in self.studied
+        ]
+        others = list(states.other.values()) if method.read == "masked" else []
+        training = [
+            some[: word.training] for some, word in zip(self.states, self.studied, strict=True)
+        ]
+        training += [some[:, STATES[method.state]] for some in others]
+        rng = np.random.default_rng(0)
+        training = [some[rng.permutation(len(some))[:MOST]] for some in training]
+        if method.read == "by word":
+            means = [some.mean(axis=0) for some in training]
+            training = [some - mean for some, mean in zip(training, means, strict=True)]
+            self.states = [some - mean for some, mean in zip(self.states, means, strict=False)]
+        self.training = np.concatenate(training)
+        self.words = np.repeat(np.arange(len(training)), list(map(len, training))).astype("int32")
+        self.space = ContextSpace(min(DIM, states.encoder.width), method.whiten, method.length)
+        self.space.adapt(self.training)
+        self.facts: dict[str, float] = {}
+        self.found = {
+            "kerbs": self._kerbs,
+            "k-means": self._k_means,
+            "supervised": self._supervised,
+        }[method.kind]()
+
+    def contexts(self, word: int) -> tuple[np.ndarray, np.ndarray]:
+        """Contexts for training and for testing."""
+        all_of_it = keras.ops.convert_to_numpy(self.space(self.states[word]))
+        return np.split(all_of_it, [self.studied[word].training])
+
+    def _senses(self, word: Word) -> int:
+        return len(set(word.gold)) if self.method.senses == "gold" else int(self.method.senses)
+
+    def _k_means(self) -> dict[str, np.ndarray]:
+        found = {}
+        for number, word in enumerate(self.studied):
+            training, test = self.contexts(number)
+            clusters = find_clusters(training, self._senses(word), self.seed)
+            means = np.stack(
+                [training[clusters == c].mean(axis=0) for c in range(clusters.max() + 1)]
+            )
+            distances = np.square(means).sum(axis=1) - 2 * test @ means.T
+            found[word.name] = distances.argmin(axis=1)
+        return found
+
+    def _supervised(self) -> dict[str, np.ndarray]:
+        found = {}
+        for number, word in enumerate(self.studied):
+            training, test = self.contexts(number)
+            model = LogisticRegression(max_iter=300).fit(training, word.gold[: word.training])
+            found[word.name] = model.predict(test)
+        return found
+
+    def _kerbs(self) -> dict[str, np.ndarray]:
+        method, size = self.method, self.words.max() + 1
+        keras.utils.set_random_seed(self.seed)
+        if isinstance(method.senses, float) and method.senses % 1:  # of all words in the mean
+            senses = [int(method.senses) + (word % 2) for word in range(size)]
+        else:
+            senses = [1] * size
+            senses[: len(self.studied)] = map(self._senses, self.studied)
+        most = max(4, *senses)
+        model = make_sense_model(
+            self.space, senses, method.variant, most, bool(method.policy), self.seed
+        )
+        if method.start == "clusters":
+            begin_at_clusters(model, self.training, self.words, self.seed)
+        reallocation = None
+        if method.policy:
+            policy = POLICIES[method.policy]
+            reallocation = SenseReallocation(50, policy, 0.005, method.moved, self.seed)
+        train_senses(model, self.training, self.words, STEPS, method.rate, reallocation, self.seed)
+        return self._posteriors(model)
+
+    def _posteriors(self, model) -> dict[str, np.ndarray]:
+        found, log_probs = {}, []
+        table = keras.ops.convert_to_numpy(model.head.allocation.senses_of_word)
+        for number, word in enumerate(self.studied):
+            hidden = self.contexts(number)[1]
+            ids = np.full(len(hidden), number)
+            posteriors = model.head.sense_posteriors(hidden, ids)
+            found[word.name] = keras.ops.convert_to_numpy(posteriors).argmax(axis=-1)
+            log_probs.append(float(keras.ops.mean(model.head.log_prob(hidden, ids))))
+        self.facts["test log p"] = float(np.mean(log_probs))
+        self.facts["senses"] = float((table[: len(self.studied)] >= 0).sum(axis=1).mean())
+        return found

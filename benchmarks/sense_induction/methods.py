@@ -1,0 +1,92 @@
+"""What is compared: one `Method` a line of the tables."""
+
+import dataclasses
+
+from keras_drill.senses.policies import (
+    AllocationPolicy,
+    IdleSensePolicy,
+    RankingPolicy,
+    ThresholdPolicy,
+)
+
+POLICIES: dict[str, AllocationPolicy] = {
+    "idle": IdleSensePolicy(),
+    "ranking": RankingPolicy(0.05),
+    "threshold -1": ThresholdPolicy(-1.0),
+    "threshold -3": ThresholdPolicy(-3.0),
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class Method:
+    """A way to senses.
+
+    Args:
+        kind: "kerbs", "k-means", or "supervised", a logistic regression on gold senses.
+        state: "mean" of the context, or at the "word".
+        read: "masked", "unmasked", or "by word": unmasked and centred by word.
+        whiten: Whether contexts are whitened.
+        senses: Of each word: "gold", or a number. With a policy, of all words in the mean.
+        start: Of senses: "clusters" of the word's contexts, or "random".
+        variant: Of the kernel.
+        policy: Key of `POLICIES`, or "" where no senses move.
+        moved: As `moved_embedding` of `SenseReallocation`.
+        length: Of contexts.
+        rate: Learning rate.
+    """
+
+    kind: str = "kerbs"
+    state: str = "mean"
+    read: str = "masked"
+    whiten: bool = False
+    senses: str | float = "gold"
+    start: str = "clusters"
+    variant: str = "paper"
+    policy: str = ""
+    moved: str = "keep"
+    length: float = 8.0
+    rate: float = 0.001
+
+    @property
+    def name(self) -> str:
+        """What is not as in the others, in words; also the name of its folder of results."""
+        parts = [self.kind]
+        for field in dataclasses.fields(self)[1:]:
+            value = getattr(self, field.name)
+            if value != field.default:
+                named = value if isinstance(value, str) and value else f"{field.name} {value}"
+                parts.append(f"policy {value}" if field.name == "policy" else named)
+        return ", ".join(parts)
+
+
+def baseline(method: Method) -> Method:
+    """What a method is held against: k-means on the same states, whitened."""
+    return Method("k-means", method.state, whiten=True, senses=method.senses)
+
+
+def methods() -> list[Method]:
+    """All of them; the first twelve are the comparison, the others what was tried."""
+    found = [
+        Method(kind, "mean", whiten=whiten, senses=senses)
+        for senses in ("gold", 3.0)
+        for whiten in (True, False)
+        for kind in ("k-means", "kerbs")
+    ]
+    found += [Method("k-means", "word", whiten=True), Method("kerbs", "word", whiten=True)]
+    found += [Method(variant="inner_product"), Method("supervised")]
+    found += [Method("supervised", "word")]
+    found += [Method(kind, "word") for kind in ("k-means", "kerbs")]
+    found += [Method(rate=0.01), Method(length=4.0), Method(length=16.0)]
+    found += [Method(start="random", rate=0.01), Method("kerbs", "word", start="random", rate=0.01)]
+    found += [Method("kerbs", "word", whiten=True, start="random", rate=0.01)]
+    for state in ("word", "mean"):
+        found += [
+            Method(kind, state, read)
+            for read in ("unmasked", "by word")
+            for kind in ("k-means", "kerbs")
+        ]
+    random = Method(senses=2.5, start="random", rate=0.01)
+    found += [dataclasses.replace(random, policy=policy) for policy in ("", *POLICIES)]
+    found.append(dataclasses.replace(random, policy="idle", moved="near"))
+    found += [Method(senses=2.5, policy=policy) for policy in ("", "idle", "ranking")]
+    return found
