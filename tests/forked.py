@@ -20,6 +20,14 @@ _IMPORTED = (
     "pipelines.make_pipeline",
 )
 _FORKS = multiprocessing.get_context("forkserver")
+_FORKS.set_forkserver_preload([*_IMPORTED, __name__])
+
+
+def import_everything() -> None:
+    """Returns when programs begin at once; without it the first one waits for that."""
+    process = _FORKS.Process(target=int)
+    process.start()
+    process.join()
 
 
 class Program:
@@ -42,7 +50,6 @@ class Program:
         environment: Mapping[str, str] | None = None,
     ):
         self.log = log
-        _FORKS.set_forkserver_preload([*_IMPORTED, __name__])
         variables = {**os.environ, **(environment or {})}
         self._process = _FORKS.Process(
             target=_run, args=(module, [str(word) for word in words], log, variables)

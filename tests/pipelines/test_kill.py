@@ -18,7 +18,7 @@ from keras_drill.training.run_folder import RunFolder
 from pipelines.engine import artifact_store
 from pipelines.engine.artifact_store import ArtifactStore
 from pipelines.engine.run_pipeline import run_pipeline
-from tests.forked import program
+from tests.forked import import_everything, program
 from tests.pipelines.corpora import tiny_task
 from tests.pipelines.test_engine import files_in
 from tests.pipelines.test_served_models import arguments
@@ -148,20 +148,24 @@ def test_killed_for_good_at_20_random_moments(tmp_path):
 def test_the_data_half_killed_at_random_moments(tmp_path):
     config = tiny_task("language-model", tmp_path / "text")
     (tmp_path / "tiny.toml").write_text(config.to_toml())
-    words = ["-m", "pipelines.language_model", tmp_path / "tiny.toml", "--data", config.data.path,
-             "--until", "Transform", "--example_validator.allow", "max_duplicates",
-             "--example_validator.allow", "max_in_train", "--folder"]  # fmt: skip
+    words = [tmp_path / "tiny.toml", "--data", config.data.path, "--until", "Transform",
+             "--example_validator.allow", "max_duplicates",
+             "--example_validator.allow", "max_in_train"]  # fmt: skip
+
+    def data_half(name):
+        folder = ["--folder", tmp_path / name]
+        return program("pipelines.language_model", [*words, *folder], tmp_path / f"{name}.log")
+
+    import_everything()
     began = time.monotonic()
-    whole = start(*words, tmp_path / "whole")
-    assert finish(whole) == 0
+    with data_half("whole") as whole:
+        assert whole.wait() == 0, whole.said
     seconds = time.monotonic() - began
-    for share in (0.5, 0.6, 0.7, 0.8, 0.9):
-        process = start(*words, tmp_path / "torn")
-        time.sleep(share * seconds)
-        process.kill()
-        process.communicate()
-    process = start(*words, tmp_path / "torn")
-    assert finish(process) == 0
+    for share in np.linspace(0.1, 0.9, 9):
+        with data_half("torn"):
+            time.sleep(share * seconds)
+    with data_half("torn") as torn:
+        assert torn.wait() == 0, torn.said
     assert files_in(tmp_path / "torn") == files_in(tmp_path / "whole")
 
 
@@ -179,6 +183,7 @@ def test_twenty_kills_of_a_pipeline_from_text_to_a_served_model(tmp_path):
         words = arguments("language-model", folder, **options)
         return program("pipelines.language_model", words, folder / "log")
 
+    import_everything()
     began = time.monotonic()
     with pipeline(tmp_path / "whole") as whole:
         assert whole.wait() == 0, whole.said

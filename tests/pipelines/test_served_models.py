@@ -1,28 +1,18 @@
 """From a corpus to a served version: whole pipelines, and models that no server should get."""
 
 import json
-import os
 import shutil
-import signal
-import subprocess
-import sys
-import time
-from pathlib import Path
 from types import SimpleNamespace
 
-import numpy as np
 import pytest
 import tensorflow as tf
 
 from keras_drill.export.saved_model_version import write_module
-from keras_drill.training.loaded_run import LoadedRun
-from keras_drill.training.run_folder import RunFolder
 from pipelines.command_line import main
 from pipelines.components.infra_validator import InfraValidator
 from pipelines.options import InfraValidatorOptions
 from tests.pipelines.corpora import tiny_task
 
-ROOT = Path(__file__).parents[2]
 PASSES = [
     word
     for name in ("max_duplicates", "max_in_train", "max_unseen")
@@ -97,42 +87,6 @@ def test_a_worse_model_is_refused_or_else_rolled_back(run, tmp_path):
     status, _, said = run()
     assert status == 1 and "--force Pusher pushes it again" in said
     assert run("--force", "Pusher")[0] == 0 and versions(tmp_path) == ["1"]
-
-
-@pytest.mark.slow
-def test_a_training_that_is_killed_goes_on_from_its_checkpoint(tmp_path, capsys):
-    options = {
-        "training_epochs": 3,
-        "training_checkpoint_every": 7,
-        "training_deterministic": True,
-        "optimizer_learning_rate": 0.03,
-    }
-    (tmp_path / "whole").mkdir(), (tmp_path / "killed").mkdir()
-    whole = arguments("language-model", tmp_path / "whole", **options)
-    killed = arguments("language-model", tmp_path / "killed", **options)
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": "1"}
-    command = [sys.executable, "-m", "pipelines.language_model"]
-    for number in range(2):
-        process = subprocess.Popen(
-            [*command, *killed], env=environment, stdout=subprocess.DEVNULL, cwd=ROOT
-        )
-        work = tmp_path / "killed" / "store" / "artifacts" / "model"
-        before = set(work.glob(".*/run/checkpoints/*"))
-        while process.poll() is None and set(work.glob(".*/run/checkpoints/*")) <= before:
-            time.sleep(0.01)
-        assert process.poll() is None, number
-        process.send_signal(signal.SIGKILL)
-        process.wait()
-        assert not (tmp_path / "killed" / "saved_models").exists()
-    assert subprocess.run([*command, *killed], env=environment, cwd=ROOT).returncode == 0
-    assert subprocess.run([*command, *whole], env=environment, cwd=ROOT).returncode == 0
-    assert versions(tmp_path / "killed") == ["1"]
-    weights = []
-    for name in ("whole", "killed"):
-        (run,) = (tmp_path / name / "store" / "artifacts" / "model").glob("[!.]*/run")
-        weights.append([v.numpy() for v in LoadedRun.load(RunFolder(run)).model.weights])
-    for one, other in zip(*weights, strict=True):
-        np.testing.assert_array_equal(one, other)
 
 
 class Answers:
