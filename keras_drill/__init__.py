@@ -8,6 +8,7 @@ __version__ = "0.1.0"
 _MODULES = {
     "BilinearLabelEncoder": "label_encoders",
     "BilinearOutput": "ready_made",
+    "DescriptionLabelEncoder": "label_encoders",
     "DrillOutput": "ready_made",
     "DualNonlinearLabelEncoder": "label_encoders",
     "DualNonlinearOutput": "ready_made",

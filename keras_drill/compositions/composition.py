@@ -36,6 +36,10 @@ class Composition(keras.layers.Layer, ABC):
         """Number of labels M that stand for `vocabulary_size` words."""
         return vocabulary_size
 
+    def words_of_labels(self) -> Tensor | None:
+        """`[M]`, the word of every label, or `None` where label j is the only label of word j."""
+        return None
+
     @abstractmethod
     def contexts(
         self, hidden: Tensor, training: bool | None = None

@@ -64,11 +64,13 @@ class MultiSense(Composition):
     def columns(self, targets: Tensor) -> tuple[Tensor, Tensor]:
         return self.allocation.columns(targets)
 
+    def words_of_labels(self) -> Tensor:
+        # A tensor, not a variable: a custom gradient on TensorFlow refuses to touch a variable.
+        return ops.reshape(self.allocation.sense_to_word, (-1,))
+
     def word_labels(self) -> WordLabels:
         words = ops.arange(self.allocation.vocabulary_size)
-        # Tensors, not variables: a custom gradient on TensorFlow refuses to touch a variable.
-        sense_to_word = ops.reshape(self.allocation.sense_to_word, (-1,))
-        return WordLabels(*self.allocation.columns(words), sense_to_word)
+        return WordLabels(*self.allocation.columns(words), self.words_of_labels())
 
     def log_probs(self, scores: Tensor, log_priors: Tensor | None) -> Tensor:
         return ops.log_softmax(self.word_log_probs(scores[:, 0]))  # fewer words than senses

@@ -24,6 +24,7 @@ from keras_drill.data.text_lines import TextLines
 from keras_drill.data.tokenizer import Tokenizer
 from keras_drill.data.vocabulary import Vocabulary
 from keras_drill.data.whitespace_tokenizer import WhitespaceTokenizer
+from keras_drill.data.word_bytes import word_bytes
 from keras_drill.data.word_piece_tokenizer import WordPieceTokenizer
 from keras_drill.data.word_tokenizer import WordTokenizer
 
@@ -53,4 +54,5 @@ __all__ = [
     "WordPieceTokenizer",
     "WordTokenizer",
     "pydoc_topics",
+    "word_bytes",
 ]

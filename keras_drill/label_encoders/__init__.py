@@ -1,6 +1,7 @@
 """Label encoders turn word embeddings into output labels."""
 
 from keras_drill.label_encoders.bilinear_label_encoder import BilinearLabelEncoder
+from keras_drill.label_encoders.description_label_encoder import DescriptionLabelEncoder
 from keras_drill.label_encoders.dual_nonlinear_label_encoder import DualNonlinearLabelEncoder
 from keras_drill.label_encoders.folded_label_encoder import FoldedLabelEncoder
 from keras_drill.label_encoders.identity_label_encoder import IdentityLabelEncoder
@@ -10,6 +11,7 @@ from keras_drill.label_encoders.residual_network import ResidualNetwork
 
 __all__ = [
     "BilinearLabelEncoder",
+    "DescriptionLabelEncoder",
     "DualNonlinearLabelEncoder",
     "FoldedLabelEncoder",
     "IdentityLabelEncoder",

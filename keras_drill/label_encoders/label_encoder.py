@@ -60,7 +60,7 @@ class LabelEncoder(keras.layers.Layer):
         for network in (self.label_network, self.hidden_network):
             if network is not None and not self.trainable:  # it may be younger than that
                 network.trainable = False
-        label_width = self._output_width(self.label_network, embeddings_shape)
+        label_width = self._label_width(embeddings_shape)
         hidden_width = self._output_width(self.hidden_network, hidden_shape)
         if label_width != hidden_width:
             raise ValueError(
@@ -71,12 +71,36 @@ class LabelEncoder(keras.layers.Layer):
             )
         self.built = True
 
-    def call(self, embeddings: Tensor, training: bool | None = None) -> Tensor:
-        """`encode_labels`."""
-        return self.encode_labels(embeddings, training=training)
+    @property
+    def reads_embeddings(self) -> bool:
+        """Whether labels are made of embeddings at all; an output layer has none of its own
+        otherwise."""
+        return True
 
-    def encode_labels(self, embeddings: Tensor, training: bool | None = None) -> Tensor:
-        """`[V, d]` embeddings to `[V, d_j]` labels."""
+    def check_words(self, vocabulary_size: int) -> None:
+        """Raises `ValueError` if this is not for that number of words."""
+        return
+
+    def call(
+        self, embeddings: Tensor, training: bool | None = None, words: Tensor | None = None
+    ) -> Tensor:
+        """`encode_labels`."""
+        return self.encode_labels(embeddings, training=training, words=words)
+
+    def encode_labels(
+        self, embeddings: Tensor, training: bool | None = None, words: Tensor | None = None
+    ) -> Tensor:
+        """Embeddings to labels.
+
+        Args:
+            embeddings: `[M, d]`.
+            training: Whether dropout is on.
+            words: `[M]`, the word of every label, where words have several; `None` where label j
+                is that of word j.
+
+        Returns:
+            `[M, d_j]`.
+        """
         if self.label_network is None:
             return embeddings
         return self.label_network(embeddings, training=training)
@@ -88,10 +112,13 @@ class LabelEncoder(keras.layers.Layer):
         return self.hidden_network(hidden, training=training)
 
     def compute_output_shape(self, embeddings_shape: Shape) -> Shape:
-        return (*embeddings_shape[:-1], self._output_width(self.label_network, embeddings_shape))
+        return (*embeddings_shape[:-1], self._label_width(embeddings_shape))
 
     def get_config(self) -> dict:
         return super().get_config()  # overridden, or Keras would refuse a DTypePolicy as `dtype`
+
+    def _label_width(self, embeddings_shape) -> int:
+        return self._output_width(self.label_network, embeddings_shape)
 
     @staticmethod
     def _output_width(network, shape) -> int:

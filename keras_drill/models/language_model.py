@@ -4,9 +4,11 @@ import keras
 
 from keras_drill.models.causal_lm import parts_of
 from keras_drill.models.fused_loss_model import FusedLossModel
+from keras_drill.models.grown_backbone import grown_backbone
 from keras_drill.models.preprocessed_model import PreprocessedModel
 from keras_drill.output_layer import OutputLayer
 from keras_drill.output_layer.begin_from import begin_from
+from keras_drill.output_layer.tying import embeddings_inside, path_of
 
 
 @keras.saving.register_keras_serializable(package="keras_drill")
@@ -140,6 +142,45 @@ class LanguageModel(PreprocessedModel, FusedLossModel):  # type: ignore[misc]  #
             reduction=self.reduction,
             preprocessor=self.preprocessor,
         )
+
+    def with_words(
+        self, descriptions: Any, read_as: int, bias: Any = None, **kwargs: Any
+    ) -> "LanguageModel":
+        """The same trained model with more words, which training never saw.
+
+        The head, whose label encoder is a `keras_drill.DescriptionLabelEncoder`, makes their labels
+        from their descriptions; see `OutputLayer.with_words`. All other words keep their scores.
+
+        Args:
+            descriptions: `[n, ...]`, of n words, whose ids come after all others.
+            read_as: Id of the word as which they are read, that of `<unk>` as a rule: the rows of
+                the input embedding that they get are copies of its row.
+            bias: Their biases, `[n]` or one for all; `None` is the mean of all biases.
+            **kwargs: Other arguments of this class.
+
+        Returns:
+            A model that is not compiled yet and shares nothing with this one.
+
+        Raises:
+            ValueError: The head's label encoder is another, the backbone cannot be made for more
+                words, or an argument does not fit.
+        """
+        if not 0 <= read_as < self.head.vocabulary_size:
+            raise ValueError(
+                f"`read_as` must be a word in [0, {self.head.vocabulary_size}). "
+                f"Received: read_as={read_as}"
+            )
+        size = self.head.vocabulary_size
+        backbone = grown_backbone(self.backbone, size, len(descriptions), read_as)
+        path = path_of(self.head.embedding, embeddings_inside(self.backbone))
+        embedding = dict(embeddings_inside(backbone)).get(path)
+        options = {
+            "label_smoothing": self.label_smoothing,
+            "reduction": self.reduction,
+            "preprocessor": self.preprocessor,
+            **kwargs,
+        }
+        return type(self)(backbone, self.head.with_words(descriptions, bias, embedding), **options)
 
     def get_config(self) -> dict:
         config = super().get_config()

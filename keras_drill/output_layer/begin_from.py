@@ -43,7 +43,7 @@ def begin_from(new: Any, old: Any) -> None:
     words = np.arange(old.vocabulary_size)
     if isinstance(new.composition, MultiSense):
         words = np.asarray(new.composition.allocation.sense_to_word)
-    if new.embedding is None:
+    if new.embedding is None and new.label_encoder.reads_embeddings:
         _copy_labels(new, np.asarray(old.encoded_labels()), words)
     _copy_biases(new, old, words)
     _check_equal(new, old)

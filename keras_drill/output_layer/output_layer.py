@@ -145,6 +145,7 @@ class OutputLayer(WordProbabilities):
         self.supports_masking = True
         self._hidden_shape = None
         check_arguments(self)
+        self.label_encoder.check_words(vocabulary_size)
         if embedding is not None:
             self.check_embedding(embedding)
             self._share_senses()
@@ -169,8 +170,10 @@ class OutputLayer(WordProbabilities):
         if self.embedding is None:
             check_rows(f"{self.path}/label_embeddings", rows, ADVICE)
             self._width = width = self.embedding_dim or hidden_width
+            is_read = self.label_encoder.reads_embeddings
             self.label_embeddings = self.add_weight(
-                shape=(rows, width),
+                shape=(rows, width if is_read else 0),
+                trainable=is_read,
                 initializer=self.embeddings_initializer,
                 regularizer=self.embeddings_regularizer,
                 constraint=self.embeddings_constraint,

@@ -10,6 +10,7 @@ from keras_drill.ops.top_k import top_k
 from keras_drill.ops.walk_arguments import DEFAULT_TILE_BYTES, WalkOptions
 from keras_drill.output_layer import losses
 from keras_drill.output_layer.embedding_table import embedding_variable
+from keras_drill.output_layer.more_words import with_words
 from keras_drill.output_layer.tied_layer import TiedLayer
 from keras_drill.scores import Score
 from keras_drill.types import Shape, Tensor
@@ -150,6 +151,44 @@ class WordProbabilities(TiedLayer):
         """The output labels `[M, d_j]`, as they are at inference."""
         return self.without_padding(self._labels(training=False))
 
+    def with_words(
+        self,
+        descriptions: Tensor,
+        bias: Tensor | None = None,
+        embedding: keras.layers.Embedding | None = None,
+    ) -> "WordProbabilities":
+        """The same output layer with more words, which training never saw.
+
+        Their labels are made from their descriptions alone; all other words keep their scores. A
+        `keras_drill.DescriptionLabelEncoder` with `embedding_dropout` is trained for that.
+        `keras_drill.LanguageModel.with_words` does it to a whole model.
+
+        Args:
+            descriptions: `[n, ...]`, of n words, which come after all others.
+            bias: Their biases, `[n]` or one for all, such as words that are as frequent have;
+                `None` is the mean of all biases.
+            embedding: If this layer shares an embedding, one with n more rows to share: a copy
+                whose last rows, of which no label is made, are what new words are read as.
+
+        Returns:
+            A built output layer that shares nothing with this one. Where words have several senses,
+            a new one has as few as it may.
+
+        Raises:
+            ValueError: The label encoder is another, or an argument does not fit it.
+
+        Example:
+
+        >>> features = np.eye(5, 3)
+        >>> encoder = keras_drill.DescriptionLabelEncoder(features, embedding_dropout=0.3)
+        >>> head = keras_drill.OutputLayer(5, label_encoder=encoder)
+        >>> head(np.ones((2, 7))).shape
+        TensorShape([2, 5])
+        >>> head.with_words(np.ones((1, 3)))(np.ones((2, 7))).shape
+        TensorShape([2, 6])
+        """
+        return with_words(self, descriptions, bias, embedding)
+
     def without_padding(self, rows: Tensor) -> Tensor:
         """The rows of labels `[M, ...]`, of `[M, ...]` or more."""
         num_labels = self.composition.num_labels(self.vocabulary_size)
@@ -196,7 +235,9 @@ class WordProbabilities(TiedLayer):
     def _labels(self, training):
         # Not through `__call__`: its autocast would round a tied float32 table, and its gradient.
         return self.label_encoder.encode_labels(
-            ops.convert_to_tensor(self.embeddings), training=training
+            ops.convert_to_tensor(self.embeddings),
+            training=training,
+            words=self.composition.words_of_labels(),
         )
 
     @property

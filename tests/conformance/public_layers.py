@@ -32,6 +32,14 @@ def sense_embedding():
     return keras_drill.SenseEmbedding(V, D, num_senses=67, name="senses")
 
 
+def description_encoder(residual_to_input=True, **options):
+    encoder = keras_drill.DescriptionLabelEncoder(
+        np.random.default_rng(1).normal(size=(V, H)), residual_to_input=residual_to_input, **options
+    )
+    encoder.build((V, D), (None, D))
+    return encoder
+
+
 LAYERS = {
     "OutputLayer": Described(lambda **k: keras_drill.OutputLayer(V, z_loss=0.1, **k), "hidden"),
     "SoftmaxOutput": Described(lambda **k: keras_drill.SoftmaxOutput(V, **k), "hidden"),
@@ -66,6 +74,22 @@ LAYERS = {
         ),
         "hidden",
     ),
+    "OutputLayer, descriptions": Described(
+        lambda **k: keras_drill.OutputLayer(V, embedding(), description_encoder(**k), **k), "hidden"
+    ),
+    "OutputLayer, descriptions alone": Described(
+        lambda **k: keras_drill.OutputLayer(
+            V, label_encoder=description_encoder(residual_to_input=False, **k), **k
+        ),
+        "hidden",
+    ),
+    "KernelizedBayesianSoftmax, descriptions": Described(
+        lambda **k: keras_drill.KernelizedBayesianSoftmax(
+            V, num_senses=67, label_encoder=description_encoder(**k), **k
+        ),
+        "hidden",
+    ),
+    "DescriptionLabelEncoder": Described(lambda **k: description_encoder(**k), "labels"),
     "MixtureOfSoftmaxes": Described(
         lambda **k: keras_drill.MixtureOfSoftmaxes(V, embedding(), num_mixtures=3, **k), "hidden"
     ),

@@ -23,6 +23,11 @@ HEADS = {
     "bilinear": lambda: keras_drill.BilinearOutput(V, embedding()),
     "dual": lambda: keras_drill.DualNonlinearOutput(V, embedding(), units=11),
     "drill": lambda: keras_drill.DrillOutput(V, embedding(), depth=2, dual=True),
+    "described": lambda: keras_drill.OutputLayer(
+        V,
+        embedding(),
+        keras_drill.DescriptionLabelEncoder(np.random.default_rng(1).normal(size=(V, 11))),
+    ),
     "mixture": lambda: keras_drill.MixtureOfSoftmaxes(V, embedding(), num_mixtures=3),
     "kerbs": lambda: keras_drill.KernelizedBayesianSoftmax(V, num_senses=M, use_bias=True),
     "kerbs, tied": lambda: keras_drill.KernelizedBayesianSoftmax(V, senses()),

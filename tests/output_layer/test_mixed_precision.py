@@ -19,6 +19,13 @@ HEADS = {
     "reference": lambda **k: keras_drill.KernelizedBayesianSoftmax(
         V, num_senses=67, variant="reference", **k
     ),
+    "described": lambda **k: keras_drill.OutputLayer(
+        V,
+        label_encoder=keras_drill.DescriptionLabelEncoder(
+            np.random.default_rng(1).normal(size=(V, D)), **k
+        ),
+        **k,
+    ),
     "tied": lambda **k: keras_drill.TiedOutput(V, keras.layers.Embedding(V, H), **k),
     "tied senses": lambda **k: keras_drill.KernelizedBayesianSoftmax(
         V, keras_drill.SenseEmbedding(V, H, num_senses=67), **k

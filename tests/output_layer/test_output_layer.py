@@ -25,6 +25,9 @@ ENCODERS = {
         dual=True,
         **k,
     ),
+    "described": lambda **k: keras_drill.DescriptionLabelEncoder(
+        np.random.default_rng(1).normal(size=(V, 11)), embedding_dropout=0.3, **k
+    ),
 }
 
 

@@ -1,0 +1,30 @@
+from collections.abc import Sequence
+
+import numpy as np
+
+
+def word_bytes(words: Sequence[str], length: int) -> np.ndarray:
+    """The bytes of words, as descriptions for a `keras_drill.DescriptionLabelEncoder`.
+
+    They need no list of characters: any word, also one that comes later, has them.
+
+    Args:
+        words: V words.
+        length: How many bytes of a word to keep.
+
+    Returns:
+        `[V, length]` int32: bytes of UTF-8 plus 1, then zeros; so ids are below 257.
+
+    Example:
+
+    >>> word_bytes(["cat", "Äpfel"], 4)
+    array([[100,  98, 117,   0],
+           [196, 133, 113, 103]], dtype=int32)
+    """
+    if length < 1:
+        raise ValueError(f"`length` must be a positive integer. Received: length={length}")
+    ids = np.zeros((len(words), length), "int32")
+    for row, word in zip(ids, words, strict=True):
+        kept = word.encode("utf-8")[:length]
+        row[: len(kept)] = np.frombuffer(kept, "uint8").astype("int32") + 1
+    return ids

@@ -1,0 +1,40 @@
+"""A backbone that reads more words than it was trained with."""
+
+import keras
+import numpy as np
+
+from keras_drill.models.backbone_inputs import shape_built_for
+from keras_drill.output_layer.more_words import grown
+
+
+def grown_backbone(
+    backbone: keras.Model, vocabulary_size: int, by: int, read_as: int
+) -> keras.Model:
+    """A copy of `backbone` for `by` more words, whose embeddings are those of the word `read_as`.
+
+    It is made from the backbone's config, wherever that says `vocabulary_size`, or `input_dim` of
+    an embedding.
+
+    Raises:
+        ValueError: The config does not say so, or weights have come that it knows nothing of.
+    """
+    sizes = {"vocabulary_size": vocabulary_size, "input_dim": vocabulary_size}
+    new = type(backbone).from_config(grown(backbone.get_config(), sizes, by))
+    if not new.built:
+        new.build(shape_built_for(backbone))
+    pairs = list(zip(backbone.variables, new.variables, strict=False))
+    has_grown = [a.shape != b.shape for a, b in pairs]
+    if len(backbone.variables) != len(new.variables) or not any(has_grown):
+        raise ValueError(
+            "The backbone must have embeddings that its config gives a `vocabulary_size` or an "
+            f"`input_dim` of {vocabulary_size}, not quantised and without LoRA, for words to be "
+            f"added. Received: {backbone!r}"
+        )
+    for old, variable in pairs:
+        values = np.asarray(old.value)
+        for axis, (size, wanted) in enumerate(zip(old.shape, variable.shape, strict=True)):
+            if wanted != size:
+                more = np.repeat(values.take([read_as], axis), wanted - size, axis)
+                values = np.concatenate([values, more], axis)
+        variable.assign(values)
+    return new
