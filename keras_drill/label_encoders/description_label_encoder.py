@@ -157,7 +157,7 @@ class DescriptionLabelEncoder(LabelEncoder):
         self, embeddings: Tensor, training: bool | None = None, words: Tensor | None = None
     ) -> Tensor:
         descriptions = ops.convert_to_tensor(self.descriptions)
-        labels = self.label_network(descriptions, training=training)  # [V, d_h]
+        labels = super().encode_labels(descriptions, training)  # [V, d_h]
         rows = embeddings.shape[0]
         labels = _rows_of_labels(labels, words, rows)
         if not self.residual_to_input:

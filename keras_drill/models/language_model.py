@@ -173,7 +173,8 @@ class LanguageModel(PreprocessedModel, FusedLossModel):  # type: ignore[misc]  #
         size = self.head.vocabulary_size
         backbone = grown_backbone(self.backbone, size, len(descriptions), read_as)
         path = path_of(self.head.embedding, embeddings_inside(self.backbone))
-        embedding = dict(embeddings_inside(backbone)).get(path)
+        found = embeddings_inside(backbone)
+        embedding = next((layer for where, layer in found if where == path), None)
         options = {
             "label_smoothing": self.label_smoothing,
             "reduction": self.reduction,
