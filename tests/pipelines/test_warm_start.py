@@ -5,6 +5,7 @@ import json
 
 import numpy as np
 import pytest
+import tensorflow as tf
 
 from keras_drill.data import Vocabulary
 from keras_drill.tasks.make_task import make_task
@@ -190,20 +191,29 @@ def test_transform_keeps_the_words_of_the_model_it_is_given(tmp_path):
 
 @pytest.mark.slow
 def test_a_new_span_trains_on(tmp_path, capsys):
+    """With senses and their examples, and with what a search found."""
     corpus = write_corpus(tmp_path / "day-1")
     other_corpus(corpus, tmp_path / "day-2")
     config = tiny_config(
-        corpus, data_tokenizer="whitespace", training_epochs=9, optimizer_learning_rate=0.05
+        corpus,
+        data_tokenizer="whitespace",
+        head_kind="drill-kerbs",
+        senses_per_word=2.0,
+        senses_weighting="usage",
+        training_epochs=4,
+        optimizer_learning_rate=0.01,
     )
     (tmp_path / "tiny.toml").write_text(config.to_toml())
     words = [tmp_path / "tiny.toml", "--data", f"{tmp_path}/day-{{SPAN}}", "--folder",
-             tmp_path / "store", "--warm-start", "--until", "Evaluator",
+             tmp_path / "store", "--warm-start", "--until", "InfraValidator",
+             "--trainer.sense_contexts", "2", "--tuner.epochs", "1",
+             "--tuner.search", "optimizer.learning_rate 0.05,0.00001",
              "--evaluator.certain", "false", "--evaluator.min_gain", "-1000",
              "--schema_gen.max_duplicates", "1", "--schema_gen.max_in_train", "1",
              "--example_validator.allow", "max_duplicates", "--example_validator.allow",
              "max_in_train", "--example_validator.allow", "max_drift",
              "--example_validator.allow", "max_unseen"]  # fmt: skip
-    for span in (1, 2, 2, 1):
+    for span in (1, 2, 1):
         line = [*words, "--span", span]
         status = main("language-model", "small-tied", [str(word) for word in line])
         said = capsys.readouterr()
@@ -214,3 +224,10 @@ def test_a_new_span_trains_on(tmp_path, capsys):
     assert transformed.facts["new words"] == 2
     settings = json.loads((transformed.path / "lineage.json").read_text())
     assert set(settings["inputs"]) == {"examples", WARM_START}
+    assert len(store.all("hyperparameters")) == 2
+    for model in store.all("model"):
+        assert "learning_rate = 0.05" in (model.path / "run" / "config.toml").read_text()
+        (version,) = (model.path / "serving").iterdir()
+        loaded = tf.saved_model.load(str(version))
+        shown = loaded.signatures["sense_contexts"](tf.range(10))
+        assert any(shown["before"].numpy().ravel()) and any(shown["probabilities"].numpy().ravel())
