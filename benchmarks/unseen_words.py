@@ -78,6 +78,8 @@ def load(data: Path, share: float, first_rank: int, part: float, seed: int) -> T
         texts[split] = [word for line in lines for word in (*line.split(), END)]
     texts["train"] = texts["train"][: round(part * len(texts["train"]))]
     counts = Counter(texts["train"])
+    if UNKNOWN not in counts:
+        raise ValueError(f"The training text must have words {UNKNOWN}. Received: {data}")
     ranked = sorted(counts, key=lambda word: (-counts[word], word))
     rarer = [word for word in ranked[first_rank:] if word != UNKNOWN]
     rng = np.random.default_rng(seed)

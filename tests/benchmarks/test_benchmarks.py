@@ -67,6 +67,20 @@ def test_sense_reallocation():
     assert re.search(r"\d\.\d", output)
 
 
+def test_unseen_words(tmp_path):
+    words = np.array(["<unk>", *(f"w{i}" for i in range(60))])
+    for split, length in {"train": 3000, "valid": 300, "test": 900}.items():
+        drawn = np.random.default_rng(length).choice(words, length)
+        (tmp_path / f"{split}.txt").write_text(" ".join(drawn))
+    arguments = ["--data", tmp_path, "--folder", tmp_path / "runs", "--seeds", 0, "--epochs", 1,
+                 "--held-out", 0.1, "--first-rank", 20, "--models", "tied", "bytes"]  # fmt: skip
+    output = run("unseen_words", *arguments)
+    output = output[output.index("| |") :]
+    for row in ("spread", "mean embedding", "bytes", "bytes, in <unk>"):
+        held_out, among, other, perplexity, *_ = figures(output, f"{row} |")[::2]
+        assert max(held_out, among, other) < 0 and 1 < perplexity < 10_000
+
+
 def test_synthetic_senses():
     output = run("synthetic_senses", "--seeds", 1, "--steps", 100, "--policies", "none")
     many, one, *_ = figures(output, "none")

@@ -10,11 +10,17 @@ import pytest
 @pytest.mark.slow
 @pytest.mark.skipif(keras.backend.backend() != "tensorflow", reason="tf.distribute")
 @pytest.mark.parametrize(
-    "program", ["train_regularised_on_replicas", "train_sequences_on_replicas"]
+    "program",
+    [
+        "train_regularised_on_replicas",
+        "train_sequences_on_replicas",
+        "train_new_heads_on_replicas",
+    ],
 )
 def test_two_replicas_train_like_one(program, tmp_path):
     """Regularisers, AR and TAR, state, reported loss and metrics; the weights are not equal.
-    Words of the model's own and posteriors of senses; sequences are not as long."""
+    Words of the model's own and posteriors of senses; sequences are not as long. Heads that are put
+    on trained models, and words that are added."""
     environment = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "2"}
     for replicas in (1, 2):
         command = [sys.executable, "-m", f"tests.models.{program}"]
