@@ -11,6 +11,7 @@ from keras_drill import DescriptionLabelEncoder
 from keras_drill.compositions import MultiSense
 
 V, M, D, F, L, N = 31, 67, 13, 11, 5, 17
+TOLERANCE = 1e-4 if keras.backend.backend() == "jax" else 1e-10  # JAX has no float64 by default
 RNG = np.random.default_rng(0)
 FEATURES, IDS = RNG.normal(size=(V, F)), RNG.integers(0, 19, (V, L))
 HIDDEN, TARGETS = RNG.normal(size=(N, D)), RNG.integers(0, V, N)
@@ -68,22 +69,22 @@ def test_labels_are_what_numpy_finds(name, residual_to_input):
         table[np.isin(np.arange(len(table)) % V, unknown)] = 0
         expected = expected[: len(table)] + table[:M]
     labels = head.encoded_labels()
-    assert labels.dtype == "float64" and labels.shape[0] in (V, M)
-    np.testing.assert_allclose(labels, expected[: labels.shape[0]], rtol=1e-12)
+    assert labels.shape == ((M if name in ("senses", "kerbs") else V), D)
+    np.testing.assert_allclose(labels, expected[: len(labels)], rtol=TOLERANCE, atol=TOLERANCE)
 
 
 @every_head
 def test_loss_log_probabilities_and_folded_layers_agree(name):
     head = make(name, "float64")
     log_probs = np.asarray(head(HIDDEN))
-    np.testing.assert_allclose(np.exp(log_probs).sum(-1), 1, rtol=1e-10)
+    np.testing.assert_allclose(np.exp(log_probs).sum(-1), 1, rtol=TOLERANCE)
     chosen = np.take_along_axis(log_probs, TARGETS[:, None], -1)[:, 0]
-    np.testing.assert_allclose(head.log_prob(HIDDEN, TARGETS), chosen, rtol=1e-10)
+    np.testing.assert_allclose(head.log_prob(HIDDEN, TARGETS), chosen, rtol=TOLERANCE)
     smooth = 0.9 * chosen + 0.1 * log_probs.mean(-1)
     loss = head.loss(HIDDEN, TARGETS, label_smoothing=0.1)
-    np.testing.assert_allclose(loss, -smooth.mean(), rtol=1e-10)
+    np.testing.assert_allclose(loss, -smooth.mean(), rtol=TOLERANCE)
     folded = head.folded()
-    np.testing.assert_allclose(folded(HIDDEN), log_probs, rtol=1e-10)
+    np.testing.assert_allclose(folded(HIDDEN), log_probs, rtol=TOLERANCE)
     assert not any("descriptions" in variable.path for variable in folded.variables)
     assert np.asarray(head.top_k(HIDDEN, 3)[1])[:, 0].tolist() == log_probs.argmax(-1).tolist()
 
