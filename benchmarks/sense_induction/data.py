@@ -27,7 +27,7 @@ CHOSEN = [
     "trunk",
 ]
 MOST_TRAINING = 1500  # sentences of a noun
-MADE_UP = 20
+MADE_UP = 14
 MADE_UP_POOL = 96  # words that they are made of
 MADE_UP_SIZES = (150, 75, 40)  # contexts of the first, second, third word in a made-up one
 FREQUENT_BEYOND = 400  # the words that others are taken from begin at this rank

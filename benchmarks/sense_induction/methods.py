@@ -54,8 +54,9 @@ class Method:
         for field in dataclasses.fields(self)[1:]:
             value = getattr(self, field.name)
             if value != field.default:
-                named = value if isinstance(value, str) and value else f"{field.name} {value}"
-                parts.append(f"policy {value}" if field.name == "policy" else named)
+                shown = {"whiten": "whitened", "policy": f"policy {value}", "moved": "moved near"}
+                named = str(value) if isinstance(value, str) else f"{field.name} {value:g}"
+                parts.append(shown.get(field.name, named))
         return ", ".join(parts)
 
 

@@ -22,7 +22,7 @@ from keras_drill.sense_induction import (
     train_senses,
 )
 
-MOST, FEWEST, SENSES = 24, 10, 2
+MOST, FEWEST, SENSES = 10, 6, 2
 SPLITS = ("dev", "test")
 
 

@@ -67,16 +67,16 @@ def begin_at_clusters(
     """
     contexts = keras.ops.convert_to_numpy(model.backbone(states))
     table = keras.ops.convert_to_numpy(model.head.allocation.senses_of_word)
-    labels = np.array(model.head.encoded_labels())
+    labels = keras.ops.convert_to_numpy(model.head.label_embeddings).copy()
     clusters = np.zeros(len(words), int)
     for word, senses in enumerate(table):
         senses, here = senses[senses >= 0], words == word
         if here.sum() < len(senses):
             raise RunError(f"word {word} has {here.sum()} contexts for {len(senses)} senses")
         clusters[here] = find_clusters(contexts[here], len(senses), seed)
-        for place, sense in enumerate(senses):
+        for place in np.unique(clusters[here]):  # equal contexts may leave others empty
             mean = contexts[here][clusters[here] == place].mean(axis=0)
-            labels[sense] = mean / np.linalg.norm(mean)
+            labels[senses[place]] = mean / max(np.linalg.norm(mean), 1e-6)
     model.head.label_embeddings.assign(labels)
     return clusters
 

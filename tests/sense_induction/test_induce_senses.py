@@ -20,6 +20,15 @@ def test_two_topics_become_two_senses(tmp_path):
     assert loaded.contexts == induced.contexts and loaded.facts == induced.facts
 
 
+def test_equal_contexts_have_one_sense():
+    """A text that says the same again and again: senses that no cluster is left for stay finite."""
+    lines = ["the bank near water."] * 7 + ["loan with cash."] * 9 + text(20)[0]
+    induced = induce_senses(["pool"], [*lines, *["the pool near mud"] * 5], tiny_encoder(),
+                            senses=3, others=4, steps=3)  # fmt: skip
+    senses = induced.senses_of("pool")
+    assert np.isfinite(senses.posteriors).all() and len(set(senses.most_probable)) == 1
+
+
 def test_fewer_contexts_than_senses():
     lines, _ = text(4)
     with pytest.raises(RunError, match=r"'bank' occurs 4 times in the text, too few for 5 senses"):
