@@ -104,7 +104,7 @@ class Induction:
         reallocation = None
         if method.policy:
             policy = POLICIES[method.policy]
-            reallocation = SenseReallocation(50, policy, 0.005, method.moved, self.seed)
+            reallocation = SenseReallocation(50, policy, 0.05, method.moved, self.seed)
         train_senses(model, self.training, self.words, STEPS, method.rate, reallocation, self.seed)
         return self._posteriors(model)
 
