@@ -40,6 +40,6 @@ class MinPSampler(TemperatureSampler):
         return {"p": self.p, **super().get_config()}
 
     def choose(self, log_probs: Tensor, uniforms: Tensor) -> Tensor:
-        probabilities = ops.softmax(log_probs / self.temperature, axis=-1)  # [B, V]
+        probabilities = self.probabilities(log_probs)  # [B, V]
         best = ops.max(probabilities, axis=-1, keepdims=True)
         return draw(ops.where(probabilities >= self.p * best, probabilities, 0.0), uniforms)

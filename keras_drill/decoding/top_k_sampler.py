@@ -44,5 +44,5 @@ class TopKSampler(TemperatureSampler):
                 f"Received: k={self.k}"
             )
         best, words = top_k(log_probs, self.k)  # [B, k]
-        place = draw(ops.softmax(best / self.temperature, axis=-1), uniforms)
+        place = draw(self.probabilities(best), uniforms)
         return ops.take_along_axis(words, place[:, None], axis=-1)[:, 0]

@@ -40,7 +40,7 @@ class TopPSampler(TemperatureSampler):
 
     def choose(self, log_probs: Tensor, uniforms: Tensor) -> Tensor:
         sorted_log_probs, words = ops.top_k(log_probs, log_probs.shape[-1])  # [B, V]
-        probabilities = ops.softmax(sorted_log_probs / self.temperature, axis=-1)
+        probabilities = self.probabilities(sorted_log_probs)
         nucleus = keep_top_p(probabilities, self.p)
         place = draw(nucleus, uniforms)
         return ops.take_along_axis(words, place[:, None], axis=-1)[:, 0]

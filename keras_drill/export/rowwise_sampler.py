@@ -34,7 +34,8 @@ class RowwiseSampler(Sampler):
         kept = ops.where(self.top_k > 0, self.top_k, log_probs.shape[-1])
         kept = ops.where(is_greedy, 1, kept)[:, None]  # [B, 1]
         positions = ops.arange(log_probs.shape[-1], dtype="int32")  # [V]
-        scores = ops.where(positions < kept, sorted_log_probs / temperature, -float("inf"))
+        log_ratios = sorted_log_probs - sorted_log_probs[:, :1]  # 0 for the most probable
+        scores = ops.where(positions < kept, log_ratios / temperature, -float("inf"))
         nucleus = keep_top_p(ops.softmax(scores, axis=-1), self.top_p[:, None])
         least = nucleus[:, :1] * ops.minimum(self.min_p, 1.0)[:, None]  # [B, 1]
         place = draw(ops.where(nucleus < least, 0.0, nucleus), uniforms)

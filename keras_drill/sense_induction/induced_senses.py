@@ -73,7 +73,7 @@ class InducedSenses:
         vocabulary, contexts = facts.pop("vocabulary"), facts.pop("contexts")
         with np.load(path / "states.npz") as states:
             return cls(
-                keras.saving.load_model(path / "model.keras"),
+                keras.saving.load_model(path / "model.keras", compile=False, safe_mode=True),
                 tuple(vocabulary),
                 {word: [WordContext(*one) for one in some] for word, some in contexts.items()},
                 dict(

@@ -282,6 +282,14 @@ def test_top_p_keeps_at_least_one():
     assert numpy(TopPSampler(1e-6).choose(log_probs, uniforms)).tolist() == [1, 0]
 
 
+@pytest.mark.parametrize("temperature", [1e-30, 1e30])
+def test_what_is_forbidden_stays_so_at_any_temperature(temperature):
+    log_probs = ops.array([[-np.inf, -1e38, -2e38, -1e38, -np.inf]])
+    for uniform in (0.0, 0.3, 1 - 2**-24):
+        for sampler in (TemperatureSampler(temperature), TopKSampler(3, temperature)):
+            assert int(sampler.choose(log_probs, ops.array([uniform]))[0]) in (1, 2, 3)
+
+
 def test_min_p_keeps_words_of_exactly_that_share():
     log_probs = ops.log(ops.convert_to_tensor([[0.125, 0.5, 0.25, 0.125]], dtype="float32"))
     last = ops.convert_to_tensor([1 - 2.0**-24], dtype="float32")
