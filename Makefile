@@ -136,10 +136,10 @@ core: $(TOOLS)
 
 # Environments of their own.
 test-oldest:
-	@$(MAKE) --no-print-directory core VENV=.venv-oldest PYTHON='$(OLDEST_PYTHON)' CONSTRAINTS=constraints-oldest.txt CASES='--cases 3'
+	@$(MAKE) --no-print-directory core VENV=.venv-oldest PYTHON='$(OLDEST_PYTHON)' CONSTRAINTS=constraints-oldest.txt CASES='--cases 2'
 
 test-newest:
-	@$(MAKE) --no-print-directory core VENV=.venv-newest PYTHON='$(NEWEST_PYTHON)' CASES='--cases 3'
+	@$(MAKE) --no-print-directory core VENV=.venv-newest PYTHON='$(NEWEST_PYTHON)' CASES='--cases 2'
 
 # So that the others prove that JAX is not needed.
 test-jax:

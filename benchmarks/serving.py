@@ -38,6 +38,7 @@ MODELS = {
     "tied, int8": "int8",
 }
 SERVED = {"tied": "tied", "DRILL, folded": "drill", "KerBS": "kerbs"}
+STARTED_COLD = ("tied", "drill")
 
 
 def main() -> None:
@@ -201,7 +202,7 @@ def load(
 def print_cold_starts(base: Path, arguments: argparse.Namespace) -> None:
     print("\n| from the folder | load, s | warm-up, s | first continue, ms | second, ms |")
     print("|---|---|---|---|---|")
-    for key in SERVED.values():
+    for key in STARTED_COLD:
         for warm in (True, False):
             folder = base / key / "1"
             if not warm:
@@ -209,7 +210,7 @@ def print_cold_starts(base: Path, arguments: argparse.Namespace) -> None:
                 (folder / "assets.extra" / "tf_serving_warmup_requests").unlink()
             runs = [
                 json.loads(in_fresh_process("benchmarks.serving", "--cold", str(folder)))
-                for _ in range(3)
+                for _ in range(min(3, arguments.rounds))
             ]
             load, warm_up, first, second = (
                 statistics.median(run) for run in zip(*runs, strict=True)

@@ -50,6 +50,8 @@ def kill_at_random(store, seconds, kills):
 
 
 if __name__ == "__main__":
+    # A shell that starts tests in the background has them ignore it.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     folder, pause = sys.argv[1], float(sys.argv[2])
     print("begin", flush=True)
     if len(sys.argv) > 3:

@@ -207,7 +207,7 @@ def test_a_new_span_trains_on(tmp_path, capsys):
     words = [tmp_path / "tiny.toml", "--data", f"{tmp_path}/day-{{SPAN}}", "--folder",
              tmp_path / "store", "--warm-start", "--until", "InfraValidator",
              "--trainer.sense_contexts", "2", "--tuner.epochs", "1",
-             "--tuner.search", "optimizer.learning_rate 0.05,0.00001",
+             "--tuner.search", "optimizer.learning_rate 0.05",
              "--evaluator.certain", "false", "--evaluator.min_gain", "-1000",
              "--schema_gen.max_duplicates", "1", "--schema_gen.max_in_train", "1",
              "--example_validator.allow", "max_duplicates", "--example_validator.allow",
