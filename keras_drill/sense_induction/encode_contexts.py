@@ -44,7 +44,7 @@ def encode_contexts(
             content = repr((fingerprint, masked, [tuple(context) for context in part]))
             file = Path(cache, f"{hashlib.sha256(content.encode()).hexdigest()[:32]}.npy")
         if file is not None and file.exists():
-            states[start : start + len(part)] = np.load(file)
+            states[start : start + len(part)] = np.load(file, allow_pickle=False)
         else:
             states[start : start + len(part)] = encoder.states(part, masked)
             if file is not None:

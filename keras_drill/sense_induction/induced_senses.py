@@ -71,7 +71,7 @@ class InducedSenses:
             raise RunError(f"{folder} has no induced senses: there is no {FILE} in it")
         facts = json.loads((path / FILE).read_text(encoding="utf-8"))
         vocabulary, contexts = facts.pop("vocabulary"), facts.pop("contexts")
-        with np.load(path / "states.npz") as states:
+        with np.load(path / "states.npz", allow_pickle=False) as states:
             return cls(
                 keras.saving.load_model(path / "model.keras", compile=False, safe_mode=True),
                 tuple(vocabulary),

@@ -15,6 +15,15 @@ from keras_drill.training.callbacks import StopSignal
 SIGNALS = {signal.SIGINT: 130, signal.SIGTERM: 143, signal.SIGHUP: 129}
 
 
+@pytest.fixture(autouse=True)
+def as_in_a_terminal():
+    """`nohup`, or a shell in whose background tests run, has them ignore some."""
+    before = {number: signal.signal(number, signal.SIG_DFL) for number in SIGNALS}
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)
+
+
 @pytest.mark.parametrize("number", SIGNALS)
 def test_the_first_signal_asks_and_has_a_status_of_its_own(number, capsys):
     before = signal.getsignal(number)
