@@ -89,7 +89,8 @@ def test_words_can_be_added_again_and_trained_on():
     )
     np.testing.assert_array_equal(new.label_encoder.has_embedding, [1] * V + [0] * NEW)
     first = float(new.loss(HIDDEN, [V + 2] * N))
-    model = keras_drill.LanguageModel(keras.Sequential([keras.Input((D,))]), new)
+    states = keras.Input((D,))
+    model = keras_drill.LanguageModel(keras.Model(states, keras.layers.Identity()(states)), new)
     model.compile(keras.optimizers.Adam(0.05))
     model.fit(HIDDEN, np.full(N, V + 2), epochs=5, verbose=0)
     assert float(new.loss(HIDDEN, [V + 2] * N, training=False)) < first - 1
