@@ -126,7 +126,7 @@ def test_training_reaches_network_and_embeddings_and_no_description(residual_to_
     encoder = DescriptionLabelEncoder(IDS, id_network(), residual_to_input=residual_to_input)
     head = keras_drill.OutputLayer(V, label_encoder=encoder)
     inputs = keras.Input((D,))
-    model = keras_drill.LanguageModel(keras.Model(inputs, inputs), head)
+    model = keras_drill.LanguageModel(keras.Model(inputs, keras.layers.Identity()(inputs)), head)
     model.build((None, D))
     paths = {variable.path for variable in model.trainable_variables}
     assert any("label_embeddings" in path for path in paths) is residual_to_input
