@@ -274,6 +274,8 @@ def main() -> None:
     parser.add_argument("--held-out", type=float, default=0.05, help="share of the words")
     parser.add_argument("--first-rank", type=int, default=1000, help="of words to hold out from")
     args = parser.parse_args()
+    told = (args.epochs, args.rate, args.part, args.held_out, args.first_rank)
+    options = "-".join(map(str, told))  # others train models of their own
     found: dict[str, list[dict]] = {}
     for seed in args.seeds:
         text = load(args.data, args.held_out, args.first_rank, args.part, seed)
@@ -283,7 +285,7 @@ def main() -> None:
             flush=True,
         )
         for name in args.models:
-            folder = args.folder / f"{name.replace(', ', '-').replace(' ', '-')}-{seed}"
+            folder = args.folder / options / f"{name.replace(', ', '-').replace(' ', '-')}-{seed}"
             folder.mkdir(parents=True, exist_ok=True)
             model = make_model(text, MODELS[name], seed)
             train(model, text, folder, args.epochs, args.rate)

@@ -12,7 +12,8 @@ which it was is the sense) and of other frequent words are read by the encoder, 
 method finds senses in the training contexts and tells those of the test contexts; their V-measure
 against the gold senses is printed, by kind of word: the 13 nouns that methods were looked at on,
 nouns that were held back, and made-up words, half of which are held back, too. States and results,
-a file a method and seed, are kept in `RESULTS`: what is there is not computed again.
+a file a method and seed, are kept in `RESULTS`: what is there is not computed again. Another
+encoder or other words have results of their own.
 """
 
 import argparse
@@ -73,7 +74,7 @@ def seeds(method: Method, arguments) -> range:
 
 def result(method: Method, states: States, seed: int, arguments) -> dict:
     """Figures by word, of this or an earlier call."""
-    file = arguments.folder / "results" / method.name / f"{seed}.json"
+    file = arguments.folder / "results" / states.fingerprint / method.name / f"{seed}.json"
     if not file.exists():
         induction = Induction(method, states, seed)
         figures = {

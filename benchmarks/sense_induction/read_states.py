@@ -1,6 +1,8 @@
 """The encoder's states of all contexts of the study, computed once."""
 
 import argparse
+import hashlib
+import json
 import sys
 import time
 from collections.abc import Sequence
@@ -26,6 +28,7 @@ class States:
         encoder: The encoder.
         nouns: The `Word`s with gold senses by people.
         words: They, and the made-up ones.
+        fingerprint: Of the encoder and of all contexts.
         other: Masked states `[N, 2, d]` of words that are to be told from them, by word.
     """
 
@@ -41,6 +44,12 @@ class States:
         without = names + [part for word in made_up for part in word.name.split("+")]
         others = read_other_words(lines, self.encoder.knows, OTHER_WORDS, OTHER_CONTEXTS, without)
         self.other = {word: self.encode(word, some) for word, some in others.items()}
+        read = [
+            self.encoder.fingerprint,
+            [[word.name, word.contexts] for word in self.words],
+            others,
+        ]
+        self.fingerprint = hashlib.sha256(json.dumps(read).encode()).hexdigest()[:16]
 
     def of(self, word: Word, read: str = "masked") -> np.ndarray:
         """States `[N, 2, d]` of a word's contexts."""
