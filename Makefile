@@ -9,6 +9,7 @@ RUN ?= runs/demo
 PARITY_SEEDS ?= $(shell shuf -i 1-1000000 -n 8)
 PYTEST_WORKERS ?= 2
 FUZZ_INPUTS ?= 100000
+CASES ?= 2
 # Interpreters of the two ends of what is supported.
 OLDEST_PYTHON ?= $(or $(shell .ci/find-python 3.10),python3.10)
 NEWEST_PYTHON ?= $(or $(shell .ci/find-python 3.13),python3.13)
@@ -31,23 +32,24 @@ CORE := tests $(addprefix --ignore=tests/,$(filter-out export serving,$(TENSORFL
 
 .DEFAULT_GOAL := help
 .PHONY: help install demo test test-slow test-jax test-oldest test-newest test-package test-docs test-reference test-parity \
-	test-tfx test-distributed test-sharded test-fuzz test-all audit core types lint format clean distclean
+	test-tfx test-distributed test-sharded test-benchmarks test-fuzz test-all audit core types lint format clean distclean
 
 help:
 	@echo "make demo       train two small language models on English text, compare, export and serve one"
 	@echo "make test       the test suite"
-	@echo "make test-all   everything that is checked before a release; parts of it:"
+	@echo "make test-all   everything that is checked before a release; .ci/run alone leaves a part of it out. Its parts:"
 	@echo "  test-slow       the tests that take longer"
-	@echo "  test-jax        the core's tests on Keras' JAX backend, some cases of each"
-	@echo "  test-oldest     the core's tests on Python 3.10, TensorFlow 2.16 and Keras 3.12, some cases of each"
-	@echo "  test-newest     the core's tests on Python 3.13, some cases of each"
+	@echo "  test-jax        the core's tests on Keras' JAX backend, CASES=$(CASES) of each"
+	@echo "  test-oldest     the core's tests on Python 3.10, TensorFlow 2.16 and Keras 3.12, CASES=$(CASES) of each"
+	@echo "  test-newest     the core's tests on Python 3.13, CASES=$(CASES) of each"
 	@echo "  test-package    build the package, install it elsewhere, and begin the demo there"
 	@echo "  test-docs       run the code of the documentation, parse its commands, follow its links"
 	@echo "  test-parity     compare with tensorflow-addons, in an environment where it still runs"
 	@echo "  test-tfx        the pipelines' functions as a pipeline of TFX, in an environment of its own"
 	@echo "  test-distributed  one device, two replicas and two workers train alike"
 	@echo "  test-sharded    output layers that eight JAX devices share train as on one device"
-	@echo "  test-fuzz       FUZZ_INPUTS=$(FUZZ_INPUTS) random inputs and damaged files; test-slow tries a tenth of these"
+	@echo "  test-benchmarks  every benchmark, at the smallest sizes"
+	@echo "  test-fuzz       FUZZ_INPUTS=$(FUZZ_INPUTS) random inputs and damaged files; test-all tries a tenth of these"
 	@echo "  test-reference  replay the reference cases in the folder KERAS_DRILL_REFERENCE"
 	@echo "make audit      look the pinned packages up among known weaknesses; needs PyPI itself, and is no part of test-all"
 	@echo "make types      check the type hints"
@@ -80,7 +82,7 @@ test: $(TOOLS)
 	$(PYTEST) -m 'not slow' --durations=20
 
 test-slow: $(VENV)/installed-$(VERSION)-browser
-	$(PYTEST) -m slow --ignore=tests/distribute --durations=20
+	$(PYTEST) -m slow $(addprefix --ignore=tests/,distribute benchmarks fuzz) --durations=20
 
 # Workers wait for each other: no other tests beside them.
 test-distributed: $(TOOLS)
@@ -90,6 +92,9 @@ test-distributed: $(TOOLS)
 test-sharded:
 	@$(MAKE) --no-print-directory VENV=.venv-jax .venv-jax/installed-$(VERSION)-jax
 	TF_CPP_MIN_LOG_LEVEL=3 KERAS_BACKEND=jax XLA_FLAGS='$(EIGHT_DEVICES)' .venv-jax/bin/python -m pytest $(XDIST) tests/distribute/sharded
+
+test-benchmarks: $(TOOLS)
+	$(TEST_ENVIRONMENT) $(BIN)/python -m pytest -n $(PYTEST_WORKERS) --dist load tests/benchmarks --durations=20
 
 # Other inputs each time.
 test-fuzz: $(TOOLS)
@@ -132,20 +137,20 @@ test-tfx: .venv-tfx/installed
 	@touch $@
 
 core: $(TOOLS)
-	$(PYTEST) -m 'not slow' $(CASES) $(CORE)
+	$(PYTEST) -m 'not slow' --cases $(CASES) $(CORE)
 
 # Environments of their own.
 test-oldest:
-	@$(MAKE) --no-print-directory core VENV=.venv-oldest PYTHON='$(OLDEST_PYTHON)' CONSTRAINTS=constraints-oldest.txt CASES='--cases 2'
+	@$(MAKE) --no-print-directory core VENV=.venv-oldest PYTHON='$(OLDEST_PYTHON)' CONSTRAINTS=constraints-oldest.txt
 
 test-newest:
-	@$(MAKE) --no-print-directory core VENV=.venv-newest PYTHON='$(NEWEST_PYTHON)' CASES='--cases 2'
+	@$(MAKE) --no-print-directory core VENV=.venv-newest PYTHON='$(NEWEST_PYTHON)'
 
 # So that the others prove that JAX is not needed.
 test-jax:
 	@$(MAKE) --no-print-directory VENV=.venv-jax .venv-jax/installed-$(VERSION)-jax
 	$(TEST_ENVIRONMENT) KERAS_BACKEND=jax .venv-jax/bin/python -m pytest $(XDIST) \
-		-m 'not slow' --cases 2 tests $(addprefix --ignore=tests/,$(TENSORFLOW_ONLY))
+		-m 'not slow' --cases $(CASES) tests $(addprefix --ignore=tests/,$(TENSORFLOW_ONLY))
 
 .venv-jax/installed-$(VERSION)-jax: .venv-jax/installed-$(VERSION)-test
 	@.venv-jax/bin/python -m pip --disable-pip-version-check install --quiet --constraint constraints.txt --editable '.[test,jax]'
@@ -192,7 +197,7 @@ audit: .venv-audit/installed
 	@touch $@
 
 test-all:
-	.ci/run
+	.ci/run --all
 
 lint: $(TOOLS)
 	$(BIN)/ruff check .

@@ -3,6 +3,8 @@
 import collections
 import gc
 import importlib.util
+import os
+import time
 
 import keras
 import numpy as np
@@ -14,9 +16,10 @@ import keras_drill
 if importlib.util.find_spec("tfx") is None:
     collect_ignore = ["pipelines/tfx", "tests/pipelines/tfx"]
 
-# What imports made stays: the collections below need not look at it again.
+# What imports made stays: the collections below need not look at it again. Tracing makes many objects at once.
 gc.collect()
 gc.freeze()
+gc.set_threshold(50_000, 20, 20)
 
 
 def pytest_addoption(parser):
@@ -50,6 +53,12 @@ def pytest_collection_modifyitems(config, items):
     config.hook.pytest_deselected(items=list(left_out))
 
 
+def pytest_runtest_setup():
+    end = os.environ.get("TESTS_END")  # seconds since the epoch
+    if end is not None and time.time() > float(end):
+        pytest.skip("out of time; `make test-all` takes what it needs")
+
+
 @pytest.fixture(autouse=True)
 def names_in_examples(doctest_namespace):
     doctest_namespace.update(keras=keras, keras_drill=keras_drill, np=np)
@@ -59,7 +68,8 @@ def names_in_examples(doctest_namespace):
 def cleared_session():
     """Lets go of a module's models and traced graphs, which hold each other in circles."""
     yield
-    keras.backend.clear_session()
+    keras.backend.clear_session()  # collects garbage
+    gc.freeze()  # what is still held: to look at it again after each module took minutes
     if keras.backend.backend() == "jax":
         import jax
 
