@@ -16,10 +16,10 @@ import keras_drill
 if importlib.util.find_spec("tfx") is None:
     collect_ignore = ["pipelines/tfx", "tests/pipelines/tfx"]
 
-# What imports made stays: the collections below need not look at it again. Tracing makes many objects at once.
+# What imports made stays: the collections below need not look at it again.
 gc.collect()
 gc.freeze()
-gc.set_threshold(50_000, 20, 20)
+gc.set_threshold(50_000, 20, 20)  # a graph that is traced is many objects, none of them garbage
 
 
 def pytest_addoption(parser):
