@@ -2,6 +2,9 @@
 
 from typing import Any
 
+import keras
+from keras import ops
+
 from keras_drill.decoding.backbone_readers import make_reader
 from keras_drill.decoding.decoding_step import DecodingStep
 from keras_drill.label_encoders import IdentityLabelEncoder
@@ -23,8 +26,9 @@ class LanguageModelStep(DecodingStep):
       every word the backbone reads the whole buffer again, so a word costs as much as a sequence
       of `max_length` words; state that its layers carry is neither used nor changed.
 
-    A label encoder is folded once, here, and costs nothing at each step. Its labels are those of
-    this moment, so make a new step after more training.
+    A label encoder is folded once, here, and what a kernel needs of the labels is computed once:
+    neither costs anything at each step. Both are of this moment, so make a new step after more
+    training.
 
     Args:
         model: A built `keras_drill.LanguageModel` (or anything with a `backbone` and a `head`).
@@ -60,6 +64,10 @@ class LanguageModelStep(DecodingStep):
         # Labels that are embeddings cost nothing either, and a copy would not be shared any more.
         is_plain = isinstance(head.label_encoder, IdentityLabelEncoder)
         self.head = head if is_plain else head.folded()
+        self._label_terms = [
+            keras.Variable(terms, trainable=False, name="label_terms")
+            for terms in self.head.label_terms()
+        ]
         super().__init__(self.head.vocabulary_size)
 
     @property
@@ -70,7 +78,7 @@ class LanguageModelStep(DecodingStep):
     @property
     def variables(self) -> list[Any]:
         """Those of the backbone and of the folded output layer; shared ones are there twice."""
-        return [*self._reader.backbone.variables, *self.head.variables]
+        return [*self._reader.backbone.variables, *self.head.variables, *self._label_terms]
 
     def read_whole(self, tokens: Tensor) -> Any:
         """Hidden states `[B, T, d]` of whole sequences `[B, T]`, each read from its beginning."""
@@ -94,4 +102,7 @@ class LanguageModelStep(DecodingStep):
         return self._reader.backbone.read_column_with_attention(tokens, constants, state)
 
     def log_probs(self, hidden: Tensor) -> Tensor:
-        return self.head(hidden)
+        if not self._label_terms:
+            return self.head(hidden)
+        terms = tuple(ops.convert_to_tensor(terms) for terms in self._label_terms)
+        return self.head.log_probs(hidden, self.head.encoded_labels(), terms)

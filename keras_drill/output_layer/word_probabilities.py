@@ -13,7 +13,7 @@ from keras_drill.output_layer.embedding_table import embedding_variable
 from keras_drill.output_layer.more_words import with_words
 from keras_drill.output_layer.tied_layer import TiedLayer
 from keras_drill.scores import Score
-from keras_drill.types import Shape, Tensor
+from keras_drill.types import Shape, Tensor, Tensors
 
 
 class WordProbabilities(TiedLayer):
@@ -194,36 +194,50 @@ class WordProbabilities(TiedLayer):
         num_labels = self.composition.num_labels(self.vocabulary_size)
         return rows if rows.shape[0] == num_labels else rows[:num_labels]
 
-    def log_probs(self, hidden: Tensor, labels: Tensor) -> Tensor:
+    def label_terms(self) -> Tensors:
+        """What the score needs of the labels beside themselves, such as KerBS' norms: tensors
+        `[M]`, as they are at inference. Of an inner product there are none."""
+        labels = ops.cast(self.encoded_labels(), self.compute_dtype)
+        return self.score.label_terms(labels, self._score_parameters())
+
+    def log_probs(
+        self, hidden: Tensor, labels: Tensor, label_terms: Tensors | None = None
+    ) -> Tensor:
         """Log-probabilities `[..., V]` of all words at inference, for loops that run the label
         encoder once.
 
         Args:
             hidden: `[..., d_h]`.
             labels: What `encoded_labels` gave.
+            label_terms: What `label_terms` gave, which are then not computed either (and are
+                constants to a gradient); `None` computes them.
         """
-        return self._log_probs(hidden, labels, training=False)
+        return self._log_probs(hidden, labels, training=False, label_terms=label_terms)
 
-    def _log_probs(self, hidden, labels, training):
+    def _log_probs(self, hidden, labels, training, label_terms=None):
         hidden = losses.check_hidden(self, hidden)
-        log_probs = self.composition.log_probs(*self._scores(hidden, labels, training))
+        scores, log_priors = self._scores(hidden, labels, training, label_terms)
+        log_probs = self.composition.log_probs(scores, log_priors)
         return ops.reshape(log_probs, (*ops.shape(hidden)[:-1], self.vocabulary_size))
 
-    def _scores(self, hidden, labels, training=False):
+    def _scores(self, hidden, labels, training=False, label_terms=None):
         """Scores `[N, K, M]` of all labels, and the contexts' log-priors."""
         contexts, log_priors = self._contexts(hidden, training)  # [N, K, d]
         labels = ops.cast(self.without_padding(labels), self.compute_dtype)
-        rows = ops.reshape(contexts, (-1, contexts.shape[-1]))
-        # Tensors, not variables: a custom gradient on TensorFlow refuses to touch a variable.
-        parameters = tuple(
-            self.without_padding(ops.reshape(p, p.shape)) for p in self.score_parameters
-        )
-        scores = self.score.scores(ops.cast(rows, self.compute_dtype), labels, parameters)
+        rows = ops.cast(ops.reshape(contexts, (-1, contexts.shape[-1])), self.compute_dtype)
+        if label_terms is None:
+            scores = self.score.scores(rows, labels, self._score_parameters())
+        else:
+            scores = self.score.scores_of_terms(rows, labels, label_terms)
         if self.use_bias:
             scores = scores + self.without_padding(self.bias)
         if self.logit_soft_cap is not None:
             scores = self.logit_soft_cap * ops.tanh(scores / self.logit_soft_cap)
         return ops.reshape(scores, (-1, contexts.shape[1], labels.shape[0])), log_priors
+
+    def _score_parameters(self):
+        # Tensors, not variables: a custom gradient on TensorFlow refuses to touch a variable.
+        return tuple(self.without_padding(ops.reshape(p, p.shape)) for p in self.score_parameters)
 
     def _contexts(self, hidden, training):
         """`[..., d_h]` to contexts `[N, K, d_j]` and their log-priors."""

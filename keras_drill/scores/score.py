@@ -48,13 +48,20 @@ class Score(ABC):
         Returns:
             `[R, M]` in the accumulator's dtype (float32, or float64 for float64 models).
         """
+        return self.scores_of_terms(hidden, labels, self.label_terms(labels, parameters))
+
+    def scores_of_terms(self, hidden: Tensor, labels: Tensor, label_terms: Tensors) -> Tensor:
+        """`scores`, for loops in which the labels stay as they are: not to be differentiated.
+
+        Args:
+            hidden, labels: As in `scores`.
+            label_terms: What `label_terms` gave.
+        """
         is_double = keras.backend.standardize_dtype(hidden.dtype) == "float64"
         products = saturated(
             ops.einsum("rd,md->rm", hidden, labels), "float64" if is_double else "float32"
         )
-        return self.of_products(
-            products, self.hidden_terms(hidden), self.label_terms(labels, parameters)
-        )
+        return self.of_products(products, self.hidden_terms(hidden), label_terms)
 
     def hidden_terms(self, hidden: Tensor) -> Tensors:
         """Tensors `[R, 1]` in the accumulator's dtype, made from `hidden` `[R, d]`."""

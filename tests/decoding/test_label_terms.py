@@ -1,0 +1,96 @@
+"""What a kernel needs of the labels is computed once for a decoding step, not at each word."""
+
+import keras
+import numpy as np
+import pytest
+from keras import ops
+
+import keras_drill
+from keras_drill.decoding import LanguageModelStep, generate
+from keras_drill.models import AWDLSTM
+from keras_drill.scores import InnerProduct, KerBSKernel
+
+V, M, D, B = 11, 29, 7, 3
+
+
+def model_with(variant, dtype="float32", tied=True, encoder=None):
+    keras.utils.set_random_seed(5)
+    embedding, options = None, {"num_senses": M, "variant": variant}
+    if tied:
+        score = InnerProduct() if variant == "inner_product" else KerBSKernel(variant)
+        weighting = "posterior" if encoder is None else "usage"
+        options = {"num_senses": M, "score": score, "weighting": weighting, "dtype": dtype}
+        embedding, options = keras_drill.SenseEmbedding(V, D, **options), {}
+    backbone = AWDLSTM(V, D, 13, 2, embedding=embedding, dtype=dtype)
+    head = keras_drill.KernelizedBayesianSoftmax(
+        V, embedding, label_encoder=encoder, use_bias=True, dtype=dtype, **options
+    )
+    model = keras_drill.LanguageModel(backbone, head)
+    model(np.zeros((1, 1), "int32"))
+    for variable in head.score_parameters:
+        variable.assign(np.random.default_rng(3).uniform(-3, 3, M))
+    return model
+
+
+def step_and_hidden(model):
+    hidden = ops.convert_to_tensor(np.random.default_rng(1).standard_normal((B, D)))
+    return LanguageModelStep(model), ops.cast(hidden, model.head.compute_dtype)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "mixed_bfloat16", "mixed_float16", "float64"])
+@pytest.mark.parametrize("tied", [True, False])
+@pytest.mark.parametrize("variant", ["paper", "reference", "inner_product"])
+def test_log_probabilities_are_those_of_the_head(variant, tied, dtype):
+    model = model_with(variant, dtype, tied)
+    step, hidden = step_and_hidden(model)
+    expected = ops.convert_to_numpy(model.head(hidden))
+    tolerance = 1e-12 if dtype == "float64" else 1e-5
+    np.testing.assert_allclose(step.log_probs(hidden), expected, atol=tolerance)
+    assert len(step.variables) > len({*map(id, model.variables)}) or variant == "inner_product"
+
+
+def test_they_are_those_of_folded_labels():
+    encoder = keras_drill.ResidualLabelEncoder(depth=2, activation="tanh")
+    model = model_with("paper", encoder=encoder)
+    step, hidden = step_and_hidden(model)
+    expected = ops.convert_to_numpy(model.head(hidden))
+    np.testing.assert_allclose(step.log_probs(hidden), expected, atol=1e-5)
+
+
+def test_each_step_has_those_of_its_moment():
+    model = model_with("paper")
+    before, hidden = step_and_hidden(model)
+    table = model.head.embeddings
+    table.assign(2 * table)
+    after = LanguageModelStep(model).log_probs(hidden)
+    np.testing.assert_allclose(after, ops.convert_to_numpy(model.head(hidden)), atol=1e-5)
+    with pytest.raises(AssertionError):
+        np.testing.assert_allclose(before.log_probs(hidden), after, atol=1e-3)
+
+
+def test_generation_is_that_of_recomputed_probabilities():
+    model = model_with("paper")
+    result = generate(model, [[2, 3, 5], [7]], 9)
+    tokens, lengths = map(ops.convert_to_numpy, (result.tokens, result.lengths))
+    for row, length, prompt in zip(tokens, lengths, (3, 1), strict=True):
+        best = ops.convert_to_numpy(model(row[None, : length - 1]))[0].argmax(-1)
+        np.testing.assert_array_equal(row[prompt:length], best[prompt - 1 :])
+
+
+@pytest.mark.skipif(keras.backend.backend() != "tensorflow", reason="looks at TensorFlow's graph")
+def test_a_step_reads_the_labels_only_for_the_product():
+    import tensorflow as tf
+
+    model = model_with("paper")
+    step, hidden = step_and_hidden(model)
+
+    def readers(function):
+        graph = tf.function(function).get_concrete_function(hidden).graph
+        return {
+            op.type
+            for op in graph.get_operations()
+            if any(tuple(x.shape) == (M, D) for x in op.inputs)
+        } - {"Identity", "Cast", "Transpose"}
+
+    assert readers(model.head) > readers(step.log_probs)
+    assert readers(step.log_probs) <= {"MatMul", "Einsum"}
