@@ -10,6 +10,7 @@ PARITY_SEEDS ?= $(shell shuf -i 1-1000000 -n 8)
 PYTEST_WORKERS ?= 2
 FUZZ_INPUTS ?= 100000
 CASES ?= 2
+JAX_FLAGS ?=
 # Interpreters of the two ends of what is supported.
 OLDEST_PYTHON ?= $(or $(shell .ci/find-python 3.10),python3.10)
 NEWEST_PYTHON ?= $(or $(shell .ci/find-python 3.13),python3.13)
@@ -149,7 +150,7 @@ test-newest:
 # So that the others prove that JAX is not needed.
 test-jax:
 	@$(MAKE) --no-print-directory VENV=.venv-jax .venv-jax/installed-$(VERSION)-jax
-	$(TEST_ENVIRONMENT) KERAS_BACKEND=jax .venv-jax/bin/python -m pytest $(XDIST) \
+	$(TEST_ENVIRONMENT) KERAS_BACKEND=jax XLA_FLAGS='$(JAX_FLAGS)' .venv-jax/bin/python -m pytest $(XDIST) \
 		-m 'not slow' --cases $(CASES) tests $(addprefix --ignore=tests/,$(TENSORFLOW_ONLY))
 
 .venv-jax/installed-$(VERSION)-jax: .venv-jax/installed-$(VERSION)-test
