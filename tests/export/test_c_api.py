@@ -45,6 +45,7 @@ def check_same_bytes(module, folder, signature, texts, names=None):
         assert json.loads(line) == value, name
 
 
+@pytest.mark.slow
 def test_the_loader_of_tensorflow_serving_gives_the_same(folder, text_model):
     check_same_bytes(text_model, folder, "examples", NASTY[:5], ["answers", "perplexities"])
 

@@ -106,6 +106,7 @@ def test_senses_in_tiles(models, text_models, vocabulary, monkeypatch):
     assert tiled.senses(tf.constant([], tf.string))["senses"].shape[0] == 0
 
 
+@pytest.mark.slow
 def test_only_models_with_senses_tell_them(text_models, folders):
     for name in MODELS:
         has_senses = name in WITH_SENSES
@@ -119,6 +120,7 @@ def test_only_models_with_senses_tell_them(text_models, folders):
         assert warmed == set(text_models[name].signatures()) - {"serving_default"}
 
 
+@pytest.mark.slow
 def test_a_tied_table_is_written_once(models, folders):
     expected = {"kerbs": 1, "drill-kerbs": 2}  # DRILL's labels are another table
     for name, tables in expected.items():
@@ -127,6 +129,7 @@ def test_a_tied_table_is_written_once(models, folders):
         assert [found for _, found in written].count(shape) == tables, written
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", MODELS)
 def test_only_operations_that_a_stock_server_has(name, folders):
     check_operations(folders[name])
@@ -157,6 +160,7 @@ def test_senses_that_move_later_are_not_in_what_was_folded(vocabulary):
     assert abs(model.head(hidden) - before).numpy().max() > 0.01
 
 
+@pytest.mark.slow
 def test_examples_of_senses_are_in_the_export(models, vocabulary, tmp_path):
     several = [[("the", "sat .", 0.75), ("", "ran", 0.5)], [], [("é", "", 1.0)]]
     contexts = SenseContexts(several)

@@ -58,6 +58,7 @@ def test_an_exported_model_runs_without_a_gpu(model, vocabulary, tmp_path, monke
     assert LanguageModelStep(model).decodes_by == "prefix"
 
 
+@pytest.mark.slow
 def test_models_that_keras_exports_run_without_a_gpu(model, tmp_path):
     model.export(tmp_path / "export", verbose=False)
     tf.saved_model.save(model, str(tmp_path / "save"))

@@ -121,7 +121,7 @@ def test_dropout_takes_whole_words_and_leaves_their_description(name):
     assert kept.mean(0).min() > 0 and kept.mean(0).max() < 1
 
 
-@pytest.mark.parametrize("residual_to_input", [True, False])
+@pytest.mark.parametrize("residual_to_input", [True, pytest.param(False, marks=pytest.mark.slow)])
 def test_training_reaches_network_and_embeddings_and_no_description(residual_to_input):
     encoder = DescriptionLabelEncoder(IDS, id_network(), residual_to_input=residual_to_input)
     head = keras_drill.OutputLayer(V, label_encoder=encoder)

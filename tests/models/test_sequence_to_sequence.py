@@ -156,7 +156,13 @@ def test_the_best_translation_has_the_log_probability_of_the_model(kind):
     np.testing.assert_allclose(beams.log_probs[:, 0], words.sum(axis=-1), atol=1e-4)
 
 
-@pytest.mark.parametrize("reduction", ["sum_over_batch_size", "mean_with_sample_weight"])
+@pytest.mark.parametrize(
+    "reduction",
+    [
+        "sum_over_batch_size",
+        pytest.param("mean_with_sample_weight", marks=pytest.mark.slow),
+    ],
+)
 def test_the_loss_of_some_positions_is_that_of_all_on_average(reduction):
     model = make("recurrent", reduction=reduction, loss_positions=0.25, seed=3)
     inputs, labels, weights = make_data(size=11)

@@ -105,6 +105,7 @@ print("same")
 """
 
 
+@pytest.mark.slow
 def test_replicas_keep_what_is_their_own_and_one_has_their_sum():
     done = subprocess.run([sys.executable, "-c", REPLICAS], capture_output=True, text=True)
     assert done.stdout.strip().endswith("same"), done.stderr

@@ -274,6 +274,7 @@ def test_nan_stops_and_loses_nothing(trained):
     assert sorted(folder.checkpoints.iterdir()) == checkpoints
 
 
+@pytest.mark.slow
 def test_a_text_on_the_disk_is_trained_on_like_one_in_memory(corpus, tmp_path, monkeypatch):
     """The same bits; a training goes on with the other."""
     monkeypatch.setattr("keras_drill.data.streamed_text._TOKENS_PER_RECORD", 29)
