@@ -114,11 +114,11 @@ def write_senses(
         environment: What the study ran on, from `describe_environment(...)`.
     """
     sections = [words_by_senses_section(study)]
-    if study.theta is not None:
-        sections += [theta_section(study.theta, study.words), kernel_section(study)]
     sections += [
         studied_word_section(word, f"word-{number}") for number, word in enumerate(study.words)
     ]
+    if study.theta is not None:
+        sections += [theta_section(study.theta, study.words), kernel_section(study)]
     if environment:
         sections.append(environment_section(environment))
     summary: list[ElementTree.Element | str] = [

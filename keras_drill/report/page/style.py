@@ -59,7 +59,7 @@ figure + figure, .warning + figure { margin-top: 2rem; }
 .plot .narrow { display: none; }
 h3 { margin: 1.75rem 0 0.6rem; font-size: 1rem; line-height: 1.3; }
 .stack { display: grid; gap: 0.75rem; margin-top: 1rem; }
-.stack figure + figure, .maps figure + figure { margin-top: 0; }
+.stack figure + figure, .maps figure + figure, .cards figure + figure { margin-top: 0; }
 td small { display: block; color: var(--muted); font-size: 0.85rem; font-weight: 400; }
 .texts dl {
   display: grid; grid-template-columns: minmax(6rem, max-content) 1fr; gap: 0.3rem 1.1rem;
