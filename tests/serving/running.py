@@ -21,10 +21,10 @@ class RunningServer:
         self.grpc = f"127.0.0.1:{server.grpc_port}"
 
     def get(self, path, **options):
-        return requests.get(self.url + path, timeout=60, **options)
+        return requests.get(self.url + path, timeout=300, **options)
 
     def post(self, path, document=None, **options):
-        return requests.post(self.url + path, json=document, timeout=60, **options)
+        return requests.post(self.url + path, json=document, timeout=300, **options)
 
     def predict(self, document, model="small"):
         return self.post(f"/v1/models/{model}:predict", document)
@@ -34,9 +34,9 @@ class RunningServer:
         self.run(self.server.models.look())
 
     def run(self, coroutine):
-        return asyncio.run_coroutine_threadsafe(coroutine, self.loop).result(60)
+        return asyncio.run_coroutine_threadsafe(coroutine, self.loop).result(300)
 
-    def wait_for(self, condition, seconds=30):
+    def wait_for(self, condition, seconds=300):
         end = time.monotonic() + seconds
         while not condition():
             assert time.monotonic() < end, self.lines
@@ -57,7 +57,7 @@ def running(base, **options):
         await server.start()
         return server
 
-    server = asyncio.run_coroutine_threadsafe(start(), loop).result(60)
+    server = asyncio.run_coroutine_threadsafe(start(), loop).result(300)
     made = RunningServer(server, loop, lines)
     try:
         made.wait_for(lambda: server.models.has_looked)

@@ -42,6 +42,7 @@ def page(server, browser, request):
     width, scheme = request.param
     context = browser.new_context(viewport={"width": width, "height": 800}, color_scheme=scheme)
     page = context.new_page()
+    page.set_default_timeout(300_000)  # milliseconds; models are slow where other programs run
     trouble = []
     page.on("console", lambda message: trouble.append(message.text))
     page.on("pageerror", lambda error: trouble.append(str(error)))
