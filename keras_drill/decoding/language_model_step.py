@@ -64,10 +64,7 @@ class LanguageModelStep(DecodingStep):
         # Labels that are embeddings cost nothing either, and a copy would not be shared any more.
         is_plain = isinstance(head.label_encoder, IdentityLabelEncoder)
         self.head = head if is_plain else head.folded()
-        self._label_terms = [
-            keras.Variable(terms, trainable=False, name="label_terms")
-            for terms in self.head.label_terms()
-        ]
+        self._label_terms: tuple = self.head.label_terms()
         super().__init__(self.head.vocabulary_size)
 
     @property
@@ -78,7 +75,15 @@ class LanguageModelStep(DecodingStep):
     @property
     def variables(self) -> list[Any]:
         """Those of the backbone and of the folded output layer; shared ones are there twice."""
-        return [*self._reader.backbone.variables, *self.head.variables, *self._label_terms]
+        kept = [terms for terms in self._label_terms if isinstance(terms, keras.Variable)]
+        return [*self._reader.backbone.variables, *self.head.variables, *kept]
+
+    def keep_in_variables(self) -> None:
+        """Keeps in variables, for exports, what would be a constant of each function else."""
+        self._label_terms = tuple(
+            keras.Variable(terms, trainable=False, name="label_terms")
+            for terms in self._label_terms
+        )
 
     def read_whole(self, tokens: Tensor) -> Any:
         """Hidden states `[B, T, d]` of whole sequences `[B, T]`, each read from its beginning."""
