@@ -33,11 +33,15 @@ def train(way: str, options: Path, folder: Path) -> list[str]:
 
 def wait_for_step(folder: Path, step: int, processes: list) -> None:
     """Until there is a checkpoint of a step or one after it, or a process has ended."""
-    store = CheckpointStore(folder / "checkpoints")
     deadline = time.monotonic() + 900
-    while max(store.steps(), default=0) < step and all(p.poll() is None for p in processes):
+    while last_step(folder) < step and all(p.poll() is None for p in processes):
         assert time.monotonic() < deadline
         time.sleep(0.02)
+
+
+def last_step(folder: Path) -> int:
+    """The step of the last checkpoint; 0 where there is none."""
+    return max(CheckpointStore(folder / "checkpoints").steps(), default=0)
 
 
 def checkpoint(folder: Path) -> tuple[dict, dict]:
