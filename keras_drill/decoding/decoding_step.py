@@ -1,6 +1,7 @@
 """The protocol between searches and models."""
 
 import abc
+from collections.abc import Callable
 from typing import Any
 
 from keras import ops
@@ -87,6 +88,13 @@ class DecodingStep(abc.ABC):
     @abc.abstractmethod
     def log_probs(self, hidden: Tensor) -> Tensor:
         """Float32 log-probabilities `[R, V]` of the next word, from what `read` gave."""
+
+    def scorer(self) -> Callable[[Any], Tensor]:
+        """`log_probs` for one search, which asks for it once, before its loop.
+
+        Optional: where something that no hidden state changes is worth computing once.
+        """
+        return self.log_probs
 
     def source_mask(self, constants: Any) -> Any:
         """Which positions of the source `read_with_attention` tells of: booleans `[B, S]`.

@@ -1,9 +1,7 @@
 """The decoding step of a language model, whatever its backbone."""
 
+from collections.abc import Callable
 from typing import Any
-
-import keras
-from keras import ops
 
 from keras_drill.decoding.backbone_readers import make_reader
 from keras_drill.decoding.decoding_step import DecodingStep
@@ -26,9 +24,8 @@ class LanguageModelStep(DecodingStep):
       every word the backbone reads the whole buffer again, so a word costs as much as a sequence
       of `max_length` words; state that its layers carry is neither used nor changed.
 
-    A label encoder is folded once, here, and what a kernel needs of the labels is computed once:
-    neither costs anything at each step. Both are of this moment, so make a new step after more
-    training.
+    A label encoder is folded once, here, and costs nothing at each step. Its labels are those of
+    this moment, so make a new step after more training.
 
     Args:
         model: A built `keras_drill.LanguageModel` (or anything with a `backbone` and a `head`).
@@ -64,7 +61,6 @@ class LanguageModelStep(DecodingStep):
         # Labels that are embeddings cost nothing either, and a copy would not be shared any more.
         is_plain = isinstance(head.label_encoder, IdentityLabelEncoder)
         self.head = head if is_plain else head.folded()
-        self._label_terms: tuple = self.head.label_terms()
         super().__init__(self.head.vocabulary_size)
 
     @property
@@ -75,15 +71,7 @@ class LanguageModelStep(DecodingStep):
     @property
     def variables(self) -> list[Any]:
         """Those of the backbone and of the folded output layer; shared ones are there twice."""
-        kept = [terms for terms in self._label_terms if isinstance(terms, keras.Variable)]
-        return [*self._reader.backbone.variables, *self.head.variables, *kept]
-
-    def keep_in_variables(self) -> None:
-        """Keeps in variables, for exports, what would be a constant of each function else."""
-        self._label_terms = tuple(
-            keras.Variable(terms, trainable=False, name="label_terms")
-            for terms in self._label_terms
-        )
+        return [*self._reader.backbone.variables, *self.head.variables]
 
     def read_whole(self, tokens: Tensor) -> Any:
         """Hidden states `[B, T, d]` of whole sequences `[B, T]`, each read from its beginning."""
@@ -107,7 +95,10 @@ class LanguageModelStep(DecodingStep):
         return self._reader.backbone.read_column_with_attention(tokens, constants, state)
 
     def log_probs(self, hidden: Tensor) -> Tensor:
-        if not self._label_terms:
-            return self.head(hidden)
-        terms = tuple(ops.convert_to_tensor(terms) for terms in self._label_terms)
-        return self.head.log_probs(hidden, self.head.encoded_labels(), terms)
+        return self.head(hidden)
+
+    def scorer(self) -> Callable[[Tensor], Tensor]:
+        terms = self.head.label_terms()  # the norms of KerBS' labels cost more than their products
+        if not terms:
+            return self.log_probs
+        return lambda hidden: self.head.log_probs(hidden, self.head.encoded_labels(), terms)

@@ -183,6 +183,7 @@ class Loop:
     ):
         self.search = search
         self.step = step
+        self.score = step.scorer()
         self.constants = constants
         self.forbidden = forbidden
         self.constraints = constraints
@@ -202,7 +203,7 @@ class Loop:
             hidden, state, attention = read(last, self.constants, state)
         else:
             hidden, state = self.step.read(last, self.constants, state)
-        log_probs = self.step.log_probs(hidden)  # [R, V]
+        log_probs = self.score(hidden)  # [R, V]
         allowed = ops.where(self.forbidden, -np.inf, log_probs)
         if self.constraints:
             for constraint in self.constraints:

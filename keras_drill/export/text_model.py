@@ -94,7 +94,6 @@ class TextModel(tf.Module):
         super().__init__(name="text_model")
         # Kept in a plain object: tf.Module would track, and export, every variable of a layer.
         self._step = LanguageModelStep(model)
-        self._step.keep_in_variables()
         if self._step.vocabulary_size != len(vocabulary):
             raise ValueError(
                 f"`vocabulary` must have the model's {self._step.vocabulary_size} words. "

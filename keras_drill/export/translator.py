@@ -71,7 +71,6 @@ class Translator(tf.Module):
         super().__init__(name="translator")
         # Kept in a plain object: tf.Module would track, and export, every variable of a layer.
         self._step = LanguageModelStep(model)
-        self._step.keep_in_variables()
         if self._step.vocabulary_size != len(target.vocabulary):
             raise ValueError(
                 f"`target` must have the model's {self._step.vocabulary_size} words. "
