@@ -54,16 +54,33 @@ def fold_columns(combine, x):
         combine: `ops.maximum` or `ops.add`.
         x: The matrix. B is static.
     """
-    if keras.backend.backend() != "tensorflow" or not is_compiled_by_xla():
-        return x
-    import tensorflow as tf
-
     size = x.shape[1] // FOLDS
-    is_cpu = all(device.device_type == "CPU" for device in tf.config.list_logical_devices())
-    if size == 0 or not is_cpu:
+    if size == 0 or not _is_compiled_for_cpu():
         return x
     folds = ops.split(x[:, : FOLDS * size], FOLDS, axis=1)
     return ops.concatenate([functools.reduce(combine, folds), x[:, FOLDS * size :]], axis=1)
+
+
+def vector_product(a, b):
+    """The product of a vector and a matrix, or of a matrix and a vector.
+
+    For CPUs XLA computes these while it computes the matrix: entry by entry, and down its columns.
+    A product of two matrices it leaves to a library, at a tenth to a half of the time.
+    """
+    if not _is_compiled_for_cpu():
+        return ops.matmul(a, b)
+    if len(a.shape) == 1:
+        return ops.matmul(ops.stack([a, a]), b)[0]
+    return ops.matmul(a, ops.stack([b, b], axis=1))[:, 0]
+
+
+def _is_compiled_for_cpu() -> bool:
+    """Whether TensorFlow traces for XLA, and no device is other than a CPU."""
+    if keras.backend.backend() != "tensorflow" or not is_compiled_by_xla():
+        return False
+    import tensorflow as tf
+
+    return all(device.device_type == "CPU" for device in tf.config.list_logical_devices())
 
 
 def matrix_product(a, b, transpose_a: bool = False, transpose_b: bool = False):

@@ -6,7 +6,7 @@ import keras
 from keras import ops
 
 from keras_drill.ops.biased_scores import biased_scores, cap_slopes
-from keras_drill.ops.graph import fold_columns
+from keras_drill.ops.graph import fold_columns, vector_product
 from keras_drill.ops.label_blocks import LabelBlock, Labels
 from keras_drill.ops.saturated import saturated
 from keras_drill.ops.tile_gradients import Derivative, TileGradients
@@ -139,7 +139,7 @@ def _derivatives(
         derivative, row_weights, products, hidden_terms, label_terms
     )
     if bias is not None:
-        label_sums = (*label_sums, ops.matmul(row_weights, derivative))
+        label_sums = (*label_sums, vector_product(row_weights, derivative))
     if options.compute_dtype == "float16":  # a kernel's slope may exceed what float16 can hold
         by_products = ops.clip(by_products, -4096.0, 4096.0)
     return ops.cast(by_products, options.compute_dtype), hidden_sums, label_sums

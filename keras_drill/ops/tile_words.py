@@ -20,7 +20,7 @@ from keras_drill.ops.label_shard import NEVER
 from keras_drill.ops.tile_loss import TileScores, TileTargets
 from keras_drill.ops.token_tiles import Tile
 from keras_drill.ops.walk_arguments import WalkInputs, WalkOptions
-from keras_drill.ops.word_log_probs import word_log_probs
+from keras_drill.ops.word_log_probs import log_sum_exp, word_log_probs
 from keras_drill.types import Tensor
 
 
@@ -68,7 +68,7 @@ class Words:
         self._num_words = labels.num_labels if word_labels is None else word_labels.mask.shape[0]
         self._shard = labels.shard
         self._label_log_probs = compiled(partial(_label_log_probs, options))
-        self._word_log_probs = compiled(partial(_word_log_probs, labels.shard))
+        self._word_log_probs = partial(_word_log_probs, labels.shard, compiled)
         self._posterior_sums = compiled(partial(_posterior_sums, options))
         self._num_better = compiled(num_better)
         self._num_better_scores = compiled(partial(_num_better_scores, options))
@@ -200,27 +200,17 @@ def _label_log_probs(
     if log_priors is None:
         return scores
     scores = ops.reshape(scores, (-1, log_priors.shape[1], scores.shape[1]))
-    return _log_sum_exp([scores[:, k] for k in range(log_priors.shape[1])])
+    return log_sum_exp([scores[:, k] for k in range(log_priors.shape[1])])
 
 
-def _word_log_probs(shard, label_log_probs, columns, mask):
+def _word_log_probs(shard, compiled, label_log_probs, columns, mask):
     """`word_log_probs` of the labels that are here, `NEVER` where a word has none of them."""
     if shard.axis is None:
-        return word_log_probs(label_log_probs, columns, mask)
+        return word_log_probs(label_log_probs, columns, mask, compiled=compiled)
     columns = columns - shard.first
     mask = ops.logical_and(mask, shard.has(columns))
     columns = ops.clip(columns, 0, shard.size - 1)
-    return word_log_probs(label_log_probs, columns, mask, NEVER)
-
-
-def _log_sum_exp(terms):
-    """Entry by entry, of matrices, not all of which are -inf anywhere."""
-    if len(terms) == 1:
-        return terms[0]
-    top = terms[0]
-    for x in terms[1:]:
-        top = ops.maximum(top, x)
-    return top + ops.log(sum(ops.exp(x - top) for x in terms))
+    return word_log_probs(label_log_probs, columns, mask, NEVER, compiled)
 
 
 def _posterior_sums(

@@ -1,6 +1,7 @@
 import keras
 from keras import ops
 
+from keras_drill.ops.graph import vector_product
 from keras_drill.scores.inner_product import InnerProduct
 from keras_drill.scores.kernel_shapes import PaperShape, ReferenceShape
 from keras_drill.scores.score import Score
@@ -102,8 +103,8 @@ class KerBSKernel(Score):
         # Multiples of the one matrix that is written down anyway: it is read once for each.
         shares = [by_products * ratio for ratio in self._shape.ratios(cos, terms)]
         weighted_norm = row_weights * norm[:, 0]
-        hidden_sum = ops.matmul(shares[0], label_norm * self._shape.slack(terms))
-        label_sums = [ops.matmul(weighted_norm, share) for share in shares]
+        hidden_sum = vector_product(shares[0], label_norm * self._shape.slack(terms))
+        label_sums = [vector_product(weighted_norm, share) for share in shares]
         return by_products, (hidden_sum,), tuple(label_sums)
 
     def hidden_gradients(

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from keras import ops
 
-from keras_drill.ops.graph import fold_columns, matrix_product
+from keras_drill.ops.graph import fold_columns, matrix_product, vector_product
 
 
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float16"])
@@ -50,3 +50,28 @@ def test_folding_columns_changes_no_reduction(columns):
 def test_nothing_is_folded_eagerly():
     x = ops.ones((3, 29))
     assert fold_columns(ops.add, x) is x
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_vector_products_are_those_of_numpy(compiled):
+    rng = np.random.default_rng(0)
+    a, b, x = (rng.integers(-3, 4, shape).astype("float32") for shape in (7, 11, (7, 11)))
+
+    def products(a, b, x):
+        return vector_product(a, x + 1), vector_product(x + 1, b)
+
+    if compiled:
+        products = jitted(products)
+    by_rows, by_columns = products(a, b, x)
+    np.testing.assert_array_equal(by_rows, a @ (x + 1))
+    np.testing.assert_array_equal(by_columns, (x + 1) @ b)
+
+
+def jitted(function):
+    if keras.backend.backend() == "jax":
+        import jax
+
+        return jax.jit(function)
+    import tensorflow as tf
+
+    return tf.function(function, jit_compile=True)
