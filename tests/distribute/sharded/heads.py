@@ -20,7 +20,11 @@ HEADS = {
     "mixture": lambda v, e, **k: keras_drill.MixtureOfSoftmaxes(v, e, num_mixtures=3, **k),
     "kerbs": lambda v, e, **k: keras_drill.KernelizedBayesianSoftmax(v, num_senses=M, **k),
     "tied_kerbs": lambda v, e, **k: keras_drill.KernelizedBayesianSoftmax(v, e, **k),
+    "described": lambda v, e, **k: keras_drill.OutputLayer(
+        v, label_encoder=keras_drill.DescriptionLabelEncoder(FEATURES[:v]), **k
+    ),
 }
+FEATURES = np.random.default_rng(7).normal(size=(V, J))
 
 
 def set_mesh(shape):

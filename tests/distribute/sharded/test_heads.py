@@ -71,7 +71,7 @@ def assert_close(found, expected, tolerance=1e-5):
         (name, mesh)
         for name in HEADS
         for mesh in MESHES
-        if mesh != (8, 1) or name in ("softmax", "drill", "tied_kerbs")
+        if mesh != (8, 1) or name in ("softmax", "drill", "tied_kerbs", "described")
     ],
 )
 def test_every_head_on_every_mesh(name, mesh):
@@ -132,6 +132,32 @@ def test_log_probabilities(name):
         targets = np.clip(targets, 0, 42)
         of_targets = head.log_prob(hidden, targets, weights)
         results.append([head(hidden), of_targets, *head.top_k(hidden, 3), head.folded()(hidden)])
+    assert_close(*jax.tree.map(np.asarray, results))
+
+
+@pytest.mark.parametrize("name", ["kerbs", "tied_kerbs"])
+def test_terms_of_labels(name):
+    """Made once for many steps of a search, they give what the head gives."""
+    hidden, *_ = batch()
+    results = []
+    for mesh in (None, (2, 4)):
+        set_mesh(mesh)
+        head = make_head(name)
+        terms = jax.jit(head.label_terms)()
+        found = jax.jit(head.log_probs)(place(hidden), head.encoded_labels(), terms)
+        np.testing.assert_allclose(found, head(hidden), atol=1e-5)
+        results.append([found, *terms])
+    assert_close(*jax.tree.map(np.asarray, results))
+
+
+@pytest.mark.parametrize("name", ["tied", "drill"])
+def test_a_quantised_embedding(name):
+    results = []
+    for mesh in (None, (2, 4)):
+        set_mesh(mesh)
+        head = make_head(name, tile_size=7)
+        head.embedding.quantize("int8")
+        results.append([*loss_and_gradients(head, *batch()), head(batch()[0])])
     assert_close(*jax.tree.map(np.asarray, results))
 
 
