@@ -3,10 +3,12 @@
 from typing import Any
 
 import keras
+import numpy as np
 from keras import ops
 
 from keras_drill.decoding.beam_search import BeamSearch
 from keras_drill.decoding.rows import Rows
+from keras_drill.ops.top_k import top_k
 from keras_drill.types import Tensor
 
 
@@ -22,12 +24,22 @@ class AddonsBeamSearch(BeamSearch):
     Arguments, call and result are those of `BeamSearch`.
     """
 
-    def count_words(self, rows: Rows, num_words: int) -> Tensor:
-        counts = super().count_words(rows, num_words)  # [R, 1]
-        ends = ops.logical_and(
-            ops.arange(num_words, dtype="int32") == rows.end_token,
-            ops.logical_not(rows.finished)[:, None],
-        )
+    def shortlist(self, log_probs: Tensor, rows: Rows) -> tuple[Tensor, Tensor]:
+        if self.num_groups > 1 or not self.length_penalty:
+            return super().shortlist(log_probs, rows)
+        # The end is not counted: it comes before words that are more probable, or after others.
+        best, words = top_k(log_probs, min(self.num_beams + 1, log_probs.shape[-1]))
+        words = ops.cast(words, "int32")
+        end = ops.broadcast_to(ops.maximum(rows.end_token, 0), (ops.shape(words)[0], 1))
+        of_end = ops.take_along_axis(log_probs, end, axis=1)
+        is_listed = ops.any(words == rows.end_token, axis=1, keepdims=True)
+        is_missing = ops.logical_and(ops.logical_not(is_listed), rows.end_token >= 0)
+        of_end = ops.where(is_missing, of_end, -np.inf)
+        return ops.concatenate([best, of_end], axis=1), ops.concatenate([words, end], axis=1)
+
+    def count_words(self, rows: Rows, words: Tensor) -> Tensor:
+        counts = super().count_words(rows, words)  # [R, 1]
+        ends = ops.logical_and(words == rows.end_token, ops.logical_not(rows.finished)[:, None])
         return counts - ops.cast(ends, "int32")
 
     def coverage(self, rows: Rows) -> Tensor:

@@ -155,27 +155,28 @@ class BeamSearch(Search):
         return loop, (rows, state, _Memory(totals=totals, scores=totals))
 
     def extend(self, log_probs: Tensor, rows: Rows, memory: Any) -> tuple[Any, Any, Any]:
-        num_words = log_probs.shape[-1]
+        log_probs, words = self.shortlist(log_probs, rows)  # [R, C]
+        num_choices = log_probs.shape[-1]
         # A beam that has ended continues in one way, at no cost.
-        stays = ops.where(ops.arange(num_words) == 0, 0.0, -np.inf)
-        log_probs = ops.where(rows.finished[:, None], stays, log_probs)  # [R, V]
+        stays = ops.where(ops.arange(num_choices) == 0, 0.0, -np.inf)
+        log_probs = ops.where(rows.finished[:, None], stays, log_probs)
         candidates = memory.totals[:, None] + log_probs
-        scores = candidates / self.penalty(self.count_words(rows, num_words))
+        scores = candidates / self.penalty(self.count_words(rows, words))
         if self.coverage_penalty:
             scores = scores + self.coverage_penalty * self.coverage(rows)[:, None]
         best = self._best(scores, rows.finished)  # [B, K]
 
-        def chosen(x, old):
-            x = ops.reshape(x, (-1, self.num_beams * num_words))
-            x = ops.reshape(ops.take_along_axis(x, best, axis=1), (-1,))
-            return ops.where(rows.is_in_prompt, old, x)
+        def chosen(x):
+            x = ops.reshape(x, (-1, self.num_beams * num_choices))
+            return ops.reshape(ops.take_along_axis(x, best, axis=1), (-1,))
 
         memory = memory._replace(
-            totals=chosen(candidates, memory.totals), scores=chosen(scores, memory.scores)
+            totals=ops.where(rows.is_in_prompt, memory.totals, chosen(candidates)),
+            scores=ops.where(rows.is_in_prompt, memory.scores, chosen(scores)),
         )
         first_rows = self.num_beams * ops.arange(ops.shape(best)[0], dtype="int32")[:, None]
-        parents = ops.reshape(first_rows + best // num_words, (-1,))
-        return parents, ops.reshape(best % num_words, (-1,)), memory
+        parents = ops.reshape(first_rows + best // num_choices, (-1,))
+        return parents, chosen(words), memory
 
     def result(self, rows: Rows, memory: Any) -> Beams:
         scores = ops.reshape(memory.scores, (-1, self.num_beams))
@@ -195,8 +196,27 @@ class BeamSearch(Search):
             take(rows.attention),
         )
 
-    def count_words(self, rows: Rows, num_words: int) -> Any:
-        """How many words each continuation has, `[R, 1]` or `[R, V]`, for the length penalty."""
+    def shortlist(self, log_probs: Tensor, rows: Rows) -> tuple[Tensor, Tensor]:
+        """The continuations of each row that may become beams.
+
+        A row's scores have the order of its log-probabilities, so no more than K of them do; with
+        groups a word costs what other rows have made of it, and all may.
+
+        Returns:
+            Log-probabilities and words, `[R, C]` each.
+        """
+        num_words = log_probs.shape[-1]
+        if self.num_groups > 1:
+            words = ops.arange(num_words, dtype="int32")
+            return log_probs, ops.broadcast_to(words, ops.shape(log_probs))
+        best, words = top_k(log_probs, min(self.num_beams, num_words))
+        return best, ops.cast(words, "int32")
+
+    def count_words(self, rows: Rows, words: Tensor) -> Any:
+        """How many words each continuation by `words` `[R, C]` has, for the length penalty.
+
+        `[R, 1]` or `[R, C]`.
+        """
         written = rows.lengths - rows.prompt_lengths
         return (written + ops.cast(ops.logical_not(rows.finished), "int32"))[:, None]
 
@@ -211,7 +231,7 @@ class BeamSearch(Search):
         return ops.sum(ops.where(rows.source_mask, ops.log(looks), 0.0), axis=-1)
 
     def _best(self, scores, finished):
-        """The continuations that become beams, `[B, K]` of `K · V`, the best of a group first."""
+        """The continuations that become beams, `[B, K]` of `K · C`, the best of a group first."""
         num_words = scores.shape[-1]
         size = self.num_beams // self.num_groups
         groups = ops.reshape(scores, (-1, self.num_groups, size, num_words))

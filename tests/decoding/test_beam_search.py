@@ -7,7 +7,13 @@ import numpy as np
 import pytest
 from keras import ops
 
-from keras_drill.decoding import BeamSearch, DecodingStep, GreedySampler, generate
+from keras_drill.decoding import (
+    AddonsBeamSearch,
+    BeamSearch,
+    DecodingStep,
+    GreedySampler,
+    generate,
+)
 
 V, L, END, PAD = 3, 5, 1, 0
 WIDE = V**L  # no beam is ever left out
@@ -235,3 +241,24 @@ def test_generate_takes_a_beam_search():
     for wrong in ({"seed": 3}, {"num_samples": 2}):
         with pytest.raises(ValueError, match="must be left out where `sampler` draws nothing"):
             generate(step, prompts, L, **options, **wrong)
+
+
+@pytest.mark.parametrize("end", [END, None])
+@pytest.mark.parametrize("penalty", [0.0, 1.5, -0.5])
+@pytest.mark.parametrize("kind", [BeamSearch, AddonsBeamSearch])
+def test_no_continuation_that_could_be_chosen_is_left_out(kind, penalty, end):
+    """Of each row only the best words are looked at, which are those of all words."""
+
+    class OfAllWords(kind):
+        def shortlist(self, log_probs, rows):
+            words = ops.arange(log_probs.shape[-1], dtype="int32")
+            return log_probs, ops.broadcast_to(words, ops.shape(log_probs))
+
+    for seed in range(5):
+        model = Table(seed, vocabulary_size=11, scale=0.3)  # an end that is not counted may win
+        found, expected = (
+            search_for(made(2, penalty), model, [[2], [3, 2], [7]], [3, 5, 1], end_token=end)
+            for made in (kind, OfAllWords)
+        )
+        for a, b in zip(found, expected, strict=True):
+            np.testing.assert_allclose(a, b, rtol=1e-6)
