@@ -26,7 +26,8 @@ class Method:
         state: "mean" of the context, or at the "word".
         read: "masked", "unmasked", or "by word": unmasked and centred by word.
         whiten: Whether contexts are whitened.
-        senses: Of each word: "gold", or a number. With a policy, of all words in the mean.
+        senses: Of each word: "gold", a number, or "held out", as many as contexts that are kept
+            out need (`count_senses`). With a policy, of all words in the mean.
         start: Of senses: "clusters" of the word's contexts, or "random".
         variant: Of the kernel.
         policy: Key of `POLICIES`, or "" where no senses move.
@@ -90,4 +91,10 @@ def methods() -> list[Method]:
     found += [dataclasses.replace(random, policy=policy) for policy in ("", *POLICIES)]
     found.append(dataclasses.replace(random, policy="idle", moved="near"))
     found += [Method(senses=2.5, policy=policy) for policy in ("", "idle", "ranking")]
+    found += [
+        Method(kind, whiten=whiten, senses=senses)
+        for senses in ("held out", 2.0)
+        for whiten in (True, False)
+        for kind in ("k-means", "kerbs")
+    ]
     return found
