@@ -82,9 +82,11 @@ def test_unseen_words(tmp_path):
 
 
 def test_synthetic_senses():
-    output = run("synthetic_senses", "--seeds", 1, "--steps", 100, "--policies", "none")
+    output = run("synthetic_senses", "--seeds", 1, "--steps", 100, "--moved", "near",
+                 "--policies", "none", "certain sense, 0.6")  # fmt: skip
     many, one, *_ = figures(output, "none")
     assert (many, one) == (1, 0)  # nothing moves: every word keeps its two or three senses
+    assert figures(output, "certain sense, 0.6")
 
 
 def test_sense_induction(tmp_path):
