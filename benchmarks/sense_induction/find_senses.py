@@ -1,5 +1,7 @@
 """Senses of all words by one method and seed."""
 
+import copy
+
 import keras
 import numpy as np
 from sklearn.linear_model import LogisticRegression
@@ -16,6 +18,8 @@ from keras_drill.sense_induction import (
     make_sense_model,
     train_senses,
 )
+from keras_drill.senses.policies import AllocationPolicy, SenseStatistics
+from tests.senses.certain_sense_policy import CertainSensePolicy
 
 DIM = 128
 MOST = 400  # contexts of a word that a head is trained on: one word is not to outweigh all others
@@ -64,8 +68,10 @@ class Induction:
 
     def contexts(self, word: int) -> tuple[np.ndarray, np.ndarray]:
         """Contexts for training and for testing."""
-        all_of_it = keras.ops.convert_to_numpy(self.space(self.states[word]))
-        return np.split(all_of_it, [self.studied[word].training])
+        return np.split(self._contexts(self.states[word]), [self.studied[word].training])
+
+    def _contexts(self, states: np.ndarray) -> np.ndarray:
+        return keras.ops.convert_to_numpy(self.space(states))
 
     def _senses(self, word: Word) -> int:
         return len(set(word.gold)) if self.method.senses == "gold" else int(self.method.senses)
@@ -98,7 +104,7 @@ class Induction:
     def _kerbs(self) -> dict[str, np.ndarray]:
         method, size = self.method, self.words.max() + 1
         if method.senses == "held out":
-            contexts = keras.ops.convert_to_numpy(self.space(self.training))
+            contexts = self._contexts(self.training)
             found = count_by_head(self._head, contexts, self.words, len(self.studied))
             senses = found + [1] * (size - len(found))
         elif isinstance(method.senses, float) and method.senses % 1:  # of all words in the mean
@@ -120,7 +126,9 @@ class Induction:
             begin_at_clusters(model, training, words, self.seed)
         reallocation = None
         if method.policy:
-            policy = POLICIES[method.policy]
+            policy = copy.copy(POLICIES[method.policy])
+            if isinstance(policy, CertainSensePolicy):
+                policy = Observed(policy, model.head, self._contexts(training), words)
             reallocation = SenseReallocation(50, policy, 0.05, method.moved, self.seed)
         train_senses(model, training, words, STEPS, method.rate, reallocation, self.seed)
         return model
@@ -139,3 +147,15 @@ class Induction:
         self.senses = {w.name: int(n) for w, n in zip(self.studied, counts, strict=True)}
         self.facts["senses"] = float(counts.mean())
         return found
+
+
+class Observed(AllocationPolicy):
+    """A policy that sees all training contexts before it decides."""
+
+    def __init__(self, policy: CertainSensePolicy, *seen):
+        self.policy = policy
+        self.seen = seen
+
+    def moves(self, statistics: SenseStatistics) -> tuple[np.ndarray, np.ndarray]:
+        self.policy.observe(*self.seen, kept=0.0)
+        return self.policy.moves(statistics)

@@ -8,12 +8,14 @@ from keras_drill.senses.policies import (
     RankingPolicy,
     ThresholdPolicy,
 )
+from tests.senses.certain_sense_policy import CertainSensePolicy
 
 POLICIES: dict[str, AllocationPolicy] = {
     "idle": IdleSensePolicy(),
     "ranking": RankingPolicy(0.05),
     "threshold -1": ThresholdPolicy(-1.0),
     "threshold -3": ThresholdPolicy(-3.0),
+    "certain": CertainSensePolicy(),
 }
 
 
@@ -88,7 +90,8 @@ def methods() -> list[Method]:
             for kind in ("k-means", "kerbs")
         ]
     random = Method(senses=2.5, start="random", rate=0.01)
-    found += [dataclasses.replace(random, policy=policy) for policy in ("", *POLICIES)]
+    found.append(random)
+    found += [dataclasses.replace(random, policy=name) for name in POLICIES if name != "certain"]
     found.append(dataclasses.replace(random, policy="idle", moved="near"))
     found += [Method(senses=2.5, policy=policy) for policy in ("", "idle", "ranking")]
     found += [
@@ -97,4 +100,6 @@ def methods() -> list[Method]:
         for whiten in (True, False)
         for kind in ("k-means", "kerbs")
     ]
+    certain = Method(senses=2.5, policy="certain")
+    found += [certain, dataclasses.replace(certain, moved="near")]
     return found
