@@ -1,7 +1,7 @@
 """Does sense allocation find the senses of a language whose senses are known?
 
     python -m benchmarks.synthetic_senses [--seeds 3] [--senses 2.5] [--steps 4000]
-        [--momentum 0.005] [--policies "idle sense, 0.1" ...]
+        [--momentum 0.005] [--moved near] [--policies "idle sense, 0.1" ...]
 
 A KerBS head alone is trained on contexts and words of `tests.senses.synthetic_language`: words with
 one to four clusters of contexts, 2.5 on average. Printed is the mean over seeds, each with a
@@ -9,6 +9,7 @@ language and initial weights of its own, without reallocation and with every pol
 """
 
 import argparse
+import copy
 import os
 import time
 
@@ -18,6 +19,7 @@ import numpy as np
 
 from benchmarks.timing import describe
 from keras_drill.senses.policies import IdleSensePolicy, RankingPolicy, ThresholdPolicy
+from tests.senses.certain_sense_policy import CertainSensePolicy
 from tests.senses.sense_study import MOMENTUM, STEPS, figures, train
 from tests.senses.synthetic_language import SyntheticLanguage
 
@@ -28,6 +30,7 @@ POLICIES = {
     "ranking, 0.005": RankingPolicy(0.005),
     "ranking, 0.05": RankingPolicy(0.05),
     "idle sense, 0.1": IdleSensePolicy(0.1),
+    "certain sense, 0.6": CertainSensePolicy(0.1, 0.6),
 }
 
 
@@ -37,6 +40,7 @@ def main():
     parser.add_argument("--senses", type=float, default=2.5, help="senses per word, on average")
     parser.add_argument("--steps", type=int, default=STEPS)
     parser.add_argument("--momentum", type=float, default=MOMENTUM, help="of the running means")
+    parser.add_argument("--moved", default="keep", help="embeddings of moved senses: keep or near")
     parser.add_argument("--policies", nargs="+", default=POLICIES, choices=POLICIES)
     arguments = parser.parse_args()
     print(describe())
@@ -47,11 +51,12 @@ def main():
             language = SyntheticLanguage(seed=seed)
             head = train(
                 language,
-                POLICIES[name],
+                copy.copy(POLICIES[name]),  # one has a state
                 arguments.senses,
                 seed,
                 arguments.steps,
                 arguments.momentum,
+                arguments.moved,
             )
             results.append(figures(language, head))
         if not number:

@@ -81,6 +81,8 @@ def result(method: Method, states: States, seed: int, arguments) -> dict:
             word.name: measure(word.gold[word.training :], induction.found[word.name])
             for word in induction.studied
         }
+        for name, number in induction.senses.items():
+            figures[name]["given"] = number
         replace_file(file, json.dumps({"words": figures, "facts": induction.facts}, indent=1))
         mean = np.mean([figures[word.name]["v"] for word in states.words if word.kind == "chosen"])
         print(f"{method.name}, seed {seed}: {mean:.3f} {induction.facts}", flush=True)

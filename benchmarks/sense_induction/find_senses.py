@@ -1,13 +1,16 @@
 """Senses of all words by one method and seed."""
 
+import copy
+
 import keras
 import numpy as np
 from sklearn.linear_model import LogisticRegression
 
+from benchmarks.sense_induction.count_senses import count_by_head, count_by_mixture
 from benchmarks.sense_induction.data import Word
 from benchmarks.sense_induction.methods import POLICIES, Method
 from benchmarks.sense_induction.read_states import States
-from keras_drill import SenseReallocation
+from keras_drill import LanguageModel, SenseReallocation
 from keras_drill.layers import ContextSpace
 from keras_drill.sense_induction import (
     begin_at_clusters,
@@ -15,6 +18,8 @@ from keras_drill.sense_induction import (
     make_sense_model,
     train_senses,
 )
+from keras_drill.senses.policies import AllocationPolicy, SenseStatistics
+from tests.senses.certain_sense_policy import CertainSensePolicy
 
 DIM = 128
 MOST = 400  # contexts of a word that a head is trained on: one word is not to outweigh all others
@@ -27,6 +32,7 @@ class Induction:
 
     Attributes:
         found: Sense of each test context, by word.
+        senses: How many senses or clusters each word was given.
         facts: Figures of the model, such as senses a word.
     """
 
@@ -53,6 +59,7 @@ class Induction:
         self.space = ContextSpace(min(DIM, states.encoder.width), method.whiten, method.length)
         self.space.adapt(self.training)
         self.facts: dict[str, float] = {}
+        self.senses: dict[str, int] = {}
         self.found = {
             "kerbs": self._kerbs,
             "k-means": self._k_means,
@@ -61,8 +68,10 @@ class Induction:
 
     def contexts(self, word: int) -> tuple[np.ndarray, np.ndarray]:
         """Contexts for training and for testing."""
-        all_of_it = keras.ops.convert_to_numpy(self.space(self.states[word]))
-        return np.split(all_of_it, [self.studied[word].training])
+        return np.split(self._contexts(self.states[word]), [self.studied[word].training])
+
+    def _contexts(self, states: np.ndarray) -> np.ndarray:
+        return keras.ops.convert_to_numpy(self.space(states))
 
     def _senses(self, word: Word) -> int:
         return len(set(word.gold)) if self.method.senses == "gold" else int(self.method.senses)
@@ -71,7 +80,12 @@ class Induction:
         found = {}
         for number, word in enumerate(self.studied):
             training, test = self.contexts(number)
-            clusters = find_clusters(training, self._senses(word), self.seed)
+            if self.method.senses == "held out":
+                senses = count_by_mixture(training, self.seed)
+            else:
+                senses = self._senses(word)
+            self.senses[word.name] = senses
+            clusters = find_clusters(training, senses, self.seed)
             means = np.stack(
                 [training[clusters == c].mean(axis=0) for c in range(clusters.max() + 1)]
             )
@@ -89,24 +103,35 @@ class Induction:
 
     def _kerbs(self) -> dict[str, np.ndarray]:
         method, size = self.method, self.words.max() + 1
-        keras.utils.set_random_seed(self.seed)
-        if isinstance(method.senses, float) and method.senses % 1:  # of all words in the mean
+        if method.senses == "held out":
+            contexts = self._contexts(self.training)
+            found = count_by_head(self._head, contexts, self.words, len(self.studied))
+            senses = found + [1] * (size - len(found))
+        elif isinstance(method.senses, float) and method.senses % 1:  # of all words in the mean
             senses = [int(method.senses) + (word % 2) for word in range(size)]
         else:
             senses = [1] * size
             senses[: len(self.studied)] = map(self._senses, self.studied)
+        return self._posteriors(self._head(senses))
+
+    def _head(self, senses: list[int], seen: np.ndarray | slice = slice(None)) -> LanguageModel:
+        """A head with these senses, trained on the contexts that are `seen`."""
+        method, training, words = self.method, self.training[seen], self.words[seen]
+        keras.utils.set_random_seed(self.seed)
         most = max(4, *senses)
         model = make_sense_model(
             self.space, senses, method.variant, most, bool(method.policy), self.seed
         )
         if method.start == "clusters":
-            begin_at_clusters(model, self.training, self.words, self.seed)
+            begin_at_clusters(model, training, words, self.seed)
         reallocation = None
         if method.policy:
-            policy = POLICIES[method.policy]
+            policy = copy.copy(POLICIES[method.policy])
+            if isinstance(policy, CertainSensePolicy):
+                policy = Observed(policy, model.head, self._contexts(training), words)
             reallocation = SenseReallocation(50, policy, 0.05, method.moved, self.seed)
-        train_senses(model, self.training, self.words, STEPS, method.rate, reallocation, self.seed)
-        return self._posteriors(model)
+        train_senses(model, training, words, STEPS, method.rate, reallocation, self.seed)
+        return model
 
     def _posteriors(self, model) -> dict[str, np.ndarray]:
         found, log_probs = {}, []
@@ -118,5 +143,19 @@ class Induction:
             found[word.name] = keras.ops.convert_to_numpy(posteriors).argmax(axis=-1)
             log_probs.append(float(keras.ops.mean(model.head.log_prob(hidden, ids))))
         self.facts["test log p"] = float(np.mean(log_probs))
-        self.facts["senses"] = float((table[: len(self.studied)] >= 0).sum(axis=1).mean())
+        counts = (table[: len(self.studied)] >= 0).sum(axis=1)
+        self.senses = {w.name: int(n) for w, n in zip(self.studied, counts, strict=True)}
+        self.facts["senses"] = float(counts.mean())
         return found
+
+
+class Observed(AllocationPolicy):
+    """A policy that sees all training contexts before it decides."""
+
+    def __init__(self, policy: CertainSensePolicy, *seen):
+        self.policy = policy
+        self.seen = seen
+
+    def moves(self, statistics: SenseStatistics) -> tuple[np.ndarray, np.ndarray]:
+        self.policy.observe(*self.seen, kept=0.0)
+        return self.policy.moves(statistics)

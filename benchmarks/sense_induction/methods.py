@@ -8,12 +8,14 @@ from keras_drill.senses.policies import (
     RankingPolicy,
     ThresholdPolicy,
 )
+from tests.senses.certain_sense_policy import CertainSensePolicy
 
 POLICIES: dict[str, AllocationPolicy] = {
     "idle": IdleSensePolicy(),
     "ranking": RankingPolicy(0.05),
     "threshold -1": ThresholdPolicy(-1.0),
     "threshold -3": ThresholdPolicy(-3.0),
+    "certain": CertainSensePolicy(),
 }
 
 
@@ -26,7 +28,8 @@ class Method:
         state: "mean" of the context, or at the "word".
         read: "masked", "unmasked", or "by word": unmasked and centred by word.
         whiten: Whether contexts are whitened.
-        senses: Of each word: "gold", or a number. With a policy, of all words in the mean.
+        senses: Of each word: "gold", a number, or "held out", as many as contexts that are kept
+            out need (`count_senses`). With a policy, of all words in the mean.
         start: Of senses: "clusters" of the word's contexts, or "random".
         variant: Of the kernel.
         policy: Key of `POLICIES`, or "" where no senses move.
@@ -87,7 +90,16 @@ def methods() -> list[Method]:
             for kind in ("k-means", "kerbs")
         ]
     random = Method(senses=2.5, start="random", rate=0.01)
-    found += [dataclasses.replace(random, policy=policy) for policy in ("", *POLICIES)]
+    found.append(random)
+    found += [dataclasses.replace(random, policy=name) for name in POLICIES if name != "certain"]
     found.append(dataclasses.replace(random, policy="idle", moved="near"))
     found += [Method(senses=2.5, policy=policy) for policy in ("", "idle", "ranking")]
+    found += [
+        Method(kind, whiten=whiten, senses=senses)
+        for senses in ("held out", 2.0)
+        for whiten in (True, False)
+        for kind in ("k-means", "kerbs")
+    ]
+    certain = Method(senses=2.5, policy="certain")
+    found += [certain, dataclasses.replace(certain, moved="near")]
     return found

@@ -82,9 +82,11 @@ def test_unseen_words(tmp_path):
 
 
 def test_synthetic_senses():
-    output = run("synthetic_senses", "--seeds", 1, "--steps", 100, "--policies", "none")
+    output = run("synthetic_senses", "--seeds", 1, "--steps", 100, "--moved", "near",
+                 "--policies", "none", "certain sense, 0.6")  # fmt: skip
     many, one, *_ = figures(output, "none")
     assert (many, one) == (1, 0)  # nothing moves: every word keeps its two or three senses
+    assert figures(output, "certain sense, 0.6")
 
 
 def test_sense_induction(tmp_path):
@@ -107,10 +109,10 @@ def test_sense_induction(tmp_path):
         (tmp_path / f"{split}.gold.txt").write_text("\n".join(answer for *_, answer in pairs))
     words = ("--encoder", preset, "--data-dir", tmp_path / "nouns", "--wikitext", tmp_path,
              "--wic", tmp_path, "--folder", tmp_path / "kept", "--methods")  # fmt: skip
-    output = run("sense_induction", *words, 0, 2, 3, 11)
+    output = run("sense_induction", *words, 0, 2, 3, 11, 41)
     for table in output.split("1 words, held back:"):
         assert figures(table, "kerbs |")[0] > 0.8  # the text tells them apart
-    assert len(list((tmp_path / "kept" / "results").glob("*/*/*.json"))) == 7
+    assert len(list((tmp_path / "kept" / "results").glob("*/*/*.json"))) == 9
     assert "judged are 3 of 3 development" in output and figures(output, "same argmax, mean")
     again = run("sense_induction", *words, 3)
     assert figures(again, "kerbs |")[:2] == figures(output, "kerbs |")[:2]

@@ -7,12 +7,15 @@ from scipy.stats import spearmanr
 from sklearn.metrics import v_measure_score
 
 import keras_drill
+from tests.senses.certain_sense_policy import CertainSensePolicy
 
 BATCH, STEPS, INTERVAL = 256, 4000, 100
 LEARNING_RATE, MOMENTUM = 0.01, 0.005
 
 
-def train(language, policy, senses_per_word=2.5, seed=0, steps=STEPS, momentum=MOMENTUM):
+def train(
+    language, policy, senses_per_word=2.5, seed=0, steps=STEPS, momentum=MOMENTUM, moved="keep"
+):
     """A head trained on `steps` batches of the language, reallocating by `policy` (or not)."""
     keras.utils.set_random_seed(seed)
     size = language.vocabulary_size
@@ -31,11 +34,15 @@ def train(language, policy, senses_per_word=2.5, seed=0, steps=STEPS, momentum=M
 
     reallocator = None
     if policy is not None:
-        reallocator = keras_drill.SenseReallocator(head, optimizer, INTERVAL, policy, momentum)
+        reallocator = keras_drill.SenseReallocator(
+            head, optimizer, INTERVAL, policy, momentum, moved
+        )
     rng = np.random.default_rng([seed, 1])
     for _ in range(steps // INTERVAL):
         contexts, words, _ = language.sample(INTERVAL * BATCH, rng)
         interval(contexts.reshape(INTERVAL, BATCH, -1), words.reshape(INTERVAL, BATCH))
+        if isinstance(policy, CertainSensePolicy):
+            policy.observe(head, contexts, words, (1 - momentum) ** INTERVAL)
         if reallocator is not None:
             reallocator.step()
     return head
