@@ -2,6 +2,7 @@
 
     python -m benchmarks.finetuning --folder build/finetuning
     python -m benchmarks.finetuning --models gpt2 gemma3 --tokens 2048 --modes lora --backends jax
+    python -m benchmarks.finetuning --models gemma3 --modes lora --tile-mib 96
 
 Real vocabularies and widths, one layer, random weights, float32, SGD, sequences of 512. Every case
 has processes of its own: two for the rise of the peak resident memory over the second step (with
@@ -11,6 +12,7 @@ measured again. A step of keras-hub that would take more than `--memory` GiB is 
 """
 
 import argparse
+import itertools
 import json
 import os
 import statistics
@@ -80,7 +82,9 @@ MODELS = {
 SIDES = ("keras-hub", "fused")
 
 
-def make_model(name: str, mode: str, side: str, vocabulary_size: int | None = None):
+def make_model(
+    name: str, mode: str, side: str, tile_mib: int | None, vocabulary_size: int | None = None
+):
     """A compiled model, the same whenever it is made."""
     import keras
     import keras_hub
@@ -95,7 +99,10 @@ def make_model(name: str, mode: str, side: str, vocabulary_size: int | None = No
     if mode == "lora":
         backbone.enable_lora(4)
     lm = getattr(keras_hub.models, f"{family}CausalLM")(backbone=backbone, preprocessor=None)
-    model = lm if side == "keras-hub" else keras_drill.LanguageModel.from_causal_lm(lm)
+    model = lm
+    if side == "fused":
+        tile_bytes = None if tile_mib is None else tile_mib * 2**20
+        model = keras_drill.LanguageModel.from_causal_lm(lm, tile_bytes=tile_bytes)
     model.compile(keras.optimizers.SGD(0.1), weighted_metrics=[])
     return model
 
@@ -106,11 +113,13 @@ def make_batch(tokens: int, vocabulary_size: int) -> tuple:
     return {k: x.astype("int32") for k, x in inputs.items()}, words[:, 1:].astype("int32")
 
 
-def measure_memory(name: str, tokens: int, mode: str, side: str) -> dict:
+def measure_memory(name: str, tokens: int, mode: str, side: str, tile_mib: int | None) -> dict:
     """Bytes by which the second step raises the peak over what the model takes by itself."""
-    small = make_model(name, mode, side, vocabulary_size=8192)  # libraries, threads, compilers
+    small = make_model(
+        name, mode, side, tile_mib, vocabulary_size=8192
+    )  # libraries, threads, compilers
     small.train_on_batch(*make_batch(LENGTH, 8192))
-    model = make_model(name, mode, side)
+    model = make_model(name, mode, side, tile_mib)
     batch = make_batch(tokens, MODELS[name][1]["vocabulary_size"])
     before = resident()
     model.train_on_batch(*batch)
@@ -124,9 +133,11 @@ def resident() -> int:
     return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("VmRSS"))
 
 
-def measure_time(name: str, tokens: int, mode: str, sides: list[str], steps: int) -> dict:
+def measure_time(
+    name: str, tokens: int, mode: str, sides: list[str], tile_mib: int | None, steps: int
+) -> dict:
     """Seconds and losses of every step, and how far weights are apart after the last."""
-    models = {side: make_model(name, mode, side) for side in sides}
+    models = {side: make_model(name, mode, side, tile_mib) for side in sides}
     batch = make_batch(tokens, MODELS[name][1]["vocabulary_size"])
     found = {side: {"seconds": [], "losses": []} for side in sides}
     for _ in range(steps):
@@ -153,12 +164,14 @@ def distance(a, b) -> float:
 
 
 def theirs_in_bytes(name: str, tokens: int) -> int:
-    """About what a step of keras-hub takes: logits, their softmax and their gradient."""
+    """About what a step of keras-hub takes: logits, whose gradient takes their place in parts, and
+    the table's two gradients."""
     sizes = MODELS[name][1]
-    return 4 * (3 * tokens + 4 * sizes["hidden_dim"]) * sizes["vocabulary_size"]
+    return int(4 * (1.5 * tokens + 2 * sizes["hidden_dim"]) * sizes["vocabulary_size"])
 
 
 def in_process(backend: str, is_memory: bool, *arguments: str) -> dict:
+    """What `run_case` found, with that backend."""
     environment = {**os.environ, "KERAS_BACKEND": backend, "TF_CPP_MIN_LOG_LEVEL": "3"}
     if is_memory:
         environment |= {"TF_ENABLE_ONEDNN_OPTS": "0", "MALLOC_MMAP_THRESHOLD_": "500000"}
@@ -167,30 +180,45 @@ def in_process(backend: str, is_memory: bool, *arguments: str) -> dict:
     return json.loads(result.stdout.splitlines()[-1])
 
 
-def measure(backend: str, name: str, tokens: int, mode: str, steps: int, memory: float) -> dict:
-    fits = theirs_in_bytes(name, tokens) < memory * 2**30
-    sides = SIDES if fits else SIDES[1:]
-    case = (name, str(tokens), mode)
-    memory_of = {side: in_process(backend, True, *case, side) for side in sides}
-    found = in_process(backend, False, *case, ",".join(sides), str(steps))
-    return {"memory": memory_of, **found}
+def measure(file: Path, backend: str, case: list, more: list, sides: tuple, steps: int) -> dict:
+    """Memory and time of a case; what `file` has is not measured again, nor what is written to it
+    as soon as it is known."""
+    from keras_drill.data.atomic import replace_file
+
+    found = json.loads(file.read_text()) if file.exists() else {"memory": {}}
+    for side in sides:
+        if side not in found["memory"]:
+            found["memory"][side] = in_process(backend, True, *case, side, *more)
+            replace_file(file, json.dumps(found))
+    if steps and "fused" not in found:
+        found |= in_process(backend, False, *case, ",".join(sides), str(steps), *more)
+        replace_file(file, json.dumps(found))
+    return found
 
 
 def row(case: str, found: dict) -> str:
     """A line of the table in the documentation."""
-    ours, theirs = found["fused"], found.get("keras-hub")
     mib = {side: round(memory["rise"] / 2**20) for side, memory in found["memory"].items()}
-    seconds = {s: statistics.median(found[s]["seconds"][2:]) for s in SIDES if s in found}
-    if theirs is None:
-        return f"| {case} | does not fit | {mib['fused']:,} | | | {seconds['fused']:.1f} | | | |"
-    pairs = list(zip(ours["losses"], theirs["losses"], strict=True))
-    losses = max(abs(a - b) / b for a, b in pairs)
-    return (
-        f"| {case} | {mib['keras-hub']:,} | {mib['fused']:,} "
-        f"| 1/{mib['keras-hub'] / max(1, mib['fused']):.1f} | {seconds['keras-hub']:.1f} "
-        f"| {seconds['fused']:.1f} | {seconds['keras-hub'] / seconds['fused']:.2f} "
-        f"| {losses:.0e} | {found['weights']:.0e} |"
-    )
+    share = f"1/{mib['keras-hub'] / max(1, mib['fused']):.1f}" if len(mib) == 2 else ""
+    theirs = f"{mib['keras-hub']:,}" if len(mib) == 2 else "does not fit"
+    cells = [case, theirs, f"{mib['fused']:,}", share]
+    seconds = [statistics.median(found[s]["seconds"][2:]) for s in SIDES if s in found]
+    if len(seconds) == 2:
+        pairs = zip(*(found[side]["losses"] for side in SIDES), strict=True)
+        losses = max(abs(a - b) / a for a, b in pairs)
+        cells += [f"{x:.1f}" for x in seconds]
+        cells += [f"{seconds[0] / seconds[1]:.2f}", f"{losses:.0e}", f"{found['weights']:.0e}"]
+    elif seconds:
+        cells += ["", f"{seconds[0]:.1f}"]
+    return f"| {' | '.join(cells)} |"
+
+
+def run_case(arguments: list[str], tile_mib: int | None) -> dict:
+    """What `measure` asks of a process of its own."""
+    name, tokens, mode, sides, *steps = arguments
+    if steps:
+        return measure_time(name, int(tokens), mode, sides.split(","), tile_mib, int(steps[0]))
+    return measure_memory(name, int(tokens), mode, sides, tile_mib)
 
 
 def main() -> None:
@@ -199,31 +227,33 @@ def main() -> None:
     parser.add_argument("--tokens", nargs="+", type=int, default=[2048, 8192])
     parser.add_argument("--modes", nargs="+", default=["full", "lora"])
     parser.add_argument("--backends", nargs="+", default=["tensorflow", "jax"])
-    parser.add_argument("--steps", type=int, default=10, help="steps to time and to compare")
-    parser.add_argument("--memory", type=float, default=10, help="GiB that a step may take")
+    parser.add_argument(
+        "--steps", type=int, default=10, help="steps to time and to compare, 3 or more; 0: memory"
+    )
+    parser.add_argument("--memory", type=float, default=14, help="GiB that a step may take")
+    parser.add_argument("--tile-mib", type=int, help="`tile_bytes` of the fused loss, in MiB")
     parser.add_argument("--folder", type=Path, default=Path("build/finetuning"))
     parser.add_argument("--case", nargs="+", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.case:
-        name, tokens, mode, sides, *steps = options.case
-        if steps:
-            found = measure_time(name, int(tokens), mode, sides.split(","), int(steps[0]))
-        else:
-            found = measure_memory(name, int(tokens), mode, sides)
-        print(json.dumps(found))
+        print(json.dumps(run_case(options.case, options.tile_mib)))
         return
+    if 0 < options.steps < 3:
+        parser.error(f"--steps must be 0, or 3 or more. Received: --steps {options.steps}")
     options.folder.mkdir(parents=True, exist_ok=True)
     print(describe(), flush=True)
-    for backend in options.backends:
-        for mode in options.modes:
-            for tokens in options.tokens:
-                for name in options.models:
-                    case = f"{backend} {mode} {name} {tokens}"
-                    file = options.folder / f"{case.replace(' ', '-')}.json"
-                    if not file.exists():
-                        arguments = (backend, name, tokens, mode, options.steps, options.memory)
-                        file.write_text(json.dumps(measure(*arguments)))
-                    print(row(case, json.loads(file.read_text())), flush=True)
+    cases = itertools.product(options.backends, options.modes, options.tokens, options.models)
+    for backend, mode, tokens, name in cases:
+        case = f"{backend} {mode} {name} {tokens}"
+        more = []
+        if options.tile_mib is not None:
+            case += f" tile {options.tile_mib}"
+            more = ["--tile-mib", str(options.tile_mib)]
+        fits = theirs_in_bytes(name, tokens) < options.memory * 2**30
+        sides = SIDES if fits else SIDES[1:]
+        file = options.folder / f"{case.replace(' ', '-')}.json"
+        arguments = [name, str(tokens), mode]
+        print(row(case, measure(file, backend, arguments, more, sides, options.steps)), flush=True)
 
 
 if __name__ == "__main__":
