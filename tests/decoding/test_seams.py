@@ -7,6 +7,7 @@ from keras import ops
 
 import keras_drill
 from keras_drill.decoding import (
+    AddonsBeamSearch,
     BeamSearch,
     GreedySampler,
     LanguageModelStep,
@@ -63,6 +64,7 @@ BACKBONES = {
 }
 BEAMS = BeamSearch(3, 0.6, num_results=2)
 COVERING = BeamSearch(3, 0.6, num_results=2, coverage_penalty=0.3)
+AS_ADDONS = AddonsBeamSearch(3, 0.6, num_results=2)
 HALF = {"mixed_bfloat16": 0.3, "mixed_float16": 0.05}
 PAIRS = [
     ("softmax", "transformer", COVERING, "float32", "saved"),
@@ -77,6 +79,8 @@ PAIRS = [
     ("drill", "stateful", BEAMS, "float32", "xla"),
     ("mixture", "stateful", TopKSampler(4), "float32", "saved"),
     ("kerbs", "stateful", BEAMS, "mixed_float16", "saved"),
+    ("drill", "transformer", AS_ADDONS, "float32", "xla"),
+    ("softmax", "recurrent", AS_ADDONS, "float32", "saved"),
 ]
 
 

@@ -405,15 +405,22 @@ def test_checkpoints_of_old_versions_resume(trained):
         np.testing.assert_array_equal(array, arrays[name], err_msg=name)
 
 
-def test_weights_of_another_run(trained, tmp_path, corpus, capsys):
+@pytest.mark.parametrize("is_on_disk", [False, True])
+def test_weights_of_another_run(trained, tmp_path, corpus, capsys, is_on_disk):
     other = tmp_path / "other"
     other.mkdir()
     for split in ("train", "valid"):
         text = (corpus / f"{split}.txt").read_text().replace("cat", "fox")
         (other / f"{split}.txt").write_text(text)
-    config = tiny_config(other, training_start_from=str(trained.path), head_kind="drill")
+    config = tiny_config(
+        other,
+        training_start_from=str(trained.path),
+        head_kind="drill",
+        data_on_disk=str(tmp_path / "cache") if is_on_disk else "",
+    )
     training = make_training(config, RunFolder(tmp_path / "new"))
     training.prepare()
+    assert isinstance(training.texts["train"], StreamedText) == is_on_disk
     said = capsys.readouterr().out
     assert "it knows 11 of the 12 words" in said and "not taken: head/residual" in said
     source = LoadedRun.load(trained)
