@@ -40,6 +40,27 @@ def test_linear_cross_entropy():
     assert seconds >= 0 and ratio > 0  # seconds are rounded to milliseconds
 
 
+def test_tatoeba_pairs(tmp_path):
+    texts = {
+        "tatoeba.de": "Hallo.\nEin Haus.\nHi.\nDas Haus.\n",
+        "tatoeba.en": "Hello.\nA house.\nhello.\nThe house.\n",
+        "valid.de": "das ist &quot; gut &quot; .\n",
+        "valid.en": "that &apos;s &quot; good &quot; .\n",
+    }
+    for name, text in texts.items():
+        (tmp_path / name).write_text(text)
+    output = run("tatoeba_pairs", "--tatoeba", tmp_path, "--iwslt", tmp_path,
+                 "--folder", tmp_path / "pairs", "--valid", 1)  # fmt: skip
+    assert "test: 1 pairs" in output
+    train, valid = (
+        (tmp_path / f"pairs/{x}.en").read_text().split("\n") for x in ("train", "valid")
+    )
+    assert sorted([*train, *valid]) == ["", "", "a house.", "hello.", "hello.", "the house."]
+    assert set(train) & set(valid) == {""}  # whatever their case
+    assert (tmp_path / "pairs/test.en").read_text() == 'that\'s "good".\n'
+    assert (tmp_path / "pairs/test.de").read_text() == 'das ist "gut".\n'
+
+
 def test_language_model_step():
     output = run("language_model_step", "--batch", 2, "--length", 3, "--steps", 1, "--warmup", 1,
                  "--heads", "tied", "--without-torch")  # fmt: skip
