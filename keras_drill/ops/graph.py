@@ -30,8 +30,8 @@ def fuse(function):
     return tf.function(function, jit_compile=True, autograph=False)
 
 
-def after(x, earlier):
-    """`x`, not to be had before the tensor `earlier` has been computed.
+def after(x, *earlier):
+    """`x`, not to be had before the tensors `earlier` have been computed.
 
     TensorFlow starts whatever it has the inputs of; only this keeps it from holding the results of
     many independent steps at once. Where a compiler orders the steps, `x` comes back as it is.
@@ -40,7 +40,7 @@ def after(x, earlier):
         return x
     import tensorflow as tf
 
-    with tf.control_dependencies([earlier]):
+    with tf.control_dependencies(earlier):
         return tf.identity(x)
 
 

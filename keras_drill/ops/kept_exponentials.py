@@ -27,6 +27,8 @@ class KeptExponentials:
         compiled: Makes an element-wise function one pass over memory, where that pays.
     """
 
+    passes_twice = True
+
     def __init__(self, options, labels: Labels, compiled):
         self.options = options
         self._exponentials = compiled(partial(_exponentials, options))
@@ -40,12 +42,16 @@ class KeptExponentials:
                 shard = labels.shard
                 self._mean_bias = ops.mean(shard.clear(labels.bias)) * (shard.size / num_labels)
 
-    def summarize(self, products, tile: Tile, block: LabelBlock):
+    def summarize(self, products, tile: Tile, block: LabelBlock, kept: list):
+        *summary, exponentials = self.exponentials(products, tile, block)
+        return summary, [*kept, exponentials]
+
+    def exponentials(self, products, tile: Tile, block: LabelBlock):
+        """Tops `[R]`, masses `[R]` and exponentials `[R, B]` of a block; see `_exponentials`."""
         here = tile.columns - block.start
         if tile.column_mask is not None:
             here = ops.where(tile.column_mask, here, -1)
-        *summary, kept = self._exponentials(products, block.bias, block.index, here, block.exists)
-        return summary, kept
+        return self._exponentials(products, block.bias, block.index, here, block.exists)
 
     def whole_mass(self, block_mass, selected, top):
         return block_mass + ops.sum(ops.exp(selected - top[:, None]), axis=-1)
@@ -57,13 +63,17 @@ class KeptExponentials:
 
     def derivatives(self, k: int, tile: Tile, block: LabelBlock, scores, derivative: Derivative):
         entries = scores.kept[k]
-        factors = derivative.rows
-        if derivative.dense is not None:
-            factors = factors * derivative.dense
-        factors = factors * ops.exp(scores.tops[:, k] - scores.log_normalizer)
+        factors = self.factors(scores, scores.tops[:, k], derivative)
         low = ops.cast(factors, entries.dtype)
         of_labels = () if block.bias is None else (ops.matmul(low, entries),)
         return entries, factors, (), of_labels
+
+    def factors(self, scores: TileScores, tops, derivative: Derivative):
+        """`[R]`, what exponentials relative to `tops` `[R]` lack to the derivative."""
+        factors = (
+            derivative.rows if derivative.dense is None else derivative.rows * derivative.dense
+        )
+        return factors * ops.exp(tops - scores.log_normalizer)
 
     def finish(
         self,

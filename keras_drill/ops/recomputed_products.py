@@ -23,7 +23,12 @@ class RecomputedProducts:
         labels: The walk's `Labels`.
         words: The walk's `Words`.
         compiled: Makes an element-wise function one pass over memory, where that pays.
+
+    Attributes:
+        passes_twice: Whether the gradients need a second pass over the labels.
     """
+
+    passes_twice = True
 
     def __init__(self, options, labels: Labels, words: Words, compiled):
         self.options = options
@@ -33,12 +38,13 @@ class RecomputedProducts:
         self._summary = compiled(partial(_summary, options, sums_scores))
         self._derivatives = compiled(partial(_derivatives, options))
 
-    def summarize(self, products, tile: Tile, block: LabelBlock):
+    def summarize(self, products, tile: Tile, block: LabelBlock, kept: list):
         """Largest score of every row, sum of the exponentials above it and, to smooth, the scores';
-        and what is kept of the block."""
-        return self._summary(
-            products, tile.hidden_terms, block.bias, block.terms, block.exists
-        ), products
+        and what was kept with what is kept of the block."""
+        return self._summary(products, tile.hidden_terms, block.bias, block.terms, block.exists), [
+            *kept,
+            products,
+        ]
 
     def whole_mass(self, block_mass, selected, top):
         """The mass of all labels."""

@@ -84,10 +84,37 @@ def tile_gradients(
     d_labels: MatrixSum | None,
     total,
 ) -> TileGradients:
-    """Passes over all blocks of labels once more, and adds to `total`, a sum of `d_labels`, unless
-    that is `None`."""
-    score, accumulator = strategy.options.score, strategy.options.accumulator_dtype
+    """The gradients of a tile; the labels' are added to `total`, a sum of `d_labels`, unless that
+    is `None`."""
+    score = strategy.options.score
     derivative = tile_derivative(strategy.options, tile, scores, targets, words)
+    if strategy.passes_twice:
+        found = _second_pass(tile, labels, strategy, scores, derivative, d_labels, total)
+        d_hidden, hidden_sums, vectors, total = found
+    else:
+        d_hidden, hidden_sums, vectors = strategy.hidden_gradient(scores, derivative), [], []
+    d_hidden = score.hidden_gradients(d_hidden, hidden_sums, tile.hidden, tile.hidden_terms)
+    gradients = TileGradients(
+        contexts=d_hidden,
+        log_priors=_of_log_priors(strategy.options, tile, targets, words),
+        label_sums=tuple(vectors[: score.num_label_sums]),
+        bias=vectors[-1] if labels.has_bias else None,
+        even=None,
+        labels=total,
+    )
+    gradients = strategy.finish(gradients, tile, labels, scores, derivative, d_labels)
+    contexts = ops.reshape(gradients.contexts, (-1, tile.num_contexts, tile.hidden.shape[-1]))
+    return gradients._replace(contexts=contexts)
+
+
+def _second_pass(tile: Tile, labels: Labels, strategy, scores, derivative, d_labels, total):
+    """Passes over all blocks of labels once more.
+
+    Returns:
+        The contexts' gradient `[R, d]` through the products; the score's sums over labels, a list
+        of `[R]`; its sums over rows and the bias' gradient, a list of `[M]`; and the new `total`.
+    """
+    accumulator = strategy.options.accumulator_dtype
     wide = ops.cast(tile.hidden, accumulator)
     d_hidden, hidden_sums, vectors = [], [], []
     for k, block in enumerate(labels.blocks):
@@ -108,19 +135,8 @@ def tile_gradients(
         # Only now the next block is begun.
         scores = scores._replace(log_normalizer=after(scores.log_normalizer, last))
     hidden_sums = [sum(parts) * derivative.rows for parts in zip(*hidden_sums, strict=True)]
-    d_hidden = score.hidden_gradients(sum(d_hidden), hidden_sums, tile.hidden, tile.hidden_terms)
     vectors = [ops.concatenate(parts) for parts in zip(*vectors, strict=True)]
-    gradients = TileGradients(
-        contexts=d_hidden,
-        log_priors=_of_log_priors(strategy.options, tile, targets, words),
-        label_sums=tuple(vectors[: score.num_label_sums]),
-        bias=vectors[-1] if labels.has_bias else None,
-        even=None,
-        labels=total,
-    )
-    gradients = strategy.finish(gradients, tile, labels, scores, derivative, d_labels)
-    contexts = ops.reshape(gradients.contexts, (-1, tile.num_contexts, tile.hidden.shape[-1]))
-    return gradients._replace(contexts=contexts)
+    return sum(d_hidden), hidden_sums, vectors, total
 
 
 def _of_log_priors(options, tile: Tile, targets: TileTargets, words: TileWords | None):

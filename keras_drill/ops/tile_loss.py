@@ -18,7 +18,7 @@ class TileScores(NamedTuple):
 
     Attributes:
         products: For every block the inner products `[R, B]`, or empty if nobody wants them.
-        kept: For every block what the strategy keeps of it, `[R, B]`.
+        kept: What the strategy keeps: of every block `[R, B]`, or of all blocks a sum.
         tops: `[R, blocks]`, what the exponentials of each block are relative to.
         block_mass: `[R]`, sum of the exponentials that the blocks gave.
         mass: `[R]`, sum of all labels' exponentials.
@@ -58,16 +58,17 @@ class TileTargets(NamedTuple):
 def tile_scores(tile: Tile, labels: Labels, strategy, with_products: bool) -> TileScores:
     """Passes over all blocks of labels, and keeps their products if asked."""
     options = strategy.options
-    all_products, kept, summaries, rows = [], [], [], tile.hidden
+    all_products, summaries, rows = [], [], tile.hidden
+    kept: list = []
     selected: list = []
     for block in labels.blocks:
         products = matrix_product(rows, block.labels, transpose_b=True)  # [R, B]
         selected = select(selected, products, tile.columns, block)
-        summary, of_block = strategy.summarize(products, tile, block)
+        summary, kept = strategy.summarize(products, tile, block, kept)
         all_products += [products] if with_products else []
-        kept.append(of_block)
         summaries.append(summary)
-        rows = after(rows, summary[1])  # only now the next block is begun
+        # Only now the next block is begun: nothing else reads the products of this one.
+        rows = after(rows, selected[0], summary[1])
     tops, masses, *totals = (ops.stack(x, axis=-1) for x in zip(*summaries, strict=True))
     products, *terms, bias = selected
     selected = biased_scores(options, products, tile.hidden_terms, bias, terms)  # [R, S]

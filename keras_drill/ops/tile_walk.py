@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from keras import ops
 
+from keras_drill.ops.frozen_labels import FrozenLabels
 from keras_drill.ops.graph import after, fuse
 from keras_drill.ops.kept_exponentials import KeptExponentials
 from keras_drill.ops.label_blocks import Labels, cut_labels
@@ -20,7 +21,12 @@ from keras_drill.ops.tile_gradients import TileGradients, tile_gradients
 from keras_drill.ops.tile_loss import tile_losses, tile_scores, tile_targets
 from keras_drill.ops.tile_words import Words
 from keras_drill.ops.token_tiles import TokenTiles
-from keras_drill.ops.walk_arguments import WalkInputs, WalkOptions
+from keras_drill.ops.walk_arguments import (
+    ROWS_WITHOUT_SCORES,
+    WalkInputs,
+    WalkOptions,
+    tokens_per_tile,
+)
 from keras_drill.types import Tensor
 
 # A tile of fewer scores is not worth the time to compile its element-wise parts.
@@ -69,7 +75,8 @@ def walk(
         r_k (softmax(s_k)_j - q_kj),   q_k = softmax(s_k[y]),   r = posterior over contexts.
 
     A tile's inner products are kept, or for ordinary softmaxes the exponentials that the derivative
-    is a multiple of; all else is made for one block of labels after another.
+    is a multiple of, or neither where labels are frozen; all else is made for one block of labels
+    after another.
 
     Args:
         inputs: `WalkInputs`.
@@ -82,6 +89,11 @@ def walk(
     """
     num_labels, width = inputs.labels.shape
     shard = shard or LabelShard(num_labels, num_labels)
+    at_once = with_gradients and options.adds_up_at_once(inputs)
+    if at_once and options.tile_size is None:
+        num_contexts = inputs.contexts.shape[1]
+        size = tokens_per_tile(num_contexts, num_labels, options)
+        options = options._replace(tile_size=max(size, ROWS_WITHOUT_SCORES // num_contexts))
     tiles = TokenTiles(inputs, options, weights, with_gradients, shard)
     rows_per_tile = tiles.most_tokens * inputs.contexts.shape[1]
     labels = cut_labels(inputs, options, rows_per_tile, shard)
@@ -89,7 +101,9 @@ def walk(
     compiled = fuse if is_compiled else lambda function: function
     words = Words(inputs, options, labels, compiled)
     strategy: KeptExponentials | RecomputedProducts
-    if with_gradients and options.keeps_exponentials(inputs):
+    if at_once:
+        strategy = FrozenLabels(options, labels, compiled)
+    elif with_gradients and options.keeps_exponentials(inputs):
         strategy = KeptExponentials(options, labels, compiled)
     else:
         strategy = RecomputedProducts(options, labels, words, compiled)

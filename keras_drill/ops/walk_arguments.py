@@ -10,6 +10,8 @@ from keras_drill.scores.score import Score
 from keras_drill.types import Tensor
 
 DEFAULT_TILE_BYTES = 144 * 2**20
+# Rows of a tile that keeps no scores, or more: matrix products of more are no faster.
+ROWS_WITHOUT_SCORES = 1024
 
 
 class WordLabels(NamedTuple):
@@ -99,6 +101,12 @@ class WalkOptions(NamedTuple):
             self.logit_soft_cap is None and inputs.words_are_scores
         )
         return self.score.is_linear and is_even and self.compute_dtype != "float16"
+
+    def adds_up_at_once(self, inputs: WalkInputs) -> bool:
+        """Whether the contexts' gradient can be added up while scores are first seen: nobody wants
+        sums over rows, which need all labels' normalisers, nor the scores for something else."""
+        is_wanted_alone = self.labels_are_frozen and inputs.bias is None and not self.with_ranks
+        return is_wanted_alone and self.keeps_exponentials(inputs)
 
 
 def tokens_per_tile(num_contexts: int, num_labels: int, options: WalkOptions) -> int:
