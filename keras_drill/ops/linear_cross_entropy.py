@@ -46,8 +46,9 @@ def linear_cross_entropy(
       dtype of what they belong to: float32 labels under bfloat16 hidden states get a float32 one.
     - *Cost*: three products of `[N, d]` and `[V, d]`, as with logits; two where labels get no
       gradient, one with `training=False`. Memory beyond arguments and gradients is one tile
-      (`tile_bytes`) and a few blocks of 32 MiB. `reduction="none"` computes the logits again for
-      the gradients, one product more. There are no second derivatives.
+      (`tile_bytes`) and a few blocks of 32 MiB, or blocks alone for labels that get no gradient
+      and have no bias. `reduction="none"` computes the logits again for the gradients, one
+      product more. There are no second derivatives.
 
     Args:
         hidden: `[..., d]`, floats.

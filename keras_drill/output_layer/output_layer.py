@@ -59,7 +59,8 @@ class OutputLayer(WordProbabilities):
         z_loss: Coefficient of `lse(scores)^2`, added to the loss of every token.
         tile_size: Tokens per tile of the fused loss. `None` derives it from `tile_bytes`.
         tile_bytes: Memory for one tile of scores, in bytes; `None` is 144 MiB, or three eighths of
-            what the labels' gradient takes if that is more: every tile adds to all of it.
+            what the labels' gradient takes if that is more: every tile adds to all of it. Frozen
+            labels without biases need no scores in memory.
         embeddings_initializer: Initializer of the layer's own label embeddings.
         embeddings_regularizer: Their regularizer.
         embeddings_constraint: Their constraint.
