@@ -9,6 +9,7 @@ import pytest
 
 from benchmarks.collectives import read_collectives
 from keras_drill.ops import linear_cross_entropy
+from keras_drill.ops.frozen_labels import FrozenLabels
 from tests.distribute.sharded.heads import (
     HEADS,
     MESHES,
@@ -188,6 +189,38 @@ def test_linear_cross_entropy():
     (expected, none), (found, kinds) = results
     assert_close(found, expected)
     assert (none, kinds) == (set(), {"all-reduce"})
+
+
+@pytest.mark.parametrize("mesh", [(2, 4), (8, 1)], ids=str)
+@pytest.mark.parametrize("name", ["softmax", "mixture"])
+def test_frozen_labels(name, mesh, monkeypatch):
+    """43 words on 48 rows, of which no scores are kept."""
+    passed = []
+    monkeypatch.setattr(
+        FrozenLabels,
+        "hidden_gradient",
+        lambda *x, original=FrozenLabels.hidden_gradient: passed.append(x) or original(*x),
+    )
+
+    def run():
+        head = make_head(name, 43, 48, use_bias=False, pad_labels_to=48)
+        head.trainable = False
+        if head.embedding is not None:
+            head.embedding.trainable = False
+
+        def loss(hidden, values, targets, weights):
+            with keras.StatelessScope(zip(head.variables, values, strict=True)):
+                return head.loss(hidden, targets, weights)
+
+        hidden, targets, weights = (place(x) for x in batch(vocabulary_size=43))
+        values = [variable.value for variable in head.variables]
+        return jax.jit(jax.value_and_grad(loss))(hidden, values, targets, weights)
+
+    set_mesh(None)
+    expected = run()
+    set_mesh(mesh)
+    assert_close(run(), expected)
+    assert len(passed) == 2
 
 
 @pytest.mark.parametrize(
