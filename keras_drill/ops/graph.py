@@ -44,6 +44,25 @@ def after(x, *earlier):
         return tf.identity(x)
 
 
+def not_before(x, sums):
+    """`x`, which compilers for CPUs may not make before they have `sums`.
+
+    XLA makes there, for speed alone, whatever it can at once, and holds it all. That sums of
+    exponentials are not negative is what it does not know.
+
+    Args:
+        x: A tensor.
+        sums: A tensor that is nowhere negative; it may be NaN.
+    """
+    if keras.backend.backend() == "jax":
+        import jax
+
+        is_for_cpu = jax.default_backend() == "cpu"
+    else:
+        is_for_cpu = _is_compiled_for_cpu()
+    return ops.where(ops.any(sums < 0), ops.zeros_like(x), x) if is_for_cpu else x
+
+
 def fold_columns(combine, x):
     """`[R, B]`, soon to be reduced over B by `combine`, as `[R, B / 8]` or a little wider.
 

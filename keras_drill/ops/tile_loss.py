@@ -6,7 +6,7 @@ from typing import NamedTuple
 from keras import ops
 
 from keras_drill.ops.biased_scores import biased_scores, cap_slopes
-from keras_drill.ops.graph import after, matrix_product
+from keras_drill.ops.graph import after, matrix_product, not_before
 from keras_drill.ops.label_blocks import Labels, select
 from keras_drill.ops.label_shard import LabelShard
 from keras_drill.ops.token_tiles import Tile
@@ -62,6 +62,10 @@ def tile_scores(tile: Tile, labels: Labels, strategy, with_products: bool) -> Ti
     kept: list = []
     selected: list = []
     for block in labels.blocks:
+        if summaries and not strategy.passes_twice:
+            # What is cut outside of the loop over tiles, XLA copies: that would be all labels.
+            cut = labels.whole[block.start : block.stop]
+            block = block._replace(labels=not_before(cut, summaries[-1][1]))
         products = matrix_product(rows, block.labels, transpose_b=True)  # [R, B]
         selected = select(selected, products, tile.columns, block)
         summary, kept = strategy.summarize(products, tile, block, kept)

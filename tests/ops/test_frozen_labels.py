@@ -11,6 +11,7 @@ from keras import ops
 from keras_drill.ops import label_blocks, tile_walk
 from keras_drill.ops.frozen_labels import FrozenLabels
 from keras_drill.ops.fused_loss import token_losses, weighted_loss
+from keras_drill.ops.linear_cross_entropy import linear_cross_entropy
 from keras_drill.ops.walk_arguments import WalkInputs, WalkOptions
 from keras_drill.scores import InnerProduct
 from tests.gradients import value_and_gradients
@@ -225,3 +226,20 @@ def test_a_block_waits_for_all_that_reads_the_last_one(is_frozen, training, monk
             assert readers <= before[following], readers - before[following]
             checked += len(readers)
     assert checked >= 5
+
+
+@pytest.mark.skipif(keras.backend.backend() != "jax", reason="what JAX' compiler does")
+def test_compilers_neither_copy_the_labels_nor_hold_all_blocks(monkeypatch):
+    """Each takes 4 MiB, a block 1/16 of it."""
+    import jax
+
+    monkeypatch.setattr(label_blocks, "LABEL_BLOCK_BYTES", 2**18)
+    shapes = [(128, 128), (8192, 128)]
+
+    def loss(hidden, labels):
+        targets = np.arange(len(hidden))
+        return linear_cross_entropy(hidden, labels, targets, label_gradient=False)
+
+    arguments = [jax.ShapeDtypeStruct(shape, "float32") for shape in shapes]
+    compiled = jax.jit(jax.value_and_grad(loss)).lower(*arguments).compile()
+    assert compiled.memory_analysis().temp_size_in_bytes < 2**21
