@@ -230,7 +230,7 @@ def main() -> None:
     parser.add_argument(
         "--steps", type=int, default=10, help="steps to time and to compare, 3 or more; 0: memory"
     )
-    parser.add_argument("--memory", type=float, default=14, help="GiB that a step may take")
+    parser.add_argument("--memory", type=float, default=10, help="GiB that a step may take")
     parser.add_argument("--tile-mib", type=int, help="`tile_bytes` of the fused loss, in MiB")
     parser.add_argument("--folder", type=Path, default=Path("build/finetuning"))
     parser.add_argument("--case", nargs="+", help=argparse.SUPPRESS)
