@@ -58,7 +58,8 @@ class TileTargets(NamedTuple):
 def tile_scores(tile: Tile, labels: Labels, strategy, with_products: bool) -> TileScores:
     """Passes over all blocks of labels, and keeps their products if asked."""
     options = strategy.options
-    all_products, summaries, rows = [], [], tile.hidden
+    all_products, rows = [], tile.hidden
+    summaries: list = []
     kept: list = []
     selected: list = []
     for block in labels.blocks:
