@@ -2,7 +2,7 @@
 
     python -m benchmarks.finetuning --folder build/finetuning
     python -m benchmarks.finetuning --models gpt2 gemma3 --tokens 2048 --modes lora --backends jax
-    python -m benchmarks.finetuning --models gemma3 --modes lora --tile-mib 96
+    python -m benchmarks.finetuning --models gemma3 --modes full --tile-mib 144
 
 Real vocabularies and widths, one layer, random weights, float32, SGD, sequences of 512. Every case
 has processes of its own: two for the rise of the peak resident memory over the second step (with
@@ -115,9 +115,8 @@ def make_batch(tokens: int, vocabulary_size: int) -> tuple:
 
 def measure_memory(name: str, tokens: int, mode: str, side: str, tile_mib: int | None) -> dict:
     """Bytes by which the second step raises the peak over what the model takes by itself."""
-    small = make_model(
-        name, mode, side, tile_mib, vocabulary_size=8192
-    )  # libraries, threads, compilers
+    # Libraries, threads and compilers come first.
+    small = make_model(name, mode, side, tile_mib, vocabulary_size=8192)
     small.train_on_batch(*make_batch(LENGTH, 8192))
     model = make_model(name, mode, side, tile_mib)
     batch = make_batch(tokens, MODELS[name][1]["vocabulary_size"])
@@ -231,7 +230,7 @@ def main() -> None:
         "--steps", type=int, default=10, help="steps to time and to compare, 3 or more; 0: memory"
     )
     parser.add_argument("--memory", type=float, default=10, help="GiB that a step may take")
-    parser.add_argument("--tile-mib", type=int, help="`tile_bytes` of the fused loss, in MiB")
+    parser.add_argument("--tile-mib", type=int, help="`tile_bytes`, where it has tiles")
     parser.add_argument("--folder", type=Path, default=Path("build/finetuning"))
     parser.add_argument("--case", nargs="+", help=argparse.SUPPRESS)
     options = parser.parse_args()

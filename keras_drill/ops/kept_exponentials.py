@@ -70,9 +70,9 @@ class KeptExponentials:
 
     def factors(self, scores: TileScores, tops, derivative: Derivative):
         """`[R]`, what exponentials relative to `tops` `[R]` lack to the derivative."""
-        factors = (
-            derivative.rows if derivative.dense is None else derivative.rows * derivative.dense
-        )
+        factors = derivative.rows
+        if derivative.dense is not None:
+            factors = factors * derivative.dense
         return factors * ops.exp(tops - scores.log_normalizer)
 
     def finish(

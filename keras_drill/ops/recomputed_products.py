@@ -41,10 +41,8 @@ class RecomputedProducts:
     def summarize(self, products, tile: Tile, block: LabelBlock, kept: list):
         """Largest score of every row, sum of the exponentials above it and, to smooth, the scores';
         and what was kept with what is kept of the block."""
-        return self._summary(products, tile.hidden_terms, block.bias, block.terms, block.exists), [
-            *kept,
-            products,
-        ]
+        summary = self._summary(products, tile.hidden_terms, block.bias, block.terms, block.exists)
+        return summary, [*kept, products]
 
     def whole_mass(self, block_mass, selected, top):
         """The mass of all labels."""

@@ -90,10 +90,8 @@ def walk(
     num_labels, width = inputs.labels.shape
     shard = shard or LabelShard(num_labels, num_labels)
     at_once = with_gradients and options.adds_up_at_once(inputs)
-    if at_once and options.tile_size is None:
-        num_contexts = inputs.contexts.shape[1]
-        size = tokens_per_tile(num_contexts, num_labels, options)
-        options = options._replace(tile_size=max(size, ROWS_WITHOUT_SCORES // num_contexts))
+    if at_once:
+        options = _with_large_tiles(inputs, options)
     tiles = TokenTiles(inputs, options, weights, with_gradients, shard)
     rows_per_tile = tiles.most_tokens * inputs.contexts.shape[1]
     labels = cut_labels(inputs, options, rows_per_tile, shard)
@@ -146,6 +144,15 @@ def walk(
         if with_gradients
         else (),
     )
+
+
+def _with_large_tiles(inputs: WalkInputs, options: WalkOptions) -> WalkOptions:
+    """The options for tiles that keep no scores, so that memory does not limit them."""
+    if options.tile_size is not None:
+        return options
+    num_contexts = inputs.contexts.shape[1]
+    size = tokens_per_tile(num_contexts, inputs.labels.shape[0], options)
+    return options._replace(tile_size=max(size, ROWS_WITHOUT_SCORES // num_contexts))
 
 
 def _whole_gradients(
