@@ -1,5 +1,5 @@
-"""Puts heads on a trained model, and adds a word, on one or two replicas, and trains each on:
-`python -m ... 2 FILE` writes what came of it.
+"""Puts heads on a trained model, freezes its own, and adds a word, on one or two replicas, and
+trains each on: `python -m ... 2 FILE` writes what came of it.
 
 Logical devices must be made before TensorFlow starts, so every number of replicas needs a process
 of its own.
@@ -25,12 +25,12 @@ def dataset():
     return rows.batch(B, drop_remainder=True)
 
 
-def trained_model():
+def trained_model(**options):
     keras.utils.set_random_seed(1)
     embedding = keras.layers.Embedding(V, D)
     tokens = keras.Input((T,), dtype="int32")
     hidden = keras.layers.LSTM(D, return_sequences=True)(embedding(tokens))
-    head = keras_drill.TiedOutput(V, embedding)
+    head = keras_drill.TiedOutput(V, embedding, **options)
     return keras_drill.LanguageModel(keras.Model(tokens, hidden), head)
 
 
@@ -66,6 +66,10 @@ def train(replicas: int) -> dict[str, np.ndarray]:
             model = trained_model()
             model = model.with_head(make(model.head.embedding))
             arrays |= {f"{name}/{key}": value for key, value in fit(model).items()}
+        frozen = trained_model(use_bias=False)
+        frozen.head.embedding.trainable = False
+        assert frozen.head.labels_are_frozen
+        arrays |= {f"frozen/{key}": value for key, value in fit(frozen).items()}
         larger = model.with_words(FEATURES[:1], read_as=2)
         arrays |= fit(larger)
     return arrays
