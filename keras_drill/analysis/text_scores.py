@@ -3,6 +3,7 @@
 import collections
 import dataclasses
 import math
+import warnings
 from collections.abc import Iterable, Sequence
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
@@ -60,6 +61,9 @@ def score_texts(
     Raises:
         ImportError: sacrebleu is not installed.
 
+    Warns:
+        UserWarning: A hundred texts and more end in a full stop after a space.
+
     Example:
 
     >>> scores = score_texts(["A dog runs."], [["A dog runs.", "The dog is running."]])
@@ -75,6 +79,13 @@ def score_texts(
     - [Post, 2018](https://aclanthology.org/W18-6319), sacrebleu
     """
     check_texts(hypotheses, references)
+    if tokenize != "none" and sum(text.endswith(" .") for text in hypotheses) >= 100:
+        # Without a number, so that Python shows it once.
+        warnings.warn(
+            "A hundred `hypotheses` or more end in ' .', as texts do that were cut into words: "
+            "their BLEU does not compare with that of texts as they are written",
+            stacklevel=2,
+        )
     streams = reference_streams(references)
     bleu = bleu_metric(tokenize, lowercase)
     chrf = chrf_metric(lowercase)
@@ -173,7 +184,8 @@ def bleu_metric(tokenize: str, lowercase: bool, **options: bool) -> "BLEU":
         raise ValueError(
             f"`tokenize` must be one of {', '.join(metric.TOKENIZERS)}. Received: {tokenize!r}"
         )
-    return metric(tokenize=tokenize, lowercase=lowercase, **options)
+    # What looks like tokenized text would be reported at every score: `score_texts` warns once.
+    return metric(tokenize=tokenize, lowercase=lowercase, force=True, **options)
 
 
 def chrf_metric(lowercase: bool) -> "CHRF":

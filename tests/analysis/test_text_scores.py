@@ -73,6 +73,22 @@ def test_scores_and_signatures_are_sacrebleus(lowercase):
     assert f"case:{'lc' if lowercase else 'mixed'}|" in scores.chrf_signature
 
 
+def test_texts_that_look_tokenized_are_warned_of_once(caplog):
+    texts = ["A dog runs ."] * 100
+    with pytest.warns(UserWarning, match=r"end in ' \.'") as caught:
+        assert score_texts(texts, texts).bleu == pytest.approx(100)
+    assert len(caught) == 1 and not caplog.records  # sacrebleu has nothing to add
+
+
+@pytest.mark.parametrize(
+    ("text", "number", "tokenize"),
+    [("A dog runs .", 99, "13a"), ("A dog runs.", 100, "13a"), ("A dog runs .", 100, "none")],
+)
+def test_other_texts_are_not_warned_of(text, number, tokenize, recwarn, caplog):
+    score_texts([text] * number, [text] * number, tokenize)
+    assert not recwarn and not caplog.records
+
+
 def test_texts_may_have_different_numbers_of_references():
     hypotheses = ["the dog sits", "a man runs", "red hat"]
     references = [["a cat", "the dog sits"], "a man sat", ["blue", "a", "red hat "]]

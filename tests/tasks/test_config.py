@@ -3,7 +3,7 @@ import re
 import keras
 import pytest
 
-import keras_drill
+from keras_drill.distribute import STRATEGIES
 from keras_drill.tasks.config import check_options
 from keras_drill.tasks.errors import ConfigError
 from keras_drill.tasks.language_model.config import LanguageModelConfig
@@ -165,7 +165,7 @@ def test_odd_files_are_refused_with_their_name(text, tmp_path):
 
 
 def test_strategies_are_those_of_distribute():
-    assert check_options.STRATEGIES == keras_drill.distribute.STRATEGIES
+    assert check_options.STRATEGIES == STRATEGIES
 
 
 @pytest.mark.parametrize(
