@@ -204,7 +204,9 @@ class Loop:
         else:
             hidden, state = self.step.read(last, self.constants, state)
         log_probs = self.score(hidden)  # [R, V]
-        allowed = ops.where(self.forbidden, -np.inf, log_probs)
+        allowed = log_probs
+        if self.forbidden.any():  # known before the graph: a pass over all scores
+            allowed = ops.where(self.forbidden, -np.inf, log_probs)
         if self.constraints:
             for constraint in self.constraints:
                 allowed = constraint(allowed, rows)
@@ -216,21 +218,32 @@ class Loop:
             attention = ops.cast(attention, "float32")[:, None]  # [R, 1, S]
             rows = rows._replace(attention=ops.where(here, attention, rows.attention))
         parents, words, memory = self.search.extend(allowed, rows, memory)
-        if parents is not None:
-            own = ops.arange(ops.shape(rows.tokens)[0], dtype="int32")
+        words = ops.cast(words, "int32")
+        own = ops.arange(ops.shape(rows.tokens)[0], dtype="int32")
+        if parents is None:
+            log_prob = self._log_prob(log_probs, own, words)
+        else:
             parents = ops.where(rows.is_in_prompt, own, ops.cast(parents, "int32"))
-            rows, state, log_probs = _continue(parents, rows, state, log_probs)
-        return self._write(ops.cast(words, "int32"), log_probs, rows), state, memory
+            log_prob = self._log_prob(log_probs, parents, words)
+            rows, state = _continue(parents, rows, state)
+        return self._write(words, log_prob, rows), state, memory
 
-    def _write(self, words, log_probs, rows):
-        """Puts a word `[R]` with its log-probability, of `[R, V]`, into each row that takes one."""
-        log_prob = ops.take_along_axis(log_probs, words[:, None], axis=-1)  # [R, 1]
+    def _log_prob(self, log_probs, parents, words):
+        """What a word `[R]` had in the row that it continues, of `[R, V]`: `[R]`."""
+        num_beams, num_words = self.search.num_beams, log_probs.shape[-1]
+        index = parents % num_beams * num_words + words  # among those of its sequence
+        of_sequences = ops.reshape(log_probs, (-1, num_beams * num_words))
+        index = ops.reshape(index, (-1, num_beams))
+        return ops.reshape(ops.take_along_axis(of_sequences, index, axis=1), (-1,))
+
+    def _write(self, words, log_prob, rows):
+        """Puts a word `[R]` with its log-probability `[R]` into each row that takes one."""
         # A column is replaced by selection: stock operations only, on every backend.
         here = rows.next_places  # [R, L]
         active = ops.any(here, axis=-1)  # [R]
         rows = rows._replace(
             tokens=ops.where(here, words[:, None], rows.tokens),
-            log_probs=ops.where(here, log_prob, rows.log_probs),
+            log_probs=ops.where(here, log_prob[:, None], rows.log_probs),
             lengths=rows.lengths + ops.cast(active, "int32"),
         )
         ended = ops.logical_or(rows.lengths >= rows.max_lengths, words == rows.end_token)
@@ -240,14 +253,14 @@ class Loop:
         return rows._replace(index=rows.index + 1, finished=finished)
 
 
-def _continue(parents, rows, state, log_probs):
+def _continue(parents, rows, state):
     """Every row as its parent left it; what a sequence's rows have in common stays."""
     names = ("tokens", "log_probs", "lengths", "finished", "attention")
-    own, state, log_probs = keras.tree.map_structure(
+    own, state = keras.tree.map_structure(
         lambda x: ops.take(x, parents, axis=0),
-        ({name: getattr(rows, name) for name in names}, state, log_probs),
+        ({name: getattr(rows, name) for name in names}, state),
     )
-    return rows._replace(**own), state, log_probs
+    return rows._replace(**own), state
 
 
 def _forbidden_mask(forbidden_tokens, vocabulary_size):

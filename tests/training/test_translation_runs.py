@@ -331,6 +331,7 @@ def _file(folder, content):
         (["score", "--sources", "/gone"], "--sources '/gone': there is nothing there"),
         (["export", "--seed", "3"], "--seed has no meaning for"),
         (["translate", "ein", "--num-groups", "3"], "decoding.num_groups must divide"),
+        (["translate", "ein", "--min-length", "18"], "must be at most decoding.max_tokens = 17"),
         (["translate", "ein", "--banned-words", " "], "banned_words must have words"),
         (["translate", "ein", "--min-length", "few"], "--min-length must be a whole number"),
         (["export", "--repetition-penalty", "0"], "--repetition-penalty must be greater than 0"),

@@ -253,6 +253,11 @@ class SequenceToSequenceConfig(RunConfig):
                 f"option decoding.num_groups must divide decoding.num_beams = "
                 f"{decoding.num_beams}, not {decoding.num_groups}"
             )
+        if decoding.min_length > decoding.max_tokens:
+            raise ConfigError(
+                f"option decoding.min_length must be at most decoding.max_tokens = "
+                f"{decoding.max_tokens}, not {decoding.min_length}"
+            )
         if not all(text.strip() for text in decoding.banned_words):
             raise ConfigError("option decoding.banned_words must have words, not an empty text")
         if decoding.best_by != "perplexity" and not decoding.validation_sentences:
