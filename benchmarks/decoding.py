@@ -221,8 +221,14 @@ def lstm_search(case: dict, num_beams: int, steps: int):
         def read(self, tokens, constants, state):
             return cell(ops.take(case["embeddings"], tokens, axis=0), state)
 
+        def logits(self, hidden):
+            return ops.matmul(hidden, case["output_kernel"]) + case["output_bias"]
+
         def log_probs(self, hidden):
-            return ops.log_softmax(ops.matmul(hidden, case["output_kernel"]) + case["output_bias"])
+            return ops.log_softmax(self.logits(hidden))
+
+        def logit_scorer(self):
+            return self.logits
 
     cell = keras.layers.LSTMCell(case["h0"].shape[1])
     cell.build((None, case["embeddings"].shape[1]))

@@ -18,7 +18,10 @@ class Composition(keras.layers.Layer, ABC):
 
     Attributes:
         num_contexts: K.
+        has_logits: Whether there are scores of words, `logits`, whose log-softmax `log_probs` is.
     """
+
+    has_logits = False
 
     @property
     def num_contexts(self) -> int:
@@ -59,6 +62,10 @@ class Composition(keras.layers.Layer, ABC):
     @abstractmethod
     def log_probs(self, scores: Tensor, log_priors: Tensor | None) -> Tensor:
         """`[N, K, M]` scores and `[N, K]` log-priors to log-probabilities `[N, V]` of words."""
+
+    def logits(self, scores: Tensor) -> Tensor:
+        """`[N, K, M]` scores to those `[N, V]` of words, where `has_logits`."""
+        raise NotImplementedError
 
     def record(
         self,

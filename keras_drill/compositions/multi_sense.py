@@ -32,6 +32,8 @@ class MultiSense(Composition):
         - [Miao et al., 2019](https://arxiv.org/abs/1911.00274)
     """
 
+    has_logits = True
+
     def __init__(
         self,
         vocabulary_size: int,
@@ -73,7 +75,10 @@ class MultiSense(Composition):
         return WordLabels(*self.allocation.columns(words), self.words_of_labels())
 
     def log_probs(self, scores: Tensor, log_priors: Tensor | None) -> Tensor:
-        return ops.log_softmax(self.word_log_probs(scores[:, 0]))  # fewer words than senses
+        return ops.log_softmax(self.logits(scores))  # fewer words than senses
+
+    def logits(self, scores: Tensor) -> Tensor:
+        return self.word_log_probs(scores[:, 0])
 
     def word_log_probs(self, sense_log_probs: Tensor) -> Tensor:
         """`[..., M]` log-probabilities of senses to those `[..., V]` of words.

@@ -9,6 +9,8 @@ from keras_drill.types import Tensor
 class Softmax(Composition):
     """One context a token, one label a word: `p(y) = exp(s_y) / sum_j exp(s_j)`."""
 
+    has_logits = True
+
     def contexts(self, hidden: Tensor, training: bool | None = None) -> tuple[Tensor, None]:
         return ops.reshape(hidden, (-1, 1, hidden.shape[-1])), None
 
@@ -16,4 +18,7 @@ class Softmax(Composition):
         return targets[:, None], None
 
     def log_probs(self, scores: Tensor, log_priors: Tensor | None) -> Tensor:
-        return ops.log_softmax(scores[:, 0])
+        return ops.log_softmax(self.logits(scores))
+
+    def logits(self, scores: Tensor) -> Tensor:
+        return scores[:, 0]

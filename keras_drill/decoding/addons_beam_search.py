@@ -24,14 +24,14 @@ class AddonsBeamSearch(BeamSearch):
     Arguments, call and result are those of `BeamSearch`.
     """
 
-    def shortlist(self, log_probs: Tensor, rows: Rows) -> tuple[Tensor, Tensor]:
+    def shortlist(self, scores: Tensor, rows: Rows, spare: int = 0) -> tuple[Tensor, Tensor]:
         if self.num_groups > 1 or not self.length_penalty:
-            return super().shortlist(log_probs, rows)
+            return super().shortlist(scores, rows, spare)
         # The end is not counted: it comes before words that are more probable, or after others.
-        best, words = top_k(log_probs, min(self.num_beams + 1, log_probs.shape[-1]))
+        best, words = top_k(scores, min(self.num_beams + spare + 1, scores.shape[-1]))
         words = ops.cast(words, "int32")
         end = ops.broadcast_to(ops.maximum(rows.end_token, 0), (ops.shape(words)[0], 1))
-        of_end = ops.take_along_axis(log_probs, end, axis=1)
+        of_end = ops.take_along_axis(scores, end, axis=1)
         is_listed = ops.any(words == rows.end_token, axis=1, keepdims=True)
         is_missing = ops.logical_and(ops.logical_not(is_listed), rows.end_token >= 0)
         of_end = ops.where(is_missing, of_end, -np.inf)

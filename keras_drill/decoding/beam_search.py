@@ -154,8 +154,17 @@ class BeamSearch(Search):
         totals = ops.tile(first, (ops.shape(rows.tokens)[0] // self.num_beams,))  # [R]
         return loop, (rows, state, _Memory(totals=totals, scores=totals))
 
+    @property
+    def is_listing(self) -> bool:
+        # With groups a word costs what other rows made of it; a subclass may want to see all words.
+        return self.num_groups == 1 and type(self).extend is BeamSearch.extend
+
     def extend(self, log_probs: Tensor, rows: Rows, memory: Any) -> tuple[Any, Any, Any]:
-        log_probs, words = self.shortlist(log_probs, rows)  # [R, C]
+        return self.extend_listed(*self.shortlist(log_probs, rows), rows, memory)
+
+    def extend_listed(
+        self, log_probs: Tensor, words: Tensor, rows: Rows, memory: Any
+    ) -> tuple[Any, Any, Any]:
         num_choices = log_probs.shape[-1]
         # A beam that has ended continues in one way, at no cost.
         stays = ops.where(ops.arange(num_choices) == 0, 0.0, -np.inf)
@@ -196,20 +205,13 @@ class BeamSearch(Search):
             take(rows.attention),
         )
 
-    def shortlist(self, log_probs: Tensor, rows: Rows) -> tuple[Tensor, Tensor]:
-        """The continuations of each row that may become beams.
-
-        A row's scores have the order of its log-probabilities, so no more than K of them do; with
-        groups a word costs what other rows have made of it, and all may.
-
-        Returns:
-            Log-probabilities and words, `[R, C]` each.
-        """
-        num_words = log_probs.shape[-1]
+    def shortlist(self, scores: Tensor, rows: Rows, spare: int = 0) -> tuple[Tensor, Tensor]:
+        """The continuations of each row that may become beams: K, or with groups all."""
+        num_words = scores.shape[-1]
         if self.num_groups > 1:
             words = ops.arange(num_words, dtype="int32")
-            return log_probs, ops.broadcast_to(words, ops.shape(log_probs))
-        best, words = top_k(log_probs, min(self.num_beams, num_words))
+            return scores, ops.broadcast_to(words, ops.shape(scores))
+        best, words = top_k(scores, min(self.num_beams + spare, num_words))
         return best, ops.cast(words, "int32")
 
     def count_words(self, rows: Rows, words: Tensor) -> Any:

@@ -96,6 +96,14 @@ class DecodingStep(abc.ABC):
         """
         return self.log_probs
 
+    def logit_scorer(self) -> Callable[[Any], Tensor] | None:
+        """As `scorer`, for logits `[R, V]`, whose log-softmax the log-probabilities are.
+
+        Optional: a beam search that needs the log-probabilities of few words works out no others
+        then. `None` where there are none.
+        """
+        return None
+
     def source_mask(self, constants: Any) -> Any:
         """Which positions of the source `read_with_attention` tells of: booleans `[B, S]`.
 

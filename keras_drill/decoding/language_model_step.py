@@ -102,3 +102,9 @@ class LanguageModelStep(DecodingStep):
         if not terms:
             return self.log_probs
         return lambda hidden: self.head.log_probs(hidden, self.head.encoded_labels(), terms)
+
+    def logit_scorer(self) -> Callable[[Tensor], Tensor] | None:
+        if not self.head.composition.has_logits:
+            return None
+        terms = self.head.label_terms()
+        return lambda hidden: self.head.logits(hidden, self.head.encoded_labels(), terms)

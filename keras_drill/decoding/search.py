@@ -13,7 +13,10 @@ from keras import ops
 
 from keras_drill.decoding.decoding_step import DecodingStep
 from keras_drill.decoding.rows import Rows
+from keras_drill.ops.log_normalizer import log_normalizer
 from keras_drill.types import Tensor
+
+_FEW_FORBIDDEN = 16  # words that are listed with those to choose from, not masked among all
 
 
 class Search(abc.ABC):
@@ -64,6 +67,25 @@ class Search(abc.ABC):
             find at the next step, in the same shapes and types.
         """
 
+    def shortlist(self, scores: Tensor, rows: Rows, spare: int = 0) -> tuple[Any, Any]:
+        """The words of each row that may be chosen.
+
+        Args:
+            scores: Floats `[R, V]`, log-probabilities or logits.
+            rows: What was written so far.
+            spare: How many of the words may turn out to be forbidden.
+
+        Returns:
+            Their scores and the words, integers, `[R, C]` each, the row's best word first.
+        """
+        raise NotImplementedError
+
+    def extend_listed(
+        self, log_probs: Tensor, words: Tensor, rows: Rows, memory: Any
+    ) -> tuple[Any, Any, Any]:
+        """As `extend`, of the words that `shortlist` gave and their log-probabilities `[R, C]`."""
+        raise NotImplementedError
+
     @abc.abstractmethod
     def result(self, rows: Rows, memory: Any) -> Any:
         """What a call returns, from the rows and the memory after the last step."""
@@ -71,6 +93,12 @@ class Search(abc.ABC):
     @property
     def needs_attention(self) -> bool:
         """Whether `Rows.attention` is wanted."""
+        return False
+
+    @property
+    def is_listing(self) -> bool:
+        """Whether few words of each row may be chosen: then there are `shortlist` and
+        `extend_listed`, which stand for `extend` where they can."""
         return False
 
     def is_done(self, rows: Rows, memory: Any) -> Any:
@@ -183,11 +211,18 @@ class Loop:
     ):
         self.search = search
         self.step = step
-        self.score = step.scorer()
         self.constants = constants
         self.forbidden = forbidden
         self.constraints = constraints
         self.ends = ends
+        # Constraints change the log-probabilities of any words, so they need those of all.
+        self.is_listing = (
+            search.is_listing and not constraints and forbidden.sum() <= _FEW_FORBIDDEN
+        )
+        self.extend: Callable[..., Any] = search.extend_listed if self.is_listing else search.extend
+        score_logits = step.logit_scorer() if self.is_listing else None
+        self.has_logits = score_logits is not None
+        self.score = score_logits or step.scorer()
 
     def goes_on(self, rows: Rows, state: Any, memory: Any) -> Any:
         """Whether there is another step, a boolean scalar."""
@@ -203,38 +238,63 @@ class Loop:
             hidden, state, attention = read(last, self.constants, state)
         else:
             hidden, state = self.step.read(last, self.constants, state)
-        log_probs = self.score(hidden)  # [R, V]
-        allowed = log_probs
-        if self.forbidden.any():  # known before the graph: a pass over all scores
-            allowed = ops.where(self.forbidden, -np.inf, log_probs)
-        if self.constraints:
-            for constraint in self.constraints:
-                allowed = constraint(allowed, rows)
-            is_stuck = ops.logical_not(ops.any(allowed > -np.inf, axis=-1))  # [R]
-            is_stuck = ops.logical_and(is_stuck, ops.logical_not(rows.is_in_prompt))
-            rows = rows._replace(finished=ops.logical_or(rows.finished, is_stuck))
+        scores = ops.cast(self.score(hidden), "float32")  # [R, V], logits or log-probabilities
+        choices: tuple[Any, ...]  # what `extend` chooses from
+        if self.is_listing:
+            choices, normalizers = self._listed(scores, rows)
+        else:
+            allowed, rows = self._allowed(scores, rows)
+            choices, normalizers = (allowed,), None
         if self.search.needs_attention:
             here = rows.next_places[..., None]  # [R, L, 1]
             attention = ops.cast(attention, "float32")[:, None]  # [R, 1, S]
             rows = rows._replace(attention=ops.where(here, attention, rows.attention))
-        parents, words, memory = self.search.extend(allowed, rows, memory)
+        parents, words, memory = self.extend(*choices, rows, memory)
         words = ops.cast(words, "int32")
         own = ops.arange(ops.shape(rows.tokens)[0], dtype="int32")
         if parents is None:
-            log_prob = self._log_prob(log_probs, own, words)
+            log_prob = self._log_prob(scores, normalizers, own, words)
         else:
             parents = ops.where(rows.is_in_prompt, own, ops.cast(parents, "int32"))
-            log_prob = self._log_prob(log_probs, parents, words)
+            log_prob = self._log_prob(scores, normalizers, parents, words)
             rows, state = _continue(parents, rows, state)
         return self._write(words, log_prob, rows), state, memory
 
-    def _log_prob(self, log_probs, parents, words):
+    def _allowed(self, log_probs, rows):
+        """Log-probabilities `[R, V]` under all constraints, and the rows, finished where none."""
+        if self.forbidden.any():  # known before the graph: a pass over all scores
+            log_probs = ops.where(self.forbidden, -np.inf, log_probs)
+        if self.constraints:
+            for constraint in self.constraints:
+                log_probs = constraint(log_probs, rows)
+            is_stuck = ops.logical_not(ops.any(log_probs > -np.inf, axis=-1))  # [R]
+            is_stuck = ops.logical_and(is_stuck, ops.logical_not(rows.is_in_prompt))
+            rows = rows._replace(finished=ops.logical_or(rows.finished, is_stuck))
+        return log_probs, rows
+
+    def _listed(self, scores, rows):
+        """The words of each row that the search chooses from, and what its scores lack.
+
+        Returns:
+            Log-probabilities and words, `[R, C]` each; and the normalizers `[R]` or None.
+        """
+        best, words = self.search.shortlist(scores, rows, int(self.forbidden.sum()))
+        normalizers = None
+        if self.has_logits:
+            normalizers = log_normalizer(scores, words[:, 0])
+            best = best - normalizers[:, None]
+        if self.forbidden.any():
+            best = ops.where(ops.take(self.forbidden, words), -np.inf, best)
+        return (best, words), normalizers
+
+    def _log_prob(self, scores, normalizers, parents, words):
         """What a word `[R]` had in the row that it continues, of `[R, V]`: `[R]`."""
-        num_beams, num_words = self.search.num_beams, log_probs.shape[-1]
+        num_beams, num_words = self.search.num_beams, scores.shape[-1]
         index = parents % num_beams * num_words + words  # among those of its sequence
-        of_sequences = ops.reshape(log_probs, (-1, num_beams * num_words))
+        of_sequences = ops.reshape(scores, (-1, num_beams * num_words))
         index = ops.reshape(index, (-1, num_beams))
-        return ops.reshape(ops.take_along_axis(of_sequences, index, axis=1), (-1,))
+        score = ops.reshape(ops.take_along_axis(of_sequences, index, axis=1), (-1,))
+        return score if normalizers is None else score - ops.take(normalizers, parents, axis=0)
 
     def _write(self, words, log_prob, rows):
         """Puts a word `[R]` with its log-probability `[R]` into each row that takes one."""

@@ -214,11 +214,25 @@ class WordProbabilities(TiedLayer):
         """
         return self._log_probs(hidden, labels, training=False, label_terms=label_terms)
 
+    def logits(self, hidden: Tensor, labels: Tensor, label_terms: Tensors | None = None) -> Tensor:
+        """Scores `[..., V]` of all words at inference, whose log-softmax `log_probs` gives: half
+        the work where the log-probabilities of few words are wanted.
+
+        A mixture of softmaxes has none (`composition.has_logits` tells). Arguments are those of
+        `log_probs`.
+        """
+        hidden = losses.check_hidden(self, hidden)
+        scores, _ = self._scores(hidden, labels, label_terms=label_terms)
+        return self._of_words(self.composition.logits(scores), hidden)
+
     def _log_probs(self, hidden, labels, training, label_terms=None):
         hidden = losses.check_hidden(self, hidden)
         scores, log_priors = self._scores(hidden, labels, training, label_terms)
-        log_probs = self.composition.log_probs(scores, log_priors)
-        return ops.reshape(log_probs, (*ops.shape(hidden)[:-1], self.vocabulary_size))
+        return self._of_words(self.composition.log_probs(scores, log_priors), hidden)
+
+    def _of_words(self, values, hidden):
+        """`[N, V]` to `[..., V]`, in the shape of the hidden states."""
+        return ops.reshape(values, (*ops.shape(hidden)[:-1], self.vocabulary_size))
 
     def _scores(self, hidden, labels, training=False, label_terms=None):
         """Scores `[N, K, M]` of all labels, and the contexts' log-priors."""

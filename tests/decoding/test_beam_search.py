@@ -53,6 +53,13 @@ class Table(DecodingStep):
         return hidden
 
 
+class TableOfLogits(Table):
+    """The same model, which tells logits as well."""
+
+    def logit_scorer(self):
+        return lambda hidden: hidden + 50.0 * ops.cos(7.0 * hidden[:, :1])
+
+
 def all_sequences(model, prompt, kind, penalty, forbidden=()):
     """All continuations with their scores, the best first, by a loop over every one of them."""
     found = []
@@ -250,9 +257,9 @@ def test_no_continuation_that_could_be_chosen_is_left_out(kind, penalty, end):
     """Of each row only the best words are looked at, which are those of all words."""
 
     class OfAllWords(kind):
-        def shortlist(self, log_probs, rows):
-            words = ops.arange(log_probs.shape[-1], dtype="int32")
-            return log_probs, ops.broadcast_to(words, ops.shape(log_probs))
+        def shortlist(self, scores, rows, spare=0):
+            words = ops.arange(scores.shape[-1], dtype="int32")
+            return scores, ops.broadcast_to(words, ops.shape(scores))
 
     for seed in range(5):
         model = Table(seed, vocabulary_size=11, scale=0.3)  # an end that is not counted may win
@@ -262,3 +269,41 @@ def test_no_continuation_that_could_be_chosen_is_left_out(kind, penalty, end):
         )
         for a, b in zip(found, expected, strict=True):
             np.testing.assert_allclose(a, b, rtol=1e-6)
+
+
+@pytest.mark.parametrize("forbidden", [[], [0, 5], list(range(3, 21))])
+@pytest.mark.parametrize("penalty", [0.0, 1.5])
+@pytest.mark.parametrize("kind", [BeamSearch, AddonsBeamSearch])
+def test_logits_find_what_log_probabilities_do(kind, penalty, forbidden):
+    options = {"kinds": np.array([3, 5, 1]), "forbidden_tokens": forbidden}
+    for seed in range(3):
+        found, expected = (
+            search_for(kind(2, penalty), step(seed, 23, 1.0), [[2], [21, 2], [1]], **options)
+            for step in (TableOfLogits, Table)
+        )
+        for a, b in zip(found, expected, strict=True):
+            np.testing.assert_allclose(a, b, rtol=2e-5, atol=2e-5)
+        written = found[0][:, :, 2:]
+        assert not np.isin(written[written != PAD], forbidden).any()
+
+
+def test_a_forbidden_word_may_have_all_of_the_probability():
+    results = []
+    for step in (TableOfLogits(3, 7), Table(3, 7)):
+        step.tensor = ops.where(ops.arange(7) == 4, 0.0, step.tensor - 300.0)
+        options = {"forbidden_tokens": [4], "end_token": None}
+        results.append(search_for(BeamSearch(3), step, [[2]], **options))
+    for found, expected in zip(*results, strict=True):
+        np.testing.assert_allclose(found, expected, rtol=1e-5)
+    assert (results[0][3] < -1200).all() and (results[0][3] > -1300).all()
+
+
+def test_what_a_subclass_changes_is_not_passed_over():
+    class Prefers(BeamSearch):
+        def extend(self, log_probs, rows, memory):
+            is_preferred = ops.arange(V) == 0
+            return super().extend(ops.where(is_preferred, -0.001, log_probs - 9.0), rows, memory)
+
+    for step in (Table, TableOfLogits):
+        tokens, *_ = search_for(Prefers(2), step(1), [[2]], end_token=None)
+        assert (tokens[0, 0, 1:] == 0).all()

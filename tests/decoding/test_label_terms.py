@@ -6,7 +6,7 @@ import pytest
 from keras import ops
 
 import keras_drill
-from keras_drill.decoding import LanguageModelStep, generate
+from keras_drill.decoding import BeamSearch, GreedySampler, LanguageModelStep, generate
 from keras_drill.models import AWDLSTM
 from keras_drill.scores import InnerProduct, KerBSKernel
 
@@ -47,6 +47,58 @@ def test_log_probabilities_are_those_of_the_head(variant, tied, dtype):
     tolerance = 1e-12 if dtype == "float64" else 1e-5
     np.testing.assert_allclose(step.scorer()(hidden), expected, atol=tolerance)
     np.testing.assert_allclose(step.log_probs(hidden), expected, atol=tolerance)
+    logits = step.logit_scorer()(hidden)
+    np.testing.assert_allclose(ops.log_softmax(logits), expected, atol=tolerance)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "mixed_bfloat16", "mixed_float16", "float64"])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"use_bias": True},
+        {"use_bias": True, "logit_soft_cap": 2.0},
+        {"label_encoder": keras_drill.ResidualLabelEncoder(depth=2, activation="tanh")},
+    ],
+)
+def test_logits_are_those_of_the_head(options, dtype):
+    keras.utils.set_random_seed(5)
+    if "label_encoder" in options:
+        config = {**options["label_encoder"].get_config(), "dtype": dtype}
+        options = {"label_encoder": keras_drill.ResidualLabelEncoder.from_config(config)}
+    backbone = AWDLSTM(V, D, 13, 2, dtype=dtype)
+    head = keras_drill.OutputLayer(V, backbone.embedding, dtype=dtype, **options)
+    model = keras_drill.LanguageModel(backbone, head)
+    model(np.zeros((1, 1), "int32"))
+    if head.use_bias:
+        head.bias.assign(np.random.default_rng(3).normal(size=V))
+    step, hidden = step_and_hidden(model)
+    logits = step.logit_scorer()(hidden)
+    tolerance = 1e-12 if dtype == "float64" else 1e-5
+    np.testing.assert_allclose(ops.log_softmax(logits), model.head(hidden), atol=tolerance)
+    assert logits.dtype == model.head(hidden).dtype
+
+
+@pytest.mark.parametrize("sampler", [BeamSearch(3), GreedySampler()])
+@pytest.mark.parametrize("dtype", ["float64", "mixed_bfloat16", "mixed_float16"])
+def test_searches_in_other_precisions(dtype, sampler):
+    plain = model_with("paper")
+    model = model_with("paper", dtype)
+    model.set_weights(plain.get_weights())  # others are drawn in float64
+    options = {"sampler": sampler, "forbidden_tokens": [0]}
+    found, expected = (
+        ops.convert_to_numpy(generate(x, [[2, 3, 5], [7]], 9, **options).log_probs)
+        for x in (model, plain)
+    )
+    np.testing.assert_allclose(found, expected, rtol=1e-5 if dtype == "float64" else 0.03)
+
+
+def test_a_mixture_has_no_logits():
+    backbone = AWDLSTM(V, D, 13, 2)
+    model = keras_drill.LanguageModel(
+        backbone, keras_drill.MixtureOfSoftmaxes(V, backbone.embedding, 3)
+    )
+    model(np.zeros((1, 1), "int32"))
+    assert LanguageModelStep(model).logit_scorer() is None
 
 
 def test_they_are_those_of_folded_labels():
