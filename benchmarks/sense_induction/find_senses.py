@@ -127,9 +127,14 @@ class Induction:
         reallocation = None
         if method.policy:
             policy = copy.copy(POLICIES[method.policy])
+            contexts = self._contexts(training)
             if isinstance(policy, CertainSensePolicy):
-                policy = Observed(policy, model.head, self._contexts(training), words)
-            reallocation = SenseReallocation(50, policy, 0.05, method.moved, self.seed)
+                policy = Observed(policy, model.head, contexts, words)
+            if method.moved == "centroids":
+                reallocation = MovedToCentroids(50, policy, 0.05, seed=self.seed)
+                reallocation.contexts, reallocation.words = contexts, words
+            else:
+                reallocation = SenseReallocation(50, policy, 0.05, method.moved, self.seed)
         train_senses(model, training, words, STEPS, method.rate, reallocation, self.seed)
         return model
 
@@ -159,3 +164,32 @@ class Observed(AllocationPolicy):
     def moves(self, statistics: SenseStatistics) -> tuple[np.ndarray, np.ndarray]:
         self.policy.observe(*self.seen, kept=0.0)
         return self.policy.moves(statistics)
+
+
+class MovedToCentroids(SenseReallocation):
+    """Begins each moved sense at the cluster of its new word that is farthest from its others."""
+
+    contexts: np.ndarray  # [N, d]
+    words: np.ndarray  # [N]
+
+    def on_train_batch_end(self, batch, logs=None):
+        before = len(self.history)
+        super().on_train_batch_end(batch, logs)
+        head = self._reallocator.head
+        for record in self.history[before:]:
+            labels = keras.ops.convert_to_numpy(head.label_embeddings).copy()
+            senses_of_word = keras.ops.convert_to_numpy(head.allocation.senses_of_word)
+            for word in np.unique(record["to_words"]):
+                senses = senses_of_word[word][senses_of_word[word] >= 0]
+                contexts = self.contexts[self.words == word]
+                clusters = find_clusters(contexts, len(senses), self.seed)
+                means = np.stack(
+                    [contexts[clusters == c].mean(axis=0) for c in np.unique(clusters)]
+                )
+                means /= np.linalg.norm(means, axis=1, keepdims=True)
+                settled = [sense for sense in senses if sense not in record["senses"]]
+                for sense in np.setdiff1d(senses, settled):
+                    taken = labels[settled] / np.linalg.norm(labels[settled], axis=1, keepdims=True)
+                    labels[sense] = means[(means @ taken.T).max(axis=1, initial=-1.0).argmin()]
+                    settled.append(sense)
+            head.label_embeddings.assign(labels)

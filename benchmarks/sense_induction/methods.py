@@ -33,7 +33,8 @@ class Method:
         start: Of senses: "clusters" of the word's contexts, or "random".
         variant: Of the kernel.
         policy: Key of `POLICIES`, or "" where no senses move.
-        moved: As `moved_embedding` of `SenseReallocation`.
+        moved: As `moved_embedding` of `SenseReallocation`, or "centroids": moved senses begin at
+            clusters of their new word's contexts.
         length: Of contexts.
         rate: Learning rate.
     """
@@ -57,7 +58,11 @@ class Method:
         for field in dataclasses.fields(self)[1:]:
             value = getattr(self, field.name)
             if value != field.default:
-                shown = {"whiten": "whitened", "policy": f"policy {value}", "moved": "moved near"}
+                shown = {
+                    "whiten": "whitened",
+                    "policy": f"policy {value}",
+                    "moved": f"moved {value}",
+                }
                 named = str(value) if isinstance(value, str) else f"{field.name} {value:g}"
                 parts.append(shown.get(field.name, named))
         return ", ".join(parts)
@@ -102,4 +107,7 @@ def methods() -> list[Method]:
     ]
     certain = Method(senses=2.5, policy="certain")
     found += [certain, dataclasses.replace(certain, moved="near")]
+    moved = [dataclasses.replace(random, policy=policy) for policy in ("idle", "ranking")]
+    moved += [Method(senses=2.5, policy=policy) for policy in ("idle", "ranking", "certain")]
+    found += [dataclasses.replace(method, moved="centroids") for method in moved]
     return found
