@@ -99,12 +99,18 @@ class LanguageModelStep(DecodingStep):
 
     def scorer(self) -> Callable[[Tensor], Tensor]:
         terms = self.head.label_terms()  # the norms of KerBS' labels cost more than their products
-        if not terms:
+        if not terms or self._changes("log_probs"):
             return self.log_probs
         return lambda hidden: self.head.log_probs(hidden, self.head.encoded_labels(), terms)
 
     def logit_scorer(self) -> Callable[[Tensor], Tensor] | None:
-        if not self.head.composition.has_logits:
+        if not self.head.composition.has_logits or self._changes("log_probs", "scorer"):
             return None
         terms = self.head.label_terms()
         return lambda hidden: self.head.logits(hidden, self.head.encoded_labels(), terms)
+
+    def _changes(self, *methods: str) -> bool:
+        """Whether a subclass has methods of its own, which no other way may pass by."""
+        return any(
+            getattr(type(self), name) is not getattr(LanguageModelStep, name) for name in methods
+        )

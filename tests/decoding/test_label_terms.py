@@ -78,6 +78,28 @@ def test_logits_are_those_of_the_head(options, dtype):
     assert logits.dtype == model.head(hidden).dtype
 
 
+class Fused(LanguageModelStep):
+    """Words of one more model count, as in shallow fusion."""
+
+    def log_probs(self, hidden):
+        return super().log_probs(hidden) + ops.where(ops.arange(V) == 3, 0.0, -20.0)
+
+
+class FusedOnce(LanguageModelStep):
+    def scorer(self):
+        score = super().scorer()
+        return lambda hidden: score(hidden) + ops.where(ops.arange(V) == 3, 0.0, -20.0)
+
+
+@pytest.mark.parametrize("step", [Fused, FusedOnce])
+@pytest.mark.parametrize("variant", ["paper", "inner_product"])
+@pytest.mark.parametrize("sampler", [BeamSearch(3), GreedySampler()])
+def test_what_a_subclass_of_the_step_says_is_heard(sampler, variant, step):
+    result = generate(step(model_with(variant)), [[2, 5], [7]], 7, sampler=sampler)
+    tokens = ops.convert_to_numpy(result.tokens).reshape(2, -1, 7)[:, 0]
+    assert (tokens[0, 2:] == 3).all() and (tokens[1, 1:] == 3).all()
+
+
 @pytest.mark.parametrize("sampler", [BeamSearch(3), GreedySampler()])
 @pytest.mark.parametrize("dtype", ["float64", "mixed_bfloat16", "mixed_float16"])
 def test_searches_in_other_precisions(dtype, sampler):
