@@ -215,10 +215,10 @@ class WordProbabilities(TiedLayer):
         return self._log_probs(hidden, labels, training=False, label_terms=label_terms)
 
     def logits(self, hidden: Tensor, labels: Tensor, label_terms: Tensors | None = None) -> Tensor:
-        """Scores `[..., V]` of all words at inference, whose log-softmax `log_probs` gives: half
-        the work where the log-probabilities of few words are wanted.
+        """Scores `[..., V]` of all words at inference, whose log-softmax `log_probs` gives, for
+        loops that want few words' log-probabilities.
 
-        A mixture of softmaxes has none (`composition.has_logits` tells). Arguments are those of
+        A mixture of softmaxes has none, as `composition.has_logits` tells. Arguments are those of
         `log_probs`.
         """
         hidden = losses.check_hidden(self, hidden)
