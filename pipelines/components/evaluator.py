@@ -1,5 +1,6 @@
 """Evaluator: the new model against the one that is served, on the same examples."""
 
+import dataclasses
 import hashlib
 import json
 import math
@@ -112,9 +113,13 @@ class Evaluator(Component):
         version = self._baseline()
         if self.served is not None and version is not None:
             lineage = json.loads((inputs["model"] / LINEAGE).read_text(encoding="utf-8"))
-            if self.served.lineage(version).get("model") == lineage["content"]:
+            told = self.served.lineage(version)
+            if told.get("model") == lineage["content"]:
                 reason = f"it is the model that is served already, as version {version}"
-                return Verdict(True, [reason], version)
+                pushed = Verdict(**told["verdict"])
+                return dataclasses.replace(
+                    pushed, reasons=[reason, *pushed.reasons], baseline=version
+                )
         split, columns = list(self.task.read_columns(str(inputs["examples"])).items())[-1]
         examples = first_examples(columns, self.options.max_examples or None)
         candidate = _judge(serving_folder(inputs["model"]), examples, progress, "candidate")

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections import Counter
 
 import numpy as np
 import pytest
@@ -15,6 +16,8 @@ import pytest
 from keras_drill.data import atomic
 from keras_drill.training.loaded_run import LoadedRun
 from keras_drill.training.run_folder import RunFolder
+from pipelines.command_line import main
+from pipelines.components.verdict import Verdict
 from pipelines.engine import artifact_store
 from pipelines.engine.artifact_store import ArtifactStore
 from pipelines.engine.run_pipeline import run_pipeline
@@ -204,6 +207,38 @@ def test_twenty_kills_of_a_pipeline_from_text_to_a_served_model(tmp_path):
         assert_same_models(tmp_path / "whole", torn)
 
 
+@pytest.mark.slow
+def test_killed_after_the_model_is_in_its_place(tmp_path, monkeypatch, capsys):
+    options = {"training_epochs": 3, "training_deterministic": True, "optimizer_learning_rate": 0.1}
+
+    def run(name):
+        (tmp_path / name).mkdir(exist_ok=True)
+        return main(
+            "language-model",
+            "small-tied",
+            arguments("language-model", tmp_path / name, **options),
+        )
+
+    def killed(*args):
+        raise Killed
+
+    assert run("whole") == 0, capsys.readouterr()
+    publish = ArtifactStore.publish
+    for name, after in (("not-told", killed), ("told", lambda *args: [publish(*args), killed()])):
+        with monkeypatch.context() as patch:
+            patch.setattr(
+                ArtifactStore,
+                "publish",
+                lambda *args, after=after: (after if args[2] == "pushed" else publish)(*args),
+            )
+            with pytest.raises(Killed):
+                run(name)
+        assert run(name) == 0, capsys.readouterr()
+        assert_same_models(tmp_path / "whole", tmp_path / name)
+        first, again = ArtifactStore(tmp_path / name / "store").all("verdict")
+        assert Verdict.load(again.path).figures == Verdict.load(first.path).figures != {}
+
+
 def names_in(folder):
     return sorted(str(path.relative_to(folder)) for path in folder.rglob("*"))
 
@@ -211,11 +246,17 @@ def names_in(folder):
 def assert_same_models(whole, torn):
     """The same artifacts, the same weights to the bit, and one served version of them.
 
-    What is made of a model is named by the model's content, in which there are times.
+    What is made of a model is named by the model's content, in which there are times. One that was
+    killed after pushing has also a verdict that the model is served already.
     """
     stores = [whole / "store" / "artifacts", torn / "store" / "artifacts"]
-    kinds = [sorted(path.parent.name for path in store.glob("*/*")) for store in stores]
-    assert kinds[0] == kinds[1] and len(kinds[0]) == len(set(kinds[0]))
+    kinds = [Counter(path.parent.name for path in store.glob("*/*")) for store in stores]
+    assert set(kinds[0].values()) == {1} and not kinds[0] - kinds[1]
+    verdicts = [Verdict.load(path) for path in stores[1].glob("verdict/*")]
+    again = [one for one in verdicts if one.baseline == 1]
+    assert all("is served already, as version 1" in one.reasons[0] for one in again)
+    allowed = [{"verdict": 1}, {"verdict": 1, "pushed": 1}] if len(again) == 1 else [{}]
+    assert kinds[1] - kinds[0] in allowed
     names, others = ({path.name for path in store.glob("*/*")} for store in stores)
     assert {path.name for path in stores[0].glob("model/*")} <= names & others
     for kind in ("examples", "statistics", "schema", "transformed"):

@@ -254,12 +254,15 @@ def test_a_model_that_knows_fewer_words_is_refused(evaluate):
     assert evaluate(lazy, before, max_more_unknown=50.0)[0].blessed
 
 
-def test_the_model_that_is_served_is_not_judged_again(evaluate, given):
-    with given["served"].lock():
-        given["served"].push(given["model"] / "serving" / "1", {"model": "candidate"})
-    verdict, _ = evaluate(None, None)
-    assert verdict.blessed and verdict.baseline == 1
-    assert "is served already, as version 1" in verdict.reasons[0]
+def test_the_model_that_is_served_is_not_judged_again(evaluate, given, tmp_path):
+    first, _ = evaluate(judged(as_good_as(-1.0)))
+    push(given, tmp_path, first)
+    for _ in range(2):  # what is told is what was told when it was pushed
+        verdict, stop = evaluate(None, None)
+        assert verdict.blessed and verdict.baseline == 1 and stop is None
+        assert "is served already, as version 1" in verdict.reasons[0]
+        assert verdict.reasons[1:] == first.reasons and verdict.figures == first.figures != {}
+        assert verdict.bins == first.bins != []
 
 
 @pytest.mark.parametrize(("worse_perplexity", "min_bleu"), [(False, 0.0), (True, 0.0), (True, 99)])
