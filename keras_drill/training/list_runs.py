@@ -116,7 +116,7 @@ def _listed(folder: RunFolder) -> ListedRun:
         state = "training"
     elif progress.epoch >= config.training.epochs:
         state = "finished"
-    elif progress.has_waited(config.training.patience):
+    elif progress.has_waited(config.patience):
         state = "stopped"
     else:
         state = "interrupted"

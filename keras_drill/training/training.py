@@ -115,7 +115,7 @@ class Training:
     @property
     def stopped_early(self) -> bool:
         """Whether the validation loss has stopped improving, as the options have it now."""
-        return self.state.has_waited(self.config.training.patience)
+        return self.state.has_waited(self.config.patience)
 
     @property
     def finished(self) -> bool:

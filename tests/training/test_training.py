@@ -242,6 +242,34 @@ def test_early_stop_and_more_patience(corpus, tmp_path):
     assert training.stopped_early and training.state.epoch == 3
 
 
+def test_nt_asgd_averages_before_it_stops(corpus, tmp_path):
+    config = tiny_config(
+        corpus,
+        optimizer_kind="nt-asgd",
+        optimizer_nonmonotone_interval=1,
+        optimizer_learning_rate=200.0,  # far too much: the second epoch is worse
+        training_patience=1,
+        training_epochs=4,
+    )
+    training = train(config, tmp_path / "averaged")
+    losses = read_history(training.folder.history_file)["val_loss"]
+    assert losses[1] > losses[0] > 2 * losses[3]
+    assert training._averaging.num_averaged > 0 and training.state.best_epoch == 4
+    no_steps = {"optimizer.learning_rate": 0.0, "training.epochs": 9}
+    training = train(config.replace(no_steps), tmp_path / "stopped")
+    assert training.stopped_early and training.state.epoch == 1 + 3
+    assert {run.state for run in list_runs(tmp_path)} == {"finished", "stopped"}
+
+
+@pytest.mark.parametrize(
+    ("kind", "patience", "expected"),
+    [("nt-asgd", 0, 0), ("nt-asgd", 2, 7), ("nt-asgd", 11, 11), ("sgd", 2, 2)],
+)
+def test_patience_of_nt_asgd(kind, patience, expected, corpus):
+    config = tiny_config(corpus, optimizer_kind=kind, training_patience=patience)
+    assert config.patience == expected
+
+
 def test_an_infinite_loss_at_the_end_of_an_epoch_is_not_the_end(corpus, tmp_path, monkeypatch):
     config = tiny_config(corpus, training_epochs=1)
     fit = keras.Model.fit

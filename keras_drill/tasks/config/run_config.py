@@ -52,6 +52,17 @@ class RunConfig(abc.ABC):
         """The output layer in a few words."""
         return describe_head(self.head, self.senses)
 
+    @property
+    def patience(self) -> int:
+        """Epochs without a better validation loss that end the training; 0: none do.
+
+        NT-ASGD answers such epochs by averaging weights, so one epoch with averages comes first.
+        """
+        patience = self.training.patience
+        if patience and self.optimizer.kind == "nt-asgd":
+            return max(patience, self.optimizer.nonmonotone_interval + 2)
+        return patience
+
     @classmethod
     def options(cls) -> dict[str, dataclasses.Field]:
         """All options by their full name, `"section.key"`."""
