@@ -24,7 +24,8 @@ class NonMonotonicAveraging(keras.callbacks.Callback):
     The optimizer never sees the average: steps are made from w. Evaluation inside `fit` is of w̄,
     and between the end of an epoch and the beginning of the next, and after training, the model
     holds w̄. So put this callback **before** `ModelCheckpoint`, `EarlyStopping` and the like, and
-    what they save and judge is w̄.
+    what they save and judge is w̄. An `EarlyStopping` with a patience of less than n + 2 checks
+    may end the training before weights are averaged.
 
     Works with any optimizer. It takes the memory of two copies of the trainable weights, from the
     switch on: the mean as two float32 numbers, because the millionth weight changes it by less than
