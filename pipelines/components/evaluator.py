@@ -116,7 +116,7 @@ class Evaluator(Component):
             told = self.served.lineage(version)
             if told.get("model") == lineage["content"]:
                 reason = f"it is the model that is served already, as version {version}"
-                pushed = Verdict(**told["verdict"])
+                pushed = Verdict(**told.get("verdict", {"blessed": True, "reasons": []}))
                 return dataclasses.replace(
                     pushed, reasons=[reason, *pushed.reasons], baseline=version
                 )

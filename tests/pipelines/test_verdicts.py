@@ -265,6 +265,14 @@ def test_the_model_that_is_served_is_not_judged_again(evaluate, given, tmp_path)
         assert verdict.bins == first.bins != []
 
 
+def test_a_served_model_without_a_verdict_is_not_judged_again_either(evaluate, given):
+    with given["served"].lock():
+        given["served"].push(given["model"] / "serving" / "1", {"model": "candidate"})
+    verdict, stop = evaluate(None, None)
+    assert verdict.blessed and verdict.baseline == 1 and stop is None
+    assert verdict.reasons == ["it is the model that is served already, as version 1"]
+
+
 @pytest.mark.parametrize(("worse_perplexity", "min_bleu"), [(False, 0.0), (True, 0.0), (True, 99)])
 def test_answers_are_judged_by_bleu(worse_perplexity, min_bleu, evaluate):
     answers = [line.decode().replace("sees", "hears") for line in LINES]
