@@ -64,7 +64,8 @@ class TrainingConfig:
     epochs: int = option(500, "most passes over the training text", minimum=1, may_change=True)
     patience: int = option(
         0,
-        "stop after so many epochs without a better validation loss; 0: never",
+        "stop after so many epochs without a better validation loss; 0: never; "
+        "nt-asgd averages first",
         minimum=0,
         may_change=True,
     )
