@@ -104,6 +104,8 @@ def draw_options(family: str, trial: int, size: str, optimizer: str) -> dict[str
     if family == "dual":
         options["head.activation"] = rng.choice(["tanh", "relu"])
         options["head.units"] = rng.choice([128, 256])
+    if family in ("bilinear", "dual"):
+        options["head.learning_rate_multiplier"] = rng.choice([1.0, 0.3, 0.1, 0.03])
     return options
 
 

@@ -3,6 +3,7 @@ from typing import Any
 import keras
 
 from keras_drill.label_encoders.label_encoder import LabelEncoder, UnquantizedDense
+from keras_drill.ops.scaled_steps import check_learning_rate_multiplier
 from keras_drill.types import Initializer, Shape
 
 
@@ -15,6 +16,8 @@ class BilinearLabelEncoder(LabelEncoder):
 
     Args:
         kernel_initializer: Initializer of `W`.
+        learning_rate_multiplier: Multiplies every step of the optimizer on `W`, which all words
+            share and which is stored divided by it; see `ResidualNetwork`.
         **kwargs: Keyword arguments of `keras.layers.Layer`.
 
     Example:
@@ -29,15 +32,23 @@ class BilinearLabelEncoder(LabelEncoder):
         - [Pappas & Henderson, 2019](https://arxiv.org/abs/1905.05513), section 2.3
     """
 
-    def __init__(self, kernel_initializer: Initializer = "glorot_uniform", **kwargs: Any):
+    def __init__(
+        self,
+        kernel_initializer: Initializer = "glorot_uniform",
+        learning_rate_multiplier: float = 1.0,
+        **kwargs: Any,
+    ):
         super().__init__(**kwargs)
+        check_learning_rate_multiplier(learning_rate_multiplier)
         self.kernel_initializer = keras.initializers.get(kernel_initializer)
+        self.learning_rate_multiplier = learning_rate_multiplier
 
     def build(self, embeddings_shape: Shape, hidden_shape: Shape) -> None:
         self.hidden_network = UnquantizedDense(
             embeddings_shape[-1],
             use_bias=False,
             kernel_initializer=self.kernel_initializer,
+            learning_rate_multiplier=self.learning_rate_multiplier,
             dtype=self.dtype_policy,
             name="hidden_network",
         )
@@ -47,4 +58,5 @@ class BilinearLabelEncoder(LabelEncoder):
         return {
             **super().get_config(),
             "kernel_initializer": keras.initializers.serialize(self.kernel_initializer),
+            "learning_rate_multiplier": self.learning_rate_multiplier,
         }

@@ -3,6 +3,7 @@ from typing import Any
 import keras
 
 from keras_drill.label_encoders.label_encoder import LabelEncoder, UnquantizedDense
+from keras_drill.ops.scaled_steps import check_learning_rate_multiplier
 from keras_drill.types import Activation, Initializer, Shape
 
 
@@ -17,6 +18,8 @@ class DualNonlinearLabelEncoder(LabelEncoder):
         units: Width `d_j` of the joint space.
         activation: Activation of both layers.
         kernel_initializer: Initializer of `U` and `V`.
+        learning_rate_multiplier: Multiplies every step of the optimizer on both layers' weights,
+            which all words share and which are stored divided by it; see `ResidualNetwork`.
         **kwargs: Keyword arguments of `keras.layers.Layer`.
 
     Example:
@@ -37,14 +40,17 @@ class DualNonlinearLabelEncoder(LabelEncoder):
         units: int,
         activation: Activation = "tanh",
         kernel_initializer: Initializer = "glorot_uniform",
+        learning_rate_multiplier: float = 1.0,
         **kwargs: Any,
     ):
         super().__init__(**kwargs)
         if units < 1:
             raise ValueError(f"`units` must be a positive integer. Received: units={units}")
+        check_learning_rate_multiplier(learning_rate_multiplier)
         self.units = units
         self.activation = keras.activations.get(activation)
         self.kernel_initializer = keras.initializers.get(kernel_initializer)
+        self.learning_rate_multiplier = learning_rate_multiplier
 
     def build(self, embeddings_shape: Shape, hidden_shape: Shape) -> None:
         self.label_network = self._dense("label_network")
@@ -55,7 +61,8 @@ class DualNonlinearLabelEncoder(LabelEncoder):
         return UnquantizedDense(
             self.units,
             activation=self.activation,
-            kernel_initializer=self.kernel_initializer.clone(),
+            kernel_initializer=self.kernel_initializer,
+            learning_rate_multiplier=self.learning_rate_multiplier,
             dtype=self.dtype_policy,
             name=name,
         )
@@ -66,4 +73,5 @@ class DualNonlinearLabelEncoder(LabelEncoder):
             "units": self.units,
             "activation": keras.activations.serialize(self.activation),
             "kernel_initializer": keras.initializers.serialize(self.kernel_initializer),
+            "learning_rate_multiplier": self.learning_rate_multiplier,
         }

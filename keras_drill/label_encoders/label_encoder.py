@@ -1,7 +1,9 @@
 from typing import Any
 
 import keras
+from keras import ops
 
+from keras_drill.ops.scaled_steps import scaled_steps, stored_initializer
 from keras_drill.types import Shape, Tensor
 
 
@@ -11,7 +13,35 @@ class UnquantizedDense(keras.layers.Dense):
 
     A quantised layer has other weights, of which the config of an output layer knows nothing; and
     what a label encoder holds is small beside the embeddings.
+
+    Args:
+        units: Width of the output.
+        learning_rate_multiplier: Multiplies every step of the optimizer on the weights, which are
+            stored divided by it.
+        **kwargs: Keyword arguments of `keras.layers.Dense`.
     """
+
+    def __init__(self, units: int, learning_rate_multiplier: float = 1.0, **kwargs: Any):
+        super().__init__(units, **kwargs)
+        self.learning_rate_multiplier = learning_rate_multiplier
+
+    def build(self, input_shape: Shape) -> None:
+        initializer = self.kernel_initializer
+        self.kernel_initializer = stored_initializer(initializer, self.learning_rate_multiplier)
+        super().build(input_shape)
+        self.kernel_initializer = initializer
+
+    def call(self, inputs: Tensor, training: bool | None = None) -> Tensor:
+        outputs = ops.matmul(inputs, self._value(self.kernel))
+        if self.bias is not None:
+            outputs = outputs + self._value(self.bias)
+        return outputs if self.activation is None else self.activation(outputs)
+
+    def _value(self, stored):
+        return scaled_steps(ops.convert_to_tensor(stored), self.learning_rate_multiplier)
+
+    def get_config(self) -> dict:
+        return {**super().get_config(), "learning_rate_multiplier": self.learning_rate_multiplier}
 
 
 class LabelEncoder(keras.layers.Layer):

@@ -4,7 +4,11 @@ import keras
 from keras import ops
 
 from keras_drill.ops.fast_dropout import fast_dropout
-from keras_drill.ops.scaled_steps import scaled_steps
+from keras_drill.ops.scaled_steps import (
+    check_learning_rate_multiplier,
+    scaled_steps,
+    stored_initializer,
+)
 from keras_drill.types import Activation, Initializer, Shape, Tensor
 
 
@@ -75,11 +79,7 @@ class ResidualNetwork(keras.layers.Layer):
             raise ValueError(f"`units` must be a positive integer or None. Received: units={units}")
         if not 0 <= dropout < 1:
             raise ValueError(f"`dropout` must be in [0, 1). Received: dropout={dropout}")
-        if not 0 < learning_rate_multiplier < float("inf"):
-            raise ValueError(
-                "`learning_rate_multiplier` must be positive and finite. Received: "
-                f"learning_rate_multiplier={learning_rate_multiplier}"
-            )
+        check_learning_rate_multiplier(learning_rate_multiplier)
         self.depth = depth
         self.units = units
         self.activation = keras.activations.get(activation)
@@ -100,12 +100,13 @@ class ResidualNetwork(keras.layers.Layer):
                 "`units` must be the width of the input, which `residual_to_input=True` adds to "
                 f"every layer. Received: units={units} for an input of width {width}"
             )
+        initializer = stored_initializer(self.kernel_initializer, self.learning_rate_multiplier)
         self.kernels, self.biases, self.gates = [], [], []
         for i in range(self.depth):
             self.kernels.append(
                 self.add_weight(
                     shape=(width if i == 0 else units, units),
-                    initializer=self._initial_kernel,
+                    initializer=initializer,
                     name=f"kernel_{i}",
                 )
             )
@@ -117,9 +118,6 @@ class ResidualNetwork(keras.layers.Layer):
                     self.add_weight(shape=(units,), initializer="zeros", name=f"gate_{i}")
                 )
         self.built = True
-
-    def _initial_kernel(self, shape, dtype=None):
-        return self.kernel_initializer.clone()(shape, dtype=dtype) / self.learning_rate_multiplier
 
     def call(self, inputs: Tensor, training: bool | None = None) -> Tensor:
         outputs = inputs

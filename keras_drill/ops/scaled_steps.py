@@ -1,8 +1,27 @@
 """Weights on which every optimizer takes steps of another size."""
 
+from collections.abc import Callable
+
+import keras
 from keras import ops
 
 from keras_drill.types import Tensor
+
+
+def check_learning_rate_multiplier(multiplier: float) -> None:
+    """Raises `ValueError` if `multiplier` is not positive and finite."""
+    if not 0 < multiplier < float("inf"):
+        raise ValueError(
+            "`learning_rate_multiplier` must be positive and finite. Received: "
+            f"learning_rate_multiplier={multiplier}"
+        )
+
+
+def stored_initializer(
+    initializer: keras.initializers.Initializer, multiplier: float
+) -> Callable[..., Tensor]:
+    """Draws a weight from a clone of `initializer`, as it is stored for `scaled_steps`."""
+    return lambda shape, dtype=None: initializer.clone()(shape, dtype=dtype) / multiplier
 
 
 def scaled_steps(stored: Tensor, multiplier: float) -> Tensor:

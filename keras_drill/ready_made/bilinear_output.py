@@ -19,6 +19,8 @@ class BilinearOutput(OutputLayer):
         embedding: A `keras.layers.Embedding` to make the labels from; `None` for label embeddings
             of its own.
         kernel_initializer: Initializer of the kernels.
+        learning_rate_multiplier: Multiplies every step of the optimizer on their weights; see
+            `keras_drill.label_encoders.ResidualNetwork`.
         **kwargs: Other arguments of `keras_drill.OutputLayer`, but for `label_encoder`.
 
     Example:
@@ -36,10 +38,12 @@ class BilinearOutput(OutputLayer):
         vocabulary_size: int,
         embedding: keras.layers.Embedding | None = None,
         kernel_initializer: Initializer = "glorot_uniform",
+        learning_rate_multiplier: float = 1.0,
         **kwargs: Any,
     ):
         encoder = BilinearLabelEncoder(
             kernel_initializer=kernel_initializer,
+            learning_rate_multiplier=learning_rate_multiplier,
             dtype=kwargs.get("dtype"),
         )
         super().__init__(vocabulary_size, embedding, label_encoder=encoder, **kwargs)

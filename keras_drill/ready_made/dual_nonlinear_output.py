@@ -22,6 +22,8 @@ class DualNonlinearOutput(OutputLayer):
         units: Width d_j of the joint space.
         activation: Activation of both layers.
         kernel_initializer: Initializer of the kernels.
+        learning_rate_multiplier: Multiplies every step of the optimizer on their weights; see
+            `keras_drill.label_encoders.ResidualNetwork`.
         **kwargs: Other arguments of `keras_drill.OutputLayer`, but for `label_encoder`.
 
     Example:
@@ -41,12 +43,14 @@ class DualNonlinearOutput(OutputLayer):
         units: int = 512,
         activation: Activation = "tanh",
         kernel_initializer: Initializer = "glorot_uniform",
+        learning_rate_multiplier: float = 1.0,
         **kwargs: Any,
     ):
         encoder = DualNonlinearLabelEncoder(
             units=units,
             activation=activation,
             kernel_initializer=kernel_initializer,
+            learning_rate_multiplier=learning_rate_multiplier,
             dtype=kwargs.get("dtype"),
         )
         super().__init__(vocabulary_size, embedding, label_encoder=encoder, **kwargs)

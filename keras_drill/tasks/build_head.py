@@ -86,10 +86,14 @@ def _initializer(config: RunConfig) -> keras.initializers.Initializer:
 def _build_label_encoder(config: RunConfig) -> keras_drill.LabelEncoder:
     options = config.head
     if options.kind == "bilinear":
-        return keras_drill.BilinearLabelEncoder()
+        return keras_drill.BilinearLabelEncoder(
+            learning_rate_multiplier=options.learning_rate_multiplier
+        )
     if options.kind == "dual":
         return keras_drill.DualNonlinearLabelEncoder(
-            options.units or config.backbone.embedding_dim, activation=options.activation
+            options.units or config.backbone.embedding_dim,
+            activation=options.activation,
+            learning_rate_multiplier=options.learning_rate_multiplier,
         )
     if options.kind in ("drill", "drill-kerbs"):
         return keras_drill.ResidualLabelEncoder(

@@ -41,7 +41,10 @@ class HeadConfig:
     )
     encode_hidden: bool = option(False, "the same network on the hidden side (drill, drill-kerbs)")
     learning_rate_multiplier: float = option(
-        1.0, "its steps, as a multiple of the learning rate (drill, drill-kerbs)", above=0
+        1.0,
+        "the label encoder's steps, as a multiple of the learning rate (bilinear, dual, drill, "
+        "drill-kerbs)",
+        above=0,
     )
     num_mixtures: int = option(15, "softmaxes that are mixed (mos)", minimum=1)
     context_dim: int = option(
