@@ -15,14 +15,16 @@ class UnquantizedDense(keras.layers.Dense):
     what a label encoder holds is small beside the embeddings.
 
     Args:
-        units: Width of the output.
+        *args: Positional arguments of `keras.layers.Dense`.
         learning_rate_multiplier: Multiplies every step of the optimizer on the weights, which are
             stored divided by it.
         **kwargs: Keyword arguments of `keras.layers.Dense`.
     """
 
-    def __init__(self, units: int, learning_rate_multiplier: float = 1.0, **kwargs: Any):
-        super().__init__(units, **kwargs)
+    kernel_initializer: Any
+
+    def __init__(self, *args: Any, learning_rate_multiplier: float = 1.0, **kwargs: Any):
+        super().__init__(*args, **kwargs)
         self.learning_rate_multiplier = learning_rate_multiplier
 
     def build(self, input_shape: Shape) -> None:
