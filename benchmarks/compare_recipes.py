@@ -3,11 +3,16 @@
     python -m benchmarks.compare_recipes --data pairs --folder runs/table \\
         --recipes small-translation-tied small-translation-drill --seeds 0 1
 
+    python -m benchmarks.compare_recipes --data text --folder runs/one-at-a-time \\
+        --recipes small-drill --vary head.depth=2 head.depth=4 head.activation=tanh
+
+`--vary` trains each recipe as it is, then with each of these options in turn, one at a time.
 The same command again goes on where it was: runs that are finished are only read. Run it with
 `nice` on cores that others do not use; times per epoch depend on what ran beside them.
 """
 
 import argparse
+import itertools
 import json
 import subprocess
 import sys
@@ -33,14 +38,18 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument(
         "--options", nargs="*", default=[], metavar="section.key=value", help="for all runs"
     )
+    parser.add_argument(
+        "--vary", nargs="*", default=[], metavar="section.key=value", help="one at a time"
+    )
     args = parser.parse_args(argv)
     rows = []
-    for seed in args.seeds:
-        for recipe in args.recipes:
-            folder = Path(args.folder) / f"{Path(recipe).stem}-{seed}"
-            train(recipe, args.data, folder, [f"training.seed={seed}", *args.options])
-            rows.append((folder, json.loads((folder / "results.json").read_text())))
-            print(f"\n{table(rows)}\n", flush=True)
+    for seed, recipe, change in itertools.product(args.seeds, args.recipes, [None, *args.vary]):
+        name = "-".join(filter(None, [Path(recipe).stem, change, str(seed)]))
+        folder = Path(args.folder) / name
+        changes = [change] if change else []
+        train(recipe, args.data, folder, [f"training.seed={seed}", *args.options, *changes])
+        rows.append((folder, json.loads((folder / "results.json").read_text())))
+        print(f"\n{table(rows)}\n", flush=True)
 
 
 def train(recipe: str, data: str, folder: Path, options: Sequence[str]) -> None:

@@ -151,6 +151,11 @@ def test_compare_recipes(tmp_path):
     assert 'kind = "drill"' in (tmp_path / "runs" / "tiny-3" / "config.toml").read_text()
     again = run("compare_recipes", *words, "--seeds", 3)
     assert figures(again, "tiny-3") == figures(output, "tiny-3") and "epoch 1/1" not in again
+    varied = run("compare_recipes", *words, "--seeds", 3, "--vary", "head.kind=softmax")
+    assert figures(varied, "tiny-3") == figures(output, "tiny-3")  # as it is, for comparison
+    assert figures(varied, "tiny-head.kind=softmax-3") != figures(output, "tiny-3")
+    changed = tmp_path / "runs" / "tiny-head.kind=softmax-3" / "config.toml"
+    assert 'kind = "softmax"' in changed.read_text()
 
 
 def test_label_encoder_study(tmp_path):
