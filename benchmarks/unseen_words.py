@@ -1,17 +1,19 @@
 """Words that training never saw: how probable a description makes them in test text.
 
     python -m benchmarks.unseen_words --data ptb [--seeds 0 1] [--epochs 6] [--folder runs/unseen]
+        [--encoder PRESET]
 
 A share of a text's rarer words is held out: in training they are `<unk>`. A small LSTM language
 model is trained with a tied softmax, and with a `DescriptionLabelEncoder` that reads the words'
-bytes, with and without dropout of embeddings. Then the held-out words are added, and test text is
-scored, where they stand in the targets (in the inputs they stay `<unk>`, for all alike):
+bytes, or (`--encoder`) what a pretrained encoder of keras-hub makes of each word alone, with and
+without dropout of embeddings. Then the held-out words are added, and test text is scored, where
+they stand in the targets (in the inputs they stay `<unk>`, for all alike):
 
 - spread: their probability is that of `<unk>`, spread by training counts;
 - mean embedding: the mean of all labels is their label;
-- bytes: their label is made of their bytes (`OutputLayer.with_words`);
-- bytes, in <unk>: the same labels, but all held-out words together get what `spread` gives them,
-  so that no other word's probability changes.
+- bytes, encoder: their label is made of their description (`OutputLayer.with_words`);
+- bytes, in <unk>, and encoder, in <unk>: the same labels, but all held-out words together get
+  what `spread` gives them, so that no other word's probability changes.
 
 All are given the held-out words' counts: where they have a bias of their own it is the one that
 other words of such a count have (least squares on log counts), and `<unk>` is made less probable
@@ -36,13 +38,20 @@ import numpy as np
 import keras_drill
 from keras_drill.data import word_bytes
 from keras_drill.models import AWDLSTM
+from keras_drill.sense_induction import TextEncoder
 
 WIDTH, UNITS = 64, 128
 ROWS, LENGTH = 16, 70
 NUM_BYTES = 12
 UNKNOWN, END = "<unk>", "<eos>"
-# Name: dropout of embeddings, None for the tied softmax.
-MODELS = {"tied": None, "bytes": 0.0, "bytes, dropout 0.3": 0.3}
+# Name: dropout of embeddings, None for the tied softmax. The first word says what describes words.
+MODELS = {
+    "tied": None,
+    "bytes": 0.0,
+    "bytes, dropout 0.3": 0.3,
+    "encoder": 0.0,
+    "encoder, dropout 0.3": 0.3,
+}
 
 
 class Text(NamedTuple):
@@ -95,7 +104,20 @@ def load(data: Path, share: float, first_rank: int, part: float, seed: int) -> T
     return Text(words, len(known), np.array([counts[word] for word in words]), splits)
 
 
-def make_model(text: Text, dropout: float | None, seed: int) -> keras_drill.LanguageModel:
+def describe_words(name: str, text: Text, encoder: TextEncoder) -> np.ndarray | None:
+    """`[V, ...]`, what a model is told of all words, held-out ones too."""
+    if name == "tied":
+        return None
+    if name.startswith("bytes"):
+        return word_bytes(text.words, NUM_BYTES)
+    vectors = encoder.embed(text.words)
+    vectors = vectors - vectors[: text.num_known].mean(axis=0)
+    return vectors / vectors[: text.num_known].std()
+
+
+def make_model(
+    text: Text, descriptions: np.ndarray | None, dropout: float | None, seed: int
+) -> keras_drill.LanguageModel:
     keras.utils.set_random_seed(seed)
     backbone = AWDLSTM(
         text.num_known,
@@ -109,10 +131,11 @@ def make_model(text: Text, dropout: float | None, seed: int) -> keras_drill.Lang
     )
     backbone.build((None, None))
     encoder = None
-    if dropout is not None:
+    if descriptions is not None:
+        is_bytes = descriptions.dtype.kind == "i"
         encoder = keras_drill.DescriptionLabelEncoder(
-            word_bytes(text.words[: text.num_known], NUM_BYTES),
-            byte_network(),
+            descriptions[: text.num_known],
+            byte_network() if is_bytes else vector_network(descriptions.shape[1]),
             embedding_dropout=dropout,
             seed=seed,
         )
@@ -127,6 +150,18 @@ def byte_network() -> keras.Sequential:
             keras.layers.Embedding(257, 16),
             keras.layers.Conv1D(64, 4, padding="same", activation="relu"),
             keras.layers.GlobalMaxPooling1D(),
+            keras.layers.Dense(WIDTH),
+        ]
+    )
+
+
+def vector_network(width: int) -> keras.Sequential:
+    return keras.Sequential(
+        [
+            keras.Input((width,)),
+            keras.layers.Dropout(0.2),
+            keras.layers.Dense(256, activation="relu"),
+            keras.layers.Dropout(0.2),
             keras.layers.Dense(WIDTH),
         ]
     )
@@ -233,7 +268,9 @@ def in_parts(function: Callable, hidden: np.ndarray, targets: np.ndarray) -> np.
     )
 
 
-def judge(name: str, model, text: Text, first_rank: int) -> dict[str, dict[str, float]]:
+def judge(
+    name: str, model, text: Text, descriptions: np.ndarray | None, first_rank: int
+) -> dict[str, dict[str, float]]:
     """Figures of all that can be made of one trained model, by name."""
     inputs, targets = rows_of(text.splits["test"])
     hidden = model.backbone.predict(text.as_read(inputs), batch_size=ROWS, verbose=0)
@@ -241,14 +278,14 @@ def judge(name: str, model, text: Text, first_rank: int) -> dict[str, dict[str, 
     held_out = targets >= text.num_known
     biases = biases_by_count(text, model, first_rank)
     rows = {}
-    if name == "tied":
+    if descriptions is None:
         counts = text.counts[text.num_known :]
         spread = np.log(counts / counts.sum())[targets[held_out] - text.num_known]
         rows["spread"] = in_unknown(model, hidden, targets, text, spread)
         head = with_mean_embeddings(model.head, biases)
         rows["mean embedding"] = score(head, hidden, targets, text)
     else:
-        more = word_bytes(text.words[text.num_known :], NUM_BYTES)
+        more = descriptions[text.num_known :]
         table = keras.layers.Embedding(len(text.words), WIDTH)
         head = model.head.with_words(more, bias=biases, embedding=table)
         found = rows[name] = score(head, hidden, targets, text)
@@ -266,7 +303,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--data", required=True, type=Path, help="a folder with a text's splits")
     parser.add_argument("--folder", type=Path, default=Path("build/unseen-words"))
-    parser.add_argument("--models", nargs="+", choices=MODELS, default=list(MODELS))
+    parser.add_argument("--models", nargs="+", choices=MODELS, help="all that can be made")
+    parser.add_argument("--encoder", help="preset of keras-hub, or its folder")
     parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1])
     parser.add_argument("--epochs", type=int, default=6)
     parser.add_argument("--rate", type=float, default=0.003, help="learning rate at first")
@@ -274,6 +312,10 @@ def main() -> None:
     parser.add_argument("--held-out", type=float, default=0.05, help="share of the words")
     parser.add_argument("--first-rank", type=int, default=1000, help="of words to hold out from")
     args = parser.parse_args()
+    models = args.models or [name for name in MODELS if args.encoder or "encoder" not in name]
+    if any("encoder" in name for name in models) and not args.encoder:
+        parser.error("--models with encoder need --encoder")
+    encoder = TextEncoder.from_preset(args.encoder) if args.encoder else None
     told = (args.epochs, args.rate, args.part, args.held_out, args.first_rank)
     options = "-".join(map(str, told))  # others train models of their own
     found: dict[str, list[dict]] = {}
@@ -284,12 +326,16 @@ def main() -> None:
             f"{len(text.splits['train']):,} tokens",
             flush=True,
         )
-        for name in args.models:
-            folder = args.folder / options / f"{name.replace(', ', '-').replace(' ', '-')}-{seed}"
+        for name in models:
+            label = name.replace(", ", "-").replace(" ", "-")
+            if "encoder" in name:
+                label += f"-{encoder.fingerprint[:8]}"
+            folder = args.folder / options / f"{label}-{seed}"
             folder.mkdir(parents=True, exist_ok=True)
-            model = make_model(text, MODELS[name], seed)
+            descriptions = describe_words(name, text, encoder)
+            model = make_model(text, descriptions, MODELS[name], seed)
             train(model, text, folder, args.epochs, args.rate)
-            for row, figures in judge(name, model, text, args.first_rank).items():
+            for row, figures in judge(name, model, text, descriptions, args.first_rank).items():
                 print(json.dumps({"seed": seed, "row": row, **figures}), flush=True)
                 found.setdefault(row, []).append(figures)
     print(table(found))

@@ -153,7 +153,31 @@ class TextEncoder:
             [self._start, *left, *word, *right, self._end]
             for left, word, right in zip(before, words, after, strict=True)
         ]
-        places = np.array([1 + len(left) for left in before], "int32")
+        return self._states(rows, np.array([1 + len(left) for left in before], "int32"))
+
+    def embed(self, texts: Sequence[str]) -> np.ndarray:
+        """What the encoder makes of texts alone, such as words or their definitions.
+
+        It is the mean state of the last layer over all tokens. `DescriptionLabelEncoder` makes
+        labels of it.
+
+        Args:
+            texts: N texts, of which what goes beyond `2 * window + 1` tokens is cut off.
+
+        Returns:
+            `[N, width]` float32.
+
+        Raises:
+            ValueError: `texts` is one string, or empty.
+        """
+        if isinstance(texts, str) or not len(texts):
+            raise ValueError(f"`texts` must be a list of texts, at least one. Received: {texts!r}")
+        longest = 2 * self.window + 1
+        rows = [[self._start, *ids[:longest], self._end] for ids in self._ids(texts)]
+        return self._states(rows, np.zeros(len(rows), "int32"))[:, 1]
+
+    def _states(self, rows: list[list[int]], places: np.ndarray) -> np.ndarray:
+        """`[N, 2, width]`: the state at a place of each row of tokens, and the mean state."""
         states = np.empty((len(rows), 2, self.width), "float32")
         order = sorted(range(len(rows)), key=lambda row: len(rows[row]))
         while order:  # the longest first: a batch that fits them fits all that follow

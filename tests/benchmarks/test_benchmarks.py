@@ -89,15 +89,19 @@ def test_sense_reallocation():
 
 
 def test_unseen_words(tmp_path):
-    words = np.array(["<unk>", *(f"w{i}" for i in range(60))])
+    from tests.sense_induction.tiny_encoder import MONEY, RIVER, save_preset
+
+    words = np.array(["<unk>", *(f"{a}.{b}" for a in RIVER[:5] for b in RIVER + MONEY)])
     for split, length in {"train": 3000, "valid": 300, "test": 900}.items():
         drawn = np.random.default_rng(length).choice(words, length)
         (tmp_path / f"{split}.txt").write_text(" ".join(drawn))
     arguments = ["--data", tmp_path, "--folder", tmp_path / "runs", "--seeds", 0, "--epochs", 1,
-                 "--held-out", 0.1, "--first-rank", 20, "--models", "tied", "bytes"]  # fmt: skip
+                 "--held-out", 0.1, "--first-rank", 20, "--models", "tied", "bytes", "encoder",
+                 "--encoder", save_preset(tmp_path / "bert")]  # fmt: skip
     output = run("unseen_words", *arguments)
     output = output[output.index("| |") :]
-    for row in ("spread", "mean embedding", "bytes", "bytes, in <unk>"):
+    described = [f"{what}{where}" for what in ("bytes", "encoder") for where in ("", ", in <unk>")]
+    for row in ("spread", "mean embedding", *described):
         held_out, among, other, perplexity, *_ = figures(output, f"{row} |")[::2]
         assert max(held_out, among, other) < 0 and 1 < perplexity < 10_000
 

@@ -1,4 +1,5 @@
 import json
+import re
 
 import numpy as np
 import pytest
@@ -39,6 +40,25 @@ def test_only_unmasked_states_tell_the_word():
     masked, unmasked = (encoder.states(CONTEXTS, masked) for masked in (True, False))
     np.testing.assert_allclose(masked[0], masked[3], atol=1e-6)
     assert np.abs(unmasked[0] - unmasked[3]).max() > 0.1
+
+
+def test_texts_alone_are_mean_states():
+    encoder = tiny_encoder(window=3)
+    texts = ["bank", "", "define", "The water near the mud. cash with cash", "pool"]
+    found = encoder.embed(texts)
+    assert found.shape == (5, WIDTH) and found.dtype == "float32"
+    for vector, text in zip(found, texts, strict=True):
+        ids = [int(id) for id in encoder.tokenizer.tokenize([text])[0]][:7]
+        ids = np.array([[PIECES.index("[CLS]"), *ids, PIECES.index("[SEP]")]])
+        inputs = {"token_ids": ids, "segment_ids": 0 * ids, "padding_mask": 0 * ids + 1}
+        hidden = np.asarray(encoder.backbone(inputs)["sequence_output"])[0]
+        np.testing.assert_allclose(vector, hidden.mean(axis=0), atol=1e-5)
+
+
+@pytest.mark.parametrize("texts", ["bank", []])
+def test_texts_that_are_no_list_are_refused(texts):
+    with pytest.raises(ValueError, match=f"`texts` must be .* Received: {re.escape(repr(texts))}"):
+        tiny_encoder().embed(texts)
 
 
 def test_words_that_are_no_token_are_told_with_their_pieces():
