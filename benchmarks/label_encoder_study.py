@@ -99,13 +99,13 @@ def draw_options(family: str, trial: int, size: str, optimizer: str) -> dict[str
             "head.dropout": rng.choice([0.0, 0.2, 0.4, 0.6]),
             "head.variational_dropout": rng.choice(["true", "false"]),
             "head.residual_to_previous": rng.choice(["true", "false"]),
-            "head.learning_rate_multiplier": rng.choice([1.0, 0.3, 0.1, 0.03]),
+            "head.learning_rate_multiplier": rng.choice([1.0, 0.1, 0.01, 0.001]),
         }
     if family == "dual":
         options["head.activation"] = rng.choice(["tanh", "relu"])
         options["head.units"] = rng.choice([128, 256])
     if family in ("bilinear", "dual"):
-        options["head.learning_rate_multiplier"] = rng.choice([1.0, 0.3, 0.1, 0.03])
+        options["head.learning_rate_multiplier"] = rng.choice([1.0, 0.1, 0.01, 0.001])
     return options
 
 
