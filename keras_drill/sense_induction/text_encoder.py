@@ -4,7 +4,7 @@ import hashlib
 import importlib.util
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -155,28 +155,39 @@ class TextEncoder:
         ]
         return self._states(rows, np.array([1 + len(left) for left in before], "int32"))
 
-    def embed(self, texts: Sequence[str]) -> np.ndarray:
+    def embed(
+        self, texts: Sequence[str], progress: Callable[[int, int], None] | None = None
+    ) -> np.ndarray:
         """What the encoder makes of texts alone, such as words or their definitions.
 
         It is the mean state of the last layer over all tokens. `DescriptionLabelEncoder` makes
-        labels of it.
+        labels of it. Texts of which the tokenizer knows nothing have all the same.
 
         Args:
             texts: N texts, of which what goes beyond `2 * window + 1` tokens is cut off.
+            progress: Called with the texts that are done, and N.
 
         Returns:
             `[N, width]` float32.
 
         Raises:
-            ValueError: `texts` is one string, or empty.
+            ValueError: `texts` is one string, empty, or not all strings.
         """
         if isinstance(texts, str) or not len(texts):
             raise ValueError(f"`texts` must be a list of texts, at least one. Received: {texts!r}")
+        for text in texts:
+            if not isinstance(text, str):
+                raise ValueError(f"`texts` must be strings. Received: {text!r} among them")
         longest = 2 * self.window + 1
         rows = [[self._start, *ids[:longest], self._end] for ids in self._ids(texts)]
-        return self._states(rows, np.zeros(len(rows), "int32"))[:, 1]
+        return self._states(rows, np.zeros(len(rows), "int32"), progress)[:, 1].copy()
 
-    def _states(self, rows: list[list[int]], places: np.ndarray) -> np.ndarray:
+    def _states(
+        self,
+        rows: list[list[int]],
+        places: np.ndarray,
+        progress: Callable[[int, int], None] | None = None,
+    ) -> np.ndarray:
         """`[N, 2, width]`: the state at a place of each row of tokens, and the mean state."""
         states = np.empty((len(rows), 2, self.width), "float32")
         order = sorted(range(len(rows)), key=lambda row: len(rows[row]))
@@ -184,6 +195,8 @@ class TextEncoder:
             size = max(1, _BATCH_TOKENS // len(rows[order[-1]]))
             order, batch = order[:-size], order[-size:]
             states[batch] = self._batch([rows[row] for row in batch], places[batch])
+            if progress is not None:
+                progress(len(rows) - len(order), len(rows))
         return states
 
     def _batch(self, rows: list[list[int]], places: np.ndarray) -> np.ndarray:

@@ -140,6 +140,42 @@ def test_training_reaches_network_and_embeddings_and_no_description(residual_to_
     np.testing.assert_array_equal(encoder.descriptions, IDS)
 
 
+@every_head
+@pytest.mark.parametrize("precision", ["float32", "mixed_bfloat16"])
+def test_a_network_may_drop_what_it_reads(name, precision, tmp_path):
+    """Dropout has a state of its own, which no other network here has."""
+    network = keras.Sequential(
+        [
+            keras.Input((F,)),
+            keras.layers.Dropout(0.4, dtype=precision),
+            keras.layers.Dense(7, activation="relu", dtype=precision),
+            keras.layers.Dropout(0.4, dtype=precision),
+            keras.layers.Dense(D, dtype=precision),
+        ]
+    )
+    head = make(name, precision, network=network, embedding_dropout=0.3)
+    states = keras.Input((D,))
+    model = keras_drill.LanguageModel(keras.Model(states, keras.layers.Identity()(states)), head)
+    drawn = [float(head.loss(HIDDEN, TARGETS, training=True)) for _ in range(2)]
+    assert abs(drawn[0] - drawn[1]) > 0.001
+    model.compile(keras.optimizers.Adam(0.01))
+    kernel = np.array(network.layers[-1].kernel)
+    before = float(head.loss(HIDDEN, TARGETS, training=False))
+    model.fit(HIDDEN, TARGETS, epochs=15, verbose=0)
+    assert float(head.loss(HIDDEN, TARGETS, training=False)) < before
+    assert np.abs(network.layers[-1].kernel - kernel).max() > 0.01
+    labels, log_probs = head.encoded_labels(), np.asarray(head(HIDDEN), "float32")
+    np.testing.assert_array_equal(labels, head.encoded_labels())  # nothing is dropped
+    new = head.with_words(FEATURES[:3])
+    np.testing.assert_array_equal(new.encoded_labels()[: len(labels)], labels)
+    rounding = 1e-5 if precision == "float32" else 0.05  # labels are rounded where they are kept
+    folded = np.asarray(head.folded()(HIDDEN), "float32")
+    np.testing.assert_allclose(folded, log_probs, atol=rounding)
+    model.save(tmp_path / "model.keras")
+    loaded = keras.models.load_model(tmp_path / "model.keras")
+    np.testing.assert_allclose(np.asarray(loaded.head(HIDDEN), "float32"), log_probs, rtol=1e-6)
+
+
 def test_a_layer_without_embeddings_has_no_weights_for_words_but_biases():
     head = make("softmax", residual_to_input=False)
     assert head.count_params() == F * D + V + V * F + V

@@ -45,8 +45,10 @@ def test_only_unmasked_states_tell_the_word():
 def test_texts_alone_are_mean_states():
     encoder = tiny_encoder(window=3)
     texts = ["bank", "", "define", "The water near the mud. cash with cash", "pool"]
-    found = encoder.embed(texts)
+    seen = []
+    found = encoder.embed(texts, lambda *done: seen.append(done))
     assert found.shape == (5, WIDTH) and found.dtype == "float32"
+    assert seen == [(5, 5)]
     for vector, text in zip(found, texts, strict=True):
         ids = [int(id) for id in encoder.tokenizer.tokenize([text])[0]][:7]
         ids = np.array([[PIECES.index("[CLS]"), *ids, PIECES.index("[SEP]")]])
@@ -55,10 +57,21 @@ def test_texts_alone_are_mean_states():
         np.testing.assert_allclose(vector, hidden.mean(axis=0), atol=1e-5)
 
 
-@pytest.mark.parametrize("texts", ["bank", []])
-def test_texts_that_are_no_list_are_refused(texts):
-    with pytest.raises(ValueError, match=f"`texts` must be .* Received: {re.escape(repr(texts))}"):
+@pytest.mark.parametrize(
+    "texts, received", [("bank", "'bank'"), ([], "[]"), (["bank", None], "None among them")]
+)
+def test_texts_that_are_no_list_of_strings_are_refused(texts, received):
+    with pytest.raises(ValueError, match=rf"`texts` must be .* Received: {re.escape(received)}$"):
         tiny_encoder().embed(texts)
+
+
+def test_many_texts_are_read_in_batches():
+    encoder = tiny_encoder()
+    seen = []
+    texts = ["water", "fish boat", "the mud near the shore"] * 401
+    found = encoder.embed(np.array(texts), lambda *done: seen.append(done))
+    assert len(seen) > 1 and seen[-1] == (1203, 1203) and seen == sorted(seen)
+    np.testing.assert_allclose(found[-3:], encoder.embed(texts[:3]), atol=1e-5)
 
 
 def test_words_that_are_no_token_are_told_with_their_pieces():
