@@ -37,8 +37,7 @@ import numpy as np
 
 import keras_drill
 from keras_drill.data import word_bytes
-from keras_drill.models import AWDLSTM
-from keras_drill.sense_induction import TextEncoder
+from keras_drill.models import AWDLSTM, TextEncoder
 
 WIDTH, UNITS = 64, 128
 ROWS, LENGTH = 16, 70

@@ -1,14 +1,16 @@
-"""Language models and their backbones."""
+"""Language models and their backbones, and pretrained encoders that describe words."""
 
 from keras_drill.models.awd_lstm import AWDLSTM
 from keras_drill.models.gru_language_backbone import GRULanguageBackbone
 from keras_drill.models.recurrent_encoder_decoder import RecurrentEncoderDecoder
+from keras_drill.models.text_encoder import TextEncoder
 from keras_drill.models.transformer import Transformer, TransformerLanguageBackbone
 
 __all__ = [
     "AWDLSTM",
     "GRULanguageBackbone",
     "RecurrentEncoderDecoder",
+    "TextEncoder",
     "Transformer",
     "TransformerLanguageBackbone",
 ]

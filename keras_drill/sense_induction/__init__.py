@@ -1,16 +1,16 @@
 """Senses of words from the contexts of a pretrained encoder: `keras-drill induce-senses`."""
 
+from keras_drill.models.text_encoder import TextEncoder, WordContext
 from keras_drill.sense_induction.clusters import find_clusters
 from keras_drill.sense_induction.encode_contexts import encode_contexts
 from keras_drill.sense_induction.induce_senses import induce_senses
 from keras_drill.sense_induction.induced_senses import InducedSenses
-from keras_drill.sense_induction.text_encoder import TextEncoder
 from keras_drill.sense_induction.train_senses import (
     begin_at_clusters,
     make_sense_model,
     train_senses,
 )
-from keras_drill.sense_induction.word_contexts import WordContext, find_contexts, frequent_words
+from keras_drill.sense_induction.word_contexts import find_contexts, frequent_words
 
 __all__ = [
     "InducedSenses",

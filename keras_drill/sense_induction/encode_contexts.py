@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from keras_drill.data.atomic import replaced_file
-from keras_drill.sense_induction.text_encoder import TextEncoder
+from keras_drill.models.text_encoder import TextEncoder
 from keras_drill.sense_induction.word_contexts import WordContext
 
 _CHUNK = 1024

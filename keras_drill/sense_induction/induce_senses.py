@@ -8,9 +8,9 @@ import keras
 import numpy as np
 
 from keras_drill.layers import ContextSpace
+from keras_drill.models.text_encoder import TextEncoder
 from keras_drill.sense_induction.encode_contexts import encode_contexts
 from keras_drill.sense_induction.induced_senses import InducedSenses
-from keras_drill.sense_induction.text_encoder import TextEncoder
 from keras_drill.sense_induction.train_senses import (
     begin_at_clusters,
     make_sense_model,

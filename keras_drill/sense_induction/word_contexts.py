@@ -4,24 +4,11 @@ import random
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+
+from keras_drill.models.text_encoder import WordContext
 
 _WORD = re.compile(r"\w+")
 _FEWEST_LETTERS = 4  # of a word that is chosen for its frequency: most shorter ones are grammar
-
-
-class WordContext(NamedTuple):
-    """One occurrence of a word.
-
-    Attributes:
-        before: The text before it, in its line.
-        word: The word as it stands there.
-        after: The text after it.
-    """
-
-    before: str
-    word: str
-    after: str
 
 
 def frequent_words(lines: Iterable[str], number: int, without: Iterable[str] = ()) -> list[str]:

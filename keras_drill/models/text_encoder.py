@@ -1,4 +1,4 @@
-"""A pretrained encoder of keras-hub, as what reads the contexts of words."""
+"""A pretrained encoder of keras-hub, as what reads words, alone or where they stand."""
 
 import hashlib
 import importlib.util
@@ -6,12 +6,10 @@ import json
 import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import keras
 import numpy as np
-
-from keras_drill.sense_induction.word_contexts import WordContext
 
 _BATCH_TOKENS = 4096
 _WEIGHTS = (
@@ -20,6 +18,20 @@ _WEIGHTS = (
     "model.safetensors",
     "model.safetensors.index.json",
 )
+
+
+class WordContext(NamedTuple):
+    """One occurrence of a word.
+
+    Attributes:
+        before: The text before it, in its line.
+        word: The word as it stands there.
+        after: The text after it.
+    """
+
+    before: str
+    word: str
+    after: str
 
 
 class TextEncoder:
@@ -75,9 +87,9 @@ class TextEncoder:
         """The encoder of a preset of keras-hub.
 
         Args:
-            preset: The name of a preset, or a folder in the format of keras-hub or of Hugging
-                Face (which needs `safetensors`). A folder without `vocab.txt` may have the
-                vocabulary in `tokenizer.json`.
+            preset: The name of a preset, its address on a hub, or a folder in the format of
+                keras-hub or of Hugging Face (which needs `safetensors`). A folder without
+                `vocab.txt` may have the vocabulary in `tokenizer.json`.
             window: As of the class.
 
         Raises:
@@ -92,7 +104,8 @@ class TextEncoder:
         import keras_hub
 
         preset = os.fspath(preset)
-        if "/" in preset or Path(preset).is_dir():
+        is_address = "://" in preset  # of a hub
+        if not is_address and ("/" in preset or Path(preset).is_dir()):
             _check_folder(preset)
         backbone = keras_hub.models.Backbone.from_preset(preset)
         return cls(backbone, _tokenizer(preset, keras_hub), window)

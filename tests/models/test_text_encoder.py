@@ -119,7 +119,7 @@ def test_the_fingerprint_is_of_weights_and_window():
 
 def test_the_pieces_of_one_file(tmp_path):
     """Hugging Face's fast tokenizers are one file; keras-hub reads `vocab.txt`."""
-    from keras_drill.sense_induction.text_encoder import _tokenizer
+    from keras_drill.models.text_encoder import _tokenizer
 
     vocabulary = {piece: number for number, piece in enumerate(PIECES)}
     content = {"model": {"type": "WordPiece", "vocab": vocabulary}}
@@ -139,6 +139,20 @@ def test_folders_that_are_no_preset(tmp_path):
         TextEncoder.from_preset(preset)
     with pytest.raises(FileNotFoundError, match=r"config\.json"):
         TextEncoder.from_preset(tmp_path / "nothing")
+
+
+@pytest.mark.parametrize("address", ["hf://someone/bert", "kaggle://keras/bert/keras/small/1"])
+def test_addresses_of_hubs_are_no_folders(address, monkeypatch):
+    asked = []
+
+    def from_preset(preset):
+        asked.append(preset)
+        return parts()[len(asked) - 1]
+
+    monkeypatch.setattr("keras_hub.models.Backbone.from_preset", from_preset)
+    monkeypatch.setattr("keras_hub.tokenizers.Tokenizer.from_preset", from_preset)
+    assert TextEncoder.from_preset(address, window=7).knows("bank")
+    assert asked == [address] * 2
 
 
 def test_encoders_that_do_not_fit():
