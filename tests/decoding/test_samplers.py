@@ -131,7 +131,14 @@ def test_scanned_prompt_equals_parallel_prompt(model):
             np.testing.assert_allclose(numpy(a), numpy(b), atol=1e-6)
 
 
-@pytest.mark.parametrize("sampler", SAMPLERS, ids=by_name)
+@pytest.mark.parametrize(
+    "sampler",
+    [
+        *SAMPLERS[:2],
+        *(pytest.param(sampler, marks=pytest.mark.slow) for sampler in SAMPLERS[2:]),
+    ],
+    ids=by_name,
+)
 def test_compiled_decoding_gives_the_same_text(model, sampler):
     step = LanguageModelStep(model)
     tokens = np.zeros((3, LENGTH), dtype="int32")

@@ -140,8 +140,18 @@ def test_training_reaches_network_and_embeddings_and_no_description(residual_to_
     np.testing.assert_array_equal(encoder.descriptions, IDS)
 
 
-@every_head
-@pytest.mark.parametrize("precision", ["float32", "mixed_bfloat16"])
+@pytest.mark.parametrize(
+    "name, precision",
+    [
+        *((name, "float32") for name in HEADS),
+        ("softmax", "mixed_bfloat16"),
+        *(
+            pytest.param(name, "mixed_bfloat16", marks=pytest.mark.slow)
+            for name in HEADS
+            if name != "softmax"
+        ),
+    ],
+)
 def test_a_network_may_drop_what_it_reads(name, precision, tmp_path):
     """Dropout has a state of its own, which no other network here has."""
     network = keras.Sequential(

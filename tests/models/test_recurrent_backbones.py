@@ -204,14 +204,22 @@ def test_saving_and_cloning(backbone_class, tmp_path):
     assert [v.shape for v in clone.weights] == [v.shape for v in backbone.weights]
 
 
-@pytest.mark.parametrize("backbone_class", BACKBONES)
+# Uncompiled, JAX would compile the time loops anew at every step.
+POLICIES = [("float32", True), ("mixed_float16", True)]
+if ON_TENSORFLOW:
+    POLICIES += [("float32", False), ("mixed_bfloat16", False)]
+
+
 @pytest.mark.parametrize(
-    "policy, jit_compile",
-    # Uncompiled, JAX would compile the time loops anew at every step.
+    "backbone_class, policy, jit_compile",
     [
-        ("float32", True),
-        ("mixed_float16", True),
-        *([("float32", False), ("mixed_bfloat16", False)] if ON_TENSORFLOW else []),
+        *((BACKBONES[0], *policy) for policy in POLICIES),
+        *((other, *POLICIES[1]) for other in BACKBONES[1:]),
+        *(
+            pytest.param(other, *policy, marks=pytest.mark.slow)
+            for other in BACKBONES[1:]
+            for policy in (*POLICIES[:1], *POLICIES[2:])
+        ),
     ],
 )
 def test_training_with_a_tied_head(backbone_class, policy, jit_compile):
