@@ -27,6 +27,7 @@ from keras_drill.data.whitespace_tokenizer import WhitespaceTokenizer
 from keras_drill.data.word_bytes import word_bytes
 from keras_drill.data.word_piece_tokenizer import WordPieceTokenizer
 from keras_drill.data.word_tokenizer import WordTokenizer
+from keras_drill.data.word_vectors import read_word_vectors
 
 __all__ = [
     "ContiguousBatches",
@@ -54,5 +55,6 @@ __all__ = [
     "WordPieceTokenizer",
     "WordTokenizer",
     "pydoc_topics",
+    "read_word_vectors",
     "word_bytes",
 ]

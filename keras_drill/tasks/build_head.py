@@ -3,10 +3,13 @@
 from typing import Any
 
 import keras
+import numpy as np
 
 import keras_drill
+from keras_drill.label_encoders.label_encoder import UnquantizedDense
 from keras_drill.scores import InnerProduct, KerBSKernel
 from keras_drill.tasks.config import RunConfig
+from keras_drill.tasks.errors import RunError
 
 
 def build_sense_embedding(
@@ -32,7 +35,10 @@ def build_sense_embedding(
 
 
 def build_head(
-    config: RunConfig, vocabulary_size: int, embedding: keras.layers.Embedding
+    config: RunConfig,
+    vocabulary_size: int,
+    embedding: keras.layers.Embedding,
+    descriptions: np.ndarray | None = None,
 ) -> keras_drill.OutputLayer:
     """The output layer.
 
@@ -40,6 +46,7 @@ def build_head(
         config: the options.
         vocabulary_size: number of words.
         embedding: the embedding of the words that are read.
+        descriptions: `[V, ...]`, what labels are made of, where the options say so.
     """
     options = config.head
     arguments: dict[str, Any] = {
@@ -61,7 +68,7 @@ def build_head(
             seed=config.training.seed,
             **arguments,
         )
-    arguments["label_encoder"] = _build_label_encoder(config)
+    arguments["label_encoder"] = _build_label_encoder(config, descriptions)
     if options.has_senses:
         return keras_drill.KernelizedBayesianSoftmax(
             vocabulary_size,
@@ -83,8 +90,12 @@ def _initializer(config: RunConfig) -> keras.initializers.Initializer:
     return keras.initializers.RandomUniform(-0.1, 0.1, seed=config.training.seed)
 
 
-def _build_label_encoder(config: RunConfig) -> keras_drill.LabelEncoder:
+def _build_label_encoder(
+    config: RunConfig, descriptions: np.ndarray | None
+) -> keras_drill.LabelEncoder:
     options = config.head
+    if options.kind == "described":
+        return _build_description_encoder(config, descriptions)
     if options.kind == "bilinear":
         return keras_drill.BilinearLabelEncoder(
             learning_rate_multiplier=options.learning_rate_multiplier
@@ -108,3 +119,31 @@ def _build_label_encoder(config: RunConfig) -> keras_drill.LabelEncoder:
             learning_rate_multiplier=options.learning_rate_multiplier,
         )
     return keras_drill.IdentityLabelEncoder()
+
+
+def _build_description_encoder(
+    config: RunConfig, descriptions: np.ndarray | None
+) -> keras_drill.DescriptionLabelEncoder:
+    options = config.head
+    if descriptions is None:
+        raise RunError("the run's descriptions of words are missing: bring descriptions.npy back")
+    scaled = {"learning_rate_multiplier": options.learning_rate_multiplier}
+    width = config.backbone.embedding_dim
+    network = keras.Sequential(
+        [
+            keras.Input(descriptions.shape[1:]),
+            keras.layers.Dropout(options.dropout, seed=config.training.seed),
+            UnquantizedDense(options.units or width, activation=options.activation, **scaled),
+            keras.layers.Dropout(options.dropout, seed=config.training.seed),
+            # Without a bias: what is added to all labels alike changes nothing but by rounding.
+            UnquantizedDense(width, use_bias=False, **scaled),
+        ],
+        name="reader",
+    )
+    return keras_drill.DescriptionLabelEncoder(
+        descriptions,
+        network,
+        residual_to_input=options.residual_to_input,
+        embedding_dropout=options.embedding_dropout,
+        seed=config.training.seed,
+    )

@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Protocol
 from xml.etree import ElementTree
 
 import keras
+import numpy as np
 import tensorflow as tf
 
 from keras_drill.data import EncodedText, Lines, Tokenizer, Vocabulary
@@ -16,6 +17,7 @@ from keras_drill.data.word_numbers import WordNumbers
 from keras_drill.decoding import BeamSearch, Sampler
 from keras_drill.export import ModelCard, SenseContexts, TextModel, Translator
 from keras_drill.tasks.config import RunConfig
+from keras_drill.tasks.describe_words import describe_words
 from keras_drill.tasks.errors import RunError
 
 
@@ -29,6 +31,10 @@ class Words(Protocol):
     @property
     def counts(self) -> Sequence[int] | None:
         """How often each of them occurs in the training text, where that is known."""
+
+    @property
+    def descriptions(self) -> np.ndarray | None:
+        """`[V, ...]`, what the output layer is told of them, where labels are made of that."""
 
     @property
     def special_ids(self) -> Sequence[int]:
@@ -132,12 +138,19 @@ class Task(abc.ABC):
     def make_words(self, folder: Path) -> Words:
         """The words of a run: those in its folder, where it has begun, or those of its examples.
 
-        Where there are none yet, they are learned from the training text.
+        Where there are none yet, they are learned from the training text, and described.
         """
+        has_begun = (folder / self.config.word_files[0]).exists()
+        words: Any = self.load_words(folder) if has_begun else self._new_words()
+        descriptions = words.descriptions if has_begun else None
+        if self.config.head.kind == "described" and descriptions is None:
+            descriptions = describe_words(self.config.head.descriptions, words.tokens)
+        return dataclasses.replace(words, descriptions=descriptions)
+
+    def _new_words(self) -> Words:
         data = self.config.data.path
-        for place in [folder, *([Path(data)] if ExampleFolder.is_at(data) else [])]:
-            if (place / self.config.word_files[0]).exists():
-                return self.load_words(place)
+        if ExampleFolder.is_at(data) and (Path(data) / self.config.word_files[0]).exists():
+            return self.load_words(Path(data))
         return self.learn_words(self.read_columns(data)["train"])
 
     @abc.abstractmethod

@@ -19,7 +19,7 @@ def test_the_promised_recipes_are_there():
     for corpus in ("wikitext2-awd-lstm", "ptb-awd-lstm", "small"):
         for head in ("tied", "softmax", "drill", "mos", "kerbs", "drill-kerbs"):
             assert load_config(f"{corpus}-{head}").head.kind == head
-    for head in ("bilinear", "dual"):
+    for head in ("bilinear", "dual", "described"):
         assert load_config(f"small-{head}").head.kind == head
     for corpus in ("ptb-gru", "small-gru"):
         for head in ("softmax", "mos", "kerbs"):

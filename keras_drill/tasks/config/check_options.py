@@ -66,6 +66,11 @@ def check_head(config: "RunConfig", output_dim: int) -> None:
             f"option backbone.output_dim must be 0 or backbone.embedding_dim = "
             f"{backbone.embedding_dim} with head.kind = {head.kind!r}, not {output_dim}"
         )
+    if head.kind == "described" and head.embedding_dropout and not head.residual_to_input:
+        raise ConfigError(
+            "option head.embedding_dropout must be 0 with head.residual_to_input = false, where "
+            f"labels have no embeddings, not {head.embedding_dropout}"
+        )
     if not head.has_senses:
         return
     if senses.max_senses < senses.min_senses:
@@ -89,4 +94,7 @@ def _compares_hidden_with_embedding(head: HeadConfig) -> bool:
     """Whether hidden states must have the width of the shared embedding."""
     if head.kind in ("drill", "drill-kerbs") and head.encode_hidden:
         return False
-    return head.kind in ("tied", "drill", "kerbs", "drill-kerbs") and head.shares_embedding
+    return (
+        head.kind in ("tied", "drill", "described", "kerbs", "drill-kerbs")
+        and head.shares_embedding
+    )

@@ -1,6 +1,7 @@
 """Options of the output layer, which every task has."""
 
 import dataclasses
+from pathlib import PurePath
 
 from keras_drill.tasks.config.option import option
 
@@ -13,7 +14,10 @@ _ACTIVATIONS = (
     "sparse_sigmoid", "sparsemax", "squareplus", "swish", "tanh", "tanh_shrink",
 )
 # fmt: on
-_KINDS = ("softmax", "tied", "bilinear", "dual", "drill", "mos", "kerbs", "drill-kerbs")
+_KINDS = (
+    *("softmax", "tied", "bilinear", "dual", "drill", "described"),
+    *("mos", "kerbs", "drill-kerbs"),
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -25,16 +29,20 @@ class HeadConfig:
         True, "labels are the embeddings of the words that are read (mos, kerbs, drill-kerbs)"
     )
     depth: int = option(1, "layers of the label encoder (drill, drill-kerbs)", minimum=1)
-    units: int = option(0, "size of the joint space (dual); 0: embedding_dim", minimum=0)
+    units: int = option(
+        0,
+        "size of the joint space (dual), or of the network (described); 0: embedding_dim",
+        minimum=0,
+    )
     activation: str = option(
-        "relu", "any Keras activation (drill, drill-kerbs, dual)", choices=_ACTIVATIONS
+        "relu", "any Keras activation (drill, drill-kerbs, dual, described)", choices=_ACTIVATIONS
     )
     dropout: float = option(
-        0.0, "dropout inside the label encoder (drill, drill-kerbs)", minimum=0, below=1
+        0.0, "dropout inside the label encoder (drill, drill-kerbs, described)", minimum=0, below=1
     )
     variational_dropout: bool = option(False, "one dropout mask for all words (drill, drill-kerbs)")
     residual_to_input: bool = option(
-        True, "add the embedding after each layer (drill, drill-kerbs)"
+        True, "add the embedding after each layer (drill, drill-kerbs), or to the label (described)"
     )
     residual_to_previous: bool = option(
         False, "add the layer before after each layer (drill, drill-kerbs)"
@@ -43,8 +51,16 @@ class HeadConfig:
     learning_rate_multiplier: float = option(
         1.0,
         "the label encoder's steps, as a multiple of the learning rate (bilinear, dual, drill, "
-        "drill-kerbs)",
+        "described, drill-kerbs)",
         above=0,
+    )
+    descriptions: str = option(
+        "",
+        'vectors of words: a text file, or "encoder:" and a preset of keras-hub or its folder '
+        "(described)",
+    )
+    embedding_dropout: float = option(
+        0.0, "share of the words whose embedding a step leaves out (described)", minimum=0, below=1
     )
     num_mixtures: int = option(15, "softmaxes that are mixed (mos)", minimum=1)
     context_dim: int = option(
@@ -72,6 +88,8 @@ class HeadConfig:
         """Whether the labels are made from the embeddings of the words that are read."""
         if self.kind == "mos" or self.has_senses:
             return self.tied
+        if self.kind == "described":
+            return self.residual_to_input
         return self.kind != "softmax"
 
 
@@ -134,7 +152,15 @@ def describe_head(options: HeadConfig, senses: SensesConfig) -> str:
         "bilinear": "bilinear",
         "dual": f"dual nonlinear, {options.activation}",
         "drill": drill,
+        "described": f"labels from {_describe_source(options.descriptions)}",
         "mos": f"mixture of {options.num_mixtures} softmaxes",
         "kerbs": f"KerBS, {per_word}",
         "drill-kerbs": f"KerBS, {per_word}, over {drill}",
     }[options.kind]
+
+
+def _describe_source(source: str) -> str:
+    kind, colon, preset = source.partition(":")
+    if colon and kind == "encoder":
+        return f"vectors of {PurePath(preset).name}"
+    return f"vectors in {PurePath(source).name}"

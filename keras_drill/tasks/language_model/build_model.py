@@ -3,6 +3,7 @@
 from typing import Any
 
 import keras
+import numpy as np
 
 import keras_drill
 from keras_drill.models.awd_lstm import AWDLSTM
@@ -12,7 +13,10 @@ from keras_drill.tasks.language_model.config import LanguageModelConfig
 
 
 def build_model(
-    config: LanguageModelConfig, vocabulary_size: int, rows: int
+    config: LanguageModelConfig,
+    vocabulary_size: int,
+    rows: int,
+    descriptions: np.ndarray | None = None,
 ) -> keras_drill.LanguageModel:
     """Builds the model that the options describe; it is yet to be compiled.
 
@@ -20,13 +24,14 @@ def build_model(
         config: The options.
         vocabulary_size: V.
         rows: Of a batch, as a replica gets it.
+        descriptions: `[V, f]`, where labels are made of descriptions.
     """
     # Initial weights are drawn from the global generator where a layer takes no seed.
     keras.utils.set_random_seed(config.training.seed)
     backbone = _build_backbone(config, vocabulary_size, rows)
     model = keras_drill.LanguageModel(
         backbone,
-        build_head(config, vocabulary_size, backbone.embedding),
+        build_head(config, vocabulary_size, backbone.embedding, descriptions),
         label_smoothing=config.head.label_smoothing,
     )
     model(keras.ops.zeros((rows, 1), "int32"))

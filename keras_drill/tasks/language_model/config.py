@@ -114,7 +114,11 @@ class LanguageModelConfig(RunConfig):
     """
 
     task: ClassVar[str] = "language-model"
-    word_files: ClassVar[tuple[str, ...]] = ("vocabulary.txt", "vocabulary.counts")
+    word_files: ClassVar[tuple[str, ...]] = (
+        "vocabulary.txt",
+        "vocabulary.counts",
+        "descriptions.npy",
+    )
 
     data: DataConfig = dataclasses.field(default_factory=DataConfig)
     backbone: BackboneConfig = dataclasses.field(default_factory=BackboneConfig)

@@ -105,7 +105,7 @@ class LanguageModelTask(ContinuingTask):
         return {"text": (words.tokenizer, words.vocabulary)}
 
     def load_words(self, folder: Path) -> LanguageModelWords:
-        return LanguageModelWords(self._tokenizer(), Vocabulary.load(folder / "vocabulary.txt"))
+        return LanguageModelWords.load(folder, self._tokenizer())
 
     def _tokenizer(self) -> Tokenizer:
         return _TOKENIZERS[self.config.data.tokenizer]()
@@ -208,7 +208,9 @@ class LanguageModelTask(ContinuingTask):
                 f"(training.strategy = {self.config.training.strategy!r}), each with the state of "
                 "its own rows: give a multiple of them"
             )
-        return build_model(self.config, len(words.vocabulary), rows // num_replicas)
+        return build_model(
+            self.config, len(words.vocabulary), rows // num_replicas, words.descriptions
+        )
 
     def example_batch(self, num_replicas: int = 1) -> tuple[np.ndarray, np.ndarray]:
         tokens = np.zeros((self.config.data.batch_size // num_replicas, 1), "int32")

@@ -5,7 +5,10 @@ import hashlib
 from collections.abc import Sequence
 from pathlib import Path
 
+import numpy as np
+
 from keras_drill.data import Tokenizer, Vocabulary
+from keras_drill.tasks.describe_words import load_descriptions, save_descriptions
 
 _VOCABULARY = "vocabulary.txt"
 
@@ -17,10 +20,12 @@ class LanguageModelWords:
     Args:
         tokenizer: Splits text into words.
         vocabulary: Gives the words' ids.
+        descriptions: `[V, ...]`, where labels are made of descriptions.
     """
 
     tokenizer: Tokenizer
     vocabulary: Vocabulary
+    descriptions: np.ndarray | None = dataclasses.field(default=None, compare=False)
 
     @property
     def tokens(self) -> Sequence[str]:
@@ -40,3 +45,10 @@ class LanguageModelWords:
 
     def save(self, folder: Path) -> None:
         self.vocabulary.save(folder / _VOCABULARY)
+        save_descriptions(folder, self.descriptions)
+
+    @classmethod
+    def load(cls, folder: Path, tokenizer: Tokenizer) -> "LanguageModelWords":
+        """Reads what `save` wrote."""
+        vocabulary = Vocabulary.load(folder / _VOCABULARY)
+        return cls(tokenizer, vocabulary, load_descriptions(folder, vocabulary.tokens))

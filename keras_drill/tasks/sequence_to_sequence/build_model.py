@@ -33,7 +33,7 @@ def build_model(
     # Initial weights are drawn from the global generator where a layer takes no seed.
     keras.utils.set_random_seed(config.training.seed)
     backbone = _build_backbone(config, words)
-    head = build_head(config, len(words.tokens), backbone.embedding)
+    head = build_head(config, len(words.tokens), backbone.embedding, words.descriptions)
     return keras_drill.SequenceToSequence(
         backbone,
         head,

@@ -202,6 +202,7 @@ class SequenceToSequenceConfig(RunConfig):
         "source-vocabulary.txt",
         "source-vocabulary.counts",
         "source-tokenizer.json",
+        "descriptions.npy",
     )
 
     data: PairsConfig = dataclasses.field(default_factory=PairsConfig)

@@ -25,6 +25,7 @@ from keras_drill.data import (
 from keras_drill.data.atomic import replace_file
 from keras_drill.data.lines import JoinedLines
 from keras_drill.data.read_json import read_json
+from keras_drill.tasks.describe_words import load_descriptions, save_descriptions
 from keras_drill.tasks.errors import RunError
 from keras_drill.tasks.sequence_to_sequence.config import PairsConfig
 from keras_drill.tasks.sequence_to_sequence.preprocessing import make_steps, with_steps
@@ -79,10 +80,12 @@ class SequenceToSequenceWords:
     Args:
         source: Those of the sources.
         target: Those of the targets; the same object where both sides share them.
+        descriptions: `[V, ...]` of the targets' words, where labels are made of descriptions.
     """
 
     source: SideWords
     target: SideWords
+    descriptions: np.ndarray | None = dataclasses.field(default=None, compare=False)
 
     @property
     def tokens(self) -> Sequence[str]:
@@ -109,6 +112,7 @@ class SequenceToSequenceWords:
             _save_tokenizer(self.source.tokenizer, folder / "source-tokenizer.json")
         if self.source.vocabulary is not self.target.vocabulary:
             self.source.vocabulary.save(folder / "source-vocabulary.txt")
+        save_descriptions(folder, self.descriptions)
 
     @classmethod
     def load(cls, folder: Path, options: PairsConfig) -> "SequenceToSequenceWords":
@@ -129,7 +133,7 @@ class SequenceToSequenceWords:
                     f"{folder / name} is not the tokenizer that the run was trained with: its "
                     "pieces are not those of the vocabulary; bring it back"
                 )
-        return cls(source, target)
+        return cls(source, target, load_descriptions(folder, target.vocabulary.tokens))
 
     @classmethod
     def make(cls, train: ParallelText, options: PairsConfig) -> "SequenceToSequenceWords":
@@ -149,12 +153,11 @@ class SequenceToSequenceWords:
             return cls(sides[1] if options.shares_tokenizer else sides[0], sides[1])
         source, target = (_learn([text], options) for text in texts)
         target = _counted(target, texts[1])
-        return cls(
-            *[
-                SideWords(with_steps(own, side.tokenizer), side.vocabulary)
-                for own, side in zip(steps, (source, target), strict=True)
-            ]
+        source, target = (
+            SideWords(with_steps(own, side.tokenizer), side.vocabulary)
+            for own, side in zip(steps, (source, target), strict=True)
         )
+        return cls(source, target)
 
 
 def _save_tokenizer(tokenizer: Tokenizer, path: Path) -> None:
