@@ -4,6 +4,7 @@ import json
 import random
 import signal
 
+import numpy as np
 import pytest
 
 from tests.distribute.runs import (
@@ -67,7 +68,33 @@ def translation(folder):
     )
 
 
+def described_words(folder):
+    """Labels of vectors, whose network runs over all words on each replica."""
+    rng = np.random.default_rng(7)
+    words = ["the", "a", "old", "cat", "dog", "bird", "sees", "hears", "follows"]
+    lines = (f"{word} {' '.join(map(str, rng.normal(size=13)))}\n" for word in words)
+    (folder / "words.vec").write_text("".join(lines))
+    return tiny_config(
+        write_corpus(folder / "text"),
+        data_batch_size=4,
+        **NO_DROPOUT,
+        head_kind="described",
+        head_descriptions=str(folder / "words.vec"),
+        optimizer_clip_norm=0.05,
+        training_epochs=2,
+        training_deterministic=True,
+    )
+
+
 RUNS = {"language-model": language_model, "translation": translation}
+
+
+def test_labels_of_descriptions(tmp_path):
+    (tmp_path / "options.toml").write_text(described_words(tmp_path).to_toml())
+    for way in WAYS:
+        train(way, tmp_path / "options.toml", tmp_path / way)
+    for way in SEVERAL:
+        assert_alike(tmp_path / "none", tmp_path / way)
 
 
 @pytest.fixture(scope="module", params=RUNS)
