@@ -84,7 +84,7 @@ test: $(TOOLS)
 	$(PYTEST) -m 'not slow' --durations=20
 
 test-slow: $(VENV)/installed-$(VERSION)-browser
-	$(PYTEST) -m slow $(if $(SLOW_CASES),--cases $(SLOW_CASES)) $(addprefix --ignore=tests/,distribute benchmarks fuzz) --durations=20
+	$(PYTEST) -m slow $(if $(SLOW_CASES),--cases $(SLOW_CASES)) $(addprefix --ignore=tests/,distribute benchmarks docs fuzz) --durations=20
 
 # Workers wait for each other: no other tests beside them.
 test-distributed: $(TOOLS)

@@ -127,11 +127,11 @@ def test_score_reads_a_file(folder, tmp_path, capsys):
     "head, sampler",
     [
         ("drill", "greedy"),
-        ("drill", "temperature"),
-        ("drill", "top-k"),
-        ("drill", "top-p"),
-        ("drill", "min-p"),
         ("kerbs", "top-p"),
+        *(
+            pytest.param("drill", sampler, marks=pytest.mark.slow)
+            for sampler in ("temperature", "top-k", "top-p", "min-p")
+        ),
     ],
 )
 def test_generate(head, sampler, folder, capsys):

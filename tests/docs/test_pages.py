@@ -175,6 +175,7 @@ def names(tmp_path, monkeypatch):
     }
 
 
+@pytest.mark.slow  # `make test-docs` runs it
 @pytest.mark.parametrize(
     "page", [page for page in PAGES if "```python" in text_of(page) and page != PAGE_ON_JAX]
 )

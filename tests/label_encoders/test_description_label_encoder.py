@@ -143,13 +143,15 @@ def test_training_reaches_network_and_embeddings_and_no_description(residual_to_
 @pytest.mark.parametrize(
     "name, precision",
     [
-        *((name, "float32") for name in HEADS),
+        *((name, "float32") for name in ("softmax", "kerbs")),
         ("softmax", "mixed_bfloat16"),
         *(
-            pytest.param(name, "mixed_bfloat16", marks=pytest.mark.slow)
+            pytest.param(name, precision, marks=pytest.mark.slow)
             for name in HEADS
-            if name != "softmax"
+            for precision in ("float32", "mixed_bfloat16")
+            if name not in ("softmax", "kerbs")
         ),
+        pytest.param("kerbs", "mixed_bfloat16", marks=pytest.mark.slow),
     ],
 )
 def test_a_network_may_drop_what_it_reads(name, precision, tmp_path):

@@ -221,7 +221,16 @@ FED = {
 }
 
 
-@pytest.mark.parametrize("kind", FED)
+@pytest.mark.parametrize(
+    "kind",
+    [
+        *("additive", "posterior, fed"),
+        *(
+            pytest.param(kind, marks=pytest.mark.slow)
+            for kind in ("heads", "posterior", "posterior, no attention")
+        ),
+    ],
+)
 def test_gradients_of_what_is_fed_back_along_random_directions(kind):
     variant, attention, is_fed = FED[kind]
     options = {"attention": attention(), "input_feeding": is_fed, "dropout": 0.2}

@@ -19,7 +19,7 @@ from tests.ops.test_fused_loss import D, K, N, V, analytic, assert_close, make_c
 
 HOW = [("eager", 4)]
 if keras.backend.backend() == "tensorflow":
-    HOW = [("eager", None), ("graph", 4), ("xla", None)]
+    HOW = [("eager", None), pytest.param("graph", 4, marks=pytest.mark.slow), ("xla", None)]
 on_tensorflow = pytest.mark.skipif(
     keras.backend.backend() != "tensorflow", reason="TensorFlow's graphs"
 )

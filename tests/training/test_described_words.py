@@ -27,6 +27,7 @@ def vectors(tmp_path):
     return path
 
 
+@pytest.mark.slow
 def test_a_run_needs_what_described_its_words_once(corpus, vectors, tmp_path, monkeypatch):
     config = tiny_config(
         corpus,
@@ -55,7 +56,7 @@ def test_a_run_needs_what_described_its_words_once(corpus, vectors, tmp_path, mo
     assert not described[unknown].any() and described.any(axis=1).sum() == 10
 
 
-@pytest.mark.parametrize("residual", [True, False])
+@pytest.mark.parametrize("residual", [True, pytest.param(False, marks=pytest.mark.slow)])
 def test_described_words_are_trained_judged_and_exported(residual, corpus, vectors, tmp_path):
     config = tiny_config(
         corpus,
@@ -104,7 +105,7 @@ def test_new_words_have_labels_before_they_are_trained(corpus, vectors, tmp_path
     np.testing.assert_allclose(labels[places], old.head.encoded_labels(), atol=1e-5)
 
 
-@pytest.mark.parametrize("shared", [True, False])
+@pytest.mark.parametrize("shared", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_words_of_targets_are_described(shared, vectors, tmp_path):
     config = tiny_pairs_config(
         write_pairs(tmp_path / "pairs"),

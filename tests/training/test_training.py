@@ -97,7 +97,13 @@ def test_resumed_training_ends_with_the_same_bits(variant, corpus, tmp_path, mon
         assert sum(read_history(whole.folder.history_file)["sense_moves"]) == sum(moves[0])
 
 
-@pytest.mark.parametrize("kind", ["softmax", "bilinear", "dual", "mos", "kerbs", "drill-kerbs"])
+@pytest.mark.parametrize(
+    "kind",
+    [
+        *("dual", "mos", "drill-kerbs"),
+        *(pytest.param(k, marks=pytest.mark.slow) for k in ("softmax", "bilinear", "kerbs")),
+    ],
+)
 def test_every_head_is_trained(kind, corpus, tmp_path):
     config = tiny_config(
         corpus,
