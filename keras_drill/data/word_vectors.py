@@ -1,3 +1,4 @@
+import itertools
 import os
 from collections.abc import Iterator, Sequence
 
@@ -45,7 +46,7 @@ def read_word_vectors(
         raise ValueError(f"`path` must have vectors. Received: {os.fspath(path)!r}")
     vectors = np.zeros((len(words), width), "float32")
     known = np.zeros(len(words), bool)
-    for number, line in (first, *lines):
+    for number, line in itertools.chain([first], lines):  # files of gigabytes
         found, *values = line.rsplit(None, width)  # a word may have blanks
         if len(values) != width:
             raise ValueError(

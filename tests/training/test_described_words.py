@@ -134,6 +134,19 @@ def test_a_run_begun_anew_with_other_options_describes_words_anew(corpus, vector
     assert LoadedRun.load(RunFolder(folder)).words.descriptions.shape[1] == 13
 
 
+@pytest.mark.parametrize("precision", ["mixed_bfloat16", "mixed_float16"])
+def test_described_words_in_half_precision(precision, corpus, vectors, tmp_path):
+    config = tiny_config(corpus, head_kind="described", head_descriptions=str(vectors))
+    before = keras.config.dtype_policy()
+    keras.config.set_dtype_policy(precision)
+    try:
+        training = train(config.replace({"training.precision": precision}), tmp_path / "run")
+    finally:
+        keras.config.set_dtype_policy(before)
+    assert 0 < training.state.best_loss < np.log(11)
+    assert training.model.head.label_encoder.descriptions.dtype == "float32"
+
+
 def test_contradictions_are_refused():
     config = tiny_config("", head_kind="described")
     with pytest.raises(ConfigError, match=r"head.embedding_dropout must be 0 .*, not 0.5"):
