@@ -32,6 +32,7 @@ from keras_drill.ops.private_interfaces import (
     replace_loss_tracker,
 )
 from keras_drill.ops.replicas import sum_over_replicas
+from keras_drill.optimizers import merge_repeated_rows
 from keras_drill.output_layer import OutputLayer
 from keras_drill.output_layer.losses import REDUCTIONS
 from keras_drill.output_layer.tying import embeddings_inside, find_original, path_of
@@ -142,6 +143,7 @@ class FusedLossModel(FitsOnWorkers, ExportableModel):
         weighted_metrics = compiled_metrics(metrics, weighted_metrics)
         if weighted_metrics is not None:  # otherwise Keras keeps those of the last time
             self._wants_ranks = any(isinstance(m, TokenAccuracy) for m in weighted_metrics)
+        optimizer = merge_repeated_rows(keras.optimizers.get(optimizer))
         super().compile(optimizer=optimizer, weighted_metrics=weighted_metrics, **kwargs)
         replace_loss_tracker(self, LossTracker(name="loss"))
 

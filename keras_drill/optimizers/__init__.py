@@ -1,5 +1,6 @@
 """Schedules of learning rates and of scheduled sampling, and what is done to optimizers."""
 
+from keras_drill.optimizers.merge_repeated_rows import merge_repeated_rows
 from keras_drill.optimizers.reset_optimizer_rows import reset_optimizer_rows
 from keras_drill.optimizers.sampling_schedules import (
     ExponentialSchedule,
@@ -15,5 +16,6 @@ __all__ = [
     "LinearSchedule",
     "SequenceLengthSchedule",
     "WarmupSchedule",
+    "merge_repeated_rows",
     "reset_optimizer_rows",
 ]

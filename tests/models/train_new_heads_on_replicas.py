@@ -47,9 +47,16 @@ HEADS = {
 }
 
 
-def fit(model) -> dict[str, np.ndarray]:
+def untied_model():
+    keras.utils.set_random_seed(1)
+    tokens = keras.Input((T,), dtype="int32")
+    hidden = keras.layers.LSTM(D, return_sequences=True)(keras.layers.Embedding(V, D)(tokens))
+    return keras_drill.LanguageModel(keras.Model(tokens, hidden), keras_drill.OutputLayer(V))
+
+
+def fit(model, **options) -> dict[str, np.ndarray]:
     metrics = [keras_drill.metrics.Perplexity()]
-    model.compile(keras.optimizers.SGD(0.5), metrics=metrics, jit_compile=False)
+    model.compile(keras.optimizers.SGD(0.5, **options), metrics=metrics, jit_compile=False)
     history = model.fit(dataset(), epochs=2, validation_data=dataset().take(2), verbose=0).history
     arrays = {f"weights_{i}": v.numpy() for i, v in enumerate(model.trainable_variables)}
     return {**arrays, **{name: np.array(values) for name, values in history.items()}}
@@ -70,6 +77,8 @@ def train(replicas: int) -> dict[str, np.ndarray]:
         frozen.head.embedding.trainable = False
         assert frozen.head.labels_are_frozen
         arrays |= {f"frozen/{key}": value for key, value in fit(frozen).items()}
+        clipped = fit(untied_model(), global_clipnorm=0.1)  # replicas look up the same words
+        arrays |= {f"clipped/{key}": value for key, value in clipped.items()}
         larger = model.with_words(FEATURES[:1], read_as=2)
         arrays |= fit(larger)
     return arrays
