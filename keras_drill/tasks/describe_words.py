@@ -9,6 +9,7 @@ import numpy as np
 from keras_drill.data import read_word_vectors
 from keras_drill.data.atomic import replaced_file
 from keras_drill.models import TextEncoder
+from keras_drill.tasks.config.head_sections import HeadConfig
 from keras_drill.tasks.errors import ConfigError, RunError
 
 DESCRIPTIONS = "descriptions.npy"
@@ -44,6 +45,14 @@ def describe_words(source: str, words: Sequence[str]) -> np.ndarray:
         raise RunError(f"head.descriptions {source}: {error}") from error
     vectors = vectors - vectors.mean(axis=1, keepdims=True)
     return vectors / np.maximum(vectors.std(axis=1, keepdims=True), 1e-6)
+
+
+def described_in(head: HeadConfig) -> Path | None:
+    """The file or folder that tells what words are, where the options name one on this machine."""
+    if head.kind != "described" or not head.descriptions:
+        return None
+    path = Path(head.descriptions.removeprefix(_ENCODER))
+    return path if path.exists() else None
 
 
 def _embed(encoder: TextEncoder, words: Sequence[str]) -> np.ndarray:

@@ -1,7 +1,6 @@
 """Evaluator: the new model against the one that is served, on the same examples."""
 
 import dataclasses
-import hashlib
 import json
 import math
 from collections.abc import Mapping
@@ -19,6 +18,7 @@ from keras_drill.tasks.errors import RunError
 from keras_drill.tasks.task import AnsweringTask, Task
 from keras_drill.training.judge_examples import JudgedExamples, first_examples, judge_examples
 from pipelines.components.comparison import Comparison, compare, unigram_model
+from pipelines.components.fingerprint import fingerprint
 from pipelines.components.trainer import serving_folder
 from pipelines.components.verdict import Verdict
 from pipelines.engine.artifact_store import LINEAGE
@@ -60,7 +60,7 @@ class Evaluator(Component):
         version = self._baseline()
         told = None
         if self.served is not None and version is not None:
-            told = [version, _fingerprint(self.served.folder(version))]
+            told = [version, fingerprint(self.served.folder(version))]
         return {**super().settings(), "baseline": told}
 
     def run(self, inputs: Mapping[str, Path], output: Path, progress: Progress) -> Facts:
@@ -281,11 +281,3 @@ def _judge(
     return judge_examples(
         loaded.signatures["examples"], examples, lambda done: progress(done, f"examples, {name}")
     )
-
-
-def _fingerprint(folder: Path) -> str:
-    digest = hashlib.sha256()
-    for path in sorted(path for path in folder.rglob("*") if path.is_file()):
-        digest.update(f"{path.relative_to(folder)} {path.stat().st_size}\0".encode())
-        digest.update(hashlib.sha256(path.read_bytes()).digest())
-    return digest.hexdigest()

@@ -14,6 +14,7 @@ from keras_drill.training.export_run import export_run
 from keras_drill.training.loaded_run import LoadedRun
 from keras_drill.training.run_folder import RunFolder
 from keras_drill.training.train_run import train_run
+from pipelines.components.training_settings import training_settings
 from pipelines.components.tuner import best_options
 from pipelines.components.warm_start import WARM_START, blessed_before
 from pipelines.engine.artifact_store import Artifact, ArtifactStore
@@ -62,8 +63,7 @@ class Trainer(Component):
         return blessed_before(store, made) if self.warm_start else {}
 
     def settings(self) -> dict[str, Any]:
-        config = self.config.replace({"data.path": ""})
-        return {**super().settings(), "config": config.to_mapping()}
+        return {**super().settings(), **training_settings(self.config)}
 
     def run(self, inputs: Mapping[str, Path], output: Path, progress: Progress) -> Facts:
         config = self.config.replace({"data.path": str(inputs["transformed"].resolve())})

@@ -17,6 +17,7 @@ from keras_drill.tasks.make_task import make_task
 from keras_drill.training.run_folder import RunFolder
 from keras_drill.training.train_run import train_run
 from pipelines.components.search_space import Searched
+from pipelines.components.training_settings import training_settings
 from pipelines.engine.component import Component, Facts, Progress
 from pipelines.options import TunerOptions
 
@@ -53,8 +54,7 @@ class Tuner(Component):
         _check_names(self.searched, config)
 
     def settings(self) -> dict[str, Any]:
-        config = self.config.replace({"data.path": ""})
-        return {**super().settings(), "config": config.to_mapping()}
+        return {**super().settings(), **training_settings(self.config)}
 
     def run(self, inputs: Mapping[str, Path], output: Path, progress: Progress) -> Facts:
         config = self.config.replace({"data.path": str(inputs["transformed"].resolve())})

@@ -5,12 +5,16 @@ import shutil
 import keras
 import numpy as np
 import pytest
+import tensorflow as tf
 
 from keras_drill.decoding import GreedySampler
 from keras_drill.tasks.errors import ConfigError, RunError
+from keras_drill.training.export_run import export_run
+from keras_drill.training.judge_examples import judge_examples
 from keras_drill.training.loaded_run import LoadedRun
 from keras_drill.training.run_folder import RunFolder
 from keras_drill.training.train_run import train_run
+from tests.pipelines.corpora import tiny_task
 from tests.training.runs import Killed, assert_same_bits, kill_at, train
 from tests.training.tiny import tiny_config
 from tests.training.tiny_pairs import tiny_pairs_config, write_pairs
@@ -132,6 +136,31 @@ def test_a_run_begun_anew_with_other_options_describes_words_anew(corpus, vector
     np.save(folder / "descriptions.npy", np.zeros((1, 16), "float32"))
     train_run(config, RunFolder(folder))
     assert LoadedRun.load(RunFolder(folder)).words.descriptions.shape[1] == 13
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("task", ["language-model", "dialog", "autoencoder"])
+def test_other_tasks_and_exports_in_eight_bits(task, vectors, tmp_path):
+    config = tiny_task(
+        task,
+        tmp_path / "data",
+        head_kind="described",
+        head_descriptions=str(vectors),
+        training_epochs=1,
+    )
+    folder = RunFolder(tmp_path / "run")
+    train_run(config, folder)
+    run = LoadedRun.load(folder)
+    assert 0 < run.words.descriptions.any(axis=1).sum() < len(run.words.tokens)
+    test = run.task.read_columns(config.data.path)["test"]
+
+    def perplexity(weights):
+        version = export_run(run, tmp_path / weights, version=1, weights=weights)
+        return judge_examples(tf.saved_model.load(version).signatures["examples"], test).perplexity
+
+    exact, narrow = perplexity("float32"), perplexity("int8")
+    assert exact != narrow
+    assert narrow == pytest.approx(exact, rel=0.05)
 
 
 @pytest.mark.parametrize("precision", ["mixed_bfloat16", "mixed_float16"])

@@ -1,0 +1,20 @@
+"""Tells whether files that no component wrote are still what they were."""
+
+import hashlib
+from pathlib import Path
+
+
+def fingerprint(*paths: Path) -> str:
+    """Hexadecimal digest of files, or of all files in folders; those that are missing have none."""
+    digest = hashlib.sha256()
+    for path in paths:
+        folder = path if path.is_dir() else path.parent
+        files = path.rglob("*") if path.is_dir() else [path]
+        for file in sorted(file for file in files if file.is_file()):
+            digest.update(f"{file.relative_to(folder)} {file.stat().st_size}\0".encode())
+            content = hashlib.sha256()
+            with open(file, "rb") as stream:
+                while chunk := stream.read(1 << 20):
+                    content.update(chunk)
+            digest.update(content.digest())
+    return digest.hexdigest()

@@ -1,0 +1,25 @@
+"""What a training depends on beside the examples that it is given."""
+
+from typing import Any
+
+from keras_drill.tasks.config import RunConfig
+from keras_drill.tasks.describe_words import described_in
+from keras_drill.training.run_folder import RunFolder
+from pipelines.components.fingerprint import fingerprint
+
+
+def training_settings(config: RunConfig) -> dict[str, Any]:
+    """The options, and what is in the files that they name, JSON-able.
+
+    Args:
+        config: The options; `data.path` has no part in it.
+    """
+    settings: dict[str, Any] = {"config": config.replace({"data.path": ""}).to_mapping()}
+    descriptions = described_in(config.head)
+    if descriptions is not None:
+        settings["descriptions"] = fingerprint(descriptions)
+    if config.training.start_from:
+        run = RunFolder(config.training.start_from)
+        words = (run.path / name for name in config.word_files)
+        settings["start_from"] = fingerprint(run.model_file, run.averaged_model_file, *words)
+    return settings
