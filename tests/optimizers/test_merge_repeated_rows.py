@@ -119,10 +119,16 @@ def train(optimizer, jit_compile, policy="float32"):
 
 
 @pytest.mark.parametrize(
-    ("jit_compile", "policy"),
-    [(False, "float32"), (True, "float32"), (False, "mixed_float16"), (False, "mixed_bfloat16")],
+    ("name", "jit_compile", "policy"),
+    [
+        ("Adam", False, "float32"),
+        ("SGD", False, "float32"),
+        pytest.param("Adam", True, "float32", marks=pytest.mark.slow),
+        pytest.param("SGD", True, "float32", marks=pytest.mark.slow),
+        pytest.param("Adam", False, "mixed_float16", marks=pytest.mark.slow),
+        pytest.param("SGD", False, "mixed_bfloat16", marks=pytest.mark.slow),
+    ],
 )
-@pytest.mark.parametrize("name", ["Adam", "SGD"])
 def test_models_do_it(name, jit_compile, policy):
     def make():
         if name == "Adam":
