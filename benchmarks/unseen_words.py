@@ -1,18 +1,20 @@
 """Words that training never saw: how probable a description makes them in test text.
 
     python -m benchmarks.unseen_words --data ptb [--seeds 0 1] [--epochs 6] [--folder runs/unseen]
-        [--encoder PRESET]
+        [--encoder PRESET [--definitions FILE]]
 
 A share of a text's rarer words is held out: in training they are `<unk>`. A small LSTM language
 model is trained with a tied softmax, and with a `DescriptionLabelEncoder` that reads the words'
-bytes, or (`--encoder`) what a pretrained encoder of keras-hub makes of each word alone, with and
-without dropout of embeddings. Then the held-out words are added, and test text is scored, where
+bytes, or (`--encoder`) what a pretrained encoder of keras-hub makes of each word alone, or of its
+definition (`--definitions`: lines of a word, a tab and its definition, such as those of
+`python -m benchmarks.wordnet_definitions`; words that have none are read alone), with and without
+dropout of embeddings. Then the held-out words are added, and test text is scored, where
 they stand in the targets (in the inputs they stay `<unk>`, for all alike):
 
 - spread: their probability is that of `<unk>`, spread by training counts;
 - mean embedding: the mean of all labels is their label;
-- bytes, encoder: their label is made of their description (`OutputLayer.with_words`);
-- bytes, in <unk>, and encoder, in <unk>: the same labels, but all held-out words together get
+- bytes, encoder, definitions: their label is made of their description (`OutputLayer.with_words`);
+- bytes, in <unk>, and the like: the same labels, but all held-out words together get
   what `spread` gives them, so that no other word's probability changes.
 
 All are given the held-out words' counts: where they have a bias of their own it is the one that
@@ -27,6 +29,7 @@ import argparse
 import json
 import math
 import statistics
+import zlib
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -50,6 +53,8 @@ MODELS = {
     "bytes, dropout 0.3": 0.3,
     "encoder": 0.0,
     "encoder, dropout 0.3": 0.3,
+    "definitions, dropout 0.3": 0.3,
+    "words and definitions, dropout 0.3": 0.3,
 }
 
 
@@ -103,15 +108,42 @@ def load(data: Path, share: float, first_rank: int, part: float, seed: int) -> T
     return Text(words, len(known), np.array([counts[word] for word in words]), splits)
 
 
-def describe_words(name: str, text: Text, encoder: TextEncoder) -> np.ndarray | None:
+def read_definitions(file: Path) -> dict[str, str]:
+    lines = file.read_text(encoding="utf-8").splitlines()
+    return dict(line.split("\t", 1) for line in lines)
+
+
+def describe_words(
+    name: str, text: Text, encoder: TextEncoder, definitions: dict[str, str]
+) -> np.ndarray | None:
     """`[V, ...]`, what a model is told of all words, held-out ones too."""
     if name == "tied":
         return None
     if name.startswith("bytes"):
         return word_bytes(text.words, NUM_BYTES)
-    vectors = encoder.embed(text.words)
+    told = {word: word for word in text.words}
+    if name.startswith("definitions"):
+        told |= definitions
+    if name.startswith("words and definitions"):
+        told |= {word: f"{word}: {definition}" for word, definition in definitions.items()}
+    vectors = encoder.embed([told[word] for word in text.words])
     vectors = vectors - vectors[: text.num_known].mean(axis=0)
     return vectors / vectors[: text.num_known].std()
+
+
+def is_embedded(name: str) -> bool:
+    """Whether a model is told what an encoder makes of texts."""
+    return name != "tied" and not name.startswith("bytes")
+
+
+def missing_options(name: str, args: argparse.Namespace) -> list[str]:
+    """The options that a model needs and that were not given."""
+    needed = {}
+    if is_embedded(name):
+        needed["--encoder"] = args.encoder
+    if "definitions" in name:
+        needed["--definitions"] = args.definitions
+    return [option for option, given in needed.items() if not given]
 
 
 def make_model(
@@ -304,6 +336,7 @@ def main() -> None:
     parser.add_argument("--folder", type=Path, default=Path("build/unseen-words"))
     parser.add_argument("--models", nargs="+", choices=MODELS, help="all that can be made")
     parser.add_argument("--encoder", help="preset of keras-hub, or its folder")
+    parser.add_argument("--definitions", type=Path, help="a file of words' definitions")
     parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1])
     parser.add_argument("--epochs", type=int, default=6)
     parser.add_argument("--rate", type=float, default=0.003, help="learning rate at first")
@@ -311,10 +344,13 @@ def main() -> None:
     parser.add_argument("--held-out", type=float, default=0.05, help="share of the words")
     parser.add_argument("--first-rank", type=int, default=1000, help="of words to hold out from")
     args = parser.parse_args()
-    models = args.models or [name for name in MODELS if args.encoder or "encoder" not in name]
-    if any("encoder" in name for name in models) and not args.encoder:
-        parser.error("--models with encoder need --encoder")
+    needs = {name: missing_options(name, args) for name in MODELS}
+    models = args.models or [name for name in MODELS if not needs[name]]
+    for name in models:
+        if needs[name]:
+            parser.error(f"--models {name!r} needs {' and '.join(needs[name])}")
     encoder = TextEncoder.from_preset(args.encoder) if args.encoder else None
+    definitions = read_definitions(args.definitions) if args.definitions else {}
     told = (args.epochs, args.rate, args.part, args.held_out, args.first_rank)
     options = "-".join(map(str, told))  # others train models of their own
     found: dict[str, list[dict]] = {}
@@ -327,11 +363,13 @@ def main() -> None:
         )
         for name in models:
             label = name.replace(", ", "-").replace(" ", "-")
-            if "encoder" in name:
+            if is_embedded(name):
                 label += f"-{encoder.fingerprint[:8]}"
+            if "definitions" in name:
+                label += f"-{zlib.crc32(args.definitions.read_bytes()):08x}"
             folder = args.folder / options / f"{label}-{seed}"
             folder.mkdir(parents=True, exist_ok=True)
-            descriptions = describe_words(name, text, encoder)
+            descriptions = describe_words(name, text, encoder, definitions)
             model = make_model(text, descriptions, MODELS[name], seed)
             train(model, text, folder, args.epochs, args.rate)
             for row, figures in judge(name, model, text, descriptions, args.first_rank).items():

@@ -95,15 +95,32 @@ def test_unseen_words(tmp_path):
     for split, length in {"train": 3000, "valid": 300, "test": 900}.items():
         drawn = np.random.default_rng(length).choice(words, length)
         (tmp_path / f"{split}.txt").write_text(" ".join(drawn))
+    (tmp_path / "words.tsv").write_text(f"{RIVER[0]}.{MONEY[0]}\t{RIVER[1]} {MONEY[1]}\n")
+    models = ["tied", "bytes", "encoder", "definitions, dropout 0.3"]
     arguments = ["--data", tmp_path, "--folder", tmp_path / "runs", "--seeds", 0, "--epochs", 1,
-                 "--held-out", 0.1, "--first-rank", 20, "--models", "tied", "bytes", "encoder",
-                 "--encoder", save_preset(tmp_path / "bert")]  # fmt: skip
+                 "--held-out", 0.1, "--first-rank", 20, "--models", *models,
+                 "--encoder", save_preset(tmp_path / "bert"),
+                 "--definitions", tmp_path / "words.tsv"]  # fmt: skip
     output = run("unseen_words", *arguments)
     output = output[output.index("| |") :]
-    described = [f"{what}{where}" for what in ("bytes", "encoder") for where in ("", ", in <unk>")]
+    described = [f"{what}{where}" for what in models[1:] for where in ("", ", in <unk>")]
     for row in ("spread", "mean embedding", *described):
         held_out, among, other, perplexity, *_ = figures(output, f"{row} |")[::2]
         assert max(held_out, among, other) < 0 and 1 < perplexity < 10_000
+
+
+def test_wordnet_definitions(tmp_path):
+    glosses = [' | a fruit; "an apple a day"  ', " | move fast  ", " | more; less  "]
+    for name, gloss in zip(("noun", "verb", "adj", "adv"), [*glosses, " | unused"], strict=True):
+        (tmp_path / f"data.{name}").write_text(f"header\n{gloss}\n")
+    senses = ["apple%1:13:00:: 7 1 3", "run%1:13:00:: 7 2 5", "run%2:38:00:: 7 1 9",
+              "greater%5:00:00:: 7 1 0"]  # fmt: skip
+    (tmp_path / "index.sense").write_text("".join(f"{line}\n" for line in senses))
+    (tmp_path / "train.txt").write_text("apples run greater unknown <unk>\n")
+    file = tmp_path / "words.tsv"
+    output = run("wordnet_definitions", "--dict", tmp_path, "--data", tmp_path, "--file", file)
+    assert "3 of 5 words" in output
+    assert file.read_text() == "apples\ta fruit\ngreater\tmore; less\nrun\tmove fast\n"
 
 
 def test_synthetic_senses():
