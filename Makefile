@@ -40,7 +40,7 @@ help:
 	@echo "make demo       train two small language models on English text, compare, export and serve one"
 	@echo "make test       the test suite"
 	@echo "make test-all   everything that is checked before a release; .ci/run alone leaves a part of it out. Its parts:"
-	@echo "  test-slow       the tests that take longer (SLOW_CASES=2: two cases of each)"
+	@echo "  test-slow       the tests that take longer (SLOW_CASES=1: one case of each)"
 	@echo "  test-jax        the core's tests on Keras' JAX backend, CASES=$(CASES) of each"
 	@echo "  test-oldest     the core's tests on Python 3.10, TensorFlow 2.16 and Keras 3.12, CASES=$(CASES) of each"
 	@echo "  test-newest     the core's tests on Python 3.13, CASES=$(CASES) of each"
