@@ -11,8 +11,8 @@ def merge_repeated_rows(optimizer: keras.optimizers.Optimizer) -> keras.optimize
     that is not tied, has a row for every lookup (`tf.IndexedSlices`). Keras 3 clips and squares
     these rows one by one, so that a clipped step has another length than it should, and Adam
     divides by another size than the gradient's: for three lookups of a word that ask for the same
-    step, by 1/√3 of it. The gradient that is clipped and squared here is that of the table. On JAX it
-    always is, and the optimizer is left as it is.
+    step, by 1/√3 of it. The gradient that is clipped and squared here is that of the table. On JAX
+    it always is, and the optimizer is left as it is.
 
     Models of this package do it in `compile`. The optimizer's class and its configuration stay
     what they are; no gradient becomes as large as its table.
