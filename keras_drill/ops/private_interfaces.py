@@ -75,14 +75,6 @@ class FitsOnWorkers(keras.Model):
         super().compile(*args, **kwargs)
         strategy = getattr(self, "distribute_strategy", None)
         if strategy is not None and strategy.num_replicas_in_sync > 1:
-            inner: Any = getattr(self.optimizer, "inner_optimizer", self.optimizer)
-            if inner.gradient_accumulation_steps:
-                raise ValueError(
-                    "`gradient_accumulation_steps` must be `None` under `tf.distribute`, where "
-                    "Keras accumulates no gradients: give each replica fewer rows and take more "
-                    "replicas, or train on one device. Received: gradient_accumulation_steps="
-                    f"{inner.gradient_accumulation_steps}"
-                )
             sum_gradients_first(self.optimizer)
 
     def _maybe_symbolic_build(self, iterator=None, data_batch=None):
@@ -153,12 +145,15 @@ def sum_gradients_first(optimizer: keras.optimizers.Optimizer) -> None:
 
     Keras clips each replica's own gradient, and tells infinities in it, before it adds them up, so
     that clipping, and the scale of the loss, would depend on the number of replicas.
+
+    Raises:
+        ValueError: Gradients are to be accumulated.
     """
     import tensorflow as tf
 
-    inner = getattr(optimizer, "inner_optimizer", optimizer)
-    if "_all_reduce_sum_gradients" in vars(inner):
+    if "_sums_gradients_first" in vars(optimizer):
         return
+    _add_up_no_more(optimizer)
     apply = optimizer.apply
 
     def apply_sums(grads, trainable_variables=None):
@@ -167,10 +162,23 @@ def sum_gradients_first(optimizer: keras.optimizers.Optimizer) -> None:
         own = [grad for grad in grads if grad is not None]
         sums = iter(replica.all_reduce(tf.distribute.ReduceOp.SUM, own))
         grads = [None if grad is None else next(sums) for grad in grads]
+        _add_up_no_more(optimizer)  # again, as a MultiOptimizer may know its own only once built
         return apply(grads, trainable_variables)
 
     optimizer.apply = apply_sums
-    inner._all_reduce_sum_gradients = lambda grads_and_variables: grads_and_variables
+    optimizer._sums_gradients_first = True
+
+
+def _add_up_no_more(optimizer: keras.optimizers.Optimizer) -> None:
+    for single in single_optimizers(optimizer):
+        if single.gradient_accumulation_steps:
+            raise ValueError(
+                "`gradient_accumulation_steps` must be `None` under `tf.distribute`, where Keras "
+                "accumulates no gradients: give each replica fewer rows and take more replicas, or "
+                "train on one device. Received: gradient_accumulation_steps="
+                f"{single.gradient_accumulation_steps}"
+            )
+        single._all_reduce_sum_gradients = lambda grads_and_variables: grads_and_variables
 
 
 def all_layers(layer: keras.Layer) -> list[keras.Layer]:
@@ -228,6 +236,19 @@ def loss_tracker(model: keras.Model) -> keras.metrics.Metric | None:
 
 # What Keras calls an optimizer's averages of the weights, which begin at the weights.
 AVERAGES_OF_WEIGHTS = "_model_variables_moving_average"
+
+
+def single_optimizers(optimizer: keras.optimizers.Optimizer) -> list[keras.optimizers.Optimizer]:
+    """Those that make the steps: `optimizer`, or what is in a `LossScaleOptimizer`, a
+    `MultiOptimizer`, or one in the other; of a `MultiOptimizer` that is not built, what it knows.
+
+    Keras has no interface for it.
+    """
+    if hasattr(optimizer, "inner_optimizer"):
+        return single_optimizers(optimizer.inner_optimizer)
+    if hasattr(optimizer, "optimizers"):
+        return [single for each in optimizer.optimizers for single in single_optimizers(each)]
+    return [optimizer]
 
 
 def trained_variables(optimizer: keras.optimizers.Optimizer) -> list[keras.Variable]:

@@ -6,6 +6,7 @@ from keras import ops
 
 from keras_drill.ops.private_interfaces import (
     AVERAGES_OF_WEIGHTS,
+    single_optimizers,
     slot_lists,
     trained_variables,
 )
@@ -42,11 +43,11 @@ def reset_optimizer_rows(
     [[1.1]
      [0.1]]
     """
-    wrapped = getattr(optimizer, "optimizers", None) or getattr(optimizer, "inner_optimizer", None)
-    if wrapped is not None:
-        for inner in wrapped if isinstance(wrapped, list) else [wrapped]:
-            reset_optimizer_rows(inner, variable, rows)
-        return
+    for single in single_optimizers(optimizer):
+        _reset_rows(single, variable, rows)
+
+
+def _reset_rows(optimizer, variable, rows):
     trained = trained_variables(optimizer)
     index = next((i for i, other in enumerate(trained) if other is variable), None)
     if index is None:

@@ -25,10 +25,17 @@ def main(name):
         )
     scheme = strategy(name)
     assert scheme.num_replicas_in_sync == 2
-    try:
-        make(scheme, 1, keras.optimizers.SGD(gradient_accumulation_steps=2))
-    except ValueError as error:
-        print(error)
+    accumulating = [keras.optimizers.SGD(gradient_accumulation_steps=2)]
+    if hasattr(keras.optimizers, "MultiOptimizer"):
+        known = keras.optimizers.OptimizerMap(keras.optimizers.SGD(gradient_accumulation_steps=2))
+        accumulating.append(keras.optimizers.MultiOptimizer(known))
+    for optimizer in accumulating:
+        try:
+            make(scheme, 1, optimizer)
+        except ValueError as error:
+            print(error)
+        else:
+            print("was not refused")
     try:
         make(scheme, 2).make_train_function()
     except ValueError as error:

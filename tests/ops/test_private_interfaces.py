@@ -178,6 +178,19 @@ def test_slots_run_parallel_to_the_variables_that_an_optimizer_trains():
         assert [tuple(slot.shape) for slot in same] == [(2,), (3,), (5,)]
 
 
+def test_optimizers_that_wrap_others():
+    one, two = keras.optimizers.Adam(), keras.optimizers.SGD()
+    assert private_interfaces.single_optimizers(one) == [one]
+    scaled = keras.optimizers.LossScaleOptimizer(one)
+    assert private_interfaces.single_optimizers(scaled) == [one]
+    if hasattr(keras.optimizers, "MultiOptimizer"):
+        both = keras.optimizers.MultiOptimizer(lambda v: one if v.shape == (2,) else two)
+        assert private_interfaces.single_optimizers(both) == []
+        both.build([keras.Variable(np.ones(n)) for n in (2, 3)])
+        scaled = keras.optimizers.LossScaleOptimizer(both)
+        assert private_interfaces.single_optimizers(scaled) == [one, two]
+
+
 @on_tensorflow
 def test_whether_xla_compiles():
     import tensorflow as tf

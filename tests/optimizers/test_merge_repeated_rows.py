@@ -52,6 +52,19 @@ def test_options_of_optimizers(wrap, options):
     np.testing.assert_allclose(steps_of(merge_repeated_rows(make())), expected, rtol=1e-5)
 
 
+@pytest.mark.skipif(
+    not hasattr(keras.optimizers, "MultiOptimizer"), reason="this Keras has no MultiOptimizer"
+)
+def test_several_optimizers_in_one():
+    def make():
+        inner = keras.optimizers.Adam(0.1, clipnorm=2.0)
+        return keras.optimizers.MultiOptimizer(lambda variable: inner)
+
+    expected = steps_of(make(), dense=True)
+    assert not np.allclose(steps_of(make()), expected, atol=0.01)
+    np.testing.assert_allclose(steps_of(merge_repeated_rows(make())), expected, rtol=1e-5)
+
+
 def test_keras_itself_still_needs_it():
     """Where this fails, Keras merges rows, and `merge_repeated_rows` can go."""
     expected = steps_of(keras.optimizers.Adam(0.1), dense=True)
