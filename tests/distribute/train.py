@@ -78,26 +78,21 @@ def pairs(replicas):
 
 
 def untied(replicas):
-    """Words of which replicas look up the same, and some more than once, in a table of input."""
+    """Words of which replicas look up the same, and some more than once, in a table of input; and
+    an optimizer of its own for tables, where this Keras has several in one."""
     backbone = keras.Sequential(
         [keras.layers.Embedding(V, D), keras_drill.layers.LSTM(D, return_sequences=True)]
     )
     model = keras_drill.LanguageModel(backbone, keras_drill.OutputLayer(V))
     train = SentenceBatches(text(np.random.default_rng(1)), B, end_id=1)
-    return model, train, train, keras.optimizers.Adam(0.02, clipnorm=0.01)
-
-
-def two_optimizers(replicas):
-    """Each with half of the weights."""
-    model, train, valid, adam = untied(replicas)
-    sgd = keras.optimizers.SGD(0.5, momentum=0.9, global_clipnorm=0.1)
-    optimizer = keras.optimizers.MultiOptimizer(lambda v: adam if v.shape[0] == V else sgd)
-    return model, train, valid, optimizer
+    optimizer = tables = keras.optimizers.Adam(0.02, clipnorm=0.01)
+    if hasattr(keras.optimizers, "MultiOptimizer"):
+        others = keras.optimizers.SGD(0.5, momentum=0.9, global_clipnorm=0.1)
+        optimizer = keras.optimizers.MultiOptimizer(lambda v: tables if v.shape[0] == V else others)
+    return model, train, train, optimizer
 
 
 MODELS = {"stateful": stateful, "sentences": sentences, "pairs": pairs, "untied": untied}
-if hasattr(keras.optimizers, "MultiOptimizer"):
-    MODELS["two optimizers"] = two_optimizers
 
 
 def train(kind, scheme):
