@@ -31,13 +31,15 @@ SIZES: dict[str, dict[str, object]] = {
 }
 OPTIMIZERS: dict[str, dict[str, object]] = {
     "adam": {},
+    "adam-halved": {"optimizer.validation_decay": 0.5, "optimizer.validation_patience": 2},
+    "adam-cosine": {"optimizer.schedule": "cosine"},
     "nt-asgd": {
         "optimizer.kind": "nt-asgd",
         "optimizer.learning_rate": 20.0,
         "optimizer.clip_norm": 0.25,
     },
 }
-_LEARNING_RATES = {"adam": (0.001, 0.01), "nt-asgd": (5.0, 40.0)}
+_LEARNING_RATES = dict.fromkeys(OPTIMIZERS, (0.001, 0.01)) | {"nt-asgd": (5.0, 40.0)}
 # Of the recipes `small-*`; a trial multiplies them all.
 _DROPOUTS = {
     "backbone.dropout": 0.3,
@@ -61,7 +63,9 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--trials", type=int, default=8, help="how many each label encoder gets")
     parser.add_argument("--seeds", type=int, default=3, help="of each one's best trial, up to 6")
     parser.add_argument("--epochs", type=int, default=60, help="most epochs")
-    parser.add_argument("--patience", type=int, default=4, help="epochs without improvement")
+    parser.add_argument(
+        "--patience", type=int, default=4, help="epochs without improvement; 0: all epochs"
+    )
     args = parser.parse_args(argv)
     for share in args.shares:
         study = Study(args, share)

@@ -187,13 +187,16 @@ def test_label_encoder_study(tmp_path):
         words = rng.choice(list("abcdefg"), (lines, 11))
         (text / f"{split}.txt").write_text("".join(" ".join(line) + "\n" for line in words))
     words = ("--data", text, "--folder", tmp_path / "study", "--shares", 0.5, "--trials", 1,
-             "--families", "tied", "drill", "--epochs", 1)  # fmt: skip
+             "--families", "tied", "drill",
+             "--optimizer", "adam-cosine", "--epochs", 1)  # fmt: skip
     first = run("label_encoder_study", *words, "--seeds", 1)
     assert len(figures(first, "tied")) == 2
     again = run("label_encoder_study", *words, "--seeds", 2)
     assert again.count("epoch 1/1  done") == 2  # one more seed of each, and nothing twice
     assert len(figures(again, "drill")) == 4  # means and intervals
-    tables = (tmp_path / "study" / "small-adam-0.5" / "tables.md").read_text()
+    folder = tmp_path / "study" / "small-adam-cosine-0.5"
+    assert 'schedule = "cosine"' in (folder / "drill-0-1" / "config.toml").read_text()
+    tables = (folder / "tables.md").read_text()
     assert tables.strip() in again and "| drill |" in tables.split("nats saved")[1]
     kept = (tmp_path / "study" / "text-0.5" / "train.txt").read_text().splitlines()
     assert kept == (text / "train.txt").read_text().splitlines()[:80]
