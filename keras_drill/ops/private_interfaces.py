@@ -4,6 +4,7 @@ Each function says why the public interface does not do. `tests/ops/test_private
 fails when one of them changes, and when another module uses such an interface itself.
 """
 
+import itertools
 from typing import Any
 
 import keras
@@ -151,12 +152,15 @@ def sum_gradients_first(optimizer: keras.optimizers.Optimizer) -> None:
     """
     import tensorflow as tf
 
-    if "_sums_gradients_first" in vars(optimizer):
-        return
+    is_known = "_sums_gradients_first" in vars(optimizer)
     _add_up_no_more(optimizer)
+    if is_known:
+        return
     apply = optimizer.apply
 
     def apply_sums(grads, trainable_variables=None):
+        if not optimizer._sums_gradients_first:  # one that it is in did
+            return apply(grads, trainable_variables)
         grads = list(grads)
         replica = tf.distribute.get_replica_context()
         own = [grad for grad in grads if grad is not None]
@@ -166,10 +170,11 @@ def sum_gradients_first(optimizer: keras.optimizers.Optimizer) -> None:
         return apply(grads, trainable_variables)
 
     optimizer.apply = apply_sums
-    optimizer._sums_gradients_first = True
 
 
 def _add_up_no_more(optimizer: keras.optimizers.Optimizer) -> None:
+    for each in _with_inner_optimizers(optimizer):
+        each._sums_gradients_first = each is optimizer
     for single in single_optimizers(optimizer):
         if single.gradient_accumulation_steps:
             raise ValueError(
@@ -244,11 +249,18 @@ def single_optimizers(optimizer: keras.optimizers.Optimizer) -> list[keras.optim
 
     Keras has no interface for it.
     """
+    return [each for each in _with_inner_optimizers(optimizer) if _inner_optimizers(each) is None]
+
+
+def _with_inner_optimizers(optimizer) -> list[keras.optimizers.Optimizer]:
+    inside = map(_with_inner_optimizers, _inner_optimizers(optimizer) or [])
+    return [optimizer, *itertools.chain.from_iterable(inside)]
+
+
+def _inner_optimizers(optimizer) -> list[keras.optimizers.Optimizer] | None:
     if hasattr(optimizer, "inner_optimizer"):
-        return single_optimizers(optimizer.inner_optimizer)
-    if hasattr(optimizer, "optimizers"):
-        return [single for each in optimizer.optimizers for single in single_optimizers(each)]
-    return [optimizer]
+        return [optimizer.inner_optimizer]
+    return getattr(optimizer, "optimizers", None)
 
 
 def trained_variables(optimizer: keras.optimizers.Optimizer) -> list[keras.Variable]:

@@ -78,8 +78,9 @@ def pairs(replicas):
 
 
 def untied(replicas):
-    """Words of which replicas look up the same, and some more than once, in a table of input; a
-    scaled loss, and an optimizer of its own for tables, where this Keras has several in one."""
+    """Words of which replicas look up the same, and some more than once, in a table of input; an
+    optimizer of its own for tables, where this Keras has several in one; a loss that is scaled
+    after one that was not."""
     backbone = keras.Sequential(
         [keras.layers.Embedding(V, D), keras_drill.layers.LSTM(D, return_sequences=True)]
     )
@@ -89,6 +90,7 @@ def untied(replicas):
     if hasattr(keras.optimizers, "MultiOptimizer"):
         others = keras.optimizers.SGD(0.5, momentum=0.9, global_clipnorm=0.1)
         optimizer = keras.optimizers.MultiOptimizer(lambda v: tables if v.shape[0] == V else others)
+    model.compile(optimizer)
     scaled = keras.optimizers.LossScaleOptimizer(optimizer, initial_scale=8.0)
     return model, train, train, scaled
 
