@@ -29,17 +29,24 @@ SIZES: dict[str, dict[str, object]] = {
     "small": {},
     "medium": {"backbone.embedding_dim": 256, "backbone.units": 512},
 }
-OPTIMIZERS: dict[str, dict[str, object]] = {
-    "adam": {},
-    "adam-halved": {"optimizer.validation_decay": 0.5, "optimizer.validation_patience": 2},
-    "adam-cosine": {"optimizer.schedule": "cosine"},
-    "nt-asgd": {
-        "optimizer.kind": "nt-asgd",
-        "optimizer.learning_rate": 20.0,
-        "optimizer.clip_norm": 0.25,
-    },
+_ADAM: dict[str, object] = {
+    "optimizer.kind": "adam",
+    "optimizer.learning_rate": 0.005,
+    "optimizer.clip_norm": 1.0,
 }
-_LEARNING_RATES = dict.fromkeys(OPTIMIZERS, (0.001, 0.01)) | {"nt-asgd": (5.0, 40.0)}
+_SGD = {"optimizer.kind": "sgd", "optimizer.learning_rate": 20.0, "optimizer.clip_norm": 0.25}
+OPTIMIZERS: dict[str, dict[str, object]] = {
+    "adam": _ADAM,
+    "adam-halved": {
+        **_ADAM,
+        "optimizer.validation_decay": 0.5,
+        "optimizer.validation_patience": 2,
+    },
+    "adam-cosine": {**_ADAM, "optimizer.schedule": "cosine"},
+    "sgd-cosine": {**_SGD, "optimizer.schedule": "cosine"},
+    "nt-asgd": {**_SGD, "optimizer.kind": "nt-asgd"},
+}
+_LEARNING_RATES = {"adam": (0.001, 0.01), "sgd": (5.0, 40.0), "nt-asgd": (5.0, 40.0)}  # by kind
 # Of the recipes `small-*`; a trial multiplies them all.
 _DROPOUTS = {
     "backbone.dropout": 0.3,
@@ -79,12 +86,12 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 
 def draw_options(family: str, trial: int, size: str, optimizer: str) -> dict[str, object]:
-    """The options of a trial, the same for the same arguments; trial 0 is the recipe's own.
+    """The options of a trial, the same for the same arguments; trial 0 is the recipe's own model.
 
     Example:
 
-    >>> draw_options("tied", 0, "small", "adam")
-    {}
+    >>> draw_options("tied", 0, "small", "sgd-cosine")["optimizer.schedule"]
+    'cosine'
     >>> draw_options("drill", 1, "small", "adam") == draw_options("drill", 1, "small", "adam")
     True
     """
@@ -92,7 +99,7 @@ def draw_options(family: str, trial: int, size: str, optimizer: str) -> dict[str
     if trial == 0:
         return options
     rng = random.Random(f"{family} {trial} {optimizer}")
-    low, high = _LEARNING_RATES[optimizer]
+    low, high = _LEARNING_RATES[str(options["optimizer.kind"])]
     options["optimizer.learning_rate"] = float(f"{low * (high / low) ** rng.random():.3g}")
     strength = rng.choice([0.5, 1.0, 1.5])
     options |= {name: round(strength * rate, 3) for name, rate in _DROPOUTS.items()}
