@@ -35,14 +35,12 @@ _ADAM: dict[str, object] = {
     "optimizer.clip_norm": 1.0,
 }
 _SGD = {"optimizer.kind": "sgd", "optimizer.learning_rate": 20.0, "optimizer.clip_norm": 0.25}
+_HALVED = {"optimizer.validation_decay": 0.5, "optimizer.validation_patience": 2}
 OPTIMIZERS: dict[str, dict[str, object]] = {
     "adam": _ADAM,
-    "adam-halved": {
-        **_ADAM,
-        "optimizer.validation_decay": 0.5,
-        "optimizer.validation_patience": 2,
-    },
+    "adam-halved": {**_ADAM, **_HALVED},
     "adam-cosine": {**_ADAM, "optimizer.schedule": "cosine"},
+    "sgd-halved": {**_SGD, **_HALVED},
     "sgd-cosine": {**_SGD, "optimizer.schedule": "cosine"},
     "nt-asgd": {**_SGD, "optimizer.kind": "nt-asgd"},
 }
@@ -174,8 +172,10 @@ class Study:
             "training.epochs": self.args.epochs,
             "training.patience": self.args.patience,
             "training.keep_checkpoints": 1,
+            "training.average_checkpoints": 0,
             "training.tensorboard": "false",
             "training.seed": seed,
+            "optimizer.validation_decay": 1.0,
             **draw_options(family, trial, self.args.size, self.args.optimizer),
         }
         folder = self.folder / f"{family}-{trial}-{seed}"
@@ -205,11 +205,13 @@ class Study:
         rows = [["label encoder", "trials", "best one's options", "seeds", "validation", "test"]]
         for family, runs in seeds.items():
             options = draw_options(family, runs[0].number, self.args.size, self.args.optimizer)
+            of_all = {**SIZES[self.args.size], **OPTIMIZERS[self.args.optimizer]}
+            own = {name: value for name, value in options.items() if of_all.get(name) != value}
             figures = [
                 mean_and_interval([run.results[f"{split}_perplexity"] for run in runs])
                 for split in ("valid", "test")
             ]
-            shown = ", ".join(f"{name.split('.')[1]} {value}" for name, value in options.items())
+            shown = ", ".join(f"{name.split('.')[1]} {value}" for name, value in own.items())
             rows.append([family, str(len(self.trials(family))), shown, str(len(runs)), *figures])
         tables = [_markdown(rows)]
         if "tied" in seeds:

@@ -79,6 +79,12 @@ def _tell_progress(training: Training) -> None:
         print(f"already trained: {state.epoch} epochs, nothing left to do")
     elif state.step:
         print(f"resuming at epoch {state.epoch + 1}, batch {state.batch + 1}")
+    elif training.config.optimizer.is_adam_with_rate_of_sgd:
+        print(
+            f"optimizer.learning_rate = {training.config.optimizer.learning_rate:g} is a rate for "
+            "SGD; Adam's steps are as long as it says whatever the gradient: 0.005 is one for Adam",
+            file=sys.stderr,
+        )
 
 
 def _judge(training: Training, described: str) -> RunSummary:

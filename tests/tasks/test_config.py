@@ -109,7 +109,7 @@ def test_wrong_values_are_refused(name, value, message):
         ("small-tied", {"backbone.output_dim": 64}, "must be 0 or backbone.embedding_dim = 128"),
         ("small-kerbs", {"backbone.output_dim": 64}, "with head.kind = 'kerbs', not 64"),
         ("small-mos", {"head.context_dim": 7}, "must be 0 or backbone.embedding_dim = 128"),
-        ("small-tied", {"training.average_checkpoints": 3}, "at most training.keep_checkpoints"),
+        ("small-tied", {"training.keep_checkpoints": 3}, "at most training.keep_checkpoints = 3"),
         ("ptb-awd-lstm-tied", {"training.average_checkpoints": 2}, "averages the weights itself"),
         ("small-kerbs", {"training.average_checkpoints": 2}, "with senses.dynamic = true"),
         ("small-tied", {"data.max_vocabulary": 2}, "must be 0 or at least 3"),

@@ -267,6 +267,16 @@ def test_nt_asgd_averages_before_it_stops(corpus, tmp_path):
     assert {run.state for run in list_runs(tmp_path)} == {"finished", "stopped"}
 
 
+@pytest.mark.parametrize(("kind", "rate"), [("adam", 20.0), ("adam", 1.0), ("sgd", 20.0)])
+def test_a_rate_that_was_left_at_that_of_sgd_is_told(corpus, tmp_path, capsys, kind, rate):
+    config = tiny_config(
+        corpus, optimizer_kind=kind, optimizer_learning_rate=rate, training_epochs=1
+    )
+    train_run(config, RunFolder(tmp_path / "run"))
+    told = "optimizer.learning_rate = 20 is a rate for SGD" in capsys.readouterr().err
+    assert told == ((kind, rate) == ("adam", 20.0))
+
+
 @pytest.mark.parametrize(
     ("kind", "patience", "expected"),
     [("nt-asgd", 0, 0), ("nt-asgd", 2, 7), ("nt-asgd", 11, 11), ("sgd", 2, 2)],
