@@ -72,7 +72,7 @@ class TunerOptions:
 
     search: tuple[str, ...] = option(
         (),
-        'an option to search, such as "optimizer.learning_rate 0.001..0.01 log", "head.depth 1..4" '
+        'an option to search, such as "optimizer.learning_rate 5..40 log", "head.depth 1..4" '
         'or "head.activation relu,tanh"; may be repeated',
     )
     trials: int = option(10, "how many trainings to compare", minimum=1)

@@ -14,7 +14,7 @@ from keras_drill.tasks.load_config import load_config
 _PROMPTS = ("the", "if the", "a class", "the function")
 _MAX_EPOCHS = 20
 _MAX_BYTES = 4_000_000  # of text read in all epochs; more than the default text takes
-_LEVEL = 1.03  # perplexities of the default text with three seeds lie as far apart
+_LEVEL = 1.05  # of the default text both have 74.6 to 77.7 with three seeds, and either is ahead
 
 
 def add_parser(commands) -> argparse.ArgumentParser:
@@ -91,7 +91,7 @@ def run(args: argparse.Namespace) -> int:
 
     print(f"\n{comparison_table(summaries)}\n")
     if max(measured) < _LEVEL * min(measured):
-        print("The two are level: another seed changes either of them by as much.\n")
+        print("The two are level: with another seed either may be ahead.\n")
     print(f"model   {exported}\nreport  {report}\n\nNext:")
     run, text = shlex.quote(str(best.path)), shlex.quote(str(data))
     print(f'  {_command()} generate {run} "{_PROMPTS[0]}" --temperature 0.8')

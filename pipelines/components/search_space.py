@@ -7,7 +7,7 @@ from keras_drill.tasks.config import RunConfig
 from keras_drill.tasks.errors import ConfigError
 
 _HOW = (
-    'tuner.search must be like "optimizer.learning_rate 0.001..0.01 log", "head.depth 1..4" or '
+    'tuner.search must be like "optimizer.learning_rate 5..40 log", "head.depth 1..4" or '
     '"head.activation relu,tanh"'
 )
 
