@@ -74,7 +74,7 @@ def validation_factor(config: RunConfig, losses: Sequence[float]) -> float:
     Example:
 
     >>> from keras_drill.tasks.load_config import load_config
-    >>> config = load_config("small-tied").replace({"optimizer.validation_decay": 0.5})
+    >>> config = load_config("small-kerbs").replace({"optimizer.validation_decay": 0.5})
     >>> [validation_factor(config, [5.0, 4.0, 4.5, 4.2, 3.9][:n]) for n in range(6)]
     [1.0, 1.0, 1.0, 0.5, 0.25, 0.25]
     """
