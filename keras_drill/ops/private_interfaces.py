@@ -152,9 +152,8 @@ def sum_gradients_first(optimizer: keras.optimizers.Optimizer) -> None:
     """
     import tensorflow as tf
 
-    is_known = "_sums_gradients_first" in vars(optimizer)
     _add_up_no_more(optimizer)
-    if is_known:
+    if "_sums_gradients_first" in vars(optimizer):
         return
     apply = optimizer.apply
 
@@ -170,11 +169,13 @@ def sum_gradients_first(optimizer: keras.optimizers.Optimizer) -> None:
         return apply(grads, trainable_variables)
 
     optimizer.apply = apply_sums
+    optimizer._sums_gradients_first = True
 
 
 def _add_up_no_more(optimizer: keras.optimizers.Optimizer) -> None:
     for each in _with_inner_optimizers(optimizer):
-        each._sums_gradients_first = each is optimizer
+        if "_sums_gradients_first" in vars(each):
+            each._sums_gradients_first = each is optimizer
     for single in single_optimizers(optimizer):
         if single.gradient_accumulation_steps:
             raise ValueError(

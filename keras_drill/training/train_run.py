@@ -82,7 +82,7 @@ def _tell_progress(training: Training) -> None:
     elif training.config.optimizer.is_adam_with_rate_of_sgd:
         print(
             f"optimizer.learning_rate = {training.config.optimizer.learning_rate:g} is a rate for "
-            "SGD; Adam's steps are as long as it says whatever the gradient: 0.005 is one for Adam",
+            "SGD; Adam, whose steps are as long as the rate whatever the gradient, wants 0.005",
             file=sys.stderr,
         )
 

@@ -58,12 +58,15 @@ def stateful(replicas):
 
 
 def sentences(replicas):
-    """Masked padding, unequal from replica to replica; the last batch has two rows."""
+    """Masked padding, unequal from replica to replica; the last batch has two rows. The loss was
+    scaled, and is not."""
     embedding = keras.layers.Embedding(V, D, mask_zero=True)
     backbone = keras.Sequential([embedding, keras_drill.layers.LSTM(D, return_sequences=True)])
     model = keras_drill.LanguageModel(backbone, keras_drill.TiedOutput(V, embedding))
     train = SentenceBatches(text(np.random.default_rng(1)), B, end_id=1)
-    return model, train, train, keras.optimizers.Adam(0.02)
+    optimizer = keras.optimizers.Adam(0.02)
+    model.compile(keras.optimizers.LossScaleOptimizer(optimizer))
+    return model, train, train, optimizer
 
 
 def pairs(replicas):
