@@ -7,13 +7,17 @@
         --recipes small-drill --vary head.depth=2 head.depth=4 head.activation=tanh
 
 `--vary` trains each recipe as it is, then with each of these options in turn, one at a time.
+With several seeds a second table has their means, and half the width of 95 % intervals.
 The same command again goes on where it was: runs that are finished are only read. Run it with
 `nice` on cores that others do not use; times per epoch depend on what ran beside them.
 """
 
 import argparse
+import collections
 import itertools
 import json
+import math
+import statistics
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -27,6 +31,7 @@ _COLUMNS = {
     "valid_perplexity": ("valid ppl", "{:.2f}"),
     "test_perplexity": ("test ppl", "{:.2f}"),
 }
+_T_95 = {2: 12.706, 3: 4.303, 4: 3.182, 5: 2.776, 6: 2.571}  # Student's, two-sided, by seeds
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -50,6 +55,8 @@ def main(argv: Sequence[str] | None = None) -> None:
         train(recipe, args.data, folder, [f"training.seed={seed}", *args.options, *changes])
         rows.append((folder, json.loads((folder / "results.json").read_text())))
         print(f"\n{table(rows)}\n", flush=True)
+    if len(args.seeds) > 1:
+        print(f"{means(rows)}\n", flush=True)
 
 
 def train(recipe: str, data: str, folder: Path, options: Sequence[str]) -> None:
@@ -74,18 +81,62 @@ def table(rows: Sequence[tuple[Path, dict]]) -> str:
     """
     known = [name for name in _COLUMNS if any(results.get(name) for _, results in rows)]
     scores = list(dict.fromkeys(name for _, results in rows for name in results.get("scores", {})))
-    lines = [
-        ["run", *(_COLUMNS[name][0] for name in known), *scores],
-        ["---", *["---:"] * (len(known) + len(scores))],
-    ]
+    lines = [["run", *(_COLUMNS[name][0] for name in known), *scores]]
     for folder, results in rows:
         figures = [_COLUMNS[name][1].format(results[name]) for name in known]
         lines.append(
             [folder.name, *figures, *(f"{results['scores'][name]:.2f}" for name in scores)]
         )
-    shown = [f"| {' | '.join(cells)} |" for cells in lines]
-    shown[1] = shown[1].replace(" ", "")
-    return "\n".join(shown)
+    return markdown(lines)
+
+
+def means(rows: Sequence[tuple[Path, dict]]) -> str:
+    """A table in Markdown of means over seeds, which end the names of the runs.
+
+    Example:
+
+    >>> runs = [(Path(f"tied-{seed}"), {"test_perplexity": 6.0 + seed}) for seed in (0, 1, 2)]
+    >>> print(means(runs))
+    | run | seeds | test ppl |
+    |---|---:|---:|
+    | tied | 3 | 7.00 ± 2.48 |
+    """
+    figures = collections.defaultdict(lambda: collections.defaultdict(list))
+    for folder, results in rows:
+        of_run = figures[folder.name.rpartition("-")[0]]
+        for split in ("valid", "test"):
+            if f"{split}_perplexity" in results:
+                of_run[f"{split} ppl"].append(results[f"{split}_perplexity"])
+        for name, score in results.get("scores", {}).items():
+            of_run[name].append(score)
+    columns = list(dict.fromkeys(name for of_run in figures.values() for name in of_run))
+    lines = [["run", "seeds", *columns]]
+    for run, of_run in figures.items():
+        seeds = str(len(of_run[columns[0]]))
+        lines.append([run, seeds, *(mean_and_interval(of_run[name]) for name in columns)])
+    return markdown(lines)
+
+
+def mean_and_interval(values: Sequence[float], digits: int = 2) -> str:
+    """The mean, and half the width of its 95 % interval.
+
+    Example:
+
+    >>> mean_and_interval([81.0, 82.0, 83.0]), mean_and_interval([81.5])
+    ('82.00 ± 2.48', '81.50')
+    """
+    shown = f"{statistics.fmean(values):.{digits}f}"
+    if len(values) == 1:
+        return shown
+    student = _T_95.get(len(values)) or 1.96 + 2.4 / (len(values) - 2)  # to 0.3 % beyond six
+    half = student * statistics.stdev(values) / math.sqrt(len(values))
+    return f"{shown} ± {half:.{digits}f}"
+
+
+def markdown(rows: Sequence[Sequence[str]]) -> str:
+    """A table in Markdown: a row of headings, and others of a name and figures."""
+    lines = [f"| {' | '.join(row)} |" for row in rows]
+    return "\n".join([lines[0], f"|---|{'---:|' * (len(rows[0]) - 1)}", *lines[1:]])
 
 
 if __name__ == "__main__":

@@ -16,13 +16,11 @@ written to FOLDER after each run: means, and half the width of 95 % intervals ov
 import argparse
 import dataclasses
 import json
-import math
 import random
-import statistics
 from collections.abc import Sequence
 from pathlib import Path
 
-from benchmarks.compare_recipes import train
+from benchmarks.compare_recipes import markdown, mean_and_interval, train
 
 FAMILIES = ("tied", "bilinear", "dual", "drill")
 SIZES: dict[str, dict[str, object]] = {
@@ -54,7 +52,6 @@ _DROPOUTS = {
     "backbone.weight_dropout": 0.2,
 }
 _BINS = (1, 10, 50, 250, 1000)  # where bins of training counts begin
-_T_95 = {2: 12.706, 3: 4.303, 4: 3.182, 5: 2.776, 6: 2.571}  # Student's, two-sided, by seeds
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -213,7 +210,7 @@ class Study:
             ]
             shown = ", ".join(f"{name.split('.')[1]} {value}" for name, value in own.items())
             rows.append([family, str(len(self.trials(family))), shown, str(len(runs)), *figures])
-        tables = [_markdown(rows)]
+        tables = [markdown(rows)]
         if "tied" in seeds:
             tables.append(_savings(seeds))
         text = "\n\n".join(tables)
@@ -231,22 +228,7 @@ def _savings(seeds: dict[str, list[Trial]]) -> str:
         pairs = list(zip(tied, of_family, strict=False))  # seeds that both have
         savings = [mean_and_interval([a[bin] - b[bin] for a, b in pairs], 3) for bin in labels]
         rows.append([family, *savings])
-    return _markdown(rows)
-
-
-def mean_and_interval(values: Sequence[float], digits: int = 2) -> str:
-    """The mean, and half the width of its 95 % interval.
-
-    Example:
-
-    >>> mean_and_interval([81.0, 82.0, 83.0]), mean_and_interval([81.5])
-    ('82.00 ± 2.48', '81.50')
-    """
-    shown = f"{statistics.fmean(values):.{digits}f}"
-    if len(values) == 1:
-        return shown
-    half = _T_95[len(values)] * statistics.stdev(values) / math.sqrt(len(values))
-    return f"{shown} ± {half:.{digits}f}"
+    return markdown(rows)
 
 
 def _share_of_text(data: str, share: float, folder: Path) -> Path:
@@ -262,11 +244,6 @@ def _share_of_text(data: str, share: float, folder: Path) -> Path:
     for name, part in {**parts, "test": corpus.test}.items():
         replace_file(folder / f"{name}.txt", b"".join(line + b"\n" for line in part).decode())
     return folder
-
-
-def _markdown(rows: Sequence[Sequence[str]]) -> str:
-    lines = [f"| {' | '.join(row)} |" for row in rows]
-    return "\n".join([lines[0], f"|{'---|' * len(rows[0])}", *lines[1:]])
 
 
 if __name__ == "__main__":
