@@ -96,7 +96,8 @@ def run(args: argparse.Namespace) -> int:
     run, text = shlex.quote(str(best.path)), shlex.quote(str(data))
     print(f'  {_command()} generate {run} "{_PROMPTS[0]}" --temperature 0.8')
     print(f'  {_command()} score {run} "{_PROMPTS[1]} value is not found"')
-    print(f"  {_command()} train small-drill --data {text} --run runs/mine --head.depth 4")
+    own = "--run runs/mine --head.learning_rate_multiplier 1"
+    print(f"  {_command()} train small-drill --data {text} {own}")
     return 0
 
 
