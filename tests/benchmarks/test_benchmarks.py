@@ -195,7 +195,7 @@ def test_label_encoder_study(tmp_path):
     assert len(figures(first, "tied")) == 2
     again = run("label_encoder_study", *words, "--seeds", 2)
     assert again.count("epoch 1/1  done") == 2  # one more seed of each, and nothing twice
-    assert len(figures(again, "drill")) == 4  # means and intervals
+    assert len(figures(again, "drill")) == 5  # its multiplier, means and intervals
     folder = tmp_path / "study" / "small-adam-cosine-0.5"
     assert 'schedule = "cosine"' in (folder / "drill-0-1" / "config.toml").read_text()
     tables = (folder / "tables.md").read_text()
