@@ -42,7 +42,7 @@ OPTIMIZERS: dict[str, dict[str, object]] = {
     "sgd-cosine": {**_SGD, "optimizer.schedule": "cosine"},
     "nt-asgd": {**_SGD, "optimizer.kind": "nt-asgd"},
 }
-# Of every figure in docs/label-encoder-results.md; the recipe has larger steps now.
+# Of the study's figures in docs/label-encoder-results.md; the recipe has larger steps now.
 _FIRST_TRIAL = {"drill": {"head.learning_rate_multiplier": 0.001}}
 _LEARNING_RATES = {"adam": (0.001, 0.01), "sgd": (5.0, 40.0), "nt-asgd": (5.0, 40.0)}  # by kind
 # Of the recipes `small-*`; a trial multiplies them all.
