@@ -233,6 +233,7 @@ class Checkpointing(keras.callbacks.Callback):
         if self.stop_signal.ask(self.workers):
             self.save()
             self.workers.by_chief(self.writer.require)
+            self.workers.wait_until_known()
             self.stop_signal.raise_interrupted()
         elif self.every and state.step % self.every == 0:
             self.save()

@@ -203,6 +203,7 @@ class Training:
             self._end_epoch({name: values[-1] for name, values in history.history.items()})
             if stop_signal.ask(self.workers) and not self.finished:
                 self.workers.by_chief(self._checkpoints.require)
+                self.workers.wait_until_known()
                 stop_signal.raise_interrupted()
         callbacks.end()
 

@@ -102,6 +102,15 @@ class Workers:
         gathered = self.strategy.run(gather, (values,))
         return self.strategy.experimental_local_results(gathered)[0]
 
+    def wait_until_known(self) -> None:
+        """Returns when all workers have what was gathered last, so that this one may end.
+
+        One that ends sooner takes away what others are still fetching from it.
+        """
+        if self.number > 1:
+            with contextlib.suppress(*_LOST):  # who is gone had it
+                self.gather([0])
+
     def together(self, function: Callable[[], Result]) -> Result:
         """Runs `function` on every worker; where one of them fails, all do.
 
@@ -118,6 +127,8 @@ class Workers:
             error = caught
         if self.number > 1:
             statuses = self.gather([0 if error is None else exit_status_of(error)])[:, 0]
+            if statuses.any():
+                self.wait_until_known()
             if error is None and statuses.any():
                 worker = int(np.flatnonzero(statuses)[0])
                 raise WorkerFailed(worker, int(statuses[worker]))
@@ -141,6 +152,7 @@ class Workers:
         found = self.gather([digest])[:, 0]
         if (found != found[0]).any():
             different = int(np.flatnonzero(found != found[0])[0])
+            self.wait_until_known()
             raise RunError(
                 f"worker {different} has other {what} than the chief: data and options must be the "
                 "same on all workers"
@@ -148,7 +160,10 @@ class Workers:
 
     @contextlib.contextmanager
     def lost_are_noticed(self) -> Iterator[None]:
-        """Turns the errors of a step that another worker does not make into a `RunError`."""
+        """Turns the errors of a step that another worker does not make into a `RunError`.
+
+        What ends well ends when all of them know that it did.
+        """
         try:
             yield
         except _LOST as error:
@@ -158,3 +173,4 @@ class Workers:
                 "another worker has gone, or cannot be reached; start all workers again to go on "
                 f"from the last checkpoint ({type(error).__name__})"
             ) from error
+        self.wait_until_known()
