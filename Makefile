@@ -11,6 +11,7 @@ PYTEST_WORKERS ?= 2
 FUZZ_INPUTS ?= 100000
 CASES ?= 2
 SLOW_CASES ?=
+KILLS ?= 20
 JAX_FLAGS ?=
 # Interpreters of the two ends of what is supported.
 OLDEST_PYTHON ?= $(or $(shell .ci/find-python 3.10),python3.10)
@@ -40,7 +41,7 @@ help:
 	@echo "make demo       train two small language models on English text, compare, export and serve one"
 	@echo "make test       the test suite"
 	@echo "make test-all   everything that is checked before a release; .ci/run alone leaves a part of it out. Its parts:"
-	@echo "  test-slow       the tests that take longer (SLOW_CASES=1: one case of each)"
+	@echo "  test-slow       the tests that take longer (SLOW_CASES=1: one case of each; KILLS=$(KILLS) of each program)"
 	@echo "  test-jax        the core's tests on Keras' JAX backend, CASES=$(CASES) of each"
 	@echo "  test-oldest     the core's tests on Python 3.10, TensorFlow 2.16 and Keras 3.12, CASES=$(CASES) of each"
 	@echo "  test-newest     the core's tests on Python 3.13, CASES=$(CASES) of each"
@@ -84,11 +85,11 @@ test: $(TOOLS)
 	$(PYTEST) -m 'not slow' --durations=20
 
 test-slow: $(VENV)/installed-$(VERSION)-browser
-	$(PYTEST) -m slow $(if $(SLOW_CASES),--cases $(SLOW_CASES)) $(addprefix --ignore=tests/,distribute benchmarks docs fuzz) --durations=20
+	$(PYTEST) -m slow $(if $(SLOW_CASES),--cases $(SLOW_CASES)) $(addprefix --ignore=tests/,distribute benchmarks docs fuzz) --kills $(KILLS) --durations=20
 
 # Workers wait for each other: no other tests beside them.
 test-distributed: $(TOOLS)
-	TF_CPP_MIN_LOG_LEVEL=3 $(BIN)/python -m pytest tests/distribute
+	TF_CPP_MIN_LOG_LEVEL=3 $(BIN)/python -m pytest tests/distribute --kills $(KILLS)
 
 # Output layers that are split over devices of JAX.
 test-sharded:

@@ -35,6 +35,12 @@ def pytest_addoption(parser):
         default=10_000,
         help="how many inputs the slow tests in tests/fuzz try, all together",
     )
+    parser.addoption(
+        "--kills",
+        type=int,
+        default=20,
+        help="how often slow tests kill a program at a random moment, one after another",
+    )
 
 
 def pytest_collection_modifyitems(config, items):
@@ -57,6 +63,12 @@ def pytest_runtest_setup():
     end = os.environ.get("TESTS_END")  # seconds since the epoch
     if end is not None and time.time() > float(end):
         pytest.skip("out of time; `make test-all` takes what it needs")
+
+
+@pytest.fixture
+def kills(request):
+    """For how many kills, one after another, to go."""
+    return range(request.config.getoption("kills"))
 
 
 @pytest.fixture(autouse=True)

@@ -13,7 +13,7 @@ from tests.training.english import english_config, next_step_to_kill_at
 pytestmark = pytest.mark.slow
 
 
-def test_ten_kills_of_one_of_two_workers(tmp_path):
+def test_kills_of_one_of_two_workers(tmp_path, kills):
     """The other notices and ends by itself; both are started again; the end has the same bits."""
     options = tmp_path / "options.toml"
     options.write_text(
@@ -22,7 +22,7 @@ def test_ten_kills_of_one_of_two_workers(tmp_path):
     train("multi-worker", options, tmp_path / "whole")
     random = np.random.default_rng()
     store = CheckpointStore(tmp_path / "torn" / "checkpoints")
-    for _ in range(10):
+    for _ in kills[::2]:  # each costs the start of two programs
         step = next_step_to_kill_at(store.steps(), random)
         with training("multi-worker", options, tmp_path / "torn") as processes:
             wait_for_step(tmp_path / "torn", step, processes)

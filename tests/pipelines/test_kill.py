@@ -173,7 +173,7 @@ def test_the_data_half_killed_at_random_moments(tmp_path):
 
 
 @pytest.mark.slow
-def test_twenty_kills_of_a_pipeline_from_text_to_a_served_model(tmp_path):
+def test_kills_of_a_pipeline_from_text_to_a_served_model(tmp_path, kills):
     options = {
         "training_epochs": 12,
         "training_checkpoint_every": 3,
@@ -193,7 +193,7 @@ def test_twenty_kills_of_a_pipeline_from_text_to_a_served_model(tmp_path):
     seconds = time.monotonic() - began
     random = np.random.default_rng()
     ended = [tmp_path / "torn-0"]
-    for _ in range(20):
+    for _ in kills:
         torn = ended[-1]
         with pipeline(torn) as killed:
             time.sleep(random.uniform(0, 0.3 * seconds))
