@@ -10,7 +10,7 @@ from keras_drill.training.workers import WorkerFailed, Workers
 
 
 class Scripted(Workers):
-    """The first of two workers; what the other one gathers is given, an error where it has ended."""
+    """The first of two workers; what the other gathers is given, an error where it has ended."""
 
     def __init__(self, *others):
         super().__init__(strategy("none"))
