@@ -70,23 +70,25 @@ def train(recipe: str, data: str, folder: Path, options: Sequence[str]) -> None:
 
 
 def table(rows: Sequence[tuple[Path, dict]]) -> str:
-    """A table in Markdown of runs and what is in their `results.json`.
+    """A table in Markdown of runs and what is in their `results.json`; nothing where one has none.
 
     Example:
 
-    >>> print(table([(Path("tied-0"), {"test_perplexity": 6.5, "scores": {"test BLEU": 36.0}})]))
+    >>> scored = {"test_perplexity": 6.5, "scores": {"test BLEU": 36.0}}
+    >>> print(table([(Path("tied-0"), scored), (Path("tied-1"), {"test_perplexity": 6.4})]))
     | run | test ppl | test BLEU |
     |---|---:|---:|
     | tied-0 | 6.50 | 36.00 |
+    | tied-1 | 6.40 |  |
     """
     known = [name for name in _COLUMNS if any(results.get(name) for _, results in rows)]
     scores = list(dict.fromkeys(name for _, results in rows for name in results.get("scores", {})))
     lines = [["run", *(_COLUMNS[name][0] for name in known), *scores]]
     for folder, results in rows:
-        figures = [_COLUMNS[name][1].format(results[name]) for name in known]
-        lines.append(
-            [folder.name, *figures, *(f"{results['scores'][name]:.2f}" for name in scores)]
-        )
+        formats = [(_COLUMNS[name][1], results.get(name)) for name in known]
+        formats += [("{:.2f}", results.get("scores", {}).get(name)) for name in scores]
+        figures = [form.format(value) if value is not None else "" for form, value in formats]
+        lines.append([folder.name, *figures])
     return markdown(lines)
 
 
@@ -100,7 +102,15 @@ def means(rows: Sequence[tuple[Path, dict]]) -> str:
     | run | seeds | test ppl |
     |---|---:|---:|
     | tied | 3 | 7.00 ± 2.48 |
+
+    A figure that some seeds lack is left out, as it would be the mean of others:
+
+    >>> print(means([*runs, (Path("tied-3"), {"valid_perplexity": 6.2})]))
+    | run | seeds | test ppl | valid ppl |
+    |---|---:|---:|---:|
+    | tied | 4 |  |  |
     """
+    seeds = collections.Counter(folder.name.rpartition("-")[0] for folder, _ in rows)
     figures = collections.defaultdict(lambda: collections.defaultdict(list))
     for folder, results in rows:
         of_run = figures[folder.name.rpartition("-")[0]]
@@ -112,8 +122,11 @@ def means(rows: Sequence[tuple[Path, dict]]) -> str:
     columns = list(dict.fromkeys(name for of_run in figures.values() for name in of_run))
     lines = [["run", "seeds", *columns]]
     for run, of_run in figures.items():
-        seeds = str(len(of_run[columns[0]]))
-        lines.append([run, seeds, *(mean_and_interval(of_run[name]) for name in columns)])
+        shown = [
+            mean_and_interval(of_run[name]) if len(of_run[name]) == seeds[run] else ""
+            for name in columns
+        ]
+        lines.append([run, str(seeds[run]), *shown])
     return markdown(lines)
 
 
