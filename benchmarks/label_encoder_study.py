@@ -1,7 +1,8 @@
 """Which label encoder is ahead at which size, text and optimizer: a search for each, then seeds.
 
     python -m benchmarks.label_encoder_study --data ptb --folder runs/encoders \\
-        [--shares 0.1 0.3 1] [--size small] [--optimizer adam] [--trials 8] [--seeds 3]
+        [--shares 0.1 0.3 1] [--size small] [--optimizer adam] [--trials 8] [--seeds 3] \\
+        [--multiplier 0.001]
 
 Tied, bilinear, dual and DRILL get the same number of trials. A trial draws the learning rate and
 the strength of dropout, as for all, and what is the label encoder's own: depth, activation,
@@ -42,8 +43,7 @@ OPTIMIZERS: dict[str, dict[str, object]] = {
     "sgd-cosine": {**_SGD, "optimizer.schedule": "cosine"},
     "nt-asgd": {**_SGD, "optimizer.kind": "nt-asgd"},
 }
-# Of the study's figures in docs/label-encoder-results.md; the recipe has larger steps now.
-_FIRST_TRIAL = {"drill": {"head.learning_rate_multiplier": 0.001}}
+_MULTIPLIER = 0.001  # which Adam wants; the recipe, for SGD, has a larger one
 _LEARNING_RATES = {"adam": (0.001, 0.01), "sgd": (5.0, 40.0), "nt-asgd": (5.0, 40.0)}  # by kind
 # Of the recipes `small-*`; a trial multiplies them all.
 _DROPOUTS = {
@@ -70,6 +70,9 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument(
         "--patience", type=int, default=4, help="epochs without improvement; 0: all epochs"
     )
+    parser.add_argument(
+        "--multiplier", type=float, default=_MULTIPLIER, help="of DRILL's steps in its first trial"
+    )
     args = parser.parse_args(argv)
     for share in args.shares:
         study = Study(args, share)
@@ -82,9 +85,11 @@ def main(argv: Sequence[str] | None = None) -> None:
         print(f"\n{study.folder}\n\n{study.tables()}", flush=True)
 
 
-def draw_options(family: str, trial: int, size: str, optimizer: str) -> dict[str, object]:
+def draw_options(
+    family: str, trial: int, size: str, optimizer: str, multiplier: float = _MULTIPLIER
+) -> dict[str, object]:
     """The options of a trial, the same for the same arguments; trial 0 is the recipe's own model,
-    but DRILL's steps, which are those that Adam wants.
+    but for DRILL's steps.
 
     Example:
 
@@ -97,7 +102,9 @@ def draw_options(family: str, trial: int, size: str, optimizer: str) -> dict[str
     """
     options = {**SIZES[size], **OPTIMIZERS[optimizer]}
     if trial == 0:
-        return options | _FIRST_TRIAL.get(family, {})
+        if family == "drill":
+            options["head.learning_rate_multiplier"] = multiplier
+        return options
     rng = random.Random(f"{family} {trial} {optimizer}")
     low, high = _LEARNING_RATES[str(options["optimizer.kind"])]
     options["optimizer.learning_rate"] = float(f"{low * (high / low) ** rng.random():.3g}")
@@ -122,7 +129,10 @@ def draw_options(family: str, trial: int, size: str, optimizer: str) -> dict[str
 
 @dataclasses.dataclass(frozen=True)
 class Trial:
-    """One trained run of a study, in a folder FAMILY-TRIAL-SEED."""
+    """One trained run of a study, in a folder FAMILY-TRIAL-SEED.
+
+    DRILL's is drill@MULTIPLIER where its first trial has another multiplier than usual.
+    """
 
     folder: Path
 
@@ -178,16 +188,16 @@ class Study:
             "training.tensorboard": "false",
             "training.seed": seed,
             "optimizer.validation_decay": 1.0,
-            **draw_options(family, trial, self.args.size, self.args.optimizer),
+            **self._draw_options(family, trial),
         }
-        folder = self.folder / f"{family}-{trial}-{seed}"
+        folder = self.folder / f"{self._name(family)}-{trial}-{seed}"
         words = [f"{name}={value}" for name, value in options.items()]
         train(f"small-{family}", str(self.text), folder, words)
         self.tables()
 
     def trials(self, family: str) -> list[Trial]:
         """All that have been trained with seed 0."""
-        found = self.folder.glob(f"{family}-*-0/results.json")
+        found = self.folder.glob(f"{self._name(family)}-*-0/results.json")
         return [Trial(results.parent) for results in sorted(found)]
 
     def best_trial(self, family: str) -> int:
@@ -196,7 +206,8 @@ class Study:
 
     def seeds(self, family: str) -> list[Trial]:
         """The best trial with all its seeds."""
-        found = self.folder.glob(f"{family}-{self.best_trial(family)}-*/results.json")
+        name = f"{self._name(family)}-{self.best_trial(family)}"
+        found = self.folder.glob(f"{name}-*/results.json")
         return [Trial(results.parent) for results in sorted(found)]
 
     def tables(self) -> str:
@@ -206,7 +217,7 @@ class Study:
         seeds = {name: self.seeds(name) for name in self.args.families if self.trials(name)}
         rows = [["label encoder", "trials", "best one's options", "seeds", "validation", "test"]]
         for family, runs in seeds.items():
-            options = draw_options(family, runs[0].number, self.args.size, self.args.optimizer)
+            options = self._draw_options(family, runs[0].number)
             of_all = {**SIZES[self.args.size], **OPTIMIZERS[self.args.optimizer]}
             own = {name: value for name, value in options.items() if of_all.get(name) != value}
             figures = [
@@ -221,6 +232,15 @@ class Study:
         text = "\n\n".join(tables)
         replace_file(self.folder / "tables.md", text + "\n")
         return text
+
+    def _draw_options(self, family: str, trial: int) -> dict[str, object]:
+        return draw_options(
+            family, trial, self.args.size, self.args.optimizer, self.args.multiplier
+        )
+
+    def _name(self, family: str) -> str:
+        own = family == "drill" and self.args.multiplier != _MULTIPLIER
+        return f"{family}@{self.args.multiplier:g}" if own else family
 
 
 def _savings(seeds: dict[str, list[Trial]]) -> str:

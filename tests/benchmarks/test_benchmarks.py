@@ -200,6 +200,9 @@ def test_label_encoder_study(tmp_path):
     assert 'schedule = "cosine"' in (folder / "drill-0-1" / "config.toml").read_text()
     tables = (folder / "tables.md").read_text()
     assert tables.strip() in again and "| drill |" in tables.split("nats saved")[1]
+    larger = run("label_encoder_study", *words, "--seeds", 1, "--multiplier", 0.1)
+    assert larger.count("epoch 1/1  done") == 1 and "learning_rate_multiplier 0.1 |" in larger
+    assert "multiplier = 0.1 " in (folder / "drill@0.1-0-0" / "config.toml").read_text()
     kept = (tmp_path / "study" / "text-0.5" / "train.txt").read_text().splitlines()
     assert kept == (text / "train.txt").read_text().splitlines()[:80]
 
