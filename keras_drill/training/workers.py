@@ -129,9 +129,9 @@ class Workers:
             statuses = self.gather([0 if error is None else exit_status_of(error)])[:, 0]
             if statuses.any():
                 self.wait_until_known()
-            if error is None and statuses.any():
-                worker = int(np.flatnonzero(statuses)[0])
-                raise WorkerFailed(worker, int(statuses[worker]))
+                if error is None:
+                    worker = int(np.flatnonzero(statuses)[0])
+                    raise WorkerFailed(worker, int(statuses[worker]))
         if error is not None:
             raise error
         return result
