@@ -267,14 +267,20 @@ def test_nt_asgd_averages_before_it_stops(corpus, tmp_path):
     assert {run.state for run in list_runs(tmp_path)} == {"finished", "stopped"}
 
 
-@pytest.mark.parametrize(("kind", "rate"), [("adam", 20.0), ("adam", 1.0), ("sgd", 20.0)])
-def test_a_rate_that_was_left_at_that_of_sgd_is_told(corpus, tmp_path, capsys, kind, rate):
+@pytest.mark.parametrize(
+    ("kind", "rate", "expected"), [("adam", 20.0, True), ("adam", 1.0, False), ("sgd", 20.0, False)]
+)
+def test_which_rate_was_left_at_that_of_sgd(kind, rate, expected, corpus):
+    config = tiny_config(corpus, optimizer_kind=kind, optimizer_learning_rate=rate)
+    assert config.optimizer.is_adam_with_rate_of_sgd == expected
+
+
+def test_a_rate_that_was_left_at_that_of_sgd_is_told(corpus, tmp_path, capsys):
     config = tiny_config(
-        corpus, optimizer_kind=kind, optimizer_learning_rate=rate, training_epochs=1
+        corpus, optimizer_kind="adam", optimizer_learning_rate=20.0, training_epochs=1
     )
     train_run(config, RunFolder(tmp_path / "run"))
-    told = "optimizer.learning_rate = 20 is a rate for SGD" in capsys.readouterr().err
-    assert told == ((kind, rate) == ("adam", 20.0))
+    assert "optimizer.learning_rate = 20 is a rate for SGD" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
