@@ -90,6 +90,14 @@ class FitsOnWorkers(keras.Model):
         with strategy.scope():
             self._symbolic_build(data_batch=data_batch)
 
+    def make_train_function(self, force=False):
+        # Variables that are made while TensorFlow traces a step have it traced once more. Under a
+        # strategy, and on JAX, Keras makes the optimizer's before; here it would not.
+        alone = getattr(self, "_distribute_strategy", self) is None
+        if alone and self.built and not self.optimizer.built:
+            self.optimizer.build(self.trainable_variables)
+        return super().make_train_function(force)
+
     def _make_function(self, step_function, **options):
         strategy = getattr(self, "distribute_strategy", None)
         if strategy is None or strategy.num_replicas_in_sync == 1:

@@ -156,6 +156,26 @@ def test_steps_per_execution(steps):
     np.testing.assert_allclose(model.get_weights()[0], expected.get_weights()[0], rtol=1e-5)
 
 
+@on_tensorflow
+@pytest.mark.parametrize("metrics", [None, ["accuracy"]])
+@pytest.mark.parametrize("one_batch", [False, True])
+def test_a_step_is_traced_once(metrics, one_batch, monkeypatch):
+    """Tracing is most of the time before the first step of a deep model."""
+    model = make_model()
+    model.compile(keras.optimizers.Adam(clipnorm=1.0), metrics=metrics)
+    traces = []
+    compute_loss = type(model).compute_loss
+
+    def counted(*args, **kwargs):
+        traces.append(args)
+        return compute_loss(*args, **kwargs)
+
+    monkeypatch.setattr(type(model), "compute_loss", counted)
+    for _ in range(2):
+        (model.train_on_batch if one_batch else model.fit)(*make_data())
+    assert len(traces) == 1
+
+
 def test_an_empty_batch_counts_nothing():
     model = make_model()
     empty = np.zeros((0, T), "int32")

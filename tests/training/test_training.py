@@ -33,6 +33,7 @@ from tests.training.tiny import tiny_config
 
 VARIANTS = {
     "adam": {
+        "backbone_num_layers": 2,
         "head_kind": "drill",
         "head_depth": 2,
         "head_dropout": 0.3,
@@ -55,7 +56,6 @@ VARIANTS = {
     },
     "senses": {
         "backbone_kind": "gru",
-        "backbone_num_layers": 1,
         "head_kind": "kerbs",
         "senses_weighting": "usage",
         "senses_interval": 7,  # both kills and their checkpoints are inside an interval
@@ -109,7 +109,6 @@ def test_every_head_is_trained(kind, corpus, tmp_path):
         corpus,
         head_kind=kind,
         training_epochs=1,
-        backbone_num_layers=1,
         senses_weighting="usage",
         senses_variant="reference",
         senses_policy="idle",
@@ -251,6 +250,7 @@ def test_early_stop_and_more_patience(corpus, tmp_path):
 def test_nt_asgd_averages_before_it_stops(corpus, tmp_path):
     config = tiny_config(
         corpus,
+        backbone_num_layers=2,
         optimizer_kind="nt-asgd",
         optimizer_nonmonotone_interval=1,
         optimizer_learning_rate=200.0,  # far too much: the second epoch is worse
@@ -277,7 +277,11 @@ def test_which_rate_was_left_at_that_of_sgd(kind, rate, expected, corpus):
 
 def test_a_rate_that_was_left_at_that_of_sgd_is_told(corpus, tmp_path, capsys):
     config = tiny_config(
-        corpus, optimizer_kind="adam", optimizer_learning_rate=20.0, training_epochs=1
+        corpus,
+        backbone_num_layers=2,
+        optimizer_kind="adam",
+        optimizer_learning_rate=20.0,
+        training_epochs=1,
     )
     train_run(config, RunFolder(tmp_path / "run"))
     assert "optimizer.learning_rate = 20 is a rate for SGD" in capsys.readouterr().err

@@ -26,7 +26,7 @@ TINY = {
     "data.sequence_length": 11,
     "backbone.embedding_dim": 7,
     "backbone.units": 5,
-    "backbone.num_layers": 2,
+    "backbone.num_layers": 1,
     "head.tile_size": 37,  # derived from memory it is some thousand tokens where words are few
     "optimizer.kind": "adam",
     "optimizer.learning_rate": 0.01,
