@@ -251,7 +251,7 @@ def test_generate_takes_a_beam_search():
 
 
 @pytest.mark.parametrize("end", [END, None])
-@pytest.mark.parametrize("penalty", [0.0, 1.5, -0.5])
+@pytest.mark.parametrize("penalty", [0.0, 1.5, pytest.param(-0.5, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("kind", [BeamSearch, AddonsBeamSearch])
 def test_no_continuation_that_could_be_chosen_is_left_out(kind, penalty, end):
     """Of each row only the best words are looked at, which are those of all words."""
@@ -272,8 +272,15 @@ def test_no_continuation_that_could_be_chosen_is_left_out(kind, penalty, end):
 
 
 @pytest.mark.parametrize("forbidden", [[], [0, 5], list(range(3, 21))])
-@pytest.mark.parametrize("penalty", [0.0, 1.5])
-@pytest.mark.parametrize("kind", [BeamSearch, AddonsBeamSearch])
+@pytest.mark.parametrize(
+    ("kind", "penalty"),
+    [
+        (BeamSearch, 1.5),
+        (AddonsBeamSearch, 0.0),
+        pytest.param(BeamSearch, 0.0, marks=pytest.mark.slow),
+        pytest.param(AddonsBeamSearch, 1.5, marks=pytest.mark.slow),
+    ],
+)
 def test_logits_find_what_log_probabilities_do(kind, penalty, forbidden):
     options = {"kinds": np.array([3, 5, 1]), "forbidden_tokens": forbidden}
     for seed in range(3):

@@ -101,7 +101,9 @@ def test_what_a_subclass_of_the_step_says_is_heard(sampler, variant, step):
 
 
 @pytest.mark.parametrize("sampler", [BeamSearch(3), GreedySampler()])
-@pytest.mark.parametrize("dtype", ["float64", "mixed_bfloat16", "mixed_float16"])
+@pytest.mark.parametrize(
+    "dtype", ["float64", "mixed_float16", pytest.param("mixed_bfloat16", marks=pytest.mark.slow)]
+)
 def test_searches_in_other_precisions(dtype, sampler):
     plain = model_with("paper")
     model = model_with("paper", dtype)

@@ -56,7 +56,10 @@ def weighted_loss(layer, mask, training):
 @pytest.mark.parametrize("ours, theirs, num_states", PAIRS)
 @pytest.mark.parametrize("masked", [False, True])
 @pytest.mark.parametrize("compiled", [False, True])
-@pytest.mark.parametrize("dtype", ["float64", "float32"] if HAS_FLOAT64 else ["float32"])
+@pytest.mark.parametrize(
+    "dtype",
+    ["float64", pytest.param("float32", marks=pytest.mark.slow)] if HAS_FLOAT64 else ["float32"],
+)
 def test_values_and_gradients_are_those_of_keras(ours, theirs, num_states, masked, compiled, dtype):
     x, state = sample(num_states, dtype)
     mask = np.random.RandomState(3).rand(B, T) < 0.6 if masked else None
@@ -96,8 +99,15 @@ def test_gradient_is_the_finite_difference(ours, theirs, num_states):
 
 
 @pytest.mark.parametrize("ours, theirs, num_states", PAIRS)
-@pytest.mark.parametrize("policy", ["mixed_bfloat16", "mixed_float16"])
-@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize(
+    ("compiled", "policy"),
+    [
+        (False, "mixed_bfloat16"),
+        (True, "mixed_float16"),
+        pytest.param(False, "mixed_float16", marks=pytest.mark.slow),
+        pytest.param(True, "mixed_bfloat16", marks=pytest.mark.slow),
+    ],
+)
 def test_mixed_precision_keeps_a_float32_state(ours, theirs, num_states, policy, compiled):
     x, state = sample(num_states, "float32")
     layer, oracle = both(ours, theirs, "float32", return_state=True)

@@ -38,8 +38,15 @@ def compile_both(plain, fused, optimizer="sgd", **options):
 
 
 @pytest.mark.parametrize("reduction", REDUCTIONS[:-1])
-@pytest.mark.parametrize("weighted", [True, False])
-@pytest.mark.parametrize("mask_zero", [True, False])
+@pytest.mark.parametrize(
+    ("mask_zero", "weighted"),
+    [
+        (True, True),
+        (False, False),
+        pytest.param(True, False, marks=pytest.mark.slow),
+        pytest.param(False, True, marks=pytest.mark.slow),
+    ],
+)
 def test_the_loss_is_that_of_keras(mask_zero, weighted, reduction):
     plain, fused = make_models(mask_zero)
     fused.reduction = reduction
@@ -104,7 +111,9 @@ def test_losses_of_layers_are_added():
     assert result["loss"] == pytest.approx(3 + np.log(result["perplexity"]), rel=1e-5)
 
 
-@pytest.mark.parametrize("policy", ["mixed_bfloat16", "mixed_float16"])
+@pytest.mark.parametrize(
+    "policy", ["mixed_float16", pytest.param("mixed_bfloat16", marks=pytest.mark.slow)]
+)
 def test_fit_under_mixed_precision_learns(policy):
     keras.utils.set_random_seed(0)
     _, model = make_models(dtype=policy)

@@ -350,10 +350,10 @@ def test_mixed_precision(fed, policy, variant):
     ("variant", "compiled"),
     [
         ("dot", False),
-        ("fed additive", False),
         ("fed additive", True),
         ("posterior, fed", False),
-        ("posterior, fed", True),
+        pytest.param("fed additive", False, marks=pytest.mark.slow),
+        pytest.param("posterior, fed", True, marks=pytest.mark.slow),
     ],
 )
 def test_compiled_gradients_are_those_of_eager_steps(variant, compiled):

@@ -45,7 +45,15 @@ def accuracy(model, tokens, targets, weights, k):
     return np.average((best == targets[..., None]).any(-1), weights=weights)
 
 
-@pytest.mark.parametrize("kind", ["tied", "softmax", "drill", "mos", "kerbs"])
+@pytest.mark.parametrize(
+    "kind",
+    [
+        "tied",
+        "mos",
+        "kerbs",
+        *(pytest.param(x, marks=pytest.mark.slow) for x in ("softmax", "drill")),
+    ],
+)
 def test_evaluate_and_fit_count_what_an_argmax_finds(kind):
     model = make_model(kind)
     tokens, targets, weights = data()

@@ -19,7 +19,7 @@ from tests.ops.test_fused_loss import D, K, N, V, analytic, assert_close, make_c
 
 HOW = [("eager", 4)]
 if keras.backend.backend() == "tensorflow":
-    HOW = [("eager", None), pytest.param("graph", 4, marks=pytest.mark.slow), ("xla", None)]
+    HOW = [("eager", None), ("graph", 4), ("xla", None)]
 on_tensorflow = pytest.mark.skipif(
     keras.backend.backend() != "tensorflow", reason="TensorFlow's graphs"
 )
@@ -70,20 +70,27 @@ def gradients(case, weights, columns=None, mask=None, loss=weighted_loss, how="e
     return value, *found
 
 
-@pytest.mark.parametrize(("how", "tile_size"), HOW)
+OPTIONS = [
+    {},
+    {"label_smoothing": 0.1},
+    {"z_loss": 0.1},
+    {"logit_soft_cap": 2.0},
+    {"label_smoothing": 0.1, "z_loss": 0.1},
+    {"k": K},
+    {"k": K, "z_loss": 0.1, "logit_soft_cap": 2.0},
+    {"columns": 4},
+    {"columns": 4, "k": K},
+]
+
+
+def case_of(options, how, tile_size):
+    is_slow = how == "graph" or (how == "xla" and len(options) == 1)
+    return pytest.param(options, how, tile_size, marks=[pytest.mark.slow] if is_slow else [])
+
+
 @pytest.mark.parametrize(
-    "options",
-    [
-        {},
-        {"label_smoothing": 0.1},
-        {"z_loss": 0.1},
-        {"logit_soft_cap": 2.0},
-        {"label_smoothing": 0.1, "z_loss": 0.1},
-        {"k": K},
-        {"k": K, "z_loss": 0.1, "logit_soft_cap": 2.0},
-        {"columns": 4},
-        {"columns": 4, "k": K},
-    ],
+    ("options", "how", "tile_size"),
+    [case_of(options, *how) for options in OPTIONS for how in HOW],
     ids=str,
 )
 def test_gradients_are_those_of_labels_that_train(options, how, tile_size, blocks, passes):

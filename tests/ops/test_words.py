@@ -180,8 +180,17 @@ def test_of_equal_words_the_first_comes_first_and_nan_is_last(kind):
 
 
 @pytest.mark.skipif(IS_JAX, reason="TensorFlow's compilers")
-@pytest.mark.parametrize("jit_compile", [False, True])
-@pytest.mark.parametrize("kind", ["softmax", "mixture", "senses"])
+@pytest.mark.parametrize(
+    ("kind", "jit_compile"),
+    [
+        ("softmax", False),
+        ("mixture", True),
+        ("senses", True),
+        pytest.param("softmax", True, marks=pytest.mark.slow),
+        pytest.param("mixture", False, marks=pytest.mark.slow),
+        pytest.param("senses", False, marks=pytest.mark.slow),
+    ],
+)
 def test_compiled_by_blocks(jit_compile, kind, monkeypatch):
     import tensorflow as tf
 

@@ -163,7 +163,9 @@ def test_other_tasks_and_exports_in_eight_bits(task, vectors, tmp_path):
     assert narrow == pytest.approx(exact, rel=0.05)
 
 
-@pytest.mark.parametrize("precision", ["mixed_bfloat16", "mixed_float16"])
+@pytest.mark.parametrize(
+    "precision", ["mixed_float16", pytest.param("mixed_bfloat16", marks=pytest.mark.slow)]
+)
 def test_described_words_in_half_precision(precision, corpus, vectors, tmp_path):
     config = tiny_config(corpus, head_kind="described", head_descriptions=str(vectors))
     before = keras.config.dtype_policy()
