@@ -94,7 +94,8 @@ class FitsOnWorkers(keras.Model):
         # Variables that are made while TensorFlow traces a step have it traced once more. Under a
         # strategy, and on JAX, Keras makes the optimizer's before; here it would not.
         alone = getattr(self, "_distribute_strategy", self) is None
-        if alone and self.built and not self.optimizer.built:
+        are_built = all(layer.built for layer in self._flatten_layers())  # some only in training
+        if alone and are_built and not self.optimizer.built:
             self.optimizer.build(self.trainable_variables)
         return super().make_train_function(force)
 

@@ -176,6 +176,30 @@ def test_a_step_is_traced_once(metrics, one_batch, monkeypatch):
     assert len(traces) == 1
 
 
+@on_tensorflow  # on JAX Keras makes all variables before, without training
+def test_layers_that_only_training_calls_are_trained():
+    class Backbone(keras.Model):
+        def __init__(self):
+            super().__init__()
+            self.embedding = keras.layers.Embedding(V, D)
+            self.noise = keras.layers.Dense(D, use_bias=False)
+
+        def call(self, tokens, training=False):
+            hidden = self.embedding(tokens)
+            return hidden + self.noise(hidden) if training else hidden
+
+    backbone = Backbone()
+    model = keras_drill.LanguageModel(backbone, keras_drill.OutputLayer(V))
+    tokens, targets = make_data()
+    model(tokens)
+    assert model.built and not backbone.noise.built
+    model.compile(keras.optimizers.Adam(0.1))
+    model.train_on_batch(tokens, targets)
+    before = ops.convert_to_numpy(backbone.noise.kernel)
+    model.train_on_batch(tokens, targets)
+    assert (ops.convert_to_numpy(backbone.noise.kernel) != before).any()
+
+
 def test_an_empty_batch_counts_nothing():
     model = make_model()
     empty = np.zeros((0, T), "int32")
