@@ -69,7 +69,7 @@ class FitsOnWorkers(keras.Model):
     a batch, which is none where they have unequal parts or are on several workers, and under
     `MultiWorkerMirroredStrategy` it takes the mean of scalars over their first axis. So the model
     is built from one replica's part, and scalars get that axis, while Keras wants it. Backends
-    other than TensorFlow have no strategies.
+    other than TensorFlow have no strategies. On one device the first step is traced once.
     """
 
     def compile(self, *args: Any, **kwargs: Any) -> None:
