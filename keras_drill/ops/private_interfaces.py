@@ -90,7 +90,7 @@ class FitsOnWorkers(keras.Model):
         with strategy.scope():
             self._symbolic_build(data_batch=data_batch)
 
-    def make_train_function(self, force=False):
+    def make_train_function(self, force: bool = False) -> Any:
         # Variables that are made while TensorFlow traces a step have it traced once more. Under a
         # strategy, and on JAX, Keras makes the optimizer's before; here it would not.
         alone = getattr(self, "_distribute_strategy", self) is None
