@@ -2,6 +2,8 @@
 
 import tensorflow as tf
 
+from keras_drill.data.untuned import untuned
+
 
 def check_at_least_one(**numbers: int | None) -> None:
     """Checks arguments that are counts; `None` is none."""
@@ -43,4 +45,4 @@ def whole_batches(dataset: tf.data.Dataset) -> tf.data.Dataset:
     """The dataset, read ahead; `tf.distribute` does not hand its elements to different workers."""
     options = tf.data.Options()
     options.experimental_distribute.auto_shard_policy = tf.data.experimental.AutoShardPolicy.OFF
-    return dataset.with_options(options).prefetch(tf.data.AUTOTUNE)
+    return untuned(dataset.with_options(options)).prefetch(2)

@@ -16,6 +16,7 @@ from keras_drill.data.file_lock import file_lock
 from keras_drill.data.lines import Lines
 from keras_drill.data.read_json import read_json
 from keras_drill.data.tokenizer import Tokenizer
+from keras_drill.data.untuned import untuned
 from keras_drill.data.vocabulary import Vocabulary
 from keras_drill.data.word_numbers import with_ends
 
@@ -171,7 +172,7 @@ class EncodedText:
                 tf.io.decode_raw(features["line_lengths"], tf.int32),
             )
 
-        return tf.data.TFRecordDataset(files).map(parse, num_parallel_calls=tf.data.AUTOTUNE)
+        return untuned(tf.data.TFRecordDataset(files).map(parse, tf.data.AUTOTUNE))
 
     def __len__(self) -> int:
         return len(self.ids)

@@ -15,6 +15,7 @@ from keras_drill.data.lines import Lines
 from keras_drill.data.read_json import read_json
 from keras_drill.data.splits import SPLITS
 from keras_drill.data.tokenizer import Tokenizer
+from keras_drill.data.untuned import untuned
 from keras_drill.data.vocabulary import Vocabulary
 
 _BLOCK = 4096
@@ -157,7 +158,7 @@ class ExampleLines(Lines):
 def _parsed(files: list[Path], spec: dict, column: str, size: int = _BLOCK) -> Iterator:
     records = tf.data.TFRecordDataset([str(file) for file in files], compression_type="GZIP")
     try:
-        for block in records.batch(size).prefetch(2):
+        for block in untuned(records.batch(size).prefetch(2)):
             yield tf.io.parse_example(block, spec)[column]
     # TensorFlow quotes examples in its messages, and cannot where they are no text.
     except (tf.errors.InvalidArgumentError, UnicodeDecodeError):

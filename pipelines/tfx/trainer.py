@@ -10,6 +10,7 @@ import tensorflow as tf
 import tensorflow_transform as tft
 
 from keras_drill.data.lines import Lines
+from keras_drill.data.untuned import untuned
 from keras_drill.tasks.task import Task, Words
 from keras_drill.training.export_run import export_run
 from keras_drill.training.loaded_run import LoadedRun
@@ -56,7 +57,8 @@ def read_lines(task: Task, patterns: Sequence[str]) -> dict[str, Lines]:
     spec = {name: tf.io.FixedLenFeature([], tf.string) for name in task.columns}
     spec[LINE] = tf.io.FixedLenFeature([], tf.int64)
     rows: list[tuple] = []
-    for block in tf.data.TFRecordDataset(files, compression_type="GZIP").batch(4096):
+    examples = tf.data.TFRecordDataset(files, compression_type="GZIP")
+    for block in untuned(examples.batch(4096)):
         parsed = tf.io.parse_example(block, spec)
         columns = [parsed[name].numpy().tolist() for name in (LINE, *task.columns)]
         rows += zip(*columns, strict=True)

@@ -98,6 +98,14 @@ def test_the_batches_are_the_same_whatever_the_number_of_workers(kind, workers, 
             np.testing.assert_array_equal(a, b)
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_no_epoch_ends_with_a_wait_for_the_thread_that_tunes_datasets(kind, tmp_path):
+    """It may be a minute, after long epochs and seldom: so it is the option that is tested."""
+    batches = KINDS[kind](tmp_path)
+    for dataset in (batches.dataset(), *distribute_batches(batches, Scheme(1, 2), 2)):
+        assert dataset.options().autotune.enabled is False
+
+
 @pytest.mark.parametrize(("num_shards", "shard"), [(0, 0), (2, 2), (2, -1)])
 def test_a_shard_that_there_is_not(num_shards, shard):
     for make in (contiguous, sentences, pairs):
