@@ -7,8 +7,8 @@ def untuned(dataset: tf.data.Dataset) -> tf.data.Dataset:
     """The dataset without the thread in which TensorFlow tunes it, which may hold up its end.
 
     An iterator that ends wakes that thread just before it marks it as cancelled. If the thread
-    looks first, it sleeps on, after a long epoch for up to a minute, and Python waits for it. The
-    numbers of parallel calls and of elements read ahead are then those that the dataset is given.
+    looks first, it sleeps on, after a long epoch for up to a minute, and Python waits for it. What
+    is `AUTOTUNE` in the dataset keeps the value it begins with.
 
     Example:
 
