@@ -1,15 +1,16 @@
 """What reads records has no thread of TensorFlow's that tunes it and may hold up its end.
 
-Batches are tested in tests/distribute/test_distribute_batches.py.
+Batches are tested in tests/distribute/test_distribute_batches.py, what TFX hands over in
+tests/pipelines/tfx.
 """
 
 import numpy as np
 import pytest
-import tensorflow as tf
 
 from keras_drill.data import EncodedText
 from keras_drill.data.example_folder import ExampleFolder
 from keras_drill.data.write_examples import ExampleWriter
+from tests.iterated_datasets import iterated_datasets
 
 
 def load_encoded_text(folder):
@@ -25,14 +26,7 @@ def read_examples(folder):
 
 @pytest.mark.parametrize("read", [load_encoded_text, read_examples])
 def test_records_are_read_untuned(read, monkeypatch, tmp_path):
-    iterated = []
-    iterate = tf.data.Dataset.__iter__
-
-    def record(dataset):
-        iterated.append(dataset)
-        return iterate(dataset)
-
-    monkeypatch.setattr(tf.data.Dataset, "__iter__", record)
+    iterated = iterated_datasets(monkeypatch)
     assert len(read(tmp_path))
     assert iterated
     assert [dataset.options().autotune.enabled for dataset in iterated] == len(iterated) * [False]

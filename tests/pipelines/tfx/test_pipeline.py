@@ -19,7 +19,9 @@ from pipelines.components.example_gen import ExampleGen
 from pipelines.components.transform import Transform
 from pipelines.tfx import kubeflow
 from pipelines.tfx.make_pipeline import Place, make_pipeline
+from pipelines.tfx.settings import LINE
 from pipelines.tfx.trainer import read_lines
+from tests.iterated_datasets import iterated_datasets
 from tests.pipelines.corpora import tiny_task
 
 SPLITS = ("train", "valid", "test")
@@ -90,6 +92,22 @@ def test_both_ways_give_the_same(task, tmp_path):
     assert list((made / "Evaluator" / "blessing").rglob("BLESSED"))
     served = tf.saved_model.load(str(only((tmp_path / "served").iterdir())))
     assert "examples" in served.signatures
+
+
+def test_examples_are_read_in_order_and_untuned(monkeypatch, tmp_path):
+    file = str(tmp_path / "examples.gz")
+    with tf.io.TFRecordWriter(file, "GZIP") as writer:
+        for line, text in ((1, b"the dog"), (2, b""), (0, b"the cat")):
+            example = tf.train.Example()
+            example.features.feature[LINE].int64_list.value.append(line)
+            example.features.feature["text"].bytes_list.value.append(text)
+            writer.write(example.SerializeToString())
+    task = make_task(tiny_task("language-model", tmp_path / "text"))
+    iterated = iterated_datasets(monkeypatch)
+    lines = read_lines(task, [file])
+    assert list(lines["text"]) == [b"the cat", b"the dog", b""]
+    (dataset,) = iterated
+    assert not dataset.options().autotune.enabled
 
 
 def test_a_worse_model_is_not_pushed(tmp_path):
