@@ -107,7 +107,7 @@ def test_examples_are_read_in_order_and_untuned(monkeypatch, tmp_path):
     lines = read_lines(task, [file])
     assert list(lines["text"]) == [b"the cat", b"the dog", b""]
     (dataset,) = iterated
-    assert not dataset.options().autotune.enabled
+    assert dataset.options().autotune.enabled is False  # None is tuned
 
 
 def test_a_worse_model_is_not_pushed(tmp_path):
