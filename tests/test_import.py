@@ -3,6 +3,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import keras_drill
+
 
 def test_a_package_run_as_a_program_finds_the_layers_of_saved_models(tmp_path):
     """While Python looks for `mypackage.serve`, `sys.argv` is that of no program at all."""
@@ -18,3 +20,19 @@ def test_a_package_run_as_a_program_finds_the_layers_of_saved_models(tmp_path):
     environment = {**os.environ, "PYTHONPATH": str(root)}
     command = [sys.executable, "-m", "mypackage.serve"]
     subprocess.run(command, check=True, cwd=tmp_path, env=environment)
+
+
+def test_editors_can_list_the_public_names():
+    assert {"OutputLayer", "decoding"} <= set(keras_drill.__all__) <= set(dir(keras_drill))
+
+
+def test_the_command_finds_public_names_when_it_asks_for_them():
+    program = (
+        "import sys\n"
+        "import keras_drill_command, keras_drill\n"
+        "assert 'keras' not in sys.modules\n"
+        "from keras_drill import TiedOutput, decoding\n"
+        "assert issubclass(TiedOutput, keras_drill.OutputLayer)\n"
+        "assert not hasattr(keras_drill, 'NoSuchLayer')\n"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True)

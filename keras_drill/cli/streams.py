@@ -9,8 +9,6 @@ import sys
 import tempfile
 from collections.abc import Iterator
 
-import keras_drill
-
 
 def prepare_streams() -> None:
     """Makes the standard streams UTF-8, whatever the locale, and replaces closed ones.
@@ -52,8 +50,7 @@ def import_tensorflow() -> None:
     """Imports TensorFlow and all of this package; what is logged meanwhile is shown on failure."""
     with _without_log():
         import_tensorflow_alone()
-        for name in keras_drill.__all__:  # Keras finds a saved model's classes once imported
-            getattr(keras_drill, name)
+        import keras_drill.api  # noqa: F401  Keras finds a saved model's classes once imported
 
 
 def import_tensorflow_alone() -> None:
