@@ -71,6 +71,7 @@ def test_score_tells_senses(folder, capsys):
         assert math.isclose(sum(float(probability) for _, probability in senses), 1, abs_tol=0.003)
 
 
+@pytest.mark.slow
 def test_a_process_of_its_own_answers_the_same_in_any_locale(folder, capsys):
     words = ["score", str(folder / "drill"), "the cät", "--format", "json"]
     assert main(words) == 0

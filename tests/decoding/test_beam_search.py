@@ -271,7 +271,9 @@ def test_no_continuation_that_could_be_chosen_is_left_out(kind, penalty, end):
             np.testing.assert_allclose(a, b, rtol=1e-6)
 
 
-@pytest.mark.parametrize("forbidden", [[], [0, 5], list(range(3, 21))])
+@pytest.mark.parametrize(
+    "forbidden", [[0, 5], *(pytest.param(x, marks=pytest.mark.slow) for x in ([], [*range(3, 21)]))]
+)
 @pytest.mark.parametrize(
     ("kind", "penalty"),
     [

@@ -100,11 +100,16 @@ def test_what_a_subclass_of_the_step_says_is_heard(sampler, variant, step):
     assert (tokens[0, 2:] == 3).all() and (tokens[1, 1:] == 3).all()
 
 
-@pytest.mark.parametrize("sampler", [BeamSearch(3), GreedySampler()])
 @pytest.mark.parametrize(
-    "dtype", ["float64", "mixed_float16", pytest.param("mixed_bfloat16", marks=pytest.mark.slow)]
+    ("sampler", "dtype"),
+    [
+        (BeamSearch(3), "mixed_float16"),
+        (GreedySampler(), "float64"),
+        pytest.param(BeamSearch(3), "float64", marks=pytest.mark.slow),
+        pytest.param(GreedySampler(), "mixed_bfloat16", marks=pytest.mark.slow),
+    ],
 )
-def test_searches_in_other_precisions(dtype, sampler):
+def test_searches_in_other_precisions(sampler, dtype):
     plain = model_with("paper")
     model = model_with("paper", dtype)
     model.set_weights(plain.get_weights())  # others are drawn in float64

@@ -83,7 +83,11 @@ def test_the_loop_stops_when_all_have_ended(model):
     assert step.calls <= 2
 
 
-@pytest.mark.parametrize("sampler", SAMPLERS, ids=by_name)
+@pytest.mark.parametrize(
+    "sampler",
+    [*SAMPLERS[2:], *(pytest.param(sampler, marks=pytest.mark.slow) for sampler in SAMPLERS[:2])],
+    ids=by_name,
+)
 def test_a_batch_gives_the_same_as_one_by_one(model, sampler):
     seeds = np.array([101, 103, 107])
     together = generate(model, PROMPTS, LENGTH, sampler=sampler, seed=seeds, end_token=6)

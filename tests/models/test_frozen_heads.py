@@ -40,7 +40,7 @@ def fitted_weights(head, policy, **options):
         ("tied", "float32", {}),
         ("tied", "float32", {"jit_compile": True}),
         pytest.param("tied", "mixed_bfloat16", {}, marks=pytest.mark.slow),
-        ("capped", "mixed_bfloat16", {"jit_compile": True}),
+        pytest.param("capped", "mixed_bfloat16", {"jit_compile": True}, marks=pytest.mark.slow),
         ("drill", "float32", {"jit_compile": False}),
         ("mixture", "float32", {"run_eagerly": True}),
     ],

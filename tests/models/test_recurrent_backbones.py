@@ -213,8 +213,9 @@ if ON_TENSORFLOW:
 @pytest.mark.parametrize(
     "backbone_class, policy, jit_compile",
     [
-        *((BACKBONES[0], *policy) for policy in POLICIES),
+        *((BACKBONES[0], *policy) for policy in (POLICIES[0], *POLICIES[2:])),
         *((other, *POLICIES[-1]) for other in BACKBONES[1:]),
+        pytest.param(BACKBONES[0], *POLICIES[1], marks=pytest.mark.slow),
         *(
             pytest.param(other, *policy, marks=pytest.mark.slow)
             for other in BACKBONES[1:]

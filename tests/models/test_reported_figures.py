@@ -39,7 +39,9 @@ def losses_of(model, tokens, targets):
     return -np.take_along_axis(log_probs, targets[..., None], -1)[..., 0], log_probs
 
 
-@pytest.mark.parametrize("weighted", ["tokens", "sequences", None])
+@pytest.mark.parametrize(
+    "weighted", ["tokens", None, pytest.param("sequences", marks=pytest.mark.slow)]
+)
 @pytest.mark.parametrize("mask_zero", [True, False])
 def test_loss_and_perplexity_are_means_over_the_tokens_that_count(mask_zero, weighted):
     model = make_model(mask_zero)
@@ -74,7 +76,13 @@ def test_the_loss_has_smoothing_and_what_layers_add_and_perplexity_has_not():
     assert found["perplexity"] == pytest.approx(np.exp(expected), rel=1e-4)
 
 
-@pytest.mark.parametrize("reduction", ["mean", "mean_with_sample_weight", "sum"])
+@pytest.mark.parametrize(
+    "reduction",
+    [
+        "mean",
+        *(pytest.param(x, marks=pytest.mark.slow) for x in ("mean_with_sample_weight", "sum")),
+    ],
+)
 def test_any_reduction_is_reported_as_the_mean(reduction):
     tokens, targets, weights = make_data()
     found = []

@@ -116,7 +116,7 @@ def test_at_rate_1_it_reads_what_it_says(kind):
     np.testing.assert_array_equal(words_read(model, inputs), expected)
 
 
-@pytest.mark.parametrize("kind", ["Transformer", "fed"])
+@pytest.mark.parametrize("kind", ["fed", pytest.param("Transformer", marks=pytest.mark.slow)])
 def test_at_rate_0_nothing_changes(kind):
     inputs, labels = make_data()
     results = []

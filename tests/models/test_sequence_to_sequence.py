@@ -44,7 +44,7 @@ def make_data(seed=0, size=B):
     return inputs, labels.astype("int32"), rng.random((size, T)).astype("float32")
 
 
-@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("weighted", [True, pytest.param(False, marks=pytest.mark.slow)])
 @every_backbone
 def test_loss_and_metrics_are_those_of_the_log_probabilities(kind, weighted):
     model = make(kind, label_smoothing=0.1, reduction="mean_with_sample_weight")

@@ -50,8 +50,7 @@ def accuracy(model, tokens, targets, weights, k):
     [
         "tied",
         "mos",
-        "kerbs",
-        *(pytest.param(x, marks=pytest.mark.slow) for x in ("softmax", "drill")),
+        *(pytest.param(x, marks=pytest.mark.slow) for x in ("kerbs", "softmax", "drill")),
     ],
 )
 def test_evaluate_and_fit_count_what_an_argmax_finds(kind):

@@ -84,7 +84,7 @@ OPTIONS = [
 
 
 def case_of(options, how, tile_size):
-    is_slow = how == "graph" or (how == "xla" and len(options) == 1)
+    is_slow = how == "graph" or (how == "xla" and not ("k" in options and len(options) > 1))
     return pytest.param(options, how, tile_size, marks=[pytest.mark.slow] if is_slow else [])
 
 

@@ -286,7 +286,14 @@ def test_compiled_functions_and_dynamic_token_counts(jit_compile):
 @pytest.mark.skipif(keras.backend.backend() != "tensorflow", reason="TensorFlow's compilers")
 @pytest.mark.parametrize("jit_compile", [True, pytest.param(False, marks=pytest.mark.slow)])
 @pytest.mark.parametrize(
-    "options", [{}, {"label_smoothing": 0.1}, {"z_loss": 0.1}, {"logit_soft_cap": 2.0}], ids=str
+    "options",
+    [
+        {},
+        {"label_smoothing": 0.1},
+        pytest.param({"z_loss": 0.1}, marks=pytest.mark.slow),
+        pytest.param({"logit_soft_cap": 2.0}, marks=pytest.mark.slow),
+    ],
+    ids=str,
 )
 def test_blocks_of_labels_change_nothing(jit_compile, options, monkeypatch):
     import tensorflow as tf

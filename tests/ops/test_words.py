@@ -184,9 +184,9 @@ def test_of_equal_words_the_first_comes_first_and_nan_is_last(kind):
     ("kind", "jit_compile"),
     [
         ("softmax", False),
-        ("mixture", True),
         ("senses", True),
         pytest.param("softmax", True, marks=pytest.mark.slow),
+        pytest.param("mixture", True, marks=pytest.mark.slow),
         pytest.param("mixture", False, marks=pytest.mark.slow),
         pytest.param("senses", False, marks=pytest.mark.slow),
     ],

@@ -52,7 +52,13 @@ def make_model(head, mask_zero=True, **call_options):
     return model, keras.Model(inputs["tokens"], head(hidden))
 
 
-@pytest.mark.parametrize("head, mask_zero", [*((head, True) for head in HEADS), ("tied", False)])
+@pytest.mark.parametrize(
+    "head, mask_zero",
+    [
+        *(("kerbs", True), ("drill", True), ("tied", False)),
+        *(pytest.param(head, True, marks=pytest.mark.slow) for head in ("tied", "mixture")),
+    ],
+)
 def test_the_loss_is_that_of_keras_and_gradients_are_its_gradients(head, mask_zero):
     model, words = make_model(head, mask_zero)
     x, y = data()

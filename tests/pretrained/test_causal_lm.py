@@ -90,6 +90,7 @@ def reader():
 TEXTS = ["a quick fox jumps", "a lazy dog", "a dog jumps over a fox", "a fox", "a quick dog"]
 
 
+@pytest.mark.slow
 def test_strings_train_it_and_the_original_generates():
     lm, theirs = causal_lm("gpt2", reader()), causal_lm("gpt2", reader())
     theirs.compile(keras.optimizers.SGD(0.5), weighted_metrics=[])
@@ -120,6 +121,7 @@ def test_strings_train_it_and_the_original_generates():
     assert lm.generate("a quick", max_length=T) == theirs.generate("a quick", max_length=T)
 
 
+@pytest.mark.slow
 def test_every_way_to_hand_over_rows():
     model = LanguageModel.from_causal_lm(causal_lm("gpt2", reader()))
     model.compile("sgd")

@@ -109,7 +109,8 @@ def test_new_words_have_labels_before_they_are_trained(corpus, vectors, tmp_path
     np.testing.assert_allclose(labels[places], old.head.encoded_labels(), atol=1e-5)
 
 
-@pytest.mark.parametrize("shared", [False, pytest.param(True, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("shared", [False, True])
 def test_words_of_targets_are_described(shared, vectors, tmp_path):
     config = tiny_pairs_config(
         write_pairs(tmp_path / "pairs"),

@@ -23,6 +23,7 @@ def run(tmp_path_factory):
     return LoadedRun.load(RunFolder(folder / "run"))
 
 
+@pytest.mark.slow
 def test_examples_are_of_the_text_and_of_the_sense(run, tmp_path):
     version = export_run(run, tmp_path / "kerbs", sense_contexts=2)
     loaded = tf.saved_model.load(str(version))

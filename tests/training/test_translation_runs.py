@@ -88,6 +88,7 @@ def test_a_run_is_judged_and_reported(trained):
     assert "test BLEU" in page and "valid perplexity" in page and "Attention of trained" in page
 
 
+@pytest.mark.slow
 def test_without_its_training_text_a_run_is_judged_on_another(trained, pairs, tmp_path, capsys):
     shutil.copytree(trained.path, tmp_path / "moved")
     moved = RunFolder(tmp_path / "moved")
