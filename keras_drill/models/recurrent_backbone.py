@@ -101,6 +101,12 @@ class RecurrentBackbone(keras.Model):
         )
 
     @property
+    def tokens_shape(self) -> Shape | None:
+        """What a `LanguageModel` builds it for, or `None` where data must tell the batch first."""
+        is_open = self.stateful and self.batch_size is None
+        return None if is_open else (self.batch_size, None)
+
+    @property
     def layer_sizes(self) -> list[int]:
         """Units of each layer: the last has the size of the output."""
         return [self.units] * (self.num_layers - 1) + [self.output_dim or self.embedding_dim]

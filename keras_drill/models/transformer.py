@@ -200,6 +200,11 @@ class TransformerLanguageBackbone(TransformerBackbone):
             self.embedding, num_layers, seed_offset=1, name="decoder", causal=True
         )
 
+    @property
+    def tokens_shape(self) -> Shape:
+        """What a `LanguageModel` builds it for before there are any tokens."""
+        return (None, None)
+
     def build(self, input_shape: Shape) -> None:
         self.decoder.build(input_shape)
         self.quantize_layers()

@@ -1,5 +1,7 @@
 """What is done with any Keras model, done with a LanguageModel."""
 
+import itertools
+
 import keras
 import numpy as np
 import pytest
@@ -40,7 +42,11 @@ def make_data(kind="functional"):
     rng = np.random.default_rng(0)
     tokens, targets = rng.integers(0, V, (2, B, T)).astype("int32")
     features = rng.normal(size=(B, T, 3)).astype("float32")
-    inputs = {"features": features, "both": {"tokens": tokens, "features": features}}
+    inputs = {
+        "features": features,
+        "both": {"tokens": tokens, "features": features},
+        "pairs": {"source": tokens, "target": tokens},
+    }
     return inputs.get(kind, tokens), targets
 
 
@@ -156,12 +162,48 @@ def test_steps_per_execution(steps):
     np.testing.assert_allclose(model.get_weights()[0], expected.get_weights()[0], rtol=1e-5)
 
 
+OWN_BACKBONES = {
+    "AWD-LSTM": lambda: keras_drill.models.AWDLSTM(V, D, 11, num_layers=2),
+    "Transformer": lambda: keras_drill.models.TransformerLanguageBackbone(
+        V, 6, 1, num_heads=2, feed_forward_dim=11
+    ),
+    "pairs": lambda: keras_drill.models.RecurrentEncoderDecoder(V, D, 11, 1, dropout=0.1),
+}
+
+
+def with_own_backbone(kind):
+    backbone = OWN_BACKBONES[kind]()
+    cls = keras_drill.SequenceToSequence if kind == "pairs" else keras_drill.LanguageModel
+    return cls(backbone, keras_drill.SoftmaxOutput(V))
+
+
+@pytest.mark.parametrize("kind", OWN_BACKBONES)
+def test_weights_are_there_before_any_data(kind, tmp_path):
+    """They can be counted, shown, and loaded."""
+    models = [with_own_backbone(kind) for _ in range(2)]
+    count = models[0].count_params()
+    models[0].summary(print_fn=lambda line, **_: None)
+    models[0].save_weights(tmp_path / "model.weights.h5")
+    models[1].load_weights(tmp_path / "model.weights.h5")
+    inputs, targets = make_data(kind)
+    first, second = (model.predict(inputs, verbose=0) for model in models)
+    np.testing.assert_array_equal(first, second)
+    models[0].compile("sgd")
+    models[0].fit(inputs, targets, verbose=0)
+    assert models[0].count_params() == count
+
+
 @on_tensorflow
-@pytest.mark.parametrize("metrics", [None, ["accuracy"]])
-@pytest.mark.parametrize("one_batch", [False, True])
-def test_a_step_is_traced_once(metrics, one_batch, monkeypatch):
+@pytest.mark.parametrize(
+    ("kind", "metrics", "one_batch"),
+    [
+        *(("functional", *case) for case in itertools.product((None, ["accuracy"]), (False, True))),
+        *((kind, None, False) for kind in OWN_BACKBONES),
+    ],
+)
+def test_a_step_is_traced_once(kind, metrics, one_batch, monkeypatch):
     """Tracing is most of the time before the first step of a deep model."""
-    model = make_model()
+    model = make_model() if kind == "functional" else with_own_backbone(kind)
     model.compile(keras.optimizers.Adam(clipnorm=1.0), metrics=metrics)
     traces = []
     compute_loss = type(model).compute_loss
@@ -172,7 +214,7 @@ def test_a_step_is_traced_once(metrics, one_batch, monkeypatch):
 
     monkeypatch.setattr(type(model), "compute_loss", counted)
     for _ in range(2):
-        (model.train_on_batch if one_batch else model.fit)(*make_data())
+        (model.train_on_batch if one_batch else model.fit)(*make_data(kind))
     assert len(traces) == 1
 
 

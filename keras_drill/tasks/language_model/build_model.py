@@ -29,14 +29,11 @@ def build_model(
     # Initial weights are drawn from the global generator where a layer takes no seed.
     keras.utils.set_random_seed(config.training.seed)
     backbone = _build_backbone(config, vocabulary_size, rows)
-    model = keras_drill.LanguageModel(
+    return keras_drill.LanguageModel(
         backbone,
         build_head(config, vocabulary_size, backbone.embedding, descriptions),
         label_smoothing=config.head.label_smoothing,
     )
-    model(keras.ops.zeros((rows, 1), "int32"))
-    backbone.reset_state()
-    return model
 
 
 def _build_backbone(config: LanguageModelConfig, vocabulary_size: int, rows: int) -> keras.Model:
