@@ -89,6 +89,7 @@ class Mixture(Composition):
             self.gates = self.add_weight(
                 shape=(self.num_mixtures, self.width), initializer="zeros", name="gates"
             )
+        self.dropout.build((None, None, self.num_mixtures * self.width))
         self.built = True
 
     def context_shape(self, hidden_shape: Shape) -> Shape:

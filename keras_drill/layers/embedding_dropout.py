@@ -46,7 +46,6 @@ class EmbeddingDropout(keras.layers.Layer):
         self.vocabulary_size = vocabulary_size
         self.seed = seed
         self.seed_generator = keras.random.SeedGenerator(seed)
-        self.built = True  # it has no weights
 
     def call(self, vectors: Tensor, tokens: Tensor, training: bool = False) -> Tensor:
         if not training or self.rate == 0:

@@ -41,7 +41,6 @@ class VariationalDropout(keras.layers.Layer):
         self.seed = seed
         self.seed_generator = keras.random.SeedGenerator(seed)
         self.supports_masking = True
-        self.built = True  # it has no weights
 
     def call(self, inputs: Tensor, training: bool = False) -> Tensor:
         if not training or self.rate == 0:

@@ -143,9 +143,12 @@ class RecurrentBackbone(keras.Model):
             )
         self.embedding.build(input_shape)
         size = self.embedding_dim
-        for layer in self.recurrent_layers:
+        for dropout in (self.word_dropout, self.dropouts[0]):
+            dropout.build((None, batch_size, size))
+        for layer, dropout in zip(self.recurrent_layers, self.dropouts[1:], strict=True):
             layer.build((None, batch_size, size))
             size = layer.units
+            dropout.build((None, batch_size, size))
 
     @property
     def state_variables(self) -> list:

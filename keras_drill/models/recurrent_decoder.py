@@ -96,7 +96,15 @@ class RecurrentDecoder(keras.layers.Layer):
             for bridge in self._bridges_of(i):
                 bridge.build((None, memory_sizes[min(i, len(memory_sizes) - 1)]))
         self.attentional_state.build((None, None, size), (None, None, memory_sizes[-1]))
+        for dropout, size in zip(self.dropouts, self._dropped_sizes, strict=True):
+            dropout.build((1, None, size))
         self.built = True
+
+    @property
+    def _dropped_sizes(self):
+        """Widths of words, of each layer's outputs, and of the result."""
+        units = [layer.units for layer in self.recurrent_layers]
+        return [self.embedding.output_dim, *units, self.hidden_size]
 
     def _bridges_of(self, index):
         count = self.recurrent_layers[index].num_states
@@ -136,13 +144,12 @@ class RecurrentDecoder(keras.layers.Layer):
     def _draw_masks(self, batch_size, training):
         """The dropout's factors `[B, size]` of words, of each layer's outputs, and of the result;
         every mask is drawn once for all steps."""
-        sizes = [self.embedding.output_dim, *[layer.units for layer in self.recurrent_layers]]
         return [
             ops.cast(
                 dropout(ops.ones((1, batch_size, size)), training=training)[0],
                 self.recurrent_layers[0].state_dtype,
             )
-            for dropout, size in zip(self.dropouts, [*sizes, self.hidden_size], strict=True)
+            for dropout, size in zip(self.dropouts, self._dropped_sizes, strict=True)
         ]
 
     def _run_layers(self, target, source, states, kept, training):

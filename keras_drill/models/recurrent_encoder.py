@@ -77,11 +77,12 @@ class RecurrentEncoder(keras.layers.Layer):
     def build(self, source_shape: Shape) -> None:
         if not self.embedding.built:
             self.embedding.build(source_shape)
-        size = self.embedding.output_dim
-        for directions, next_size in zip(self.directions, self.layer_sizes, strict=True):
+        sizes = [self.embedding.output_dim, *self.layer_sizes]
+        for directions, size in zip(self.directions, sizes, strict=False):
             for layer in directions:
                 layer.build((None, None, size))
-            size = next_size
+        for dropout, size in zip(self.dropouts, sizes, strict=True):
+            dropout.build((None, None, size))
         self.built = True
 
     def call(

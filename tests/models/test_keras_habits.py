@@ -171,10 +171,30 @@ OWN_BACKBONES = {
 }
 
 
-def with_own_backbone(kind):
+HEADS = {
+    "softmax": lambda embedding: keras_drill.SoftmaxOutput(V),
+    "tied": lambda embedding: keras_drill.TiedOutput(V, embedding),
+    "bilinear": lambda embedding: keras_drill.BilinearOutput(V, embedding),
+    "dual": lambda embedding: keras_drill.DualNonlinearOutput(V, embedding),
+    "drill": lambda embedding: keras_drill.DrillOutput(V, embedding, depth=2, dropout=0.3),
+    "mos": lambda embedding: keras_drill.MixtureOfSoftmaxes(V, num_mixtures=2),
+    "kerbs": lambda embedding: keras_drill.KernelizedBayesianSoftmax(V, num_senses=23),
+}
+
+
+def with_own_backbone(kind, head="softmax"):
     backbone = OWN_BACKBONES[kind]()
     cls = keras_drill.SequenceToSequence if kind == "pairs" else keras_drill.LanguageModel
-    return cls(backbone, keras_drill.SoftmaxOutput(V))
+    return cls(backbone, HEADS[head](backbone.embedding))
+
+
+@pytest.mark.parametrize("head", HEADS)
+@pytest.mark.parametrize("kind", OWN_BACKBONES)
+def test_no_layer_is_left_to_build(kind, head):
+    """Where one is, it may have variables, and TensorFlow traces the first step twice."""
+    model = with_own_backbone(kind, head)
+    unbuilt = [layer.name for layer in model._flatten_layers() if not layer.built]
+    assert unbuilt == []
 
 
 @pytest.mark.parametrize("kind", OWN_BACKBONES)
