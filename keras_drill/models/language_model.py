@@ -19,6 +19,9 @@ class LanguageModel(PreprocessedModel, FusedLossModel):  # type: ignore[misc]  #
     `train_on_batch` and `test_on_batch` that matrix never exists: the output layer's fused loss
     takes the backbone's hidden states, and metrics get the log-probability of each target.
 
+    With one of the package's backbones, or one that is built, it has its weights at once; else from
+    the first batch on.
+
     Shapes:
         tokens: whatever the backbone takes, `[B, T]` as a rule, or a dictionary. A source and a
             target are what `keras_drill.SequenceToSequence` is for.
