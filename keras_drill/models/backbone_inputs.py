@@ -8,6 +8,8 @@ from keras_drill.ops.private_interfaces import is_symbolic
 from keras_drill.ops.token_weights import rank_is_unknown
 from keras_drill.types import Shape, Tensor
 
+PAIRS_SHAPE: dict[str, Shape] = {"source": (None, None), "target": (None, None)}
+
 
 def symbolic_ends(backbone: keras.Layer) -> tuple | None:
     """The symbolic inputs and outputs of a functional backbone, or of a sequence of layers that is

@@ -66,7 +66,7 @@ class LanguageModel(PreprocessedModel, FusedLossModel):  # type: ignore[misc]  #
     ):
         super().__init__(backbone, head, label_smoothing, reduction, **kwargs)
         self.preprocessor = preprocessor
-        self.build_early(getattr(backbone, "tokens_shape", None))
+        self.build_early(getattr(backbone, "inputs_shape", None))
 
     @classmethod
     def from_causal_lm(

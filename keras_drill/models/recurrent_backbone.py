@@ -101,7 +101,7 @@ class RecurrentBackbone(keras.Model):
         )
 
     @property
-    def tokens_shape(self) -> Shape | None:
+    def inputs_shape(self) -> Shape | None:
         """What a `LanguageModel` builds it for, or `None` where data must tell the batch first."""
         is_open = self.stateful and self.batch_size is None
         return None if is_open else (self.batch_size, None)

@@ -78,7 +78,7 @@ class RecurrentEncoder(keras.layers.Layer):
         if not self.embedding.built:
             self.embedding.build(source_shape)
         sizes = [self.embedding.output_dim, *self.layer_sizes]
-        for directions, size in zip(self.directions, sizes, strict=False):
+        for directions, size in zip(self.directions, sizes[:-1], strict=True):
             for layer in directions:
                 layer.build((None, None, size))
         for dropout, size in zip(self.dropouts, sizes, strict=True):

@@ -8,6 +8,7 @@ from keras import ops
 
 from keras_drill.layers.attentional_state import AttentionalState
 from keras_drill.layers.inner_layers import deserialize_layers, serialize_layer
+from keras_drill.models.backbone_inputs import PAIRS_SHAPE
 from keras_drill.models.quantizable_backbone import QuantizableBackbone
 from keras_drill.models.recurrent_decoder import RecurrentDecoder
 from keras_drill.models.recurrent_encoder import RecurrentEncoder
@@ -202,6 +203,11 @@ class RecurrentEncoderDecoder(QuantizableBackbone):
             dtype=self.dtype_policy,
             name="decoder",
         )
+
+    @property
+    def inputs_shape(self) -> dict[str, Shape]:
+        """What a model around it is built for before there are any words."""
+        return PAIRS_SHAPE
 
     def build(self, input_shape: dict[str, Shape]) -> None:
         self.encoder.build(input_shape["source"])

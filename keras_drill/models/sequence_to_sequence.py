@@ -4,7 +4,7 @@ from typing import Any
 import keras
 from keras import ops
 
-from keras_drill.models.backbone_inputs import check_source_and_target
+from keras_drill.models.backbone_inputs import PAIRS_SHAPE, check_source_and_target
 from keras_drill.models.fused_loss_model import FusedLossModel
 from keras_drill.models.scheduled_sampling import ScheduledSampling
 from keras_drill.models.training_step import is_stepping
@@ -91,7 +91,7 @@ class SequenceToSequence(FusedLossModel):
         self.loss_positions = loss_positions
         self.seed = seed
         self.seed_generator = keras.random.SeedGenerator(seed) if loss_positions < 1 else None
-        self.build_early({"source": (None, None), "target": (None, None)})
+        self.build_early(PAIRS_SHAPE)
 
     def run_backbone(self, inputs: Any, training: bool | None) -> Any:
         check_source_and_target(inputs)

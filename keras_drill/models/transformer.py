@@ -7,6 +7,7 @@ import keras
 from keras import ops
 
 from keras_drill.layers.inner_layers import serialize_layer
+from keras_drill.models.backbone_inputs import PAIRS_SHAPE
 from keras_drill.models.transformer_backbone import TransformerBackbone
 from keras_drill.types import Shape, Tensor
 
@@ -91,6 +92,11 @@ class Transformer(TransformerBackbone):
             causal=True,
             attends_source=True,
         )
+
+    @property
+    def inputs_shape(self) -> Mapping[str, Shape]:
+        """What a model around it is built for before there are any words."""
+        return PAIRS_SHAPE
 
     def build(self, input_shape: Mapping[str, Shape]) -> None:
         source_shape = input_shape["source"]
@@ -201,7 +207,7 @@ class TransformerLanguageBackbone(TransformerBackbone):
         )
 
     @property
-    def tokens_shape(self) -> Shape:
+    def inputs_shape(self) -> Shape:
         """What a `LanguageModel` builds it for before there are any tokens."""
         return (None, None)
 

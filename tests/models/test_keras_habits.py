@@ -188,6 +188,14 @@ def with_own_backbone(kind, head="softmax"):
     return cls(backbone, HEADS[head](backbone.embedding))
 
 
+@pytest.mark.parametrize(
+    "backbone_class", [keras_drill.models.Transformer, keras_drill.models.RecurrentEncoderDecoder]
+)
+def test_a_language_model_builds_an_encoder_decoder(backbone_class):
+    model = keras_drill.LanguageModel(backbone_class(V, 8), keras_drill.SoftmaxOutput(V))
+    assert model.built and model.count_params()
+
+
 @pytest.mark.parametrize("head", HEADS)
 @pytest.mark.parametrize("kind", OWN_BACKBONES)
 def test_no_layer_is_left_to_build(kind, head):
