@@ -102,7 +102,8 @@ class RecurrentBackbone(keras.Model):
 
     @property
     def inputs_shape(self) -> Shape | None:
-        """What a `LanguageModel` builds it for, or `None` where data must tell the batch first."""
+        """What a `LanguageModel` builds it for, or `None` where data must tell the batch first. A
+        subclass that takes other inputs gives `None`, too."""
         is_open = self.stateful and self.batch_size is None
         return None if is_open else (self.batch_size, None)
 
