@@ -1,0 +1,110 @@
+"""A train step that JAX maps over the weights of several models trains each as it trains alone."""
+
+import json
+
+import keras
+import numpy as np
+import pytest
+
+from keras_drill.optimizers import WarmupSchedule
+from keras_drill.tasks.language_model.build_model import build_model
+from keras_drill.tasks.load_config import load_config
+
+if keras.backend.backend() != "jax":
+    pytest.skip("what JAX maps", allow_module_level=True)
+
+from benchmarks.seeds_at_once import Text, main, tables
+
+EPOCHS, ROWS, LENGTH = 2, 3, 5
+OPTIONS = {
+    "data.batch_size": ROWS,
+    "data.sequence_length": LENGTH,
+    "backbone.embedding_dim": 7,
+    "backbone.units": 11,
+    "head.learning_rate_multiplier": 0.1,
+}
+
+
+@pytest.fixture(scope="module")
+def text(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("text")
+    rng = np.random.default_rng(5)
+    for split, lines in {"train": 23, "valid": 5, "test": 7}.items():
+        words = rng.choice(list("abcdefghijk") + ["<unk>"] * (split != "train"), (lines, 13))
+        (folder / f"{split}.txt").write_text("".join(" ".join(line) + "\n" for line in words))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def results(text, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("results")
+    options = [f"{name}={value}" for name, value in OPTIONS.items()]
+    words = ["--data", str(text), "--folder", str(folder), "--epochs", str(EPOCHS)]
+    main([*words, "--recipe", "small-drill", "--seeds", "3", "5", "--options", *options])
+    (file,) = folder.glob("*.json")
+    return folder, json.loads(file.read_text())
+
+
+@pytest.mark.parametrize("place, seed", [(0, 3), (1, 5)])
+def test_each_seed_is_trained_as_it_is_alone(text, results, place, seed):
+    text = Text(text)
+    config = load_config("small-drill").replace({**OPTIONS, "training.seed": seed})
+    assert config.head.dropout > 0  # which judging must leave out
+    model = build_model(config, len(text.counts), ROWS)
+    windows = [*zip(*text.windows("train", ROWS, LENGTH), strict=True)]
+    rate = WarmupSchedule(
+        config.optimizer.learning_rate, decay="cosine", decay_steps=EPOCHS * len(windows)
+    )
+    model.compile(keras.optimizers.SGD(rate, global_clipnorm=config.optimizer.clip_norm))
+    for epoch in range(EPOCHS):
+        model.backbone.reset_state()
+        for tokens, targets in windows:
+            model.train_on_batch(tokens, targets)
+        found = results[1]["validation_after_epoch"][epoch][place]
+        assert found == pytest.approx(perplexity(model, text, "valid"), rel=1e-4)
+    assert results[1]["test_perplexity"][place] == pytest.approx(
+        perplexity(model, text, "test"), rel=1e-4
+    )
+
+
+def perplexity(model, text, split):
+    """From the log-probabilities of all words, token by token in the order of the text."""
+    model.backbone.reset_state()
+    rows = [[] for _ in range(ROWS)]
+    for tokens, targets in zip(*text.windows(split, ROWS, LENGTH), strict=True):
+        log_probs = model.predict_on_batch(tokens)
+        for row, of_row in enumerate(np.take_along_axis(log_probs, targets[..., None], -1)):
+            rows[row].extend(of_row[:, 0])
+    return np.exp(-np.mean(np.concatenate(rows)[: len(text.splits[split])]))
+
+
+def test_nats_by_count_add_up(text, results):
+    _, found = results
+    text = Text(text)
+    seen = text.counts[text.splits["test"]]
+    shares = {"unseen": np.mean(seen == 0), "1–9": np.mean((seen > 0) & (seen < 10))}
+    shares["10–49"] = np.mean(seen >= 10)
+    nats = found["test_nats_by_count"]
+    total = sum(np.array(nats[name]) * share for name, share in shares.items() if share)
+    np.testing.assert_allclose(np.exp(total), found["test_perplexity"], rtol=1e-5)
+
+
+def test_tables(results, tmp_path):
+    _, found = results
+    worse = {bin: [x + 0.25 for x in nats] for bin, nats in found["test_nats_by_count"].items()}
+    (tmp_path / "small-drill-x.json").write_text(json.dumps(found))
+    (tmp_path / "small-tied.json").write_text(json.dumps({**found, "test_nats_by_count": worse}))
+    perplexities, savings = tables(tmp_path).split("\n\n")
+    assert perplexities.count("| 2 |") == 2
+    assert savings.splitlines()[2] == "| small-drill-x |" + " 0.250 ± 0.000 |" * len(worse)
+
+
+def test_a_result_is_not_made_twice(text, results, monkeypatch, capsys):
+    monkeypatch.setattr("benchmarks.seeds_at_once.train", None)
+    options = [f"{name}={value}" for name, value in OPTIONS.items()]
+    words = ["--data", str(text), "--folder", str(results[0]), "--recipe", "small-drill"]
+    words += ["--seeds", "3", "5", "--options", *options]
+    main([*words, "--epochs", str(EPOCHS)])
+    with pytest.raises(SystemExit):
+        main([*words, "--epochs", str(EPOCHS + 1)])
+    assert "for other seeds, epochs, share" in capsys.readouterr().err
