@@ -6,8 +6,9 @@
 
 A model of two layers of 256 units leaves a GPU idle: what its steps take there is the time to start
 kernels. So `jax.vmap` runs the train step of one model over the weights of several, which differ by
-their seed. Everything is the recipe's but that windows of text have one length, and that the rate
-falls along a cosine.
+their seed. Model, batches and SGD are the recipe's, but that windows of text have one length, that
+the rate falls along a cosine, and that the last epoch is judged: nothing is halved or averaged.
+Recipes of Adam, and with senses, which a callback moves, are refused.
 
 A result is written to FOLDER when it is trained, and a command whose result is there does nothing.
 Without `--recipe` the tables of all results are printed: means, half the width of 95 % intervals,
@@ -60,9 +61,11 @@ def main(argv: Sequence[str] | None = None) -> None:
         if any(found[key] != value for key, value in asked.items()):
             parser.error(f"--folder has a result of {name} for other {', '.join(asked)}")
         return
-    text = Text(args.data, args.share)
     options = dict(option.split("=", 1) for option in args.options)
     config = load_config(args.recipe).replace({**options, "data.variable_length": "false"})
+    if config.optimizer.kind != "sgd" or config.head.has_senses:
+        parser.error(f"--recipe must train with SGD and have no senses, not {args.recipe}")
+    text = Text(args.data, args.share)
     results = {**asked, **train(config, text, args.seeds, args.epochs, name)}
     args.folder.mkdir(parents=True, exist_ok=True)
     beside = file.with_suffix(".new")

@@ -108,3 +108,10 @@ def test_a_result_is_not_made_twice(text, results, monkeypatch, capsys):
     with pytest.raises(SystemExit):
         main([*words, "--epochs", str(EPOCHS + 1)])
     assert "for other seeds, epochs, share" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("recipe", ["small-mos", "small-kerbs"])
+def test_what_it_does_not_train_is_refused(text, tmp_path, capsys, recipe):
+    with pytest.raises(SystemExit):
+        main(["--data", str(text), "--folder", str(tmp_path), "--recipe", recipe])
+    assert f"SGD and have no senses, not {recipe}" in capsys.readouterr().err
