@@ -28,6 +28,10 @@ TEST_ENVIRONMENT := TF_CPP_MIN_LOG_LEVEL=2 TF_NUM_INTRAOP_THREADS=1 TF_NUM_INTER
 XDIST := -n $(PYTEST_WORKERS) --dist loadscope
 PYTEST := $(TEST_ENVIRONMENT) $(BIN)/python -m pytest $(XDIST)
 TENSORFLOW_ONLY := analysis benchmarks cli data distribute docs export fuzz pipelines report serving tasks training
+# What JAX compiles is kept for processors of the same abilities: the tests' programs are the same each time.
+JAX_CACHE := build/jax-$(shell { grep -m1 '^flags' /proc/cpuinfo 2>/dev/null || uname -mrs; } | cksum | cut -d' ' -f1)
+JAX_CACHE_ENVIRONMENT := JAX_COMPILATION_CACHE_DIR=$(JAX_CACHE) JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS=0 \
+	JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES=-1
 # Of one CPU, for programs that are compiled to be run once.
 EIGHT_DEVICES := --xla_force_host_platform_device_count=8 --xla_backend_optimization_level=0
 # What both ends of what is supported are tried on: the core, and what it exports and serves.
@@ -94,7 +98,8 @@ test-distributed: $(TOOLS)
 # Output layers that are split over devices of JAX.
 test-sharded:
 	@$(MAKE) --no-print-directory VENV=.venv-jax .venv-jax/installed-$(VERSION)-jax
-	TF_CPP_MIN_LOG_LEVEL=3 KERAS_BACKEND=jax XLA_FLAGS='$(EIGHT_DEVICES)' .venv-jax/bin/python -m pytest $(XDIST) tests/distribute/sharded
+	TF_CPP_MIN_LOG_LEVEL=3 $(JAX_CACHE_ENVIRONMENT) KERAS_BACKEND=jax XLA_FLAGS='$(EIGHT_DEVICES)' \
+		.venv-jax/bin/python -m pytest $(XDIST) tests/distribute/sharded
 
 test-benchmarks: $(TOOLS)
 	$(TEST_ENVIRONMENT) $(BIN)/python -m pytest -n $(PYTEST_WORKERS) --dist load tests/benchmarks --durations=20
@@ -152,7 +157,7 @@ test-newest:
 # So that the others prove that JAX is not needed.
 test-jax:
 	@$(MAKE) --no-print-directory VENV=.venv-jax .venv-jax/installed-$(VERSION)-jax
-	$(TEST_ENVIRONMENT) KERAS_BACKEND=jax XLA_FLAGS='$(JAX_FLAGS)' .venv-jax/bin/python -m pytest $(XDIST) \
+	$(TEST_ENVIRONMENT) $(JAX_CACHE_ENVIRONMENT) KERAS_BACKEND=jax XLA_FLAGS='$(JAX_FLAGS)' .venv-jax/bin/python -m pytest $(XDIST) \
 		-m 'not slow' --cases $(CASES) tests $(addprefix --ignore=tests/,$(TENSORFLOW_ONLY))
 
 .venv-jax/installed-$(VERSION)-jax: .venv-jax/installed-$(VERSION)-test
