@@ -35,6 +35,7 @@ from keras_drill.tasks.language_model.config import LanguageModelConfig
 from keras_drill.tasks.load_config import load_config
 
 _BINS = (1, 10, 50, 250, 1000)  # where bins of training counts begin
+_OF_SGD = ("optimizer.learning_rate", "optimizer.clip_norm")
 _END = "<eos>"
 
 
@@ -65,6 +66,10 @@ def main(argv: Sequence[str] | None = None) -> None:
     config = load_config(args.recipe).replace({**options, "data.variable_length": "false"})
     if config.optimizer.kind != "sgd" or config.head.has_senses:
         parser.error(f"--recipe must train with SGD and have no senses, not {args.recipe}")
+    fixed = ("training.", "optimizer.", "data.variable_length")
+    ignored = [key for key in options if key.startswith(fixed) and key not in _OF_SGD]
+    if ignored:
+        parser.error(f"--options cannot change what is the same for all here: {', '.join(ignored)}")
     text = Text(args.data, args.share)
     results = {**asked, **train(config, text, args.seeds, args.epochs, name)}
     args.folder.mkdir(parents=True, exist_ok=True)
@@ -98,8 +103,7 @@ class Text:
     def windows(self, split: str, rows: int, length: int) -> tuple[np.ndarray, np.ndarray]:
         """Windows that follow one another in every row, and their targets, `[n, rows, length]`.
 
-        Training leaves out what fills no window; other texts are filled up with their end, which
-        comes last in the order of `in_order`.
+        Training leaves out what fills no window; other texts are filled up at their end.
         """
         ids = self.splits[split]
         if split == "train":
@@ -183,7 +187,7 @@ class SeedModels:
             self._model.compile(
                 keras.optimizers.SGD(
                     WarmupSchedule(options.learning_rate, decay="cosine", decay_steps=num_steps),
-                    global_clipnorm=options.clip_norm,
+                    global_clipnorm=options.clip_norm or None,
                 )
             )
             self._model.optimizer.build(self._model.trainable_variables)

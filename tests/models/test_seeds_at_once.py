@@ -115,3 +115,10 @@ def test_what_it_does_not_train_is_refused(text, tmp_path, capsys, recipe):
     with pytest.raises(SystemExit):
         main(["--data", str(text), "--folder", str(tmp_path), "--recipe", recipe])
     assert f"SGD and have no senses, not {recipe}" in capsys.readouterr().err
+
+
+def test_options_that_would_change_nothing_are_refused(text, tmp_path, capsys):
+    words = ["--data", str(text), "--folder", str(tmp_path), "--recipe", "small-tied", "--options"]
+    with pytest.raises(SystemExit):
+        main([*words, "optimizer.learning_rate=3", "optimizer.warmup_steps=7"])
+    assert "for all here: optimizer.warmup_steps\n" in capsys.readouterr().err
