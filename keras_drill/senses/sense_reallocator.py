@@ -26,8 +26,10 @@ class SenseReallocator:
         usage_m         <- (1 - β)^Q   usage_m         + (1 - (1 - β)^Q)   mean q_m
 
     where n_i is how often word i was the target in the interval of Q steps and q_m the posterior
-    probability of sense m, averaged over all tokens. (The paper's equation 12 is printed without
-    the factor β on its second term; here both are weighted means.) Then the policy decides, and
+    probability of sense m given the target, averaged over all tokens. This differs from the paper
+    twice: equation 12 is printed without the factor β on its second term (here both are weighted
+    means), and equation 13 and the authors' code average the sense's probability, not its
+    posterior. Then the policy decides, and
     every sense that moves starts anew: θ and the optimizer's slots take their initial values, its
     usage becomes the mean usage, and its embedding is kept or restarted. Statistics of the next
     interval begin at zero.

@@ -10,7 +10,7 @@ class SenseStatistics:
 
     Args:
         sense_to_word: `[M]` integers, the word of every sense.
-        usage: `[M]`, running average of the probability that a token's sense is this one.
+        usage: `[M]`, running average of the sense's posterior probability given the target.
         word_log_prob: `[V]`, running average of the log-probability given to a word where it is the
             target; 0 for words that have not occurred.
         word_count: `[V]`, how often every word was the target in the present interval.
