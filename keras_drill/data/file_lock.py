@@ -20,7 +20,8 @@ def file_lock(path: str | os.PathLike, wait: bool = True) -> Iterator[None]:
     """Keeps other processes out of a block; let go by the system, even when we are killed.
 
     Args:
-        path: the file that stands for the lock; made where it is missing, and left there.
+        path: the file that stands for the lock; made where it is missing, and left there. Whoever
+            holds the lock may remove it.
         wait: whether to wait for a process that holds it.
 
     Raises:
@@ -35,6 +36,18 @@ def file_lock(path: str | os.PathLike, wait: bool = True) -> Iterator[None]:
     Traceback (most recent call last):
     BlockingIOError: ...
     """
-    with open(path, "w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
-        yield
+    while True:
+        with open(path, "w") as file:
+            fcntl.flock(file, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if not _is_at(file, path):  # who held it has removed the file
+                continue
+            yield
+            return
+
+
+def _is_at(file, path: str | os.PathLike) -> bool:
+    """Whether an open file is the one that has this path now."""
+    try:
+        return os.path.samestat(os.fstat(file.fileno()), os.stat(path))
+    except FileNotFoundError:
+        return False

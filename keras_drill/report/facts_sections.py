@@ -86,7 +86,8 @@ def environment_section(environment: Mapping[str, str]) -> ElementTree.Element:
 
 
 def configuration_section(runs: Sequence[RunSummary]) -> ElementTree.Element:
-    """Resolved options of all runs in one folded table, after those that differ between runs."""
+    """Resolved options of all runs in one folded table, after those that differ between runs, and
+    those that changed while a run was trained."""
     runs = [run for run in runs if run.config]
     options = [_flatten(run.config) for run in runs]
     names = list(dict.fromkeys(name for option in options for name in option))
@@ -107,6 +108,10 @@ def configuration_section(runs: Sequence[RunSummary]) -> ElementTree.Element:
     parts = [element("h2", "Configuration")]
     if differing:
         parts.append(table("Options in which the runs differ", header(), rows(differing)))
+    changes = _changes(runs)
+    if changes:
+        columns: list[ElementTree.Element | str] = ["run", "option", "before", "since", "from"]
+        parts.append(table("Options that were changed when a run was resumed", columns, changes))
     parts.append(
         element(
             "details",
@@ -115,6 +120,20 @@ def configuration_section(runs: Sequence[RunSummary]) -> ElementTree.Element:
         )
     )
     return element("section", *parts, class_="facts")
+
+
+def _changes(runs: Sequence[RunSummary]) -> list[list[ElementTree.Element | str]]:
+    return [
+        [
+            element("bdi", run.name),
+            element("code", change["option"]),
+            element("code", str(change["before"])),
+            element("code", str(change["now"])),
+            f"epoch {change['epoch']}, batch {change['batch']}",
+        ]
+        for run in runs
+        for change in run.changes
+    ]
 
 
 def _flatten(config: Mapping[str, Any], prefix: str = "") -> dict[str, str]:

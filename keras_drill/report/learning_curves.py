@@ -75,6 +75,7 @@ def learning_curves_section(runs: Sequence[RunSummary]) -> ElementTree.Element:
         heading,
         _perplexity_figure(runs, finite),
         *_broken_epochs(runs),
+        *_averaging(runs),
         *([_measures_figure(runs, measures)] if measures else []),
         _numbers(runs, measures),
     )
@@ -237,6 +238,20 @@ def _broken_epochs(runs: Sequence[RunSummary]) -> list[ElementTree.Element]:
                 )
             )
     return warnings
+
+
+def _averaging(runs: Sequence[RunSummary]) -> list[ElementTree.Element]:
+    """One sentence for each run that evaluates averages of its weights."""
+    return [
+        element(
+            "p",
+            element("bdi", run.name),
+            f" averages its weights from epoch {run.first_averaged_epoch} on: validation is of "
+            "the averages.",
+        )
+        for run in runs
+        if run.first_averaged_epoch
+    ]
 
 
 def _numbers(runs: Sequence[RunSummary], measures: Sequence[_Measure]) -> ElementTree.Element:

@@ -28,6 +28,8 @@ class RunSummary:
         seconds_per_epoch: Mean training time of an epoch.
         max_epochs: Most epochs that the run was allowed.
         config: Resolved options, possibly nested (as read from `config.toml`).
+        changes: Options that were changed when the run was resumed, as mappings of `option`,
+            `before`, `now`, and of the `epoch` and `batch` from which the new value holds.
 
     Example:
 
@@ -48,6 +50,7 @@ class RunSummary:
     seconds_per_epoch: float | None = None
     max_epochs: int | None = None
     config: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    changes: Sequence[Mapping[str, Any]] = ()
 
     @property
     def epochs(self) -> int:
@@ -58,6 +61,20 @@ class RunSummary:
     def is_cut_off(self) -> bool:
         """Whether training ended at the last epoch allowed."""
         return self.max_epochs is not None and self.epochs >= self.max_epochs
+
+    @property
+    def first_averaged_epoch(self) -> int | None:
+        """The epoch in which NT-ASGD began to average weights, if it did and the history tells.
+
+        >>> RunSummary("a", history={"averaged_steps": [0, 0, 7]}).first_averaged_epoch
+        3
+        """
+        before = 0.0
+        for epoch, steps in enumerate(self.history.get("averaged_steps", ()), 1):
+            if steps > 0:
+                return None if math.isnan(before) else epoch
+            before = steps
+        return None
 
     @property
     def train_curve(self) -> list[float]:

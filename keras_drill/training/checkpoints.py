@@ -1,5 +1,6 @@
 """How far a training has come, and where that is kept."""
 
+import contextlib
 import dataclasses
 import json
 import math
@@ -39,6 +40,9 @@ class TrainingState:
         history: one mapping from name to value per epoch done.
         best_epoch: epoch of the best model, from 1; 0 where there is none yet.
         best_loss: its validation loss.
+        changes: options that were changed when the training was resumed, from the first to the
+            last: `{"option", "before", "now", "epoch", "batch"}`, with the epoch and the batch,
+            from 1, from which the new value holds.
     """
 
     epoch: int = 0
@@ -48,6 +52,7 @@ class TrainingState:
     history: list[dict[str, float]] = dataclasses.field(default_factory=list)
     best_epoch: int = 0
     best_loss: float = math.inf
+    changes: list[dict[str, Any]] = dataclasses.field(default_factory=list)
 
     def has_waited(self, patience: int) -> bool:
         """Whether so many epochs have passed without a better one; 0 is for ever."""
@@ -59,6 +64,7 @@ class TrainingState:
 
     def assign(self, mapping: dict[str, Any]) -> None:
         """Takes over what `to_mapping` gave."""
+        mapping = {"changes": [], **mapping}  # old versions did not record them
         for field in dataclasses.fields(self):
             setattr(self, field.name, mapping[field.name])
 
@@ -195,6 +201,13 @@ class CheckpointStore:
         except Exception as error:  # as many as there are kinds of damage
             raise _damaged(self._path(step), error) from error
         return progress
+
+    def last_state(self) -> dict[str, Any]:
+        """The state of the last checkpoint whose state can be read; empty where there is none."""
+        for step in reversed(self.steps()):
+            with contextlib.suppress(Exception):  # as many as there are kinds of damage
+                return read_state(self._path(step), step)[0]
+        return {}
 
     def mean(self, number: int, names: Collection[str]) -> dict[str, np.ndarray]:
         """Arrays of the last checkpoint, those with these names averaged over the last ones.

@@ -9,6 +9,7 @@ import keras
 import numpy as np
 
 from keras_drill.analysis import count_dedicated_parameters
+from keras_drill.callbacks import NonMonotonicAveraging
 from keras_drill.layers.carried_state import zero_carried_state
 from keras_drill.report import RunSummary
 from keras_drill.tasks.config import RunConfig
@@ -17,7 +18,7 @@ from keras_drill.tasks.make_task import make_task
 from keras_drill.tasks.task import AnsweringTask, ContinuingTask, Judgement, Task, Words
 from keras_drill.training.checkpoints import CheckpointStore
 from keras_drill.training.run_folder import RunFolder, read_history
-from keras_drill.training.snapshot import restore_weights
+from keras_drill.training.snapshot import AVERAGING, callback_state, restore_weights
 
 
 @dataclasses.dataclass(frozen=True)
@@ -54,7 +55,9 @@ class LoadedRun:
             changes: options to take in place of the run's, by their full names: such as say how
                 texts are answered.
         """
-        config = folder.config().replace(changes or {})
+        config = folder.config()
+        folder.check_unedited(config)
+        config = config.replace(changes or {})
         task = make_task(config)
         words = task.load_words(folder.path)
         if checkpoint is not None:
@@ -113,6 +116,7 @@ class LoadedRun:
             seconds_per_epoch=float(np.mean(history["seconds"])),
             max_epochs=self.config.training.epochs,
             config=self.config.to_mapping(),
+            changes=self.folder.changes(),
         )
 
 
@@ -168,12 +172,19 @@ def _model_of_checkpoint(
             f"{folder.path / task.config.word_files[0]} is not the vocabulary that checkpoint "
             f"{checkpoint} was made with"
         )
-    model = task.build_model(words)
+    before = keras.config.dtype_policy()
+    keras.config.set_dtype_policy(task.config.training.precision)
+    try:
+        model = task.build_model(words)
+    finally:
+        keras.config.set_dtype_policy(before)
     restore_weights(model, arrays)
-    averaged = int(arrays.get("averaging/num_averaged", 0))
-    if averaged and not arrays["averaging/average_in_model"]:  # in the middle of an epoch
-        for number, variable in enumerate(model.trainable_variables):
-            variable.assign(arrays[f"averaging/sum_{number}"] / averaged)
+    averaging_state = callback_state(AVERAGING, arrays)
+    if averaging_state:
+        averaging = NonMonotonicAveraging()
+        averaging.set_model(model)
+        averaging.set_state(averaging_state)
+        averaging.on_test_begin()  # inside an epoch, too, the model is the average
     zero_carried_state(model)
     return model
 

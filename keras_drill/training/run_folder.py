@@ -6,6 +6,7 @@ import io
 import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 from keras_drill.data.atomic import replace_file
 from keras_drill.data.file_lock import file_lock
@@ -13,6 +14,7 @@ from keras_drill.tasks.config import RunConfig
 from keras_drill.tasks.errors import RunError
 from keras_drill.tasks.load_config import CONFIGS, load_config
 from keras_drill.training.checkpoints import CheckpointStore
+from keras_drill.training.option_changes import OptionChange, option_changes, recorded_options
 
 
 class RunFolder:
@@ -60,16 +62,30 @@ class RunFolder:
 
     @contextlib.contextmanager
     def lock(self) -> Iterator[None]:
-        """Keeps a second process from training here; let go by the system even after a kill."""
+        """Keeps a second process from training here; let go by the system even after a kill.
+
+        A folder in which nothing was written meanwhile is left as it was, or removed again.
+        """
         if self.path.exists() and not self.path.is_dir():
             raise RunError(f"--run must be a folder, and {self.path} is a file")
+        missing = [path for path in (self.path, *self.path.parents) if not path.exists()]
         self.path.mkdir(parents=True, exist_ok=True)
         with contextlib.ExitStack() as stack:
             try:
                 stack.enter_context(file_lock(self.lock_file, wait=False))
             except BlockingIOError:
                 raise RunError(f"another process is training in {self.path}") from None
-            yield
+            try:
+                yield
+            finally:
+                self._remove_if_unused(missing)
+
+    def _remove_if_unused(self, missing: Sequence[Path]) -> None:
+        with contextlib.suppress(OSError):  # the folder has vanished, or others write to it
+            if list(self.path.iterdir()) == [self.lock_file]:
+                self.lock_file.unlink()
+                for path in missing:
+                    path.rmdir()
 
     @property
     def is_trained(self) -> bool:
@@ -97,26 +113,50 @@ class RunFolder:
         """Writes the options."""
         replace_file(self.config_file, config.to_toml())
 
+    def changes(self) -> list[dict[str, Any]]:
+        """Options that were changed when the run was resumed; see `TrainingState`."""
+        state = CheckpointStore(self.checkpoints).last_state()
+        return state.get("training", {}).get("changes", [])
+
+    def check_unedited(self, config: RunConfig) -> None:
+        """Makes sure that options of the run are those that its checkpoints were made with.
+
+        Checkpoints of old versions do not tell theirs: any option is taken then.
+        """
+        state = CheckpointStore(self.checkpoints).last_state()
+        if "options" in state:
+            self._refuse_edited(option_changes(config, state["options"]))
+
     def _check_same(self, config: RunConfig) -> None:
-        before = self.config()
-        now, then = config.to_mapping(), before.to_mapping()
-        changed = []
-        for name in config.differences(before):
-            section, key = name.split(".")
-            if not config.options()[name].metadata["may_change"]:
-                changed.append(f"{name} is {then[section][key]!r} there, not {now[section][key]!r}")
-            elif name == "training.epochs" and config.optimizer.ends_with_last_epoch:
-                changed.append(
-                    f"{name} is {then[section][key]!r} there, not {now[section][key]!r}, and "
-                    f"optimizer.schedule = {config.optimizer.schedule!r} without "
-                    "optimizer.decay_steps ends there"
-                )
-        if changed:
+        before = recorded_options(self.config())
+        options = CheckpointStore(self.checkpoints).last_state().get("options", before)
+        changes = _refused(option_changes(config, options))
+        if not changes:
+            return
+        if before == recorded_options(config):  # not given by whoever types the command
+            self._refuse_edited(changes)
+        raise RunError(
+            f"{self.path} holds a run with other options ({_listed(changes)}); "
+            "give --run another folder, or resume that run with its own options: "
+            f"keras-drill train --run {self.path}"
+        )
+
+    def _refuse_edited(self, changes: Sequence[OptionChange]) -> None:
+        if changes := _refused(changes):
             raise RunError(
-                f"{self.path} holds a run with other options ({'; '.join(changed)}); "
-                "give --run another folder, or resume that run with its own options: "
-                f"keras-drill train --run {self.path}"
+                f"{self.config_file} has other options than the checkpoints of the run were made "
+                f"with ({_listed(changes)}); write the values of the checkpoints into the file, or "
+                f"train with the new ones in another folder: keras-drill train {self.config_file} "
+                "--run FOLDER"
             )
+
+
+def _refused(changes: Sequence[OptionChange]) -> list[OptionChange]:
+    return [change for change in changes if not change.is_allowed]
+
+
+def _listed(changes: Sequence[OptionChange]) -> str:
+    return "; ".join(map(str, changes))
 
 
 def write_history(path: str | os.PathLike, history: Sequence[dict[str, float]]) -> None:

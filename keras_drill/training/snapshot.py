@@ -13,6 +13,8 @@ from keras_drill.ops.private_interfaces import slot_lists, trained_variables
 from keras_drill.tasks.errors import RunError
 from keras_drill.training.workers import Workers
 
+AVERAGING = "averaging/"  # begins the names of what `NonMonotonicAveraging` keeps
+
 _NUMBERED = re.compile(r"(model|optimizer|metrics)/\d+")
 _REPLICA = "@"  # and the number of the replica, where replicas differ
 
@@ -84,6 +86,21 @@ def restore_weights(model: keras.Model, arrays: Mapping[str, np.ndarray]) -> Non
     _check(variables, mine, {})
     for key, variable in variables.items():
         variable.assign(mine[key])
+
+
+def callback_state(prefix: str, arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """What a checkpoint holds of a callback, by the callback's own names.
+
+    Example:
+
+    >>> callback_state("averaging/", {"averaging/losses": np.zeros(2), "model/bias": np.zeros(3)})
+    {'losses': array([0., 0.])}
+    """
+    return {
+        name.removeprefix(prefix): array
+        for name, array in arrays.items()
+        if name.startswith(prefix)
+    }
 
 
 def model_keys(model: keras.Model) -> dict[str, keras.Variable]:

@@ -79,6 +79,8 @@ def _tell_progress(training: Training) -> None:
         print(f"already trained: {state.epoch} epochs, nothing left to do")
     elif state.step:
         print(f"resuming at epoch {state.epoch + 1}, batch {state.batch + 1}")
+        for change in training.new_changes:
+            print(f"{change['option']} is {change['now']!r} from here on, not {change['before']!r}")
     elif training.config.optimizer.is_adam_with_rate_of_sgd:
         print(
             f"optimizer.learning_rate = {training.config.optimizer.learning_rate:g} is a rate for "

@@ -38,8 +38,11 @@ from keras_drill.training.checkpoint_writer import CheckpointWriter, reason_of
 from keras_drill.training.checkpoints import CheckpointStore, TrainingState
 from keras_drill.training.judged_model import JudgedModel
 from keras_drill.training.loaded_run import LoadedRun
+from keras_drill.training.option_changes import option_changes, recorded_options
 from keras_drill.training.run_folder import RunFolder, write_history
 from keras_drill.training.snapshot import (
+    AVERAGING,
+    callback_state,
     model_keys,
     restore_snapshot,
     restore_weights,
@@ -48,7 +51,7 @@ from keras_drill.training.snapshot import (
 from keras_drill.training.take_weights import take_weights
 from keras_drill.training.workers import Workers
 
-_AVERAGING, _REALLOCATION, _GRADIENT_NORM = "averaging/", "reallocation/", "gradient_norm/"
+_REALLOCATION, _GRADIENT_NORM = "reallocation/", "gradient_norm/"
 
 
 class Training:
@@ -95,6 +98,8 @@ class Training:
             "vocabulary": words.fingerprint,
             "text": task.fingerprint(texts),
         }
+        self._options = recorded_options(config)
+        self.new_changes: list[dict[str, Any]] = []  # of options, since the checkpoint
         self._arrays = self._load()
         self._batches = task.training_batches(words, texts["train"])
         self._valid = task.evaluation_batches(words, texts["valid"])
@@ -250,6 +255,13 @@ class Training:
         if not math.isfinite(perplexity):
             raise diverged(f"the validation perplexity became {perplexity}", state)
         self._check_finite({v.path: keras.ops.convert_to_numpy(v) for v in self.model.weights})
+        if self._averaging is not None:
+            if self._averaging.averaging and not self._averaging.num_averaged:
+                self._say(
+                    f"validation has stopped improving: weights are averaged from epoch "
+                    f"{self.state.epoch + 2} on"
+                )
+            values["averaged_steps"] = self._averaging.num_averaged
         self._judged.update()
         values = self.workers.by_chief(lambda: self._with_scores(values))
         loss = self.task.validation_loss(values)
@@ -312,7 +324,7 @@ class Training:
         callbacks = {
             _GRADIENT_NORM: self._gradient_norm,
             _REALLOCATION: self._reallocation,
-            _AVERAGING: self._averaging,
+            AVERAGING: self._averaging,
         }
         return {prefix: one for prefix, one in callbacks.items() if one is not None}
 
@@ -352,7 +364,11 @@ class Training:
         for prefix, callback in self._with_state().items():
             own = callback.get_state()
             arrays.update({f"{prefix}{name}": array for name, array in own.items()})
-        state = {"training": self.state.to_mapping(), "fingerprints": self._fingerprints}
+        state = {
+            "training": self.state.to_mapping(),
+            "fingerprints": self._fingerprints,
+            "options": self._options,
+        }
         if self.workers.is_chief:
             self._checkpoints.begin(self.state.step, arrays, state)
 
@@ -373,6 +389,19 @@ class Training:
                     "made with; bring it back, or train in another folder"
                 )
         self.state.assign(state["training"])
+        # What a checkpoint of an old version was made with is not known.
+        changes = option_changes(self.config, state.get("options", self._options))
+        self.new_changes = [
+            {
+                "option": change.name,
+                "before": change.before,
+                "now": change.now,
+                "epoch": self.state.epoch + 1,
+                "batch": self.state.batch + 1,
+            }
+            for change in changes
+        ]
+        self.state.changes += self.new_changes
         return arrays
 
     def _load_with_chief(self) -> tuple[dict[str, np.ndarray], dict[str, Any]] | None:
@@ -398,10 +427,10 @@ class Training:
         """Brings all variables back to the checkpoint, once."""
         if self._arrays is not None:
             for prefix, callback in self._with_state().items():
-                own = [name for name in self._arrays if name.startswith(prefix)]
+                own = callback_state(prefix, self._arrays)
+                for name in own:
+                    del self._arrays[f"{prefix}{name}"]
                 if own:
-                    callback.set_state(
-                        {name.removeprefix(prefix): self._arrays.pop(name) for name in own}
-                    )
+                    callback.set_state(own)
             restore_snapshot(self.model, self._arrays, self.workers)
             self._arrays = None

@@ -2,9 +2,11 @@ import numpy as np
 import pytest
 
 from keras_drill.tasks.errors import ConfigError, RunError
-from keras_drill.training.checkpoints import CheckpointStore
+from keras_drill.training.checkpoints import CheckpointStore, TrainingState
+from keras_drill.training.option_changes import recorded_options
 from keras_drill.training.run_folder import RunFolder, read_history, write_history
 from tests.training.tiny import tiny_config
+from tests.training.tiny_pairs import tiny_pairs_config
 
 
 def test_a_folder_of_its_own_run_is_taken_again(tmp_path):
@@ -58,6 +60,80 @@ def test_another_last_epoch_of_a_schedule_that_ends_there_is_refused(tmp_path):
             folder.check(config.replace({"training.epochs": 4}))
         with pytest.raises(RunError, match=r"optimizer.decay_steps is 0 there, not 9"):
             folder.check(config.replace({"training.epochs": 4, "optimizer.decay_steps": 9}))
+
+
+def edited(folder, before, after):
+    text = folder.config_file.read_text()
+    assert before in text
+    folder.config_file.write_text(text.replace(before, after))
+    return folder.config()
+
+
+def saved_run(path, config):
+    folder = RunFolder(path)
+    with folder.lock():
+        folder.write_config(config)
+    state = {"options": recorded_options(config), "training": TrainingState().to_mapping()}
+    CheckpointStore(folder.checkpoints).save(7, {}, state)
+    return folder
+
+
+def test_an_edited_file_is_held_against_the_checkpoints(tmp_path):
+    folder = saved_run(tmp_path / "a", tiny_config(tmp_path, samples_prompts=["the"]))
+    config = edited(folder, "learning_rate = 0.01", "learning_rate = 0.02")
+    message = (
+        r"config\.toml has other options than the checkpoints .*"
+        r"\(optimizer\.learning_rate is 0\.01 there, not 0\.02\); write the values"
+    )
+    for check in (folder.check, folder.check_unedited):
+        with pytest.raises(RunError, match=message):
+            check(config)
+    # Whoever names all options as they were goes on, whatever the file says.
+    folder.check(tiny_config(tmp_path, samples_prompts=["the"]))
+    with pytest.raises(RunError, match=r"learning_rate is 0\.01 there, not 0\.03"):
+        folder.check(config.replace({"optimizer.learning_rate": 0.03}))
+    edited(folder, "learning_rate = 0.02", "learning_rate = 0.01")
+    for changes in (("epochs = 3", "epochs = 4"), ('["the"]', '["a", "the"]')):
+        config = edited(folder, *changes)
+        folder.check(config)
+        folder.check_unedited(config)
+
+
+def test_options_that_a_checkpoint_does_not_tell_are_taken(tmp_path):
+    """Old versions recorded no options, and none that came later."""
+    folder = saved_run(tmp_path / "a", tiny_config(tmp_path))
+    options = recorded_options(tiny_config(tmp_path))
+    del options["head"]["dropout"], options["senses"]
+    options["head"]["gone"] = 3
+    CheckpointStore(folder.checkpoints).save(8, {}, {"options": options})
+    folder.check(tiny_config(tmp_path))
+    with pytest.raises(RunError, match=r"head\.dropout is 0\.0 there, not 0\.5"):
+        folder.check(tiny_config(tmp_path, head_dropout=0.5))
+    CheckpointStore(folder.checkpoints).save(9, {}, {})
+    folder.check(edited(folder, "learning_rate = 0.01", "learning_rate = 0.02"))
+
+
+def test_a_run_of_another_task_is_refused(tmp_path):
+    folder = saved_run(tmp_path / "a", tiny_config(tmp_path))
+    with pytest.raises(RunError, match="task is 'language-model' there, not 'translation'"):
+        folder.check(tiny_pairs_config(tmp_path))
+
+
+@pytest.mark.parametrize("exists", [False, True])
+def test_nothing_is_left_where_nothing_was_begun(exists, tmp_path):
+    folder = RunFolder(tmp_path / "some" / "where" / "a")
+    if exists:
+        folder.path.mkdir(parents=True)
+    for _ in range(2):
+        with pytest.raises(ZeroDivisionError), folder.lock():
+            raise ZeroDivisionError
+        assert list(tmp_path.rglob("*")) == (
+            [folder.path.parents[1], folder.path.parent, folder.path] if exists else []
+        )
+    with pytest.raises(ZeroDivisionError), folder.lock():
+        folder.write_config(tiny_config(tmp_path))
+        raise ZeroDivisionError
+    assert folder.config_file.exists()
 
 
 def test_an_emptied_configuration_is_no_other_one(tmp_path):

@@ -44,6 +44,29 @@ def test_a_finished_run_is_not_trained_again(trained, capsys):
     assert "resuming at epoch 2, batch 1" in capsys.readouterr().out
 
 
+def test_an_edited_configuration_is_refused(trained):
+    text = trained.config_file.read_text()
+    trained.config_file.write_text(text.replace("learning_rate = 0.01", "learning_rate = 0.02"))
+    with pytest.raises(RunError, match=r"learning_rate is 0\.01 there, not 0\.02"):
+        train_run(trained.config().replace({"training.epochs": 2}), trained)
+    with pytest.raises(RunError, match=r"config\.toml has other options than the checkpoints"):
+        LoadedRun.load(trained)
+
+
+def test_options_that_may_change_are_recorded_from_where_they_hold(trained, capsys):
+    epochs = {"option": "training.epochs", "epoch": 2, "batch": 1}
+    for before, now in ((1, 3), (1, 2)):  # the first training makes no checkpoint
+        config = trained.config().replace({"training.epochs": now})
+        training = make_training(config, trained)
+        assert training.state.changes == [{**epochs, "before": before, "now": now}]
+    train_run(config, trained)
+    assert "training.epochs is 2 from here on, not 1" in capsys.readouterr().out
+    assert trained.changes() == training.state.changes
+    assert LoadedRun.load(trained).summarize(Judgement({})).changes == training.state.changes
+    assert "Options that were changed when a run was resumed" in trained.report_file.read_text()
+    assert make_training(config, trained).state.changes == training.state.changes
+
+
 def test_nan_stops_and_loses_nothing(trained):
     folder, good = trained, trained.config()
     model, checkpoints = folder.model_file.read_bytes(), sorted(folder.checkpoints.iterdir())

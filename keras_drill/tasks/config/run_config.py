@@ -131,16 +131,6 @@ class RunConfig(abc.ABC):
             parts.extend(f"{setting:<{width}}  # {comment}\n" for setting, comment in lines)
         return "".join(parts)
 
-    def differences(self, other: "RunConfig") -> list[str]:
-        """Full names of the options that two configurations differ in."""
-        mine, theirs = self.to_mapping(), other.to_mapping()
-        return [
-            name
-            for name in self.options()
-            if mine[name.split(".")[0]][name.split(".")[1]]
-            != theirs[name.split(".")[0]][name.split(".")[1]]
-        ]
-
 
 def _toml(value: Any) -> str:
     """A value as TOML has it: as JSON, but for a character that JSON does not escape."""
