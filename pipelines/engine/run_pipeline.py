@@ -1,12 +1,14 @@
 """The runner."""
 
+import contextlib
 import hashlib
 import importlib.metadata
 import json
 import os
 import shutil
+import sys
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -86,9 +88,26 @@ def run_pipeline(
             state = INTERRUPTED
             raise
         finally:
-            execution.end(store, state)
-            on_end(execution, artifacts)
+            with _record_of(failure=state != MADE):
+                execution.end(store, state)
+            with _record_of(failure=state != MADE):
+                on_end(execution, artifacts)
     return execution
+
+
+@contextlib.contextmanager
+def _record_of(failure: bool) -> Iterator[None]:
+    """Lets no error of a record, on a full disk for example, hide the failure that it is of."""
+    try:
+        yield
+    except Exception as error:
+        if not failure:
+            raise
+        message = message_of(error) or f"{type(error).__name__}: {error}"
+        print(
+            f"pipelines: warning: the execution is not recorded as a whole: {message}",
+            file=sys.stderr,
+        )
 
 
 class _Stopped(Exception):
@@ -127,11 +146,13 @@ class _Run:
             self._enter(RUNNING)
             return self._make(inputs, settings, fingerprint)
         except KeyboardInterrupt:
-            self._enter(INTERRUPTED)
+            with contextlib.suppress(OSError):  # told when the execution ends
+                self._enter(INTERRUPTED)
             raise
         except Exception as error:
             message = message_of(error)
-            self._enter(FAILED, message or f"{type(error).__name__}: {error}")
+            with contextlib.suppress(OSError):  # told when the execution ends
+                self._enter(FAILED, message or f"{type(error).__name__}: {error}")
             if message is None:  # a mistake of the program
                 raise
             raise RunError(

@@ -1,11 +1,13 @@
 """The runner: what is made, kept, made again, and what is left when something goes wrong."""
 
+import errno
 import json
 import shutil
 
 import pytest
 
 from keras_drill.tasks.errors import ConfigError, RunError
+from pipelines.engine import execution as executions
 from pipelines.engine.artifact_store import ArtifactStore
 from pipelines.engine.component import Component
 from pipelines.engine.run_pipeline import run_pipeline
@@ -110,6 +112,41 @@ def test_a_failure_keeps_what_was_before_and_says_how_to_go_on(tmp_path):
     )
     assert not any("half" in name for name in files_in(tmp_path))
     assert run(tmp_path, "cat", "", "mended")[1] == ["Right", "End"]
+
+
+@pytest.mark.parametrize("stop", [OSError(errno.ENOSPC, "No space left", "a"), KeyboardInterrupt()])
+def test_a_full_disk_does_not_hide_what_the_component_said(stop, tmp_path, monkeypatch, capsys):
+    """The records of an execution and its page are written to the same disk."""
+
+    class Full(Source):
+        def run(self, inputs, output, progress):
+            monkeypatch.setattr(executions, "replace_file", refuse)
+            raise stop
+
+    def refuse(path, content):
+        raise OSError(errno.ENOSPC, "No space left on device", str(path))
+
+    with pytest.raises((RunError, KeyboardInterrupt)) as raised:
+        run_pipeline([Full()], ArtifactStore(tmp_path), on_end=lambda *_: refuse("page.html", ""))
+    if isinstance(stop, OSError):
+        assert str(raised.value).startswith("Source: a: No space left\n")
+        assert "the same command goes on at Source" in str(raised.value)
+    else:
+        assert raised.value is stop
+    err = capsys.readouterr().err
+    assert "execution.json: No space left on device" in err and "page.html: No space" in err
+    monkeypatch.undo()
+    log = []
+    run_pipeline([Source(log=log)], ArtifactStore(tmp_path))
+    assert log == ["Source"]
+
+
+def test_a_record_that_cannot_be_written_is_an_error(tmp_path):
+    def on_end(execution, artifacts):
+        raise OSError(errno.ENOSPC, "No space left on device", "page.html")
+
+    with pytest.raises(OSError, match="page"):
+        run_pipeline([Source()], ArtifactStore(tmp_path), on_end=on_end)
 
 
 def test_a_mistake_of_the_program_is_not_hidden(tmp_path):
