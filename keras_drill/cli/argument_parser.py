@@ -2,6 +2,7 @@
 
 import argparse
 import dataclasses
+import difflib
 import re
 import sys
 from collections.abc import Mapping, Sequence
@@ -52,11 +53,26 @@ class ArgumentParser(argparse.ArgumentParser):
         message = re.sub(r"^argument (\S+): must", r"\1 must", message)
         unknown = re.match(r"unrecognized arguments: (-\S+)", message)
         if unknown:
-            message += suggest(unknown[1], sorted(set(re.findall("--[a-z-]+", self.format_help()))))
+            message += self._suggest(unknown[1].partition("=")[0])
             if not unknown[1].startswith("--"):
                 message += " (words that begin with a dash go after --)"
         print(f"{self.program}: error: {message}; see {self.prog} --help", file=sys.stderr)
         sys.exit(2)
+
+    def _suggest(self, name: str) -> str:
+        """What to put after an unknown option: its full name, or the nearest of this command."""
+        own = sorted(set(re.findall("--[a-z-]+", self.format_usage())))
+        if self.get_default("takes_options"):
+            sections: dict[str, list[str]] = {}
+            for option in all_options():
+                sections.setdefault(option.partition(".")[2], []).append(f"--{option}")
+            key = name.lstrip("-").replace("-", "_")
+            nearest = [key] if key in sections else []
+            if not difflib.get_close_matches(name, own):
+                nearest = nearest or difflib.get_close_matches(key, sections, n=1)
+            if nearest:
+                return f"; did you mean {' or '.join(sections[nearest[0]])}?"
+        return suggest(name, own)
 
 
 def take_overrides(

@@ -135,7 +135,8 @@ class HttpServer:
                 }
                 versions = self.rest.models.available(name)
                 models.append({"name": name, "versions": versions, "signatures": signatures})
-        return self._json({"models": models}, 200)
+        are_loading = self.rest.models.are_loading
+        return self._json({"models": models, "are_loading": are_loading}, 200)
 
     async def _health(self, request: Any) -> Any:
         ready = self.is_ready()

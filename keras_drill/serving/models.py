@@ -77,6 +77,12 @@ class Models:
         """The models that can answer, by name."""
         return sorted(name for name in self._models if self.available(name))
 
+    @property
+    def are_loading(self) -> bool:
+        """Whether versions are being loaded, or the folder was not looked at yet."""
+        versions = (version for some in self._models.values() for version in some.values())
+        return not self.has_looked or any(version.state == "LOADING" for version in versions)
+
     def available(self, name: str) -> list[int]:
         """The versions of a model that can answer, the newest first."""
         versions = self._models.get(name, {}).values()

@@ -1,11 +1,17 @@
 """Requests that share a batch get the answers that they would get alone."""
 
+import asyncio
 import concurrent.futures
+import re
 
+import numpy as np
 import pytest
+import tensorflow as tf
+from tensorflow.core.protobuf import meta_graph_pb2
 
 from keras_drill.serving import BatchingOptions, Limits
-from keras_drill.serving.batching import can_share
+from keras_drill.serving.batching import Batcher, can_share
+from keras_drill.serving.metrics import Metrics
 from keras_drill.serving.servable import read_signature_defs
 from tests.serving.running import running
 
@@ -71,3 +77,64 @@ def test_deadline_and_waiting_room(small_model):
         for answer in answers:
             assert answer.status_code == 504
             assert "within 1 seconds" in answer.json()["error"]
+
+
+def signature(inputs, outputs):
+    """A signature with tensors of these shapes; `None` is a dimension of unknown size."""
+    definition = meta_graph_pb2.SignatureDef()
+    for tensors, shapes in ((definition.inputs, inputs), (definition.outputs, outputs)):
+        for name, shape in shapes.items():
+            tensors[name].tensor_shape.CopyFrom(tf.TensorShape(shape).as_proto())
+    return definition
+
+
+@pytest.mark.parametrize(
+    ("inputs", "outputs", "expected"),
+    [
+        ({"x": [None]}, {"y": [None]}, True),
+        ({"x": [None, 3]}, {"y": [None, 5]}, True),
+        ({"x": [None], "z": [None, 3]}, {"y": [None, None], "lengths": [None]}, True),
+        # Rows of other requests might have another width: they cannot stand in one array.
+        ({"x": [None, None]}, {"y": [None]}, False),
+        ({"x": [None], "z": [None, 3, None]}, {"y": [None]}, False),
+        ({"x": [None, None]}, {"y": [None, None], "lengths": [None]}, False),
+        ({"x": [5]}, {"y": [None]}, False),
+        ({"x": []}, {"y": [None]}, False),
+        ({"x": None}, {"y": [None]}, False),
+        ({"x": [None]}, {"y": []}, False),
+        ({"x": [None]}, {"y": [5]}, False),
+        ({"x": [None]}, {"y": [None, None]}, False),
+        ({"x": [None]}, {"y": [None, None], "lengths": [None, 1]}, False),
+        ({"x": [None]}, {"y": [None, 3, None], "lengths": [None]}, False),
+        ({}, {"y": [None]}, False),
+    ],
+)
+def test_which_signatures_share_batches(inputs, outputs, expected):
+    assert can_share(signature(inputs, outputs)) == expected
+
+
+def test_requests_of_ragged_inputs_are_answered_one_by_one():
+    """Each request's inputs are an array; those of two requests have different widths."""
+
+    class Sums:
+        def __init__(self):
+            self.name = "sums"
+            self.signature_defs = {"sum": signature({"x": [None, None]}, {"y": [None]})}
+
+        def run(self, name, inputs):
+            return {"y": inputs["x"].sum(axis=1)}
+
+    async def ask():
+        options = BatchingOptions(max_batch_size=50, delay_seconds=0.1)
+        with concurrent.futures.ThreadPoolExecutor(1) as executor:
+            batcher = Batcher(executor, 1, options, Limits(), Metrics())
+            sums = Sums()
+            answers = await asyncio.gather(
+                *(batcher.run(sums, "sum", {"x": np.ones((2, n))}, 20) for n in (3, 5, 3))
+            )
+            await batcher.close()
+        return answers, batcher.metrics.text()
+
+    answers, text = asyncio.run(ask())
+    assert [answer["y"].tolist() for answer in answers] == [[3, 3], [5, 5], [3, 3]]
+    assert re.search(r"batch_size_count\S* 3$", text, re.M), text

@@ -1,12 +1,15 @@
 """Versions come and go under a running server."""
 
+import asyncio
 import concurrent.futures
 import shutil
+import threading
 import time
 
 import pytest
 
-from keras_drill.serving import BatchingOptions
+from keras_drill.serving import BatchingOptions, models
+from keras_drill.serving.models import Models
 from tests.serving.running import running
 from tests.serving.small_models import write_model
 
@@ -67,7 +70,28 @@ def test_versions_come_and_go(folder):
         shutil.rmtree(folder)
         server.look()
         assert answering(server) == "Servable not found for request: Latest(small)"
-        assert server.get("/models").json() == {"models": []}
+        assert server.get("/models").json() == {"models": [], "are_loading": False}
+
+
+def test_models_that_are_being_loaded_are_no_missing_ones(folder, monkeypatch):
+    """The page of a server that has just been started asks before there is one to show."""
+    may_go_on, original = threading.Event(), models._loaded
+
+    def loaded(*arguments):
+        may_go_on.wait(300)
+        return original(*arguments)
+
+    monkeypatch.setattr(models, "_loaded", loaded)
+    with running(folder.parent, grpc_port=None) as server:
+        write_model(folder, 1)
+        look = asyncio.run_coroutine_threadsafe(server.server.models.look(), server.loop)
+        server.wait_for(lambda: server.get("/models").json()["are_loading"])
+        assert server.get("/models").json()["models"] == []
+        may_go_on.set()
+        look.result(300)
+        answer = server.get("/models").json()
+        assert not answer["are_loading"] and [one["name"] for one in answer["models"]] == ["small"]
+    assert Models(folder.parent, None).are_loading
 
 
 def test_what_is_no_model_is_passed_over(folder):

@@ -20,6 +20,18 @@ def test_the_last_two_are_kept(tmp_path):
     assert state == {"step": 7}
 
 
+def test_the_checkpoint_of_a_step_is_not_written_again(tmp_path):
+    """A training that is finished saves nothing new, and must not risk what is there."""
+    store = CheckpointStore(tmp_path)
+    for step in (2, 3):
+        store.save(step, {"a": np.full(3, step)}, {"step": step})
+    before = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")}
+    for step in (2, 3):
+        store.save(step, {"a": np.full(5, -1.0)}, {"step": -1})
+    assert {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")} == before
+    np.testing.assert_array_equal(store.load(3)[0]["a"], [3, 3, 3])
+
+
 def test_what_a_killed_process_left_half_written_is_passed_over(tmp_path):
     store = CheckpointStore(tmp_path)
     store.save(2, {"a": np.zeros(3)}, {})

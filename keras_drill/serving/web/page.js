@@ -16,6 +16,7 @@ const status = document.getElementById("status");
 const results = document.getElementById("results");
 
 let models = [];
+let areLoading = false;
 let current = new AbortController();
 
 function named(name) {
@@ -75,7 +76,8 @@ function showMode() {
   run.textContent = view?.run ?? "Run";
   document.getElementById("text-label").textContent = view?.label ?? "Text";
   hint.textContent = view ? "or Ctrl + Enter" : "";
-  if (!models.length) tell("There is no model yet. It appears here when it is exported.");
+  if (!models.length && areLoading) tell("The models are being loaded …");
+  else if (!models.length) tell("There is no model yet. It appears here when it is exported.");
   else if (!view) tell(`The page has no view of ${model.value}; the REST interface has all.`);
   else tell("");
 }
@@ -128,7 +130,9 @@ async function showOne(view, name, signal) {
 
 async function refresh() {
   try {
-    const found = await listModels();
+    const { models: found, are_loading } = await listModels();
+    areLoading = are_loading;
+    if (areLoading) setTimeout(refresh, 1000);
     if (JSON.stringify(found) === JSON.stringify(models) && found.length) return;
     models = found;
     fillModels();

@@ -1,7 +1,8 @@
 // Requests to this server: TensorFlow Serving's REST interface, and the list of models.
 
+// The models that can answer, and whether others are being loaded.
 export async function listModels() {
-  return (await ask("models")).models;
+  return await ask("models");
 }
 
 // The outputs of a signature, by name; each has one entry for every text.
