@@ -10,7 +10,12 @@ from typing import Any
 from keras_drill.cli.argument_parser import ArgumentParser, take_overrides
 from keras_drill.cli.arguments import folder_name, some_path
 from keras_drill.cli.exit_status import exit_status
-from keras_drill.cli.streams import import_tensorflow, prepare_interrupts, prepare_streams
+from keras_drill.cli.streams import (
+    import_tensorflow,
+    prepare_interrupts,
+    prepare_streams,
+    prepare_warnings,
+)
 from keras_drill.tasks.config import RunConfig
 from keras_drill.tasks.config.option import check_value
 from keras_drill.tasks.errors import ConfigError
@@ -36,6 +41,7 @@ def main(task: str, recipe: str, argv: Sequence[str] | None = None) -> int:
     if argv is None:
         interrupts = prepare_interrupts()
         prepare_streams()
+        prepare_warnings(PROGRAM)
     words = list(sys.argv[1:] if argv is None else argv)
     run = _Command(task, recipe, words)
     return exit_status(run, PROGRAM, "--traceback" in words, interrupts)

@@ -21,7 +21,7 @@ from keras_drill.cli import (
 )
 from keras_drill.cli.argument_parser import ArgumentParser, take_overrides
 from keras_drill.cli.exit_status import exit_status
-from keras_drill.cli.streams import prepare_interrupts, prepare_streams
+from keras_drill.cli.streams import prepare_interrupts, prepare_streams, prepare_warnings
 from keras_drill.tasks.config.option import suggest
 
 _COMMANDS = (
@@ -74,6 +74,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     if argv is None:
         interrupts = prepare_interrupts()
         prepare_streams()
+        prepare_warnings("keras-drill")
     words = list(sys.argv[1:] if argv is None else argv)
 
     def command() -> int:

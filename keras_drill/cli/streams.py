@@ -7,7 +7,10 @@ import os
 import signal
 import sys
 import tempfile
+import warnings
 from collections.abc import Iterator
+
+from keras_drill.cli.messages import in_command_language
 
 
 def prepare_streams() -> None:
@@ -34,6 +37,19 @@ def prepare_interrupts() -> list[int]:
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, handle)
     return received
+
+
+def prepare_warnings(program: str) -> None:
+    """Shows the warnings of libraries as messages of the program, each text once."""
+    shown: set[str] = set()
+
+    def show(message, category, filename, lineno, file=None, line=None):
+        text = in_command_language(" ".join(str(message).split()))
+        if text not in shown:
+            shown.add(text)
+            print(f"{program}: warning: {text}", file=sys.stderr)
+
+    warnings.showwarning = show
 
 
 def discard_output() -> None:
@@ -71,8 +87,10 @@ def _without_log() -> Iterator[None]:
     """Holds back what is written to the standard error stream inside the block, unless it fails.
 
     TensorFlow writes several lines about missing CUDA drivers to it before any log level applies,
-    and would hide a short error message among them.
+    and would hide a short error message among them. Whoever waits at a terminal meanwhile is told.
     """
+    if "tensorflow" not in sys.modules and sys.stderr.isatty():
+        print("loading TensorFlow", file=sys.stderr)
     with tempfile.TemporaryFile() as log:
         try:
             stream = os.dup(2)

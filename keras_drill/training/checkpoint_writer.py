@@ -77,8 +77,8 @@ class CheckpointWriter:
         self._thread = None
         if isinstance(self._error, OSError):
             print(
-                f"warning: {self._failure(self._error)}; the training goes on, and is saved at "
-                "the next checkpoint if that can be written",
+                f"keras-drill: warning: {self._failure(self._error)}; the training goes on, and is "
+                "saved at the next checkpoint if that can be written",
                 file=sys.stderr,
             )
         elif self._error is not None:

@@ -1,14 +1,17 @@
 """What is understood, and refused, before TensorFlow is imported."""
 
+import io
 import signal
 import subprocess
 import sys
+import warnings
 
 import pytest
 
-from keras_drill.cli import recipes
+from keras_drill.cli import recipes, streams
 from keras_drill.cli.main import main, make_parser
 from keras_drill.cli.messages import message_of
+from keras_drill.cli.streams import import_tensorflow_alone, prepare_warnings
 
 WRONG = {
     "": "arguments are required: COMMAND",
@@ -28,7 +31,7 @@ WRONG = {
     "train small-kerbs --data a --run b --senses.per_word 5": "senses.max_senses = 4, not 5.0",
     "train small-kerbs --data a --run b --senses.threshold 1": "senses.threshold must be at most 0",
     "train small-kerbs --data a --run b --head.num_senses 3": "unknown option --head.num_senses",
-    "train small-tied --data a --run b --epochs 3": "--epochs; did you mean --training.epochs?",
+    "train small-tied --data a --run b --epochs 3": "--epochs 3; did you mean --training.epochs?",
     "train small-tied --data a --run b --epoch=3": "did you mean --training.epochs?",
     "train small-tied --data a --run b --learning-rate 3": "mean --optimizer.learning_rate?",
     "train small-tied --data a --run b --kind gru": "--backbone.kind or --head.kind or",
@@ -138,6 +141,31 @@ def test_interrupts_end_with_130_whatever_a_library_makes_of_them(becomes, monke
     finally:
         signal.signal(signal.SIGINT, before)
     assert capsys.readouterr().err == "\nkeras-drill: interrupted\n"
+
+
+def test_warnings_are_messages_and_told_once(capsys):
+    with warnings.catch_warnings():
+        warnings.simplefilter("always")
+        prepare_warnings("keras-drill")
+        for text in ("`max_new_tokens` is large.\n Received: 7", "other", "other"):
+            warnings.warn(text, UserWarning, stacklevel=1)
+        assert capsys.readouterr().err.splitlines() == [
+            "keras-drill: warning: --max-tokens is large: 7",
+            "keras-drill: warning: other",
+        ]
+
+
+@pytest.mark.parametrize("is_terminal", [False, True])
+def test_who_waits_at_a_terminal_is_told_what_for(is_terminal, monkeypatch):
+    stream = io.StringIO()
+    stream.isatty = lambda: is_terminal
+    monkeypatch.setattr(sys, "stderr", stream)
+    import_tensorflow_alone()
+    assert stream.getvalue() == ""  # it is loaded already
+    monkeypatch.delitem(sys.modules, "tensorflow")
+    with streams._without_log():
+        pass
+    assert stream.getvalue() == ("loading TensorFlow\n" if is_terminal else "")
 
 
 def test_a_mistake_of_the_program_is_one_message(monkeypatch, capsys):
