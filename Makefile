@@ -9,6 +9,8 @@ RUN ?= runs/demo
 PARITY_SEEDS ?= $(shell shuf -i 1-1000000 -n 8)
 PYTEST_WORKERS ?= 2
 FUZZ_INPUTS ?= 100000
+MUTANTS ?= 200
+SEED ?= 1
 CASES ?= 2
 SLOW_CASES ?=
 KILLS ?= 20
@@ -39,7 +41,7 @@ CORE := tests $(addprefix --ignore=tests/,$(filter-out export serving,$(TENSORFL
 
 .DEFAULT_GOAL := help
 .PHONY: help install demo test test-slow test-jax test-oldest test-newest test-package test-docs test-reference test-parity \
-	test-tfx test-distributed test-sharded test-benchmarks test-fuzz test-all audit core types lint format clean distclean
+	test-tfx test-distributed test-sharded test-benchmarks test-fuzz test-mutation test-all audit core types lint format clean distclean
 
 help:
 	@echo "make demo       train two small language models on English text, compare, export and serve one"
@@ -58,6 +60,7 @@ help:
 	@echo "  test-benchmarks  every benchmark, at the smallest sizes"
 	@echo "  test-fuzz       FUZZ_INPUTS=$(FUZZ_INPUTS) random inputs and damaged files; test-all tries a tenth of these"
 	@echo "  test-reference  replay the reference cases in the folder KERAS_DRILL_REFERENCE"
+	@echo "make test-mutation  mutation testing: MUTANTS=$(MUTANTS) of SEED=$(SEED), in the background; no part of test-all"
 	@echo "make audit      look the pinned packages up among known weaknesses; needs PyPI itself, and is no part of test-all"
 	@echo "make types      check the type hints"
 	@echo "make lint       ruff check and ruff format --check"
@@ -107,6 +110,16 @@ test-benchmarks: $(TOOLS)
 # Other inputs each time.
 test-fuzz: $(TOOLS)
 	$(TEST_ENVIRONMENT) $(BIN)/python -m pytest -n $(PYTEST_WORKERS) --dist load tests/fuzz -m slow --fuzz-inputs $(FUZZ_INPUTS)
+
+# Hours, resumable: what was tried stays in build/mutation. FRESH=1 begins again, RETRY=1 tries the survivors again,
+# ROOMS="ops scores" leaves out the other parts.
+test-mutation: $(VENV)/installed-$(VERSION)-mutation
+	$(TEST_ENVIRONMENT) nice -n 19 $(BIN)/python -u -m tests.mutation --mutants $(MUTANTS) --seed $(SEED) \
+		$(if $(FRESH),--fresh) $(if $(RETRY),--retry) $(if $(ROOMS),--rooms $(ROOMS))
+
+$(VENV)/installed-$(VERSION)-mutation: $(TOOLS)
+	@$(PIP) install --quiet --constraint $(CONSTRAINTS) --editable '.[mutation]'
+	@touch $@
 
 # What drives a Chromium that is installed already; without one the tests of the page are skipped.
 $(VENV)/installed-$(VERSION)-browser: $(TOOLS)

@@ -72,6 +72,7 @@ setup(
         "jax": ["jax>=0.6.1"],
         "types": ["mypy>=1.15"],
         "package": ["build>=1.2"],
+        "mutation": ["cosmic-ray>=8.4", "coverage>=7.6"],
         "benchmarks": ["torch>=2.4", "scipy>=1.11", "scikit-learn>=1.4", "keras-hub>=0.25"],
     },
     entry_points={"console_scripts": ["keras-drill=keras_drill_command:main"]},

@@ -1,0 +1,78 @@
+"""The parts of the package that are mutated, and the tests that try each."""
+
+import dataclasses
+from pathlib import Path
+
+
+@dataclasses.dataclass(frozen=True)
+class Room:
+    """Sources and tests that belong together.
+
+    Attributes:
+        sources: A folder or modules, as patterns.
+        tests: Folders and files of tests, the fastest first. Each is run in a process of its own.
+    """
+
+    sources: tuple[str, ...]
+    tests: tuple[str, ...]
+
+    def list_modules(self, tree: Path) -> list[Path]:
+        found = [path for pattern in self.sources for path in sorted(tree.glob(pattern))]
+        return [path for path in found if path.name != "__init__.py"]
+
+    def holds(self, module: str) -> bool:
+        return any(Path(module).match(pattern) for pattern in self.sources)
+
+    def list_tests(self, tree: Path) -> list[str]:
+        """The doctests of the sources, and the test files."""
+        examples = sorted({pattern.rpartition("/")[0] for pattern in self.sources})
+        files = []
+        for path in self.tests:
+            is_folder = (tree / path).is_dir()
+            found = sorted((tree / path).rglob("test_*.py")) if is_folder else [tree / path]
+            files += [file.relative_to(tree).as_posix() for file in found]
+        return [*examples, *files]
+
+
+def _folder(name: str, *tests: str) -> Room:
+    sources = (f"keras_drill/{name}/*.py",)
+    return Room(sources, (f"tests/{name}", *tests))
+
+
+_HEADS = (
+    "tests/output_layer",
+    "tests/models/test_language_model.py",
+    "tests/models/test_new_heads.py",
+    "tests/conformance",
+)
+
+ROOMS = {
+    "scores": _folder("scores", *_HEADS),
+    "compositions": Room(("keras_drill/compositions/*.py",), _HEADS),
+    "label_encoders": _folder("label_encoders", *_HEADS),
+    "metrics": _folder("metrics", "tests/models/test_token_accuracy.py"),
+    "callbacks": _folder("callbacks"),
+    "senses": Room(
+        ("keras_drill/senses/*.py", "keras_drill/senses/policies/*.py"),
+        ("tests/senses", "tests/callbacks/test_sense_reallocation.py"),
+    ),
+    "output_layer": _folder("output_layer", *_HEADS),
+    "ops": _folder("ops", *_HEADS),
+    "decoding": _folder("decoding"),
+    "data": _folder("data"),
+    "training": Room(
+        ("keras_drill/training/checkpoint*.py",),
+        ("tests/training/test_checkpoints.py", "tests/training/test_full_disk.py"),
+    ),
+    "pipelines": Room(
+        ("pipelines/components/*.py",),
+        (
+            "tests/pipelines/test_statistics.py",
+            "tests/pipelines/test_verdicts.py",
+            "tests/pipelines/test_tuner.py",
+            "tests/pipelines/test_examples.py",
+            "tests/pipelines/test_served_models.py",
+            "tests/pipelines/test_warm_start.py",
+        ),
+    ),
+}
