@@ -156,7 +156,7 @@ class LineSample:
     def duplicate_share(self) -> float:
         """Share of the lines that stand before already; estimated from the sample."""
         distinct = len(self.digests) * (self.mask + 1)
-        return max(0.0, 1 - distinct / max(self.number, 1))
+        return max(0.0, 1 - distinct / self.number) if self.number else 0.0
 
     def share_in(self, others: "LineSample") -> float:
         """Share of these distinct lines that is among others."""

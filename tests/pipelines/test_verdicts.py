@@ -310,3 +310,43 @@ def test_a_version_is_rolled_back_by_a_command(given, capsys):
     assert run("--serve-as", "cats") == (0, told)
     told = "cats: version 1 is rolled back, none is left\n"
     assert run("--serve-as", "cats") == (0, told)
+
+
+def test_what_reaches_a_limit_is_let_pass(evaluate):
+    fewer = {word: count for word, count in COUNTS.items() if word != b"cat"}
+    answers = [line.decode() for line in LINES]
+    candidate = judged(as_good_as(-1.0), known=fewer, answers=answers)
+    before = judged(as_good_as(-4.0), answers=[text[::-1] for text in answers], seed=1)
+    told, _ = evaluate(candidate, before, "autoencoder", max_more_unknown=100.0, max_bin_loss=0.0)
+    more = told.figures["unknown words %"] - told.figures["unknown words before %"]
+    limits = {
+        "min_bleu": told.figures["BLEU"],
+        "max_perplexity": told.figures["perplexity of known words"],
+        "max_more_unknown": more,
+    }
+    for name, limit in limits.items():
+        options = {"max_more_unknown": 100.0, "max_bin_loss": 0.0, name: limit}
+        assert evaluate(candidate, before, "autoencoder", **options)[0].blessed
+        options[name] = limit * (1.001 if name == "min_bleu" else 0.999)
+        verdict, _ = evaluate(candidate, before, "autoencoder", **options)
+        assert not verdict.blessed and len(verdict.reasons) == 1
+
+
+def test_a_gain_must_be_above_the_least_one(evaluate):
+    better, worse = judged(as_good_as(-3.0)), judged(as_good_as(-3.2), seed=1)
+    figures = evaluate(better, worse)[0].figures
+    for certain, reached in ((False, figures["perplexity lower by %"]), (True, None)):
+        reached = figures["interval"][0] if reached is None else reached
+        for least, blessed in ((reached, False), (reached - 1e-6, True)):
+            assert evaluate(better, worse, min_gain=least, certain=certain)[0].blessed == blessed
+
+
+def test_the_words_that_lose_most_are_named_first(evaluate):
+    def robs_all(count):
+        return {3: -4.6, 50: -6.0, 60: -6.0, 300: -5.2, 500: -5.2}.get(count, -3.0)
+
+    verdict, _ = evaluate(judged(robs_all, noise=0.05), judged(as_good_as(-4.0), noise=0.05))
+    lost = [float(told) for told in re.findall(r"perplexity ([\d.]+) % higher than", str(verdict))]
+    assert len(lost) == 2 and lost[0] > lost[1]
+    gains = sorted(each["gain"] for each in verdict.bins)
+    assert lost == pytest.approx([-gain for gain in gains[:2]], abs=0.05) and gains[2] < -10
