@@ -114,14 +114,14 @@ def _try_mutant(coverage: Coverage, item: WorkItem, most_seconds: float) -> Work
     )
     selected = coverage.select_tests(mutant.file, range(first, last + 1), most_seconds)
     diff = f"{mutant.file}:{mutant.line}\n-{mutant.before}\n+{mutant.after}"
-    if not selected.tests:
-        return WorkResult(WorkerOutcome.NO_TEST, "no test", TestOutcome.SURVIVED, diff)
     log = _FOLDER / "logs" / f"{item.job_id}.log"
     log.parent.mkdir(exist_ok=True)
     with mutated(_TREE, mutant.file, mutant.code):
         status = fork.run_pytest(_TREE, ["-x", *selected.tests], log, 30 + 4 * selected.seconds)
     if status == 0:
-        output = "survived" if selected.is_covered else "survived, and no test runs the line"
+        output = (
+            "survived" if selected.is_covered else "survived; the line is run at import or nowhere"
+        )
         return WorkResult(WorkerOutcome.NORMAL, output, TestOutcome.SURVIVED, diff)
     output = status if status == fork.TIMED_OUT else _last_lines(log)
     return WorkResult(WorkerOutcome.NORMAL, output, TestOutcome.KILLED, diff)

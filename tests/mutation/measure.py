@@ -8,6 +8,7 @@ import random
 from pathlib import Path
 
 from tests.mutation import fork
+from tests.mutation.rooms import OF_DEFINITIONS
 
 _MOST_CASES = 6  # of one parametrized test
 _SECONDS_OF_ONE_FILE = 900
@@ -133,13 +134,14 @@ class Coverage:
         """The tests that run one of the lines, and after them the other tests of their files.
 
         Where no test runs them (the line is run at import, or in another process), the tests of
-        the module are selected.
+        definitions and those of the module are selected.
         """
         chosen = self._choose(module, lines, most_seconds)
         if chosen.is_covered:
             return chosen
         anywhere = self._choose(module, None, most_seconds)
-        return dataclasses.replace(anywhere, is_covered=False)
+        tests = [*OF_DEFINITIONS, *anywhere.tests]
+        return dataclasses.replace(anywhere, tests=tests, is_covered=False)
 
     def _choose(self, module: str, lines: range | None, most_seconds: float) -> Selection:
         direct, beside = [], []

@@ -44,12 +44,14 @@ def list_work_items(tree: Path) -> list[WorkItem]:
     items = []
     for room in ROOMS.values():
         for path in room.list_modules(tree):
-            items.extend(_list_module(path.relative_to(tree), path.read_text(encoding="utf-8")))
+            items.extend(list_module(tree, path))
     return items
 
 
-def _list_module(module: Path, source: str) -> list[WorkItem]:
-    nodes = list(ast_nodes(get_ast(source)))
+def list_module(tree: Path, path: Path) -> list[WorkItem]:
+    """All mutants of a module."""
+    module = path.relative_to(tree)
+    nodes = list(ast_nodes(get_ast(path.read_text(encoding="utf-8"))))
     items = []
     for name in operators.operator_names():
         operator = operators.operator_named(name)

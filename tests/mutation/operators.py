@@ -17,7 +17,7 @@ _REPLACED = {
     "Pow": ("Mul",),
     "BitAnd": ("BitOr",),
     "BitOr": ("BitAnd",),
-    "Eq": ("NotEq", "LtE"),
+    "Eq": ("NotEq",),
     "NotEq": ("Eq",),
     "Lt": ("LtE", "Gt"),
     "LtE": ("Lt", "GtE"),
@@ -214,6 +214,14 @@ def operator_names() -> list[str]:
     return [*replaced, *_OTHERS, *OWN]
 
 
+def _is_last_axis(node: parso.tree.NodeOrLeaf) -> bool:
+    """Whether a node is the -1 of `axis=-1`, or of `x.shape[-1]`."""
+    if node.get_code().strip() != "-1" or node.type != "factor":
+        return False
+    before = node.get_previous_sibling()
+    return before is not None and getattr(before, "value", None) in ("=", "[")
+
+
 def _texts(fstring: parso.tree.NodeOrLeaf) -> Iterator[str]:
     return (child.value for child in fstring.children if child.type == "fstring_string")
 
@@ -224,9 +232,13 @@ def is_mutated(node: parso.tree.NodeOrLeaf) -> bool:
     Type hints, messages of errors and warnings, imports and assertions cannot.
     """
     child = node
+    if node.type == "assert_stmt":
+        return False
     while child.parent is not None:
         parent = child.parent
         if parent.type in ("raise_stmt", "import_from", "import_name", "assert_stmt"):
+            return False
+        if _is_last_axis(child):  # of matrices it is axis 1 as well
             return False
         if parent.type == "annassign" and child is parent.children[1]:
             return False

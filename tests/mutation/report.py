@@ -17,13 +17,13 @@ else:
     import tomli as tomllib
 
 PAGE = "docs/mutation-testing.md"
-EQUIVALENTS = "tests/mutation/equivalents.toml"
+_EQUIVALENTS = Path(__file__).with_name("equivalents.toml")
 _BEGIN, _END = "<!-- results: begin -->", "<!-- results: end -->"
 
 
 def write_report(project: Path, tree: Path, session: Path) -> None:
     """Prints the results of a session, and replaces those on the page."""
-    text = _describe(project, tree, session)
+    text = _describe(tree, session)
     page = project / PAGE
     before, _, rest = page.read_text(encoding="utf-8").partition(_BEGIN)
     after = rest.partition(_END)[2]
@@ -31,8 +31,8 @@ def write_report(project: Path, tree: Path, session: Path) -> None:
     print(text)
 
 
-def _describe(project: Path, tree: Path, session: Path) -> str:
-    equivalents = _read_equivalents(project / EQUIVALENTS)
+def _describe(tree: Path, session: Path) -> str:
+    equivalents = read_equivalents()
     counts = {name: collections.Counter() for name in ROOMS}
     survivors = []
     with use_db(session, WorkDB.Mode.open) as database:
@@ -79,7 +79,7 @@ def _code(text: str) -> str:
     return f"`{text if len(text) <= 100 else text[:97] + '...'}`"
 
 
-def _read_equivalents(path: Path) -> dict[tuple[str, str, str], str]:
+def read_equivalents() -> dict[tuple[str, str, str], str]:
     """The mutants that no test can tell from the original, each with the reason."""
-    listed = tomllib.loads(path.read_text(encoding="utf-8"))["equivalent"]
+    listed = tomllib.loads(_EQUIVALENTS.read_text(encoding="utf-8"))["equivalent"]
     return {(one["file"], one["before"], one["after"]): one["reason"] for one in listed}

@@ -46,6 +46,12 @@ _HEADS = (
     "tests/conformance",
 )
 
+# What modules define when they are imported: defaults of arguments, and names by which Keras saves.
+OF_DEFINITIONS = (
+    "tests/conformance/test_defaults.py",
+    "tests/conformance/test_registered_names.py",
+)
+
 ROOMS = {
     "scores": _folder("scores", *_HEADS),
     "compositions": Room(("keras_drill/compositions/*.py",), _HEADS),
