@@ -101,6 +101,14 @@ def test_without_its_training_text_a_run_is_judged_on_another(trained, pairs, tm
     assert main(["evaluate", str(moved.path)]) == 1
 
 
+def test_a_bar_of_progress_is_for_terminals(loaded, capsys):
+    translator = loaded.answering_task.translator(
+        loaded.model, loaded.words, loaded.answering_task.make_search()
+    )
+    answer_all(translator, ["der Hund"], verbose=1)
+    assert capsys.readouterr().out == ""
+
+
 def test_the_answer_to_a_text_depends_on_nothing_else(loaded):
     translator = loaded.answering_task.translator(
         loaded.model, loaded.words, loaded.answering_task.make_search()

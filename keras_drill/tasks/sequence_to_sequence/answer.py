@@ -46,8 +46,9 @@ def answer_all(translator: Translator, sources: Sequence[str], verbose: int = 0)
     Args:
         translator: The model.
         sources: The texts.
-        verbose: 1 to show progress.
+        verbose: 1 to show progress, on a terminal only.
     """
+    verbose = verbose if sys.stdout.isatty() else 0  # a bar is control characters to a file
     order = np.argsort([-len(source.split()) for source in sources], kind="stable")
     answers: dict[int, Answer] = {}
     progress = keras.utils.Progbar(len(sources), verbose=verbose, unit_name="sentence")
