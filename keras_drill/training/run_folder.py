@@ -64,7 +64,7 @@ class RunFolder:
     def lock(self) -> Iterator[None]:
         """Keeps a second process from training here; let go by the system even after a kill.
 
-        A folder in which nothing was written meanwhile is left as it was, or removed again.
+        Where no run was begun meanwhile the folder is left as it was, or removed again.
         """
         if self.path.exists() and not self.path.is_dir():
             raise RunError(f"--run must be a folder, and {self.path} is a file")
@@ -81,11 +81,12 @@ class RunFolder:
                 self._remove_if_unused(missing)
 
     def _remove_if_unused(self, missing: Sequence[Path]) -> None:
+        if self.config_file.exists():
+            return
         with contextlib.suppress(OSError):  # the folder has vanished, or others write to it
-            if list(self.path.iterdir()) == [self.lock_file]:
-                self.lock_file.unlink()
-                for path in missing:
-                    path.rmdir()
+            self.lock_file.unlink()
+            for path in missing:
+                path.rmdir()
 
     @property
     def is_trained(self) -> bool:
@@ -128,12 +129,14 @@ class RunFolder:
             self._refuse_edited(option_changes(config, state["options"]))
 
     def _check_same(self, config: RunConfig) -> None:
-        before = recorded_options(self.config())
-        options = CheckpointStore(self.checkpoints).last_state().get("options", before)
+        before = self.config()
+        state = CheckpointStore(self.checkpoints).last_state()
+        options = state.get("options", recorded_options(before))
         changes = _refused(option_changes(config, options))
         if not changes:
             return
-        if before == recorded_options(config):  # not given by whoever types the command
+        edited = option_changes(before, options)
+        if all(change in edited for change in changes):
             self._refuse_edited(changes)
         raise RunError(
             f"{self.path} holds a run with other options ({_listed(changes)}); "

@@ -88,6 +88,8 @@ def test_an_edited_file_is_held_against_the_checkpoints(tmp_path):
     for check in (folder.check, folder.check_unedited):
         with pytest.raises(RunError, match=message):
             check(config)
+    with pytest.raises(RunError, match=message):  # the same, with a change that is allowed
+        folder.check(config.replace({"training.epochs": 9}))
     # Whoever names all options as they were goes on, whatever the file says.
     folder.check(tiny_config(tmp_path, samples_prompts=["the"]))
     with pytest.raises(RunError, match=r"learning_rate is 0\.01 there, not 0\.03"):
@@ -160,6 +162,7 @@ def test_other_files_are_refused(tmp_path):
     folder = RunFolder(tmp_path)
     with folder.lock(), pytest.raises(RunError, match="holds files that are no run"):
         folder.check(tiny_config(tmp_path))
+    assert [path.name for path in tmp_path.iterdir()] == ["thesis.tex"]
 
 
 def test_two_trainings_in_one_folder_are_refused(tmp_path):
