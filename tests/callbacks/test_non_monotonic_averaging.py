@@ -157,6 +157,30 @@ def test_the_average_stays_exact_after_very_many_steps(one_weight, constant):
     np.testing.assert_array_equal(ops.convert_to_numpy(weight), values[-1])
 
 
+def test_after_the_last_step_of_a_loop_of_ones_own_the_average_is_in_the_model(one_weight):
+    callback, weight = one_weight
+    for value in (1.0, 4.0):
+        weight.assign(np.full((2, 1), value))
+        callback.on_train_batch_end(0)
+    callback.on_train_end()
+    np.testing.assert_array_equal(ops.convert_to_numpy(weight), np.full((2, 1), 2.5))
+
+
+@pytest.mark.parametrize(
+    ("dtype", "expected"), [("float64", "float64"), ("float32", "float32"), ("bfloat16", "float32")]
+)
+def test_means_have_at_least_32_bits_and_as_many_as_the_weights(dtype, expected):
+    if keras.backend.backend() == "jax" and dtype == "float64":
+        pytest.skip("JAX has 32 bits unless it is told otherwise")
+    callback = NonMonotonicAveraging()
+    callback.averaging = True
+    callback.set_model(keras.Sequential([keras.layers.Dense(1, use_bias=False, dtype=dtype)]))
+    callback.model.build((None, 2))
+    callback.on_train_batch_end(0)
+    found = {v.dtype for v in (*callback._means, *callback._rests)}
+    assert found == {expected}
+
+
 @pytest.mark.parametrize("in_model", [True, False])
 def test_state_of_version_0_1_is_taken(one_weight, in_model):
     callback, weight = one_weight

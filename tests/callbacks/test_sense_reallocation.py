@@ -197,8 +197,18 @@ def test_tensorboard_files(tmp_path):
     from tensorflow.core.util import event_pb2
     from tensorflow.data import TFRecordDataset
 
-    fit(make_model(), make_callback(log_dir=tmp_path))
+    sizes = []
+
+    class Watch(keras.callbacks.Callback):
+        def on_train_batch_end(self, batch, logs=None):
+            sizes.append(sum(path.stat().st_size for path in tmp_path.iterdir()))
+
+    x, y = batches()
+    callbacks = [make_callback(log_dir=tmp_path), Watch()]
+    make_model().fit(x, y, B, epochs=2, shuffle=False, verbose=0, callbacks=callbacks)
     (path,) = tmp_path.glob("events.*")
+    # Figures can be looked at before training ends: allocations are after steps 3, 6 and 9.
+    assert sizes[1] == 0 < sizes[2] < sizes[5] < sizes[8]
     found = set()
     for record in TFRecordDataset(str(path)):
         event = event_pb2.Event.FromString(record.numpy())

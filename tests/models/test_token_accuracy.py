@@ -192,3 +192,18 @@ def test_outside_of_language_models_it_takes_all_log_probabilities():
         TokenAccuracy().update_state(targets, log_probs[..., 0])
     with pytest.raises(ValueError, match="top_k"):
         TokenAccuracy(top_k=0)
+
+
+def test_names_of_keras_accuracies_become_token_accuracies():
+    from keras_drill.metrics.compiled_metrics import compiled_metrics
+
+    mine = Perplexity()
+    found = compiled_metrics(["acc", mine], ("SparseTopKCategoricalAccuracy",))
+    assert [type(metric) for metric in found] == [TokenAccuracy, Perplexity, TokenAccuracy]
+    assert found[1] is mine and [found[0].top_k, found[2].top_k] == [1, 5]
+    assert [found[0].name, found[2].name] == ["acc", "SparseTopKCategoricalAccuracy"]
+    assert compiled_metrics(mine, None) == [mine] and compiled_metrics(None, []) is None
+
+
+def test_callbacks_know_which_way_is_better():
+    assert (TokenAccuracy()._direction, Perplexity()._direction) == ("up", "down")

@@ -86,13 +86,12 @@ def _try_mutants(session: WorkDB, given: argparse.Namespace) -> None:
         return
     fork.import_libraries()
     paths = dict.fromkeys(path for name in given.rooms for path in ROOMS[name].list_tests(_TREE))
-    measured = []
     for number, path in enumerate(paths, 1):
         begun = time.monotonic()
-        measured.append(measure(_TREE, path, _FOLDER / "coverage"))
+        measure(_TREE, path, _FOLDER / "coverage")
         if (seconds := time.monotonic() - begun) > 1:
             print(f"measured {number}/{len(paths)} {path}: {seconds:.0f} s", flush=True)
-    coverage = Coverage(measured)
+    coverage = Coverage(sorted((_FOLDER / "coverage").glob("*.json")))
     for number, item in enumerate(wanted, 1):
         begun = time.monotonic()
         result = _try_mutant(coverage, item, given.seconds)

@@ -68,11 +68,13 @@ class _Recorder:
         self._result.write_text(json.dumps(record))
 
 
-def measure(tree: Path, path: str, folder: Path) -> Path:
+def measure(tree: Path, path: str, folder: Path) -> None:
     """Measures one file of tests, or a folder of examples, unless it was measured already.
 
-    Returns:
-        A file with what was measured.
+    Args:
+        tree: The project.
+        path: The tests.
+        folder: Where what was measured is kept, a JSON file for each `path`.
     """
     files = [tree / path] if path.endswith(".py") else sorted((tree / path).rglob("*.py"))
     digest = hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()[:12]
@@ -92,7 +94,6 @@ def measure(tree: Path, path: str, folder: Path) -> Path:
         if not result.exists():
             print(f"  {path} could not be measured: {status}; see {result.with_suffix('.log')}")
             result.write_text(json.dumps({"tests": [], "lines": {}}))
-    return result
 
 
 class _LazyRecorder:

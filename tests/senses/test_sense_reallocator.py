@@ -253,3 +253,34 @@ def test_senses_that_cannot_move_are_refused():
         make_head(num_senses=5)
     with pytest.raises(ValueError, match=r"`iteration` must be given .* Received: None"):
         SenseReallocator(make_head()).step()
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({3: -1}, r"words in \[0, 7\). Received: -1 to 6"),
+        ({3: 7}, r"words in \[0, 7\). Received: 0 to 7"),
+        ({0: 1, 7: 1, 14: 1}, "1 to 4 senses. Received: 0 for word 0"),
+        ({2: 0, 3: 0}, "1 to 4 senses. Received: 5 for word 0"),
+    ],
+)
+def test_an_allocation_that_is_none_is_refused(changed, message):
+    allocation = make_head().allocation
+    words = np.arange(M) % V
+    for sense, word in changed.items():
+        words[sense] = word
+    with pytest.raises(ValueError, match=message):
+        allocation.assign(words)
+    with pytest.raises(ValueError, match=r"must hold 17 words. Received: shape \(16,\)"):
+        allocation.assign(words[1:])
+
+
+def test_a_frozen_head_keeps_its_senses():
+    head = make_head()
+    train_a_little(head)
+    head.trainable = False
+    before = values(head.variables)
+    reallocator = SenseReallocator(head, policy=FixedMoves([8], [3]))
+    assert reallocator.reallocate(1) is None and reallocator.history == []
+    for a, b in zip(before, values(head.variables), strict=True):
+        np.testing.assert_array_equal(a, b)
