@@ -68,13 +68,18 @@ ROOMS = {
     "data": _folder("data"),
     "training": Room(
         ("keras_drill/training/checkpoint*.py",),
-        ("tests/training/test_checkpoints.py", "tests/training/test_full_disk.py"),
+        (
+            "tests/training/test_checkpoints.py",
+            "tests/training/test_checkpoint_order.py",
+            "tests/training/test_full_disk.py",
+        ),
     ),
     "pipelines": Room(
         ("pipelines/components/*.py",),
         (
             "tests/pipelines/test_statistics.py",
             "tests/pipelines/test_verdicts.py",
+            "tests/pipelines/test_expectations.py",
             "tests/pipelines/test_tuner.py",
             "tests/pipelines/test_examples.py",
             "tests/pipelines/test_served_models.py",
