@@ -7,6 +7,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from keras_drill.tasks.errors import ConfigError
 from pipelines.components import line_statistics
 from pipelines.components.example_validator import (
     ExampleValidator,
@@ -186,3 +187,21 @@ def test_an_empty_split_has_no_shares():
     shares = [told[name] for name in ("duplicate_share", "unseen_share", "in_train_share")]
     assert shares == [0.0, 0.0, 0.0] and told["scripts"] == {}
     assert np.isfinite(list(told["length_quantiles"].values())).all()
+
+
+def test_columns_are_those_of_the_schema(tmp_path):
+    Schema({"other": LIMITS}).save(tmp_path / SCHEMA)
+    now = statistics_folder(tmp_path / "now", 8, train={**AT_THE_LIMITS, "empty_share": 1.0})
+    then = statistics_folder(tmp_path / "then", 7, train=TRAIN)
+    inputs = {"statistics": now, "earlier_statistics": then, "schema": tmp_path}
+    ExampleValidator().run(inputs, tmp_path, lambda *told: None)
+    told = [(each.expectation, each.column, each.message) for each in read_anomalies(tmp_path)]
+    assert told == [
+        ("columns", "other", "the examples have no column 'other'"),
+        ("columns", "text", "the schema has no column 'text'"),
+    ]
+
+
+def test_of_unknown_expectations_none_can_be_allowed():
+    with pytest.raises(ConfigError, match="cannot be 'max_emty'; did you mean 'max_empty'"):
+        ExampleValidator(ExampleValidatorOptions(allow=("columns", "max_emty")))
