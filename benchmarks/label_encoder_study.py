@@ -162,7 +162,7 @@ def _cross_entropies(folder: Path) -> dict[str, float]:
     from keras_drill.training.run_folder import RunFolder
 
     run = LoadedRun.load(RunFolder(folder))
-    batches = run.task.evaluation_batches(run.words, run.judged_texts()["test"])
+    batches = run.task.evaluation_batches(run.words, run.evaluation_texts()[-1].encoded)
     targets, log_probs = collect_log_probs(run.model, batches.dataset())
     counts = np.array(run.words.counts)
     bins = compare_by_frequency(targets, log_probs, log_probs, counts, _BINS, resamples=1).bins

@@ -26,6 +26,7 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 import numpy as np
 import sklearn
 
+from benchmarks.sense_induction.data import Word
 from benchmarks.sense_induction.figures import difference, interval, measure
 from benchmarks.sense_induction.find_senses import Induction
 from benchmarks.sense_induction.methods import Method, baseline, methods
@@ -84,9 +85,18 @@ def result(method: Method, states: States, seed: int, arguments) -> dict:
         for name, number in induction.senses.items():
             figures[name]["given"] = number
         replace_file(file, json.dumps({"words": figures, "facts": induction.facts}, indent=1))
-        mean = np.mean([figures[word.name]["v"] for word in states.words if word.kind == "chosen"])
-        print(f"{method.name}, seed {seed}: {mean:.3f} {induction.facts}", flush=True)
+        print(f"{method.name}, seed {seed}: {_means(induction.studied, figures)}", flush=True)
+        if induction.facts:
+            print(induction.facts, flush=True)
     return json.loads(file.read_text(encoding="utf-8"))
+
+
+def _means(words: list[Word], figures: dict[str, dict]) -> str:
+    """Mean V-measures of the kinds of words that there are."""
+    by_kind: dict[str, list[float]] = {}
+    for word in words:
+        by_kind.setdefault(word.kind, []).append(figures[word.name]["v"])
+    return ", ".join(f"{np.mean(values):.3f} ({kind})" for kind, values in by_kind.items())
 
 
 def report(kind: str, states: States, results: dict[Method, list[dict]]) -> None:
@@ -104,6 +114,7 @@ def report(kind: str, states: States, results: dict[Method, list[dict]]) -> None
 
     for method, some in results.items():
         if any(name not in some[0]["words"] for name in names):
+            print(f"| {method.name} | | does not read these words | | | | |")
             continue
         v, *others = (figures(method, key) for key in ("v", "chance", "purity", "used"))
         gain = ""

@@ -5,6 +5,7 @@ the made-up words with odd numbers, are held back: nothing is chosen by them.
 """
 
 import dataclasses
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -53,7 +54,7 @@ class Word:
 
 
 def read_nouns(folder: Path) -> list[Word]:
-    """The nouns of CoarseWSD-20 in a folder."""
+    """The nouns of CoarseWSD-20 in a folder; those whose senses cannot be told apart are named."""
     nouns = []
     for name in sorted(path.name for path in folder.iterdir() if path.is_dir()):
         parts = [_read_split(folder / name, split) for split in ("train", "test")]
@@ -61,8 +62,26 @@ def read_nouns(folder: Path) -> list[Word]:
         kept = np.sort(np.random.default_rng(0).permutation(len(gold))[:MOST_TRAINING])
         contexts = [contexts[place] for place in kept] + parts[1][0]
         gold = np.concatenate([gold[kept], parts[1][1]])
+        one_sense = [
+            part
+            for part, some in (("training", gold[: len(kept)]), ("test", gold[len(kept) :]))
+            if len(set(some)) < 2
+        ]
+        if one_sense:
+            print(
+                f"{name} is skipped: its {' and '.join(one_sense)} contexts have one gold sense, "
+                "so that no method can be measured on them",
+                file=sys.stderr,
+                flush=True,
+            )
+            continue
         kind = "chosen" if name in CHOSEN else "held back"
         nouns.append(Word(name, kind, tuple(contexts), gold, len(kept)))
+    if not nouns:
+        raise ValueError(
+            "Expected a folder for each noun, at least one of them with two gold senses in its "
+            f"training and its test contexts. Received: {str(folder)!r}"
+        )
     return nouns
 
 

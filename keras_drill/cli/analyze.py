@@ -5,9 +5,10 @@ import argparse
 from keras_drill.cli.arguments import (
     add_checkpoint_argument,
     add_text_and_report_arguments,
-    check_data,
     check_runs,
+    check_text,
     number,
+    other_than_run,
     report_file,
     whole_number,
 )
@@ -61,8 +62,8 @@ def add_parser(commands) -> argparse.ArgumentParser:
 
 def run(args: argparse.Namespace) -> int:
     check_runs(args.folders, args.checkpoint)
-    check_data(args.data)
-    report = report_file(args, args.folders, "analysis.html")
+    data = check_text(args.data)
+    report = report_file(args, args.folders, "analysis.html", other_than_run(args))
 
     from keras_drill.cli.streams import import_tensorflow
 
@@ -73,7 +74,7 @@ def run(args: argparse.Namespace) -> int:
     analyze_runs(
         [RunFolder(folder) for folder in args.folders],
         report,
-        data=args.data,
+        data=data,
         checkpoint=args.checkpoint,
         tokens=args.tokens,
         tolerance=args.tolerance,

@@ -1,8 +1,10 @@
 """Arguments that several commands have, and what can be said about values before any work."""
 
 import argparse
+import itertools
 import math
 import os
+import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -76,10 +78,18 @@ def add_checkpoint_argument(parser: argparse.ArgumentParser) -> None:
 def add_text_and_report_arguments(parser: argparse.ArgumentParser, report: str) -> None:
     """Adds `--data` and `--report`; `report` says where the page is by default."""
     parser.add_argument(
-        "--data", metavar="PATH", help="another text than the one that was trained on"
+        "--data",
+        action="append",
+        metavar="PATH",
+        help="a text that is read as a whole, in place of the corpus of the run: a file, a folder "
+        "with any of the splits, or, for pairs, a file of sources and one of targets, each with "
+        "a --data of its own",
     )
     parser.add_argument(
-        "--report", metavar="FILE.html", help=f"the page, one HTML file (default: {report})"
+        "--report",
+        metavar="FILE.html",
+        help=f"the page, one HTML file (default: {report}; with --data or --checkpoint the name "
+        "says so, and no page is overwritten)",
     )
 
 
@@ -166,7 +176,8 @@ def check_runs(folders: Sequence[str], checkpoint: int | str | None) -> list[Run
         path = Path(folder)
         if not path.is_dir():
             what = "is a file" if path.exists() else "is not there"
-            raise RunError(f"{folder} {what}; expected the folder of a run")
+            hint = "; each file of a text takes a --data of its own" if path.exists() else ""
+            raise RunError(f"{folder} {what}; expected the folder of a run{hint}")
         if not (path / "config.toml").is_file():
             raise RunError(f"{folder} is not the folder of a run: there is no config.toml in it")
         configs.append(load_config(path / "config.toml"))
@@ -243,6 +254,15 @@ def check_data(data: str | None) -> None:
         raise FileNotFoundError(f"--data {data!r}: there is nothing there")
 
 
+def check_text(data: Sequence[str] | None) -> list[str] | None:
+    """The paths of one text, of `--data` given once or several times, from anywhere."""
+    if data is None:
+        return None
+    for path in data:
+        check_data(path)
+    return [absolute(path) for path in data]
+
+
 def output_file(option: str, path: str | os.PathLike) -> Path:
     """The place of a file that will be written; its folder is made, or the place refused, now."""
     path = Path(path)
@@ -267,11 +287,33 @@ def output_folder(option: str, path: str | os.PathLike) -> Path:
     return path
 
 
-def report_file(args: argparse.Namespace, folders: Sequence[str], name: str) -> Path:
-    """Where a page goes: `--report`, in the folder of the only run, or beside several."""
+def report_file(
+    args: argparse.Namespace, folders: Sequence[str], name: str, about: Sequence[str] = ()
+) -> Path:
+    """Where a page goes: `--report`, in the folder of the only run, or beside several.
+
+    Args:
+        args: The arguments, with `--report`.
+        folders: The runs.
+        name: Name of the page about the runs themselves.
+        about: What else the page is about, see `other_than_run`. Its name says so, and has a number
+            where there is such a page already, which is not overwritten.
+    """
     if args.report is not None:
         return output_file("--report", args.report)
     folder = Path(folders[0])
-    return output_file(
-        "the report", (folder if len(folders) == 1 else folder.resolve().parent) / name
-    )
+    if len(folders) > 1:
+        folder = folder.resolve().parent
+    if not about:
+        return output_file("the report", folder / name)
+    stem, suffix = os.path.splitext(name)
+    stem = re.sub(r"[^\w.-]+", "-", "-".join([stem, *about]))
+    numbers = itertools.chain([""], (f"-{number}" for number in itertools.count(2)))
+    paths = (folder / f"{stem}{number}{suffix}" for number in numbers)
+    return output_file("the report", next(path for path in paths if not path.exists()))
+
+
+def other_than_run(args: argparse.Namespace) -> list[str]:
+    """What a page is about that is not the best model of a run on its own corpus."""
+    names = [Path(path).name for path in args.data or ()]
+    return names + ([] if args.checkpoint is None else [f"checkpoint-{args.checkpoint}"])

@@ -7,8 +7,9 @@ from keras_drill.cli.arguments import (
     add_checkpoint_argument,
     add_run_argument,
     add_text_and_report_arguments,
-    check_data,
     check_runs,
+    check_text,
+    other_than_run,
     report_file,
     whole_number,
 )
@@ -41,8 +42,7 @@ def add_parser(commands) -> argparse.ArgumentParser:
     parser.add_argument(
         "--split",
         choices=("train", "valid", "test"),
-        default="train",
-        help="the part of the text to read (default: %(default)s)",
+        help="the part of a corpus to read (default: train, or the first that --data has)",
     )
     parser.add_argument(
         "--tokens",
@@ -76,10 +76,10 @@ def run(args: argparse.Namespace) -> int:
         raise RunError(
             f"{args.folder} has one sense per word: its output layer is {config.head.kind}"
         )
-    check_data(args.data)
+    data = check_text(args.data)
     reader = TextReader()
     words = reader.arguments(args.words)
-    report = report_file(args, [args.folder], "senses.html")
+    report = report_file(args, [args.folder], "senses.html", other_than_run(args))
 
     from keras_drill.cli.streams import import_tensorflow
 
@@ -91,7 +91,7 @@ def run(args: argparse.Namespace) -> int:
         RunFolder(args.folder),
         report,
         words=list(dict.fromkeys(word.content for word in words if word.content is not None)),
-        data=args.data,
+        data=data,
         checkpoint=args.checkpoint,
         split=args.split,
         tokens=args.tokens,

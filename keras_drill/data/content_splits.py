@@ -72,6 +72,10 @@ class _Part(Lines):
         parts = f"{self.lines.fingerprint()} {keys} {self.split}"
         return hashlib.sha256(parts.encode()).hexdigest()
 
+    @property
+    def origin(self) -> str:
+        return f"the {self.split} part of {self.lines.origin}"
+
     def __repr__(self) -> str:
         return f"{self.split} part of {self.lines!r}"
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from keras_drill.data.lines import Lines
-from keras_drill.data.splits import SPLITS, check_splits, split_in_name
+from keras_drill.data.splits import SPLITS, check_splits, name_of_files, split_in_name
 from keras_drill.data.text_lines import TextLines
 
 _SUFFIXES = ("txt", "text", "tokens", "tok", "raw")
@@ -26,11 +26,16 @@ class Corpus:
     - A mapping `{"train": ..., "valid": ..., "test": ...}` names the files itself, or
       gives `Lines`.
 
+    That is for training. To evaluate a text as a whole, give `split=False`: a file, or several, is
+    one text under the file's name, and a folder or a mapping may have any of the three splits.
+
     Args:
         path: folder, file, list of files, or mapping from split to file, files or `Lines`.
+        split: whether text without splits is split, and a corpus without training text refused.
 
     Attributes:
-        splits: mapping from the names of the splits that are there to their `Lines`.
+        splits: mapping from the names of the splits that are there to their `Lines`; with
+            `split=False` and files, from the name of the files.
         train, valid, test: the `Lines` of one split; an error when the corpus has none.
 
     Example:
@@ -41,13 +46,19 @@ class Corpus:
     >>> corpus = Corpus(folder)
     >>> list(corpus.splits), list(corpus.valid)
     (['train', 'valid', 'test'], [b'the valid text'])
+    >>> Corpus(folder / "ptb.test.txt", split=False).splits.keys()
+    dict_keys(['ptb.test.txt'])
     """
 
-    def __init__(self, path: str | os.PathLike | Sequence | Mapping[str, _PATHS | Lines]):
+    def __init__(
+        self,
+        path: str | os.PathLike | Sequence | Mapping[str, _PATHS | Lines],
+        split: bool = True,
+    ):
         self.path = path
         self.splits: dict[str, Lines]
         if isinstance(path, Mapping):
-            check_splits(path)
+            check_splits(path, needs_train=split)
             self.splits = {name: _lines(path[name]) for name in SPLITS if name in path}
         elif isinstance(path, str | os.PathLike):
             if not Path(path).exists():
@@ -56,11 +67,11 @@ class Corpus:
                     f"there is nothing there. Received: path={str(path)!r}"
                 )
             if Path(path).is_dir():
-                self.splits = _folder_splits(Path(path))
+                self.splits = _folder_splits(Path(path), needs_train=split)
             else:
-                self.splits = _line_splits([path])
+                self.splits = _file_splits([path], split)
         else:
-            self.splits = _line_splits(path)
+            self.splits = _file_splits(path, split)
 
     @property
     def train(self) -> Lines:
@@ -88,7 +99,9 @@ def _lines(text: _PATHS | Lines) -> Lines:
     return text if isinstance(text, Lines) else TextLines(text)
 
 
-def _line_splits(files: Sequence[str | os.PathLike]) -> dict[str, Lines]:
+def _file_splits(files: Sequence[str | os.PathLike], split: bool) -> dict[str, Lines]:
+    if not split:
+        return {name_of_files(files): TextLines(files)}
     total = sum(len(block) for block in TextLines(files).blocks())
     if total < 3:
         raise ValueError(
@@ -104,17 +117,19 @@ def _line_splits(files: Sequence[str | os.PathLike]) -> dict[str, Lines]:
     }
 
 
-def _folder_splits(folder: Path) -> dict[str, Lines]:
+def _folder_splits(folder: Path, needs_train: bool) -> dict[str, Lines]:
     found: dict[str, list[Path]] = {}
     for path in sorted(folder.iterdir()):
         split = _split_of(path)
         if split is not None:
             found.setdefault(split, []).append(path)
-    if "train" not in found:
+    if "train" not in found if needs_train else not found:
+        what, name = ("training", "train") if needs_train else ("train, valid or test", "test")
+        instead = "" if needs_train else ", or the path of the text's own file"
         raise ValueError(
-            "Found no training text in the folder: expected a file such as 'train.txt', "
-            "'wiki.train.tokens' or 'ptb.train.txt' (or .gz), or a sub-folder 'train'. It holds "
-            f"{sorted(path.name for path in folder.iterdir())[:10]}. "
+            f"Found no {what} text in the folder: expected a file such as '{name}.txt', "
+            f"'wiki.{name}.tokens' or 'ptb.{name}.txt' (or .gz), or a sub-folder '{name}'{instead}."
+            f" It holds {sorted(path.name for path in folder.iterdir())[:10]}. "
             f"Received: path={str(folder)!r}"
         )
     return {name: _one_kind(found[name], name) for name in SPLITS if name in found}

@@ -38,6 +38,7 @@ class DialogCorpus:
         separator: The word that stands between the turns of a context.
         drop_repeated: Whether to leave out of the training text what stands in the valid or test
             text as well, turn for turn, as 172 of DailyDialog do.
+        split: Whether dialogues without splits are split; see `Corpus`.
 
     Attributes:
         splits: Mapping from the names of the splits that are there to `ParallelText`.
@@ -68,6 +69,7 @@ class DialogCorpus:
         context_turns: int | None = 1,
         separator: str = "__eou__",
         drop_repeated: bool = False,
+        split: bool = True,
     ):
         check_at_least_one(context_turns=context_turns)
         if not turn_end or separator.split() != [separator]:
@@ -81,10 +83,11 @@ class DialogCorpus:
         self.separator = separator
         self.drop_repeated = drop_repeated
         dialogues = {
-            name: _Dialogues(lines, turn_end) for name, lines in Corpus(path).splits.items()
+            name: _Dialogues(lines, turn_end)
+            for name, lines in Corpus(path, split=split).splits.items()
         }
         self.num_dropped = 0
-        if drop_repeated:
+        if drop_repeated and "train" in dialogues:
             held_out = frozenset(
                 _digest(turns)
                 for name, each in dialogues.items()
@@ -143,6 +146,10 @@ class _Side(Lines):
         while block:
             yield block
             block = list(itertools.islice(lines, size))
+
+    @property
+    def origin(self) -> str:
+        return self.dialogues.lines.origin
 
     def fingerprint(self) -> str:
         parts = [self.dialogues.fingerprint(), self.context_turns, self.separator, self.column]

@@ -42,7 +42,7 @@ class ExampleFolder:
             they are the ids of; else `None`.
 
     Raises:
-        ValueError: There are no examples to train on.
+        ValueError: There are no examples.
 
     Example:
 
@@ -61,10 +61,10 @@ class ExampleFolder:
             for split in SPLITS
             if (files := sorted((self.path / f"Split-{split}").glob("data_tfrecord-*.gz")))
         }
-        if "train" not in self.splits:
+        if not self.splits:
             raise ValueError(
-                "Expected a folder 'Split-train' of examples, 'data_tfrecord-*.gz', in the folder. "
-                f"Received: path={str(path)!r}"
+                "Expected a folder such as 'Split-train' of examples, 'data_tfrecord-*.gz', in the "
+                f"folder. Received: path={str(path)!r}"
             )
 
     @property
@@ -92,7 +92,7 @@ class ExampleFolder:
     @staticmethod
     def is_at(path: str | os.PathLike) -> bool:
         """Whether a path is that of such a folder."""
-        return (Path(path) / "Split-train").is_dir()
+        return any((Path(path) / f"Split-{split}").is_dir() for split in SPLITS)
 
     def lines(self, split: str, column: str) -> "ExampleLines":
         """The texts of a column."""
@@ -150,6 +150,10 @@ class ExampleLines(Lines):
                 while chunk := file.read(_CHUNK):
                     digest.update(chunk)
         return digest.hexdigest()
+
+    @property
+    def origin(self) -> str:
+        return str(self.files[0].parent)
 
     def __repr__(self) -> str:
         return f"ExampleLines({[str(file) for file in self.files]}, column={self.column!r})"

@@ -24,6 +24,11 @@ class Lines(abc.ABC):
     def fingerprint(self) -> str:
         """Hexadecimal digest that changes with the lines."""
 
+    @property
+    def origin(self) -> str:
+        """Where the lines come from, in words for people: the paths of files, for example."""
+        return repr(self)
+
     def __iter__(self) -> Iterator[bytes]:
         for block in self.blocks():
             yield from block
@@ -43,6 +48,10 @@ class JoinedLines(Lines):
         lines = itertools.chain.from_iterable(self.texts)
         while block := list(itertools.islice(lines, size)):
             yield block
+
+    @property
+    def origin(self) -> str:
+        return " and ".join(dict.fromkeys(text.origin for text in self.texts))
 
     def fingerprint(self) -> str:
         parts = " ".join(text.fingerprint() for text in self.texts)

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from keras_drill.data.parallel_text import ParallelText, cut_by_target, read_pairs
-from keras_drill.data.splits import SPLITS, check_splits, split_in_name
+from keras_drill.data.splits import SPLITS, check_splits, name_of_files, split_in_name
 from keras_drill.data.tfds_pairs import PREFIX, tfds_pairs
 
 
@@ -26,6 +26,10 @@ class ParallelCorpus:
     - A mapping `{"train": ..., "valid": ..., "test": ...}` from splits to files of two columns or
       to pairs of text files.
 
+    That is for training. To evaluate pairs as a whole, give `split=False`: a file, or a pair of
+    files, is one text under the names of the files, and a folder, a data set or a mapping may have
+    any of the three splits. A folder without files of the two languages may have `.tsv` files then.
+
     Empty lines are kept as empty. See `TextLines` for what a line is.
 
     Args:
@@ -33,9 +37,11 @@ class ParallelCorpus:
         source: Language of the sources, the end of their files' names. Needed for folders of two
             files a split; a data set has its own order.
         target: Language of the targets.
+        split: Whether pairs without splits are split, and a corpus without training pairs refused.
 
     Attributes:
-        splits: Mapping from the names of the splits that are there to `ParallelText`.
+        splits: Mapping from the names of the splits that are there to `ParallelText`; with
+            `split=False` and files, from the names of the files.
 
     Raises:
         FileNotFoundError: There is nothing at `path`, or no file for a language.
@@ -58,21 +64,25 @@ class ParallelCorpus:
         path: str | os.PathLike | Sequence | Mapping,
         source: str | None = None,
         target: str | None = None,
+        split: bool = True,
     ):
         self.path = path
         self.source = source
         self.target = target
         if isinstance(path, Mapping):
-            check_splits(path)
+            check_splits(path, needs_train=split)
             self.splits = {name: read_pairs(path[name]) for name in SPLITS if name in path}
         elif isinstance(path, str) and path.startswith(PREFIX):
-            self.splits = tfds_pairs(path.removeprefix(PREFIX), source, target)
+            self.splits = tfds_pairs(path.removeprefix(PREFIX), source, target, split)
         elif isinstance(path, str | os.PathLike) and Path(path).is_dir():
-            self.splits = self._folder_splits(Path(path))
-        else:
+            self.splits = self._folder_splits(Path(path), needs_train=split)
+        elif split:
             self.splits = cut_by_target(read_pairs(path))
+        else:
+            files = [path] if isinstance(path, str | os.PathLike) else list(path)
+            self.splits = {name_of_files(files): read_pairs(files)}
 
-    def _folder_splits(self, folder: Path) -> dict[str, ParallelText]:
+    def _folder_splits(self, folder: Path, needs_train: bool) -> dict[str, ParallelText]:
         languages = (self.source, self.target)
         if None in languages or self.source == self.target:
             suffixes: tuple = ("tsv",)
@@ -83,22 +93,16 @@ class ParallelCorpus:
                 )
         else:
             suffixes = languages
-        found: dict[str, dict[str, Path]] = {}
-        for path in sorted(folder.iterdir()):
-            stem, _, suffix = path.name.removesuffix(".gz").rpartition(".")
-            split = split_in_name(stem)
-            if suffix not in suffixes or split is None or path.name.startswith("."):
-                continue
-            if suffix in found.setdefault(split, {}):
-                raise ValueError(
-                    f"Found several files that may be the {split!r} text and cannot choose; "
-                    "name them in a mapping {'train': ..., 'valid': ..., 'test': ...}. Received: "
-                    f"{[str(found[split][suffix]), str(path)]}"
-                )
-            found[split][suffix] = path
-        if "train" not in found:
+        found = _files_by_split(folder, suffixes)
+        if not found and not needs_train:
+            found = _files_by_split(folder, ("tsv",))
+            suffixes = ("tsv",) if found else suffixes
+        if "train" not in found if needs_train else not found:
+            what = "training" if needs_train else "train, valid or test"
+            expected = _names("train" if needs_train else "test", suffixes)
+            instead = "" if needs_train else ", or the paths of the text's own files"
             raise FileNotFoundError(
-                f"Found no training pairs in the folder: expected {_names('train', suffixes)}. It "
+                f"Found no {what} pairs in the folder: expected {expected}{instead}. It "
                 f"holds {sorted(path.name for path in folder.iterdir())[:10]}. "
                 f"Received: path={str(folder)!r}"
             )
@@ -114,6 +118,24 @@ class ParallelCorpus:
             for name in SPLITS
             if name in found
         }
+
+
+def _files_by_split(folder: Path, suffixes: Sequence[str]) -> dict[str, dict[str, Path]]:
+    """The files of a folder whose names have one of some suffixes, by split and suffix."""
+    found: dict[str, dict[str, Path]] = {}
+    for path in sorted(folder.iterdir()):
+        stem, _, suffix = path.name.removesuffix(".gz").rpartition(".")
+        split = split_in_name(stem)
+        if suffix not in suffixes or split is None or path.name.startswith("."):
+            continue
+        if suffix in found.setdefault(split, {}):
+            raise ValueError(
+                f"Found several files that may be the {split!r} text and cannot choose; name them "
+                "in a mapping {'train': ..., 'valid': ..., 'test': ...}, or give one text's own "
+                f"files. Received: {[str(found[split][suffix]), str(path)]}"
+            )
+        found[split][suffix] = path
+    return found
 
 
 def _names(split: str, suffixes) -> str:

@@ -22,6 +22,11 @@ class ParallelText:
     source: Lines
     target: Lines
 
+    @property
+    def origin(self) -> str:
+        """Where the pairs come from, in words for people."""
+        return " and ".join(dict.fromkeys([self.source.origin, self.target.origin]))
+
     def __iter__(self) -> Iterator[tuple[bytes, bytes]]:
         return zip(iter(self.source), iter(self.target), strict=True)
 

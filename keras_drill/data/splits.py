@@ -1,7 +1,9 @@
 """The parts of a corpus, and how their files are called."""
 
+import os
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 SPLITS = {
     "train": ("train", "training", "trn"),
@@ -23,10 +25,23 @@ def split_in_name(name: str) -> str | None:
     return found[0] if len(found) == 1 else None
 
 
-def check_splits(path: Mapping) -> None:
-    """Refuses a mapping from splits that has no training text, or other keys."""
-    if set(path) - set(SPLITS) or "train" not in path:
-        raise ValueError(
-            "`path` as a mapping must have the key 'train' and may have 'valid' and 'test'. "
-            f"Received: path={dict(path)!r}"
+def check_splits(path: Mapping, needs_train: bool) -> None:
+    """Refuses a mapping from splits that has other keys, or not those that are needed."""
+    if set(path) - set(SPLITS) or ("train" not in path if needs_train else not path):
+        allowed = (
+            "the key 'train' and may have 'valid' and 'test'"
+            if needs_train
+            else "some of the keys 'train', 'valid' and 'test'"
         )
+        raise ValueError(f"`path` as a mapping must have {allowed}. Received: path={dict(path)!r}")
+
+
+def name_of_files(files: Sequence[str | os.PathLike]) -> str:
+    """What a text is called that is one file, or several, and no split of a corpus.
+
+    Example:
+
+    >>> name_of_files(["news/today.de", "news/today.en"])
+    'today.de + today.en'
+    """
+    return " + ".join(Path(file).name for file in files)

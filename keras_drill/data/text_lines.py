@@ -102,6 +102,14 @@ class TextLines(Lines):
             digest.update(content.digest())
         return digest.hexdigest()
 
+    @property
+    def origin(self) -> str:
+        files = " and ".join(map(str, self.files))
+        if self.num_lines is not None:
+            last = self.first_line + self.num_lines
+            return f"lines {self.first_line + 1:,} to {last:,} of {files}"
+        return f"{files} from line {self.first_line + 1:,}" if self.first_line else files
+
     def __repr__(self) -> str:
         files = [str(path) for path in self.files]
         return f"TextLines({files}, first_line={self.first_line}, num_lines={self.num_lines})"

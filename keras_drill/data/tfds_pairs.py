@@ -15,7 +15,7 @@ PREFIX = "tfds:"
 
 
 def tfds_pairs(
-    name: str, source: str | None = None, target: str | None = None
+    name: str, source: str | None = None, target: str | None = None, split: bool = True
 ) -> dict[str, ParallelText]:
     """The pairs of a data set, by split; downloads and prepares it where it is not yet.
 
@@ -23,10 +23,12 @@ def tfds_pairs(
         name: Its name, configuration and version as `tfds.builder` takes them.
         source: Which of its features are the sources, a language as a rule.
         target: Which are the targets. Without the two, its supervised keys.
+        split: Whether a data set that has training pairs alone is split, and one without training
+            pairs is refused.
 
     Raises:
         ImportError: tensorflow-datasets is not installed.
-        ValueError: It has no such features, or no training split.
+        ValueError: It has no such features, or no training split where `split` needs one.
     """
     try:
         import tensorflow_datasets as tfds
@@ -47,17 +49,18 @@ def tfds_pairs(
     builder.download_and_prepare()
     config = tfds.ReadConfig(interleave_cycle_length=1)  # one file after the other
     there = {
-        split: next((alias for alias in aliases if alias in builder.info.splits), None)
-        for split, aliases in SPLITS.items()
+        each: next((alias for alias in aliases if alias in builder.info.splits), None)
+        for each, aliases in SPLITS.items()
     }
-    if there["train"] is None:
-        raise ValueError(f"{name} must have a split 'train'. Received: {list(builder.info.splits)}")
+    if there["train"] is None and (split or not any(there.values())):
+        needed = "a split 'train'" if split else f"one of the splits {list(SPLITS)}"
+        raise ValueError(f"{name} must have {needed}. Received: {list(builder.info.splits)}")
     pairs = {
-        split: ParallelText(*[_TfdsLines(builder, config, alias, side) for side in sides])
-        for split, alias in there.items()
+        each: ParallelText(*[_TfdsLines(builder, config, alias, side) for side in sides])
+        for each, alias in there.items()
         if alias is not None
     }
-    return pairs if len(pairs) > 1 else cut_by_target(pairs["train"])
+    return cut_by_target(pairs["train"]) if split and len(pairs) == 1 else pairs
 
 
 class _TfdsLines(Lines):
@@ -77,6 +80,10 @@ class _TfdsLines(Lines):
         texts = texts.map(lambda block: tf.strings.regex_replace(block, r"\s*[\r\n]+\s*", " "))
         for block in texts.as_numpy_iterator():
             yield block.tolist()
+
+    @property
+    def origin(self) -> str:
+        return f"{PREFIX}{self.builder.info.full_name}, split {self.split}"
 
     def fingerprint(self) -> str:
         info = self.builder.info.splits[self.split]

@@ -1,6 +1,7 @@
 """Self-contained HTML pages about training runs."""
 
 from keras_drill.report.continuations_section import SampleContinuation, continuations_section
+from keras_drill.report.evaluated_text import EvaluatedText
 from keras_drill.report.facts_sections import describe_environment
 from keras_drill.report.frequency_section import frequency_section
 from keras_drill.report.output_layer_sections import RunAnalysis
@@ -10,6 +11,7 @@ from keras_drill.report.studied_word_section import StudiedWord
 from keras_drill.report.write_pages import write_analysis, write_report, write_senses
 
 __all__ = [
+    "EvaluatedText",
     "RunAnalysis",
     "RunSummary",
     "SampleContinuation",

@@ -10,6 +10,7 @@ from matplotlib.ticker import LogLocator, NullFormatter
 
 from keras_drill.analysis.argmaxable_words import ArgmaxableWords
 from keras_drill.analysis.rank import RankEstimate
+from keras_drill.report.evaluated_text import EvaluatedText
 from keras_drill.report.page.elements import element, table, words
 from keras_drill.report.page.formatting import format_count
 from keras_drill.report.page.plot import (
@@ -38,6 +39,7 @@ class RunAnalysis:
         argmaxable: From `keras_drill.analysis.measure_argmaxable_words`.
         words: The vocabulary, in the order of the ids.
         counts: How often each word occurs in the training text; `None` where unknown.
+        text: The text, with its size.
     """
 
     name: str
@@ -47,6 +49,7 @@ class RunAnalysis:
     argmaxable: ArgmaxableWords
     words: tuple[str, ...]
     counts: tuple[int, ...] | None = None
+    text: EvaluatedText | None = None
 
     @property
     def never_chosen(self) -> list[str]:

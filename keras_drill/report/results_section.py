@@ -22,8 +22,10 @@ def results_section(runs: Sequence[RunSummary]) -> ElementTree.Element:
         "run and output layer": [
             run_name(index, run.name, run.output_layer) for index, run in enumerate(runs)
         ],
-        "valid perplexity": _perplexity_column([run.valid_perplexity for run in runs]),
-        "test perplexity": _perplexity_column([run.test_perplexity for run in runs]),
+        **{
+            f"{name} perplexity": _perplexity_column([run.perplexities.get(name) for run in runs])
+            for name in names_of_texts(runs)
+        },
         **{
             name: best_in_bold(
                 [run.scores.get(name) for run in runs], [_score(run, name) for run in runs], max
@@ -42,7 +44,7 @@ def results_section(runs: Sequence[RunSummary]) -> ElementTree.Element:
         if name.startswith("run") or any(_text(cell) != MISSING for cell in cells)
     }
     shown = table(
-        "The runs compared",
+        "The runs compared" if len(runs) > 1 else "The run",
         list(present),
         [list(row) for row in zip(*present.values(), strict=True)],
     )
@@ -74,19 +76,22 @@ def _cut_off(runs: Sequence[RunSummary]) -> list[ElementTree.Element]:
 
 
 def summarize(runs: Sequence[RunSummary]) -> list[ElementTree.Element | str]:
-    """The outcome in one sentence, by test perplexity when there is one."""
-    for kind, perplexities in (
-        ("test", [run.test_perplexity for run in runs]),
-        ("validation", [run.valid_perplexity for run in runs]),
-    ):
+    """The outcome in one sentence, by the last perplexity: test perplexity when there is one."""
+    for name in reversed(names_of_texts(runs)):
         finite = {
-            index: value
-            for index, value in enumerate(perplexities)
-            if value is not None and math.isfinite(value)
+            index: run.perplexities[name]
+            for index, run in enumerate(runs)
+            if math.isfinite(run.perplexities.get(name, math.nan))
         }
         if finite:
-            return _outcome(runs, kind, finite)
+            return _outcome(runs, "validation" if name == "valid" else name, finite)
     return ["No perplexity was measured for ", words([run.name for run in runs], ", "), "."]
+
+
+def names_of_texts(runs: Sequence[RunSummary]) -> list[str]:
+    """The texts that runs have perplexities of: validation, test, others."""
+    names = dict.fromkeys(name for run in runs for name in run.perplexities)
+    return sorted(names, key=lambda name: {"valid": 0, "test": 1}.get(name, 2))
 
 
 def _outcome(

@@ -5,6 +5,8 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from keras_drill.report.evaluated_text import EvaluatedText
+
 
 @dataclasses.dataclass(frozen=True)
 class RunSummary:
@@ -22,7 +24,10 @@ class RunSummary:
             that it shares, see `keras_drill.analysis.count_dedicated_parameters`.
         valid_perplexity: Validation perplexity of the model that was kept.
         test_perplexity: Its test perplexity.
+        other_perplexities: Its perplexities on texts that are neither, by their names.
         scores: Other figures of it by name, more being better, for example `{"test BLEU": 33.1}`.
+        signatures: How the scores were computed, by the metric's name.
+        texts: The texts that the perplexities and the scores are of.
         best_epoch: Epoch of the model that was kept, counted from 1; by default the epoch of the
             smallest finite validation value in `history`.
         seconds_per_epoch: Mean training time of an epoch.
@@ -45,12 +50,27 @@ class RunSummary:
     output_parameters: int | None = None
     valid_perplexity: float | None = None
     test_perplexity: float | None = None
+    other_perplexities: Mapping[str, float] = dataclasses.field(default_factory=dict)
     scores: Mapping[str, float] = dataclasses.field(default_factory=dict)
+    signatures: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    texts: Sequence[EvaluatedText] = ()
     best_epoch: int | None = None
     seconds_per_epoch: float | None = None
     max_epochs: int | None = None
     config: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     changes: Sequence[Mapping[str, Any]] = ()
+
+    @property
+    def perplexities(self) -> dict[str, float]:
+        """All perplexities by the name of the text, the one that counts most last."""
+        named = {"valid": self.valid_perplexity, "test": self.test_perplexity}
+        known = {name: value for name, value in named.items() if value is not None}
+        return {**known, **self.other_perplexities}
+
+    @property
+    def signature_lines(self) -> list[str]:
+        """How the scores were computed, a line for each metric."""
+        return [f"{metric} signature: {value}" for metric, value in self.signatures.items()]
 
     @property
     def epochs(self) -> int:

@@ -88,7 +88,8 @@ def studied_word_section(word: StudiedWord, prefix: str) -> ElementTree.Element:
     """
     rows: list[list[ElementTree.Element | str]] = [
         [
-            element("div", point_key(place), f"sense {id}", class_="run"),
+            element("div", point_key(place), f"sense {place + 1}", class_="run"),
+            str(id),
             f"{100 * word.shares[place]:.0f} %",
             MISSING if word.theta is None else f"{word.theta[place]:.3f}".replace("-", "−"),
             words(word.nearest[place]),
@@ -102,7 +103,7 @@ def studied_word_section(word: StudiedWord, prefix: str) -> ElementTree.Element:
         _plane(word, prefix),
         table(
             f"Senses of {word.word}",
-            ["sense", "share of uses", "θ", "nearest words"],
+            ["sense", "id", "share of uses", "θ", "nearest words"],
             rows,
         ),
         element("p", "The contexts in which each sense is most probable:", class_="note"),
@@ -118,7 +119,7 @@ def _plane(word: StudiedWord, prefix: str) -> ElementTree.Element:
         "figure",
         keys(
             *(
-                (point_key(place), f"sense {word.senses[place]}")
+                (point_key(place), f"sense {place + 1}")
                 for place in np.unique(word.sense)  # no points of the others are drawn
             )
         ),
@@ -149,12 +150,12 @@ def _contexts(word: StudiedWord) -> list[ElementTree.Element]:
             element(
                 "figcaption",
                 point_key(place),
-                f"sense {id}: probability {_probabilities(word, place)}",
+                f"sense {place + 1}: probability {_probabilities(word, place)}",
                 class_="origin",
             ),
             class_="card",
         )
-        for place, id in enumerate(word.senses)
+        for place in range(word.num_senses)
         if word.contexts[place]
     ]
 

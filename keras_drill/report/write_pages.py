@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from xml.etree import ElementTree
 
 from keras_drill.analysis.compare_by_frequency import FrequencyComparison
+from keras_drill.report.evaluated_text import texts_section
 from keras_drill.report.facts_sections import configuration_section, environment_section
 from keras_drill.report.frequency_section import frequency_section
 from keras_drill.report.learning_curves import learning_curves_section
@@ -27,7 +28,7 @@ def write_report(
     path: str | os.PathLike,
     runs: Sequence[RunSummary],
     sections: Sequence[ElementTree.Element] = (),
-    title: str = "Models compared",
+    title: str | None = None,
     summary: str | None = None,
     environment: Mapping[str, str] | None = None,
 ) -> pathlib.Path:
@@ -39,12 +40,14 @@ def write_report(
             `RunSummary` leaves out is left out of the page.
         sections: What else the page says of them, in this order: `frequency_section` of a
             comparison by word frequency, for example, and `continuations_section`.
-        title: Title of the page.
+        title: Title of the page; by default the name of the only run, or "Models compared".
         summary: One sentence under the title; by default it is made from the perplexities.
         environment: What the runs ran on, from `describe_environment(...)`.
     """
     _names(runs)
     shown = [results_section(runs)]
+    if any(run.texts for run in runs):
+        shown.append(texts_section({run.name: run.texts for run in runs}))
     if any(run.history for run in runs):
         shown.append(learning_curves_section(runs))
     shown += sections
@@ -53,6 +56,8 @@ def write_report(
     if any(run.config for run in runs):
         shown.append(configuration_section(runs))
     sentence = summarize(runs) if summary is None else [element("bdi", summary)]
+    if title is None:
+        title = runs[0].name if len(runs) == 1 else "Models compared"
     return write_page(path, title, sentence, shown)
 
 
@@ -71,7 +76,9 @@ def write_analysis(
         environment: What the analysis ran on, from `describe_environment(...)`.
     """
     names = _names(runs)
-    sections = [rank_section(runs), argmaxable_section(runs)]
+    texts = {run.name: [run.text] for run in runs if run.text is not None}
+    sections = [texts_section(texts)] if texts else []
+    sections += [rank_section(runs), argmaxable_section(runs)]
     sections += [
         frequency_section(
             comparison,

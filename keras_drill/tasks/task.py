@@ -19,6 +19,7 @@ from keras_drill.export import ModelCard, SenseContexts, TextModel, Translator
 from keras_drill.tasks.config import RunConfig
 from keras_drill.tasks.describe_words import describe_words
 from keras_drill.tasks.errors import RunError
+from keras_drill.tasks.evaluation_text import EvaluationText
 
 
 class Words(Protocol):
@@ -63,12 +64,22 @@ class Judgement:
     """How well a model does on the texts that it was judged on.
 
     Args:
-        perplexities: By split, "valid" and "test" as far as there are both.
+        perplexities: By text: "valid" and "test", or the name of another text.
         scores: Other figures, more being better, by a name that says the split: `"test BLEU"`.
+        signatures: How the scores were computed, by the metric's name: `"BLEU"`.
     """
 
     perplexities: Mapping[str, float]
     scores: Mapping[str, float] = dataclasses.field(default_factory=dict)
+    signatures: Mapping[str, str] = dataclasses.field(default_factory=dict)
+
+    def figures(self) -> dict[str, Any]:
+        """All figures of the model on these texts, JSON-able."""
+        return {
+            "perplexities": dict(self.perplexities),
+            "scores": dict(self.scores),
+            "signatures": dict(self.signatures),
+        }
 
 
 class Task(abc.ABC):
@@ -92,7 +103,7 @@ class Task(abc.ABC):
         self.config = config
 
     def read_columns(self, data: str, cut_by_content: bool = False) -> dict[str, dict[str, Lines]]:
-        """The lines of a corpus as they were written, by split and column.
+        """The lines of a corpus to train on as they were written, by split and column.
 
         Args:
             data: Where the corpus is, or a folder of examples.
@@ -101,6 +112,25 @@ class Task(abc.ABC):
         """
         if not ExampleFolder.is_at(data):
             return self.read_corpus(data, cut_by_content)
+        splits = self._read_examples(data)
+        if "train" not in splits:
+            raise RunError(
+                f"the examples in {data} have no training text, only {', '.join(splits)}"
+            )
+        return splits
+
+    def read_whole(self, data: Sequence[str]) -> dict[str, dict[str, Lines]]:
+        """The lines of texts to evaluate, each as a whole, by name and column.
+
+        Args:
+            data: One path, of a file or a folder with any of the splits, or those of several files
+                that are one text. Splits keep their names, other texts are named by their files.
+        """
+        if len(data) == 1 and ExampleFolder.is_at(data[0]):
+            return self._read_examples(data[0])
+        return self.read_whole_corpus(data)
+
+    def _read_examples(self, data: str) -> dict[str, dict[str, Lines]]:
         folder = ExampleFolder(data)
         return {
             split: {column: folder.lines(split, column) for column in self.columns}
@@ -111,19 +141,26 @@ class Task(abc.ABC):
     def read_corpus(self, data: str, cut_by_content: bool) -> dict[str, dict[str, Lines]]:
         """What `read_columns` gives of a corpus that is no folder of examples."""
 
-    def encode(self, words: Any, data: str) -> dict[str, dict[str, EncodedText]]:
-        """The ids of a corpus by split and column, from a folder of examples where it has them.
+    @abc.abstractmethod
+    def read_whole_corpus(self, data: Sequence[str]) -> dict[str, dict[str, Lines]]:
+        """What `read_whole` gives of paths that are no folder of examples."""
+
+    def encode(
+        self, words: Any, data: str, splits: Mapping[str, Mapping[str, Lines]]
+    ) -> dict[str, dict[str, EncodedText]]:
+        """The ids of texts by split and column, from a folder of examples where it has them.
 
         Args:
             words: The words of the run.
-            data: Where the corpus is, or a folder of examples.
+            data: Where the texts are: a corpus, or a folder of examples.
+            splits: Their lines.
         """
         coders = self.coders(words)
         folder = ExampleFolder(data) if ExampleFolder.is_at(data) else None
         if folder is None or folder.encoded_by is None:
             return {
                 split: {name: EncodedText.encode(columns[name], *coders[name]) for name in columns}
-                for split, columns in self.read_columns(data).items()
+                for split, columns in splits.items()
             }
         if folder.encoded_by != encoding_fingerprint(coders):
             raise RunError(
@@ -132,7 +169,7 @@ class Task(abc.ABC):
             )
         return {
             split: {column: folder.encoded(split, column) for column in self.columns}
-            for split in folder.splits
+            for split in splits
         }
 
     def make_words(self, folder: Path) -> Words:
@@ -190,14 +227,75 @@ class Task(abc.ABC):
     def load_words(self, folder: Path) -> Words:
         """What `Words.save` wrote."""
 
-    @abc.abstractmethod
     def read_texts(self, words: Words, data: str | None = None) -> dict[str, Any]:
-        """Texts by split: "train", "valid", "test", as far as the corpus has them, in this order.
+        """Texts to train on by split: "train", "valid", "test", as far as the corpus has them, in
+        this order.
 
         Args:
             words: The words of the run.
             data: Where the corpus is; `None` is that of the run.
         """
+        path = self.config.data.path if data is None else data
+        splits = self.read_columns(path)
+        self.warn_of_text(path, splits["train"])
+        encoded = self.encode(words, path, splits)
+        return {split: self.make_text(encoded[split], splits[split]) for split in splits}
+
+    def evaluation_texts(
+        self,
+        words: Words,
+        data: str | Sequence[str] | None = None,
+        names: Sequence[str] | None = None,
+    ) -> list[EvaluationText]:
+        """Texts to evaluate a model on.
+
+        Args:
+            words: The words of the run.
+            data: Where they are, see `read_whole`; `None` is the corpus of the run, as it is split
+                for training.
+            names: Which of the texts; by default all but the training text, and that one where
+                there is no other.
+
+        Raises:
+            RunError: There is no such text.
+        """
+        paths = [data] if isinstance(data, str) else data
+        path = self.config.data.path if paths is None else paths[0]
+        splits = self.read_columns(path) if paths is None else self.read_whole(paths)
+        if names is None:
+            is_alone = paths is not None and len(splits) == 1
+            names = [name for name in splits if is_alone or name != "train"]
+            if not names:
+                raise RunError(f"{path} has no validation or test text")
+        for name in names:
+            if name not in splits:
+                raise RunError(f"{path} has no {name} text; it has {', '.join(splits)}")
+        splits = {name: splits[name] for name in names}
+        if paths is not None:  # training has warned of its own corpus
+            self.warn_of_text(path, next(iter(splits.values())))
+        encoded = self.encode(words, path, splits)
+        texts = []
+        for name, columns in splits.items():
+            targets = encoded[name][self.columns[-1]]
+            texts.append(
+                EvaluationText(
+                    name,
+                    columns,
+                    self.make_text(encoded[name], columns),
+                    num_lines=len(targets.line_lengths),
+                    num_targets=len(targets.ids),
+                )
+            )
+        return texts
+
+    @abc.abstractmethod
+    def make_text(self, encoded: Mapping[str, EncodedText], lines: Mapping[str, Lines]) -> Any:
+        """A text of the ids of its columns and of their lines."""
+
+    def warn_of_text(  # noqa: B027  tasks may have nothing to say
+        self, data: str, columns: Mapping[str, Lines]
+    ) -> None:
+        """Says so where the options do not suit a text; here, nothing."""
 
     @abc.abstractmethod
     def fingerprint(self, texts: Mapping[str, Any]) -> str:

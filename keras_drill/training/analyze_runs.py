@@ -17,6 +17,7 @@ from keras_drill.analysis import (
 from keras_drill.analysis.rank import RELATIVE_TOLERANCE
 from keras_drill.output_layer import OutputLayer
 from keras_drill.report import RunAnalysis, describe_environment, write_analysis
+from keras_drill.report.evaluated_text import describe_texts
 from keras_drill.report.page.formatting import text_table
 from keras_drill.training.loaded_run import load_runs
 from keras_drill.training.run_folder import RunFolder
@@ -27,7 +28,7 @@ _BLOCK = 1024
 def analyze_runs(
     folders: Sequence[RunFolder],
     report: str | os.PathLike,
-    data: str | None = None,
+    data: str | Sequence[str] | None = None,
     tokens: int = 2048,
     tolerance: float = RELATIVE_TOLERANCE,
     bound: float = 100.0,
@@ -39,7 +40,8 @@ def analyze_runs(
     Args:
         folders: The runs, the one that the others are compared with first.
         report: The HTML file.
-        data: The text; by default that of each run, its test text where there is one.
+        data: The text, as a whole, see `Task.read_whole`; by default that of each run, its test
+            text where there is one.
         tokens: How many tokens the rank is measured on, spread evenly over the text.
         tolerance: Relative tolerance of the rank.
         bound: Largest absolute value of a component of the hidden states to search.
@@ -48,8 +50,8 @@ def analyze_runs(
     """
     analyses, judged, seeds = [], [], {}
     for run in load_runs(folders, checkpoint):
-        text = list(run.judged_texts(data).values())[-1]
-        batches = run.task.evaluation_batches(run.words, text)
+        text = run.evaluation_texts(data)[-1]
+        batches = run.task.evaluation_batches(run.words, text.encoded)
         _, targets, hidden = collect_hidden(run.model, batches.dataset())
         head = run.model.head
         log_probs = _log_probs(head, hidden, targets)
@@ -65,6 +67,7 @@ def analyze_runs(
                 ),
                 words=run.words.tokens,
                 counts=run.words.counts,
+                text=text.described,
             )
         )
         judged.append((targets, log_probs))
@@ -124,7 +127,9 @@ def _tables(analyses: Sequence[RunAnalysis], comparisons: Sequence[FrequencyComp
         if run.never_chosen:
             more = " ..." if len(run.never_chosen) > 10 else ""
             never.append(f"{run.name} never chooses {' '.join(run.never_chosen[:10])}{more}")
+    texts = {run.name: [run.text] for run in analyses if run.text is not None}
     tables = [
+        describe_texts(texts),
         f"Rank of the log-probabilities at {analyses[0].rank.tokens} tokens\n"
         + text_table(ranks, left=2),
         "Words that can be the most probable\n" + "\n".join([text_table(words), *never]),

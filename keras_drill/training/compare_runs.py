@@ -4,7 +4,10 @@ import os
 from collections.abc import Sequence
 
 from keras_drill.report import RunSummary, describe_environment, write_report
+from keras_drill.report.evaluated_text import describe_texts
 from keras_drill.report.page.formatting import text_table
+from keras_drill.report.results_section import names_of_texts
+from keras_drill.training.evaluation_figures import write_figures
 from keras_drill.training.loaded_run import load_runs
 from keras_drill.training.run_folder import RunFolder
 
@@ -12,25 +15,31 @@ from keras_drill.training.run_folder import RunFolder
 def compare_runs(
     folders: Sequence[RunFolder],
     report: str | os.PathLike,
-    data: str | None = None,
-    title: str = "Models compared",
+    data: str | Sequence[str] | None = None,
+    title: str | None = None,
     checkpoint: int | str | None = None,
+    figures: str | os.PathLike | None = None,
 ) -> list[RunSummary]:
     """Judges the models of runs, prints a table, and writes a report.
 
     Args:
         folders: the runs, the one that the others are compared with first.
         report: the HTML file.
-        data: the text; by default that of each run.
-        title: title of the report.
+        data: the text, evaluated as a whole, see `Task.read_whole`; by default the validation and
+            the test text of each run.
+        title: title of the report; by default what the only run is, or "Models compared".
         checkpoint: as of `LoadedRun.load`, for all of them.
+        figures: a JSON file for all figures.
     """
     runs = load_runs(folders, checkpoint)
-    judged = {
-        run.folder.name: run.task.judge(run.model, run.words, run.judged_texts(data))
-        for run in runs
-    }
-    summaries = [run.summarize(judged[run.folder.name]) for run in runs]
+    judged, summaries = {}, []
+    for run in runs:
+        texts = run.evaluation_texts(data)
+        encoded = {text.name: text.encoded for text in texts}
+        judged[run.folder.name] = run.task.judge(run.model, run.words, encoded)
+        summaries.append(run.summarize(judged[run.folder.name], texts))
+    if title is None and len(runs) == 1:
+        title = runs[0].config.description or None
     seeds = {run.folder.name: run.config.training.seed for run in runs}
     path = write_report(
         report,
@@ -40,7 +49,13 @@ def compare_runs(
         environment=describe_environment(seed=seeds),
     )
     print(comparison_table(summaries))
+    print(f"\n{describe_texts({run.name: run.texts for run in summaries})}")
+    for line in dict.fromkeys(line for run in summaries for line in run.signature_lines):
+        print(line)
     print(f"report: {path}")
+    if figures is not None:
+        write_figures(figures, runs, list(judged.values()), summaries, checkpoint)
+        print(f"figures: {figures}")
     return summaries
 
 
@@ -53,6 +68,9 @@ def comparison_table(summaries: Sequence[RunSummary]) -> str:
     run  output layer  parameters  of which output  valid ppl  test ppl  s/epoch
     a    tied softmax           -                -      65.80         -        -
     """
+    texts = names_of_texts(summaries)
+    if set(texts) <= {"valid", "test"}:
+        texts = ["valid", "test"]
     scores = list(dict.fromkeys(name for run in summaries for name in run.scores))
     rows = [
         (
@@ -60,8 +78,7 @@ def comparison_table(summaries: Sequence[RunSummary]) -> str:
             "output layer",
             "parameters",
             "of which output",
-            "valid ppl",
-            "test ppl",
+            *(f"{name} ppl" for name in texts),
             *scores,
             "s/epoch",
         )
@@ -73,8 +90,7 @@ def comparison_table(summaries: Sequence[RunSummary]) -> str:
                 run.output_layer,
                 _number(run.total_parameters, ","),
                 _number(run.output_parameters, ","),
-                _number(run.valid_perplexity, ".2f"),
-                _number(run.test_perplexity, ".2f"),
+                *(_number(run.perplexities.get(name), ".2f") for name in texts),
                 *(_number(run.scores.get(name), ".2f") for name in scores),
                 _number(run.seconds_per_epoch, ".1f"),
             )

@@ -12,12 +12,12 @@ from keras_drill.analysis import words_by_senses
 from keras_drill.ready_made import KernelizedBayesianSoftmax
 from keras_drill.report import SenseStudy, describe_environment, write_senses
 from keras_drill.tasks.errors import RunError
+from keras_drill.training.choose_words import FEWEST_OCCURRENCES, choose_words
 from keras_drill.training.loaded_run import LoadedRun
 from keras_drill.training.run_folder import RunFolder
 from keras_drill.training.sense_study import kernels, study_tables, study_word, times
 from keras_drill.training.shown_senses import TextOfSenses
 
-_FEWEST_OCCURRENCES = 3  # that make a plane
 _DEFAULT_WORDS = 4
 _EXAMPLES = 12  # words shown for a number of senses
 _WIDTH = 8  # words on either side of a context
@@ -27,8 +27,8 @@ def examine_senses(
     folder: RunFolder,
     report: str | os.PathLike,
     words: Sequence[str] = (),
-    data: str | None = None,
-    split: str = "train",
+    data: str | Sequence[str] | None = None,
+    split: str | None = None,
     tokens: int = 200_000,
     nearest: int = 5,
     contexts: int = 3,
@@ -39,9 +39,10 @@ def examine_senses(
     Args:
         folder: A run with several senses a word.
         report: The HTML file.
-        words: The words; by default the most frequent of those with the most senses.
-        data: The text; by default that of the run.
-        split: "train", "valid" or "test".
+        words: The words; by default the content words whose senses depend on the context most, see
+            `choose_words`.
+        data: The text, as a whole, see `Task.read_whole`; by default that of the run.
+        split: "train", "valid" or "test"; by default the training text, or the first of `data`.
         tokens: How much of the text to read, from its beginning.
         nearest: How many nearest words to show for a sense.
         contexts: How many contexts to show for a sense.
@@ -54,13 +55,22 @@ def examine_senses(
             f"{folder.path} has one sense per word: its output layer is {run.config.output_layer}"
         )
     vocabulary = run.words.tokens
-    by_senses = words_by_senses(
-        keras.ops.convert_to_numpy(head.allocation.sense_to_word), len(vocabulary)
-    )
-    chosen = [_word_id(run, word) for word in words] or _default_words(run, by_senses)
+    of_word = keras.ops.convert_to_numpy(head.allocation.sense_to_word)
+    by_senses = words_by_senses(of_word, len(vocabulary))
+    chosen = [_word_id(run, word) for word in words]
     read, text = _read(run, data, split, tokens)
     shown = TextOfSenses(run, read, _WIDTH)
-    _check_occurrences(run, shown.ids, chosen, text)
+    if chosen:
+        _check_occurrences(run, shown.ids, chosen, text)
+        found = shown.read(chosen)
+    else:
+        num_senses = np.bincount(of_word, minlength=len(vocabulary))
+        found = choose_words(run, shown, num_senses, _DEFAULT_WORDS)
+        if not found:
+            raise RunError(
+                f"no word occurs at least {FEWEST_OCCURRENCES} times in {text}: read more with "
+                "--tokens, or another text with --split or --data"
+            )
     study = SenseStudy(
         name=folder.name,
         output_layer=run.config.output_layer,
@@ -71,7 +81,7 @@ def examine_senses(
         },
         words=tuple(
             study_word(head, vocabulary, senses, shown.examples(senses, contexts), nearest)
-            for senses in shown.read(chosen)
+            for senses in found
         ),
         **kernels(head),
     )
@@ -81,17 +91,28 @@ def examine_senses(
     return study
 
 
-def _read(run: LoadedRun, data: str | None, split: str, tokens: int) -> tuple[Any, str]:
+def _read(
+    run: LoadedRun, data: str | Sequence[str] | None, split: str | None, tokens: int
+) -> tuple[Any, str]:
     """The beginning of a text, and what it is."""
-    texts = run.task.read_texts(run.words, data)
-    if split not in texts:
-        path = run.config.data.path if data is None else data
-        raise RunError(f"{path} has no {split} text; it has {', '.join(texts)}")
-    whole = len(run.task.target_ids(texts[split]))
-    text = run.task.first_tokens(texts[split], tokens)
-    read = len(run.task.target_ids(text))
-    part = "" if read == whole else f"the first {read:,} of "
-    return text, f"{part}the {whole:,} tokens of the {split} text"
+    if data is None and (split or "train") == "train":
+        name, path = "train", run.config.data.path
+        whole = run.task.read_texts(run.words)[name]  # on a disk, where it is large
+        lines = run.task.read_columns(path)[name]
+        origin = " and ".join(dict.fromkeys(column.origin for column in lines.values()))
+    else:
+        names = None if split is None else [split]
+        if names is None:
+            there = list(run.task.read_whole([data] if isinstance(data, str) else data))
+            names = ["train"] if "train" in there else there[:1]
+        (read,) = run.task.evaluation_texts(run.words, data, names)
+        name, whole, described = read.name, read.encoded, read.described
+        origin = f"{described.num_lines:,} lines of {described.origin}"
+    number = len(run.task.target_ids(whole))
+    text = run.task.first_tokens(whole, tokens)
+    read_of_it = len(run.task.target_ids(text))
+    part = "" if read_of_it == number else f"the first {read_of_it:,} of "
+    return text, f"{part}the {number:,} tokens of the {name} text ({origin})"
 
 
 def _word_id(run: LoadedRun, word: str) -> int:
@@ -110,22 +131,12 @@ def _by_count(run: LoadedRun, ids: np.ndarray) -> np.ndarray:
     return ids[np.argsort(-np.array(run.words.counts)[ids], kind="stable")]
 
 
-def _default_words(run: LoadedRun, by_senses: dict[int, np.ndarray]) -> list[int]:
-    words: list[int] = []
-    for senses in sorted(by_senses, reverse=True):
-        some = _by_count(run, by_senses[senses]).tolist()
-        words += [id for id in some if id not in run.words.special_ids]
-        if len(words) >= _DEFAULT_WORDS:
-            break
-    return words[:_DEFAULT_WORDS]
-
-
 def _check_occurrences(run: LoadedRun, ids: np.ndarray, words: Sequence[int], text: str) -> None:
     for word in words:
         number = int(np.count_nonzero(ids == word))
-        if number < _FEWEST_OCCURRENCES:
+        if number < FEWEST_OCCURRENCES:
             raise RunError(
                 f"{run.words.tokens[word]!r} occurs {times(number)} in {text}, and at least "
-                f"{_FEWEST_OCCURRENCES} times are needed: read more with --tokens, another text "
+                f"{FEWEST_OCCURRENCES} times are needed: read more with --tokens, another text "
                 "with --split or --data, or look at another word"
             )

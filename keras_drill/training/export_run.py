@@ -103,6 +103,8 @@ def make_card(
     trained = results.pop("date", "unknown")
     sizes = results.pop("data", "unknown")
     scores = results.pop("scores", {})
+    signatures = results.pop("signatures", {})
+    results.pop("texts", None)
     config = run.config
     return ModelCard(
         name=name,
@@ -111,7 +113,8 @@ def make_card(
         trained=trained,
         licence=licence,
         data={"corpus": Path(config.data.path).name, "sizes": sizes},
-        figures={key: value for key, value in {**results, **scores}.items() if value is not None},
+        figures={key: value for key, value in {**results, **scores}.items() if value is not None}
+        | {f"{metric} signature": value for metric, value in signatures.items()},
         weights=weights,
         limits=limits,
         options={

@@ -14,6 +14,7 @@ from keras_drill.layers.carried_state import zero_carried_state
 from keras_drill.report import RunSummary
 from keras_drill.tasks.config import RunConfig
 from keras_drill.tasks.errors import RunError
+from keras_drill.tasks.evaluation_text import EvaluationText
 from keras_drill.tasks.make_task import make_task
 from keras_drill.tasks.task import AnsweringTask, ContinuingTask, Judgement, Task, Words
 from keras_drill.training.checkpoints import CheckpointStore
@@ -86,21 +87,18 @@ class LoadedRun:
             raise RunError(f"the model of {self.folder.path} does not answer sources")
         return self.task
 
-    def judged_texts(self, data: str | None = None) -> dict[str, Any]:
-        """The validation and the test text, as far as there are both, in this order.
+    def evaluation_texts(self, data: str | Sequence[str] | None = None) -> list[EvaluationText]:
+        """The texts to evaluate the model on; see `Task.evaluation_texts`."""
+        return self.task.evaluation_texts(self.words, data)
+
+    def summarize(self, judgement: Judgement, texts: Sequence[EvaluationText] = ()) -> RunSummary:
+        """What a report says about the run.
 
         Args:
-            data: Where they are; `None` is the corpus of the run.
+            judgement: How well the model does.
+            texts: The texts that it was evaluated on.
         """
-        texts = self.task.read_texts(self.words, data)
-        texts.pop("train", None)
-        if not texts:
-            path = self.config.data.path if data is None else data
-            raise RunError(f"{path} has no validation or test text")
-        return texts
-
-    def summarize(self, judgement: Judgement) -> RunSummary:
-        """What a report says about the run."""
+        perplexities = dict(judgement.perplexities)
         history = read_history(self.folder.history_file)
         losses = [self.task.validation_loss(values) for values in _by_epoch(history)]
         return RunSummary(
@@ -109,9 +107,12 @@ class LoadedRun:
             history=history,
             total_parameters=_count(self.model.trainable_variables),
             output_parameters=count_dedicated_parameters(self.model.head, self.model.backbone),
-            valid_perplexity=judgement.perplexities.get("valid"),
-            test_perplexity=judgement.perplexities.get("test"),
+            valid_perplexity=perplexities.pop("valid", None),
+            test_perplexity=perplexities.pop("test", None),
+            other_perplexities=perplexities,
             scores=judgement.scores,
+            signatures=judgement.signatures,
+            texts=tuple(text.described for text in texts),
             best_epoch=int(np.nanargmin(losses)) + 1,
             seconds_per_epoch=float(np.mean(history["seconds"])),
             max_epochs=self.config.training.epochs,

@@ -80,14 +80,14 @@ def study_tables(study: SenseStudy) -> str:
         _right_but_last(rows),
     ]
     for word in study.words:
-        rows = [("sense", "share", "theta", "nearest words")]
+        rows = [("sense", "id", "share", "theta", "nearest words")]
         lines = []
-        for place, sense in enumerate(word.senses):
+        for place, id in enumerate(word.senses):
             theta = "-" if word.theta is None else f"{word.theta[place]:.3f}"
             share = f"{100 * word.shares[place]:.0f} %"
-            rows.append((str(sense), share, theta, " ".join(word.nearest[place])))
+            rows.append((str(place + 1), str(id), share, theta, " ".join(word.nearest[place])))
             lines += [
-                f"  {sense}  {probability:.2f}  {before} [{word.word}] {after}"
+                f"  sense {place + 1}  {probability:.2f}  {before} [{word.word}] {after}"
                 for before, after, probability in word.contexts[place]
             ]
         heading = f"{word.word}: {times(word.occurrences)}"

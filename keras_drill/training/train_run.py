@@ -11,6 +11,7 @@ import tensorflow as tf
 from keras_drill.data.atomic import replace_file
 from keras_drill.distribute import strategy
 from keras_drill.report import RunSummary, describe_environment, write_report
+from keras_drill.report.evaluated_text import describe_texts
 from keras_drill.tasks.config import RunConfig
 from keras_drill.tasks.errors import Diverged
 from keras_drill.tasks.make_task import make_task
@@ -94,9 +95,9 @@ def _judge(training: Training, described: str) -> RunSummary:
     folder, task = training.folder, training.task
     training.average()
     run = LoadedRun.load(folder)
-    texts = {split: text for split, text in training.texts.items() if split != "train"}
-    judgement = task.judge(run.model, run.words, texts)
-    summary = run.summarize(judgement)
+    texts = run.evaluation_texts()
+    judgement = task.judge(run.model, run.words, {text.name: text.encoded for text in texts})
+    summary = run.summarize(judgement, texts)
     write_results(folder, summary, described)
     write_report(
         folder.report_file,
@@ -109,6 +110,8 @@ def _judge(training: Training, described: str) -> RunSummary:
         f"best epoch {summary.best_epoch}: validation perplexity {summary.valid_perplexity:.2f}"
         + (f", test {summary.test_perplexity:.2f}" if summary.test_perplexity else "")
         + "".join(f", {name} {score:.2f}" for name, score in summary.scores.items())
+        + "".join(f"\n{line}" for line in summary.signature_lines)
+        + f"\n{describe_texts({summary.name: summary.texts})}"
         + f"\nreport: {folder.report_file}"
     )
     return summary
@@ -128,6 +131,8 @@ def write_results(folder: RunFolder, summary: RunSummary, data: str) -> None:
     results["is_averaged"] = folder.averaged_model_file.exists()
     if summary.scores:
         results["scores"] = dict(summary.scores)
+        results["signatures"] = dict(summary.signatures)
+    results["texts"] = {text.name: text.to_json() for text in summary.texts}
     results["data"] = data
     results["date"] = f"{datetime.datetime.now(datetime.timezone.utc):%Y-%m-%d %H:%M UTC}"
     replace_file(folder.results_file, json.dumps(results, indent=2) + "\n")

@@ -33,7 +33,9 @@ def test_one_run_gets_its_own_page_and_options_are_heard(folder, tmp_path, capsy
     out = capsys.readouterr().out
     assert "at 5 tokens" in out and "≥ 5" in out
     assert not re.search(r"tied +\d+ +\d+ +\d+ +\d+ +0$", out, re.M)  # some are undecided
-    assert "By word frequency" not in (folder / "tied" / "analysis.html").read_text()
+    page = (folder / "tied" / "analysis-other.txt.html").read_text()
+    assert "By word frequency" not in page and str(tmp_path / "other.txt") in page
+    assert re.search(rf"^other.txt +tied +{tmp_path}/other.txt +30 +210$", out, re.M)
 
 
 def test_without_scipy_words_stay_undecided_and_it_is_said(folder, monkeypatch, capsys):

@@ -38,10 +38,34 @@ def test_evaluate_compares_runs(folder, tmp_path, capsys):
     assert "frequen" in (tmp_path / "r.html").read_text()
 
 
-def test_evaluate_takes_another_text(folder, tmp_path, capsys):
-    (tmp_path / "other.txt").write_text("the cat sees a dog .\n" * 30)
-    words = ["evaluate", str(folder / "tied"), "--data", str(tmp_path / "other.txt")]
-    assert main([*words, "--report", str(tmp_path / "r.html")]) == 0
+def test_evaluate_takes_another_text_as_a_whole(folder, tmp_path, run_main):
+    """A copy of the test text has its perplexity, and a page of its own."""
+    shutil.copytree(folder / "tied", tmp_path / "tied")
+    report = (tmp_path / "tied" / "report.html").read_text()
+    results = json.loads((tmp_path / "tied" / "results.json").read_text())
+    shutil.copy(folder / "text" / "test.txt", tmp_path / "news.txt")
+    lines = (tmp_path / "news.txt").read_text().splitlines()
+    num_targets = sum(len(line.replace(".", " .").split()) + 1 for line in lines)
+    sizes = {"lines": len(lines), "targets": num_targets}
+    assert results["texts"]["test"] == {**sizes, "origin": str(folder / "text" / "test.txt")}
+
+    command = ["evaluate", tmp_path / "tied", "--data", tmp_path / "news.txt"]
+    status, out, _ = run_main(*command, "--json", tmp_path / "figures.json")
+    assert status == 0 and "news.txt ppl" in out and "test ppl" not in out
+    assert re.search(
+        rf"news.txt +tied +{tmp_path}/news.txt +{len(lines)} +{num_targets}$", out, re.M
+    )
+    (run,) = json.loads((tmp_path / "figures.json").read_text())["runs"]
+    assert run["texts"] == {"news.txt": {**sizes, "origin": str(tmp_path / "news.txt")}}
+    assert run["perplexities"]["news.txt"] == pytest.approx(results["test_perplexity"], rel=1e-6)
+    page = (tmp_path / "tied" / "report-news.txt.html").read_text()
+    assert "news.txt perplexity" in page and "test perplexity" not in page
+    assert str(tmp_path / "news.txt") in page and "Models compared" not in page
+    assert run_main(*command)[0] == 0
+    assert (tmp_path / "tied" / "report-news.txt-2.html").exists()
+    assert run_main("evaluate", tmp_path / "tied", "--checkpoint", "last")[0] == 0
+    assert (tmp_path / "tied" / "report-checkpoint-last.html").exists()
+    assert (tmp_path / "tied" / "report.html").read_text() == report
 
 
 def test_score_adds_up(folder, capsys):
@@ -351,6 +375,11 @@ def _file_as_run(run):
     return ["score", str(run / "config.toml"), "the"], "config.toml is a file; expected the folder"
 
 
+def _second_file_as_run(run):
+    words = ["evaluate", str(run), "--data", str(run / "config.toml"), str(run / "vocabulary.txt")]
+    return words, "each file of a text takes a --data of its own"
+
+
 def _nothing_as_run(run):
     return ["evaluate", str(run), str(run / "none")], "none is not there; expected the folder"
 
@@ -389,6 +418,7 @@ def _unknown_activation(run):
         _no_data,
         _file_as_run,
         _nothing_as_run,
+        _second_file_as_run,
         _unknown_activation,
     ],
 )

@@ -13,12 +13,14 @@ def test_chosen_words(folder, capsys):
     assert "senses per word" in out and "tokens of the valid text" in out
     assert re.search(r"^cat: \d+ times$", out, re.M)
     lines = out[out.index("cat:") : out.index("sees:")].splitlines()
-    senses = [line for line in lines if re.match(r" +\d+ +\d+ % +-?\d+\.\d{3}  \S+ \S+$", line)]
+    senses = [line for line in lines if re.match(r" +\d +\d+ +\d+ % +-?\d+\.\d{3}  \S+ \S+$", line)]
     assert senses and "<unk>" not in lines[0]
     shares = [int(re.search(r"(\d+) %", line)[1]) for line in senses]
     assert abs(sum(shares) - 100) <= len(shares)
     contexts = [line for line in lines if "[cat]" in line]
-    assert contexts and all(re.match(r" +\d+  [01]\.\d\d  .* \[cat\] ", line) for line in contexts)
+    assert contexts and all(
+        re.match(r" +sense \d  [01]\.\d\d  .* \[cat\] ", line) for line in contexts
+    )
     page = (folder / "kerbs" / "senses.html").read_text()
     assert "The word <bdi>cat</bdi>" in page and "The word <bdi>sees</bdi>" in page
 
@@ -28,7 +30,7 @@ def test_contexts_are_those_of_the_text(folder, capsys):
     capsys.readouterr()
     assert main(["senses", str(folder / "kerbs"), "old", "--contexts", "50"]) == 0
     text = " ".join((folder / "text" / "train.txt").read_text().replace(".\n", " . <eos> ").split())
-    contexts = re.findall(r"^ +\d+  [01]\.\d\d  (.*)$", capsys.readouterr().out, re.M)
+    contexts = re.findall(r"^ +sense \d  [01]\.\d\d  (.*)$", capsys.readouterr().out, re.M)
     assert len(contexts) > 20
     for context in contexts:
         assert context.replace("[old]", "old").strip() in text
@@ -37,8 +39,22 @@ def test_contexts_are_those_of_the_text(folder, capsys):
 def test_words_are_chosen_when_none_are_given(folder, tmp_path, capsys):
     page = tmp_path / "s.html"
     assert main(["senses", str(folder / "kerbs"), "--report", str(page)]) == 0
-    assert len(re.findall(r"^\S+: \d+ times$", capsys.readouterr().out, re.M)) == 4
+    shown = re.findall(r"^(\S+): \d+ times$", capsys.readouterr().out, re.M)
+    assert len(shown) == 4 and all(word.isalpha() for word in shown)
     assert page.read_text().count("The word ") == 4
+
+
+def test_a_given_file_is_read_as_a_whole(folder, tmp_path, capsys):
+    own = folder / "kerbs" / "senses.html"
+    own.unlink(missing_ok=True)
+    (tmp_path / "test.txt").write_text("the cat sees a dog.\n" * 31)
+    given = ["senses", str(folder / "kerbs"), "cat", "--data", str(tmp_path / "test.txt")]
+    assert main(given) == 0
+    out = capsys.readouterr().out
+    text = f"the 217 tokens of the test.txt text (31 lines of {tmp_path}/test.txt)"
+    assert text in out and "cat: 31 times" in out
+    page = folder / "kerbs" / "senses-test.txt.html"
+    assert text in page.read_text() and str(page) in out and not own.exists()
 
 
 def _one_sense(folder, tmp_path):

@@ -1,9 +1,11 @@
 import json
 import math
 import shutil
+from unittest.mock import ANY
 
 import numpy as np
 import pytest
+import sacrebleu
 import tensorflow as tf
 
 from keras_drill.cli.main import main
@@ -84,6 +86,8 @@ def test_a_run_is_judged_and_reported(trained):
     results = json.loads(trained.results_file.read_text())
     assert results["best_epoch"] == 1 + int(np.argmax(history["val_chrf"]))
     assert set(results["scores"]) == {"test BLEU", "test chrF"}
+    assert results["texts"]["test"]["lines"] == 11
+    assert results["signatures"]["BLEU"].startswith("nrefs:1|case:mixed")
     page = trained.report_file.read_text()
     assert "test BLEU" in page and "valid perplexity" in page and "Attention of trained" in page
 
@@ -95,7 +99,8 @@ def test_without_its_training_text_a_run_is_judged_on_another(trained, pairs, tm
     moved.write_config(trained.config().replace({"data.path": str(tmp_path / "gone")}))
     assert main(["evaluate", str(moved.path), "--data", str(pairs)]) == 0
     assert "gone is not there" in capsys.readouterr().err
-    page = moved.report_file.read_text()
+    assert moved.report_file.read_text() == trained.report_file.read_text()
+    page = (moved.path / f"report-{pairs.name}.html").read_text()
     assert "Words by frequency" not in page and "Texts side by side" in page
     assert "Words by frequency" in trained.report_file.read_text()
     assert main(["evaluate", str(moved.path)]) == 1
@@ -372,3 +377,50 @@ def test_runs_of_different_words_or_with_damaged_ones_are_refused(trained, pairs
     (other / "tokenizer.json").write_text("{}")
     with pytest.raises(RunError, match=r"tokenizer\.json is damaged"):
         LoadedRun.load(RunFolder(other))
+
+
+def test_all_of_a_given_text_is_evaluated_however_it_is_given(trained, pairs, tmp_path, capsys):
+    """The same pairs in one file of two columns, in two files, and as the test text of a folder."""
+    lines = {
+        end: "".join((pairs / f"{split}.{end}").read_text() for split in ("valid", "test") * 2)
+        for end in ("de", "en")
+    }
+    (tmp_path / "folder").mkdir()
+    for end, text in lines.items():
+        (tmp_path / f"news.{end}").write_text(text)
+        (tmp_path / "folder" / f"test.{end}").write_text(text)
+    rows = zip(lines["de"].splitlines(), lines["en"].splitlines(), strict=True)
+    (tmp_path / "news.tsv").write_text("".join(f"{s}\t{t}\n" for s, t in rows))
+    report, figures = tmp_path / "r.html", tmp_path / "figures.json"
+
+    def evaluate(*paths):
+        command = ["evaluate", str(trained.path), "--report", str(report), "--json", str(figures)]
+        assert main([*command, *(f"--data={path}" for path in paths)]) == 0
+        out, (run,) = capsys.readouterr().out, json.loads(figures.read_text())["runs"]
+        (name,) = run["texts"]
+        assert run["texts"][name] == {"lines": 48, "targets": targets, "origin": ANY}
+        assert f"{targets:,}" in out and f"{targets:,}" in report.read_text()
+        return name, run["perplexities"][name], run["scores"][f"{name} BLEU"], run, out
+
+    command = ["translate", str(trained.path)]
+    assert main([*command, *lines["de"].splitlines()]) == 0
+    hypotheses = capsys.readouterr().out.splitlines()
+    bleu = sacrebleu.metrics.BLEU()
+    expected = bleu.corpus_score(hypotheses, [lines["en"].splitlines()]).score
+    files = ["--sources", str(tmp_path / "news.de"), "--file", str(tmp_path / "news.en")]
+    assert main(["score", str(trained.path), *files, "--format", "json"]) == 0
+    records = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    targets = sum(record["num_words"] for record in records)
+    perplexity = math.exp(-sum(record["log_prob"] for record in records) / targets)
+    for name, paths in {
+        "news.tsv": [tmp_path / "news.tsv"],
+        "news.de + news.en": [tmp_path / "news.de", tmp_path / "news.en"],
+        "test": [tmp_path / "folder"],
+    }.items():
+        found = evaluate(*paths)
+        assert found[0] == name
+        assert found[1:3] == (pytest.approx(perplexity, rel=1e-5), pytest.approx(expected))
+        signature = str(bleu.get_signature())
+        assert found[3]["signatures"]["BLEU"] == found[3]["text_scores"]["bleu_signature"]
+        assert found[3]["signatures"]["BLEU"] == signature and signature in found[4]
+    assert "Models compared" not in report.read_text()

@@ -1,5 +1,7 @@
 """Autoencoders: each line is its own target."""
 
+from collections.abc import Sequence
+
 from keras_drill.data import Corpus, Lines
 from keras_drill.data.content_splits import text_splits
 from keras_drill.tasks.autoencoder.config import AutoencoderConfig
@@ -13,4 +15,8 @@ class AutoencoderTask(SequenceToSequenceTask):
 
     def read_corpus(self, data: str, cut_by_content: bool) -> dict[str, dict[str, Lines]]:
         splits = text_splits(data) if cut_by_content else Corpus(data).splits
+        return {name: {"source": lines, "target": lines} for name, lines in splits.items()}
+
+    def read_whole_corpus(self, data: Sequence[str]) -> dict[str, dict[str, Lines]]:
+        splits = Corpus(data[0] if len(data) == 1 else data, split=False).splits
         return {name: {"source": lines, "target": lines} for name, lines in splits.items()}

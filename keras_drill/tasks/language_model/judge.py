@@ -27,6 +27,7 @@ class LanguageModelJudgement(Judgement):
     Args:
         perplexities: By split.
         scores: None.
+        signatures: None.
         targets: Int array `[N]`, the words of the last split, in the order of the batches.
         log_probs: Float array `[N]`, their log-probabilities.
         samples: Continuations that the model wrote.

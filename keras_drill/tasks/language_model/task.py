@@ -62,6 +62,10 @@ class LanguageModelTask(ContinuingTask):
         splits = text_splits(data) if cut_by_content else Corpus(data).splits
         return {name: {"text": lines} for name, lines in splits.items()}
 
+    def read_whole_corpus(self, data: Sequence[str]) -> dict[str, dict[str, Lines]]:
+        path = data[0] if len(data) == 1 else data
+        return {name: {"text": lines} for name, lines in Corpus(path, split=False).splits.items()}
+
     def learn_words(
         self, columns: Mapping[str, Lines], numbers: WordNumbers | None = None
     ) -> LanguageModelWords:
@@ -113,17 +117,17 @@ class LanguageModelTask(ContinuingTask):
     def read_texts(
         self, words: Any, data: str | None = None
     ) -> dict[str, np.ndarray | StreamedText]:
-        path = self.config.data.path if data is None else data
-        self._warn_of_cut_text(path)
         cache = self.config.data.on_disk
         if not cache:
-            return {split: text["text"].ids for split, text in self.encode(words, path).items()}
+            return super().read_texts(words, data)
+        path = self.config.data.path if data is None else data
         if ExampleFolder.is_at(path):
             raise RunError(
                 f"data.on_disk is for texts, and {path} is a folder of examples, which are read "
                 "into memory: leave it empty, or give the text that they were made of"
             )
         splits = {split: columns["text"] for split, columns in self.read_columns(path).items()}
+        self.warn_of_text(path, {"text": splits["train"]})
         coders = self.coders(words)["text"]
         return {
             split: StreamedText.encode(lines, *coders, cache)
@@ -132,13 +136,17 @@ class LanguageModelTask(ContinuingTask):
             for split, lines in splits.items()
         }
 
-    def _warn_of_cut_text(self, data: str) -> None:
+    def make_text(
+        self, encoded: Mapping[str, EncodedText], lines: Mapping[str, Lines]
+    ) -> np.ndarray:
+        return encoded["text"].ids
+
+    def warn_of_text(self, data: str, columns: Mapping[str, Lines]) -> None:
         """Says so when a text that looks cut into words is cut by a tokenizer of raw text."""
         tokenizer = self.config.data.tokenizer
         if tokenizer == "whitespace" or ExampleFolder.is_at(data):
             return
-        lines = self.read_columns(data)["train"]["text"]
-        signs = signs_of_cut_text(itertools.islice(lines, _LINES_LOOKED_AT))
+        signs = signs_of_cut_text(itertools.islice(columns["text"], _LINES_LOOKED_AT))
         if signs:
             print(
                 f"keras-drill: warning: {data} looks cut into words already (it has "

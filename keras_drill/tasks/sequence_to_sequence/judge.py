@@ -24,6 +24,7 @@ class Answers(Judgement):
     Args:
         perplexities: By split.
         scores: BLEU and chrF of the answers.
+        signatures: How sacrebleu computed the two.
         sources: The sources.
         references: What they should have been answered.
         answers: What the model answered.
@@ -57,12 +58,17 @@ class Answers(Judgement):
         return cls(
             perplexities,
             {f"{split} BLEU": scores.bleu, f"{split} chrF": scores.chrf},
+            {"BLEU": scores.bleu_signature, "chrF": scores.chrf_signature},
             sources,
             references,
             answers,
             scores,
             **known,
         )
+
+    def figures(self) -> dict[str, Any]:
+        texts = {} if self.text_scores is None else dataclasses.asdict(self.text_scores)
+        return {**super().figures(), "text_scores": texts}
 
 
 def report_sections(

@@ -92,13 +92,11 @@ class SequenceToSequenceTask(AnsweringTask):
     def load_words(self, folder: Path) -> SequenceToSequenceWords:
         return SequenceToSequenceWords.load(folder, self.config.data)
 
-    def read_texts(self, words: Any, data: str | None = None) -> dict[str, EncodedPairs]:
-        path = self.config.data.path if data is None else data
-        encoded = self.encode(words, path)
-        return {
-            name: EncodedPairs(encoded[name]["source"], encoded[name]["target"], pairs)
-            for name, pairs in self.read_pairs(path).items()
-        }
+    def make_text(
+        self, encoded: Mapping[str, EncodedText], lines: Mapping[str, Lines]
+    ) -> EncodedPairs:
+        pairs = ParallelText(lines["source"], lines["target"])
+        return EncodedPairs(encoded["source"], encoded["target"], pairs)
 
     def fingerprint(self, texts: Mapping[str, EncodedPairs]) -> str:
         digest = hashlib.sha256()
