@@ -16,7 +16,7 @@ OTHERS = {
     "MinP": lambda: decoding.MinPSampler(0.3, 0.7),
     "Temperature": lambda: decoding.TemperatureSampler(0.7),
     "BeamSearch": lambda: decoding.BeamSearch(6, 0.7, 2, 3, 0.1, 0.3, True),
-    "AddonsBeamSearch": lambda: decoding.AddonsBeamSearch(6, 0.7),
+    "AddonsBeamSearch": lambda: decoding.AddonsBeamSearch(6, 0.7, 2, 3, 0.1, 0.3, True),
     "MinLength": lambda: decoding.MinLength(3),
     "RepetitionPenalty": lambda: decoding.RepetitionPenalty(1.3),
     "NoRepeatNGrams": lambda: decoding.NoRepeatNGrams(3),

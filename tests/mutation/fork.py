@@ -11,6 +11,7 @@ import os
 import resource
 import signal
 import sys
+import tempfile
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -51,14 +52,16 @@ def run_pytest(
         pytest's exit status, or `TIMED_OUT`.
     """
     sys.stdout.flush()
-    child = os.fork()
-    if child == 0:
-        status = 70
-        try:
-            status = _run(tree, words, log, cpu_seconds, keeps_compiled, plugin)
-        finally:
-            os._exit(status)
-    return _wait(child, 10 * cpu_seconds)
+    with tempfile.TemporaryDirectory() as scratch:  # a run that is ended cleans nothing up
+        child = os.fork()
+        if child == 0:
+            status = 70
+            try:
+                tempfile.tempdir = os.environ["TMPDIR"] = scratch
+                status = _run(tree, words, log, cpu_seconds, keeps_compiled, plugin)
+            finally:
+                os._exit(status)
+        return _wait(child, 10 * cpu_seconds)
 
 
 def _run(tree, words, log, cpu_seconds, keeps_compiled, plugin) -> int:
