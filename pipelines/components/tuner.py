@@ -139,6 +139,8 @@ def _check_names(searched: list[Searched], config: RunConfig) -> None:
     if len(set(names)) < len(names):
         raise ConfigError(f"tuner.search names an option twice: {', '.join(names)}")
     words = make_task(config).word_settings()
+    if "data.path" in names:
+        raise ConfigError("tuner.search cannot have data.path: trials are compared on one text")
     for each in searched:
         tasks = [make_task(config.replace({each.name: value})) for value in each.values]
         if any(task.word_settings() != words for task in tasks):
