@@ -26,6 +26,7 @@ class Comparison:
         perplexity: Of the candidate, per unit.
         baseline_perplexity: Of the baseline, on the same units.
         gain: In log-probability per unit.
+        lines_left_out: Number of lines that are not compared, see `compare`.
         unknown: Percentage of the words that the candidate does not know.
         baseline_unknown: Percentage that the baseline does not know.
         frequency: By how often words occur in the training text; `None` where units are bytes.
@@ -35,6 +36,7 @@ class Comparison:
     perplexity: float
     baseline_perplexity: float
     gain: Gain
+    lines_left_out: int
     unknown: float
     baseline_unknown: float
     frequency: FrequencyComparison | None
@@ -51,7 +53,8 @@ def compare(
 
     A model that knows few words has an easy life: `<unk>` is probable. So words that one of the two
     does not know are left out, and how many those are is told beside. Models that cut the text in
-    different ways are compared by the whole lines, per byte.
+    different ways are compared by whole lines, per byte. A model is not charged for the spelling of
+    a word that it does not know, so lines with such a word are left out.
 
     Args:
         candidate: What the candidate says.
@@ -78,18 +81,45 @@ def compare(
                     np.bincount(line_of_word, ours - theirs, lines),
                     np.bincount(line_of_word, minlength=lines),
                 ),
+                0,
                 *shares,
                 _by_frequency(candidate.words[known], ours, theirs, counts),
             )
-    num_bytes = np.array([len(text) + 1 for text in texts])  # and the end of the line
+    spelled = _spelled_lines(candidate, is_unknown) & _spelled_lines(baseline, was_unknown)
+    return _per_byte(candidate, baseline, texts, spelled, shares)
+
+
+def _per_byte(
+    candidate: JudgedExamples,
+    baseline: JudgedExamples,
+    texts: Sequence[bytes],
+    spelled: np.ndarray,
+    shares: tuple[float, float],
+) -> Comparison:
+    """Compares two models by whole lines, those that `spelled` names, bool `[lines]`."""
+    if not spelled.any():
+        raise RunError(
+            "the two models cut the text into different words, and there is no line in the "
+            "examples of which both know all: nothing can be compared; give more examples, or "
+            "serve the new model under another name"
+        )
+    num_bytes = np.array([len(text) + 1 for text in texts])[spelled]  # and the end of the line
+    ours, theirs = (each.line_log_probs[spelled] for each in (candidate, baseline))
     return Comparison(
         "byte",
-        math.exp(-candidate.log_probs.sum() / num_bytes.sum()),
-        math.exp(-baseline.log_probs.sum() / num_bytes.sum()),
-        log_prob_gain(candidate.line_log_probs - baseline.line_log_probs, num_bytes),
+        math.exp(-ours.sum() / num_bytes.sum()),
+        math.exp(-theirs.sum() / num_bytes.sum()),
+        log_prob_gain(ours - theirs, num_bytes),
+        int((~spelled).sum()),
         *shares,
         None,
     )
+
+
+def _spelled_lines(judged: JudgedExamples, is_unknown: np.ndarray) -> np.ndarray:
+    """Which lines have no word that the model does not know, bool `[lines]`."""
+    line_of_word = np.repeat(np.arange(len(judged.lengths)), judged.lengths)
+    return np.bincount(line_of_word, is_unknown, len(judged.lengths)) == 0
 
 
 def unigram_model(judged: JudgedExamples, counts: Mapping[bytes, int]) -> JudgedExamples:

@@ -14,6 +14,7 @@ from keras_drill.analysis.gains import Gain, bleu_gain
 from keras_drill.analysis.text_scores import score_texts
 from keras_drill.export.served_versions import ServedVersions
 from keras_drill.report.page.elements import element, table
+from keras_drill.report.page.formatting import MISSING
 from keras_drill.tasks.errors import RunError
 from keras_drill.tasks.task import AnsweringTask, Task
 from keras_drill.training.judge_examples import JudgedExamples, first_examples, judge_examples
@@ -180,6 +181,8 @@ class _Judge:
         }
         what += f" {compared.perplexity:.2f}, {self.against} {compared.baseline_perplexity:.2f}"
         what += f", on {self.lines}"
+        if compared.lines_left_out:
+            what += f" without {compared.lines_left_out:,} that have unknown words"
         least = 0.0 if first else self.options.min_gain
         self._judge_gain(what, gain, least, " %", better="lower", worse="higher")
         most = self.options.max_perplexity
@@ -266,6 +269,8 @@ def _lowers(interval: tuple[float, float]) -> tuple[float, float]:
 
 
 def _range(interval: tuple[float, float], unit: str) -> str:
+    if math.isnan(interval[0]):  # too few words for one
+        return MISSING
     return f"{interval[0]:+.2f} to {interval[1]:+.2f}{unit}"
 
 

@@ -62,16 +62,39 @@ def test_words_that_one_of_them_does_not_know_are_left_out():
         assert found.frequency.overall.difference == pytest.approx(gain)
 
 
-def test_other_words_are_compared_by_the_byte():
+def by_letters(log_prob):
+    """A model of letters, all with one log-probability."""
     letters = [bytes([letter]) for line in LINES for letter in line + b"\n"]
     lengths = np.array([len(line) + 1 for line in LINES])
-    ours = JudgedExamples(np.array(letters, object), np.full(len(letters), -1.0), lengths, [])
-    theirs = judged(as_good_as(-4.0), noise=0)
+    return JudgedExamples(np.array(letters, object), np.full(len(letters), log_prob), lengths, [])
+
+
+def test_other_words_are_compared_by_the_byte_where_no_word_is_unknown():
+    ours, theirs = by_letters(-1.0), judged(as_good_as(-4.0), noise=0)
     found = compared(ours, theirs)
     assert found.unit == "byte" and found.frequency is None
     assert found.perplexity == pytest.approx(math.e)
-    expected = (-len(letters) + 4.0 * len(theirs.words)) / len(letters)
-    assert found.gain.value == pytest.approx(expected)
+    # "sees", "hears" and "old" are unknown: every second line is left out.
+    spelled = [b"a bird", b""] * 31
+    num_words = sum(len(line.split()) + 1 for line in spelled)
+    num_bytes = sum(len(line) + 1 for line in spelled)
+    assert found.lines_left_out == 62
+    assert found.gain.value == pytest.approx((4.0 * num_words - num_bytes) / num_bytes)
+    assert found.baseline_perplexity == pytest.approx(math.exp(4.0 * num_words / num_bytes))
+
+
+def test_an_unknown_word_makes_no_model_better_per_byte(evaluate):
+    answers = [line.decode() for line in LINES]
+    fewer = {word: count for word, count in COUNTS.items() if word in (b"a", b"bird", b"<eos>")}
+    lazy = judged(lambda count: -0.01 if count == 0 else -6.0, known=fewer, answers=answers)
+    verdict, _ = evaluate(lazy, by_letters(-1.5), max_more_unknown=100.0)
+    assert not verdict.blessed
+    assert "on 124 lines of test without 62 that have unknown words" in verdict.reasons[0]
+
+
+def test_models_of_which_one_knows_a_word_of_no_line_cannot_be_compared():
+    with pytest.raises(RunError, match="nothing can be compared"):
+        compared(by_letters(-1.0), judged(as_good_as(-4.0), known={}))
 
 
 def test_the_unigram_model_knows_frequencies():
@@ -244,6 +267,16 @@ def test_words_of_one_frequency_must_not_pay_for_the_others(evaluate):
     assert not verdict.blessed and len(verdict.reasons) == 1
     assert "words that occur 1–49 times" in stop
     assert evaluate(robs_the_rare, before, max_bin_loss=0.0)[0].blessed
+
+
+def test_what_words_of_one_frequency_lose_by_chance_does_not_count(evaluate):
+    before = judged(as_good_as(-4.0), noise=0)
+    unsteady = judged(as_good_as(-3.0), noise=0)
+    rare = np.flatnonzero(unsteady.words == b"bird")
+    unsteady.log_probs[rare[len(rare) // 2 :]] = -5.6
+    verdict, _ = evaluate(unsteady, before)
+    (rare,) = (each for each in verdict.bins if each["label"] == "1–49")
+    assert rare["gain"] < -10 < rare["interval"][1] and verdict.blessed
 
 
 def test_a_model_that_knows_fewer_words_is_refused(evaluate):
