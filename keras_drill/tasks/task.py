@@ -16,6 +16,7 @@ from keras_drill.data.example_folder import ExampleFolder, encoding_fingerprint
 from keras_drill.data.word_numbers import WordNumbers
 from keras_drill.decoding import BeamSearch, Sampler
 from keras_drill.export import ModelCard, SenseContexts, TextModel, Translator
+from keras_drill.report.comparability import PerplexityBasis
 from keras_drill.tasks.config import RunConfig
 from keras_drill.tasks.describe_words import describe_words
 from keras_drill.tasks.errors import RunError
@@ -67,11 +68,14 @@ class Judgement:
         perplexities: By text: "valid" and "test", or the name of another text.
         scores: Other figures, more being better, by a name that says the split: `"test BLEU"`.
         signatures: How the scores were computed, by the metric's name: `"BLEU"`.
+        log_probs: By text, the log-probability of each target, float `[N]`, in the order of
+            `Task.target_ids`.
     """
 
     perplexities: Mapping[str, float]
     scores: Mapping[str, float] = dataclasses.field(default_factory=dict)
     signatures: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    log_probs: Mapping[str, np.ndarray] = dataclasses.field(default_factory=dict)
 
     def figures(self) -> dict[str, Any]:
         """All figures of the model on these texts, JSON-able."""
@@ -363,9 +367,19 @@ class Task(abc.ABC):
 
     @abc.abstractmethod
     def sections(
-        self, words: Sequence[Words], judged: Mapping[str, Any]
+        self,
+        words: Sequence[Words],
+        judged: Mapping[str, Any],
+        bases: Mapping[str, PerplexityBasis],
     ) -> list[ElementTree.Element]:
-        """Sections of the report about models that were judged, by name, and their words."""
+        """Sections of the report about models that were judged.
+
+        Args:
+            words: The words of each model.
+            judged: How well each model does, by its name.
+            bases: What the last perplexity of each depends on, by its name; a single model needs
+                none.
+        """
 
 
 class AnsweringTask(Task):

@@ -102,7 +102,7 @@ def _judge(training: Training, described: str) -> RunSummary:
     write_report(
         folder.report_file,
         [summary],
-        sections=task.sections([run.words], {folder.name: judgement}),
+        sections=task.sections([run.words], {folder.name: judgement}, {}),
         title=run.config.description or folder.name,
         environment=describe_environment(seed=run.config.training.seed),
     )

@@ -14,6 +14,7 @@ import keras
 import numpy as np
 
 import keras_drill
+from keras_drill.analysis.collect import collect_log_probs, in_text_order
 from keras_drill.data import (
     ContiguousBatches,
     Corpus,
@@ -33,12 +34,12 @@ from keras_drill.data.word_numbers import WordNumbers
 from keras_drill.decoding import Sampler
 from keras_drill.export import ModelCard, SenseContexts, TextModel, export_saved_model
 from keras_drill.report import SampleContinuation
+from keras_drill.report.comparability import PerplexityBasis
 from keras_drill.tasks.errors import RunError
 from keras_drill.tasks.language_model.build_model import build_model
 from keras_drill.tasks.language_model.config import LanguageModelConfig
 from keras_drill.tasks.language_model.judge import (
     LanguageModelJudgement,
-    judge,
     report_sections,
     write_samples,
 )
@@ -233,7 +234,13 @@ class LanguageModelTask(ContinuingTask):
     def judge(
         self, model: keras.Model, words: Any, texts: Mapping[str, np.ndarray]
     ) -> LanguageModelJudgement:
-        batches = {name: self.evaluation_batches(words, text) for name, text in texts.items()}
+        log_probs = {
+            name: in_text_order(
+                collect_log_probs(model, self.evaluation_batches(words, text).dataset())[1],
+                self.target_places(words, text),
+            )
+            for name, text in texts.items()
+        }
         options = self.config.samples
         samples: tuple[SampleContinuation, ...] = ()
         if options.prompts:
@@ -242,12 +249,20 @@ class LanguageModelTask(ContinuingTask):
             )
             module = self.text_model(model, words, sampler, options.seed, options.max_tokens)
             samples = write_samples(options, words.tokenizer, module)
-        return judge(model, batches, samples)
+        return LanguageModelJudgement(
+            {name: math.exp(-each.mean(dtype=np.float64)) for name, each in log_probs.items()},
+            log_probs=log_probs,
+            targets=list(texts.values())[-1] if texts else np.zeros(0, np.int32),
+            samples=samples,
+        )
 
     def sections(
-        self, words: Sequence[Any], judged: Mapping[str, LanguageModelJudgement]
+        self,
+        words: Sequence[Any],
+        judged: Mapping[str, LanguageModelJudgement],
+        bases: Mapping[str, PerplexityBasis],
     ) -> list[ElementTree.Element]:
-        return report_sections(words, judged)
+        return report_sections(words[0].counts, judged, bases)
 
     def text_model(
         self,

@@ -1,9 +1,12 @@
 """How answers are judged, and what a report says of them."""
 
 import dataclasses
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 from xml.etree import ElementTree
+
+import numpy as np
 
 from keras_drill.analysis.text_scores import TextScores, score_texts
 from keras_drill.report.page.elements import element
@@ -25,6 +28,7 @@ class Answers(Judgement):
         perplexities: By split.
         scores: BLEU and chrF of the answers.
         signatures: How sacrebleu computed the two.
+        log_probs: By text, the log-probability of each target, in the order of the text.
         sources: The sources.
         references: What they should have been answered.
         answers: What the model answered.
@@ -45,7 +49,7 @@ class Answers(Judgement):
     @classmethod
     def score(
         cls,
-        perplexities: Mapping[str, float],
+        log_probs: Mapping[str, np.ndarray],
         split: str,
         sources: Sequence[str],
         references: Sequence[str],
@@ -56,9 +60,10 @@ class Answers(Judgement):
         """Scores answers against references; `known` are the fields beside."""
         scores = score_texts(answers, references, tokenize)
         return cls(
-            perplexities,
+            {name: math.exp(-each.mean(dtype=np.float64)) for name, each in log_probs.items()},
             {f"{split} BLEU": scores.bleu, f"{split} chrF": scores.chrf},
             {"BLEU": scores.bleu_signature, "chrF": scores.chrf_signature},
+            log_probs,
             sources,
             references,
             answers,
@@ -72,9 +77,15 @@ class Answers(Judgement):
 
 
 def report_sections(
-    options: DecodingConfig, judged: Mapping[str, Answers]
+    options: DecodingConfig, judged: Mapping[str, Answers], ranks_perplexity: bool = True
 ) -> list[ElementTree.Element]:
-    """What the models answered, side by side, and how they differ."""
+    """What the models answered, side by side, and how they differ.
+
+    Args:
+        options: How texts are scored.
+        judged: The models by name.
+        ranks_perplexity: Whether their perplexities can be compared.
+    """
     first = next(iter(judged.values()))
     if not all(each.answers for each in judged.values()):
         return []
@@ -101,5 +112,6 @@ def report_sections(
             systems,
             first.training_counts,
             tokenize=options.tokenize,
-        )
+        ),
+        ranks_perplexity,
     )

@@ -14,7 +14,7 @@ import keras
 import numpy as np
 
 import keras_drill
-from keras_drill.analysis.collect import collect_log_probs
+from keras_drill.analysis.collect import collect_log_probs, in_text_order
 from keras_drill.analysis.text_scores import count_words, score_texts
 from keras_drill.data import (
     EncodedText,
@@ -27,6 +27,7 @@ from keras_drill.data import (
 from keras_drill.data.word_numbers import WordNumbers
 from keras_drill.decoding import BeamSearch
 from keras_drill.export import ModelCard, Side, Translator, export_translator
+from keras_drill.report.comparability import PerplexityBasis, differences
 from keras_drill.tasks.errors import RunError
 from keras_drill.tasks.sequence_to_sequence.answer import answer_all, warn_of_cut_sources
 from keras_drill.tasks.sequence_to_sequence.attention_maps import attention_maps
@@ -194,7 +195,7 @@ class SequenceToSequenceTask(AnsweringTask):
     def judge(self, model: keras.Model, words: Any, texts: Mapping[str, EncodedPairs]) -> Answers:
         if not texts:
             return Answers({})
-        perplexities = self._perplexities(model, words, texts)
+        log_probs = self._log_probs(model, words, texts)
         split, text = list(texts.items())[-1]
         sources = [line.decode() for line in text.lines.source]
         translator = self.translator(model, words, self.make_search(num_results=1))
@@ -203,7 +204,7 @@ class SequenceToSequenceTask(AnsweringTask):
             sum(answer.is_cut for answer in answers), len(answers), self.config.data.max_length
         )
         return Answers.score(
-            perplexities,
+            log_probs,
             split,
             sources=sources,
             references=[line.decode() for line in text.lines.target],
@@ -237,16 +238,16 @@ class SequenceToSequenceTask(AnsweringTask):
         search = self.make_search(num_results=1, return_attention=True)
         return attention_maps(self.translator(model, words, search), sources[:number])
 
-    def _perplexities(
+    def _log_probs(
         self, model: keras.Model, words: Any, texts: Mapping[str, EncodedPairs]
-    ) -> dict[str, float]:
+    ) -> dict[str, np.ndarray]:
         batches = [self.evaluation_batches(words, text) for text in texts.values()]
         # In one go: each collection compiles the model for the shapes of its batches.
         joined = itertools.chain.from_iterable(each.dataset() for each in batches)
         log_probs = collect_log_probs(model, joined)[1]
         ends = np.cumsum([each.num_targets for each in batches])[:-1]
         return {
-            split: math.exp(-part.mean(dtype=np.float64))
+            split: in_text_order(part, self.target_places(words, texts[split]))
             for split, part in zip(texts, np.split(log_probs, ends), strict=True)
         }
 
@@ -265,9 +266,12 @@ class SequenceToSequenceTask(AnsweringTask):
         )
 
     def sections(
-        self, words: Sequence[Any], judged: Mapping[str, Answers]
+        self,
+        words: Sequence[Any],
+        judged: Mapping[str, Answers],
+        bases: Mapping[str, PerplexityBasis],
     ) -> list[ElementTree.Element]:
-        return report_sections(self.config.decoding, judged)
+        return report_sections(self.config.decoding, judged, not differences(bases))
 
     def translator(self, model: keras.Model, words: Any, search: BeamSearch) -> Translator:
         return Translator(

@@ -1,3 +1,4 @@
+import numpy as np
 import pytest
 
 pytest.importorskip("sacrebleu")
@@ -10,7 +11,8 @@ REFERENCES = ["a dog", "two dogs"]
 
 
 def answers(*texts, sources=SOURCES):
-    return Answers.score({"test": 7.5}, "test", sources, REFERENCES, list(texts), tokenize="13a")
+    log_probs = {"test": np.log([1 / 5, 1 / 20])}
+    return Answers.score(log_probs, "test", sources, REFERENCES, list(texts), tokenize="13a")
 
 
 def heads(judged):
@@ -37,6 +39,15 @@ def test_answers_to_different_sources_are_not():
     }
     (section,) = report_sections(DecodingConfig(), judged)
     assert "the runs answered different sources" in "".join(section.itertext())
+
+
+def test_perplexities_are_ranked_where_they_can_be_compared():
+    judged = {"tied": answers("a cat", "two dogs"), "drill": answers("a dog", "two dogs")}
+    assert judged["tied"].perplexities == {"test": pytest.approx(10)}
+    for ranks, bold in ((True, 2), (False, 0)):
+        (scores, *_) = report_sections(DecodingConfig(), judged, ranks)
+        shown = [cell.text for cell in scores.iter("strong")]
+        assert shown.count("10.00") == bold
 
 
 def test_runs_that_answered_nothing_have_no_sections():
