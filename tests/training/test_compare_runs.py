@@ -197,7 +197,7 @@ def test_translations_stay_ranked_where_perplexities_are_not(tmp_path, monkeypat
     def answer_all(translator, sources, verbose=0):
         number = next(right)
         texts = [*references[:number], *["a dog"] * (len(references) - number)]
-        return [SimpleNamespace(texts=[text], is_cut=False) for text in texts]
+        return [SimpleNamespace(texts=[text], is_cut=False, is_truncated=[False]) for text in texts]
 
     monkeypatch.setattr(pairs_task, "answer_all", answer_all)
     compare_runs(folders, tmp_path / "page.html")
