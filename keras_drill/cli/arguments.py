@@ -180,7 +180,7 @@ def check_runs(folders: Sequence[str], checkpoint: int | str | None) -> list[Run
             raise RunError(f"{folder} {what}; expected the folder of a run{hint}")
         if not (path / "config.toml").is_file():
             raise RunError(f"{folder} is not the folder of a run: there is no config.toml in it")
-        configs.append(load_config(path / "config.toml"))
+        configs.append(load_config(path / "config.toml", is_run=True))
         if checkpoint is None and not (path / "model.keras").is_file():
             raise RunError(
                 f"{folder} has no model yet: there is one after the first epoch of "

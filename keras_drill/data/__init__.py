@@ -21,7 +21,7 @@ from keras_drill.data.sentence_batches import SentenceBatches
 from keras_drill.data.sentence_piece_tokenizer import SentencePieceTokenizer
 from keras_drill.data.streamed_text import StreamedText
 from keras_drill.data.text_lines import TextLines
-from keras_drill.data.tokenizer import Tokenizer
+from keras_drill.data.tokenizer import Tokenizer, VocabularySizeError
 from keras_drill.data.vocabulary import Vocabulary
 from keras_drill.data.whitespace_tokenizer import WhitespaceTokenizer
 from keras_drill.data.word_bytes import word_bytes
@@ -51,6 +51,7 @@ __all__ = [
     "Tokenizer",
     "UnicodeNormalization",
     "Vocabulary",
+    "VocabularySizeError",
     "WhitespaceTokenizer",
     "WordPieceTokenizer",
     "WordTokenizer",

@@ -5,7 +5,7 @@ import tensorflow as tf
 import tensorflow_text as tf_text
 
 from keras_drill.data.preprocessing import NORMALIZATIONS
-from keras_drill.data.tokenizer import Tokenizer, join_words
+from keras_drill.data.tokenizer import Tokenizer, as_text, join_words
 
 # Soft hyphen, zero-width space, word joiner and byte-order mark are no part of a word.
 _INVISIBLE = r"[\x{00AD}\x{200B}\x{2060}\x{FEFF}]"
@@ -64,7 +64,7 @@ class WordTokenizer(Tokenizer):
         self.normalization = normalization
 
     def tokenize(self, text: tf.Tensor) -> tf.Tensor | tf.RaggedTensor:
-        text = tf.convert_to_tensor(text, tf.string)
+        text = as_text(text)
         text = tf.strings.unicode_transcode(text, "UTF-8", "UTF-8", errors="replace")
         text = tf_text.normalize_utf8(text, self.normalization)
         if self.lowercase:

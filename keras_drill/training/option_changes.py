@@ -36,7 +36,7 @@ def recorded_options(config: RunConfig) -> dict[str, Any]:
 def option_changes(config: RunConfig, recorded: Mapping[str, Any]) -> list[OptionChange]:
     """The options that differ from those of a checkpoint.
 
-    What a checkpoint of an older version does not know was the option's default.
+    What a checkpoint of an older version does not know had the value that it has in older runs.
 
     Args:
         config: the options of today.
@@ -57,7 +57,8 @@ def option_changes(config: RunConfig, recorded: Mapping[str, Any]) -> list[Optio
     changes = []
     for name, field in config.options().items():
         section, key = name.split(".")
-        default = json.loads(json.dumps(field.default))
+        older = field.metadata["in_older_runs"]
+        default = json.loads(json.dumps(field.default if older is None else older))
         before, value = recorded.get(section, {}).get(key, default), now[section][key]
         if before == value:
             continue

@@ -58,7 +58,7 @@ class RunFolder:
             raise RunError(
                 f"{self.path} is not the folder of a run: there is no {self.config_file.name} in it"
             )
-        return load_config(self.config_file)
+        return load_config(self.config_file, is_run=True)
 
     @contextlib.contextmanager
     def lock(self) -> Iterator[None]:

@@ -19,8 +19,11 @@ from keras_drill.decoding import (
 )
 from keras_drill.export import Side, Translator
 from keras_drill.tasks.errors import ConfigError, RunError
+from keras_drill.tasks.load_config import load_config
+from keras_drill.tasks.make_task import make_task
 from keras_drill.tasks.sequence_to_sequence.answer import answer_all
 from keras_drill.training.loaded_run import LoadedRun
+from keras_drill.training.option_changes import option_changes, recorded_options
 from keras_drill.training.run_folder import RunFolder, read_history
 from keras_drill.training.train_run import train_run
 from tests.training.runs import Killed, assert_same_bits, kill_at, train
@@ -174,13 +177,48 @@ def long_pairs(pairs, tmp_path):
     return tmp_path / "long"
 
 
-def test_what_is_cut_in_training_is_counted_once(loaded, long_pairs, capsys):
-    task, words = loaded.task, loaded.words
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ({}, "3 of 105 training pairs are dropped: 1 with an empty side, 2 longer than "
+             "data.max_length = 128 tokens"),
+        ({"data.long_pairs": "cut"}, "2 of 105 training pairs are cut to data.max_length = 128 "
+             "tokens (data.long_pairs = 'cut'): sources 2, targets 1"),
+        ({"data.max_length": 999, "data.max_length_ratio": 50.0}, "1 with an empty side, 1 with a "
+             "side more than data.max_length_ratio = 50 times as long as the other"),
+    ],
+)  # fmt: skip
+def test_what_is_dropped_or_cut_in_training_is_counted_once(
+    options, expected, loaded, long_pairs, capsys
+):
+    for side, line in (("de", "Hund"), ("en", "")):
+        with open(long_pairs / f"train.{side}", "a") as file:
+            file.write(f"{line}\n")
+    task, words = make_task(loaded.task.config.replace(options)), loaded.words
     texts = task.read_texts(words, str(long_pairs))
     task.training_batches(words, texts["train"])
     said = capsys.readouterr().err
-    expected = "2 sources and 1 targets of 104 training pairs are cut to data.max_length = 128"
-    assert said.count("\n") == 1 and expected in said
+    assert said.count("training pairs are") == said.count("\n") and expected in said
+    # What is evaluated is evaluated as a whole.
+    assert task.evaluation_batches(words, texts["test"]).num_dropped == 0
+
+
+def test_runs_of_old_versions_go_on_as_they_began(pairs, tmp_path):
+    """They have no `data.long_pairs`: their targets were cut and given an end."""
+    config = tiny_pairs_config(pairs)
+    folder = RunFolder(tmp_path)
+    folder.write_config(config)
+    written = folder.config_file.read_text()
+    old = "".join(
+        line for line in written.splitlines(keepends=True) if not line.startswith("long_pairs")
+    )
+    folder.config_file.write_text(old)
+    assert folder.config().data.long_pairs == "end"
+    assert load_config(folder.config_file).data.long_pairs == "drop"  # as a recipe
+    recorded = recorded_options(config)
+    del recorded["data"]["long_pairs"]
+    assert option_changes(folder.config(), recorded) == []
+    assert [change.name for change in option_changes(config, recorded)] == ["data.long_pairs"]
 
 
 @pytest.mark.slow

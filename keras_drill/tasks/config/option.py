@@ -22,6 +22,7 @@ def option(
     maximum: float | None = None,
     below: float | None = None,
     may_change: bool = False,
+    in_older_runs: Any = None,
 ) -> Any:
     """Field of a configuration dataclass.
 
@@ -34,6 +35,7 @@ def option(
         maximum: Greatest number allowed.
         below: Numbers must be less than this.
         may_change: Whether a run may be resumed with another value.
+        in_older_runs: Value in runs from before there was the option; `None`: the default.
     """
     metadata = {
         "comment": comment,
@@ -43,6 +45,7 @@ def option(
         "maximum": maximum,
         "below": below,
         "may_change": may_change,
+        "in_older_runs": in_older_runs,
     }
     return dataclasses.field(default=default, metadata=metadata)
 

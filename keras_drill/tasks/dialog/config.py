@@ -25,7 +25,8 @@ class DialogDataConfig(PairsConfig):
 
     @property
     def symbols(self) -> tuple[str, ...]:
-        return (self.turn_end,) if self.context_turns > 1 else ()
+        own = (self.turn_end,) if self.context_turns > 1 else ()
+        return tuple(dict.fromkeys([*own, *self.user_defined_symbols]))
 
 
 @dataclasses.dataclass(frozen=True)

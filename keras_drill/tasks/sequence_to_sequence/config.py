@@ -11,7 +11,13 @@ from keras_drill.tasks.config.option import option
 from keras_drill.tasks.config.training_sections import OptimizerConfig
 from keras_drill.tasks.errors import ConfigError
 
-_TOKENIZERS = ("bpe", "unigram", "wordpiece", "words", "whitespace")
+_SENTENCE_PIECE = ("bpe", "unigram")
+_PIECES = (*_SENTENCE_PIECE, "wordpiece")
+_TOKENIZERS = (*_PIECES, "words", "whitespace")
+# Also in `keras_drill.data`, which imports TensorFlow.
+LONG_PAIRS = ("drop", "cut", "end")
+_LEAST_COVERAGE = 0.98
+SPECIAL = ("<pad>", "<unk>", "<eos>", "<sos>")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -29,7 +35,23 @@ class PairsConfig:
         '"whitespace"',
         choices=_TOKENIZERS,
     )
+    tokenizer_model: str = option(
+        "",
+        'file of a SentencePiece model, or of pieces, one a line ("wordpiece"); empty: learned',
+    )
+    source_tokenizer_model: str = option(
+        "", "that of the sources, where they have a vocabulary of their own; empty: the same"
+    )
     vocabulary_size: int = option(8000, "most words or pieces, for each vocabulary", minimum=5)
+    character_coverage: float = option(
+        1.0,
+        "share of the text's characters that become pieces; words with rarer ones are unknown",
+        above=0,
+        maximum=1,
+    )
+    user_defined_symbols: tuple[str, ...] = option(
+        (), "pieces to have whatever the text is, and never to cut"
+    )
     shared_vocabulary: bool = option(True, "one vocabulary and one embedding for both sides")
     unicode_normalization: str = option(
         "none",
@@ -44,17 +66,30 @@ class PairsConfig:
     batch_tokens: int = option(
         4096, "most tokens of a batch on either side, padding counted", minimum=1
     )
-    max_length: int = option(128, "tokens that longer sources and targets are cut to", minimum=2)
+    max_length: int = option(
+        128, "most tokens of a side of a training pair, and that are read of a source", minimum=2
+    )
+    long_pairs: str = option(
+        "drop",
+        'longer training pairs: "drop", "cut" (targets without an end) or "end" (cut, with one)',
+        choices=LONG_PAIRS,
+        in_older_runs="end",
+    )
+    max_length_ratio: float = option(
+        0.0,
+        "training pairs with a side so many times as long as the other are dropped; 0: none",
+        minimum=0,
+    )
 
     @property
     def symbols(self) -> tuple[str, ...]:
         """Words that no tokenizer may cut."""
-        return ()
+        return self.user_defined_symbols
 
     @property
     def learns_sentence_pieces(self) -> bool:
-        """Whether the tokenizer is SentencePiece's, which lower-cases by itself."""
-        return self.tokenizer in ("bpe", "unigram")
+        """Whether a SentencePiece model is learned, which lower-cases by itself."""
+        return self.tokenizer in _SENTENCE_PIECE and not self.tokenizer_model
 
     @property
     def languages(self) -> tuple[str, str]:
@@ -69,6 +104,12 @@ class PairsConfig:
 
     def check(self) -> None:
         """Raises `ConfigError` for options that are each allowed, but not together."""
+        self._check_pieces()
+        if 0 < self.max_length_ratio < 1:
+            raise ConfigError(
+                "option data.max_length_ratio must be 0 or at least 1: it is the longer side's "
+                f"tokens by the shorter one's; not {self.max_length_ratio}"
+            )
         if self.moses and not re.fullmatch("[a-z]+(-[a-z]+)?", self.moses):
             raise ConfigError(
                 "option data.moses must be a language such as 'en', or two such as 'de-en', not "
@@ -78,6 +119,38 @@ class PairsConfig:
             raise ConfigError(
                 "option data.moses must be empty with data.tokenizer = 'words' and 'wordpiece', "
                 f"which cut at punctuation themselves, not {self.moses!r}"
+            )
+
+    def _check_pieces(self) -> None:
+        if self.tokenizer_model and self.tokenizer not in _PIECES:
+            raise ConfigError(
+                f"option data.tokenizer_model must be empty with data.tokenizer = "
+                f"{self.tokenizer!r}, which has no pieces, not {self.tokenizer_model!r}"
+            )
+        if self.source_tokenizer_model and (self.shared_vocabulary or not self.tokenizer_model):
+            raise ConfigError(
+                "option data.source_tokenizer_model needs data.tokenizer_model, that of the "
+                "targets, and data.shared_vocabulary = false"
+            )
+        if self.learns_sentence_pieces and self.character_coverage < _LEAST_COVERAGE:
+            raise ConfigError(
+                f"option data.character_coverage must be at least {_LEAST_COVERAGE} with "
+                f"data.tokenizer = {self.tokenizer!r}, not {self.character_coverage}"
+            )
+        symbols = self.user_defined_symbols
+        for symbol in symbols:
+            if symbol.split() != [symbol] or symbol in SPECIAL or symbols.count(symbol) > 1:
+                raise ConfigError(
+                    "option data.user_defined_symbols must be different words without spaces, "
+                    f"other than {', '.join(SPECIAL)}, not {symbol!r}"
+                )
+        if symbols and (
+            self.tokenizer == "words" or (self.tokenizer_model and self.tokenizer != "wordpiece")
+        ):
+            raise ConfigError(
+                "option data.user_defined_symbols must be empty with data.tokenizer = 'words', "
+                "which cuts at all punctuation, and with a SentencePiece model that is given, "
+                f"which has its own, not {list(symbols)}"
             )
 
 

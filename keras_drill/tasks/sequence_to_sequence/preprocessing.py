@@ -19,16 +19,25 @@ def make_steps(options: PairsConfig, language: str) -> tuple[Preprocessing, ...]
         language: Its language, where `options.moses` says one.
     """
     steps: list[Preprocessing] = []
-    symbols = options.symbols
     if options.unicode_normalization != "none":
         steps.append(UnicodeNormalization(options.unicode_normalization))
-    if options.lowercase and not options.learns_sentence_pieces:
+    if _has_lowercase_step(options):
         steps.append(Lowercase())
-        symbols = tuple(symbol.lower() for symbol in symbols)
     if options.moses:
+        symbols = symbols_of(options)
         # Unescaped, so that pieces are those of what is written.
         steps.append(MosesTokenization(language, escape=False, symbols=symbols))
     return tuple(steps)
+
+
+def symbols_of(options: PairsConfig) -> tuple[str, ...]:
+    """The words that are never cut, as they are after the steps."""
+    lowercase = _has_lowercase_step(options)
+    return tuple(symbol.lower() if lowercase else symbol for symbol in options.symbols)
+
+
+def _has_lowercase_step(options: PairsConfig) -> bool:
+    return options.lowercase and not options.learns_sentence_pieces
 
 
 def with_steps(steps: tuple[Preprocessing, ...], tokenizer: Tokenizer) -> Tokenizer:

@@ -31,7 +31,7 @@ from keras_drill.tasks.errors import RunError
 from keras_drill.tasks.sequence_to_sequence.answer import answer_all, warn_of_cut_sources
 from keras_drill.tasks.sequence_to_sequence.attention_maps import attention_maps
 from keras_drill.tasks.sequence_to_sequence.build_model import build_model
-from keras_drill.tasks.sequence_to_sequence.config import SequenceToSequenceConfig
+from keras_drill.tasks.sequence_to_sequence.config import PairsConfig, SequenceToSequenceConfig
 from keras_drill.tasks.sequence_to_sequence.constraints import make_constraints
 from keras_drill.tasks.sequence_to_sequence.judge import Answers, report_sections
 from keras_drill.tasks.sequence_to_sequence.sections import AttentionMap
@@ -39,7 +39,8 @@ from keras_drill.tasks.sequence_to_sequence.words import SequenceToSequenceWords
 from keras_drill.tasks.task import AnsweringTask
 
 _COUNTED_LINES = 500_000
-_NOT_OF_WORDS = ("path", "batch_tokens", "max_length")  # of the options of the data
+# Of the options of the data.
+_NOT_OF_WORDS = ("path", "batch_tokens", "max_length", "long_pairs", "max_length_ratio")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -83,6 +84,9 @@ class SequenceToSequenceTask(AnsweringTask):
     def word_settings(self) -> dict[str, Any]:
         options = dataclasses.asdict(self.config.data)
         others = {name: value for name, value in options.items() if name not in _NOT_OF_WORDS}
+        for name in ("tokenizer_model", "source_tokenizer_model"):
+            if others[name]:
+                others[name] = hashlib.sha256(Path(others[name]).read_bytes()).hexdigest()
         return {**others, "symbols": self.config.data.symbols}
 
     def coders(self, words: Any) -> dict[str, tuple[Tokenizer, Vocabulary]]:
@@ -112,21 +116,19 @@ class SequenceToSequenceTask(AnsweringTask):
         return f"{vocabularies} words; pairs: {sizes}"
 
     def training_batches(self, words: Any, text: EncodedPairs) -> PairBatches:
+        options = self.config.data
         batches = self._batches(
             words,
             text,
-            batch_tokens=self.config.data.batch_tokens,
-            max_length=self.config.data.max_length,
+            batch_tokens=options.batch_tokens,
+            max_length=options.max_length,
+            long_pairs=options.long_pairs,
+            max_length_ratio=options.max_length_ratio or None,
             seed=self.config.training.seed,
             drop_empty=True,
         )
-        if batches.num_truncated:
-            print(
-                f"keras-drill: warning: {batches.num_truncated_sources:,} sources and "
-                f"{batches.num_truncated_targets:,} targets of {len(batches.order):,} training "
-                f"pairs are cut to data.max_length = {self.config.data.max_length} tokens",
-                file=sys.stderr,
-            )
+        for told in _changes_told(batches, options):
+            print(f"keras-drill: warning: {told}", file=sys.stderr)
         return batches
 
     def evaluation_batches(self, words: Any, text: EncodedPairs) -> PairBatches:
@@ -323,3 +325,28 @@ class SequenceToSequenceTask(AnsweringTask):
 def _first_lines(text: EncodedText, number: int) -> EncodedText:
     lengths = text.line_lengths[:number]
     return EncodedText(text.ids[: lengths.sum()], lengths)
+
+
+def _changes_told(batches: PairBatches, options: PairsConfig) -> list[str]:
+    """Which training pairs are dropped and which are cut, and by which options."""
+    total = len(batches.order) + batches.num_dropped
+    reasons = [
+        (batches.num_empty, "with an empty side"),
+        (batches.num_long, f"longer than data.max_length = {options.max_length} tokens"),
+        (
+            batches.num_uneven,
+            f"with a side more than data.max_length_ratio = {options.max_length_ratio:g} times as "
+            "long as the other",
+        ),
+    ]
+    told = []
+    if batches.num_dropped:
+        dropped = ", ".join(f"{number:,} {reason}" for number, reason in reasons if number)
+        told.append(f"{batches.num_dropped:,} of {total:,} training pairs are dropped: {dropped}")
+    if batches.num_truncated:
+        told.append(
+            f"{batches.num_truncated:,} of {total:,} training pairs are cut to data.max_length = "
+            f"{options.max_length} tokens (data.long_pairs = {options.long_pairs!r}): sources "
+            f"{batches.num_truncated_sources:,}, targets {batches.num_truncated_targets:,}"
+        )
+    return told
