@@ -228,10 +228,10 @@ def check_texts(
 
 
 def _exact_match(hypotheses: Sequence[str], references: References, lowercase: bool) -> float:
-    """Percentage of texts that are a reference but for spaces around them."""
+    """Percentage of texts that are a reference but for runs of white space, and around them."""
 
     def key(text: str) -> str:
-        return (text.lower() if lowercase else text).strip()
+        return " ".join((text.lower() if lowercase else text).split())
 
     equal = sum(
         key(hypothesis) in {key(text) for text in ([each] if isinstance(each, str) else each)}

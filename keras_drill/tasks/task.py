@@ -394,8 +394,8 @@ class AnsweringTask(Task):
 
     @property
     @abc.abstractmethod
-    def bleu_tokenizer(self) -> str:
-        """What BLEU counts as words, by the options; see `keras_drill.analysis.score_texts`."""
+    def scoring(self) -> dict[str, Any]:
+        """`tokenize` and `lowercase` of `keras_drill.analysis.score_texts`, by the options."""
 
 
 class ContinuingTask(Task):

@@ -29,8 +29,8 @@ class OptionChange(NamedTuple):
 
 
 def recorded_options(config: RunConfig) -> dict[str, Any]:
-    """The options as a checkpoint keeps them, which is JSON."""
-    return json.loads(json.dumps(config.to_mapping()))
+    """The options as a checkpoint keeps them, which is JSON; those that others decide resolved."""
+    return json.loads(json.dumps(config.resolved().to_mapping()))
 
 
 def option_changes(config: RunConfig, recorded: Mapping[str, Any]) -> list[OptionChange]:
@@ -59,7 +59,7 @@ def option_changes(config: RunConfig, recorded: Mapping[str, Any]) -> list[Optio
         section, key = name.split(".")
         default = json.loads(json.dumps(field.default))
         before, value = recorded.get(section, {}).get(key, default), now[section][key]
-        if before == value:
+        if before in (value, "auto"):  # the latter where other options, which are known, decide
             continue
         is_allowed, reason = field.metadata["may_change"], ""
         if name == "training.epochs" and config.optimizer.ends_with_last_epoch:

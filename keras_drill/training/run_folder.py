@@ -111,8 +111,8 @@ class RunFolder:
             )
 
     def write_config(self, config: RunConfig) -> None:
-        """Writes the options."""
-        replace_file(self.config_file, config.to_toml())
+        """Writes the options, those that others decide with the value that they have."""
+        replace_file(self.config_file, config.resolved().to_toml())
 
     def changes(self) -> list[dict[str, Any]]:
         """Options that were changed when the run was resumed; see `TrainingState`."""

@@ -9,6 +9,7 @@ from typing import Any
 
 from keras_drill.tasks.errors import ConfigError
 
+AUTO_OR_BOOL = ("auto", "true", "false")  # choices of options that others decide by default
 LARGEST_SEED = 2**32 - 1  # that NumPy's and Keras' generators take
 
 
@@ -65,6 +66,8 @@ _BOUNDS = {
 def check_value(name: str, field: dataclasses.Field, value: Any) -> Any:
     """The value in the option's type, converted from text when it comes from a command line."""
     kind: type = field.type  # type: ignore[assignment]  # configurations do not postpone hints
+    if isinstance(value, bool) and field.metadata["choices"] == AUTO_OR_BOOL:
+        value = str(value).lower()
     value = _convert(kind, value)
     if value is None:
         raise ConfigError(f"option {name} must be {_EXPECTED[kind]}")

@@ -47,6 +47,10 @@ class RunConfig(abc.ABC):
     def check(self) -> None:
         """Raises `ConfigError` for options that are each allowed, but not together."""
 
+    def resolved(self: Config) -> Config:
+        """The same options, with the value that each `"auto"` stands for; see `option`."""
+        return self
+
     @property
     def output_layer(self) -> str:
         """The output layer in a few words."""

@@ -46,7 +46,6 @@ from keras_drill.tasks.language_model.words import LanguageModelWords
 from keras_drill.tasks.make_sampler import make_sampler
 from keras_drill.tasks.task import ContinuingTask
 
-_TOKENIZERS = {"words": WordTokenizer, "whitespace": WhitespaceTokenizer}
 _LINES_LOOKED_AT = 2000
 # Options of the data.
 _NOT_OF_WORDS = ("path", "on_disk", "batch_size", "sequence_length", "variable_length")
@@ -101,6 +100,7 @@ class LanguageModelTask(ContinuingTask):
     def word_settings(self) -> dict[str, Any]:
         options = dataclasses.asdict(self.config.data)
         others = {name: value for name, value in options.items() if name not in _NOT_OF_WORDS}
+        others["lowercase"] = self.config.resolved().data.lowercase
         if others["vocabulary"]:
             others["vocabulary"] = TextLines(others["vocabulary"]).fingerprint()
         return others
@@ -112,7 +112,11 @@ class LanguageModelTask(ContinuingTask):
         return LanguageModelWords.load(folder, self._tokenizer())
 
     def _tokenizer(self) -> Tokenizer:
-        return _TOKENIZERS[self.config.data.tokenizer]()
+        lowercase = self.config.resolved().data.lowercase == "true"
+        if self.config.data.tokenizer == "words":
+            return WordTokenizer(lowercase)
+        # Joined by single spaces, what the model writes can be read again, and scored.
+        return WhitespaceTokenizer(lowercase, tidy=False)
 
     def read_texts(
         self, words: Any, data: str | None = None

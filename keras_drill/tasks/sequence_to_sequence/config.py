@@ -7,7 +7,7 @@ from typing import ClassVar
 from keras_drill.tasks.config import RunConfig
 from keras_drill.tasks.config.check_options import check_head, check_training
 from keras_drill.tasks.config.head_sections import SensesConfig
-from keras_drill.tasks.config.option import option
+from keras_drill.tasks.config.option import AUTO_OR_BOOL, option
 from keras_drill.tasks.config.training_sections import OptimizerConfig
 from keras_drill.tasks.errors import ConfigError
 
@@ -52,9 +52,20 @@ class PairsConfig:
         return ()
 
     @property
+    def read_symbols(self) -> tuple[str, ...]:
+        """The same as the tokenizer reads them."""
+        return tuple(each.lower() for each in self.symbols) if self.lowercase else self.symbols
+
+    @property
     def learns_sentence_pieces(self) -> bool:
-        """Whether the tokenizer is SentencePiece's, which lower-cases by itself."""
+        """Whether the tokenizer is SentencePiece's."""
         return self.tokenizer in ("bpe", "unigram")
+
+    @property
+    def bleu_tokenizer(self) -> str:
+        """What BLEU takes for words unless `decoding.tokenize` says so: text that is split at
+        white space is taken for tokenized text, and scored as it stands."""
+        return "none" if self.tokenizer == "whitespace" and not self.moses else "13a"
 
     @property
     def languages(self) -> tuple[str, str]:
@@ -183,7 +194,15 @@ class DecodingConfig:
         choices=("perplexity", "bleu", "chrf"),
     )
     tokenize: str = option(
-        "13a", "how sacrebleu cuts words for BLEU", choices=("13a", "intl", "char", "none", "zh")
+        "auto",
+        'how sacrebleu cuts words for BLEU; "auto": "none" for data.tokenizer = "whitespace" '
+        'without Moses, else "13a"',
+        choices=("auto", "13a", "intl", "char", "none", "zh"),
+    )
+    score_lowercase: str = option(
+        "auto",
+        'whether BLEU and chrF ignore case, "true" or "false"; "auto": as data.lowercase',
+        choices=AUTO_OR_BOOL,
     )
     attention_maps: int = option(
         2, "answers whose attention to show in the report", minimum=0, may_change=True
@@ -221,6 +240,14 @@ class SequenceToSequenceConfig(RunConfig):
     )
     sampling: SamplingConfig = dataclasses.field(default_factory=SamplingConfig)
     decoding: DecodingConfig = dataclasses.field(default_factory=DecodingConfig)
+
+    def resolved(self) -> "SequenceToSequenceConfig":
+        values = {"decoding.tokenize": self.data.bleu_tokenizer}
+        values["decoding.score_lowercase"] = str(self.data.lowercase).lower()
+        mine = self.to_mapping()["decoding"]
+        return self.replace(
+            {name: value for name, value in values.items() if mine[name.split(".")[1]] == "auto"}
+        )
 
     def check(self) -> None:
         check_training(self)

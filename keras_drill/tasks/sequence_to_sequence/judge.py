@@ -7,7 +7,7 @@ from xml.etree import ElementTree
 
 from keras_drill.analysis.text_scores import TextScores, score_texts
 from keras_drill.report.page.elements import element
-from keras_drill.tasks.sequence_to_sequence.config import DecodingConfig
+from keras_drill.tasks.sequence_to_sequence.ceiling import Ceiling
 from keras_drill.tasks.sequence_to_sequence.sections import (
     AttentionMap,
     JudgedSystem,
@@ -32,6 +32,8 @@ class Answers(Judgement):
         output_layer: What the output layer is.
         training_counts: How often each word stands in the targets of the training text.
         attention: Where the model looked while it wrote some of the answers, by their number.
+        scoring: How the answers were scored: arguments of `keras_drill.analysis.score_texts`.
+        ceiling: What the references would score if the model wrote them.
     """
 
     sources: Sequence[str] = ()
@@ -41,6 +43,8 @@ class Answers(Judgement):
     output_layer: str = ""
     training_counts: Mapping[str, int] | None = None
     attention: Mapping[int, AttentionMap] = dataclasses.field(default_factory=dict)
+    scoring: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    ceiling: Ceiling | None = None
 
     @classmethod
     def score(
@@ -50,11 +54,11 @@ class Answers(Judgement):
         sources: Sequence[str],
         references: Sequence[str],
         answers: Sequence[str],
-        tokenize: str,
+        scoring: Mapping[str, Any],
         **known: Any,
     ) -> "Answers":
         """Scores answers against references; `known` are the fields beside."""
-        scores = score_texts(answers, references, tokenize)
+        scores = score_texts(answers, references, **scoring)
         return cls(
             perplexities,
             {f"{split} BLEU": scores.bleu, f"{split} chrF": scores.chrf},
@@ -63,6 +67,7 @@ class Answers(Judgement):
             references,
             answers,
             scores,
+            scoring=scoring,
             **known,
         )
 
@@ -71,10 +76,11 @@ class Answers(Judgement):
         return {**super().figures(), "text_scores": texts}
 
 
-def report_sections(
-    options: DecodingConfig, judged: Mapping[str, Answers]
-) -> list[ElementTree.Element]:
-    """What the models answered, side by side, and how they differ."""
+def report_sections(judged: Mapping[str, Answers]) -> list[ElementTree.Element]:
+    """What the models answered, side by side, and how they differ.
+
+    All are scored as the first one is, but in lower case where one of them is.
+    """
     first = next(iter(judged.values()))
     if not all(each.answers for each in judged.values()):
         return []
@@ -91,6 +97,7 @@ def report_sections(
             each.output_layer,
             list(each.perplexities.values())[-1],
             each.attention,
+            note="" if each.ceiling is None or each.ceiling.is_reached else str(each.ceiling),
         )
         for name, each in judged.items()
     ]
@@ -100,6 +107,9 @@ def report_sections(
             first.references,
             systems,
             first.training_counts,
-            tokenize=options.tokenize,
+            **{
+                **first.scoring,
+                "lowercase": any(each.scoring["lowercase"] for each in judged.values()),
+            },
         )
     )

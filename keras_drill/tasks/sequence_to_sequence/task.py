@@ -31,6 +31,7 @@ from keras_drill.tasks.errors import RunError
 from keras_drill.tasks.sequence_to_sequence.answer import answer_all, warn_of_cut_sources
 from keras_drill.tasks.sequence_to_sequence.attention_maps import attention_maps
 from keras_drill.tasks.sequence_to_sequence.build_model import build_model
+from keras_drill.tasks.sequence_to_sequence.ceiling import Ceiling
 from keras_drill.tasks.sequence_to_sequence.config import SequenceToSequenceConfig
 from keras_drill.tasks.sequence_to_sequence.constraints import make_constraints
 from keras_drill.tasks.sequence_to_sequence.judge import Answers, report_sections
@@ -176,7 +177,7 @@ class SequenceToSequenceTask(AnsweringTask):
         references = [line.decode() for line in itertools.islice(iter(lines.target), number)]
         greedy = self.translator(model, words, BeamSearch(1, num_results=1))
         answers = [answer.texts[0] for answer in answer_all(greedy, sources)]
-        scores = score_texts(answers, references, self.bleu_tokenizer)
+        scores = score_texts(answers, references, **self.scoring)
         print(f"validation BLEU {scores.bleu:.2f}, chrF {scores.chrf:.2f} (greedy)", flush=True)
         return {"val_bleu": scores.bleu, "val_chrf": scores.chrf}
 
@@ -202,16 +203,21 @@ class SequenceToSequenceTask(AnsweringTask):
         warn_of_cut_sources(
             sum(answer.is_cut for answer in answers), len(answers), self.config.data.max_length
         )
+        references = [line.decode() for line in text.lines.target]
+        ceiling = Ceiling.measure(words.target, references, self.scoring)
+        if not ceiling.is_reached:
+            print(f"{split}: {ceiling}", flush=True)
         return Answers.score(
             perplexities,
             split,
             sources=sources,
-            references=[line.decode() for line in text.lines.target],
+            references=references,
             answers=[answer.texts[0] for answer in answers],
-            tokenize=self.config.decoding.tokenize,
+            scoring=self.scoring,
             output_layer=self.config.output_layer,
             training_counts=self._training_counts(),
             attention=self._attention_maps(model, words, sources),
+            ceiling=ceiling,
         )
 
     def _training_counts(self) -> Mapping[str, int] | None:
@@ -226,7 +232,7 @@ class SequenceToSequenceTask(AnsweringTask):
             )
             return None
         some = (line.decode() for line in itertools.islice(iter(lines), _COUNTED_LINES))
-        return count_words(some, self.config.decoding.tokenize)
+        return count_words(some, **self.scoring)
 
     def _attention_maps(
         self, model: keras.Model, words: Any, sources: Sequence[str]
@@ -267,7 +273,7 @@ class SequenceToSequenceTask(AnsweringTask):
     def sections(
         self, words: Sequence[Any], judged: Mapping[str, Answers]
     ) -> list[ElementTree.Element]:
-        return report_sections(self.config.decoding, judged)
+        return report_sections(judged)
 
     def translator(self, model: keras.Model, words: Any, search: BeamSearch) -> Translator:
         return Translator(
@@ -308,8 +314,12 @@ class SequenceToSequenceTask(AnsweringTask):
         )
 
     @property
-    def bleu_tokenizer(self) -> str:
-        return self.config.decoding.tokenize
+    def scoring(self) -> dict[str, Any]:
+        options = self.config.resolved().decoding
+        return {
+            "tokenize": options.tokenize,
+            "lowercase": options.score_lowercase == "true",
+        }
 
     def _limits(self, words: Any) -> dict[str, Any]:
         """What of sources is read, and what answers may be."""

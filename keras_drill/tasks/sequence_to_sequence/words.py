@@ -179,19 +179,20 @@ def _learn(texts: list[Lines], options: PairsConfig) -> SideWords:
     """Learns words of texts that went through the steps before the tokenizer."""
     size, lines = options.vocabulary_size - len(SPECIAL), itertools.chain(*texts)
     if options.tokenizer == "wordpiece":
-        word_pieces = WordPieceTokenizer.train(lines, size, symbols=options.symbols)
+        word_pieces = WordPieceTokenizer.train(lines, size, symbols=options.read_symbols)
         return SideWords(word_pieces, Vocabulary([*SPECIAL, *word_pieces.pieces()]))
     if options.learns_sentence_pieces:
         pieces = SentencePieceTokenizer.train(
             lines,
             size,
             kind=options.tokenizer,
-            lowercase=options.lowercase,
-            symbols=options.symbols,
+            symbols=options.read_symbols,
         )
         return SideWords(pieces, Vocabulary([*SPECIAL, *pieces.pieces()]))
-    # Moses puts back the spaces that it has added.
-    words = WhitespaceTokenizer(tidy=False) if options.moses else _TOKENIZERS[options.tokenizer]()
+    # The steps before it lower-case and normalise text as the options say, and it does no more.
+    words: Tokenizer = WordTokenizer(lowercase=False, normalization=None)
+    if options.tokenizer == "whitespace":
+        words = WhitespaceTokenizer(tidy=False)
     vocabulary = Vocabulary.build(
         JoinedLines(texts), words, max_size=options.vocabulary_size, special_tokens=SPECIAL
     )

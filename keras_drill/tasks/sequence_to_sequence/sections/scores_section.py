@@ -52,6 +52,11 @@ def scores_section(judged: JudgedTranslations) -> ElementTree.Element:
             list(columns),
             [list(row) for row in zip(*columns.values(), strict=True)],
         ),
+        *(
+            element("p", element("bdi", system.name), f": {system.note}.", class_="note")
+            for system in judged.systems
+            if system.note
+        ),
         element("p", " ".join(notes), class_="note"),
         element(
             "p",
