@@ -6,6 +6,7 @@ from keras_drill.data.dialog_corpus import DialogCorpus
 from keras_drill.data.encoded_text import EncodedText
 from keras_drill.data.lines import Lines
 from keras_drill.data.pair_batches import PairBatches
+from keras_drill.data.paragraphs import Paragraphs
 from keras_drill.data.parallel_corpus import ParallelCorpus
 from keras_drill.data.parallel_text import ParallelText
 from keras_drill.data.preprocessed_tokenizer import PreprocessedLines, PreprocessedTokenizer
@@ -39,6 +40,7 @@ __all__ = [
     "MosesPunctuation",
     "MosesTokenization",
     "PairBatches",
+    "Paragraphs",
     "ParallelCorpus",
     "ParallelText",
     "PreprocessedLines",

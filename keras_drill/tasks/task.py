@@ -306,6 +306,13 @@ class Task(abc.ABC):
         """Their sizes, in one line."""
 
     @abc.abstractmethod
+    def explain_text(self, words: Words, texts: Mapping[str, Any]) -> str:
+        """What is done to the text of a run, and which options say so, in a line or some.
+
+        Warns where that is not what such a text needs.
+        """
+
+    @abc.abstractmethod
     def training_batches(self, words: Words, text: Any) -> Batches:
         """Batches to train on. Raises `RunError` where there are none."""
 

@@ -57,6 +57,8 @@ def train_run(config: RunConfig, folder: RunFolder) -> RunSummary | None:
             folder.write_config(config)
             words.save(folder.path)
             print(f"{folder.path}: {described}", flush=True)
+            if not training.finished:
+                print(task.explain_text(words, texts), flush=True)
             _tell_progress(training)
 
         workers.by_chief(write)

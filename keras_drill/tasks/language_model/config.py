@@ -26,6 +26,11 @@ class DataConfig:
         'lower-case all text, "true" or "false"; "auto": with tokenizer = "words"',
         choices=AUTO_OR_BOOL,
     )
+    unit: str = option(
+        "line",
+        'a text that is learned as one: a "line", or a "paragraph", the lines up to an empty one',
+        choices=("line", "paragraph"),
+    )
     vocabulary: str = option(
         "", "vocabulary file, one word per line; empty: counted in the training text"
     )
@@ -73,7 +78,9 @@ class SamplesConfig:
     """Section `[samples]`: continuations for the report."""
 
     prompts: tuple[str, ...] = option(
-        ("the", "in the"), "texts to continue; empty list: none", may_change=True
+        ("auto",),
+        'texts to continue; ["auto"]: beginnings of validation lines; empty list: none',
+        may_change=True,
     )
     max_tokens: int = option(40, "tokens to add to each", minimum=1, may_change=True)
     sampler: str = option(

@@ -19,6 +19,8 @@ from keras_drill.tasks.language_model.config import SamplesConfig
 from keras_drill.tasks.language_model.words import LanguageModelWords
 from keras_drill.tasks.task import Judgement
 
+_PROMPT_WORDS = 3
+
 
 @dataclasses.dataclass(frozen=True)
 class LanguageModelJudgement(Judgement):
@@ -63,21 +65,41 @@ def judge(
     )
 
 
-def write_samples(
-    options: SamplesConfig, tokenizer: Tokenizer, module: TextModel
-) -> tuple[SampleContinuation, ...]:
-    """Continuations of the prompts in the options.
+def beginnings(words: LanguageModelWords, ids: np.ndarray, number: int = 2) -> tuple[str, ...]:
+    """The first words of lines of a text, of known words alone, spread evenly over it.
 
     Args:
-        options: What to continue.
+        words: The words of the text.
+        ids: The text.
+        number: How many at most.
+    """
+    vocabulary = words.vocabulary
+    ends = np.flatnonzero(ids == vocabulary.end_id)
+    starts = np.concatenate([[0], ends + 1])[: len(ends)]
+    starts = starts[ends - starts > _PROMPT_WORDS]
+    rows = ids[starts[:, None] + np.arange(_PROMPT_WORDS)]
+    rows = rows[(rows != vocabulary.unknown_id).all(axis=1)]
+    chosen = rows[np.arange(number) * len(rows) // number] if len(rows) else rows
+    texts = words.tokenizer.detokenize(vocabulary.words(chosen)).numpy().tolist()
+    return tuple(dict.fromkeys(text.decode() for text in texts))
+
+
+def write_samples(
+    options: SamplesConfig, prompts: Sequence[str], tokenizer: Tokenizer, module: TextModel
+) -> tuple[SampleContinuation, ...]:
+    """Continuations of prompts.
+
+    Args:
+        options: How they are drawn.
+        prompts: What to continue.
         tokenizer: That of the model.
         module: The model, with the sampler of the options.
     """
-    texts = module.continue_text(tf.constant(options.prompts))["texts"].numpy()
+    texts = module.continue_text(tf.constant(prompts))["texts"].numpy()
     drawn = f"{options.sampler}, seed {options.seed}"
     return tuple(
         SampleContinuation(prompt, _added(tokenizer, prompt, text.decode()), drawn)
-        for prompt, text in zip(options.prompts, texts, strict=True)
+        for prompt, text in zip(prompts, texts, strict=True)
     )
 
 

@@ -2,7 +2,6 @@
 
 import dataclasses
 import hashlib
-import itertools
 import math
 import sys
 from collections.abc import Mapping, Sequence
@@ -29,15 +28,19 @@ from keras_drill.data import (
 from keras_drill.data.content_splits import text_splits
 from keras_drill.data.cut_text import signs_of_cut_text
 from keras_drill.data.example_folder import ExampleFolder
+from keras_drill.data.paragraphs import Paragraphs
 from keras_drill.data.word_numbers import WordNumbers
 from keras_drill.decoding import Sampler
 from keras_drill.export import ModelCard, SenseContexts, TextModel, export_saved_model
 from keras_drill.report import SampleContinuation
 from keras_drill.tasks.errors import RunError
+from keras_drill.tasks.explain_text import first_lines
 from keras_drill.tasks.language_model.build_model import build_model
 from keras_drill.tasks.language_model.config import LanguageModelConfig
+from keras_drill.tasks.language_model.explain_text import explain_text
 from keras_drill.tasks.language_model.judge import (
     LanguageModelJudgement,
+    beginnings,
     judge,
     report_sections,
     write_samples,
@@ -46,7 +49,6 @@ from keras_drill.tasks.language_model.words import LanguageModelWords
 from keras_drill.tasks.make_sampler import make_sampler
 from keras_drill.tasks.task import ContinuingTask
 
-_LINES_LOOKED_AT = 2000
 # Options of the data.
 _NOT_OF_WORDS = ("path", "on_disk", "batch_size", "sequence_length", "variable_length")
 
@@ -59,11 +61,15 @@ class LanguageModelTask(ContinuingTask):
 
     def read_corpus(self, data: str, cut_by_content: bool) -> dict[str, dict[str, Lines]]:
         splits = text_splits(data) if cut_by_content else Corpus(data).splits
-        return {name: {"text": lines} for name, lines in splits.items()}
+        return {name: {"text": self._units(lines)} for name, lines in splits.items()}
+
+    def _units(self, lines: Lines) -> Lines:
+        return Paragraphs(lines) if self.config.data.unit == "paragraph" else lines
 
     def read_whole_corpus(self, data: Sequence[str]) -> dict[str, dict[str, Lines]]:
         path = data[0] if len(data) == 1 else data
-        return {name: {"text": lines} for name, lines in Corpus(path, split=False).splits.items()}
+        splits = Corpus(path, split=False).splits
+        return {name: {"text": self._units(lines)} for name, lines in splits.items()}
 
     def learn_words(
         self, columns: Mapping[str, Lines], numbers: WordNumbers | None = None
@@ -150,7 +156,7 @@ class LanguageModelTask(ContinuingTask):
         tokenizer = self.config.data.tokenizer
         if tokenizer == "whitespace" or ExampleFolder.is_at(data):
             return
-        signs = signs_of_cut_text(itertools.islice(columns["text"], _LINES_LOOKED_AT))
+        signs = signs_of_cut_text(first_lines(columns["text"]))
         if signs:
             print(
                 f"keras-drill: warning: {data} looks cut into words already (it has "
@@ -170,6 +176,10 @@ class LanguageModelTask(ContinuingTask):
     def describe(self, words: Any, texts: Mapping[str, np.ndarray | StreamedText]) -> str:
         sizes = ", ".join(f"{len(ids):,} of {name}" for name, ids in texts.items())
         return f"{len(words.vocabulary):,} words; tokens: {sizes}"
+
+    def explain_text(self, words: Any, texts: Mapping[str, np.ndarray | StreamedText]) -> str:
+        lines = first_lines(self.read_columns(self.config.data.path)["train"]["text"])
+        return explain_text(self.config.data, words, self.target_ids(texts["valid"]), lines)
 
     def training_batches(self, words: Any, text: np.ndarray | StreamedText) -> ContiguousBatches:
         options = self.config.data
@@ -240,12 +250,15 @@ class LanguageModelTask(ContinuingTask):
         batches = {name: self.evaluation_batches(words, text) for name, text in texts.items()}
         options = self.config.samples
         samples: tuple[SampleContinuation, ...] = ()
-        if options.prompts:
+        prompts = options.prompts
+        if prompts == ("auto",):
+            prompts = beginnings(words, next(iter(texts.values()), np.zeros(0, np.int32)))
+        if prompts:
             sampler = make_sampler(
                 options.sampler, options.temperature, options.k, options.p, options.min_p
             )
             module = self.text_model(model, words, sampler, options.seed, options.max_tokens)
-            samples = write_samples(options, words.tokenizer, module)
+            samples = write_samples(options, prompts, words.tokenizer, module)
         return judge(model, batches, samples)
 
     def sections(

@@ -24,16 +24,19 @@ from keras_drill.data import (
     Tokenizer,
     Vocabulary,
 )
+from keras_drill.data.example_folder import ExampleFolder
 from keras_drill.data.word_numbers import WordNumbers
 from keras_drill.decoding import BeamSearch
 from keras_drill.export import ModelCard, Side, Translator, export_translator
 from keras_drill.tasks.errors import RunError
+from keras_drill.tasks.explain_text import first_lines
 from keras_drill.tasks.sequence_to_sequence.answer import answer_all, warn_of_cut_sources
 from keras_drill.tasks.sequence_to_sequence.attention_maps import attention_maps
 from keras_drill.tasks.sequence_to_sequence.build_model import build_model
 from keras_drill.tasks.sequence_to_sequence.ceiling import Ceiling
 from keras_drill.tasks.sequence_to_sequence.config import SequenceToSequenceConfig
 from keras_drill.tasks.sequence_to_sequence.constraints import make_constraints
+from keras_drill.tasks.sequence_to_sequence.explain_text import explain_text, warn_of_cut_text
 from keras_drill.tasks.sequence_to_sequence.judge import Answers, report_sections
 from keras_drill.tasks.sequence_to_sequence.sections import AttentionMap
 from keras_drill.tasks.sequence_to_sequence.words import SequenceToSequenceWords
@@ -111,6 +114,15 @@ class SequenceToSequenceTask(AnsweringTask):
         sides = dict.fromkeys((len(words.source.vocabulary), len(words.target.vocabulary)))
         vocabularies = " and ".join(f"{size:,}" for size in sides)
         return f"{vocabularies} words; pairs: {sizes}"
+
+    def explain_text(self, words: Any, texts: Mapping[str, EncodedPairs]) -> str:
+        valid = texts["valid"]
+        return explain_text(self.config.data, words, valid.target, valid.lines, self.scoring)
+
+    def warn_of_text(self, data: str, columns: Mapping[str, Lines]) -> None:
+        if not ExampleFolder.is_at(data):
+            beginnings = {name: first_lines(lines) for name, lines in columns.items()}
+            warn_of_cut_text(self.config.data, self.scoring["tokenize"], data, beginnings)
 
     def training_batches(self, words: Any, text: EncodedPairs) -> PairBatches:
         batches = self._batches(
