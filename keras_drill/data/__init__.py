@@ -22,6 +22,7 @@ from keras_drill.data.sentence_piece_tokenizer import SentencePieceTokenizer
 from keras_drill.data.streamed_text import StreamedText
 from keras_drill.data.text_lines import TextLines
 from keras_drill.data.tokenizer import Tokenizer
+from keras_drill.data.truncate import truncate_text
 from keras_drill.data.vocabulary import Vocabulary
 from keras_drill.data.whitespace_tokenizer import WhitespaceTokenizer
 from keras_drill.data.word_bytes import word_bytes
@@ -56,5 +57,6 @@ __all__ = [
     "WordTokenizer",
     "pydoc_topics",
     "read_word_vectors",
+    "truncate_text",
     "word_bytes",
 ]
