@@ -14,7 +14,7 @@ import tensorflow as tf
 from keras_drill.data import EncodedText, Lines, Tokenizer, Vocabulary
 from keras_drill.data.example_folder import ExampleFolder, encoding_fingerprint
 from keras_drill.data.word_numbers import WordNumbers
-from keras_drill.decoding import BeamSearch, Sampler
+from keras_drill.decoding import BeamSearch, Sampler, Search
 from keras_drill.export import ModelCard, SenseContexts, TextModel, Translator
 from keras_drill.tasks.config import RunConfig
 from keras_drill.tasks.describe_words import describe_words
@@ -376,8 +376,17 @@ class AnsweringTask(Task):
         """The search for the best answer, by the options, with other arguments where given."""
 
     @abc.abstractmethod
-    def translator(self, model: keras.Model, words: Any, search: BeamSearch) -> Translator:
-        """The model with text in and text out, as it would be exported."""
+    def translator(
+        self, model: keras.Model, words: Any, search: Search, **options: Any
+    ) -> Translator:
+        """The model with text in and text out, as it would be exported.
+
+        Args:
+            model: The model.
+            words: The words of the run.
+            search: Finds the answers, or draws them.
+            **options: Other arguments of `Translator`, in place of those of the run.
+        """
 
     @abc.abstractmethod
     def export_translator(

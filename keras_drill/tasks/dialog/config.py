@@ -27,6 +27,14 @@ class DialogDataConfig(PairsConfig):
     def symbols(self) -> tuple[str, ...]:
         return (self.turn_end,) if self.context_turns > 1 else ()
 
+    @property
+    def truncation_side(self) -> str:
+        return "left"  # the last turn is the one to respond to
+
+    @property
+    def turn_separator(self) -> str | None:
+        return self.turn_end if self.context_turns > 1 else None
+
 
 @dataclasses.dataclass(frozen=True)
 class DialogConfig(SequenceToSequenceConfig):

@@ -52,6 +52,16 @@ class PairsConfig:
         return ()
 
     @property
+    def truncation_side(self) -> str:
+        """Which side of long sources is cut."""
+        return "right"
+
+    @property
+    def turn_separator(self) -> str | None:
+        """The word between the turns of a source, of which the oldest are cut first."""
+        return None
+
+    @property
     def learns_sentence_pieces(self) -> bool:
         """Whether the tokenizer is SentencePiece's, which lower-cases by itself."""
         return self.tokenizer in ("bpe", "unigram")
@@ -159,6 +169,12 @@ class DecodingConfig:
         0.5, "what a word costs that an earlier group chose", minimum=0, may_change=True
     )
     max_tokens: int = option(100, "most tokens of an answer", minimum=1, may_change=True)
+    max_ratio: float = option(
+        2.0,
+        "an answer has at most 10 tokens and so many for each of its source; 0: no such limit",
+        minimum=0,
+        may_change=True,
+    )
     min_length: int = option(
         0, "fewest tokens before an answer may end", minimum=0, may_change=True
     )
@@ -173,6 +189,14 @@ class DecodingConfig:
     )
     banned_words: tuple[str, ...] = option(
         (), "words, or sequences of words, never to write", may_change=True
+    )
+    replace_unknown: bool = option(
+        False,
+        "write the source's word with the most attention where an unknown one is most probable",
+        may_change=True,
+    )
+    max_source_tokens: int = option(
+        0, "tokens that sources are cut to; 0: as data.max_length", minimum=0, may_change=True
     )
     validation_sentences: int = option(
         0, "sources of the validation text to answer after each epoch", minimum=0, may_change=True
@@ -222,6 +246,11 @@ class SequenceToSequenceConfig(RunConfig):
     sampling: SamplingConfig = dataclasses.field(default_factory=SamplingConfig)
     decoding: DecodingConfig = dataclasses.field(default_factory=DecodingConfig)
 
+    @property
+    def max_source_tokens(self) -> int:
+        """To how many tokens sources are cut where they are answered or evaluated."""
+        return self.decoding.max_source_tokens or self.data.max_length
+
     def check(self) -> None:
         check_training(self)
         check_head(self, 0)
@@ -244,6 +273,8 @@ class SequenceToSequenceConfig(RunConfig):
             raise ConfigError("option backbone.input_feeding must be false without attention")
         if decoding.coverage_penalty and not backbone.attends:
             raise ConfigError("option decoding.coverage_penalty must be 0 without attention")
+        if decoding.replace_unknown and not backbone.attends:
+            raise ConfigError("option decoding.replace_unknown must be false without attention")
         if decoding.num_results > decoding.num_beams:
             raise ConfigError(
                 f"option decoding.num_results must be at most decoding.num_beams = "
@@ -254,6 +285,8 @@ class SequenceToSequenceConfig(RunConfig):
                 f"option decoding.num_groups must divide decoding.num_beams = "
                 f"{decoding.num_beams}, not {decoding.num_groups}"
             )
+        if decoding.max_source_tokens == 1:
+            raise ConfigError("option decoding.max_source_tokens must be 0, or 2 or more, not 1")
         if decoding.min_length > decoding.max_tokens:
             raise ConfigError(
                 f"option decoding.min_length must be at most decoding.max_tokens = "

@@ -23,12 +23,13 @@ from keras_drill.data import (
     ParallelText,
     Tokenizer,
     Vocabulary,
+    truncate_text,
 )
 from keras_drill.data.word_numbers import WordNumbers
-from keras_drill.decoding import BeamSearch
+from keras_drill.decoding import BeamSearch, Search
 from keras_drill.export import ModelCard, Side, Translator, export_translator
 from keras_drill.tasks.errors import RunError
-from keras_drill.tasks.sequence_to_sequence.answer import answer_all, warn_of_cut_sources
+from keras_drill.tasks.sequence_to_sequence.answer import answer_all, warn_of_limits
 from keras_drill.tasks.sequence_to_sequence.attention_maps import attention_maps
 from keras_drill.tasks.sequence_to_sequence.build_model import build_model
 from keras_drill.tasks.sequence_to_sequence.config import SequenceToSequenceConfig
@@ -130,7 +131,18 @@ class SequenceToSequenceTask(AnsweringTask):
         return batches
 
     def evaluation_batches(self, words: Any, text: EncodedPairs) -> PairBatches:
-        return self._batches(words, text, batch_tokens=self.config.data.batch_tokens, shuffle=False)
+        read = self.truncate_sources(words, text, self.config.max_source_tokens)
+        return self._batches(words, read, batch_tokens=self.config.data.batch_tokens, shuffle=False)
+
+    def truncate_sources(self, words: Any, text: EncodedPairs, max_length: int) -> EncodedPairs:
+        """Pairs whose sources are cut as those that are answered; `text` if none is too long."""
+        data = self.config.data
+        separator = None
+        if data.turn_separator is not None:
+            side = Side(words.source.tokenizer, words.source.vocabulary)
+            separator = side.separator_id(data.turn_separator)
+        source = truncate_text(text.source, max_length, data.truncation_side, separator)
+        return text if source is text.source else dataclasses.replace(text, source=source)
 
     def _batches(self, words: Any, text: EncodedPairs, **options: Any) -> PairBatches:
         vocabulary = words.target.vocabulary
@@ -199,9 +211,7 @@ class SequenceToSequenceTask(AnsweringTask):
         sources = [line.decode() for line in text.lines.source]
         translator = self.translator(model, words, self.make_search(num_results=1))
         answers = answer_all(translator, sources, verbose=1)
-        warn_of_cut_sources(
-            sum(answer.is_cut for answer in answers), len(answers), self.config.data.max_length
-        )
+        warn_of_limits(answers, self.config)
         return Answers.score(
             perplexities,
             split,
@@ -269,13 +279,15 @@ class SequenceToSequenceTask(AnsweringTask):
     ) -> list[ElementTree.Element]:
         return report_sections(self.config.decoding, judged)
 
-    def translator(self, model: keras.Model, words: Any, search: BeamSearch) -> Translator:
+    def translator(
+        self, model: keras.Model, words: Any, search: Search, **options: Any
+    ) -> Translator:
         return Translator(
             model,
             Side(words.source.tokenizer, words.source.vocabulary),
             Side(words.target.tokenizer, words.target.vocabulary),
             search,
-            **self._limits(words),
+            **{**self._limits(words), **options},
         )
 
     def export_translator(
@@ -314,9 +326,13 @@ class SequenceToSequenceTask(AnsweringTask):
     def _limits(self, words: Any) -> dict[str, Any]:
         """What of sources is read, and what answers may be."""
         return {
-            "max_source_tokens": self.config.data.max_length,
+            "max_source_tokens": self.config.max_source_tokens,
             "max_tokens": self.config.decoding.max_tokens,
+            "max_ratio": self.config.decoding.max_ratio or None,
             "constraints": make_constraints(self.config.decoding, words.target),
+            "truncation_side": self.config.data.truncation_side,
+            "turn_separator": self.config.data.turn_separator,
+            "replace_unknown": self.config.decoding.replace_unknown,
         }
 
 
