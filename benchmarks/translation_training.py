@@ -204,7 +204,7 @@ def report_scores(run: Run, folder: Path, order: list[np.ndarray]) -> None:
             ):
                 answers[row] = text.decode()
     (folder / "answers.txt").write_text("\n".join(answers) + "\n", encoding="utf-8")
-    scores = score_texts(answers, references, run.config.decoding.tokenize)
+    scores = score_texts(answers, references, **run.answering_task.scoring)
     print(f"JoeyNMT: BLEU {scores.bleu:.2f}, chrF {scores.chrf:.2f} on the test split")
 
 

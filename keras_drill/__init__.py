@@ -8,10 +8,26 @@ __version__ = "0.1.0"
 
 # Keras finds a saved layer's class only once its module is imported. Only the command imports what
 # it needs when it needs it, and so answers `--help` and mistakes at once.
-if TYPE_CHECKING or "keras_drill_command" not in sys.modules:
+_IS_COMMAND = not TYPE_CHECKING and "keras_drill_command" in sys.modules
+# They import TensorFlow, which JAX does without: only when they are asked for.
+_ON_DEMAND = ("data", "distribute", "export")
+
+if not _IS_COMMAND:
     from keras_drill.api import *  # noqa: F403
     from keras_drill.api import __all__ as __all__
+
+if TYPE_CHECKING:
+    from keras_drill import data as data
+    from keras_drill import distribute as distribute
+    from keras_drill import export as export
 else:
 
     def __getattr__(name: str) -> Any:
-        return getattr(importlib.import_module("keras_drill.api"), name)
+        if name in _ON_DEMAND:
+            return importlib.import_module(f"keras_drill.{name}")
+        if _IS_COMMAND:
+            return getattr(importlib.import_module("keras_drill.api"), name)
+        raise AttributeError(f"module 'keras_drill' has no attribute {name!r}")
+
+    def __dir__() -> list[str]:
+        return sorted({*globals(), *_ON_DEMAND})

@@ -26,6 +26,21 @@ def test_editors_can_list_the_public_names():
     assert {"OutputLayer", "decoding"} <= set(keras_drill.__all__) <= set(dir(keras_drill))
 
 
+def test_modules_that_import_tensorflow_are_there_when_they_are_asked_for():
+    program = (
+        "import sys\n"
+        "import keras_drill\n"
+        "names = ('data', 'distribute', 'export')\n"
+        "assert not any(f'keras_drill.{name}' in sys.modules for name in names)\n"
+        "assert set(names) <= set(dir(keras_drill))\n"
+        "assert keras_drill.data.ContiguousBatches\n"
+        "assert keras_drill.distribute.strategy and keras_drill.export.Translator\n"
+        "assert not hasattr(keras_drill, 'NoSuchLayer')\n"
+    )
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])}
+    subprocess.run([sys.executable, "-c", program], check=True, env=environment)
+
+
 def test_the_command_finds_public_names_when_it_asks_for_them():
     program = (
         "import sys\n"

@@ -99,6 +99,23 @@ def collect_log_probs(model: keras.Model, dataset: Iterable) -> tuple[np.ndarray
     return np.concatenate(targets).astype("int32"), np.concatenate(log_probs).astype("float32")
 
 
+def in_text_order(values: np.ndarray, places: np.ndarray) -> np.ndarray:
+    """Values of the targets of batches, in the order of the text.
+
+    Args:
+        values: `[N, ...]`, batch after batch, as `collect_log_probs` gives them.
+        places: Int array `[N]`, which target of the text each is.
+
+    Example:
+
+    >>> in_text_order(np.array([0.1, 0.3, 0.2]), np.array([0, 2, 1])).tolist()
+    [0.1, 0.2, 0.3]
+    """
+    ordered = np.empty_like(values)
+    ordered[places] = values
+    return ordered
+
+
 class _TargetLogProb(keras.Model):
     """Backbone and head as a model of `(tokens, targets)`, for Keras to compile."""
 

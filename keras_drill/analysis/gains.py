@@ -59,6 +59,7 @@ def bleu_gain(
     others: Sequence[str],
     references: Sequence[str],
     tokenize: str = "13a",
+    lowercase: bool = False,
     resamples: int = 1000,
     seed: int = 0,
 ) -> Gain:
@@ -69,6 +70,7 @@ def bleu_gain(
         others: What the second did.
         references: What they should have answered.
         tokenize: sacrebleu's tokenizer, see `score_texts`.
+        lowercase: Whether upper and lower case count as equal.
         resamples: Number of bootstrap draws.
         seed: Seed of the bootstrap.
 
@@ -84,7 +86,7 @@ def bleu_gain(
     """
     check_texts(texts, references)
     check_texts(others, references)
-    metric = bleu_metric(tokenize, False)
+    metric = bleu_metric(tokenize, lowercase)
 
     def counted(text: str, reference: str) -> list[int]:
         told = metric.corpus_score([text], [[reference]])

@@ -4,13 +4,14 @@ import collections
 import dataclasses
 import math
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from sacrebleu.metrics import BLEU, CHRF
 
+_MANY = 100
 References = Sequence[str | Sequence[str]]
 
 
@@ -62,7 +63,8 @@ def score_texts(
         ImportError: sacrebleu is not installed.
 
     Warns:
-        UserWarning: A hundred texts and more end in a full stop after a space.
+        UserWarning: A hundred texts and more end in a full stop after a space, or their references
+            do and they do not, or a hundred references have capitals and no text has one.
 
     Example:
 
@@ -79,14 +81,9 @@ def score_texts(
     - [Post, 2018](https://aclanthology.org/W18-6319), sacrebleu
     """
     check_texts(hypotheses, references)
-    if tokenize != "none" and sum(text.endswith(" .") for text in hypotheses) >= 100:
-        # Without a number, so that Python shows it once.
-        warnings.warn(
-            "A hundred `hypotheses` or more end in ' .', as texts do that were cut into words: "
-            "their BLEU does not compare with that of texts as they are written",
-            stacklevel=2,
-        )
     streams = reference_streams(references)
+    for problem in _different_steps(hypotheses, streams[0], tokenize, lowercase):
+        warnings.warn(problem, stacklevel=2)
     bleu = bleu_metric(tokenize, lowercase)
     chrf = chrf_metric(lowercase)
     by_words = bleu.corpus_score(hypotheses, streams)
@@ -227,11 +224,41 @@ def check_texts(
             )
 
 
+def _different_steps(
+    hypotheses: Sequence[str], references: Sequence[str], tokenize: str, lowercase: bool
+) -> Iterator[str]:
+    """Signs that texts and references did not go through the same steps before.
+
+    The messages have no numbers, so that Python shows each once.
+    """
+    if not any(text.strip() for text in hypotheses):
+        return
+    cut, cut_references = (
+        sum(text.endswith(" .") for text in texts) for texts in (hypotheses, references)
+    )
+    if tokenize != "none" and cut >= _MANY:
+        yield (
+            "A hundred `hypotheses` or more end in ' .', as texts do that were cut into words: "
+            "their BLEU does not compare with that of texts as they are written"
+        )
+    elif cut_references >= _MANY and 2 * cut < cut_references:
+        yield (
+            "A hundred `references` or more end in ' .', as texts do that were cut into words, and "
+            "the `hypotheses` do not: give both as they are written, or both cut into words"
+        )
+    have_capitals = sum(text != text.lower() for text in references) >= _MANY
+    if not lowercase and have_capitals and all(text == text.lower() for text in hypotheses):
+        yield (
+            "No text of the `hypotheses` has capitals, and a hundred `references` or more do: "
+            "`lowercase=True` scores both in lower case"
+        )
+
+
 def _exact_match(hypotheses: Sequence[str], references: References, lowercase: bool) -> float:
-    """Percentage of texts that are a reference but for spaces around them."""
+    """Percentage of texts that are a reference but for runs of white space, and around them."""
 
     def key(text: str) -> str:
-        return (text.lower() if lowercase else text).strip()
+        return " ".join((text.lower() if lowercase else text).split())
 
     equal = sum(
         key(hypothesis) in {key(text) for text in ([each] if isinstance(each, str) else each)}

@@ -7,12 +7,15 @@ import os
 import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 from keras_drill.tasks.config import RunConfig
 from keras_drill.tasks.errors import ConfigError, RunError
 from keras_drill.tasks.load_config import all_options, load_config
 
 MAX_INT = 2**31 - 1
+MAX_TOKENS = 50  # of what is added to a text, by default
+_SAMPLER_SETTINGS = ("sampler", "temperature", "k", "p", "min_p", "seed")
 _DATA_SET = "tfds:"  # and the name of a data set, in place of a path
 
 
@@ -94,8 +97,27 @@ def add_text_and_report_arguments(parser: argparse.ArgumentParser, report: str) 
 
 
 def add_sampling_arguments(parser: argparse.ArgumentParser, default: str) -> None:
-    """Adds `--sampler`, its settings, `--max-tokens` and `--seed`."""
-    group = parser.add_argument_group("how words are chosen")
+    """Adds `--sampler`, its settings, `--max-tokens` and `--stop`."""
+    group = add_sampler_arguments(parser, "how words are chosen", default)
+    group.add_argument(
+        "--max-tokens",
+        type=whole_number(1, 1_000_000),
+        metavar="N",
+        help=f"most words to add (default: {MAX_TOKENS})",
+    )
+    group.add_argument(
+        "--stop",
+        action="append",
+        default=[],
+        type=_stop_string,
+        metavar="STRING",
+        help="end a text before this string; may be given several times",
+    )
+
+
+def add_sampler_arguments(parser: argparse.ArgumentParser, title: str, default: str) -> Any:
+    """Adds a group with `--sampler`, its settings and `--seed`, and returns it."""
+    group = parser.add_argument_group(title)
     group.add_argument(
         "--sampler",
         choices=all_options()["samples.sampler"].metadata["choices"],
@@ -132,27 +154,18 @@ def add_sampling_arguments(parser: argparse.ArgumentParser, default: str) -> Non
         "%(default)s)",
     )
     group.add_argument(
-        "--max-tokens",
-        type=whole_number(1, 1_000_000),
-        default=50,
-        metavar="N",
-        help="most words to add (default: %(default)s)",
-    )
-    group.add_argument(
-        "--stop",
-        action="append",
-        default=[],
-        type=_stop_string,
-        metavar="STRING",
-        help="end a text before this string; may be given several times",
-    )
-    group.add_argument(
         "--seed",
         type=whole_number(0, 2**32 - 1),
         default=0,
         metavar="S",
         help="another seed, another text (default: %(default)s)",
     )
+    return group
+
+
+def sampler_settings(args: argparse.Namespace) -> dict[str, Any]:
+    """The settings of `add_sampler_arguments`, by name."""
+    return {name: getattr(args, name) for name in _SAMPLER_SETTINGS}
 
 
 def _checkpoint(text: str) -> int | str:
@@ -180,7 +193,7 @@ def check_runs(folders: Sequence[str], checkpoint: int | str | None) -> list[Run
             raise RunError(f"{folder} {what}; expected the folder of a run{hint}")
         if not (path / "config.toml").is_file():
             raise RunError(f"{folder} is not the folder of a run: there is no config.toml in it")
-        configs.append(load_config(path / "config.toml"))
+        configs.append(load_config(path / "config.toml", is_run=True))
         if checkpoint is None and not (path / "model.keras").is_file():
             raise RunError(
                 f"{folder} has no model yet: there is one after the first epoch of "

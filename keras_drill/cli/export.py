@@ -5,12 +5,14 @@ from pathlib import Path
 from typing import Any
 
 from keras_drill.cli.arguments import (
+    MAX_TOKENS,
     add_checkpoint_argument,
     add_run_argument,
     add_sampling_arguments,
     check_runs,
     folder_name,
     output_folder,
+    sampler_settings,
     some_path,
     whole_number,
 )
@@ -78,7 +80,7 @@ def add_parser(commands) -> argparse.ArgumentParser:
     )
     _add_card_arguments(parser)
     add_sampling_arguments(parser, default="greedy")
-    add_search_arguments(parser)
+    add_search_arguments(parser, but=["max_tokens"])
     parser.set_defaults(sampling_defaults=_sampling(parser.parse_args(["RUN"])))
     return parser
 
@@ -121,7 +123,7 @@ def run(args: argparse.Namespace) -> int:
         continuing = {
             "sampler": make_sampler(args.sampler, args.temperature, k, args.p, args.min_p),
             "seed": args.seed,
-            "max_tokens": args.max_tokens,
+            "max_tokens": args.max_tokens or MAX_TOKENS,
             "stop_strings": tuple(args.stop),
         }
     path = export_run(
@@ -139,8 +141,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _sampling(args: argparse.Namespace) -> dict[str, Any]:
-    names = ("sampler", "temperature", "k", "p", "min_p", "max_tokens", "stop", "seed")
-    return {name: getattr(args, name) for name in names}
+    return {**sampler_settings(args), "stop": args.stop}
 
 
 def _check_settings(args: argparse.Namespace, config: RunConfig) -> None:
@@ -150,7 +151,7 @@ def _check_settings(args: argparse.Namespace, config: RunConfig) -> None:
             name for name, value in _sampling(args).items() if value != args.sampling_defaults[name]
         ]
     else:
-        changed = list(given_search_arguments(args))
+        changed = [name for name in given_search_arguments(args) if name != "max_tokens"]
     if args.sense_contexts and (config.reads_sources or not config.head.has_senses):
         raise ConfigError(
             f"--sense-contexts has no meaning for {args.folder}: it takes a model that continues "

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from keras_drill.cli.arguments import (
+    MAX_TOKENS,
     add_checkpoint_argument,
     add_run_argument,
     add_sampling_arguments,
@@ -82,7 +83,12 @@ def run(args: argparse.Namespace) -> int:
     k = min(args.k, len(loaded.words.tokens))
     sampler = make_sampler(args.sampler, args.temperature, k, args.p, args.min_p)
     text_model = loaded.continuing_task.text_model(
-        loaded.model, loaded.words, sampler, args.seed, args.max_tokens, tuple(args.stop)
+        loaded.model,
+        loaded.words,
+        sampler,
+        args.seed,
+        args.max_tokens or MAX_TOKENS,
+        tuple(args.stop),
     )
     with answers_to(args.output) as file:
         for batch in batches(blocks, most=max(_ROWS // args.num_samples, 1)):

@@ -2,7 +2,7 @@
 
 import argparse
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any
 
 from keras_drill.tasks.config.option import check_value
@@ -16,29 +16,44 @@ _ARGUMENTS = {
     "coverage_penalty": "C",
     "num_groups": "G",
     "diversity": "D",
+    "max_tokens": "N",
+    "max_ratio": "R",
     "min_length": "N",
     "repetition_penalty": "R",
     "no_repeat_ngram": "N",
     "banned_words": "WORDS",
+    "replace_unknown": "",
+    "max_source_tokens": "N",
 }
 
 
-def add_search_arguments(parser: argparse.ArgumentParser) -> None:
-    """Adds the settings of a beam search, those of the run by default."""
+def add_search_arguments(parser: argparse.ArgumentParser, but: Collection[str] = ()) -> None:
+    """Adds the settings of a beam search, those of the run by default.
+
+    Args:
+        parser: The parser of a command.
+        but: Options that the command has already.
+    """
     group = parser.add_argument_group("how answers are searched (default: [decoding] of the run)")
     options = all_options()
     for name, metavar in {"num_results": "N", **_ARGUMENTS}.items():
+        if name in but:
+            continue
         field = options[f"decoding.{name}"]
         flags = ["-n", "--n-best"] if name == "num_results" else []
+        flags.append(f"--{name.replace('_', '-')}")
+        comment = field.metadata["comment"]
+        if field.type is bool:
+            group.add_argument(*flags, dest=name, action="store_const", const=True, help=comment)
+            continue
         is_list = field.type == tuple[str, ...]
         group.add_argument(
             *flags,
-            f"--{name.replace('_', '-')}",
             dest=name,
             type=str if is_list else _value(field),
             action="append" if is_list else "store",
             metavar=metavar,
-            help=field.metadata["comment"] + ("; may be given several times" if is_list else ""),
+            help=comment + ("; may be given several times" if is_list else ""),
         )
 
 

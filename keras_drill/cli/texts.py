@@ -1,18 +1,29 @@
 """Texts that come from arguments, files and pipes, and where the answers to them go."""
 
+import codecs
 import contextlib
 import dataclasses
+import gzip
+import io
 import os
 import sys
+import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from io import BufferedIOBase
 from pathlib import Path
-from typing import TextIO
+from typing import Any, TextIO
 
 from keras_drill.cli.arguments import output_file
 
 _MAX_BYTES = 1 << 16  # of a batch whose texts are padded to the longest
 _MAX_LINE_BYTES = 1 << 28
+_ESCAPES = {ord(each): f"\\u{ord(each):04x}" for each in "\v\f\x1c\x1d\x1e\x85\u2028\u2029"} | {
+    ord("\\"): "\\\\",
+    ord("\t"): "\\t",
+    ord("\n"): "\\n",
+    ord("\r"): "\\r",
+}
+_GZIP_MAGIC = b"\x1f\x8b"
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
@@ -63,11 +74,13 @@ class TextReader:
     ) -> Iterator[list[Text]]:
         number = 0
         with opened as file:
-            for block in _blocks(file):
+            for block in _blocks(file, shown):
+                block = [line.removesuffix(b"\r") for line in block]
                 if number == 0:
                     block[0] = block[0].removeprefix(_BYTE_ORDER_MARK)
+                    _check_ends(block, shown)
                 yield [
-                    self._text(f"{shown}, line {place}", place, line.removesuffix(b"\r"))
+                    self._text(f"{shown}, line {place}", place, line)
                     for place, line in enumerate(block, start=number + 1)
                 ]
                 number += len(block)
@@ -132,14 +145,18 @@ def add_output_arguments(parser, formats: Sequence[str]) -> None:
 
 
 def escaped(text: str) -> str:
-    """The text as a column of a line: tabs, line breaks and backslashes are escaped.
+    """The text as a column of a line that every reader takes for one.
+
+    Tabs, backslashes, and all that Unicode or Python call a line break are escaped as in JSON; so
+    is a quote at the beginning, with which readers of CSV begin a column of several lines.
 
     Example:
 
-    >>> escaped("a\\tb")
-    'a\\\\tb'
+    >>> print(escaped("a\\tb\\u2028c"))
+    a\\tb\\u2028c
     """
-    return text.replace("\\", "\\\\").replace("\t", "\\t").replace("\n", "\\n")
+    escaped = text.translate(_ESCAPES)
+    return f"\\{escaped}" if escaped.startswith('"') else escaped
 
 
 def check_output(args) -> None:
@@ -159,8 +176,39 @@ def _open(name: str) -> contextlib.AbstractContextManager[BufferedIOBase]:
     return contextlib.nullcontext(sys.stdin.buffer)  # type: ignore[arg-type]  # is buffered
 
 
-def _blocks(file: BufferedIOBase) -> Iterator[list[bytes]]:
-    """Lists of lines, each as soon as its lines are there."""
+def _check_ends(block: list[bytes], shown: str) -> None:
+    if sum(line.count(b"\r") for line in block) >= len(block):
+        raise ValueError(
+            f"{shown}: lines end in a carriage return alone, as on old Macs, and a line feed is "
+            "expected: convert them with tr '\\r' '\\n'"
+        )
+
+
+def _blocks(file: BufferedIOBase, shown: str) -> Iterator[list[bytes]]:
+    """Lists of lines, each as soon as its lines are there; of a gzipped file, what is in it."""
+    reader: Any = file
+    if not isinstance(reader, io.BufferedReader):
+        reader = io.BufferedReader(reader)
+    try:
+        while reader.peek(2)[:2] == _GZIP_MAGIC:
+            reader = io.BufferedReader(gzip.GzipFile(fileobj=reader))
+        _check_utf8(reader.peek(4)[:4], shown)
+        yield from _lines_of(reader)
+    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+        raise ValueError(f"{shown}: the gzip file is damaged or incomplete ({error})") from None
+
+
+def _check_utf8(beginning: bytes, shown: str) -> None:
+    """Raises one error for UTF-16, each of whose lines would be one."""
+    marks = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+    if beginning.startswith(marks) or (len(beginning) == 4 and beginning.count(0) == 2):
+        raise ValueError(
+            f"{shown}: this is UTF-16 text, and UTF-8 is expected: convert it with "
+            "iconv -f UTF-16 -t UTF-8"
+        )
+
+
+def _lines_of(file: BufferedIOBase) -> Iterator[list[bytes]]:
     parts: list[bytes] = []  # of a line whose end is still to come
     size = 0
     while chunk := file.read1(1 << 16):

@@ -9,6 +9,13 @@ from keras_drill.tasks.config import RunConfig
 from keras_drill.tasks.errors import ConfigError
 from keras_drill.tasks.load_config import load_config
 
+_PATHS = (
+    "training.start_from",
+    "data.on_disk",
+    "data.tokenizer_model",
+    "data.source_tokenizer_model",
+)
+
 
 def add_parser(commands) -> argparse.ArgumentParser:
     parser = commands.add_parser(
@@ -79,7 +86,7 @@ def _config(args: argparse.Namespace) -> RunConfig:
         if "training.strategy" in args.overrides:
             raise ConfigError("give --strategy or --training.strategy, not both")
         args.overrides["training.strategy"] = args.strategy
-    config = load_config(recipe)
+    config = load_config(recipe, is_run=args.recipe is None)
     values = config.to_mapping()
     # Where anything is written is said by whoever types the command, or by the run's own file.
     said = args.recipe is None or "data.on_disk" in args.overrides
@@ -97,7 +104,7 @@ def _config(args: argparse.Namespace) -> RunConfig:
     # Kept in the run's folder, where a relative path would mean another place.
     paths = {"data.path": absolute(config.data.path)}
     values = config.to_mapping()
-    for name in ("training.start_from", "data.on_disk"):
+    for name in _PATHS:
         section, option = name.split(".")
         if values[section].get(option):
             paths[name] = os.path.abspath(values[section][option])

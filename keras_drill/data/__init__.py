@@ -6,6 +6,7 @@ from keras_drill.data.dialog_corpus import DialogCorpus
 from keras_drill.data.encoded_text import EncodedText
 from keras_drill.data.lines import Lines
 from keras_drill.data.pair_batches import PairBatches
+from keras_drill.data.paragraphs import Paragraphs
 from keras_drill.data.parallel_corpus import ParallelCorpus
 from keras_drill.data.parallel_text import ParallelText
 from keras_drill.data.preprocessed_tokenizer import PreprocessedLines, PreprocessedTokenizer
@@ -21,7 +22,8 @@ from keras_drill.data.sentence_batches import SentenceBatches
 from keras_drill.data.sentence_piece_tokenizer import SentencePieceTokenizer
 from keras_drill.data.streamed_text import StreamedText
 from keras_drill.data.text_lines import TextLines
-from keras_drill.data.tokenizer import Tokenizer
+from keras_drill.data.tokenizer import Tokenizer, VocabularySizeError
+from keras_drill.data.truncate import truncate_text
 from keras_drill.data.vocabulary import Vocabulary
 from keras_drill.data.whitespace_tokenizer import WhitespaceTokenizer
 from keras_drill.data.word_bytes import word_bytes
@@ -39,6 +41,7 @@ __all__ = [
     "MosesPunctuation",
     "MosesTokenization",
     "PairBatches",
+    "Paragraphs",
     "ParallelCorpus",
     "ParallelText",
     "PreprocessedLines",
@@ -51,10 +54,12 @@ __all__ = [
     "Tokenizer",
     "UnicodeNormalization",
     "Vocabulary",
+    "VocabularySizeError",
     "WhitespaceTokenizer",
     "WordPieceTokenizer",
     "WordTokenizer",
     "pydoc_topics",
     "read_word_vectors",
+    "truncate_text",
     "word_bytes",
 ]

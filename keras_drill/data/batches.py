@@ -2,34 +2,56 @@
 
 import tensorflow as tf
 
+from keras_drill.data.checks import is_whole
 from keras_drill.data.untuned import untuned
 
 
 def check_at_least_one(**numbers: int | None) -> None:
     """Checks arguments that are counts; `None` is none."""
     for name, number in numbers.items():
-        if number is not None and number < 1:
+        if number is None:
+            continue
+        if not is_whole(number):
+            raise ValueError(f"`{name}` must be an integer. Received: {name}={number!r}")
+        if number < 1:
             raise ValueError(f"`{name}` must be at least 1. Received: {name}={number}")
 
 
 def check_seed(seed: int) -> None:
     """Checks a seed: NumPy's generator takes 32 bits."""
-    if not 0 <= seed < 2**32:
-        raise ValueError(f"`seed` must be from 0 to 2**32 - 1. Received: seed={seed}")
+    if not is_whole(seed) or not 0 <= seed < 2**32:
+        raise ValueError(f"`seed` must be an integer from 0 to 2**32 - 1. Received: seed={seed!r}")
 
 
 def check_first_batch(num_batches: int, first_batch: int) -> None:
     """Checks where in an epoch to begin."""
-    if not 0 <= first_batch <= num_batches:
+    if not is_whole(first_batch) or not 0 <= first_batch <= num_batches:
         raise ValueError(
             f"`first_batch` must be between 0 and `num_batches`={num_batches}. "
-            f"Received: first_batch={first_batch}"
+            f"Received: first_batch={first_batch!r}"
         )
+
+
+def check_epochs(epoch: int, epochs: int) -> None:
+    """Checks which epochs are asked for."""
+    if not is_whole(epoch) or epoch < 0:
+        raise ValueError(f"`epoch` must be an integer from 0. Received: epoch={epoch!r}")
+    check_at_least_one(epochs=epochs)
+
+
+def check_id(**ids: int | None) -> None:
+    """Checks arguments that are ids of tokens; `None` is none."""
+    for name, each in ids.items():
+        if each is not None and (not is_whole(each) or each < 0):
+            raise ValueError(
+                f"`{name}` must be the id of a token, an integer from 0. Received: {name}={each!r}"
+            )
 
 
 def check_shard(batch_size: int | None, num_shards: int, shard: int) -> None:
     """Checks which rows of the batches are asked for; `None` where batches differ in size."""
-    if num_shards < 1 or not 0 <= shard < num_shards:
+    are_whole = is_whole(num_shards) and is_whole(shard)
+    if not are_whole or num_shards < 1 or not 0 <= shard < num_shards:
         raise ValueError(
             "`num_shards` must be at least 1, and `shard` from 0 to less than it. "
             f"Received: num_shards={num_shards}, shard={shard}"

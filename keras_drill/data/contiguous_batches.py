@@ -7,11 +7,14 @@ import tensorflow as tf
 
 from keras_drill.data.batches import (
     check_at_least_one,
+    check_epochs,
     check_first_batch,
+    check_id,
     check_seed,
     check_shard,
     whole_batches,
 )
+from keras_drill.data.encoded_text import EncodedText, as_ids
 from keras_drill.data.streamed_text import StreamedText
 
 
@@ -59,7 +62,7 @@ class ContiguousBatches:
     that it is given and no others, and keeps two records a row, an eighth of a megabyte.
 
     Args:
-        ids: int array `[N]`, or a `StreamedText`.
+        ids: int array `[N]`, an `EncodedText`, or a `StreamedText`.
         batch_size: number of rows.
         sequence_length: length of the windows.
         variable_length: whether to draw the lengths of the windows.
@@ -93,7 +96,7 @@ class ContiguousBatches:
 
     def __init__(
         self,
-        ids: np.ndarray | StreamedText,
+        ids: np.ndarray | EncodedText | StreamedText,
         batch_size: int,
         sequence_length: int,
         variable_length: bool = False,
@@ -102,9 +105,10 @@ class ContiguousBatches:
         pad_id: int = 0,
         seed: int = 0,
     ):
-        text = ids if isinstance(ids, StreamedText) else np.asarray(ids, np.int32)
+        text = ids if isinstance(ids, StreamedText) else as_ids(ids)
         check_at_least_one(batch_size=batch_size, sequence_length=sequence_length)
         check_seed(seed)
+        check_id(first_token=first_token, pad_id=pad_id)
         needed = 1 if padding else batch_size * sequence_length
         if len(text) < needed:
             raise ValueError(
@@ -164,6 +168,7 @@ class ContiguousBatches:
         Returns:
             Dataset of known cardinality.
         """
+        check_epochs(epoch, epochs)
         check_first_batch(self.num_batches, first_batch)
         check_shard(self.batch_size, num_shards, shard)
         starts = np.concatenate([self._starts(epoch + number) for number in range(epochs)])

@@ -5,6 +5,7 @@ import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from keras_drill.data.checks import check_is
 from keras_drill.data.lines import Lines
 from keras_drill.data.splits import SPLITS, check_splits, name_of_files, split_in_name
 from keras_drill.data.text_lines import TextLines
@@ -22,7 +23,8 @@ class Corpus:
       `dev` or `validation` for `valid`, numbered parts (`train-00000-of-00002.txt`), any of them
       gzipped (`.gz`), or sub-folders `train/`, `valid/`, `test/` full of text files.
     - A file, or several, is cut by lines: the first 90 % for training, 5 % for validation, and
-      the last 5 % for testing, contiguous, the same at each call.
+      the last 5 % for testing, contiguous, the same at each call. Where one of the three would be
+      blank, only lines with words are counted.
     - A mapping `{"train": ..., "valid": ..., "test": ...}` names the files itself, or
       gives `Lines`.
 
@@ -57,6 +59,7 @@ class Corpus:
     ):
         self.path = path
         self.splits: dict[str, Lines]
+        check_is("path", path, (str, os.PathLike, Sequence, Mapping), "a path, paths or a mapping")
         if isinstance(path, Mapping):
             check_splits(path, needs_train=split)
             self.splits = {name: _lines(path[name]) for name in SPLITS if name in path}
@@ -109,11 +112,33 @@ def _file_splits(files: Sequence[str | os.PathLike], split: bool) -> dict[str, L
             f"have at least 3 lines, not {total}. Received: {[str(file) for file in files]}"
         )
     held_out = max(total // 20, 1)
-    train = total - 2 * held_out
+    splits = _cut_lines(files, total - 2 * held_out, total - held_out, total)
+    if all(any(line.strip() for line in lines) for lines in splits.values()):
+        return splits
+    # Cut by the lines that are not blank, so that each part has some.
+    filled = [number for number, line in enumerate(TextLines(files)) if line.strip()]
+    if not filled:
+        raise ValueError(
+            f"The text holds no words, only white space. Received: {[str(file) for file in files]}"
+        )
+    if len(filled) < 3:
+        raise ValueError(
+            "Text without train, valid and test files is cut by lines into the three and must "
+            f"have at least 3 lines with words, not {len(filled)}. "
+            f"Received: {[str(file) for file in files]}"
+        )
+    held_out = max(len(filled) // 20, 1)
+    return _cut_lines(files, filled[-2 * held_out], filled[-held_out], total)
+
+
+def _cut_lines(
+    files: Sequence[str | os.PathLike], valid: int, test: int, total: int
+) -> dict[str, Lines]:
+    """The splits, given the first lines of two of them and the number of all."""
     return {
-        "train": TextLines(files, 0, train),
-        "valid": TextLines(files, train, held_out),
-        "test": TextLines(files, train + held_out, held_out),
+        "train": TextLines(files, 0, valid),
+        "valid": TextLines(files, valid, test - valid),
+        "test": TextLines(files, test, total - test),
     }
 
 

@@ -8,6 +8,7 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 
 from keras_drill.data.batches import check_at_least_one
+from keras_drill.data.checks import check_is
 from keras_drill.data.corpus import Corpus
 from keras_drill.data.lines import Lines
 from keras_drill.data.parallel_text import ParallelText
@@ -72,6 +73,8 @@ class DialogCorpus:
         split: bool = True,
     ):
         check_at_least_one(context_turns=context_turns)
+        check_is("turn_end", turn_end, str, "text")
+        check_is("separator", separator, str, "text")
         if not turn_end or separator.split() != [separator]:
             raise ValueError(
                 "`turn_end` must not be empty, and `separator` be one word. "

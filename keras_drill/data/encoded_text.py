@@ -5,15 +5,17 @@ import json
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import Any
 
 import keras
 import numpy as np
 import tensorflow as tf
 
+from keras_drill.data.checks import check_is, shown
 from keras_drill.data.file_lock import file_lock
-from keras_drill.data.lines import Lines
+from keras_drill.data.lines import Lines, as_lines
 from keras_drill.data.read_json import read_json
 from keras_drill.data.tokenizer import Tokenizer
 from keras_drill.data.untuned import untuned
@@ -54,11 +56,16 @@ class EncodedText:
     """
 
     def __init__(self, ids: np.ndarray, line_lengths: np.ndarray):
-        self.ids = np.asarray(ids, np.int32)
-        self.line_lengths = np.asarray(line_lengths, np.int32)
-        if self.ids.ndim != 1 or self.line_lengths.sum(dtype=np.int64) != len(self.ids):
+        self.ids = as_ids(ids)
+        self.line_lengths = as_ids(line_lengths, "line_lengths")
+        if (self.line_lengths < 1).any():
             raise ValueError(
-                "`line_lengths` must sum to the number of `ids`, which must have one axis. "
+                "`line_lengths` must be positive: each line has its end token. "
+                f"Received: line_lengths={shown(line_lengths)}"
+            )
+        if self.line_lengths.sum(dtype=np.int64) != len(self.ids):
+            raise ValueError(
+                "`line_lengths` must sum to the number of `ids`. "
                 f"Received: ids of shape {self.ids.shape}, line_lengths summing to "
                 f"{self.line_lengths.sum(dtype=np.int64)}"
             )
@@ -66,7 +73,7 @@ class EncodedText:
     @classmethod
     def encode(
         cls,
-        lines: Lines,
+        lines: Lines | Iterable[str | bytes],
         tokenizer: Tokenizer,
         vocabulary: Vocabulary,
         cache: str | os.PathLike | None = None,
@@ -79,12 +86,14 @@ class EncodedText:
         process killed at any moment leaves no half entry, and several may encode at once.
 
         Args:
-            lines: the text.
+            lines: the text, such as `TextLines(path)`, or a list of strings.
             tokenizer: splits the lines into words.
             vocabulary: gives the words' ids.
             cache: folder of the cache, made where it is missing; `None` for no cache.
             verbose: 1 to show progress.
         """
+        lines = as_lines(lines)
+        check_coders(tokenizer, vocabulary)
         if cache is None:
             return cls._join(encode_blocks(lines, tokenizer, vocabulary, verbose), lines)
         name = encoded_fingerprint(lines, tokenizer, vocabulary)
@@ -144,14 +153,14 @@ class EncodedText:
         expected = read_json(Path(folder) / "description.json")
         try:
             ids, lengths = zip(*cls.records(folder).as_numpy_iterator(), strict=True)
+            text = cls(np.concatenate(ids), np.concatenate(lengths))
         except (tf.errors.OpError, ValueError) as error:
             raise _damaged(folder, f"its records cannot be read: {error}") from error
-        text = cls(np.concatenate(ids), np.concatenate(lengths))
         found = {"num_tokens": len(text.ids), "num_lines": len(text.line_lengths)}
         for name, number in found.items():
             if expected.get(name) != number:
                 raise _damaged(folder, f"expected {expected.get(name)} {name}, found {number}")
-        if text.line_lengths.min(initial=1) < 1 or text.ids.min(initial=0) < 0:
+        if text.ids.min(initial=0) < 0:
             raise _damaged(folder, "it has numbers that are negative")
         return text
 
@@ -179,11 +188,44 @@ class EncodedText:
 
     @classmethod
     def _join(cls, blocks: Iterator[tuple[np.ndarray, np.ndarray]], lines: Lines) -> "EncodedText":
-        ids, lengths = zip(*blocks, strict=True)
+        both = list(blocks)
+        if not both:
+            raise ValueError(f"The text has no lines. Received: {lines!r}")
+        ids, lengths = zip(*both, strict=True)
         text = cls(np.concatenate(ids), np.concatenate(lengths))
         if len(text.ids) == len(text.line_lengths):
             raise ValueError(f"The text holds no words, only empty lines. Received: {lines!r}")
         return text
+
+
+def as_ids(ids: Any, name: str = "ids") -> np.ndarray:
+    """Whole numbers as an int32 array of one axis; those of an `EncodedText` are its ids.
+
+    Args:
+        ids: An `EncodedText`, an array or a list.
+        name: The argument, for errors.
+    """
+    if isinstance(ids, EncodedText):
+        return ids.ids
+    try:
+        array = np.asarray(ids)
+    except ValueError:  # lists of different lengths
+        array = np.zeros([1, 1])
+    is_number = np.issubdtype(array.dtype, np.number)
+    if array.ndim != 1 or not is_number or (array != np.round(array)).any():
+        raise ValueError(
+            f"`{name}` must be whole numbers along one axis. Received: {name}={shown(ids)}"
+        )
+    limits = np.iinfo(np.int32)
+    if array.size and not limits.min <= array.min() <= array.max() <= limits.max:
+        raise ValueError(f"`{name}` must be int32. Received: {name}={shown(ids)}")
+    return array.astype(np.int32, copy=False)
+
+
+def check_coders(tokenizer: Tokenizer, vocabulary: Vocabulary) -> None:
+    """Checks what cuts a text into words and gives their ids."""
+    check_is("tokenizer", tokenizer, Tokenizer, "a `Tokenizer`, such as `WordTokenizer()`")
+    check_is("vocabulary", vocabulary, Vocabulary, "a `Vocabulary`")
 
 
 def encode_blocks(

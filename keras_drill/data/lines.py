@@ -3,9 +3,11 @@
 import abc
 import hashlib
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import tensorflow as tf
+
+from keras_drill.data.checks import check_is, check_texts, shown
 
 
 class Lines(abc.ABC):
@@ -32,6 +34,49 @@ class Lines(abc.ABC):
     def __iter__(self) -> Iterator[bytes]:
         for block in self.blocks():
             yield from block
+
+
+class ListedLines(Lines):
+    """The texts of a list, one a line; a line break at an end is taken off.
+
+    Args:
+        texts: Strings, or bytes of UTF-8.
+
+    Example:
+
+    >>> list(ListedLines(["one two\\n", b"three"]))
+    [b'one two', b'three']
+    """
+
+    def __init__(self, texts: Iterable[str | bytes]):
+        self.texts: list[bytes] = []
+        for text in texts:
+            check_is("lines", text, (str, bytes), "texts")
+            line = (text.encode() if isinstance(text, str) else text).rstrip(b"\r\n")
+            if b"\n" in line:
+                raise ValueError(
+                    "`lines` must be texts without line breaks: give each line by itself. "
+                    f"Received: {shown(text)}"
+                )
+            self.texts.append(line)
+
+    def blocks(self, size: int = 4096) -> Iterator[list[bytes]]:
+        for start in range(0, len(self.texts), size):
+            yield self.texts[start : start + size]
+
+    def fingerprint(self) -> str:
+        return hashlib.sha256(b"\n".join(self.texts)).hexdigest()
+
+    def __repr__(self) -> str:
+        return f"{len(self.texts)} lines, beginning {shown(self.texts[:2])}"
+
+
+def as_lines(lines: Lines | Iterable[str | bytes]) -> Lines:
+    """Lines of text as they are, or those of a list."""
+    if isinstance(lines, Lines):
+        return lines
+    check_texts("lines", lines)
+    return ListedLines(lines)
 
 
 class JoinedLines(Lines):

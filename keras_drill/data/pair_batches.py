@@ -5,13 +5,17 @@ import tensorflow as tf
 
 from keras_drill.data.batches import (
     check_at_least_one,
+    check_epochs,
     check_first_batch,
+    check_id,
     check_seed,
     check_shard,
     whole_batches,
 )
+from keras_drill.data.checks import check_is
 from keras_drill.data.encoded_text import EncodedText
 
+LONG_PAIRS = ("drop", "cut", "end")
 # Lengths are padded to one of these, so that whatever is compiled is compiled for few shapes.
 _LENGTHS = (4, 6, 8, 10, 12, 14, 16, 20, 24, 28, 32, 40, 48, 56, 64, 80, 96, 112, 128)
 
@@ -44,27 +48,35 @@ class PairBatches:
         batch_tokens: Most tokens of a batch, padding among them: pairs times the longer of the two
             padded lengths. A pair that is longer by itself makes a batch of its own.
         pad_id: Fills up short rows. No token may have this id.
-        max_length: Longer sides (counted with their end token) are cut to this many tokens, the
-            last one staying the end token; `None` cuts none. `num_truncated` counts them, for
-            whoever trains to warn once.
+        max_length: Most tokens of a side, its end token counted; `None` for any number.
+        long_pairs: What becomes of pairs with a longer side. "drop" leaves them out. "cut" keeps
+            `max_length` tokens of it: of a source the last one stays the end token, a target has
+            none then, for it does not end there. "end" gives it one all the same, which teaches
+            models to stop in the middle of sentences.
+        max_length_ratio: Pairs with a side more than so many times as long as the other, end
+            tokens not counted, are dropped; `None` for none.
         shuffle: Whether to shuffle. Without, every batch and epoch comes in the order of `order`.
         seed: For `shuffle`.
-        drop_empty: Whether to leave out pairs of which a side is empty, an end token alone. They
-            teach a model to say nothing: leave them out in training, and keep them, as is the
-            default, where a model is judged, for every line counts there.
+        drop_empty: Whether to drop pairs of which a side is empty, an end token alone. They teach a
+            model to say nothing: drop them in training, and keep them, as is the default, where a
+            model is evaluated, for every line counts there.
 
     Attributes:
         num_batches: Batches per epoch.
         num_targets: Targets per epoch, padding not counted.
+        num_dropped: Pairs that are dropped: `num_empty`, `num_long` and `num_uneven` together, each
+            pair counted in the first of them that holds.
+        num_empty: Pairs that `drop_empty` drops.
+        num_long: Pairs that `max_length` drops.
+        num_uneven: Pairs that `max_length_ratio` drops.
         num_truncated: Pairs of which `max_length` cuts a side.
         num_truncated_sources: Sources that it cuts.
         num_truncated_targets: Targets that it cuts.
-        num_dropped: Pairs that `drop_empty` leaves out.
         order: Integers `[P]`, the pairs in the order of the unshuffled batches.
 
     Raises:
-        ValueError: An argument is out of range, or source and target have not the same number of
-            lines.
+        ValueError: An argument is out of range, source and target have not the same number of
+            lines, or all pairs are dropped.
 
     Example:
 
@@ -89,7 +101,11 @@ class PairBatches:
         shuffle: bool = True,
         seed: int = 0,
         drop_empty: bool = False,
+        long_pairs: str = "drop",
+        max_length_ratio: float | None = None,
     ):
+        check_is("source", source, EncodedText, "an `EncodedText`")
+        check_is("target", target, EncodedText, "an `EncodedText`")
         if (batch_size is None) == (batch_tokens is None):
             raise ValueError(
                 "Expected one of `batch_size` and `batch_tokens`. Received: "
@@ -97,6 +113,16 @@ class PairBatches:
             )
         check_at_least_one(batch_size=batch_size, batch_tokens=batch_tokens, max_length=max_length)
         check_seed(seed)
+        check_id(end_id=end_id, start_id=start_id, pad_id=pad_id)
+        if long_pairs not in LONG_PAIRS:
+            raise ValueError(
+                f"`long_pairs` must be one of {LONG_PAIRS}. Received: long_pairs={long_pairs!r}"
+            )
+        if max_length_ratio is not None and not max_length_ratio >= 1:
+            raise ValueError(
+                "`max_length_ratio` must be at least 1. "
+                f"Received: max_length_ratio={max_length_ratio}"
+            )
         _check_sides(source, target, pad_id)
         self.end_id = end_id
         self.start_id = end_id if start_id is None else start_id
@@ -107,24 +133,19 @@ class PairBatches:
         self.shuffle = shuffle
         self.seed = seed
         self.drop_empty = drop_empty
+        self.long_pairs = long_pairs
+        self.max_length_ratio = max_length_ratio
+        lengths = np.stack([source.line_lengths, target.line_lengths]).astype(np.int64)  # [2, L]
+        self._pairs = self._kept(lengths)
+        kept = lengths if max_length is None else np.minimum(lengths, max_length)
+        cut = kept < lengths
         self._sides = []
-        cut = []
-        empty = np.zeros(len(source.line_lengths), bool)
-        for text in (source, target):
-            lengths = text.line_lengths.astype(np.int64)
-            starts = np.cumsum(lengths) - lengths
-            kept = lengths if max_length is None else np.minimum(lengths, max_length)
-            cut.append(kept < lengths)
-            empty |= lengths == 1
-            self._sides.append((text.ids, starts, kept, text.ids[starts + lengths - 1]))
-        self._pairs = np.flatnonzero(~empty) if drop_empty else np.arange(len(empty))
-        if not len(self._pairs):
-            raise ValueError(
-                "`source` and `target` must have pairs of which neither side is empty. "
-                f"Received: {len(empty)} pairs, and drop_empty=True"
-            )
-        self.num_dropped = len(empty) - len(self._pairs)
-        is_cut = np.stack(cut)[:, self._pairs]  # [2, P]
+        last = lengths[0], (kept if long_pairs == "cut" else lengths)[1]
+        for text, whole, some, ends in zip((source, target), lengths, kept, last, strict=True):
+            starts = np.cumsum(whole) - whole
+            ends = text.ids[starts + ends - 1]
+            self._sides.append((text.ids, starts, some, ends))
+        is_cut = cut[:, self._pairs]  # [2, P]
         self.num_truncated = int(is_cut.any(axis=0).sum())
         self.num_truncated_sources, self.num_truncated_targets = is_cut.sum(axis=1).tolist()
         self.num_targets = int(self._sides[1][2][self._pairs].sum())
@@ -133,6 +154,31 @@ class PairBatches:
         self.order = self._sorted(np.arange(len(self._pairs)))
         self._cuts = self._batch_ends(self._padded[:, self.order].max(axis=0))
         self.num_batches = len(self._cuts)
+
+    def _kept(self, lengths: np.ndarray) -> np.ndarray:
+        """The pairs that are not dropped, and counts the others."""
+        is_empty = (lengths == 1).any(axis=0) & self.drop_empty
+        is_long = np.zeros_like(is_empty)
+        if self.max_length is not None and self.long_pairs == "drop":
+            is_long = (lengths > self.max_length).any(axis=0) & ~is_empty
+        shorter, longer = np.sort(lengths - 1, axis=0)
+        is_uneven = np.zeros_like(is_empty)
+        if self.max_length_ratio is not None:
+            is_uneven = (shorter > 0) & (longer > self.max_length_ratio * shorter)
+            is_uneven &= ~is_empty & ~is_long
+        self.num_empty, self.num_long, self.num_uneven = (
+            int(each.sum()) for each in (is_empty, is_long, is_uneven)
+        )
+        kept = np.flatnonzero(~(is_empty | is_long | is_uneven))
+        self.num_dropped = len(is_empty) - len(kept)
+        if not len(kept):
+            raise ValueError(
+                f"No pairs are left: of {len(is_empty):,}, {self.num_empty:,} have an empty side, "
+                f"{self.num_long:,} are longer than `max_length`, and {self.num_uneven:,} have a "
+                "side that is longer by more than `max_length_ratio`. Received: "
+                f"max_length={self.max_length}, max_length_ratio={self.max_length_ratio}"
+            )
+        return kept
 
     def _batch_ends(self, lengths: np.ndarray) -> np.ndarray:
         """Where each batch of the ordered pairs ends, given the longer side's padded lengths."""
@@ -175,6 +221,7 @@ class PairBatches:
             Dataset of `({"source": [B, S], "target": [B, T]}, labels [B, T], sample_weight [B, T])`
             and known cardinality.
         """
+        check_epochs(epoch, epochs)
         check_first_batch(self.num_batches, first_batch)
         check_shard(None, num_shards, shard)
         batches = [rows for number in range(epochs) for rows in self._batches(epoch + number)]
@@ -229,7 +276,6 @@ class PairBatches:
         filled = steps < lengths
         places = tf.where(filled, tf.gather(starts, rows)[:, None] + steps, 0)
         found = tf.gather(ids, places)
-        # A side that was cut ends as all others do.
         found = tf.where(steps == lengths - 1, tf.gather(ends, rows)[:, None], found)
         return tf.where(filled, found, self.pad_id), filled
 

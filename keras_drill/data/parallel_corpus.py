@@ -94,7 +94,7 @@ class ParallelCorpus:
         else:
             suffixes = languages
         found = _files_by_split(folder, suffixes)
-        if not found and not needs_train:
+        if not found:  # columns have no languages
             found = _files_by_split(folder, ("tsv",))
             suffixes = ("tsv",) if found else suffixes
         if "train" not in found if needs_train else not found:

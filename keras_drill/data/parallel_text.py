@@ -2,11 +2,13 @@
 
 import dataclasses
 import hashlib
+import itertools
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
+from keras_drill.data.checks import shown
 from keras_drill.data.content_splits import cut_by_content
-from keras_drill.data.lines import Lines
+from keras_drill.data.lines import Lines, as_lines
 from keras_drill.data.text_lines import TextLines
 
 
@@ -15,7 +17,7 @@ class ParallelText:
     """Pairs of lines: line i of `target` translates, or answers, line i of `source`.
 
     Attributes:
-        source: The lines of one side.
+        source: The lines of one side; a list of strings becomes `Lines`.
         target: As many lines of the other.
     """
 
@@ -27,12 +29,27 @@ class ParallelText:
         """Where the pairs come from, in words for people."""
         return " and ".join(dict.fromkeys([self.source.origin, self.target.origin]))
 
+    def __post_init__(self) -> None:
+        for side in ("source", "target"):
+            object.__setattr__(self, side, as_lines(getattr(self, side)))
+
     def __iter__(self) -> Iterator[tuple[bytes, bytes]]:
-        return zip(iter(self.source), iter(self.target), strict=True)
+        for number, pair in enumerate(itertools.zip_longest(self.source, self.target), start=1):
+            if None in pair:
+                raise ValueError(
+                    f"Sources and targets must have the same number of lines: line {number} has no "
+                    f"counterpart. Received: {self!r}"
+                )
+            yield pair
 
 
 def read_pairs(files) -> ParallelText:
     """The pairs of one file of two columns, or of two text files, checked to match."""
+    if not isinstance(files, str | os.PathLike | Iterable):
+        raise ValueError(
+            "`path` must be a file of two columns, or a file of sources and one of targets. "
+            f"Received: path={shown(files)}"
+        )
     files = [files] if isinstance(files, str | os.PathLike) else list(files)
     if len(files) == 1:
         return ParallelText(_Column(files[0], 0), _Column(files[0], 1))

@@ -2,14 +2,15 @@
 
 import hashlib
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import keras
 import tensorflow as tf
 
-from keras_drill.data.lines import Lines
+from keras_drill.data.checks import check_is, shown
+from keras_drill.data.lines import Lines, as_lines
 from keras_drill.data.preprocessing import Preprocessing
-from keras_drill.data.tokenizer import Tokenizer
+from keras_drill.data.tokenizer import Tokenizer, as_text
 
 
 @keras.saving.register_keras_serializable(package="keras_drill")
@@ -43,18 +44,9 @@ class PreprocessedTokenizer(Tokenizer):
 
     def __init__(self, preprocessing: Sequence[Preprocessing], tokenizer: Tokenizer):
         super().__init__(name="preprocessed_tokenizer")
-        self.preprocessing = tuple(preprocessing)  # a tuple: tf.Module would wrap a list
+        self.preprocessing = _steps(preprocessing)
+        check_is("tokenizer", tokenizer, Tokenizer, "a `Tokenizer`")
         self.tokenizer = tokenizer
-        for step in self.preprocessing:
-            if not isinstance(step, Preprocessing):
-                raise ValueError(
-                    "`preprocessing` must be `Preprocessing` objects. Received: "
-                    f"preprocessing={preprocessing!r}"
-                )
-        if not isinstance(tokenizer, Tokenizer):
-            raise ValueError(
-                f"`tokenizer` must be a `Tokenizer`. Received: tokenizer={tokenizer!r}"
-            )
 
     @property
     def runs_in_graphs(self) -> bool:
@@ -71,13 +63,13 @@ class PreprocessedTokenizer(Tokenizer):
         """The text as `tokenizer` gets it; strings of any shape."""
         for step in self.preprocessing:
             text = step(text)
-        return tf.convert_to_tensor(text, tf.string)
+        return as_text(text)
 
     def undo(self, text: tf.Tensor) -> tf.Tensor:
         """Readable text of preprocessed text; strings of any shape."""
         for step in reversed(self.preprocessing):
             text = step.undo(text)
-        return tf.convert_to_tensor(text, tf.string)
+        return as_text(text)
 
     def get_config(self) -> dict:
         serialize = keras.saving.serialize_keras_object
@@ -97,7 +89,7 @@ class PreprocessedLines(Lines):
     """Lines as a tokenizer behind some preprocessing gets them, to train it on.
 
     Args:
-        lines: The lines of a text.
+        lines: The lines of a text, or a list of texts.
         preprocessing: The steps, in the order in which the lines go through them.
 
     Example:
@@ -109,9 +101,11 @@ class PreprocessedLines(Lines):
     [b'the cat', b'sat']
     """
 
-    def __init__(self, lines: Lines, preprocessing: Sequence[Preprocessing]):
-        self.lines = lines
-        self.preprocessing = tuple(preprocessing)
+    def __init__(
+        self, lines: Lines | Iterable[str | bytes], preprocessing: Sequence[Preprocessing]
+    ):
+        self.lines = as_lines(lines)
+        self.preprocessing = _steps(preprocessing)
 
     def blocks(self, size: int = 4096) -> Iterator[list[bytes]]:
         for block in self.lines.blocks(size):
@@ -124,3 +118,14 @@ class PreprocessedLines(Lines):
         steps = [keras.saving.serialize_keras_object(step) for step in self.preprocessing]
         parts = json.dumps([self.lines.fingerprint(), steps], sort_keys=True)
         return hashlib.sha256(parts.encode()).hexdigest()
+
+
+def _steps(preprocessing: Sequence[Preprocessing]) -> tuple[Preprocessing, ...]:
+    """The steps, checked; a tuple, for `tf.Module` would wrap a list."""
+    steps = tuple(preprocessing) if isinstance(preprocessing, Iterable) else (preprocessing,)
+    if not all(isinstance(step, Preprocessing) for step in steps):
+        raise ValueError(
+            "`preprocessing` must be `Preprocessing` objects, such as `[Lowercase()]`. Received: "
+            f"preprocessing={shown(preprocessing)}"
+        )
+    return steps

@@ -10,6 +10,9 @@ import numpy as np
 import tensorflow as tf
 import tensorflow_text as tf_text
 
+from keras_drill.data.checks import check_symbols
+from keras_drill.data.tokenizer import as_text
+
 NORMALIZATIONS = ("NFC", "NFD", "NFKC", "NFKD")
 
 
@@ -29,7 +32,7 @@ class Preprocessing(abc.ABC):
 
     def undo(self, text: tf.Tensor) -> tf.Tensor:
         """Readable text of preprocessed text, as far as that is possible; here, the same."""
-        return tf.convert_to_tensor(text, tf.string)
+        return as_text(text)
 
     def get_config(self) -> dict:
         """The arguments that make an equal step."""
@@ -116,7 +119,7 @@ class _MosesScript(Preprocessing):
                 "and `undo` that after; or train on raw text with `SentencePieceTokenizer`, which "
                 f"needs no such step. Received: {text}"
             )
-        texts = tf.convert_to_tensor(text, tf.string).numpy()
+        texts = as_text(text).numpy()
         flat = [function(one.decode(errors="replace")) for one in np.ravel(texts)]
         return tf.reshape(tf.constant(flat, tf.string), np.shape(texts))
 
@@ -183,7 +186,7 @@ class MosesTokenization(_MosesScript):
         symbols: Sequence[str] = (),
     ):
         super().__init__(language)
-        self.symbols = tuple(symbols)
+        self.symbols = check_symbols(symbols)
         self.aggressive_dashes = aggressive_dashes
         self.escape = escape
         self._tokenizer = self._library.MosesTokenizer(language)
@@ -224,4 +227,4 @@ class MosesTokenization(_MosesScript):
 
 
 def _valid(text: tf.Tensor) -> tf.Tensor:
-    return tf.strings.unicode_transcode(text, "UTF-8", "UTF-8", errors="replace")
+    return tf.strings.unicode_transcode(as_text(text), "UTF-8", "UTF-8", errors="replace")

@@ -5,11 +5,14 @@ import tensorflow as tf
 
 from keras_drill.data.batches import (
     check_at_least_one,
+    check_epochs,
     check_first_batch,
+    check_id,
     check_seed,
     check_shard,
     whole_batches,
 )
+from keras_drill.data.checks import check_is
 from keras_drill.data.encoded_text import EncodedText
 
 
@@ -82,6 +85,8 @@ class SentenceBatches:
             bucket_batches=bucket_batches,
         )
         check_seed(seed)
+        check_id(end_id=end_id, start_id=start_id, pad_id=pad_id)
+        check_is("text", text, EncodedText, "an `EncodedText`")
         self.batch_size = batch_size
         self.end_id = end_id
         self.start_id = start_id
@@ -130,6 +135,7 @@ class SentenceBatches:
         Returns:
             Dataset of known cardinality.
         """
+        check_epochs(epoch, epochs)
         check_first_batch(self.num_batches, first_batch)
         check_shard(self.batch_size, num_shards, shard)
         order = np.concatenate([self._order(epoch + number) for number in range(epochs)])

@@ -2,30 +2,32 @@
 
 import base64
 import hashlib
-import io
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import keras
 import tensorflow as tf
 
 from keras_drill.data.atomic import replaced_file
-from keras_drill.data.tokenizer import Tokenizer
+from keras_drill.data.checks import check_is, check_symbols, check_texts, is_whole, shown
+from keras_drill.data.tokenizer import Tokenizer, as_text, as_words
+from keras_drill.data.train_sentence_pieces import RESERVED, train_sentence_pieces
 from keras_drill.ops.private_interfaces import sentence_piece_pieces
 
 KINDS = ("bpe", "unigram")
-# What a vocabulary may add: no text gives these pieces, whatever is written in it.
-RESERVED = ("<pad>", "<eos>", "<sos>")
+NORMALIZATIONS = ("identity", "nmt_nfkc")
+LEAST_COVERAGE = 0.98  # the library takes no less
 
 
 @keras.saving.register_keras_serializable(package="keras_drill")
 class SentencePieceTokenizer(Tokenizer):
     """Splits text into pieces of words, which together are the text again.
 
-    A piece that begins a word begins with `▁`. Text is normalised as the model says (Unicode NFKC
-    and single spaces, as a rule), and nothing else is lost: `detokenize` puts back what was
-    written. Runs in graphs, by tensorflow-text; `train` needs the `sentencepiece` library.
+    A piece that begins a word begins with `▁`. `detokenize` puts back what was written, but for
+    what the model normalises: runs of white space become single spaces; `normalization` of
+    `train` decides what else. Runs in graphs, by tensorflow-text; `train` needs the `sentencepiece`
+    library.
 
     Args:
         model: A trained model: its bytes, or these in base64.
@@ -49,7 +51,14 @@ class SentencePieceTokenizer(Tokenizer):
 
     def __init__(self, model: bytes | str):
         super().__init__(name="sentence_piece_tokenizer")
-        self._model = base64.b64decode(model) if isinstance(model, str) else bytes(model)
+        check_is("model", model, (bytes, str), "bytes; `SentencePieceTokenizer.load` reads files")
+        try:
+            self._model = base64.b64decode(model) if isinstance(model, str) else model
+        except ValueError:
+            raise ValueError(
+                "`model` must be bytes, or these in base64; `SentencePieceTokenizer.load` reads "
+                f"files. Received: model={shown(model)}"
+            ) from None
         if not self._model:
             raise ValueError("`model` must be a trained SentencePiece model. Received: no bytes")
         self.fingerprint = hashlib.sha256(self._model).hexdigest()
@@ -72,68 +81,65 @@ class SentencePieceTokenizer(Tokenizer):
         byte_fallback: bool = False,
         lowercase: bool = False,
         symbols: Sequence[str] = (),
+        normalization: str = "identity",
     ) -> "SentencePieceTokenizer":
         """Learns pieces from text.
 
         Args:
-            lines: The text, without ends of lines.
+            lines: The text, without ends of lines. Lines of any length count.
             vocabulary_size: Number of pieces. A text that has not so many gives fewer.
             kind: "bpe" or "unigram".
-            character_coverage: Share of the text's characters that become pieces; rarer ones are
-                unknown. 0.9995 suits languages with many characters.
+            character_coverage: Share of the text's characters that become pieces, from 0.98 to 1;
+                rarer ones are unknown. 0.9995 suits languages with many characters.
             byte_fallback: Whether unknown characters are spelt in bytes, so that nothing is
                 unknown.
             lowercase: Whether to lower-case all text.
             symbols: Pieces to have whatever the text is, and never to cut: `__eou__`, for example.
+            normalization: "identity" changes nothing but white space. "nmt_nfkc", the library's
+                default, writes compatible characters in one way (`，` as `,`, `ﬁ` as `fi`) and
+                takes out characters that are not seen.
 
         Raises:
             ImportError: The `sentencepiece` library is not installed.
-            ValueError: An argument is out of range, or the text is empty or too small.
+            VocabularySizeError: `vocabulary_size` is too small; the error has the `least` one.
+            ValueError: Another argument is out of range, or the text has no words.
         """
+        check_texts("lines", lines)
         if kind not in KINDS:
             raise ValueError(f"`kind` must be one of {KINDS}. Received: kind={kind!r}")
-        if not isinstance(vocabulary_size, int) or vocabulary_size < 1:
+        if normalization not in NORMALIZATIONS:
+            raise ValueError(
+                f"`normalization` must be one of {NORMALIZATIONS}. "
+                f"Received: normalization={normalization!r}"
+            )
+        if not is_whole(vocabulary_size) or vocabulary_size < 1:
             raise ValueError(
                 "`vocabulary_size` must be a positive integer. Received: "
                 f"vocabulary_size={vocabulary_size!r}"
             )
-        try:
-            import sentencepiece
-        except ImportError as error:
-            raise ImportError(
-                "Training a SentencePiece model needs the library: pip install sentencepiece"
-            ) from error
-        problems: list[BaseException] = []
-        written = io.BytesIO()
-        try:
-            sentencepiece.SentencePieceTrainer.train(
-                sentence_iterator=_texts(lines, problems),
-                model_writer=written,
-                vocab_size=vocabulary_size,
-                model_type=kind,
-                character_coverage=character_coverage,
-                byte_fallback=byte_fallback,
-                normalization_rule_name="nmt_nfkc_cf" if lowercase else "nmt_nfkc",
-                control_symbols=list(RESERVED),
-                user_defined_symbols=list(symbols),
-                unk_id=0,
-                bos_id=-1,
-                eos_id=-1,
-                pad_id=-1,
-                hard_vocab_limit=False,
-                num_threads=1,  # the same pieces on every machine
-                minloglevel=2,
-            )
-        except (RuntimeError, OSError) as error:
-            if problems:
-                raise problems[0] from None
+        if not LEAST_COVERAGE <= character_coverage <= 1:
             raise ValueError(
-                f"SentencePiece cannot learn {vocabulary_size} pieces from this text: {error}. "
-                f"Received: vocabulary_size={vocabulary_size}"
-            ) from None
-        if problems:
-            raise problems[0]
-        return cls(written.getvalue())
+                f"`character_coverage` must be from {LEAST_COVERAGE} to 1. Received: "
+                f"character_coverage={character_coverage!r}"
+            )
+        symbols = check_symbols(symbols)
+        reserved = {"<unk>", *RESERVED} & set(symbols)
+        if reserved:
+            raise ValueError(
+                f"`symbols` must not have {', '.join(sorted(reserved))}, which stand for something "
+                f"else. Received: symbols={symbols!r}"
+            )
+        model = train_sentence_pieces(
+            lines,
+            normalization,
+            lowercase,
+            symbols,
+            vocab_size=int(vocabulary_size),
+            model_type=kind,
+            character_coverage=character_coverage,
+            byte_fallback=byte_fallback,
+        )
+        return cls(model)
 
     @classmethod
     def load(cls, path: str | os.PathLike) -> "SentencePieceTokenizer":
@@ -165,24 +171,15 @@ class SentencePieceTokenizer(Tokenizer):
         return [piece for piece in pieces if piece not in (*RESERVED, "<unk>")]
 
     def tokenize(self, text: tf.Tensor) -> tf.Tensor | tf.RaggedTensor:
-        text = tf.convert_to_tensor(text, tf.string)
+        text = as_text(text)
         return self._pieces.tokenize(
             tf.strings.unicode_transcode(text, "UTF-8", "UTF-8", errors="replace")
         )
 
     def detokenize(self, words: tf.Tensor | tf.RaggedTensor) -> tf.Tensor:
+        words = as_words(words)
         words = tf.ragged.boolean_mask(words, tf.not_equal(words, ""))
         return self._pieces.detokenize(words)
 
     def get_config(self) -> dict:
         return {"model": base64.b64encode(self._model).decode()}
-
-
-def _texts(lines: Iterable[str | bytes], problems: list[BaseException]) -> Iterator[str]:
-    """The lines as text. The library takes an error while it reads for the end: it is kept."""
-    try:
-        for line in lines:
-            yield line.decode() if isinstance(line, bytes) else line
-    except BaseException as error:
-        problems.append(error)
-        raise

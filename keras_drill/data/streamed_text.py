@@ -13,9 +13,9 @@ import numpy as np
 import tensorflow as tf
 
 from keras_drill.data.atomic import replace_file
-from keras_drill.data.encoded_text import encode_blocks, encoded_fingerprint
+from keras_drill.data.encoded_text import as_ids, check_coders, encode_blocks, encoded_fingerprint
 from keras_drill.data.file_lock import file_lock
-from keras_drill.data.lines import Lines
+from keras_drill.data.lines import Lines, as_lines
 from keras_drill.data.read_json import read_json
 from keras_drill.data.tokenizer import Tokenizer
 from keras_drill.data.vocabulary import Vocabulary
@@ -69,7 +69,7 @@ class StreamedText:
     @classmethod
     def encode(
         cls,
-        lines: Lines,
+        lines: Lines | Iterable[str | bytes],
         tokenizer: Tokenizer,
         vocabulary: Vocabulary,
         cache: str | os.PathLike,
@@ -81,12 +81,14 @@ class StreamedText:
         once: one of them encodes, the others wait.
 
         Args:
-            lines: The text.
+            lines: The text, such as `TextLines(path)`, or a list of strings.
             tokenizer: Splits the lines into words.
             vocabulary: Gives the words' ids.
             cache: Folder of the cache, made where it is missing.
             verbose: 1 to show progress.
         """
+        lines = as_lines(lines)
+        check_coders(tokenizer, vocabulary)
         folder = Path(cache) / f"streamed-{encoded_fingerprint(lines, tokenizer, vocabulary)}"
         folder.parent.mkdir(parents=True, exist_ok=True)
         with file_lock(folder.with_suffix(".lock")):
@@ -201,7 +203,7 @@ def _records(blocks: Iterable[np.ndarray]) -> Iterator[np.ndarray]:
     """The ids of all blocks in arrays of one length, the last one shorter."""
     pending = np.zeros(0, np.int32)
     for block in blocks:
-        pending = np.concatenate([pending, np.asarray(block, np.int32)])
+        pending = np.concatenate([pending, as_ids(block, "blocks")])
         whole = len(pending) - len(pending) % _TOKENS_PER_RECORD
         yield from pending[:whole].reshape(-1, _TOKENS_PER_RECORD)
         pending = pending[whole:]

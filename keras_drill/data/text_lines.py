@@ -4,10 +4,11 @@ import gzip
 import hashlib
 import os
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import BinaryIO
 
+from keras_drill.data.checks import check_is, is_whole, shown
 from keras_drill.data.lines import Lines
 
 _CHUNK = 1 << 20
@@ -18,8 +19,8 @@ class TextLines(Lines):
     """The lines of one or several UTF-8 text files, read anew by each iteration.
 
     Lines end at `\\n` alone (a `\\r` before it is dropped), so that U+2028 and its like inside a
-    line do not change the counts. Files may be gzipped, whatever their name. A byte-order mark
-    is skipped. Empty lines count.
+    line do not change the counts; a text that has `\\r` in the place of `\\n` is refused. Files may
+    be gzipped, whatever their name. A byte-order mark is skipped. Empty lines count.
 
     Args:
         files: path or paths of the files, read in this order.
@@ -42,9 +43,19 @@ class TextLines(Lines):
         first_line: int = 0,
         num_lines: int | None = None,
     ):
-        paths = [files] if isinstance(files, str | os.PathLike) else list(files)
+        paths = [files] if isinstance(files, str | os.PathLike) else files
+        if isinstance(paths, bytes | Lines) or not isinstance(paths, Iterable):
+            raise ValueError(
+                f"`files` must be a path or a list of paths. Received: files={shown(files)}"
+            )
+        paths = list(paths)
+        for path in paths:
+            check_is("files", path, (str, os.PathLike), "a path or a list of paths")
         if not paths:
             raise ValueError(f"`files` must name at least one file. Received: files={files!r}")
+        for name, number in (("first_line", first_line), ("num_lines", num_lines)):
+            if number is not None and not is_whole(number):
+                raise ValueError(f"`{name}` must be an integer. Received: {name}={number!r}")
         if first_line < 0 or (num_lines is not None and num_lines < 0):
             raise ValueError(
                 "`first_line` and `num_lines` must not be negative. "
@@ -123,7 +134,7 @@ def _open(path: Path) -> gzip.GzipFile | BinaryIO:
 
 def _read_chunks(path: Path) -> Iterator[list[bytes]]:
     """Gives the checked lines of one file, about a mebibyte at a time."""
-    number, offset = 0, 0
+    number, offset, returns = 0, 0, 0
     with _open(path) as file:
         while True:
             try:
@@ -140,7 +151,14 @@ def _read_chunks(path: Path) -> Iterator[list[bytes]]:
                 lines[0] = lines[0].removeprefix(b"\xef\xbb\xbf")
             number += len(lines)
             offset += len(chunk)
-            yield [line.rstrip(b"\r\n") for line in lines]
+            lines = [line.rstrip(b"\r\n") for line in lines]
+            returns += sum(line.count(b"\r") for line in lines)
+            if returns >= number:
+                raise ValueError(
+                    "Expected lines that end in a line feed; these end in a carriage return alone, "
+                    f"as on old Macs. Convert the file: tr '\\r' '\\n'. Received: {str(path)!r}"
+                )
+            yield lines
     if number == 0:
         raise ValueError(f"The text file is empty. Received: {str(path)!r}")
 

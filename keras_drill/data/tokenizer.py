@@ -2,8 +2,11 @@
 
 import abc
 from collections.abc import Iterable
+from typing import Any
 
 import tensorflow as tf
+
+from keras_drill.data.checks import shown
 
 
 class Tokenizer(tf.Module, abc.ABC):
@@ -52,6 +55,74 @@ class Tokenizer(tf.Module, abc.ABC):
         return cls(**config)
 
 
+class VocabularySizeError(ValueError):
+    """A vocabulary is too small for the characters of a text.
+
+    Args:
+        size: The size that was asked for.
+        least: The smallest that works.
+    """
+
+    def __init__(self, size: int, least: int):
+        super().__init__(
+            f"`vocabulary_size` must be at least {least} for this text, whose characters are "
+            "pieces; or leave rare characters out by a lower `character_coverage`. "
+            f"Received: vocabulary_size={size}"
+        )
+        self.size = size
+        self.least = least
+
+    def with_reserved(self, number: int) -> "VocabularySizeError":
+        """The same where so many words are set apart for other things."""
+        return VocabularySizeError(self.size + number, self.least + number)
+
+
+def as_text(text: Any) -> tf.Tensor:
+    """Text as a string tensor, from strings, bytes, lists of them, arrays and tensors.
+
+    Example:
+
+    >>> as_text(["one", b"two"]).numpy().tolist()
+    [b'one', b'two']
+    """
+    try:
+        return tf.convert_to_tensor(text, tf.string)
+    except (TypeError, ValueError, tf.errors.OpError):
+        raise ValueError(
+            "`text` must be a string, a list of strings, or a tensor of them. "
+            f"Received: text={shown(text)}"
+        ) from None
+
+
+def as_words(words: Any) -> tf.Tensor | tf.RaggedTensor:
+    """Words as a string tensor, dense or ragged, from lists of strings too.
+
+    Example:
+
+    >>> as_words([["one", "two"], ["three"]])
+    <tf.RaggedTensor [[b'one', b'two'], [b'three']]>
+    """
+    try:
+        if not isinstance(words, tf.RaggedTensor):
+            is_nested = isinstance(words, list | tuple) and isinstance(
+                next(iter(words), None), list | tuple
+            )
+            convert = tf.ragged.constant if is_nested else tf.convert_to_tensor
+            words = convert(words, tf.string)
+    except (TypeError, ValueError, tf.errors.OpError):
+        raise _no_words(words) from None
+    if words.dtype != tf.string or words.shape.rank == 0:
+        raise _no_words(words)
+    return words
+
+
+def _no_words(words: Any) -> ValueError:
+    return ValueError(
+        "`words` must be a list of strings, a list of such lists, or a string tensor, dense or "
+        f"ragged. Received: words={shown(words)}"
+    )
+
+
 def join_words(words: tf.Tensor | tf.RaggedTensor, spacing: Iterable[tuple[str, str]]) -> tf.Tensor:
     """Joins words with single spaces, then rewrites the spaces around some of them.
 
@@ -62,7 +133,7 @@ def join_words(words: tf.Tensor | tf.RaggedTensor, spacing: Iterable[tuple[str, 
     Returns:
         String tensor `[]` or `[N]`.
     """
-    text = tf.strings.reduce_join(words, axis=-1, separator=" ")
+    text = tf.strings.reduce_join(as_words(words), axis=-1, separator=" ")
     text = tf.strings.strip(tf.strings.regex_replace(text, " +", " "))
     for pattern, replacement in spacing:
         text = tf.strings.regex_replace(text, pattern, replacement)

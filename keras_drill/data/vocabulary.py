@@ -1,17 +1,19 @@
 """Words and their numbers."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 import tensorflow as tf
 
 from keras_drill.data.atomic import replace_file
-from keras_drill.data.lines import Lines
+from keras_drill.data.batches import check_at_least_one
+from keras_drill.data.checks import check_is, check_texts, shown
+from keras_drill.data.lines import Lines, as_lines
 from keras_drill.data.prefetch import prefetch
 from keras_drill.data.text_lines import TextLines
-from keras_drill.data.tokenizer import Tokenizer
+from keras_drill.data.tokenizer import Tokenizer, as_words
 from keras_drill.data.word_numbers import WordNumbers
 
 # Few enough that their words stay in the processor's cache.
@@ -55,8 +57,9 @@ class Vocabulary(tf.Module):
         pad_token: str = "<pad>",
     ):
         super().__init__(name="vocabulary")
+        check_texts("tokens", tokens)
         self.tokens = tuple(tokens)
-        self.counts = None if counts is None else tuple(map(int, counts))
+        self.counts = None if counts is None else _checked_counts(counts)
         self.unknown_token = unknown_token
         self.end_token = end_token
         self.start_token = start_token
@@ -79,7 +82,7 @@ class Vocabulary(tf.Module):
     @classmethod
     def build(
         cls,
-        lines: Lines,
+        lines: Lines | Iterable[str | bytes],
         tokenizer: Tokenizer,
         max_size: int | None = None,
         min_count: int = 1,
@@ -96,7 +99,7 @@ class Vocabulary(tf.Module):
         counted once per line.
 
         Args:
-            lines: the training text.
+            lines: the training text, such as `TextLines(path)`, or a list of strings.
             tokenizer: splits the lines into words.
             max_size: how many tokens to keep at most, special tokens included.
             min_count: how often a word must occur to be kept.
@@ -105,6 +108,10 @@ class Vocabulary(tf.Module):
             **token_names: `unknown_token`, `end_token`, `start_token`, `pad_token` where they
                 differ from the usual names.
         """
+        lines = as_lines(lines)
+        check_is("tokenizer", tokenizer, Tokenizer, "a `Tokenizer`, such as `WordTokenizer()`")
+        check_texts("special_tokens", special_tokens)
+        check_at_least_one(max_size=max_size, min_count=min_count)
         if max_size is not None and max_size <= len(special_tokens):
             raise ValueError(
                 f"`max_size` must be greater than the {len(special_tokens)} special tokens. "
@@ -163,12 +170,20 @@ class Vocabulary(tf.Module):
             replace_file(self.counts_path(path), "".join(f"{count}\n" for count in self.counts))
 
     def ids(self, words: tf.Tensor | tf.RaggedTensor) -> tf.Tensor | tf.RaggedTensor:
-        """Ids (int32) of words, dense or ragged, in their shape."""
-        return self._table.lookup(words)
+        """Ids (int32) of words, dense or ragged, in their shape; of a list of strings, too."""
+        if isinstance(words, str | bytes):
+            words = tf.constant(words)
+        return self._table.lookup(words if tf.is_tensor(words) else as_words(words))
 
     def words(self, ids: tf.Tensor | tf.RaggedTensor) -> tf.Tensor | tf.RaggedTensor:
-        """Words (string) of ids, dense or ragged, in their shape."""
-        return tf.gather(self._words, ids)
+        """Words (string) of ids, dense or ragged, in their shape; of a list of ids, too."""
+        try:
+            return tf.gather(self._words, ids)
+        except (TypeError, ValueError, tf.errors.InvalidArgumentError):
+            raise ValueError(
+                f"`ids` must be integers from 0 to {len(self) - 1}, in a tensor, an array or a "
+                f"list. Received: ids={shown(ids)}"
+            ) from None
 
     def get_config(self) -> dict:
         return {
@@ -205,6 +220,15 @@ class Vocabulary(tf.Module):
             )
 
 
+def _checked_counts(counts: Sequence[int]) -> tuple[int, ...]:
+    try:
+        return tuple(map(int, counts))
+    except (TypeError, ValueError):
+        raise ValueError(
+            f"`counts` must be whole numbers. Received: counts={shown(counts)}"
+        ) from None
+
+
 def _read_counts(path: Path) -> list[int]:
     counts = []
     for number, line in enumerate(TextLines(path), start=1):
@@ -218,6 +242,8 @@ def _read_counts(path: Path) -> list[int]:
 
 
 def _check_distinct(tokens: Sequence[str]) -> None:
+    for token in tokens:
+        check_is("tokens", token, str, "strings")
     encoded = [token.encode() for token in tokens]
     if encoded and b" ".join(encoded).split() == encoded and len(set(encoded)) == len(encoded):
         return

@@ -3,7 +3,7 @@
 import keras
 import tensorflow as tf
 
-from keras_drill.data.tokenizer import Tokenizer, join_words
+from keras_drill.data.tokenizer import Tokenizer, as_text, join_words
 
 # Applied in order to words joined by single spaces; RE2 has no look-around.
 _SPACING = (
@@ -46,7 +46,7 @@ class WhitespaceTokenizer(Tokenizer):
         self.tidy = tidy
 
     def tokenize(self, text: tf.Tensor) -> tf.Tensor | tf.RaggedTensor:
-        text = tf.convert_to_tensor(text, tf.string)
+        text = as_text(text)
         if self.lowercase:
             text = tf.strings.lower(text, encoding="utf-8")
         return tf.strings.split(text)

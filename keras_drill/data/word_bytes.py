@@ -2,6 +2,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from keras_drill.data.checks import check_is, check_texts, is_whole
+
 
 def word_bytes(words: Sequence[str], length: int) -> np.ndarray:
     """The bytes of words, as descriptions for a `keras_drill.DescriptionLabelEncoder`.
@@ -21,10 +23,12 @@ def word_bytes(words: Sequence[str], length: int) -> np.ndarray:
     array([[100,  98, 117,   0],
            [196, 133, 113, 103]], dtype=int32)
     """
-    if length < 1:
-        raise ValueError(f"`length` must be a positive integer. Received: length={length}")
+    check_texts("words", words)
+    if not is_whole(length) or length < 1:
+        raise ValueError(f"`length` must be a positive integer. Received: length={length!r}")
     ids = np.zeros((len(words), length), "int32")
     for row, word in zip(ids, words, strict=True):
+        check_is("words", word, str, "strings")
         kept = word.encode("utf-8")[:length]
         row[: len(kept)] = np.frombuffer(kept, "uint8").astype("int32") + 1
     return ids

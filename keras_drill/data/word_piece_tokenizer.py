@@ -12,8 +12,9 @@ import tensorflow as tf
 import tensorflow_text as tf_text
 
 from keras_drill.data.atomic import replace_file
+from keras_drill.data.checks import check_symbols, check_texts, is_whole
 from keras_drill.data.text_lines import TextLines
-from keras_drill.data.tokenizer import Tokenizer, join_words
+from keras_drill.data.tokenizer import Tokenizer, VocabularySizeError, as_text, join_words
 
 _UNKNOWN = "<unk>"
 _SUFFIX = "##"
@@ -82,6 +83,8 @@ class WordPieceTokenizer(Tokenizer):
 
     def __init__(self, pieces: Sequence[str], symbols: Sequence[str] = ()):
         super().__init__(name="word_piece_tokenizer")
+        check_texts("pieces", pieces)
+        check_texts("symbols", symbols)
         self.symbols = tuple(symbols)  # tuples: tf.Module would wrap lists
         self._pieces = tuple(dict.fromkeys([*_checked(pieces), *_checked(symbols)]))
         if not set(self._pieces) - {_UNKNOWN}:
@@ -121,10 +124,12 @@ class WordPieceTokenizer(Tokenizer):
             max_words: How many different words to learn from, the most frequent.
 
         Raises:
-            ValueError: An argument is out of range, the text has no words, or it has so many
-                characters that they are more than `vocabulary_size` pieces.
+            VocabularySizeError: The text's characters alone are more pieces than
+                `vocabulary_size`; the error has the `least` one.
+            ValueError: Another argument is out of range, or the text has no words.
         """
-        if not isinstance(vocabulary_size, int) or vocabulary_size < 1:
+        check_texts("lines", lines)
+        if not is_whole(vocabulary_size) or vocabulary_size < 1:
             raise ValueError(
                 "`vocabulary_size` must be a positive integer. Received: "
                 f"vocabulary_size={vocabulary_size!r}"
@@ -134,7 +139,8 @@ class WordPieceTokenizer(Tokenizer):
                 "`character_coverage` must be greater than 0 and at most 1. Received: "
                 f"character_coverage={character_coverage!r}"
             )
-        counts = _word_counts(lines, tuple(_checked(symbols)))
+        symbols = check_symbols(symbols)
+        counts = _word_counts(lines, symbols)
         characters = _covered_characters(counts, character_coverage)
         whole = (item for item in counts.most_common() if characters >= set(item[0]))
         words = dict(islice(whole, max_words))
@@ -143,7 +149,10 @@ class WordPieceTokenizer(Tokenizer):
                 "`lines` must hold words of the characters that `character_coverage` covers. "
                 f"Received: {len(counts)} words, character_coverage={character_coverage}"
             )
-        return cls([*symbols, *_learn(words, vocabulary_size - len(symbols))], symbols)
+        try:
+            return cls([*symbols, *_learn(words, vocabulary_size - len(symbols))], symbols)
+        except VocabularySizeError as error:
+            raise error.with_reserved(len(symbols)) from None
 
     @classmethod
     def load(cls, path: str | os.PathLike, symbols: Sequence[str] = ()) -> "WordPieceTokenizer":
@@ -190,7 +199,7 @@ def _split_pattern(symbols: Sequence[str]) -> str:
 
 def _split_words(text: tf.Tensor, pattern: str) -> tf.Tensor | tf.RaggedTensor:
     """Words `[T]` or `[N, (W)]` of texts `[]` or `[N]`, cut around what the pattern matches."""
-    text = tf.convert_to_tensor(text, tf.string)
+    text = as_text(text)
     text = tf.strings.unicode_transcode(text, "UTF-8", "UTF-8", errors="replace")
     text = tf.strings.regex_replace(text, _INVISIBLE, "")
     text = tf.strings.regex_replace(text, _SPACE, " ")
@@ -241,11 +250,7 @@ def _learn(words: dict[str, int], size: int) -> list[str]:
     inside = [c for c, is_alone in zip(characters, alone, strict=True) if not is_alone]
     single = characters + [_SUFFIX + character for character in inside]
     if len(single) > size:
-        raise ValueError(
-            f"`vocabulary_size` must be greater by {len(single) - size}: each of the text's "
-            f"{len(characters)} characters is a piece at the beginning of words, and one inside "
-            "them; `character_coverage` leaves rare ones out."
-        )
+        raise VocabularySizeError(size, len(single))
 
     def learn(threshold: int) -> list[str]:
         pieces = wordpiece_tokenizer_learner_lib.learn(

@@ -5,7 +5,7 @@ import tensorflow as tf
 import tensorflow_text as tf_text
 
 from keras_drill.data.preprocessing import NORMALIZATIONS
-from keras_drill.data.tokenizer import Tokenizer, join_words
+from keras_drill.data.tokenizer import Tokenizer, as_text, join_words
 
 # Soft hyphen, zero-width space, word joiner and byte-order mark are no part of a word.
 _INVISIBLE = r"[\x{00AD}\x{200B}\x{2060}\x{FEFF}]"
@@ -41,7 +41,8 @@ class WordTokenizer(Tokenizer):
 
     Args:
         lowercase: whether to lower-case the words (Unicode aware).
-        normalization: Unicode normal form: `"NFC"`, `"NFD"`, `"NFKC"` or `"NFKD"`.
+        normalization: Unicode normal form: `"NFC"`, `"NFD"`, `"NFKC"` or `"NFKD"`; `None` keeps
+            the text's own.
 
     Example:
 
@@ -53,20 +54,21 @@ class WordTokenizer(Tokenizer):
     'he said: "don\\'t pay 1,000.50!"'
     """
 
-    def __init__(self, lowercase: bool = True, normalization: str = "NFKC"):
+    def __init__(self, lowercase: bool = True, normalization: str | None = "NFKC"):
         super().__init__(name="word_tokenizer")
-        if normalization not in NORMALIZATIONS:
+        if normalization not in (None, *NORMALIZATIONS):
             raise ValueError(
-                f"`normalization` must be one of {NORMALIZATIONS}. "
+                f"`normalization` must be `None` or one of {NORMALIZATIONS}. "
                 f"Received: normalization={normalization!r}"
             )
         self.lowercase = lowercase
         self.normalization = normalization
 
     def tokenize(self, text: tf.Tensor) -> tf.Tensor | tf.RaggedTensor:
-        text = tf.convert_to_tensor(text, tf.string)
+        text = as_text(text)
         text = tf.strings.unicode_transcode(text, "UTF-8", "UTF-8", errors="replace")
-        text = tf_text.normalize_utf8(text, self.normalization)
+        if self.normalization is not None:
+            text = tf_text.normalize_utf8(text, self.normalization)
         if self.lowercase:
             text = tf.strings.lower(text, encoding="utf-8")
         text = tf.strings.regex_replace(text, _INVISIBLE, "")

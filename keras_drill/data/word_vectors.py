@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from keras_drill.data.checks import check_is, check_texts
 from keras_drill.data.text_lines import TextLines
 
 
@@ -36,8 +37,10 @@ def read_word_vectors(
     >>> vectors.tolist(), known.tolist()
     ([[0.0, 0.0, 0.0], [0.0, 1.0, 0.0], [1.0, 0.0, 0.5]], [False, True, True])
     """
+    check_texts("words", words)
     places: dict[bytes, list[int]] = {}
     for place, word in enumerate(words):
+        check_is("words", word, str, "strings")
         places.setdefault(word.encode("utf-8"), []).append(place)
     lines = _numbered_vectors(path)
     first = next(lines, (0, b""))

@@ -27,6 +27,12 @@ class BackboneReader(abc.ABC):
     def __init__(self, backbone: Any):
         self.backbone = backbone
 
+    @property
+    def max_length(self) -> int | None:
+        """The most columns that it can read; `None`: there is no limit."""
+        is_learned = getattr(self.backbone, "positions", None) == "learned"
+        return self.backbone.max_length if is_learned else None
+
     @abc.abstractmethod
     def begin(self, inputs: Any, batch_size: int, length: int) -> tuple[Any, Any]:
         """`(constants, state)` before the first column."""
@@ -123,6 +129,10 @@ class PrefixReader(BackboneReader):
         shape = getattr(specification, "shape", None) or (None, None)
         self._fixed_length = shape[1]  # of a functional model made with Input((length,))
         self._check_causality()
+
+    @property
+    def max_length(self) -> int | None:
+        return self._fixed_length
 
     def begin(self, inputs: Any, batch_size: int, length: int) -> tuple[Any, Any]:
         self._refuse(inputs)

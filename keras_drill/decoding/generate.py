@@ -1,5 +1,6 @@
 """Text generation in one call."""
 
+import warnings
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
@@ -47,8 +48,11 @@ def generate(
 
     Args:
         model: A built `keras_drill.LanguageModel`, or a `DecodingStep` made from one beforehand
-            (which saves folding the output layer again at each call).
-        prompts: A list of lists of token ids, or an integer array `[B, T]`.
+            (which saves folding the output layer again at each call). A `keras.Model` of tokens
+            whose last layer is a `keras_drill.OutputLayer` will do, too.
+        prompts: A list of lists of token ids, a ragged tensor, or an integer array `[B, T]`. Texts
+            are for `keras_drill.export.TextModel`. A prompt that ends with the end token is
+            continued after it, with a warning: `EncodedText` and `Side.encode` close texts so.
         max_length: Length at which a sequence ends if it has not met the end token, the prompt
             (and the start token) included.
         sampler: A `Sampler`, or another `Search` such as `BeamSearch`. Defaults to
@@ -89,7 +93,14 @@ def generate(
     """
     step = model if isinstance(model, DecodingStep) else LanguageModelStep(model)
     search = GreedySampler() if sampler is None else sampler
+    longest = getattr(step, "max_length", None)
+    if longest is not None and max_length > longest:
+        raise ValueError(
+            f"`max_length` must be at most {longest}, the length of sequences that the backbone "
+            f"takes. Received: max_length={max_length}"
+        )
     prompts = _rows(prompts, lengths, start_token)
+    _warn_of_ended(prompts, end_token)
     tokens = _buffer(prompts, max_length, step.vocabulary_size, pad_token)
     lengths = np.array([len(prompt) for prompt in prompts], dtype="int32")
     draws = isinstance(search, Sampler)
@@ -154,8 +165,27 @@ def _buffer(prompts, max_length, vocabulary_size, pad_token):
     return tokens
 
 
+def _warn_of_ended(prompts, end_token):
+    """Warns of prompts that are closed: most models were trained to write nothing after them."""
+    # The end token alone is how the start of a line is told.
+    ended = [
+        row for row, prompt in enumerate(prompts) if len(prompt) > 1 and prompt[-1] == end_token
+    ]
+    if ended:
+        warnings.warn(
+            f"{len(ended)} of {len(prompts)} `prompts` end with the end token, and are continued "
+            "after it as a new line. Leave it out to continue the text: `ids[:-1]`. "
+            f"Received: {prompts[ended[0]].tolist()} at row {ended[0]}, end_token={end_token}",
+            stacklevel=3,
+        )
+
+
 def _rows(prompts, lengths, start_token):
     """The prompts as a list of NumPy vectors."""
+    if hasattr(prompts, "to_list"):  # a ragged tensor
+        prompts = prompts.to_list()
+    if isinstance(prompts, str | bytes):
+        raise _wrong_prompts(prompts)
     start = [] if start_token is None else [start_token]
     lengths = [None] * len(prompts) if lengths is None else lengths
     if len(lengths) != len(prompts):
@@ -165,10 +195,25 @@ def _rows(prompts, lengths, start_token):
         )
     rows = []
     for prompt, length in zip(prompts, lengths, strict=True):
-        if length is not None and length > len(prompt):
+        ids = prompt if isinstance(prompt, str | bytes) else ops.convert_to_numpy(prompt)
+        if (
+            not isinstance(ids, np.ndarray)
+            or ids.ndim != 1
+            or (len(ids) and ids.dtype.kind not in "iu")
+        ):
+            raise _wrong_prompts(prompt)
+        if length is not None and length > len(ids):
             raise ValueError(
-                f"`lengths` must be at most the width of `prompts` ({len(prompt)}). "
-                f"Received: {length}"
+                f"`lengths` must be at most the width of `prompts` ({len(ids)}). Received: {length}"
             )
-        rows.append(np.concatenate([start, np.asarray(prompt)[:length]]).astype("int32"))
+        rows.append(np.concatenate([start, ids[:length]]).astype("int32"))
     return rows
+
+
+def _wrong_prompts(prompt):
+    return ValueError(
+        "`prompts` must be rows of token ids, such as [[4, 7], [5]]. Texts are continued by "
+        "`keras_drill.export.TextModel(model, tokenizer, vocabulary).continue_text(texts)`; their "
+        "ids are `vocabulary.ids(tokenizer.tokenize(texts))`. "
+        f"Received: {prompt!r}"
+    )

@@ -3,9 +3,12 @@
 from collections.abc import Callable
 from typing import Any
 
+import keras
+
 from keras_drill.decoding.backbone_readers import make_reader
 from keras_drill.decoding.decoding_step import DecodingStep
 from keras_drill.label_encoders import IdentityLabelEncoder
+from keras_drill.output_layer import OutputLayer
 from keras_drill.types import Tensor
 
 
@@ -28,10 +31,12 @@ class LanguageModelStep(DecodingStep):
     this moment, so make a new step after more training.
 
     Args:
-        model: A built `keras_drill.LanguageModel` (or anything with a `backbone` and a `head`).
+        model: A built `keras_drill.LanguageModel` (or anything with a `backbone` and a `head`), or
+            a `keras.Model` whose last layer is a `keras_drill.OutputLayer`.
 
     Raises:
-        ValueError: The backbone is not causal: what it says of a word depends on later ones.
+        ValueError: The backbone is not causal: what it says of a word depends on later ones. Or
+            the model has no output layer of this package.
 
     Example:
 
@@ -56,8 +61,8 @@ class LanguageModelStep(DecodingStep):
     """
 
     def __init__(self, model: Any):
-        self._reader = make_reader(model.backbone)
-        head = model.head
+        backbone, head = _parts_of(model)
+        self._reader = make_reader(backbone)
         # Labels that are embeddings cost nothing either, and a copy would not be shared any more.
         is_plain = isinstance(head.label_encoder, IdentityLabelEncoder)
         self.head = head if is_plain else head.folded()
@@ -67,6 +72,12 @@ class LanguageModelStep(DecodingStep):
     def decodes_by(self) -> str:
         """`"state"`, `"cache"` or `"prefix"`."""
         return self._reader.name
+
+    @property
+    def max_length(self) -> int | None:
+        """The most words that the backbone can read, by its learned positions or its input's shape;
+        `None`: there is no limit."""
+        return self._reader.max_length
 
     @property
     def variables(self) -> list[Any]:
@@ -114,3 +125,18 @@ class LanguageModelStep(DecodingStep):
         return any(
             getattr(type(self), name) is not getattr(LanguageModelStep, name) for name in methods
         )
+
+
+def _parts_of(model) -> tuple[Any, Any]:
+    """The backbone and the output layer of a model."""
+    if hasattr(model, "backbone") and hasattr(model, "head"):
+        return model.backbone, model.head
+    head = model.layers[-1] if getattr(model, "layers", None) else None
+    if not isinstance(head, OutputLayer) or getattr(model, "output", None) is not head.output:
+        raise ValueError(
+            "`model` must be a keras_drill.LanguageModel, a keras.Model whose last layer is a "
+            "keras_drill.OutputLayer, or a keras_drill.decoding.DecodingStep. Other models become "
+            "one by `keras_drill.LanguageModel(backbone, head)` or, from keras-hub, "
+            f"`LanguageModel.from_causal_lm`. Received: {type(model).__name__}"
+        )
+    return keras.Model(model.input, head.input), head

@@ -2,6 +2,7 @@
 
 from keras_drill.export.asset_vocabulary import AssetVocabulary
 from keras_drill.export.export_saved_model import export_saved_model
+from keras_drill.export.export_translator import export_translator
 from keras_drill.export.model_card import ModelCard
 from keras_drill.export.narrow_weights import NarrowWeights
 from keras_drill.export.sense_contexts import SenseContexts
@@ -9,7 +10,7 @@ from keras_drill.export.serving_operations import unserved_operations
 from keras_drill.export.side import Side
 from keras_drill.export.text_codec import TextCodec
 from keras_drill.export.text_model import TextModel
-from keras_drill.export.translator import Translator, export_translator
+from keras_drill.export.translator import Translator
 
 __all__ = [
     "AssetVocabulary",

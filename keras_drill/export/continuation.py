@@ -7,6 +7,7 @@ import re
 
 import tensorflow as tf
 
+from keras_drill.data.truncate import truncate
 from keras_drill.decoding import LanguageModelStep, Rows
 from keras_drill.export.text_codec import TextCodec
 
@@ -85,8 +86,9 @@ class Continuation:
             seed: See `Sampler.__call__`.
         """
         prompt_words = self.codec.words_of_prompts(prompts)  # [B, (T)]
-        tokens = self.codec.with_start(self.codec.vocabulary.ids(prompt_words))  # [B, 1 + T]
-        prompt_lengths = tf.cast(prompt_words.row_lengths(), tf.int32) + 1
+        read = last_words(prompt_words, self.step, self.max_new_tokens)
+        tokens = self.codec.with_start(self.codec.vocabulary.ids(read))  # [B, 1 + T]
+        prompt_lengths = tf.cast(read.row_lengths(), tf.int32) + 1
         tokens = tf.pad(tokens, [[0, 0], [0, self.max_new_tokens]])  # [B, L]
         result = sampler(
             self.step,
@@ -123,6 +125,13 @@ class Continuation:
         is_new = _is_new(rows.tokens, rows.lengths, rows.prompt_lengths)
         words = self.codec.vocabulary.words(tf.ragged.boolean_mask(rows.tokens, is_new))
         return self.stop_strings.occur_in(self.codec.join(self.codec.readable(words)))
+
+
+def last_words(words, step: LanguageModelStep, room: int):
+    """The last words `[B, (T)]` of prompts, as many as a model can read before `room` new ones."""
+    if step.max_length is None:
+        return words
+    return truncate(words, step.max_length - room - 1, "left")  # and the start token
 
 
 def _is_new(tokens, lengths, prompt_lengths):

@@ -7,6 +7,8 @@ from typing import Any
 
 import tensorflow as tf
 
+from keras_drill.data.truncate import truncation_mask
+
 
 class Side(tf.Module):
     """The tokenizer and the vocabulary of the sources, or of the targets, in graphs.
@@ -37,7 +39,11 @@ class Side(tf.Module):
         self.vocabulary = vocabulary
 
     def encode(
-        self, texts: tf.Tensor, max_tokens: int | None = None
+        self,
+        texts: tf.Tensor,
+        max_tokens: int | None = None,
+        truncation_side: str = "right",
+        separator_id: int | None = None,
     ) -> tuple[tf.Tensor, tf.Tensor]:
         """Ids of texts, each with its end token.
 
@@ -45,28 +51,57 @@ class Side(tf.Module):
             texts: String tensor `[B]`.
             max_tokens: Longer texts are cut to so many tokens, of which the end token is the last;
                 `None` cuts none.
+            truncation_side: `"right"` cuts the end of texts, `"left"` their beginning; see
+                `keras_drill.data.truncate_text`.
+            separator_id: The token between turns, of which the oldest are cut first.
 
         Returns:
             Ids `[B, T]` (int32), padded, and the lengths `[B]` (int32) before texts were cut.
         """
+        return self.read(texts, max_tokens, truncation_side, separator_id)[:2]
+
+    def read(
+        self,
+        texts: tf.Tensor,
+        max_tokens: int | None = None,
+        truncation_side: str = "right",
+        separator_id: int | None = None,
+    ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+        """As `encode`, and the words `[B, T]` as the texts have them: unknown ones, too.
+
+        The words of the end token and of padding are `""`.
+        """
         vocabulary = self.vocabulary
         lines = tf.strings.regex_replace(texts, r"\s+", " ")
-        ids = vocabulary.ids(self.tokenizer.tokenize(lines))  # [B, (T)]
+        words = self.tokenizer.tokenize(lines)  # [B, (T)]
+        ids = vocabulary.ids(words)
         if vocabulary.pad_id is not None:
             flat = ids.flat_values
             is_pad = flat == vocabulary.pad_id  # written in a text, it is no padding
             ids = ids.with_flat_values(tf.where(is_pad, vocabulary.unknown_id, flat))
         lengths = tf.cast(ids.row_lengths(), tf.int32) + 1
+        if max_tokens is not None:
+            mask = truncation_mask(ids, max_tokens - 1, truncation_side, separator_id)
+            ids, words = (tf.ragged.boolean_mask(row, mask) for row in (ids, words))
         end = tf.fill([ids.nrows(), 1], vocabulary.end_id)
-        kept = ids if max_tokens is None else ids[:, : max_tokens - 1]
-        ids = tf.concat([kept, end], axis=1)
-        return ids.to_tensor(0 if vocabulary.pad_id is None else vocabulary.pad_id), lengths
+        ids = tf.concat([ids, end], axis=1)
+        words = tf.concat([words, tf.fill([words.nrows(), 1], "")], axis=1).to_tensor("")
+        ids = ids.to_tensor(0 if vocabulary.pad_id is None else vocabulary.pad_id)
+        return ids, lengths, words
 
-    def decode(self, ids: tf.Tensor) -> tf.Tensor:
+    def separator_id(self, separator: str) -> int | None:
+        """The id of the token that stands between turns; `None` if it is not one known token."""
+        words = self.tokenizer.tokenize(tf.constant([separator])).flat_values
+        words = words[words != "\u2581"]  # SentencePiece's space
+        ids = self.vocabulary.ids(words).numpy().tolist()
+        return ids[0] if len(ids) == 1 and ids[0] != self.vocabulary.unknown_id else None
+
+    def decode(self, ids: tf.Tensor, own_words: tf.Tensor | None = None) -> tf.Tensor:
         """Texts of ids: what stands before the first end token, without start and padding.
 
         Args:
             ids: Integer tensor `[..., T]`.
+            own_words: Strings `[..., T]` that stand for the words of the vocabulary, but for `""`.
 
         Returns:
             String tensor `[...]`.
@@ -80,4 +115,7 @@ class Side(tf.Module):
             if special is not None:
                 kept &= rows != special
         words = vocabulary.words(tf.ragged.boolean_mask(rows, kept))  # [B, (T)]
+        if own_words is not None:
+            own = tf.ragged.boolean_mask(tf.reshape(own_words, tf.shape(rows)), kept).flat_values
+            words = words.with_flat_values(tf.where(own == "", words.flat_values, own))
         return tf.reshape(self.tokenizer.detokenize(words), tf.shape(ids)[:-1])

@@ -10,7 +10,7 @@ import tensorflow as tf
 
 from keras_drill.decoding import GreedySampler, LanguageModelStep, Sampler
 from keras_drill.decoding.random_streams import row_keys, sample_keys
-from keras_drill.export.continuation import Continuation, StopStrings
+from keras_drill.export.continuation import Continuation, StopStrings, last_words
 from keras_drill.export.examples import read_texts
 from keras_drill.export.rowwise_sampler import RowwiseSampler
 from keras_drill.export.score_words import score_words
@@ -45,7 +45,9 @@ class TextModel(tf.Module):
     an empty batch, empty texts, unknown words and texts of any length. Results of different
     lengths are padded (with "" and 0) and come with their lengths.
 
-    A text is read as the model was trained, see `keras_drill.export.TextCodec`.
+    A text is read as the model was trained, see `keras_drill.export.TextCodec`. A model that can
+    read so many words only (by learned positions, or the shape of its input) reads the end of
+    longer prompts, before the words that it adds. Texts to score must not be longer.
 
     Args:
         model: A built `keras_drill.LanguageModel`.
@@ -104,6 +106,12 @@ class TextModel(tf.Module):
         if max_new_tokens < 1:
             raise ValueError(
                 f"`max_new_tokens` must be positive. Received: max_new_tokens={max_new_tokens}"
+            )
+        longest = self._step.max_length
+        if longest is not None and max_new_tokens >= longest:
+            raise ValueError(
+                f"`max_new_tokens` must be less than {longest}, the most words that the model can "
+                f"read. Received: max_new_tokens={max_new_tokens}"
             )
         self.codec = TextCodec(tokenizer, vocabulary)
         self.vocabulary = vocabulary
@@ -305,7 +313,7 @@ class TextModel(tf.Module):
             `words` `[B, k]`: the words, special tokens among them, most probable first;
             `log_probs` `[B, k]`: their log-probabilities.
         """
-        ids = self.codec.ids_of_prompts(texts)
+        ids = self.vocabulary.ids(last_words(self.codec.words_of_prompts(texts), self._step, 0))
         last = tf.cast(ids.row_lengths(), tf.int32)  # [B], the start token comes before
         hidden = self._step.read_whole(self.codec.with_start(ids))  # [B, T, d]
         log_probs, best = self._step.head.top_k(tf.gather(hidden, last, batch_dims=1), self.k)

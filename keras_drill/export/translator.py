@@ -3,25 +3,28 @@
 Shapes: B texts, S words of the longest one, n answers to each, L words of the longest one.
 """
 
-import os
+import math
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import tensorflow as tf
 
-from keras_drill.data import Tokenizer, Vocabulary
-from keras_drill.decoding import Beams, BeamSearch, Constraint, LanguageModelStep
-from keras_drill.export.asset_vocabulary import AssetVocabulary
+from keras_drill.data.truncate import check_truncation_side
+from keras_drill.decoding import Beams, BeamSearch, Constraint, LanguageModelStep, Search
+from keras_drill.export.answers import Answers, copied_words
 from keras_drill.export.examples import read_texts
-from keras_drill.export.model_card import ModelCard
-from keras_drill.export.narrow_weights import served_signatures
-from keras_drill.export.saved_model_version import new_version, write_module
 from keras_drill.export.score_words import score_words
 from keras_drill.export.side import Side
-from keras_drill.layers.cudnn import portable_kernels
+from keras_drill.export.translation_search import (
+    TokenRows,
+    TranslationSearch,
+    changed,
+    check_positions,
+)
 
-_TEXTS, _EXAMPLES = (tf.TensorSpec([None], tf.string, name) for name in ("texts", "examples"))
+_TEXTS, _PREFIXES, _EXAMPLES = (
+    tf.TensorSpec([None], tf.string, name) for name in ("texts", "prefixes", "examples")
+)
 _IDS = tf.TensorSpec([None, None], tf.int32)
 _LENGTHS = tf.TensorSpec([None], tf.int32)
 
@@ -30,19 +33,38 @@ class Translator(tf.Module):
     """Text in, text out: an encoder–decoder with the words of both its sides.
 
     What `export_translator` writes, usable as it is in the exporting process. The answer to a text
-    depends on nothing else in the batch. Line breaks are spaces, unknown words are read as such and
-    never written, and an empty text has empty answers.
+    depends on nothing else in the batch. Line breaks are spaces, and unknown words are read as such
+    and never written. An empty text has one answer, the empty one, with log-probability 0.
+
+    Several answers to a text are different texts. Where two of the sequences that a beam search
+    found are the same text, the next ones take their place: further beams first, then those of
+    another search with twice as many beams and without groups. Samples are independent of each
+    other, and may well be the same.
 
     Args:
         model: A built `keras_drill.SequenceToSequence`.
         source: The `Side` of the sources.
         target: The `Side` of the targets; may be the same.
         search: Finds the answers. The default is `BeamSearch(5, length_penalty=1.0)`, of which one
-            is given back.
-        max_source_tokens: Sources are cut to so many tokens.
+            is given back. A `Sampler` draws them.
+        max_source_tokens: Sources are cut to so many tokens. It may be more than in training where
+            the model can read them: recurrent encoders and sinusoidal positions can.
         max_tokens: Most tokens of an answer.
-        max_ratio: An answer has no more than 10 tokens and so many for each token of its source.
+        max_ratio: An answer has no more than 10 tokens and so many for each token of its source,
+            but room for those that a `MinLength` asks for. `None`: `max_tokens` alone limits it.
         constraints: What answers must not be, or should not: see `keras_drill.decoding`.
+        truncation_side: Which side of long sources is cut, `"right"` or `"left"`.
+        turn_separator: The word between turns: of long sources the oldest turns are cut first.
+            Only with `truncation_side="left"`.
+        replace_unknown: Whether an unknown word may be written, and the word of the source that it
+            attended to most stands for it then. For models that attend to the source, and beam
+            search.
+        seed: Seed of a sampler, from 0 to 2**32 - 1.
+        num_samples: How many answers a sampler draws for each text.
+
+    Raises:
+        ValueError: An argument is out of range, the model has fewer learned positions than may be
+            read or written, or does not attend to the source where `replace_unknown` needs it.
 
     Example:
 
@@ -55,6 +77,9 @@ class Translator(tf.Module):
     >>> answers = translator.translate(["ein Haus", ""])
     >>> answers["texts"].shape, answers["scores"].shape
     (TensorShape([2, 1]), TensorShape([2, 1]))
+    >>> [[text]] = translator.complete(["ein Haus"], ["a house"])["texts"].numpy()
+    >>> text[:7]
+    b'a house'
     """
 
     def __init__(
@@ -62,11 +87,16 @@ class Translator(tf.Module):
         model: Any,
         source: Side,
         target: Side,
-        search: BeamSearch | None = None,
+        search: Search | None = None,
         max_source_tokens: int = 256,
         max_tokens: int = 100,
-        max_ratio: float = 2.0,
+        max_ratio: float | None = 2.0,
         constraints: Sequence[Constraint] = (),
+        truncation_side: str = "right",
+        turn_separator: str | None = None,
+        replace_unknown: bool = False,
+        seed: int = 0,
+        num_samples: int = 1,
     ):
         super().__init__(name="translator")
         # Kept in a plain object: tf.Module would track, and export, every variable of a layer.
@@ -79,11 +109,14 @@ class Translator(tf.Module):
         limits = {
             "max_source_tokens": max_source_tokens,
             "max_tokens": max_tokens,
-            "max_ratio": max_ratio,
+            "max_ratio": math.inf if max_ratio is None else max_ratio,
+            "num_samples": num_samples,
         }
         for name, value in limits.items():
             if not value > 0:
                 raise ValueError(f"`{name}` must be positive. Received: {name}={value!r}")
+        check_positions(model.backbone, max_source_tokens, max_tokens)
+        check_truncation_side(truncation_side)
         self.source = source
         self.target = target
         self.search = BeamSearch(5, 1.0, num_results=1) if search is None else search
@@ -91,10 +124,32 @@ class Translator(tf.Module):
         self.max_tokens = max_tokens
         self.max_ratio = max_ratio
         self.constraints = tuple(constraints)
-        words = target.vocabulary
-        self._start_id = words.end_id if words.start_id is None else words.start_id
-        special = {words.unknown_id, words.start_id, words.pad_id} - {None, words.end_id}
-        self._forbidden = tuple(sorted(special))
+        self.truncation_side = truncation_side
+        self.turn_separator = turn_separator
+        self.replace_unknown = replace_unknown
+        self.seed = seed
+        self.num_samples = num_samples
+        if replace_unknown:
+            self._prepare_to_copy(model.backbone)
+        self._separator_id = None if turn_separator is None else source.separator_id(turn_separator)
+        self._find = TranslationSearch(
+            self._step,
+            target.vocabulary,
+            constraints,
+            replace_unknown,
+            max_source_tokens,
+            max_tokens,
+            max_ratio,
+            seed,
+            num_samples,
+        )
+
+    @property
+    def num_answers(self) -> int:
+        """How many answers a text has, at most: n."""
+        if isinstance(self.search, BeamSearch):
+            return self.search.num_results or self.search.num_beams
+        return self.num_samples
 
     @tf.function(input_signature=[_TEXTS], autograph=False)
     def translate(self, texts: tf.Tensor) -> dict[str, tf.Tensor]:
@@ -110,21 +165,38 @@ class Translator(tf.Module):
             negative infinity where there are fewer answers, whose text is empty;
             `log_probs` `[B, n]`: log-probabilities;
             `lengths` `[B, n]`: in tokens, an end token included;
+            `is_truncated` `[B, n]`: whether an answer met `max_tokens` or `max_ratio` before its
+            end;
             `source_lengths` `[B]`: tokens of the texts before they were cut, an end token included.
         """
-        ids, lengths = self._read(texts)
-        return self._answers(ids, lengths, self._search)
+        return self._answers(texts, None, None)
 
-    def answer(self, texts: Any) -> dict[str, tf.Tensor]:
+    @tf.function(input_signature=[_TEXTS, _PREFIXES], autograph=False)
+    def complete(self, texts: tf.Tensor, prefixes: tf.Tensor) -> dict[str, tf.Tensor]:
+        """Answers texts, with the beginning of each answer given.
+
+        Args:
+            texts: String tensor `[B]`.
+            prefixes: As many strings, of whole words, or `""`.
+
+        Returns:
+            The dictionary of `translate`. Texts begin with the prefixes, which count in `lengths`
+            and for `max_tokens`, and neither in `scores` nor in `log_probs`.
+        """
+        return self._answers(texts, prefixes, None)
+
+    def answer(self, texts: Any, prefixes: Any = None, rows: Any = None) -> dict[str, tf.Tensor]:
         """As `translate`; outside of graphs also where a tokenizer's preprocessing is in Python.
 
         Args:
             texts: Strings `[B]`.
+            prefixes: Strings `[B]`, see `complete`; `None`: no text has one.
+            rows: Integers `[B]`, which rows of all texts these are: a sampler draws others for each
+                row. `None`: the same answers to the same text.
         """
-        if self.runs_in_graphs:
-            return self.translate(texts)
-        ids, lengths = self._read(texts)
-        return self._answers(ids, lengths, self._search_in_graph)
+        if self.runs_in_graphs and rows is None:
+            return self.translate(texts) if prefixes is None else self.complete(texts, prefixes)
+        return self._answers(texts, prefixes, rows)
 
     def score(self, sources: Any, targets: Any) -> dict[str, tf.Tensor]:
         """Log-probability of answers given their sources, word by word.
@@ -139,24 +211,14 @@ class Translator(tf.Module):
             Dictionary of `words`, `log_probs`, `lengths`, `total_log_probs` and `perplexities` as
             of `examples`, and `source_lengths` as of `translate`.
         """
-        ids, source_lengths = self._read(sources)
-        told = self._scores_in_graph(ids, *self.target.encode(targets))
-        return {**told, "source_lengths": source_lengths}
+        source = self._read(sources)
+        told = self._scores_in_graph(source.ids, *self.target.encode(targets))
+        return {**told, "source_lengths": source.lengths}
 
     @property
     def runs_in_graphs(self) -> bool:
         """Whether the tokenizers do, and with them what is exported."""
         return self.source.tokenizer.runs_in_graphs and self.target.tokenizer.runs_in_graphs
-
-    def _answers(self, ids, source_lengths, search):
-        beams = search(ids, source_lengths)
-        return {
-            "texts": self._texts(source_lengths, beams),
-            "scores": beams.scores,
-            "log_probs": beams.log_probs,
-            "lengths": beams.lengths - 1,
-            "source_lengths": source_lengths,
-        }
 
     @tf.function(input_signature=[_EXAMPLES], autograph=False)
     def examples(self, examples: tf.Tensor) -> dict[str, tf.Tensor]:
@@ -180,23 +242,118 @@ class Translator(tf.Module):
         """
         features, problems = read_texts(examples, ["source"], ["target"])
         source, target = features["source"], features["target"]
-        sources, source_lengths, beams = self.find(source.texts)
+        read, prefix = self._read(source.texts), self._prefix(source.texts, None)
+        beams = self._find(self.search, read, prefix)
         ids, lengths = self.target.encode(target.texts)
         lengths = tf.where(target.has & source.has, lengths, 0)
-        return self._scores(sources, ids, lengths) | {
-            "answers": self._texts(source_lengths, beams)[:, 0],
+        return self._scores(read.ids, ids, lengths) | {
+            "answers": self._told(read, prefix, beams).texts[:, 0],
             "problems": problems,
         }
 
     def find(self, texts: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, Beams]:
         """Sources `[B, S]` of texts `[B]` in ids, their lengths `[B]` before they were cut, and the
         answers to them."""
-        ids, source_lengths = self._read(texts)
-        return ids, source_lengths, self._search(ids, source_lengths)
+        source = self._read(texts)
+        beams = self._find(self.search, source, self._prefix(texts, None))
+        return source.ids, source.lengths, beams
+
+    def _prepare_to_copy(self, backbone):
+        """Makes the search tell what the model attends to."""
+        attends = hasattr(backbone, "read_column_with_attention")
+        if not attends or getattr(backbone, "attention", True) is None:
+            raise ValueError(
+                "`replace_unknown` needs a model that attends to its source. Received: "
+                f"{type(backbone).__name__} without attention"
+            )
+        if not isinstance(self.search, BeamSearch):
+            raise ValueError(
+                "`replace_unknown` needs a beam search, which tells what the model attends to. "
+                f"Received: search={self.search!r}"
+            )
+        self.search = changed(self.search, return_attention=True)
+
+    def _answers(self, texts, prefixes, rows):
+        """The dictionary of `translate`."""
+        source, prefix = self._read(texts), self._prefix(texts, prefixes)
+        if self.num_answers > 1 and isinstance(self.search, BeamSearch):
+            answers = self._distinct(self.search, source, prefix)
+        else:
+            answers = self._told(source, prefix, self._find(self.search, source, prefix, rows))
+        return {
+            **answers.empty_where(source.lengths <= 1)._asdict(),
+            "source_lengths": source.lengths,
+        }
+
+    def _distinct(self, search: BeamSearch, source: TokenRows, prefix: TokenRows) -> Answers:
+        """Different answers: of all beams, and of a wider search where these are not enough."""
+        number = self.num_answers
+        beams = self._find(changed(search, num_results=None), source, prefix)
+        answers = self._told(source, prefix, beams)
+        width = 2 * search.num_beams
+        wider = changed(search, num_beams=width, num_results=None, num_groups=1)
+
+        def more():
+            return self._told(source, prefix, self._find(wider, source, prefix))
+
+        def none():
+            shape = [tf.shape(answers.texts)[0], width]
+            return Answers(*(tf.zeros(shape, each.dtype) for each in answers)).where(
+                tf.zeros(shape, "bool")
+            )
+
+        found = tf.math.is_finite(answers.distinct(number).scores[:, -1])  # [B]
+        is_enough = tf.reduce_all(found | (source.lengths <= 1))
+        others = tf.cond(is_enough, none, more)
+        pairs = zip(answers, others, strict=True)
+        return Answers(*(tf.concat(pair, axis=1) for pair in pairs)).distinct(number)
 
     def _read(self, texts):
-        ids, source_lengths = self.source.encode(texts, self.max_source_tokens)
-        return _with_a_column(ids), source_lengths
+        ids, lengths, words = self.source.read(
+            texts, self.max_source_tokens, self.truncation_side, self._separator_id
+        )
+        return TokenRows(_with_a_column(ids), lengths, words)
+
+    def _prefix(self, texts, prefixes):
+        """The beginnings of answers, as `TokenRows` without end tokens; empty without any."""
+        if prefixes is None:
+            count = tf.shape(texts)[0]
+            return TokenRows(tf.zeros([count, 0], "int32"), tf.zeros([count], "int32"), None)
+        vocabulary = self.target.vocabulary
+        ids, lengths, words = self.target.read(prefixes)
+        # An end token that somebody writes ends no text.
+        ids = tf.where(ids == vocabulary.end_id, vocabulary.unknown_id, ids)
+        return TokenRows(ids[:, :-1], lengths - 1, words[:, :-1])
+
+    def _told(self, source, prefix, beams):
+        """The `Answers` that beams are."""
+        ids = self.written(beams)  # [B, n, L]
+        lengths = beams.lengths - 1
+        last = tf.gather(ids, tf.maximum(lengths - 1, 0), batch_dims=2)
+        is_full = lengths >= self._find.room(source, prefix)[:, None]
+        answers = Answers(
+            self.target.decode(ids, self._own_words(source, prefix, beams, ids)),
+            beams.scores,
+            beams.log_probs,
+            lengths,
+            is_full & (last != self.target.vocabulary.end_id),
+        )
+        return answers.where(tf.math.is_finite(beams.scores) & (source.lengths > 1)[:, None])
+
+    def _own_words(self, source, prefix, beams, ids):
+        """Words of answers that are not the vocabulary's `[B, n, L]`, `""` elsewhere; or `None`."""
+        own = None
+        if self.replace_unknown:
+            lengths = tf.minimum(source.lengths, self.max_source_tokens)
+            copied = copied_words(beams.attention[:, :, 1:], source.words, lengths)
+            own = tf.where(ids == self.target.vocabulary.unknown_id, copied, "")
+        if prefix.words is not None:
+            shape = tf.shape(ids)
+            rest = shape[2] - tf.shape(prefix.words)[1]
+            given = tf.pad(prefix.words, [[0, 0], [0, rest]], constant_values="")[:, None]
+            own = tf.where(given == "", "" if own is None else own, given)
+            own = tf.broadcast_to(own, shape)
+        return own
 
     @tf.function(input_signature=[_IDS, _IDS, _LENGTHS], autograph=False)
     def _scores_in_graph(self, sources, ids, lengths):
@@ -204,43 +361,17 @@ class Translator(tf.Module):
 
     def _scores(self, sources, ids, lengths):
         ids = _with_a_column(ids)  # [B, T]
-        start = tf.fill([tf.shape(ids)[0], 1], self._start_id)
+        start = tf.fill([tf.shape(ids)[0], 1], self._find.start_id)
         before = tf.concat([start, ids[:, :-1]], axis=1)
         hidden = self._step.read_whole({"source": sources, "target": before})
         words = self.target.vocabulary.words(ids)
         return score_words(self._step.head, hidden, ids, words, lengths)
-
-    @tf.function(input_signature=[_IDS, _LENGTHS], autograph=False)
-    def _search_in_graph(self, ids, source_lengths):
-        return self._search(ids, source_lengths)
-
-    def _search(self, ids, source_lengths):
-        lengths = tf.minimum(source_lengths, self.max_source_tokens)
-        longest = tf.cast(tf.cast(lengths, tf.float32) * self.max_ratio, tf.int32) + 10
-        longest = tf.minimum(longest, self.max_tokens) + 1  # and the start
-        width = tf.reduce_max(tf.concat([longest, [1]], 0))
-        start = tf.fill([tf.shape(ids)[0], 1], self._start_id)
-        return self.search(
-            self._step,
-            tf.pad(start, [[0, 0], [0, width - 1]]),
-            lengths=tf.ones_like(lengths),
-            inputs={"source": ids},
-            max_lengths=longest,
-            end_token=self.target.vocabulary.end_id,
-            forbidden_tokens=self._forbidden,
-            constraints=self.constraints,
-        )
 
     def written(self, beams: Beams) -> tf.Tensor:
         """Ids `[B, n, L]` of answers without their start, end tokens after them."""
         tokens = beams.tokens[:, :, 1:]
         is_written = tf.sequence_mask(beams.lengths - 1, tf.shape(tokens)[2])
         return tf.where(is_written, tokens, self.target.vocabulary.end_id)
-
-    def _texts(self, source_lengths, beams):
-        """Answers `[B, n]`, empty where there was nothing to answer, or no answer left."""
-        is_empty = (source_lengths <= 1)[:, None] | tf.math.is_inf(beams.scores)
-        return tf.where(is_empty, "", self.target.decode(self.written(beams)))
 
     @property
     def weights(self) -> list:
@@ -252,6 +383,7 @@ class Translator(tf.Module):
         return {
             "serving_default": self.translate,
             "translate": self.translate,
+            "complete": self.complete,
             "examples": self.examples,
         }
 
@@ -259,52 +391,3 @@ class Translator(tf.Module):
 def _with_a_column(ids):
     """Ids `[B, T]` with one column at least: without any rows there would be none to read."""
     return tf.pad(ids, [[0, 0], [0, tf.cast(tf.shape(ids)[1] == 0, tf.int32)]])
-
-
-def export_translator(
-    model: Any,
-    directory: str | os.PathLike,
-    source: tuple[Tokenizer, Vocabulary],
-    target: tuple[Tokenizer, Vocabulary],
-    *,
-    version: int | None = None,
-    warmup_texts: tuple[str, ...] = ("",),
-    weights: str = "float32",
-    card: ModelCard | None = None,
-    **options: Any,
-) -> Path:
-    """Exports an encoder–decoder as a SavedModel that takes sources and gives answers as text.
-
-    The model is written as `directory/<version>/` with the signatures `translate`, which is
-    `serving_default` too, and `examples`, which `Translator` documents; see `export_saved_model`
-    for what it holds and how it appears.
-
-    Args:
-        model: A built `keras_drill.SequenceToSequence`.
-        directory: The model's folder, `saved_models/<name>`; made when missing.
-        source: Tokenizer and vocabulary of the sources.
-        target: Those of the targets.
-        version: A positive integer that is not there yet. Defaults to one more than the greatest.
-        warmup_texts: Sources that TensorFlow Serving sends before the model takes requests; none
-            writes no warm-up file.
-        weights: As in `export_saved_model`.
-        card: As in `export_saved_model`.
-        **options: `search`, `max_source_tokens`, `max_tokens`, `max_ratio` and `constraints` of
-            `Translator`.
-
-    Returns:
-        The version's folder.
-    """
-    with new_version(directory, version) as folder:
-        sides = []
-        for name, (tokenizer, vocabulary) in {"source": source, "target": target}.items():
-            path = folder / "words" / f"{name}-vocabulary.txt"
-            vocabulary.save(path)
-            sides.append(Side(tokenizer, AssetVocabulary(vocabulary, path)))
-        module = Translator(model, *sides, **options)
-        resources = tf.Module()
-        resources.source, resources.target = sides
-        with portable_kernels(model.backbone):
-            signatures = served_signatures(module, weights)
-            write_module(signatures, resources, folder.model, warmup_texts, card)
-    return folder.published

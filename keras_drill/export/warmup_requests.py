@@ -54,6 +54,7 @@ def example_inputs(names: Iterable[str], texts: Sequence[str | bytes]) -> dict[s
     inputs = {
         "prompts": list(texts),
         "texts": list(texts),
+        "prefixes": ["" for _ in texts],
         "examples": serialize_examples(columns),
         "max_new_tokens": np.full(count, np.iinfo("int32").max, "int32"),  # as many as there may be
         "temperature": np.ones(count, "float32"),

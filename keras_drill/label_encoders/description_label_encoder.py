@@ -6,6 +6,7 @@ import numpy as np
 from keras import ops
 
 from keras_drill.label_encoders.label_encoder import LabelEncoder, UnquantizedDense
+from keras_drill.ops.seed_generator import SeedGenerator
 from keras_drill.types import Shape, Tensor
 
 
@@ -92,7 +93,7 @@ class DescriptionLabelEncoder(LabelEncoder):
         self.residual_to_input = residual_to_input
         self.embedding_dropout = embedding_dropout
         self.seed = seed
-        self.seed_generator = keras.random.SeedGenerator(seed)
+        self.seed_generator = SeedGenerator(seed)
         self.descriptions = self._make_descriptions(descriptions)
         self.has_embedding = self.add_weight(
             shape=self.descriptions.shape[:1],

@@ -4,7 +4,10 @@ import keras
 
 from keras_drill.label_encoders.label_encoder import LabelEncoder
 from keras_drill.label_encoders.residual_network import ResidualNetwork
+from keras_drill.ops.seed_generator import derived_seed
 from keras_drill.types import Activation, Initializer
+
+_HIDDEN_SIDE = 1000  # number of a seed, above those that other layers of a model may have
 
 
 @keras.saving.register_keras_serializable(package="keras_drill")
@@ -21,7 +24,9 @@ class ResidualLabelEncoder(LabelEncoder):
         depth: Number of layers of the label network.
         units: Width of every layer; `None` is the embedding's.
         activation: Any Keras activation; the paper uses sigmoid, tanh and relu.
-        dropout: Dropout rate on the input of every layer.
+        dropout: Dropout rate on the input of every layer, where the authors' code has it; the
+            paper writes it on the output. With `dual` the hidden states that enter the first layer
+            are dropped too, which the authors do not do.
         variational_dropout: Draw one mask for all labels instead of one for each.
         residual_to_input: Add the word embedding to every layer's output.
         residual_to_previous: Add the previous layer's output to every later layer's.
@@ -80,10 +85,13 @@ class ResidualLabelEncoder(LabelEncoder):
         self.kernel_initializer = keras.initializers.get(kernel_initializer)
         self.seed = seed
         self.learning_rate_multiplier = learning_rate_multiplier
-        self.label_network = self._network("label_network")
-        self.hidden_network = self._network("hidden_network") if dual else None
+        self.label_network = self._network("label_network", seed)
+        # With the seed of the label network, both networks would drop the same entries.
+        self.hidden_network = (
+            self._network("hidden_network", derived_seed(seed, _HIDDEN_SIDE)) if dual else None
+        )
 
-    def _network(self, name: str) -> ResidualNetwork:
+    def _network(self, name: str, seed: int | None) -> ResidualNetwork:
         return ResidualNetwork(
             depth=self.depth,
             units=self.units,
@@ -94,7 +102,7 @@ class ResidualLabelEncoder(LabelEncoder):
             residual_to_previous=self.residual_to_previous,
             gated=self.gated,
             kernel_initializer=self.kernel_initializer.clone(),
-            seed=self.seed,
+            seed=seed,
             learning_rate_multiplier=self.learning_rate_multiplier,
             dtype=self.dtype_policy,
             name=name,

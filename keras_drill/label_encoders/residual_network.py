@@ -9,6 +9,7 @@ from keras_drill.ops.scaled_steps import (
     scaled_steps,
     stored_initializer,
 )
+from keras_drill.ops.seed_generator import SeedGenerator
 from keras_drill.types import Activation, Initializer, Shape, Tensor
 
 
@@ -31,7 +32,8 @@ class ResidualNetwork(keras.layers.Layer):
         depth: Number of layers.
         units: Width of every layer; `None` is the input's. Skips need equal widths.
         activation: Any Keras activation; the paper uses sigmoid, tanh and relu.
-        dropout: Dropout rate on the input of every layer.
+        dropout: Dropout rate on the input of every layer, where the authors' code has it; the
+            paper writes it on the output.
         variational_dropout: Draw one mask of width `d` for all rows (all labels) instead of one for
             each entry.
         residual_to_input: Add the input to every layer's output.
@@ -54,7 +56,7 @@ class ResidualNetwork(keras.layers.Layer):
     TensorShape([11, 3])
 
     References:
-        - [Pappas & Henderson, 2019](https://arxiv.org/abs/1905.05513), equations 6-8
+        - [Pappas & Henderson, 2019](https://arxiv.org/abs/1905.05513), equations 8-10
     """
 
     def __init__(
@@ -91,7 +93,7 @@ class ResidualNetwork(keras.layers.Layer):
         self.kernel_initializer = keras.initializers.get(kernel_initializer)
         self.seed = seed
         self.learning_rate_multiplier = learning_rate_multiplier
-        self.seed_generator = keras.random.SeedGenerator(seed)
+        self.seed_generator = SeedGenerator(seed)
 
     def build(self, input_shape: Shape) -> None:
         width, units = input_shape[-1], self.units or input_shape[-1]

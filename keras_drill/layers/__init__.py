@@ -12,6 +12,7 @@ from keras_drill.layers.attention_scores import (
     PredictiveWindow,
 )
 from keras_drill.layers.context_space import ContextSpace
+from keras_drill.layers.dropout import Dropout
 from keras_drill.layers.embedding_dropout import EmbeddingDropout
 from keras_drill.layers.gru import GRU
 from keras_drill.layers.lstm import LSTM
@@ -31,6 +32,7 @@ __all__ = [
     "AttentionWindow",
     "ContextSpace",
     "DotScore",
+    "Dropout",
     "EmbeddingDropout",
     "GeneralScore",
     "MonotonicWindow",

@@ -3,6 +3,7 @@ from typing import Any
 import keras
 from keras import ops
 
+from keras_drill.ops.seed_generator import SeedGenerator
 from keras_drill.types import Shape, Tensor
 
 
@@ -45,7 +46,7 @@ class EmbeddingDropout(keras.layers.Layer):
         self.rate = rate
         self.vocabulary_size = vocabulary_size
         self.seed = seed
-        self.seed_generator = keras.random.SeedGenerator(seed)
+        self.seed_generator = SeedGenerator(seed)
 
     def call(self, vectors: Tensor, tokens: Tensor, training: bool = False) -> Tensor:
         if not training or self.rate == 0:

@@ -6,7 +6,9 @@ import keras
 from keras import ops
 
 from keras_drill.layers.cudnn import has_cudnn
+from keras_drill.ops.check_sizes import check_sizes
 from keras_drill.ops.fast_dropout import fast_dropout
+from keras_drill.ops.seed_generator import SeedGenerator
 from keras_drill.types import Initializer, Regularizer, Shape, Tensor, Tensors
 
 
@@ -16,6 +18,17 @@ class RecurrentWeights(NamedTuple):
     kernel: Tensor
     recurrent_kernel: Tensor
     bias: Tensor
+
+
+def check_batch_size(x: Tensor, state: Tensors) -> Tensor:
+    """Returns `x` `[T, B, ...]`, whose B must be that of the carried `state` `[B, H]`."""
+    rows = state[0].shape[0]
+    return check_sizes(
+        x,
+        (None, rows, *[None] * (len(x.shape) - 2)),
+        f"`stateful=True` carries the state of {rows} rows from batch to batch: every batch must "
+        f"have {rows} rows. `keras_drill.models.make_stateless(model)` takes any batch.",
+    )
 
 
 class Recurrent(keras.layers.Layer):
@@ -66,7 +79,7 @@ class Recurrent(keras.layers.Layer):
         self.recurrent_regularizer = keras.regularizers.get(recurrent_regularizer)
         self.bias_regularizer = keras.regularizers.get(bias_regularizer)
         self.seed = seed
-        self.seed_generator = keras.random.SeedGenerator(seed)
+        self.seed_generator = SeedGenerator(seed)
         self.supports_masking = True
         self.uses_cudnn = has_cudnn()
         self.supports_jit = not self.uses_cudnn
@@ -198,6 +211,7 @@ class Recurrent(keras.layers.Layer):
             mask = None if mask is None else ops.transpose(mask)  # [T, B]
         carries_state = self.stateful and initial_state is None
         if carries_state:
+            x = check_batch_size(x, self.state_variables)
             initial_state = self.state_variables
         elif initial_state is None:
             initial_state = self.initial_state(ops.shape(x)[1])

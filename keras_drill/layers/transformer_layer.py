@@ -11,6 +11,8 @@ import keras
 from keras import ops
 
 from keras_drill.layers.attention import by_source, masked_softmax
+from keras_drill.layers.dropout import Dropout, separate_replicas
+from keras_drill.ops.private_interfaces import attention_dropout
 from keras_drill.types import Activation, Shape, Tensor
 
 
@@ -116,6 +118,7 @@ class TransformerLayer(keras.layers.Layer):
             )
             sequence = (None, None, width)
             layer.build(sequence, sequence, sequence)
+            separate_replicas(attention_dropout(layer))
             return layer
 
         def norm(name):
@@ -131,7 +134,7 @@ class TransformerLayer(keras.layers.Layer):
             return layer
 
         def dropout(rate, name):
-            return keras.layers.Dropout(rate, seed=seed(), dtype=self.dtype_policy, name=name)
+            return Dropout(rate, seed=seed(), dtype=self.dtype_policy, name=name)
 
         self.self_attention = attention("self_attention")
         self.self_attention_norm = norm("self_attention_norm")

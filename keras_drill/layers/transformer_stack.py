@@ -6,6 +6,7 @@ from typing import Any
 import keras
 from keras import ops
 
+from keras_drill.layers.dropout import Dropout
 from keras_drill.layers.positional_encoding import PositionalEncoding
 from keras_drill.layers.transformer_layer import TransformerLayer
 from keras_drill.types import Shape, Tensor
@@ -74,7 +75,7 @@ class TransformerStack(keras.layers.Layer):
         self.positional_encoding = PositionalEncoding(
             positions, max_length, dtype=self.dtype_policy, name="positions"
         )
-        self.embedding_dropout = keras.layers.Dropout(
+        self.embedding_dropout = Dropout(
             dropout, seed=self._layer_seed(0), dtype=self.dtype_policy, name="embedding_dropout"
         )
         self.transformer_layers = [

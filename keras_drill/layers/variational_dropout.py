@@ -3,6 +3,7 @@ from typing import Any
 import keras
 from keras import ops
 
+from keras_drill.ops.seed_generator import SeedGenerator
 from keras_drill.types import Shape, Tensor
 
 
@@ -39,7 +40,7 @@ class VariationalDropout(keras.layers.Layer):
         self.rate = rate
         self.time_major = time_major
         self.seed = seed
-        self.seed_generator = keras.random.SeedGenerator(seed)
+        self.seed_generator = SeedGenerator(seed)
         self.supports_masking = True
 
     def call(self, inputs: Tensor, training: bool = False) -> Tensor:

@@ -4,6 +4,7 @@ import keras
 from keras import ops
 
 from keras_drill.metrics.token_mean import TokenMean
+from keras_drill.ops.check_sizes import check_sizes
 from keras_drill.ops.token_weights import same_shape, token_weights
 from keras_drill.types import Tensor
 
@@ -83,4 +84,9 @@ def targets_and_predictions(y_true, y_pred) -> tuple:
             "`y_pred` must have the shape of `y_true`, or one more axis of words. "
             f"Received: y_pred of shape {predicted}, y_true of shape {targets}"
         )
+    y_true = check_sizes(
+        y_true,
+        ops.shape(y_pred)[:rank],
+        "`y_pred` must have the shape of `y_true`, or one more axis of words.",
+    )
     return y_true, y_pred

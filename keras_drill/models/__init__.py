@@ -2,6 +2,7 @@
 
 from keras_drill.models.awd_lstm import AWDLSTM
 from keras_drill.models.gru_language_backbone import GRULanguageBackbone
+from keras_drill.models.make_stateless import make_stateless
 from keras_drill.models.recurrent_encoder_decoder import RecurrentEncoderDecoder
 from keras_drill.models.text_encoder import TextEncoder
 from keras_drill.models.transformer import Transformer, TransformerLanguageBackbone
@@ -13,4 +14,5 @@ __all__ = [
     "TextEncoder",
     "Transformer",
     "TransformerLanguageBackbone",
+    "make_stateless",
 ]

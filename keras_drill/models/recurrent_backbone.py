@@ -9,7 +9,7 @@ from keras import ops
 from keras_drill.layers import EmbeddingDropout, VariationalDropout
 from keras_drill.layers.inner_layers import deserialize_layers, serialize_layer
 from keras_drill.layers.output_feedback import feedback_sequence
-from keras_drill.layers.recurrent import Recurrent
+from keras_drill.layers.recurrent import Recurrent, check_batch_size
 from keras_drill.models.sense_feedback import SenseFeedback, weighs_by_posterior
 from keras_drill.models.word_embeddings import word_embedding
 from keras_drill.types import Shape, Tensor, Tensors
@@ -204,9 +204,11 @@ class RecurrentBackbone(keras.Model):
         """Step by step, all layers at each, so that a word's sense can depend on the output that
         predicted it. Results as of `_run_layers`."""
         layers = self.recurrent_layers
-        steps, batch_size = ops.shape(tokens)
         dtype = layers[0].state_dtype
         carries_state = self.stateful and initial_state is None
+        if carries_state:
+            tokens = check_batch_size(tokens, self.state_variables)
+        steps, batch_size = ops.shape(tokens)
         if initial_state is None:
             carried = self.state_variables if self.stateful else None
             initial_state = carried or self.initial_state(batch_size)

@@ -6,6 +6,7 @@ import keras
 from keras import ops
 
 from keras_drill.decoding.random_streams import draw
+from keras_drill.ops.seed_generator import SeedGenerator
 from keras_drill.types import Tensor
 
 
@@ -55,7 +56,7 @@ class ScheduledSampling(keras.layers.Layer):
         self.rate = rate
         self.argmax = argmax
         self.seed = seed
-        self.seed_generator = keras.random.SeedGenerator(seed)
+        self.seed_generator = SeedGenerator(seed)
         # Not the optimizer's iterations, which JAX would read once and for all while compiling.
         self.step = self.add_weight(
             name="step",

@@ -8,6 +8,7 @@ from keras_drill.models.backbone_inputs import PAIRS_SHAPE, check_source_and_tar
 from keras_drill.models.fused_loss_model import FusedLossModel
 from keras_drill.models.scheduled_sampling import ScheduledSampling
 from keras_drill.models.training_step import is_stepping
+from keras_drill.ops.seed_generator import SeedGenerator
 from keras_drill.output_layer import OutputLayer
 from keras_drill.types import Tensor
 
@@ -90,7 +91,7 @@ class SequenceToSequence(FusedLossModel):
         self.scheduled_sampling = scheduled_sampling
         self.loss_positions = loss_positions
         self.seed = seed
-        self.seed_generator = keras.random.SeedGenerator(seed) if loss_positions < 1 else None
+        self.seed_generator = SeedGenerator(seed) if loss_positions < 1 else None
         self.build_early(PAIRS_SHAPE)
 
     def run_backbone(self, inputs: Any, training: bool | None) -> Any:

@@ -10,6 +10,7 @@ import keras
 from keras import ops
 
 from keras_drill.metrics.token_mean import TokenMean
+from keras_drill.ops.check_sizes import check_sizes
 from keras_drill.ops.token_weights import rank_is_unknown, token_weights
 from keras_drill.types import Tensor
 
@@ -73,13 +74,24 @@ def check_targets_are_there(y: Any) -> None:
         )
 
 
+_ONE_EACH = "`y` must have one target for each of the tokens that the model reads, [B, T]."
+
+
 def targets_of(y: Tensor, hidden: Tensor) -> Tensor:
-    """Targets as integers `[B, T]`."""
+    """Targets as integers `[B, T]`.
+
+    Raises:
+        ValueError: They are not as many as the tokens.
+    """
     y = ops.convert_to_tensor(y)
+    shape = ops.shape(hidden)[:-1]
     if rank_is_unknown(y):
-        y = ops.reshape(y, ops.shape(hidden)[:-1])
+        y = ops.reshape(check_sizes(ops.reshape(y, (-1,)), (ops.prod(shape),), _ONE_EACH), shape)
     elif len(y.shape) == len(hidden.shape) and y.shape[-1] in (1, None):
         y = ops.squeeze(y, -1)
+    if len(y.shape) != len(shape):
+        raise ValueError(f"{_ONE_EACH} Received: shape {tuple(y.shape)}")
+    y = check_sizes(y, shape, _ONE_EACH)
     return ops.cast(y, "int32") if keras.backend.is_float_dtype(y.dtype) else y
 
 

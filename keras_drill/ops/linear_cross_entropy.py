@@ -3,6 +3,7 @@ import math
 import keras
 from keras import ops
 
+from keras_drill.ops.check_sizes import check_sizes
 from keras_drill.ops.check_targets import check_targets
 from keras_drill.ops.fused_loss import token_losses, weighted_loss
 from keras_drill.ops.placement import Placement, check_split_alike, placement_of
@@ -103,6 +104,11 @@ def linear_cross_entropy(
     _check(hidden, labels, targets, bias, reduction, label_smoothing, logit_soft_cap, z_loss)
     compute_dtype = keras.backend.standardize_dtype(hidden.dtype)
     accumulator = "float64" if compute_dtype == "float64" else "float32"
+    targets = check_sizes(
+        targets,
+        ops.shape(hidden)[:-1],
+        "`targets` must have the shape of `hidden` without its last axis.",
+    )
     shape, weights = ops.shape(targets), None
     if sample_weight is not None:
         weights = token_weights(sample_weight, targets, accumulator)

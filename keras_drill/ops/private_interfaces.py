@@ -4,7 +4,9 @@ Each function says why the public interface does not do. `tests/ops/test_private
 fails when one of them changes, and when another module uses such an interface itself.
 """
 
+import contextlib
 import itertools
+from collections.abc import Iterator
 from typing import Any
 
 import keras
@@ -34,6 +36,17 @@ def is_symbolic() -> bool:
     return in_symbolic_scope()
 
 
+def called_model() -> keras.Layer | None:
+    """The outermost layer or model that is being called, such as the one that `fit` trains.
+
+    A layer is told neither who calls it nor what loss its output goes into.
+    """
+    from keras.src.backend.common import global_state
+
+    context = global_state.get_global_attribute("current_call_ctx")
+    return None if context is None else context.entry_layer
+
+
 def replace_sublayer(layer: keras.Layer, name: str, new: keras.Layer) -> None:
     """Puts `new` in place of the layer that is the attribute `name` of `layer`, built or not.
 
@@ -45,6 +58,14 @@ def replace_sublayer(layer: keras.Layer, name: str, new: keras.Layer) -> None:
     setattr(layer, name, new)
     if layer.built:
         layer._tracker.lock()
+
+
+def attention_dropout(attention: keras.layers.MultiHeadAttention) -> keras.layers.Dropout:
+    """The dropout of a built layer's attention weights.
+
+    Keras makes it, and takes none.
+    """
+    return attention._dropout_layer
 
 
 class SaveSignature(keras.Layer):
@@ -73,10 +94,43 @@ class FitsOnWorkers(keras.Model):
     """
 
     def compile(self, *args: Any, **kwargs: Any) -> None:
-        super().compile(*args, **kwargs)
         strategy = getattr(self, "distribute_strategy", None)
-        if strategy is not None and strategy.num_replicas_in_sync > 1:
+        is_shared = strategy is not None and strategy.num_replicas_in_sync > 1
+        if is_shared and _on_logical_cpus(strategy):
+            if kwargs.get("jit_compile") is True:
+                raise ValueError(
+                    "`jit_compile` must be False or 'auto' on several logical CPUs: XLA compiles "
+                    "for one of them, and cannot use the variables of another. "
+                    "Received: jit_compile=True"
+                )
+            kwargs["jit_compile"] = False
+        super().compile(*args, **kwargs)
+        if is_shared:
             sum_gradients_first(self.optimizer)
+
+    def fit(self, *args: Any, **kwargs: Any) -> Any:
+        with _even_batches():
+            return super().fit(*args, **kwargs)
+
+    def evaluate(self, *args: Any, **kwargs: Any) -> Any:
+        with _even_batches():
+            return super().evaluate(*args, **kwargs)
+
+    def predict(self, *args: Any, **kwargs: Any) -> Any:
+        with _even_batches():
+            return super().predict(*args, **kwargs)
+
+    def train_on_batch(self, *args: Any, **kwargs: Any) -> Any:
+        with _even_batches():
+            return super().train_on_batch(*args, **kwargs)
+
+    def test_on_batch(self, *args: Any, **kwargs: Any) -> Any:
+        with _even_batches():
+            return super().test_on_batch(*args, **kwargs)
+
+    def predict_on_batch(self, *args: Any, **kwargs: Any) -> Any:
+        with _even_batches():
+            return super().predict_on_batch(*args, **kwargs)
 
     def _maybe_symbolic_build(self, iterator=None, data_batch=None):
         strategy = getattr(self, "distribute_strategy", None)
@@ -120,6 +174,34 @@ class FitsOnWorkers(keras.Model):
         return super()._make_function(with_rows, **options)
 
 
+@contextlib.contextmanager
+def _even_batches() -> Iterator[None]:
+    """Says which batches a distribution of Keras' takes, where JAX says what it cannot partition.
+
+    JAX' class of error is private.
+    """
+    try:
+        yield
+    except ValueError as error:
+        if type(error).__name__ != "IndivisibleError":
+            raise
+        raise ValueError(
+            "Every batch, the last one too, must have as many rows as the devices that share it, "
+            "or a multiple of them: drop the rest with `dataset.batch(size, drop_remainder=True)`, "
+            "or pad the batch with rows whose `sample_weight` is 0. Received a batch for which JAX "
+            f"says: {error}"
+        ) from error
+
+
+def _on_logical_cpus(strategy: Any) -> bool:
+    """Whether replicas of this process are CPUs that TensorFlow makes of one.
+
+    It is no private interface, but what is refused on them is refused here.
+    """
+    devices = strategy.extended.worker_devices
+    return len(devices) > 1 and any("CPU" in device for device in devices)
+
+
 def means_over_rows(strategy: Any) -> bool:
     """Whether Keras, under this strategy, takes the mean of workers' scalars over an axis that
     they do not have.
@@ -157,7 +239,7 @@ def sum_gradients_first(optimizer: keras.optimizers.Optimizer) -> None:
     that clipping, and the scale of the loss, would depend on the number of replicas.
 
     Raises:
-        ValueError: Gradients are to be accumulated.
+        ValueError: Gradients are to be accumulated, or weights to be averaged, by the optimizer.
     """
     import tensorflow as tf
 
@@ -169,6 +251,12 @@ def sum_gradients_first(optimizer: keras.optimizers.Optimizer) -> None:
     def apply_sums(grads, trainable_variables=None):
         if not optimizer._sums_gradients_first:  # one that it is in did
             return apply(grads, trainable_variables)
+        if not optimizer.built:
+            raise ValueError(
+                "The optimizer must be built before a replica's step, where TensorFlow cannot make "
+                "variables: call `optimizer.build(model.trainable_variables)` in "
+                f"`strategy.scope()`. Received: {optimizer.name!r}, not built"
+            )
         grads = list(grads)
         replica = tf.distribute.get_replica_context()
         own = [grad for grad in grads if grad is not None]
@@ -192,6 +280,12 @@ def _add_up_no_more(optimizer: keras.optimizers.Optimizer) -> None:
                 "accumulates no gradients: give each replica fewer rows and take more replicas, or "
                 "train on one device. Received: gradient_accumulation_steps="
                 f"{single.gradient_accumulation_steps}"
+            )
+        if single.use_ema:
+            raise ValueError(
+                "`use_ema` must be False under `tf.distribute`, where Keras' averages fail: take "
+                "`keras_drill.callbacks.NonMonotonicAveraging`, or train on one device. "
+                f"Received: use_ema={single.use_ema}"
             )
         single._all_reduce_sum_gradients = lambda grads_and_variables: grads_and_variables
 

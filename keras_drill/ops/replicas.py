@@ -15,6 +15,16 @@ def num_replicas() -> int:
     return tf.distribute.get_strategy().num_replicas_in_sync
 
 
+def replica_id() -> int | Tensor:
+    """Which of the replicas runs this: 0 outside of a replica's step."""
+    if num_replicas() == 1:
+        return 0
+    import tensorflow as tf
+
+    replica = tf.distribute.get_replica_context()
+    return 0 if replica is None else replica.replica_id_in_sync_group
+
+
 def sum_over_replicas(values: Tensor) -> Tensor:
     """The sum of what every replica has, inside a replica's step; elsewhere `values` themselves.
 

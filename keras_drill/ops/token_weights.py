@@ -1,6 +1,8 @@
 import keras
 from keras import ops
 
+from keras_drill.ops.check_sizes import check_sizes
+
 
 def rank_is_unknown(tensor) -> bool:
     """Whether even the number of axes is not known while tracing, as `tf.data` may have it."""
@@ -23,22 +25,39 @@ def token_weights(sample_weight, tokens, dtype: str = "float32"):
         ValueError: The shape of `sample_weight` is another.
     """
     weights = ops.cast(ops.convert_to_tensor(sample_weight), dtype)
+    message = "`sample_weight` must have the targets' shape, or a prefix of it."
     if rank_is_unknown(weights):
-        return ops.reshape(weights, ops.shape(tokens))
+        flat = ops.reshape(weights, (-1, 1))
+        # A weight of a prefix of the shape stands for as many tokens as follow one another.
+        times = ops.size(tokens) // ops.maximum(ops.size(flat), 1)
+        flat = ops.reshape(ops.broadcast_to(flat, (ops.size(flat), times)), (-1,))
+        return ops.reshape(check_sizes(flat, (ops.size(tokens),), message), ops.shape(tokens))
     rank = len(tokens.shape)
     if len(weights.shape) == rank + 1 and weights.shape[-1] == 1:
         weights = ops.squeeze(weights, -1)
-    sizes = zip(weights.shape, tokens.shape, strict=False)
+    known = zip(weights.shape, tokens.shape, strict=False)
     if len(weights.shape) > rank or any(
-        size not in (None, 1, expected) and expected is not None for size, expected in sizes
+        size not in (None, 1, expected) and expected is not None for size, expected in known
     ):
         raise ValueError(
             f"`sample_weight` must have the targets' shape {_show(tokens)}, or a prefix of it. "
             f"Received: shape {_show(sample_weight)}"
         )
+    sizes = [
+        _or_one(size, expected)
+        for size, expected in zip(ops.shape(weights), ops.shape(tokens), strict=False)
+    ]
+    weights = check_sizes(weights, sizes, message)
     for _ in range(rank - len(weights.shape)):
         weights = ops.expand_dims(weights, -1)
     return ops.broadcast_to(weights, ops.shape(tokens))
+
+
+def _or_one(size, expected):
+    """What an axis of `size` must be if it may also be 1, for all tokens alike."""
+    if isinstance(size, int):
+        return 1 if size == 1 else expected
+    return ops.where(ops.equal(size, 1), size, expected)
 
 
 def same_shape(a, b) -> bool:

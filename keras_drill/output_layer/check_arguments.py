@@ -1,5 +1,7 @@
 """What an output layer's constructor refuses."""
 
+from typing import Any
+
 import keras
 
 from keras_drill.compositions import MultiSense
@@ -10,6 +12,22 @@ ADVICE = (
     "give the output layer `pad_labels_to={rows}` and an embedding that it shares "
     "`input_dim={rows}`, or, if words have several senses, `num_senses={rows}`"
 )
+
+
+def part(name: str, value: Any, kind: type, example: str) -> Any:
+    """A part of an output layer, made from its serialized form if need be; `None` stays `None`.
+
+    Raises:
+        ValueError: `value` is something else.
+    """
+    if isinstance(value, dict):
+        value = keras.saving.deserialize_keras_object(value)
+    if value is not None and not isinstance(value, kind):
+        raise ValueError(
+            f"`{name}` must be a {kind.__name__}, such as `keras_drill.{example}`, or None. "
+            f"Received: {name}={value!r}"
+        )
+    return value
 
 
 def check_arguments(head):

@@ -5,11 +5,12 @@ import math
 import keras
 from keras import ops
 
+from keras_drill.ops.check_sizes import check_sizes
 from keras_drill.ops.check_targets import check_targets
 from keras_drill.ops.fused_loss import token_losses, weighted_loss
 from keras_drill.ops.private_interfaces import keras_mask
 from keras_drill.ops.replicas import num_replicas
-from keras_drill.ops.token_weights import at_least_one_token, unflatten
+from keras_drill.ops.token_weights import at_least_one_token, token_weights, unflatten
 from keras_drill.ops.walk_arguments import WalkInputs
 from keras_drill.types import Shape, Tensor
 
@@ -133,6 +134,11 @@ def check_tokens(head, hidden, targets, sample_weight) -> tuple:
             "`targets` must have the shape of `hidden` without its last axis. Received: "
             f"targets of shape {tuple(targets.shape)}, hidden of shape {tuple(hidden.shape)}"
         )
+    targets = check_sizes(
+        targets,
+        ops.shape(hidden)[:-1],
+        "`targets` must have the shape of `hidden` without its last axis.",
+    )
     if sample_weight is None:
         return hidden, targets, None
     weights = ops.convert_to_tensor(sample_weight, dtype=_float_dtype(head))
@@ -143,8 +149,7 @@ def check_tokens(head, hidden, targets, sample_weight) -> tuple:
             f"sample_weight of shape {tuple(weights.shape)}, targets of shape "
             f"{tuple(targets.shape)}"
         )
-    weights = ops.reshape(weights, (*ops.shape(weights), *ones))
-    return hidden, targets, ops.broadcast_to(weights, ops.shape(targets))
+    return hidden, targets, token_weights(weights, targets, _float_dtype(head))
 
 
 def walk_inputs(head, hidden, targets, weights, training) -> tuple:

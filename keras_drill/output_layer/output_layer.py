@@ -6,7 +6,13 @@ from keras_drill.compositions import Composition, MultiSense, Softmax
 from keras_drill.label_encoders import IdentityLabelEncoder, LabelEncoder
 from keras_drill.ops.placement import check_rows, check_split_alike
 from keras_drill.output_layer import losses
-from keras_drill.output_layer.check_arguments import ADVICE, check_arguments, check_embedding
+from keras_drill.output_layer.check_arguments import (
+    ADVICE,
+    check_arguments,
+    check_embedding,
+    part,
+)
+from keras_drill.output_layer.check_loss import check_compiled_loss
 from keras_drill.output_layer.folding import fold
 from keras_drill.output_layer.word_probabilities import WordProbabilities
 from keras_drill.scores import InnerProduct, Score
@@ -25,8 +31,10 @@ class OutputLayer(WordProbabilities):
       word, mixture of softmaxes).
 
     Called, it gives log-probabilities of all words, so that any Keras loss with
-    `from_logits=True` is right. `loss` gives the cross-entropy without ever building that matrix:
-    it walks over tiles of tokens and computes scores, loss and gradients of a tile together.
+    `from_logits=True` is right. The loss `"sparse_categorical_crossentropy"`, without
+    `from_logits=True`, has no gradient there: on TensorFlow functional and sequential models refuse
+    it in their first step. `loss` gives the cross-entropy without ever building that matrix: it
+    walks over tiles of tokens and computes scores, loss and gradients of a tile together.
 
     Called with targets, it adds that loss to the layer's (`add_loss`), and gives the
     log-probabilities of the targets: so a functional model with several outputs is trained with
@@ -125,6 +133,9 @@ class OutputLayer(WordProbabilities):
     ):
         super().__init__(embedding, **kwargs)
         self.vocabulary_size = vocabulary_size
+        label_encoder = part("label_encoder", label_encoder, LabelEncoder, "ResidualLabelEncoder()")
+        score = part("score", score, Score, "scores.InnerProduct()")
+        composition = part("composition", composition, Composition, "compositions.Softmax()")
         self.label_encoder = label_encoder or IdentityLabelEncoder(dtype=self.dtype_policy)
         if score is None:
             score = embedding.score if isinstance(embedding, SenseEmbedding) else InnerProduct()
@@ -238,6 +249,8 @@ class OutputLayer(WordProbabilities):
             return losses.add_fused_loss(
                 self, hidden, targets, sample_weight, label_smoothing, bool(training)
             )
+        if training:
+            check_compiled_loss(self)
         return self._log_probs(hidden, self._labels(training), training)
 
     def compute_output_spec(
@@ -299,8 +312,4 @@ class OutputLayer(WordProbabilities):
 
     @classmethod
     def from_config(cls, config: dict) -> "OutputLayer":
-        config = dict(config)
-        for name in ("label_encoder", "score", "composition"):
-            if isinstance(config.get(name), dict):
-                config[name] = keras.saving.deserialize_keras_object(config[name])
-        return super().from_config(config)
+        return super().from_config(dict(config))

@@ -77,6 +77,9 @@ class WordProbabilities(TiedLayer):
     ) -> Tensor:
         """Cross-entropy of `targets`, fused: log-probabilities of all words are never built.
 
+        The mean is already divided by the number of replicas of `tf.distribute`: add up the losses
+        and gradients of the replicas, and do not divide them again.
+
         Args:
             hidden: `[..., d_h]`.
             targets: `[...]` integers in `[0, vocabulary_size)`.

@@ -7,7 +7,7 @@ from matplotlib.figure import Figure
 
 from keras_drill.analysis.compare_by_frequency import FrequencyBin, FrequencyComparison
 from keras_drill.report.page.bins import draw_shares
-from keras_drill.report.page.elements import element, table
+from keras_drill.report.page.elements import element, running_text, table
 from keras_drill.report.page.formatting import format_count, format_nats
 from keras_drill.report.page.plot import (
     INK,
@@ -62,13 +62,7 @@ def frequency_section(
     ]
     return element(
         "section",
-        element(
-            "h2",
-            "By word frequency: ",
-            element("bdi", comparison.name_b),
-            " against ",
-            element("bdi", comparison.name_a),
-        ),
+        _heading(comparison.name_a, comparison.name_b),
         element("figure", _keys(comparison, index_a, index_b), plot, caption),
         table(
             "Mean cross-entropy in nats per token by training-set frequency",
@@ -83,6 +77,23 @@ def frequency_section(
             class_="note",
         ),
     )
+
+
+def no_frequency_section(name_a: str, name_b: str, reason: str) -> ElementTree.Element:
+    """Says why two models are not compared by word frequency.
+
+    Args:
+        name_a: Name of model A.
+        name_b: Name of model B.
+        reason: Why, as a clause.
+    """
+    why = element("p", *running_text(f"The runs cannot be compared by word frequency: {reason}."))
+    return element("section", _heading(name_a, name_b), why)
+
+
+def _heading(name_a: str, name_b: str) -> ElementTree.Element:
+    parts = ("By word frequency: ", element("bdi", name_b), " against ", element("bdi", name_a))
+    return element("h2", *parts)
 
 
 def _keys(comparison: FrequencyComparison, index_a: int, index_b: int) -> ElementTree.Element:

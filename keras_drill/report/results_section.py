@@ -4,7 +4,8 @@ import math
 from collections.abc import Mapping, Sequence
 from xml.etree import ElementTree
 
-from keras_drill.report.page.elements import best_in_bold, element, table, words
+from keras_drill.report.comparability import Comparability, unranked
+from keras_drill.report.page.elements import best_in_bold, element, running_text, table, words
 from keras_drill.report.page.formatting import (
     MISSING,
     format_count,
@@ -15,21 +16,29 @@ from keras_drill.report.page.plot import run_name
 from keras_drill.report.run_summary import RunSummary
 
 
-def results_section(runs: Sequence[RunSummary]) -> ElementTree.Element:
-    """The comparison table; a column that no run has a value for is left out."""
+def results_section(
+    runs: Sequence[RunSummary], compared: Sequence[Comparability] = ()
+) -> ElementTree.Element:
+    """The comparison table; a column that no run has a value for is left out.
+
+    Args:
+        runs: The runs, the one that the others are compared with first.
+        compared: By text, what can be compared. Texts without are taken to be the same for all
+            runs, and so are tokenizers and vocabularies.
+    """
     first = runs[0]
     columns: dict[str, Sequence[ElementTree.Element | str]] = {
         "run and output layer": [
             run_name(index, run.name, run.output_layer) for index, run in enumerate(runs)
         ],
         **{
-            f"{name} perplexity": _perplexity_column([run.perplexities.get(name) for run in runs])
+            f"{name} perplexity": _perplexity_column(
+                [run.perplexities.get(name) for run in runs], unranked(compared, name) is None
+            )
             for name in names_of_texts(runs)
         },
         **{
-            name: best_in_bold(
-                [run.scores.get(name) for run in runs], [_score(run, name) for run in runs], max
-            )
+            name: _score_column(runs, name, compared)
             for name in dict.fromkeys(name for run in runs for name in run.scores)
         },
         "epoch kept": [_kept_epoch(run) for run in runs],
@@ -56,6 +65,8 @@ def results_section(runs: Sequence[RunSummary]) -> ElementTree.Element:
         )
     if "time ratio" in present:
         notes.append("The time ratio is to the first run.")
+    if any(len(_signatures(runs, name)) > 1 for name in present):
+        notes.append("Scores that were computed in different ways are not compared.")
     return element(
         "section",
         element("h2", "Results"),
@@ -75,14 +86,24 @@ def _cut_off(runs: Sequence[RunSummary]) -> list[ElementTree.Element]:
     return [element("p", words(names, ", "), sentence, class_="note")]
 
 
-def summarize(runs: Sequence[RunSummary]) -> list[ElementTree.Element | str]:
-    """The outcome in one sentence, by the last perplexity: test perplexity when there is one."""
+def summarize(
+    runs: Sequence[RunSummary], compared: Sequence[Comparability] = ()
+) -> list[ElementTree.Element | str]:
+    """The outcome in one sentence, by the last perplexity: test perplexity when there is one.
+
+    Args:
+        runs: The runs.
+        compared: See `results_section`.
+    """
     for name in reversed(names_of_texts(runs)):
         finite = {
             index: run.perplexities[name]
             for index, run in enumerate(runs)
             if math.isfinite(run.perplexities.get(name, math.nan))
         }
+        reason = unranked(compared, name)
+        if len(finite) > 1 and reason is not None:
+            return list(running_text(reason.reason))
         if finite:
             return _outcome(runs, "validation" if name == "valid" else name, finite)
     return ["No perplexity was measured for ", words([run.name for run in runs], ", "), "."]
@@ -129,8 +150,29 @@ def _score(run: RunSummary, name: str) -> str:
     return MISSING if name not in run.scores else f"{run.scores[name]:.2f}"
 
 
-def _perplexity_column(values: Sequence[float | None]) -> list[ElementTree.Element | str]:
-    return best_in_bold(values, [format_perplexity(value) for value in values], min)
+def _perplexity_column(
+    values: Sequence[float | None], are_comparable: bool
+) -> list[ElementTree.Element | str]:
+    cells = [format_perplexity(value) for value in values]
+    return best_in_bold(values, cells, min) if are_comparable else list(cells)
+
+
+def _score_column(
+    runs: Sequence[RunSummary], name: str, compared: Sequence[Comparability]
+) -> list[ElementTree.Element | str]:
+    """Scores, the best in bold where all are of one text and were computed in one way."""
+    cells = [_score(run, name) for run in runs]
+    text = name.rpartition(" ")[0]
+    of_others = any(each.name == text and not each.is_same_text for each in compared)
+    if of_others or len(_signatures(runs, name)) > 1:
+        return list(cells)
+    return best_in_bold([run.scores.get(name) for run in runs], cells, max)
+
+
+def _signatures(runs: Sequence[RunSummary], name: str) -> set[str | None]:
+    """In which ways a score of runs was computed."""
+    metric = name.rpartition(" ")[2]
+    return {run.signatures.get(metric) for run in runs if name in run.scores}
 
 
 def _time_ratio(run: RunSummary, first: RunSummary) -> str:

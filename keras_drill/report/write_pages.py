@@ -6,9 +6,10 @@ from collections.abc import Mapping, Sequence
 from xml.etree import ElementTree
 
 from keras_drill.analysis.compare_by_frequency import FrequencyComparison
+from keras_drill.report.comparability import Comparability, comparability_section
 from keras_drill.report.evaluated_text import texts_section
 from keras_drill.report.facts_sections import configuration_section, environment_section
-from keras_drill.report.frequency_section import frequency_section
+from keras_drill.report.frequency_section import frequency_section, no_frequency_section
 from keras_drill.report.learning_curves import learning_curves_section
 from keras_drill.report.output_layer_sections import RunAnalysis, argmaxable_section, rank_section
 from keras_drill.report.page.elements import element
@@ -31,6 +32,7 @@ def write_report(
     title: str | None = None,
     summary: str | None = None,
     environment: Mapping[str, str] | None = None,
+    compared: Sequence[Comparability] = (),
 ) -> pathlib.Path:
     """Writes one self-contained HTML page about `runs` and returns its path, by `write_page`.
 
@@ -43,9 +45,14 @@ def write_report(
         title: Title of the page; by default the name of the only run, or "Models compared".
         summary: One sentence under the title; by default it is made from the perplexities.
         environment: What the runs ran on, from `describe_environment(...)`.
+        compared: What can be compared of the runs, by text. Without, they are taken to have been
+            evaluated on the same texts with the same words.
     """
     _names(runs)
-    shown = [results_section(runs)]
+    shown = [results_section(runs, compared)]
+    incomparable = [each for each in compared if each.differences]
+    if incomparable:
+        shown.append(comparability_section(incomparable))
     if any(run.texts for run in runs):
         shown.append(texts_section({run.name: run.texts for run in runs}))
     if any(run.history for run in runs):
@@ -55,7 +62,7 @@ def write_report(
         shown.append(environment_section(environment))
     if any(run.config for run in runs):
         shown.append(configuration_section(runs))
-    sentence = summarize(runs) if summary is None else [element("bdi", summary)]
+    sentence = summarize(runs, compared) if summary is None else [element("bdi", summary)]
     if title is None:
         title = runs[0].name if len(runs) == 1 else "Models compared"
     return write_page(path, title, sentence, shown)
@@ -66,6 +73,7 @@ def write_analysis(
     runs: Sequence[RunAnalysis],
     comparisons: Sequence[FrequencyComparison] = (),
     environment: Mapping[str, str] | None = None,
+    not_compared: Mapping[str, str] | None = None,
 ) -> pathlib.Path:
     """Writes one self-contained HTML page about models' output layers and returns its path.
 
@@ -74,6 +82,7 @@ def write_analysis(
         runs: The models, with different names.
         comparisons: Pairs of them by word frequency.
         environment: What the analysis ran on, from `describe_environment(...)`.
+        not_compared: By name, runs that are not compared by word frequency with the first, and why.
     """
     names = _names(runs)
     texts = {run.name: [run.text] for run in runs if run.text is not None}
@@ -87,6 +96,10 @@ def write_analysis(
             prefix=f"frequency-{number}",
         )
         for number, comparison in enumerate(comparisons)
+    ]
+    sections += [
+        no_frequency_section(names[0], name, reason)
+        for name, reason in (not_compared or {}).items()
     ]
     if environment:
         sections.append(environment_section(environment))
@@ -103,10 +116,13 @@ def _names(runs: Sequence[RunSummary | RunAnalysis]) -> list[str]:
 
 
 def _ranks(runs: Sequence[RunAnalysis]) -> list[ElementTree.Element | str]:
+    is_same = len({run.rank.words for run in runs}) == 1
     parts: list[ElementTree.Element | str] = []
     for run in runs:
-        parts += ["; ", element("bdi", run.name), f" {run.shown_rank}"]
-    parts[0] = f"Rank of the log-probabilities of {runs[0].rank.words:,} words: "
+        of_words = "" if is_same else f" of {run.rank.words:,} words"
+        parts += ["; ", element("bdi", run.name), f" {run.shown_rank}{of_words}"]
+    of_words = f" of {runs[0].rank.words:,} words" if is_same else ""
+    parts[0] = f"Rank of the log-probabilities{of_words}: "
     return [*parts, "."]
 
 

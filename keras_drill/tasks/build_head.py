@@ -1,5 +1,6 @@
 """The output layer of a run, and the embedding that it may share."""
 
+from collections.abc import Iterator
 from typing import Any
 
 import keras
@@ -38,6 +39,7 @@ def build_head(
     config: RunConfig,
     vocabulary_size: int,
     embedding: keras.layers.Embedding,
+    seeds: Iterator[int],
     descriptions: np.ndarray | None = None,
 ) -> keras_drill.OutputLayer:
     """The output layer.
@@ -46,6 +48,7 @@ def build_head(
         config: the options.
         vocabulary_size: number of words.
         embedding: the embedding of the words that are read.
+        seeds: for its dropouts, one for each of them.
         descriptions: `[V, ...]`, what labels are made of, where the options say so.
     """
     options = config.head
@@ -65,10 +68,10 @@ def build_head(
             num_mixtures=options.num_mixtures,
             context_dim=width,
             context_dropout=options.context_dropout,
-            seed=config.training.seed,
+            seed=next(seeds),
             **arguments,
         )
-    arguments["label_encoder"] = _build_label_encoder(config, descriptions)
+    arguments["label_encoder"] = _build_label_encoder(config, seeds, descriptions)
     if options.has_senses:
         return keras_drill.KernelizedBayesianSoftmax(
             vocabulary_size,
@@ -91,11 +94,11 @@ def _initializer(config: RunConfig) -> keras.initializers.Initializer:
 
 
 def _build_label_encoder(
-    config: RunConfig, descriptions: np.ndarray | None
+    config: RunConfig, seeds: Iterator[int], descriptions: np.ndarray | None
 ) -> keras_drill.LabelEncoder:
     options = config.head
     if options.kind == "described":
-        return _build_description_encoder(config, descriptions)
+        return _build_description_encoder(config, seeds, descriptions)
     if options.kind == "bilinear":
         return keras_drill.BilinearLabelEncoder(
             learning_rate_multiplier=options.learning_rate_multiplier
@@ -115,14 +118,14 @@ def _build_label_encoder(
             residual_to_input=options.residual_to_input,
             residual_to_previous=options.residual_to_previous,
             dual=options.encode_hidden,
-            seed=config.training.seed,
+            seed=next(seeds),
             learning_rate_multiplier=options.learning_rate_multiplier,
         )
     return keras_drill.IdentityLabelEncoder()
 
 
 def _build_description_encoder(
-    config: RunConfig, descriptions: np.ndarray | None
+    config: RunConfig, seeds: Iterator[int], descriptions: np.ndarray | None
 ) -> keras_drill.DescriptionLabelEncoder:
     options = config.head
     if descriptions is None:
@@ -132,9 +135,9 @@ def _build_description_encoder(
     network = keras.Sequential(
         [
             keras.Input(descriptions.shape[1:]),
-            keras.layers.Dropout(options.dropout, seed=config.training.seed),
+            keras_drill.layers.Dropout(options.dropout, seed=next(seeds)),
             UnquantizedDense(options.units or width, activation=options.activation, **scaled),
-            keras.layers.Dropout(options.dropout, seed=config.training.seed),
+            keras_drill.layers.Dropout(options.dropout, seed=next(seeds)),
             # Without a bias: what is added to all labels alike changes nothing but by rounding.
             UnquantizedDense(width, use_bias=False, **scaled),
         ],
@@ -145,5 +148,5 @@ def _build_description_encoder(
         network,
         residual_to_input=options.residual_to_input,
         embedding_dropout=options.embedding_dropout,
-        seed=config.training.seed,
+        seed=next(seeds),
     )

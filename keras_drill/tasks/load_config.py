@@ -61,8 +61,12 @@ def recipe_text(name: str) -> str:
     return (resources.files("keras_drill") / "recipes" / f"{name}.toml").read_text("utf-8")
 
 
-def load_config(recipe_or_file: str | os.PathLike) -> RunConfig:
+def load_config(recipe_or_file: str | os.PathLike, is_run: bool = False) -> RunConfig:
     """Reads a recipe by name, or a TOML file by path.
+
+    Args:
+        recipe_or_file: The name or the path.
+        is_run: Whether the file is that of a run; see `RunConfig.from_mapping`.
 
     Example:
 
@@ -85,7 +89,8 @@ def load_config(recipe_or_file: str | os.PathLike) -> RunConfig:
     try:
         mapping = tomllib.loads(text)
         # Files from before there were other tasks do not name theirs.
-        return config_class(mapping.get("task", LanguageModelConfig.task)).from_mapping(mapping)
+        task = mapping.get("task", LanguageModelConfig.task)
+        return config_class(task).from_mapping(mapping, is_run)
     except ConfigError as error:
         raise ConfigError(f"{path}: {error}") from None
     # Beside its own error, the reader has those of numbers that are too long and nesting too deep.

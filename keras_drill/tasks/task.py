@@ -14,8 +14,9 @@ import tensorflow as tf
 from keras_drill.data import EncodedText, Lines, Tokenizer, Vocabulary
 from keras_drill.data.example_folder import ExampleFolder, encoding_fingerprint
 from keras_drill.data.word_numbers import WordNumbers
-from keras_drill.decoding import BeamSearch, Sampler
+from keras_drill.decoding import BeamSearch, Sampler, Search
 from keras_drill.export import ModelCard, SenseContexts, TextModel, Translator
+from keras_drill.report.comparability import PerplexityBasis
 from keras_drill.tasks.config import RunConfig
 from keras_drill.tasks.describe_words import describe_words
 from keras_drill.tasks.errors import RunError
@@ -67,11 +68,14 @@ class Judgement:
         perplexities: By text: "valid" and "test", or the name of another text.
         scores: Other figures, more being better, by a name that says the split: `"test BLEU"`.
         signatures: How the scores were computed, by the metric's name: `"BLEU"`.
+        log_probs: By text, the log-probability of each target, float `[N]`, in the order of
+            `Task.target_ids`.
     """
 
     perplexities: Mapping[str, float]
     scores: Mapping[str, float] = dataclasses.field(default_factory=dict)
     signatures: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    log_probs: Mapping[str, np.ndarray] = dataclasses.field(default_factory=dict)
 
     def figures(self) -> dict[str, Any]:
         """All figures of the model on these texts, JSON-able."""
@@ -306,6 +310,13 @@ class Task(abc.ABC):
         """Their sizes, in one line."""
 
     @abc.abstractmethod
+    def explain_text(self, words: Words, texts: Mapping[str, Any]) -> str:
+        """What is done to the text of a run, and which options say so, in a line or some.
+
+        Warns where that is not what such a text needs.
+        """
+
+    @abc.abstractmethod
     def training_batches(self, words: Words, text: Any) -> Batches:
         """Batches to train on. Raises `RunError` where there are none."""
 
@@ -363,9 +374,19 @@ class Task(abc.ABC):
 
     @abc.abstractmethod
     def sections(
-        self, words: Sequence[Words], judged: Mapping[str, Any]
+        self,
+        words: Sequence[Words],
+        judged: Mapping[str, Any],
+        bases: Mapping[str, PerplexityBasis],
     ) -> list[ElementTree.Element]:
-        """Sections of the report about models that were judged, by name, and their words."""
+        """Sections of the report about models that were judged.
+
+        Args:
+            words: The words of each model.
+            judged: How well each model does, by its name.
+            bases: What the last perplexity of each depends on, by its name; a single model needs
+                none.
+        """
 
 
 class AnsweringTask(Task):
@@ -376,8 +397,17 @@ class AnsweringTask(Task):
         """The search for the best answer, by the options, with other arguments where given."""
 
     @abc.abstractmethod
-    def translator(self, model: keras.Model, words: Any, search: BeamSearch) -> Translator:
-        """The model with text in and text out, as it would be exported."""
+    def translator(
+        self, model: keras.Model, words: Any, search: Search, **options: Any
+    ) -> Translator:
+        """The model with text in and text out, as it would be exported.
+
+        Args:
+            model: The model.
+            words: The words of the run.
+            search: Finds the answers, or draws them.
+            **options: Other arguments of `Translator`, in place of those of the run.
+        """
 
     @abc.abstractmethod
     def export_translator(
@@ -394,8 +424,8 @@ class AnsweringTask(Task):
 
     @property
     @abc.abstractmethod
-    def bleu_tokenizer(self) -> str:
-        """What BLEU counts as words, by the options; see `keras_drill.analysis.score_texts`."""
+    def scoring(self) -> dict[str, Any]:
+        """`tokenize` and `lowercase` of `keras_drill.analysis.score_texts`, by the options."""
 
 
 class ContinuingTask(Task):

@@ -3,7 +3,8 @@
 import importlib.util
 import math
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -14,15 +15,26 @@ from keras_drill.analysis import (
     measure_argmaxable_words,
     measure_rank,
 )
+from keras_drill.analysis.collect import in_text_order
 from keras_drill.analysis.rank import RELATIVE_TOLERANCE
 from keras_drill.output_layer import OutputLayer
 from keras_drill.report import RunAnalysis, describe_environment, write_analysis
+from keras_drill.report.comparability import PerplexityBasis, frequency_obstacle
 from keras_drill.report.evaluated_text import describe_texts
 from keras_drill.report.page.formatting import text_table
+from keras_drill.training.comparability import perplexity_basis
 from keras_drill.training.loaded_run import load_runs
 from keras_drill.training.run_folder import RunFolder
 
 _BLOCK = 1024
+
+
+class _Judged(NamedTuple):
+    """Targets of a text in its order, their log-probabilities, and what those depend on."""
+
+    basis: PerplexityBasis
+    targets: np.ndarray
+    log_probs: np.ndarray
 
 
 def analyze_runs(
@@ -48,20 +60,20 @@ def analyze_runs(
         max_programs: Most linear programs to solve for a run.
         checkpoint: As of `LoadedRun.load`, for all of them.
     """
-    analyses, judged, seeds = [], [], {}
+    analyses, judged, seeds = [], {}, {}
     for run in load_runs(folders, checkpoint):
         text = run.evaluation_texts(data)[-1]
         batches = run.task.evaluation_batches(run.words, text.encoded)
         _, targets, hidden = collect_hidden(run.model, batches.dataset())
         head = run.model.head
         log_probs = _log_probs(head, hidden, targets)
-        spread = np.unique(np.linspace(0, len(hidden) - 1, min(tokens, len(hidden))).astype(int))
+        places = run.task.target_places(run.words, text.encoded)
         analyses.append(
             RunAnalysis(
                 name=run.folder.name,
                 output_layer=run.config.output_layer,
                 perplexity=math.exp(-log_probs.mean(dtype="float64")),
-                rank=measure_rank(head, hidden[spread], tolerance),
+                rank=measure_rank(head, hidden[_spread(places, tokens)], tolerance),
                 argmaxable=measure_argmaxable_words(
                     head, hidden, bound=bound, max_programs=max_programs
                 ),
@@ -70,15 +82,31 @@ def analyze_runs(
                 text=text.described,
             )
         )
-        judged.append((targets, log_probs))
+        judged[run.folder.name] = _Judged(
+            perplexity_basis(run, text),
+            in_text_order(targets, places),
+            in_text_order(log_probs, places),
+        )
         seeds[run.folder.name] = run.config.training.seed
-    comparisons = _comparisons(analyses, judged)
-    path = write_analysis(report, analyses, comparisons, describe_environment(seed=seeds))
+    comparisons, not_compared = _comparisons(analyses[0].counts, judged)
+    path = write_analysis(
+        report, analyses, comparisons, describe_environment(seed=seeds), not_compared
+    )
     print(_tables(analyses, comparisons))
+    for name, reason in not_compared.items():
+        print(f"\n{name} is not compared by word frequency: {reason}")
     if importlib.util.find_spec("scipy") is None:
         print("\nSciPy decides more words: pip install 'keras-drill[analysis]'")
     print(f"\nreport: {path}")
     return analyses
+
+
+def _spread(places: np.ndarray, tokens: int) -> np.ndarray:
+    """Which targets of the batches are spread evenly over the text: with batches of any size those
+    of the same tokens."""
+    last = len(places) - 1
+    chosen = np.unique(np.linspace(0, last, min(tokens, len(places))).astype(int))
+    return np.argsort(places)[chosen]
 
 
 def _log_probs(head: OutputLayer, hidden: np.ndarray, targets: np.ndarray) -> np.ndarray:
@@ -87,23 +115,26 @@ def _log_probs(head: OutputLayer, hidden: np.ndarray, targets: np.ndarray) -> np
 
 
 def _comparisons(
-    analyses: Sequence[RunAnalysis], judged: Sequence[tuple[np.ndarray, np.ndarray]]
-) -> list[FrequencyComparison]:
-    """The others against the first, where they have its words and its text."""
-    first, (targets, log_probs) = analyses[0], judged[0]
-    return [
-        compare_by_frequency(
-            targets,
-            log_probs,
-            other_log_probs,
-            np.array(first.counts),
-            names=(first.name, other.name),
-        )
-        for other, (other_targets, other_log_probs) in zip(analyses[1:], judged[1:], strict=True)
-        if first.counts is not None
-        and other.words == first.words
-        and np.array_equal(other_targets, targets)
-    ]
+    counts: Sequence[int] | None, judged: Mapping[str, _Judged]
+) -> tuple[list[FrequencyComparison], dict[str, str]]:
+    """The others against the first, and why some of them cannot be compared with it."""
+    comparisons, not_compared = [], {}
+    (first, of_first), *others = judged.items()
+    for name, other in others:
+        reason = frequency_obstacle(of_first.basis, other.basis, (first, name), counts)
+        if reason is None:
+            comparisons.append(
+                compare_by_frequency(
+                    of_first.targets,
+                    of_first.log_probs,
+                    other.log_probs,
+                    np.array(counts),
+                    names=(first, name),
+                )
+            )
+        else:
+            not_compared[name] = reason
+    return comparisons, not_compared
 
 
 def _tables(analyses: Sequence[RunAnalysis], comparisons: Sequence[FrequencyComparison]) -> str:
@@ -140,17 +171,15 @@ def _tables(analyses: Sequence[RunAnalysis], comparisons: Sequence[FrequencyComp
             *((bin.label, bin) for bin in comparison.bins),
             ("all", comparison.overall),
         ):
-            rows.append(
-                (
-                    label,
-                    str(bin.tokens),
-                    f"{bin.cross_entropy_a:.3f}",
-                    f"{bin.cross_entropy_b:.3f}",
-                    f"{bin.difference:+.3f}{'*' if bin.is_significant else ' '}",
-                )
-            )
+            difference = f"{_nats(bin.difference, '+')}{'*' if bin.is_significant else ' '}"
+            nats = (_nats(bin.cross_entropy_a), _nats(bin.cross_entropy_b), difference)
+            rows.append((label, str(bin.tokens), *nats))
         tables.append(
             "Nats per token by word frequency (* the interval of the difference leaves out 0)\n"
             + text_table(rows)
         )
     return "\n\n".join(tables)
+
+
+def _nats(value: float, sign: str = "") -> str:
+    return "-" if math.isnan(value) else f"{value:{sign}.3f}"

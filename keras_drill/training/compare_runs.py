@@ -7,6 +7,7 @@ from keras_drill.report import RunSummary, describe_environment, write_report
 from keras_drill.report.evaluated_text import describe_texts
 from keras_drill.report.page.formatting import text_table
 from keras_drill.report.results_section import names_of_texts
+from keras_drill.training.comparability import compare_bases
 from keras_drill.training.evaluation_figures import write_figures
 from keras_drill.training.loaded_run import load_runs
 from keras_drill.training.run_folder import RunFolder
@@ -32,29 +33,35 @@ def compare_runs(
         figures: a JSON file for all figures.
     """
     runs = load_runs(folders, checkpoint)
-    judged, summaries = {}, []
+    texts, judged, summaries = {}, {}, []
     for run in runs:
-        texts = run.evaluation_texts(data)
-        encoded = {text.name: text.encoded for text in texts}
-        judged[run.folder.name] = run.task.judge(run.model, run.words, encoded)
-        summaries.append(run.summarize(judged[run.folder.name], texts))
+        name = run.folder.name
+        texts[name] = run.evaluation_texts(data)
+        encoded = {text.name: text.encoded for text in texts[name]}
+        judged[name] = run.task.judge(run.model, run.words, encoded)
+        summaries.append(run.summarize(judged[name], texts[name]))
+    compared, bases = compare_bases({run.folder.name: run for run in runs}, texts, judged)
     if title is None and len(runs) == 1:
         title = runs[0].config.description or None
     seeds = {run.folder.name: run.config.training.seed for run in runs}
     path = write_report(
         report,
         summaries,
-        sections=runs[0].task.sections([run.words for run in runs], judged),
+        sections=runs[0].task.sections([run.words for run in runs], judged, bases),
         title=title,
         environment=describe_environment(seed=seeds),
+        compared=compared,
     )
     print(comparison_table(summaries))
     print(f"\n{describe_texts({run.name: run.texts for run in summaries})}")
     for line in dict.fromkeys(line for run in summaries for line in run.signature_lines):
         print(line)
+    for each in compared:
+        if each.differences:
+            print(f"\n{each}")
     print(f"report: {path}")
     if figures is not None:
-        write_figures(figures, runs, list(judged.values()), summaries, checkpoint)
+        write_figures(figures, runs, list(judged.values()), summaries, checkpoint, compared)
         print(f"figures: {figures}")
     return summaries
 

@@ -1,5 +1,6 @@
 """The figures of an evaluation as JSON."""
 
+import dataclasses
 import datetime
 import json
 import math
@@ -9,6 +10,7 @@ from typing import Any
 
 from keras_drill.data.atomic import replace_file
 from keras_drill.report import RunSummary
+from keras_drill.report.comparability import Comparability
 from keras_drill.tasks.task import Judgement
 from keras_drill.training.loaded_run import LoadedRun
 
@@ -19,6 +21,7 @@ def write_figures(
     judged: Sequence[Judgement],
     summaries: Sequence[RunSummary],
     checkpoint: int | str | None = None,
+    compared: Sequence[Comparability] = (),
 ) -> None:
     """Writes all figures of runs as JSON.
 
@@ -28,6 +31,7 @@ def write_figures(
         judged: How well each does.
         summaries: What the report says about each.
         checkpoint: Which checkpoint of each was evaluated; `None` for the best model.
+        compared: By text, which of the figures can be compared.
     """
     records = [
         {
@@ -44,8 +48,12 @@ def write_figures(
         }
         for run, judgement, summary in zip(runs, judged, summaries, strict=True)
     ]
-    date = f"{datetime.datetime.now(datetime.timezone.utc):%Y-%m-%d %H:%M UTC}"
-    text = json.dumps(_finite({"date": date, "runs": records}), indent=2, ensure_ascii=False)
+    figures = {
+        "date": f"{datetime.datetime.now(datetime.timezone.utc):%Y-%m-%d %H:%M UTC}",
+        "runs": records,
+        "compared": [dataclasses.asdict(each) for each in compared],
+    }
+    text = json.dumps(_finite(figures), indent=2, ensure_ascii=False)
     replace_file(path, text + "\n")
 
 

@@ -95,14 +95,14 @@ def _read(
     run: LoadedRun, data: str | Sequence[str] | None, split: str | None, tokens: int
 ) -> tuple[Any, str]:
     """The beginning of a text, and what it is."""
+    names = None if split is None else [split]
     if data is None and (split or "train") == "train":
         name, path = "train", run.config.data.path
         whole = run.task.read_texts(run.words)[name]  # on a disk, where it is large
         lines = run.task.read_columns(path)[name]
         origin = " and ".join(dict.fromkeys(column.origin for column in lines.values()))
     else:
-        names = None if split is None else [split]
-        if names is None:
+        if names is None and data is not None:
             there = list(run.task.read_whole([data] if isinstance(data, str) else data))
             names = ["train"] if "train" in there else there[:1]
         (read,) = run.task.evaluation_texts(run.words, data, names)

@@ -157,7 +157,7 @@ def compare_weights(
         facts[f"megabytes, {kind}"] = round(num_bytes(function) / 1e6, 3)
         facts[f"perplexity, {kind}"] = judged.perplexity
         if isinstance(run.task, AnsweringTask):
-            scores = score_texts(judged.answers, references, run.task.bleu_tokenizer)
+            scores = score_texts(judged.answers, references, **run.task.scoring)
             facts[f"BLEU, {kind}"] = scores.bleu
     return facts
 

@@ -1,6 +1,7 @@
 """The best model of a run, with its words."""
 
 import dataclasses
+import functools
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -11,6 +12,7 @@ import numpy as np
 from keras_drill.analysis import count_dedicated_parameters
 from keras_drill.callbacks import NonMonotonicAveraging
 from keras_drill.layers.carried_state import zero_carried_state
+from keras_drill.models import make_stateless
 from keras_drill.report import RunSummary
 from keras_drill.tasks.config import RunConfig
 from keras_drill.tasks.errors import RunError
@@ -72,6 +74,14 @@ class LoadedRun:
                 f"{model.head.vocabulary_size}"
             )
         return cls(folder, config, task, model, words)
+
+    @functools.cached_property
+    def stateless_model(self) -> keras.Model:
+        """The model for use in Python: its batches may have any size, and it carries no state.
+
+        `model` reads as many texts side by side as it was trained on.
+        """
+        return make_stateless(self.model)
 
     @property
     def continuing_task(self) -> ContinuingTask:

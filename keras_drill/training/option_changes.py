@@ -29,14 +29,14 @@ class OptionChange(NamedTuple):
 
 
 def recorded_options(config: RunConfig) -> dict[str, Any]:
-    """The options as a checkpoint keeps them, which is JSON."""
-    return json.loads(json.dumps(config.to_mapping()))
+    """The options as a checkpoint keeps them, which is JSON; those that others decide resolved."""
+    return json.loads(json.dumps(config.resolved().to_mapping()))
 
 
 def option_changes(config: RunConfig, recorded: Mapping[str, Any]) -> list[OptionChange]:
     """The options that differ from those of a checkpoint.
 
-    What a checkpoint of an older version does not know was the option's default.
+    What a checkpoint of an older version does not know had the value that it has in older runs.
 
     Args:
         config: the options of today.
@@ -57,9 +57,10 @@ def option_changes(config: RunConfig, recorded: Mapping[str, Any]) -> list[Optio
     changes = []
     for name, field in config.options().items():
         section, key = name.split(".")
-        default = json.loads(json.dumps(field.default))
+        older = field.metadata["in_older_runs"]
+        default = json.loads(json.dumps(field.default if older is None else older))
         before, value = recorded.get(section, {}).get(key, default), now[section][key]
-        if before == value:
+        if before in (value, "auto"):  # the latter where other options, which are known, decide
             continue
         is_allowed, reason = field.metadata["may_change"], ""
         if name == "training.epochs" and config.optimizer.ends_with_last_epoch:

@@ -58,7 +58,7 @@ class RunFolder:
             raise RunError(
                 f"{self.path} is not the folder of a run: there is no {self.config_file.name} in it"
             )
-        return load_config(self.config_file)
+        return load_config(self.config_file, is_run=True)
 
     @contextlib.contextmanager
     def lock(self) -> Iterator[None]:
@@ -111,8 +111,8 @@ class RunFolder:
             )
 
     def write_config(self, config: RunConfig) -> None:
-        """Writes the options."""
-        replace_file(self.config_file, config.to_toml())
+        """Writes the options, those that others decide with the value that they have."""
+        replace_file(self.config_file, config.resolved().to_toml())
 
     def changes(self) -> list[dict[str, Any]]:
         """Options that were changed when the run was resumed; see `TrainingState`."""

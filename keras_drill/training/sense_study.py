@@ -71,7 +71,7 @@ def _array(tensor) -> np.ndarray:
 
 def study_tables(study: SenseStudy) -> str:
     """The page's tables and contexts as text."""
-    rows = [("senses", "words", "of all", "the most frequent of them")]
+    rows: list[tuple[str, ...]] = [("senses", "words", "of all", "the most frequent of them")]
     for senses, (number, examples) in study.by_senses.items():
         share = f"{100 * number / study.vocabulary_size:.1f} %"
         rows.append((str(senses), str(number), share, " ".join(examples)))

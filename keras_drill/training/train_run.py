@@ -57,6 +57,8 @@ def train_run(config: RunConfig, folder: RunFolder) -> RunSummary | None:
             folder.write_config(config)
             words.save(folder.path)
             print(f"{folder.path}: {described}", flush=True)
+            if not training.finished:
+                print(task.explain_text(words, texts), flush=True)
             _tell_progress(training)
 
         workers.by_chief(write)
@@ -102,7 +104,7 @@ def _judge(training: Training, described: str) -> RunSummary:
     write_report(
         folder.report_file,
         [summary],
-        sections=task.sections([run.words], {folder.name: judgement}),
+        sections=task.sections([run.words], {folder.name: judgement}, {}),
         title=run.config.description or folder.name,
         environment=describe_environment(seed=run.config.training.seed),
     )

@@ -138,8 +138,8 @@ class Evaluator(Component):
         judge.judge_perplexity(first=version is None)
         if isinstance(self.task, AnsweringTask):
             references = [text.decode(errors="replace") for text in texts]
-            tokenize = self.task.bleu_tokenizer
-            judge.judge_bleu(candidate, None if version is None else baseline, references, tokenize)
+            scoring = self.task.scoring
+            judge.judge_bleu(candidate, None if version is None else baseline, references, scoring)
         judge.judge_words(first=version is None)
         return judge.verdict(version)
 
@@ -194,15 +194,15 @@ class _Judge:
         candidate: JudgedExamples,
         baseline: JudgedExamples | None,
         references: list[str],
-        tokenize: str,
+        scoring: Mapping[str, Any],
     ) -> None:
-        bleu = score_texts(candidate.answers, references, tokenize).bleu
+        bleu = score_texts(candidate.answers, references, **scoring).bleu
         self.figures["BLEU"] = bleu
         if baseline is not None:
             # Where there are answers, they are what counts.
             self.pro, self.contra = [], [one for one in self.contra if "is above" in one]
-            before = score_texts(baseline.answers, references, tokenize).bleu
-            gain = bleu_gain(candidate.answers, baseline.answers, references, tokenize)
+            before = score_texts(baseline.answers, references, **scoring).bleu
+            gain = bleu_gain(candidate.answers, baseline.answers, references, **scoring)
             self.figures |= {"BLEU before": before, "BLEU interval": gain.interval}
             what = f"BLEU {bleu:.2f}, {self.against} {before:.2f}, on {self.lines}"
             self._judge_gain(what, gain, self.options.min_gain, "", better="higher", worse="lower")

@@ -148,6 +148,27 @@ def test_bad_arguments_are_named(call, message):
     assert "Received" in str(raised.value)
 
 
+@pytest.mark.parametrize(
+    ("text", "reference", "options", "message"),
+    [
+        ("a dog.", "A dog.", {}, "No text of the `hypotheses` has capitals"),
+        ("a dog.", "A dog.", {"lowercase": True}, None),
+        ("A dog.", "A dog .", {}, "`hypotheses` do not"),
+        ("A dog.", "A dog .", {"tokenize": "none"}, "`hypotheses` do not"),
+        ("A dog .", "A dog .", {"tokenize": "none"}, None),
+        ("", "A dog .", {}, None),
+    ],
+)
+@pytest.mark.parametrize("number", [99, 100])
+def test_texts_that_went_through_other_steps_are_warned_of(
+    text, reference, options, message, number, recwarn
+):
+    score_texts([text] * number, [reference] * number, **options)
+    warned = [str(one.message) for one in recwarn]
+    assert len(warned) == (message is not None and number == 100)
+    assert all(message in one for one in warned)
+
+
 def test_without_sacrebleu_it_is_said_how_to_get_it(monkeypatch):
     monkeypatch.setitem(sys.modules, "sacrebleu", None)
     with pytest.raises(ImportError, match=r"pip install keras_drill\[translation\]"):

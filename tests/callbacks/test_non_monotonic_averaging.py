@@ -212,3 +212,24 @@ def test_bad_interval():
         ValueError, match=r"must not be negative. Received: non_monotone_interval=-1"
     ):
         NonMonotonicAveraging(non_monotone_interval=-1)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_the_average_keeps_what_weights_of_half_precision_cannot_hold(dtype):
+    layer = keras.layers.Dense(1, use_bias=False, dtype=dtype)
+    callback = NonMonotonicAveraging()
+    callback.averaging = True
+    callback.set_model(keras.Sequential([keras.Input((2,), dtype=dtype), layer]))
+    (weight,) = callback.model.trainable_variables
+    values = np.random.default_rng(0).normal(1, 0.1, (7, 2, 1))
+    total = 0
+    for step, value in enumerate(values):
+        weight.assign(ops.cast(value, dtype))
+        total += ops.convert_to_numpy(ops.cast(weight, "float32")).astype("float64")
+        callback.on_train_batch_end(step)
+        callback.on_test_begin()
+        callback.on_test_end()
+    mean, rest = (
+        ops.convert_to_numpy(v[0]).astype("float64") for v in (callback._means, callback._rests)
+    )
+    np.testing.assert_allclose(mean + rest, total / 7, rtol=1e-7)

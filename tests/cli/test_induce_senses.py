@@ -24,7 +24,7 @@ def test_words_to_page(place, run_main):
     assert status == 0, err
     assert re.search(r"contexts read: (\d+) of \1$", out, re.M)
     assert "bank: 160 times" in out and "words looked at in text.txt" in out
-    contexts = re.findall(r"^ +(\d+)  [01]\.\d\d  (.*) \[bank\] near ", out, re.M)
+    contexts = re.findall(r"^ +sense (\d+)  [01]\.\d\d  (.*) \[bank\] near ", out, re.M)
     assert len(contexts) == 6
     kinds = {sense: {"water" in c or "fish" in c or "boat" in c or "mud" in c for s, c in contexts
                      if s == sense} for sense, _ in contexts}  # fmt: skip
@@ -46,7 +46,7 @@ def test_words_to_page(place, run_main):
     before = sorted((place / "run" / "contexts").iterdir())
     status, out, err = run_main(*command(place, "run", "bank"), "--senses", 3)
     assert status == 0 and sorted((place / "run" / "contexts").iterdir()) == before, err
-    assert len(re.findall(r"^ +\d+ +\d+ %", out, re.M)) == 3
+    assert len(re.findall(r"^ +\d+ +\d+ +\d+ %", out, re.M)) == 3
 
 
 @pytest.mark.parametrize(

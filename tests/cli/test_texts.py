@@ -1,5 +1,7 @@
 """Texts of every kind in, records of every form out."""
 
+import csv
+import gzip
 import io
 import json
 import math
@@ -9,7 +11,7 @@ import sys
 
 import pytest
 
-from keras_drill.cli.texts import Text, TextReader, batches
+from keras_drill.cli.texts import Text, TextReader, batches, escaped
 
 BAD = b"the cat\r\n\xff a dog\n\na b\0c\n\xc3\xa4 dog"
 
@@ -190,3 +192,39 @@ def test_texts_end_before_stop_strings(folder, run_main):
     assert not any("cat" in text or "bird" in text for text in stopped)
     cut = [re.split("cat|bird", text)[0].rstrip() for text in free]
     assert [text.rstrip() for text in stopped] == cut
+
+
+def test_gzip_is_read(standard_input, tmp_path):
+    content = gzip.compress("one\nzw\u00f6lf\n".encode(), mtime=0) + gzip.compress(b"three")
+    standard_input(content)
+    assert contents(TextReader().lines("-")) == ["one", "zw\u00f6lf", "three"]
+    (tmp_path / "a.gz").write_bytes(content)
+    assert contents(TextReader().lines(str(tmp_path / "a.gz"))) == ["one", "zw\u00f6lf", "three"]
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("one\ntwo\n".encode("utf-16"), "standard input: this is UTF-16 text"),
+        ("one\ntwo\n".encode("utf-16-be"), "standard input: this is UTF-16 text"),
+        (gzip.compress("one\n".encode("utf-16"), mtime=0), "standard input: this is UTF-16 text"),
+        (gzip.compress(b"one\n" * 999, mtime=0)[:-9], "standard input: the gzip file is damaged"),
+        (b"\x1f\x8b\0\0 no gzip", "standard input: the gzip file is damaged"),
+        (b"one\rtwo\rthree\r", "standard input: lines end in a carriage return alone"),
+    ],
+)
+def test_what_is_no_text_is_one_error(content, message, standard_input):
+    standard_input(content)
+    with pytest.raises(ValueError, match=message):
+        list(TextReader().lines("-"))
+
+
+def test_a_row_is_one_row_to_every_reader():
+    texts = ["a\tb", "a\rb\nc\\n", "x\x85\u2028y\u2029\v\f\x1c", '"open', 'a "b" c', "", "ä 字"]
+    table = "".join(f"{number}\t{escaped(text)}\n" for number, text in enumerate(texts))
+    rows = [row.split("\t") for row in table.splitlines()]
+    assert rows == list(csv.reader(io.StringIO(table, newline=""), delimiter="\t"))
+    assert len(rows) == len(texts) == table.count("\n")
+    # As strings of JSON have it, so they are undone.
+    quoted = [re.sub(r'(?<!\\)"', r"\"", row[1]) for row in rows]
+    assert [json.loads(f'"{text}"') for text in quoted] == texts

@@ -100,3 +100,17 @@ def test_published_counts(name, vocabulary_size, tokens):
     for split, lines in corpus.splits.items():
         assert len(EncodedText.encode(lines, tokenizer, vocabulary)) == tokens[split]
     assert sum(vocabulary.counts) == tokens["train"]
+
+
+def test_no_part_of_a_cut_file_is_blank(tmp_path):
+    lines = [f"line {i}" for i in range(40)]
+    for place in (36, 38):  # the two lines that are the validation text, and those of the test text
+        blank = [*lines[:place], "", " ", *lines[place + 2 :]]
+        (tmp_path / "a").write_text("\n".join(blank) + "\n")
+        corpus = Corpus(tmp_path / "a")
+        parts = [list(corpus.train), list(corpus.valid), list(corpus.test)]
+        assert [line.decode() for part in parts for line in part] == blank
+        assert all(any(line.strip() for line in part) for part in parts)
+    (tmp_path / "a").write_text("one\n\n\ntwo\n\n")
+    with pytest.raises(ValueError, match=r"at least 3 lines with words, not 2. Received: "):
+        Corpus(tmp_path / "a")

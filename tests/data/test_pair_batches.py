@@ -93,14 +93,61 @@ def test_epochs_differ_but_for_their_shapes_and_can_be_entered_anywhere():
     assert list(batches.dataset(first_batch=batches.num_batches)) == []
 
 
-def test_long_sides_are_cut_and_counted():
-    batches, source, target = make(batch_size=5, max_length=11)
+@pytest.mark.parametrize("long_pairs", ["cut", "end"])
+def test_long_sides_are_cut_and_counted(long_pairs):
+    batches, source, target = make(batch_size=5, max_length=11, long_pairs=long_pairs)
     lengths = np.stack([source.line_lengths, target.line_lengths])
     assert batches.num_truncated == (lengths > 11).any(axis=0).sum() > 0
-    for s, t, labels, weights in elements_of(batches.dataset()):
-        assert s.shape[1] <= 11 and t.shape[1] <= 11
+    assert (batches.num_truncated_sources, batches.num_truncated_targets) == tuple(
+        (lengths > 11).sum(axis=1)
+    )
+    assert batches.num_dropped == 0
+    wholes = {line[:10]: line for line in lines(target)}
+    for s, _, labels, weights in elements_of(batches.dataset()):
+        assert s.shape[1] <= 11 and labels.shape[1] <= 11
         assert ((s == END).sum(1) == 1).all()
-        assert (labels[np.arange(len(labels)), weights.sum(1).astype(int) - 1] == END).all()
+        for row, length in zip(labels, weights.sum(1).astype(int), strict=True):
+            whole = wholes[tuple(row[: min(length, 10)])]
+            is_end = row[length - 1] == END
+            # A target that goes on does not end where it was cut.
+            assert is_end == (len(whole) <= 11 or long_pairs == "end")
+            if not is_end:
+                assert tuple(row[:length]) == whole[:11]
+
+
+def test_an_autoencoder_reads_what_was_cut_with_an_end_and_writes_it_without():
+    text = EncodedText([3, 4, 5, END, 6, END], [4, 2])
+    batches = PairBatches(
+        text, text, END, START, batch_size=2, max_length=3, long_pairs="cut", shuffle=False
+    )
+    (element,) = elements_of(batches.dataset())
+    assert sorted(pairs_of([element])) == [((3, 4, END), (3, 4, 5)), ((6, END), (6, END))]
+
+
+def test_long_uneven_and_empty_pairs_are_dropped_as_if_they_had_not_been_there():
+    options = {"batch_tokens": 512, "max_length": 29, "max_length_ratio": 2.5, "drop_empty": True}
+    batches, source, target = make(**options)
+    kept, reasons = [], [0, 0, 0]
+    for s, t in zip(lines(source), lines(target), strict=True):
+        if 1 in (len(s), len(t)):
+            reasons[0] += 1
+        elif max(len(s), len(t)) > 29:
+            reasons[1] += 1
+        elif (len(s) - 1) / (len(t) - 1) > 2.5 or (len(t) - 1) / (len(s) - 1) > 2.5:
+            reasons[2] += 1
+        else:
+            kept.append((s, t))
+    assert [batches.num_empty, batches.num_long, batches.num_uneven] == reasons and min(reasons) > 0
+    assert batches.num_dropped == sum(reasons) and batches.num_truncated == 0
+    sides = [EncodedText(np.concatenate(s), [len(x) for x in s]) for s in zip(*kept, strict=True)]
+    without = PairBatches(*sides, END, START, batch_tokens=512)
+    assert pairs_of(elements_of(batches.dataset(3))) == pairs_of(elements_of(without.dataset(3)))
+    assert batches.num_targets == without.num_targets
+
+
+def test_nothing_is_dropped_where_nothing_is_asked_for():
+    batches, source, _ = make(batch_size=3)
+    assert batches.num_dropped == 0 and len(batches.order) == len(source.line_lengths)
 
 
 def test_few_shapes():
@@ -121,6 +168,13 @@ def test_few_shapes():
         ({"batch_tokens": 9, "max_length": 0}, "`max_length` must be at least 1"),
         ({"batch_size": 3, "seed": -1}, "`seed` must be"),
         ({"batch_size": 3, "pad_id": 5}, "`source` must not hold the padding"),
+        ({"batch_size": 2.5}, "`batch_size` must be an integer"),
+        ({"batch_size": 3, "long_pairs": "keep"}, "`long_pairs` must be one of"),
+        ({"batch_size": 3, "max_length_ratio": 0.5}, "`max_length_ratio` must be at least 1"),
+        (
+            {"batch_size": 3, "max_length": 1, "drop_empty": True},
+            r"No pairs are left: of 211, .*`max_length`",
+        ),
     ],
 )
 def test_wrong_options(options, message):
@@ -142,7 +196,7 @@ def test_empty_pairs_are_kept_or_dropped():
     dropped = PairBatches(source, target, END, START, batch_size=3, drop_empty=True)
     assert pairs_of(elements_of(dropped.dataset(epoch=3))) == [((5, END), (7, END))]
     assert (dropped.num_dropped, dropped.num_targets, dropped.order.tolist()) == (3, 2, [0])
-    with pytest.raises(ValueError, match=r"neither side is empty. Received: 1 pairs"):
+    with pytest.raises(ValueError, match=r"of 1, 1 have an empty side"):
         PairBatches(
             EncodedText([END], [1]), EncodedText([5, END], [2]), END, batch_size=1, drop_empty=True
         )
@@ -150,7 +204,7 @@ def test_empty_pairs_are_kept_or_dropped():
 
 @pytest.mark.parametrize("shuffle", [True, False])
 def test_dropping_is_as_if_the_pairs_had_not_been_there(shuffle):
-    options = {"batch_tokens": 512, "shuffle": shuffle, "max_length": 23}
+    options = {"batch_tokens": 512, "shuffle": shuffle, "max_length": 23, "long_pairs": "end"}
     _, source, target = make(batch_size=1)
     batches = PairBatches(source, target, END, START, drop_empty=True, **options)
     whole = [p for p in zip(lines(source), lines(target), strict=True) if len(p[0]) > 1 < len(p[1])]
@@ -164,7 +218,9 @@ def test_dropping_is_as_if_the_pairs_had_not_been_there(shuffle):
 def test_each_side_has_its_own_end_token():
     source = EncodedText([5, 6, 7, 90, 8, 90], [4, 2])
     target = EncodedText([5, END, 6, 7, 8, END], [2, 4])
-    batches = PairBatches(source, target, END, START, batch_size=2, max_length=3, shuffle=False)
+    batches = PairBatches(
+        source, target, END, START, batch_size=2, max_length=3, long_pairs="end", shuffle=False
+    )
     assert sorted(pairs_of(elements_of(batches.dataset()))) == [
         ((5, 6, 90), (5, END)),
         ((8, 90), (6, 7, END)),

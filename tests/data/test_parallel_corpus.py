@@ -160,3 +160,11 @@ def test_bad_bytes_name_file_and_line(tmp_path):
     (tmp_path / "train.tsv").write_bytes(b"a\tb\nc\t\xff\n")
     with pytest.raises(ValueError, match=r"byte 0xff in line 2"):
         list(ParallelCorpus(tmp_path).splits["train"])
+
+
+def test_columns_need_no_languages(tmp_path):
+    write(tmp_path, {"train.tsv": ["ein Haus\ta house"], "valid.tsv": ["a\tb"]})
+    for languages in ({}, {"source": "de", "target": "en"}):
+        splits = ParallelCorpus(tmp_path, **languages).splits
+        assert list(splits) == ["train", "valid"]
+        assert list(splits["train"]) == [(b"ein Haus", b"a house")]

@@ -1,3 +1,4 @@
+import unicodedata
 from pydoc_data.topics import topics
 
 import keras
@@ -5,7 +6,13 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from keras_drill.data import EncodedText, SentencePieceTokenizer, TextLines, Vocabulary
+from keras_drill.data import (
+    EncodedText,
+    SentencePieceTokenizer,
+    TextLines,
+    Vocabulary,
+    VocabularySizeError,
+)
 
 sentencepiece = pytest.importorskip("sentencepiece")
 LINES = [" ".join(line.split()) for line in topics["import"].splitlines()]  # English prose
@@ -87,9 +94,16 @@ def test_bytes_for_unknown_characters():
     ("options", "message"),
     [
         ({"kind": "words"}, "`kind` must be one of"),
+        ({"normalization": "nfd"}, "`normalization` must be one of"),
         ({"vocabulary_size": 0}, "`vocabulary_size` must be a positive"),
-        ({"vocabulary_size": 7}, "cannot learn 7 pieces"),
-        ({"lines": []}, "cannot learn 311 pieces"),
+        ({"vocabulary_size": 7}, "`vocabulary_size` must be at least"),
+        ({"character_coverage": 0.9}, "`character_coverage` must be from 0.98 to 1"),
+        ({"symbols": ["<a>", "<a>"]}, "`symbols` must be different strings"),
+        ({"symbols": ["<pad>"]}, "`symbols` must not have <pad>"),
+        ({"lines": []}, "The text holds no words"),
+        ({"lines": ["", " "]}, "The text holds no words"),
+        ({"lines": "the cat"}, "`lines` must be texts, such as"),
+        ({"lines": ["the cat", 3]}, "`lines` must be texts"),
     ],
 )
 def test_wrong_options(options, message):
@@ -126,3 +140,46 @@ def test_an_error_while_lines_are_read_is_that_of_the_reader(tmp_path):
 
     with pytest.raises(KeyboardInterrupt):
         SentencePieceTokenizer.train(interrupted(), vocabulary_size=13)
+
+
+@pytest.mark.parametrize("kind", ["bpe", "unigram"])
+def test_the_size_that_an_error_names_works(kind):
+    with pytest.raises(VocabularySizeError) as caught:
+        SentencePieceTokenizer.train(LINES, 7, kind=kind)
+    least = caught.value.least
+    assert f"must be at least {least} for this text" in str(caught.value)
+    assert SentencePieceTokenizer.train(LINES, least, kind=kind).pieces()
+    with pytest.raises(VocabularySizeError):
+        SentencePieceTokenizer.train(LINES, least - 1, kind=kind)
+
+
+WIDE = ["他说，你好：ＡＢＣ ﬁne Straße\u00a0①", "é and e\u0301"]
+
+
+@pytest.mark.parametrize("lowercase", [False, True])
+def test_nothing_is_normalised_that_nobody_asks_for(lowercase):
+    tokenizer = SentencePieceTokenizer.train(WIDE * 9, 60, lowercase=lowercase)
+    expected = [text.lower() if lowercase else text for text in WIDE]
+    found = tokenizer.detokenize(tokenizer.tokenize(tf.constant(WIDE)))
+    assert [text.decode() for text in found.numpy()] == expected
+    # Tabs are spaces, for no word of a vocabulary has white space in it.
+    assert tokenizer.detokenize(tokenizer.tokenize("\té\tand \r")).numpy().decode() == "é and"
+
+
+def test_normalisation_of_the_library_on_request():
+    tokenizer = SentencePieceTokenizer.train(WIDE * 9, 60, normalization="nmt_nfkc")
+    found = tokenizer.detokenize(tokenizer.tokenize(WIDE[0])).numpy().decode()
+    assert found == unicodedata.normalize("NFKC", WIDE[0])
+
+
+def test_all_of_a_text_is_learned_from():
+    """The library drops lines above 4,192 bytes, and those with a mark of its own."""
+    lines = ["the cat", "字" * 70_000 + "符", "word " * 1000 + "quiz", "\u2585 japan"]
+    tokenizer = SentencePieceTokenizer.train(lines, 60)
+    assert set("字符qj") <= set("".join(tokenizer.pieces()))
+
+
+def test_symbols_stay_whole_in_any_case():
+    tokenizer = SentencePieceTokenizer.train(LINES, 311, symbols=["<2DE>", "x,y"], lowercase=True)
+    pieces = tokenizer.tokenize("THE<2DE> x,y").numpy().tolist()
+    assert b"<2DE>" in pieces and b"x,y" in pieces and b"<2DE>".decode() in tokenizer.pieces()

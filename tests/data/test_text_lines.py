@@ -83,3 +83,13 @@ def test_bad_paths(tmp_path):
         TextLines(tmp_path / "a", -1)
     with pytest.raises(ValueError, match=r"`files`.*Received: files=\[\]"):
         TextLines([])
+
+
+@pytest.mark.parametrize("content", [b"one\rtwo\rthree", b"one\rtwo\r\n", b"a\rb\nc\rd\n"])
+def test_carriage_returns_alone_end_no_lines(tmp_path, content):
+    with pytest.raises(ValueError, match=r"carriage return alone, as on old Macs.*Received: .*mac"):
+        list(TextLines(write(tmp_path / "mac", content)))
+
+
+def test_a_stray_carriage_return_is_text(tmp_path):
+    assert list(TextLines(write(tmp_path / "a", b"a\rb\r\nc\n"))) == [b"a\rb", b"c"]

@@ -165,13 +165,13 @@ def test_files(tokenizer, tmp_path):
         ({"vocabulary_size": 0}, "`vocabulary_size` must be a positive"),
         (
             {"vocabulary_size": 7},
-            r"`vocabulary_size` must be greater by \d+: each of the text's \d+ char",
+            r"`vocabulary_size` must be at least \d+ for this text",
         ),
         ({"character_coverage": 1.1}, "`character_coverage` must be greater than 0"),
         ({"lines": []}, "`lines` must hold words"),
         ({"lines": ["", "  "]}, "`lines` must hold words"),
-        ({"symbols": ["a b"]}, "without white space. Received: 'a b'"),
-        ({"symbols": ["<s>", "<s>"]}, "Received: '<s>', 2 times"),
+        ({"symbols": ["a b"]}, "without white space.*of which 'a b' is not"),
+        ({"symbols": ["<s>", "<s>"]}, "different strings.*of which '<s>' is not"),
     ],
 )
 def test_wrong_options(options, message):

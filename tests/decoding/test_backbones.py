@@ -153,7 +153,9 @@ def test_a_backbone_that_sees_later_words_is_refused():
 
 
 def test_a_fixed_length_bounds_the_result():
-    with pytest.raises(ValueError, match=r"`max_length` must be at most 11.* Received: 12"):
+    with pytest.raises(
+        ValueError, match=r"`max_length` must be at most 11.* Received: max_length=12"
+    ):
         generate(model_with(*transformer_of_fixed_length()), PROMPTS, 12)
 
 

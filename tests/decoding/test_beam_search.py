@@ -186,6 +186,57 @@ def test_groups_differ_and_one_group_is_plain():
     np.testing.assert_allclose(scores[0, 1::2], plain[2][0], rtol=1e-6)
 
 
+def diverse_beams(model, prompt, num_beams, num_groups, diversity, penalty):
+    """Groups by a plain loop: what has ended neither pays for words nor makes others pay."""
+    size = num_beams // num_groups
+    groups = [[(0.0, list(prompt), False)] for _ in range(num_groups)]
+    for _ in range(L - len(prompt)):
+        counts = np.zeros(model.vocabulary_size)
+        for number, beams in enumerate(groups):
+            found = []  # cost included, cost apart
+            for total, sequence, is_finished in beams:
+                if is_finished:
+                    count = len(sequence) - len(prompt)
+                    found.append((total / ((5 + count) / 6) ** penalty, total, sequence, True))
+                    continue
+                last = sequence[-2] if len(sequence) > 1 else 0
+                scores = model.table[0, len(sequence) - 1, last, sequence[-1]]
+                count = len(sequence) - len(prompt) + 1
+                for word in range(model.vocabulary_size):
+                    score = (total + scores[word]) / ((5 + count) / 6) ** penalty
+                    cost = diversity * counts[word]
+                    found.append(
+                        (score - cost, total + scores[word], [*sequence, word], word == END)
+                    )
+            best = sorted(found, key=lambda one: -one[0])[:size]
+            was_live = [sequence for _, sequence, is_finished in beams if not is_finished]
+            for _, _, sequence, _ in best:
+                if sequence[:-1] in was_live:
+                    counts[sequence[-1]] += 1
+            groups[number] = [one[1:] for one in best]
+    return groups
+
+
+@pytest.mark.parametrize("penalty", [0.0, 1.0])
+@pytest.mark.parametrize("diversity", [0.3, 2.0])
+def test_groups_are_those_of_a_plain_loop(diversity, penalty):
+    """Also where beams of a group have ended, whatever words other groups choose."""
+    some_ended = 0
+    for seed in range(12):
+        model = Table(seed, vocabulary_size=4, scale=1.0)
+        search = WithoutEarlyStop(6, penalty, num_groups=3, diversity=diversity)
+        tokens, lengths, _, totals, *_ = search_for(search, model, [[2]])
+        groups = diverse_beams(model, [2], 6, 3, diversity, penalty)
+        expected = sorted((beam for beams in groups for beam in beams), key=lambda b: (b[0], b[1]))
+        found = sorted(
+            (float(totals[0, k]), tokens[0, k, : lengths[0, k]].tolist()) for k in range(6)
+        )
+        assert [sequence for _, sequence in found] == [sequence for _, sequence, _ in expected]
+        np.testing.assert_allclose([t for t, _ in found], [t for t, *_ in expected], rtol=1e-5)
+        some_ended += any(len(s) < L for s in (beam[1] for beams in groups[1:] for beam in beams))
+    assert some_ended > 6
+
+
 def test_compiled():
     model, search = Table(8), BeamSearch(3, 0.6)
     buffer = np.array([[2, 0, 0, 0, 0], [0, 2, 0, 0, 0]])

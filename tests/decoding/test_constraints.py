@@ -196,6 +196,20 @@ def test_no_search_writes_what_is_ruled_out_whatever_the_batch(search):
         np.testing.assert_allclose(a[0], b[1], rtol=1e-6)
 
 
+def test_before_a_row_begins_there_are_no_words():
+    """A row of one word may not pass for one with the same word several times before it."""
+    scores = np.zeros((1, V), "float32")
+    banned = BannedWords([[2, 2, 3], [2, 2, 2, 4], [2, 0]])
+    assert numpy(banned(scores, rows_of([[2]], [1], 1)))[0].tolist() == [-np.inf, 0, 0, 0, 0]
+    assert numpy(banned(scores, rows_of([[2, 2]], [1], 2)))[0].tolist() == [
+        -np.inf,
+        0,
+        0,
+        -np.inf,
+        0,
+    ]
+
+
 @pytest.mark.parametrize("search", [GreedySampler(), BeamSearch(2)], ids=by_name)
 def test_a_row_that_has_no_word_left_ends(search):
     prompts, arguments = [[2], [0, 3, 2, 4]], {"end_token": END}

@@ -1,5 +1,6 @@
-"""Prints the errors of replicas that are asked to accumulate gradients, and for several steps."""
+"""Prints the errors of replicas that are asked for what they cannot do, one a line."""
 
+import functools
 import sys
 
 import keras
@@ -9,13 +10,20 @@ import keras_drill
 from keras_drill.distribute import strategy
 
 
-def make(scheme, steps, optimizer="adam"):
+def make(scheme, steps, optimizer="adam", jit_compile=False):
     keras.utils.set_random_seed(1)
     with scheme.scope():
         embedding = keras.layers.Embedding(5, 3)
         model = keras_drill.LanguageModel(embedding, keras_drill.TiedOutput(5, embedding))
-        model.compile(optimizer, steps_per_execution=steps, jit_compile=False)
+        model.compile(optimizer, steps_per_execution=steps, jit_compile=jit_compile)
     return model
+
+
+def step_of_an_optimizer_that_is_not_built(scheme):
+    model = make(scheme, 1)
+    model.build((None, None))
+    weights = model.trainable_variables
+    scheme.run(lambda: model.optimizer.apply([tf.zeros(w.shape) for w in weights], weights))
 
 
 def main(name):
@@ -29,17 +37,21 @@ def main(name):
     if hasattr(keras.optimizers, "MultiOptimizer"):
         known = keras.optimizers.OptimizerMap(keras.optimizers.SGD(gradient_accumulation_steps=2))
         accumulating.append(keras.optimizers.MultiOptimizer(known))
-    for optimizer in accumulating:
+    accumulating.append(keras.optimizers.Adam(use_ema=True))
+    calls = [functools.partial(make, scheme, 1, optimizer) for optimizer in accumulating]
+    calls.append(lambda: make(scheme, 2).make_train_function())
+    calls.append(lambda: step_of_an_optimizer_that_is_not_built(scheme))
+    if name == "mirrored":
+        calls.append(lambda: make(scheme, 1, jit_compile=True))
+        tokens = tf.zeros((4, 3), "int32")
+        make(scheme, 1, jit_compile="auto").fit(tokens, tokens, verbose=0)
+    for call in calls:
         try:
-            make(scheme, 1, optimizer)
+            call()
         except ValueError as error:
             print(error)
         else:
             print("was not refused")
-    try:
-        make(scheme, 2).make_train_function()
-    except ValueError as error:
-        print(error)
 
 
 if __name__ == "__main__":

@@ -91,7 +91,7 @@ def _try_mutants(session: WorkDB, given: argparse.Namespace) -> None:
         measure(_TREE, path, _FOLDER / "coverage")
         if (seconds := time.monotonic() - begun) > 1:
             print(f"measured {number}/{len(paths)} {path}: {seconds:.0f} s", flush=True)
-    coverage = Coverage(sorted((_FOLDER / "coverage").glob("*.json")))
+    coverage = Coverage(sorted((_FOLDER / "coverage").glob("*.json")), _TREE)
     for number, item in enumerate(wanted, 1):
         begun = time.monotonic()
         result = _try_mutant(coverage, item, given.seconds)

@@ -62,6 +62,7 @@ class _Recorder:
             for file in data.measured_files()
         }
         record = {
+            "modules": {module: digest_of(self._tree / module) for module in lines},
             "tests": [[name, round(self._seconds[name], 3)] for name in tests],
             "lines": lines,
         }
@@ -110,6 +111,11 @@ class _LazyRecorder:
         self._recorder.finish()
 
 
+def digest_of(path: Path) -> str:
+    """A digest of a file; empty where there is none."""
+    return hashlib.sha256(path.read_bytes()).hexdigest()[:12] if path.exists() else ""
+
+
 @dataclasses.dataclass(frozen=True)
 class Selection:
     """Tests for one mutant.
@@ -126,10 +132,20 @@ class Selection:
 
 
 class Coverage:
-    """What was measured of several files of tests."""
+    """What was measured of several files of tests.
 
-    def __init__(self, measured: list[Path]):
+    Args:
+        measured: What `measure` wrote.
+        tree: The project. Of modules that have changed since, lines are not looked at.
+    """
+
+    def __init__(self, measured: list[Path], tree: Path):
         self._records = [json.loads(path.read_text()) for path in measured]
+        for record in self._records:
+            for module, digest in record["modules"].items():
+                if digest_of(tree / module) != digest:
+                    tests = {test for some in record["lines"][module].values() for test in some}
+                    record["lines"][module] = {"any": sorted(tests)}
 
     def select_tests(self, module: str, lines: range, most_seconds: float) -> Selection:
         """The tests that run one of the lines, and after them the other tests of their files.
@@ -151,7 +167,7 @@ class Coverage:
             found = {
                 test
                 for line, tests in covered.items()
-                if lines is None or int(line) in lines
+                if lines is None or line == "any" or int(line) in lines
                 for test in tests
             }
             if not found:

@@ -215,7 +215,7 @@ def operator_names() -> list[str]:
 
 
 def _is_last_axis(node: parso.tree.NodeOrLeaf) -> bool:
-    """Whether a node is the -1 of `axis=-1`, or of `x.shape[-1]`."""
+    """Whether a node is the -1 of `axis=-1`, or of `x.shape[-1]`: of a matrix that is 1 as well."""
     if node.get_code().strip() != "-1" or node.type != "factor":
         return False
     before = node.get_previous_sibling()
@@ -232,13 +232,11 @@ def is_mutated(node: parso.tree.NodeOrLeaf) -> bool:
     Type hints, messages of errors and warnings, imports and assertions cannot.
     """
     child = node
-    if node.type == "assert_stmt":
+    if node.type == "assert_stmt" or _is_last_axis(node):
         return False
     while child.parent is not None:
         parent = child.parent
         if parent.type in ("raise_stmt", "import_from", "import_name", "assert_stmt"):
-            return False
-        if _is_last_axis(child):  # of matrices it is axis 1 as well
             return False
         if parent.type == "annassign" and child is parent.children[1]:
             return False

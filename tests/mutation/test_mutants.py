@@ -7,7 +7,7 @@ import pytest
 pytest.importorskip("cosmic_ray")
 
 from tests.mutation import mutants
-from tests.mutation.measure import Coverage
+from tests.mutation.measure import Coverage, digest_of
 from tests.mutation.report import read_equivalents
 from tests.mutation.rooms import OF_DEFINITIONS
 from tests.mutation.tree import mutated
@@ -57,17 +57,23 @@ def test_hints_and_messages_are_left_alone(source, tmp_path):
 
 
 def test_tests_of_the_line_come_first_and_uncovered_lines_get_those_of_the_module(tmp_path):
+    (tmp_path / "m.py").write_text("a\nb\nc\n")
     record = {
+        "modules": {"m.py": digest_of(tmp_path / "m.py")},
         "tests": [["t.py::a", 3.0], ["t.py::b", 1.0], ["t.py::c", 2.0], ["t.py::d", 50.0]],
         "lines": {"m.py": {"1": [0], "2": [0, 2], "3": []}},
     }
     (tmp_path / "t.json").write_text(json.dumps(record))
-    coverage = Coverage([tmp_path / "t.json"])
+    coverage = Coverage([tmp_path / "t.json"], tmp_path)
     chosen = coverage.select_tests("m.py", range(2, 3), 20.0)
     assert chosen.tests == ["t.py::c", "t.py::a", "t.py::b"] and chosen.is_covered
     chosen = coverage.select_tests("m.py", range(3, 4), 2.5)
     assert chosen.tests == [*OF_DEFINITIONS, "t.py::c"] and not chosen.is_covered
     assert coverage.select_tests("other.py", range(9), 20.0).tests == [*OF_DEFINITIONS]
+    (tmp_path / "m.py").write_text("new\na\nb\nc\n")  # lines are others now
+    coverage = Coverage([tmp_path / "t.json"], tmp_path)
+    chosen = coverage.select_tests("m.py", range(9, 10), 20.0)
+    assert chosen.tests == ["t.py::c", "t.py::a", "t.py::b"]
 
 
 def test_a_file_is_what_it_was_after_it_was_mutated(tmp_path):

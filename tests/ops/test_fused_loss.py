@@ -401,3 +401,20 @@ def test_tiles_of_unknown_length_are_little_larger_than_the_tokens():
     for n, size in zip(range(1, 2000, 7), padded, strict=True):
         assert n <= size <= n * 9 / 8
     assert len(set(padded)) < 70  # something is compiled for each
+
+
+@pytest.mark.skipif(keras.backend.backend() != "tensorflow", reason="sizes that graphs learn late")
+@pytest.mark.parametrize("limit", [37, 41, 64])
+def test_no_tile_of_a_late_size_is_larger_than_its_limit(limit):
+    import tensorflow as tf
+
+    @tf.function(input_signature=[tf.TensorSpec((None, 1, D))])
+    def size_of_a_tile(contexts):
+        targets = tf.zeros([tf.shape(contexts)[0], 1], tf.int32)
+        inputs = WalkInputs(contexts, None, tf.zeros([V, D]), None, (), targets)
+        options = WalkOptions(InnerProduct(), tile_size=limit)
+        tiles = TokenTiles(inputs, options, None, with_gradients=True, shard=LabelShard(V, V))
+        return tiles.size
+
+    sizes = [int(size_of_a_tile(tf.zeros([n, 1, D]))) for n in range(1, 5 * limit)]
+    assert max(sizes) == limit

@@ -114,6 +114,30 @@ def test_whether_keras_only_asks_for_shapes():
     assert found == [False, True]
 
 
+def test_which_model_is_called():
+    found = []
+
+    class Asks(keras.layers.Layer):
+        def call(self, x):
+            found.append(private_interfaces.called_model())
+            return x
+
+    layer = Asks()
+    model = keras.Sequential([layer])
+    model(ops.ones((2, 1)))
+    layer(ops.ones((2, 1)))
+    assert found[-2:] == [model, layer]
+    assert private_interfaces.called_model() is None
+
+
+def test_dropout_of_attention_weights():
+    attention = keras.layers.MultiHeadAttention(1, 3, dropout=0.25, seed=7)
+    attention.build((2, 5, 3), (2, 5, 3))
+    dropout = private_interfaces.attention_dropout(attention)
+    assert isinstance(dropout, keras.layers.Dropout) and dropout.rate == 0.25
+    assert dropout.seed_generator.get_config()["seed"] == 7
+
+
 @pytest.mark.parametrize("built", [True, False])
 def test_a_replaced_sublayer_is_tracked_instead_of_the_old_one(built):
     old, new = keras.layers.Embedding(5, 3), keras.layers.Embedding(5, 3)

@@ -281,3 +281,28 @@ def test_tiles_grow_with_the_gradient_that_each_of_them_adds_to(monkeypatch):
 def test_the_first_use_builds(method):
     hidden, targets, _ = make_data()
     getattr(keras_drill.SoftmaxOutput(V), method)(hidden, targets)
+
+
+@pytest.mark.parametrize(
+    "name, kind",
+    [("label_encoder", "LabelEncoder"), ("score", "Score"), ("composition", "Composition")],
+)
+def test_parts_that_are_none_are_refused(name, kind):
+    for value in ("drill", 3, keras.layers.Dense(D)):
+        with pytest.raises(ValueError, match=rf"`{name}` must be a {kind}, such as .*Received: "):
+            keras_drill.OutputLayer(V, **{name: value})
+
+
+def test_parts_may_be_serialized():
+    encoder = keras_drill.ResidualLabelEncoder(depth=2, activation="tanh")
+    composition = keras_drill.compositions.Mixture(num_mixtures=2)
+    parts = {
+        "label_encoder": encoder,
+        "score": keras_drill.scores.InnerProduct(),
+        "composition": composition,
+    }
+    serialized = {n: keras.saving.serialize_keras_object(part) for n, part in parts.items()}
+    configs = [
+        keras_drill.OutputLayer(V, name="head", **p).get_config() for p in (parts, serialized)
+    ]
+    assert configs[0] == configs[1]

@@ -31,10 +31,11 @@ KINDS: dict[str, tuple[Callable, dict[str, float]]] = {
     "drill": (replay_drill, {"float64": 1e-9, "float32": 2e-5}),
     "kerbs_paper_kernel": (replay_kerbs_kernel, {"float64": 1e-9, "float32": 5e-6}),
     "kerbs_paper_": (partial(replay_kerbs, variant="paper"), {"float64": 1e-9, "float32": 2e-5}),
-    # The authors' float32 `(exp(t) - 1) / t - 1` cancels for small t: off by 1.4e-3 at t = 0.008.
+    # The authors' float32 `(exp(t) - 1) / t - 1` cancels for small t: off by 1.4e-3 at t = 0.008,
+    # and by up to 2.11e-3 in the cases.
     "kerbs_reference_": (
         partial(replay_kerbs, variant="reference"),
-        {"float64": 2e-3, "float32": 2e-3},
+        {"float64": 3e-3, "float32": 3e-3},
     ),
     "mos": (replay_mos, {"float64": 1e-9, "float32": 2e-5}),
     "reallocation": (replay_reallocation, {"float64": 0.0}),

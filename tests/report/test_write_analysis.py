@@ -1,3 +1,5 @@
+import dataclasses
+
 import numpy as np
 import pytest
 
@@ -50,6 +52,18 @@ def test_ranks_words_and_comparisons_are_on_the_page(tmp_path):
 def test_a_single_run_of_full_rank(tmp_path):
     page = _write(tmp_path, [_run(full=True)])
     assert "A rank with ≥" in page.text and "By word frequency" not in page.text
+
+
+def test_ranks_of_other_numbers_of_words_are_told_apart(tmp_path):
+    other = dataclasses.replace(_run("few"), rank=dataclasses.replace(_run().rank, words=4))
+    page = _write(tmp_path, [_run("tied"), other])
+    assert "Rank of the log-probabilities: tied 3 of 7 words; few 3 of 4 words." in page.text
+
+
+def test_the_page_says_why_runs_are_not_compared_by_frequency(tmp_path):
+    page = _write(tmp_path, [_run("tied"), _run("few")], (), None, {"few": "the texts differ"})
+    assert "By word frequency: few against tied" in page.text
+    assert "The runs cannot be compared by word frequency: the texts differ." in page.text
 
 
 @pytest.mark.parametrize("names", [[], ["a", "a"]])

@@ -284,3 +284,14 @@ def test_a_frozen_head_keeps_its_senses():
     assert reallocator.reallocate(1) is None and reallocator.history == []
     for a, b in zip(before, values(head.variables), strict=True):
         np.testing.assert_array_equal(a, b)
+
+
+@pytest.mark.parametrize("changed", [{"num_senses": M - 1}, {"max_senses": 5}, {"dynamic": False}])
+def test_an_embedding_with_other_senses_is_not_shared(changed):
+    arguments = {"vocabulary_size": V, "num_senses": M, "max_senses": 4, "dynamic": True}
+    composition = keras_drill.compositions.MultiSense(**{**arguments, **changed})
+    with pytest.raises(ValueError, match="`composition` must be `MultiSense` with the senses of"):
+        keras_drill.OutputLayer(
+            V, keras_drill.SenseEmbedding(V, D, M), composition=composition,
+            score=keras_drill.scores.KerBSKernel(),
+        )  # fmt: skip

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import keras_drill
@@ -56,6 +57,50 @@ def test_the_source_of_a_response_are_the_turns_before_it(dialogues, tmp_path):
     pieces = words.source.tokenizer.tokenize(sources[1:2]).to_list()[0]
     assert [piece for piece in pieces if b"__eou__" in piece] == [b"__eou__"]
     assert task.describe(words, texts).endswith("pairs: 21 of train, 3 of valid, 1 of test")
+
+
+@pytest.mark.parametrize("tokenizer", ["bpe", "words"])
+def test_of_a_long_context_the_oldest_turns_are_cut_wherever_it_is_read(
+    tokenizer, tmp_path, capsys
+):
+    old = " __eou__ ".join(["who is there ?", "it is me ."] * 9)
+    for split in ("train", "valid", "test"):
+        lines = [f"{old} __eou__ {split} {word} __eou__ yes {word}" for word in ("fine", "good")]
+        (tmp_path / f"{split}.txt").write_text("\n".join(lines) + "\n")
+    longest = 60 if tokenizer == "bpe" else 23
+    config = config_of(
+        "dialog",
+        tmp_path,
+        data_tokenizer=tokenizer,
+        data_context_turns=30,
+        data_vocabulary_size=50,
+        data_max_length=longest,
+    )
+    task = make_task(config)
+    words = task.make_words(tmp_path / "none")
+    texts = task.read_texts(words)
+    translator = task.translator(task.build_model(words), words, task.make_search())
+    side = translator.source
+    separator = side.separator_id("__eou__")
+    for batches, text in (
+        (task.training_batches(words, texts["train"]), texts["train"]),
+        (task.evaluation_batches(words, texts["test"]), texts["test"]),
+    ):
+        sources = [line.decode() for line in text.lines.source]
+        expected = side.encode(sources, longest, "left", separator)[0].numpy()
+        np.testing.assert_array_equal(translator.find(sources)[0], expected)
+        seen = [row for inputs, *_ in batches.dataset() for row in inputs["source"].numpy()]
+        trimmed = sorted(tuple(row[row != 0]) for row in seen)
+        assert trimmed == sorted(tuple(row[row != 0]) for row in expected)
+        whole, lengths = (x.numpy() for x in side.encode(sources))
+        assert lengths.max() > longest
+        for row, length, kept in zip(whole, lengths, expected, strict=True):
+            kept = kept[kept != 0]
+            assert (row[length - len(kept) : length] == kept).all()
+            assert len(kept) == length or row[length - len(kept) - 1] == separator
+    said = capsys.readouterr().err
+    assert said.count("the oldest turns of ") == 1 and f"data.max_length = {longest} tokens" in said
+    assert "pairs are cut" not in said and "dropped" not in said
 
 
 def test_the_target_of_an_autoencoder_is_its_source(tmp_path):

@@ -1,5 +1,6 @@
 """What runs with pairs do to their text before it is cut, and pairs of tensorflow-datasets."""
 
+import re
 import unicodedata
 
 import pytest
@@ -7,6 +8,8 @@ import sacremoses
 import tensorflow as tf
 
 from keras_drill.cli.main import main
+from keras_drill.data import SentencePieceTokenizer, WordPieceTokenizer
+from keras_drill.export import Side
 from keras_drill.tasks.errors import ConfigError
 from keras_drill.tasks.make_task import make_task
 from tests.data.test_tfds_pairs import Builder, builders  # noqa: F401  a fixture
@@ -37,6 +40,8 @@ def pairs(tmp_path):
         ("bpe", True, {"moses": "de"}),
         ("wordpiece", True, {"unicode_normalization": "NFD", "lowercase": True}),
         ("words", False, {"unicode_normalization": "NFKD"}),
+        ("unigram", True, {"user_defined_symbols": ("<2en>",), "lowercase": True}),
+        ("wordpiece", True, {"user_defined_symbols": ("<2EN>",), "lowercase": True}),
     ],
 )
 def test_text_is_preprocessed_and_words_are_the_same_after_saving(
@@ -86,8 +91,7 @@ def _check_side(side, language, options, lines):
         words = side.tokenizer.tokenize(line)
         if options.tokenizer == "whitespace":
             assert [word.decode() for word in words.numpy()] == expected
-        else:  # pieces, joined: SentencePiece normalises more
-            expected = unicodedata.normalize("NFKC", " ".join(expected)).split(" ")
+        else:  # pieces, joined
             expected = [word.lower() for word in expected] if options.lowercase else expected
         joined = sacremoses.MosesDetokenizer(language).detokenize(expected, unescape=False)
         assert side.tokenizer.detokenize(words).numpy().decode() == joined
@@ -100,6 +104,26 @@ def _check_side(side, language, options, lines):
         ("translation", {"moses": "de-en", "tokenizer": "words"}, "data.moses must be empty with"),
         ("autoencoder", {"moses": "de-en"}, "data.moses must be one language"),
         ("dialog", {"unicode_normalization": "nfc"}, "unicode_normalization cannot be 'nfc'"),
+        ("dialog", {"character_coverage": 0.9}, "data.character_coverage must be at least 0.98"),
+        ("dialog", {"max_length_ratio": 0.5}, "data.max_length_ratio must be 0 or at least 1"),
+        ("dialog", {"long_pairs": "keep"}, "data.long_pairs cannot be 'keep'"),
+        ("dialog", {"user_defined_symbols": ("a b",)}, "must be different words without spaces"),
+        ("dialog", {"user_defined_symbols": ("<pad>",)}, "other than <pad>"),
+        (
+            "translation",
+            {"user_defined_symbols": ("<x>",), "tokenizer": "words"},
+            "data.user_defined_symbols must be empty with data.tokenizer = 'words'",
+        ),
+        (
+            "translation",
+            {"tokenizer_model": "spm.model", "tokenizer": "whitespace"},
+            "data.tokenizer_model must be empty with data.tokenizer = 'whitespace'",
+        ),
+        (
+            "translation",
+            {"tokenizer_model": "a", "source_tokenizer_model": "b"},
+            "data.source_tokenizer_model needs",
+        ),
     ],
 )
 def test_what_cannot_be_is_refused(task, options, message, tmp_path):
@@ -122,6 +146,82 @@ def test_a_context_keeps_its_marks_whole_after_moses(tmp_path):
     words = make_task(config).make_words(tmp_path / "none")
     cut = words.source.tokenizer.tokenize("Hi, you! __EOU__ I'm well.").numpy()
     assert b" ".join(cut) == b"hi , you ! __eou__ i 'm well ."
+
+
+TEXTS = ["他说，你好：ＡＢＣ ﬁne", "Straße é and e\u0301"]
+
+
+@pytest.mark.parametrize("tokenizer", ["bpe", "unigram"])
+@pytest.mark.parametrize("form", ["none", "NFC", "NFKC"])
+def test_pieces_are_normalised_as_the_option_says(tokenizer, form, tmp_path):
+    for name in ("train.de", "train.en"):
+        (tmp_path / name).write_text("\n".join(TEXTS * 9) + "\n")
+    config = config_of(
+        "translation", tmp_path, data_tokenizer=tokenizer, data_unicode_normalization=form
+    )
+    side = make_task(config).make_words(tmp_path / "none").target
+    exported = Side(side.tokenizer, side.vocabulary)
+    read = tf.function(lambda texts: exported.decode(exported.encode(texts)[0]))
+    expected = [text if form == "none" else unicodedata.normalize(form, text) for text in TEXTS]
+    assert [text.decode() for text in read(tf.constant(TEXTS)).numpy()] == expected
+
+
+def test_a_vocabulary_too_small_is_told_with_the_size_that_works(pairs, tmp_path):
+    for tokenizer in ("bpe", "unigram", "wordpiece"):
+        config = config_of("translation", pairs, data_tokenizer=tokenizer, data_vocabulary_size=9)
+        with pytest.raises(ConfigError, match="not 9; or leave rare characters out") as caught:
+            make_task(config).make_words(tmp_path / "none")
+        least = re.search(r"option data.vocabulary_size must be at least (\d+)", str(caught.value))
+        enough = config.replace({"data.vocabulary_size": least[1]})
+        assert len(make_task(enough).make_words(tmp_path / "none").tokens) > 30
+
+
+@pytest.mark.parametrize(("coverage", "is_there"), [(1.0, True), (0.98, False)])
+def test_rare_characters_are_left_out_by_coverage(coverage, is_there, tmp_path):
+    for split in ("train", "valid", "test"):
+        for language in ("de", "en"):
+            (tmp_path / f"{split}.{language}").write_text("ab ba\n" * 97 + "abŵ\n")
+    config = config_of(
+        "translation",
+        tmp_path,
+        data_tokenizer="bpe",
+        data_vocabulary_size=23,
+        data_character_coverage=coverage,
+    )
+    tokens = make_task(config).make_words(tmp_path / "none").tokens
+    assert any("ŵ" in token for token in tokens) == is_there
+
+
+@pytest.mark.parametrize("tokenizer", ["unigram", "wordpiece"])
+@pytest.mark.parametrize("shared", [True, False])
+def test_an_existing_tokenizer_is_taken(tokenizer, shared, pairs, tmp_path):
+    kind = WordPieceTokenizer if tokenizer == "wordpiece" else SentencePieceTokenizer
+    given = [kind.train(LINES[language] * 5, size) for language, size in (("en", 85), ("de", 75))]
+    options = {"data_tokenizer_model": tmp_path / "en.model"}
+    if not shared:
+        options["data_source_tokenizer_model"] = tmp_path / "de.model"
+    for one, name in zip(given, ("en.model", "de.model"), strict=True):
+        one.save(tmp_path / name)
+    options = {name: str(path) for name, path in options.items()}
+    config = config_of(
+        "translation",
+        pairs,
+        data_tokenizer=tokenizer,
+        data_shared_vocabulary=shared,
+        data_lowercase=True,
+        **options,
+    )
+    task = make_task(config)
+    words = task.make_words(tmp_path / "none")
+    target, source = given if not shared else (given[0], given[0])
+    assert list(words.target.vocabulary.tokens[4:]) == target.pieces()
+    assert list(words.source.vocabulary.tokens[4:]) == source.pieces()
+    # A model does not lower-case by itself; the option does.
+    expected = target.tokenize("over houses").numpy().tolist()
+    assert words.target.tokenizer.tokenize("OVER Houses").numpy().tolist() == expected
+    settings = task.word_settings()
+    (tmp_path / "en.model").write_bytes((tmp_path / "de.model").read_bytes())
+    assert task.word_settings() != settings
 
 
 def run_of(pairs, folder, *options):

@@ -15,7 +15,7 @@ def test_a_folder_of_its_own_run_is_taken_again(tmp_path):
         with folder.lock():
             folder.check(config)
             folder.write_config(config)
-    assert folder.config() == config
+    assert folder.config() == config.resolved()
 
 
 @pytest.mark.parametrize("may_change", [{"training_epochs": 99}, {"data_path": "elsewhere"}])

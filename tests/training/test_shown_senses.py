@@ -1,5 +1,7 @@
 """Examples of senses from the training text, in exported models and on the terminal."""
 
+import re
+
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -66,8 +68,11 @@ def test_examples_are_those_that_the_terminal_shows(run, capsys):
     capsys.readouterr()
     assert main(["senses", folder, run.words.tokens[word], "--contexts", "1"]) == 0
     out = capsys.readouterr()[0]
-    for sense in np.flatnonzero((of_word == word) & (probabilities > 0)):
-        assert f"  {sense}  {probabilities[sense]:.2f}  " in out
+    senses = np.array(run.model.head.allocation.senses_of_word)[word]
+    for number, sense in enumerate(senses[senses >= 0].tolist(), start=1):
+        assert re.search(rf"^ +{number} +{sense} +\d+ %", out, re.M)
+        if probabilities[sense] > 0:
+            assert f"  sense {number}  {probabilities[sense]:.2f}  " in out
 
 
 def test_models_without_senses_have_no_examples(run, tmp_path):

@@ -19,8 +19,11 @@ from keras_drill.decoding import (
 )
 from keras_drill.export import Side, Translator
 from keras_drill.tasks.errors import ConfigError, RunError
+from keras_drill.tasks.load_config import load_config
+from keras_drill.tasks.make_task import make_task
 from keras_drill.tasks.sequence_to_sequence.answer import answer_all
 from keras_drill.training.loaded_run import LoadedRun
+from keras_drill.training.option_changes import option_changes, recorded_options
 from keras_drill.training.run_folder import RunFolder, read_history
 from keras_drill.training.train_run import train_run
 from tests.training.runs import Killed, assert_same_bits, kill_at, train
@@ -130,6 +133,7 @@ def test_the_answer_to_a_text_depends_on_nothing_else(loaded):
     assert answer_all(translator, []) == []
 
 
+@pytest.mark.slow
 def test_the_exported_model_gives_the_same_answers(trained, loaded, tmp_path):
     command = ["export", str(trained.path), "--directory", str(tmp_path), "-n", "2"]
     assert main([*command, "--num-beams", "3"]) == 0
@@ -143,8 +147,14 @@ def test_the_exported_model_gives_the_same_answers(trained, loaded, tmp_path):
         one.texts for one in expected
     ]
     np.testing.assert_allclose(found["scores"], [one.scores for one in expected], rtol=1e-4)
+    np.testing.assert_array_equal(found["is_truncated"], [one.is_truncated for one in expected])
+    begins = ["the old", "the", ""]
+    found = exported.signatures["complete"](texts=tf.constant(texts), prefixes=tf.constant(begins))
+    expected = answer_all(translator, texts, prefixes=begins)
+    found = [tuple(t.decode() for t in row) for row in found["texts"].numpy()]
+    assert found == [one.texts for one in expected] and found[0][0].startswith("the old")
     requests = tmp_path / "trained" / "1" / "assets.extra" / "tf_serving_warmup_requests"
-    assert len(list(tf.data.TFRecordDataset(str(requests)))) == 2
+    assert len(list(tf.data.TFRecordDataset(str(requests)))) == 3
 
 
 OPTIONS = {
@@ -174,20 +184,57 @@ def long_pairs(pairs, tmp_path):
     return tmp_path / "long"
 
 
-def test_what_is_cut_in_training_is_counted_once(loaded, long_pairs, capsys):
-    task, words = loaded.task, loaded.words
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ({}, "3 of 105 training pairs are dropped: 1 with an empty side, 2 longer than "
+             "data.max_length = 128 tokens"),
+        ({"data.long_pairs": "cut"}, "2 of 105 training pairs are cut to data.max_length = 128 "
+             "tokens (data.long_pairs = 'cut'): sources 2, targets 1"),
+        ({"data.max_length": 999, "data.max_length_ratio": 50.0}, "1 with an empty side, 1 with a "
+             "side more than data.max_length_ratio = 50 times as long as the other"),
+    ],
+)  # fmt: skip
+def test_what_is_dropped_or_cut_in_training_is_counted_once(
+    options, expected, loaded, long_pairs, capsys
+):
+    for side, line in (("de", "Hund"), ("en", "")):
+        with open(long_pairs / f"train.{side}", "a") as file:
+            file.write(f"{line}\n")
+    task, words = make_task(loaded.task.config.replace(options)), loaded.words
     texts = task.read_texts(words, str(long_pairs))
+    capsys.readouterr()
     task.training_batches(words, texts["train"])
     said = capsys.readouterr().err
-    expected = "2 sources and 1 targets of 104 training pairs are cut to data.max_length = 128"
-    assert said.count("\n") == 1 and expected in said
+    assert said.count("training pairs are") == said.count("\n") and expected in said
+    # What is evaluated is evaluated as a whole.
+    assert task.evaluation_batches(words, texts["test"]).num_dropped == 0
+
+
+def test_runs_of_old_versions_go_on_as_they_began(pairs, tmp_path):
+    """They have no `data.long_pairs`: their targets were cut and given an end."""
+    config = tiny_pairs_config(pairs)
+    folder = RunFolder(tmp_path)
+    folder.write_config(config)
+    written = folder.config_file.read_text()
+    old = "".join(
+        line for line in written.splitlines(keepends=True) if not line.startswith("long_pairs")
+    )
+    folder.config_file.write_text(old)
+    assert folder.config().data.long_pairs == "end"
+    assert load_config(folder.config_file).data.long_pairs == "drop"  # as a recipe
+    recorded = recorded_options(config)
+    del recorded["data"]["long_pairs"]
+    assert option_changes(folder.config(), recorded) == []
+    assert [change.name for change in option_changes(config, recorded)] == ["data.long_pairs"]
 
 
 @pytest.mark.slow
 def test_what_is_cut_of_answered_sources_is_counted_once(trained, long_pairs, capsys):
     assert main(["evaluate", str(trained.path), "--data", str(long_pairs)]) == 0
     said = capsys.readouterr().err
-    assert said.count("warning") == 1 and "2 of 14 sources are longer than data.max_length" in said
+    assert "2 of 14 sources are longer than data.max_length" in said
+    assert said.count("sources are longer") == 1 and said.count("ended by") <= 1
 
 
 def test_answers_are_scored_given_their_sources(trained, pairs, tmp_path, capsys):
@@ -283,10 +330,15 @@ def test_answers_come_with_their_scores(trained, capsys):
     records = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert main([*command, "--format", "tsv"]) == 0
     heading, *lines = capsys.readouterr().out.splitlines()
-    assert heading.split("\t") == ["number", "rank", "score", "log_prob", "text"]
+    assert heading.split("\t") == ["number", "rank", "score", "log_prob", "text", "is_truncated"]
     rows = [line.split("\t") for line in lines]
-    assert [[int(row[0]), int(row[1])] for row in rows] == [
-        [n, r] for n in (1, 2, 3) for r in (1, 2, 3)
+    places = [(1, 1), (1, 2), (1, 3), (2, 1), (3, 1), (3, 2), (3, 3)]
+    assert [(int(row[0]), int(row[1])) for row in rows] == places
+    assert records[1]["answers"] == [
+        {"text": "", "score": 0.0, "log_prob": 0.0, "is_truncated": False}
+    ]
+    assert [row[5] for row in rows] == [
+        str(answer["is_truncated"]).lower() for record in records for answer in record["answers"]
     ]
     answers = [answer for record in records for answer in record["answers"]]
     assert [row[4] for row in rows] == [answer["text"] for answer in answers]
@@ -302,11 +354,58 @@ def test_more_beams_than_words_find_as_many_answers_as_there_are(trained, tmp_pa
     command = ["translate", str(short.path), "ein Vogel", "-n", "99"]
     assert main([*command, "--format", "json"]) == 0
     (record,) = map(json.loads, capsys.readouterr().out.splitlines())
-    tokens = LoadedRun.load(short).words.tokens
-    assert len(record["answers"]) == len(tokens) - 3  # of one word, or the end: <eos>
+    # Of one piece, or of the end alone; pieces that are the same text count once.
+    pieces = LoadedRun.load(short).words.tokens[4:]
+    expected = {piece.replace("▁", " ").strip() for piece in pieces} | {""}
+    texts = [one["text"] for one in record["answers"]]
+    assert len(texts) == len(expected) and set(texts) == expected
     assert main(command) == 0
-    lines = capsys.readouterr().out.splitlines()
-    assert lines == [one["text"] for one in record["answers"]] + [""] * (102 - len(tokens))
+    assert capsys.readouterr().out.splitlines() == texts + [""] * (99 - len(texts))
+
+
+def test_answers_that_met_a_limit_are_marked(trained, capsys):
+    command = ["translate", str(trained.path), "der Hund sieht ein Vogel .", "ein"]
+    never = ["--max-ratio", "0.1", "--banned-words", "."]
+    for limits, most in (
+        (["--max-tokens", "3"], 3),
+        (never, 11),
+        ([*never, "--min-length", "14"], 15),
+    ):
+        assert main([*command, "--format", "json", *limits]) == 0
+        out, err = capsys.readouterr()
+        records = [json.loads(line) for line in out.splitlines()]
+        marks = [record["answers"][0]["is_truncated"] for record in records]
+        assert (f"{sum(marks)} of 2 answers were ended by decoding.max_tokens" in err) == any(marks)
+        assert not any(record["is_source_truncated"] for record in records)
+        if most == 3:
+            assert any(marks)
+
+
+@pytest.mark.slow
+def test_sources_prefixes_and_samples_of_the_command_line(trained, loaded, tmp_path, capsys):
+    sources = ["der Hund sieht ein Vogel .", "", "ein Vogel ruft der Hund ."]
+    (tmp_path / "sources").write_text("\n".join(sources) + "\n")
+    (tmp_path / "prefixes").write_text("the old\n\nthe\n")
+    translate = ["translate", str(trained.path)]
+
+    def lines_of(*words):
+        assert main([*translate, *map(str, words)]) == 0
+        return capsys.readouterr().out.splitlines()
+
+    from_file = ["--file", tmp_path / "sources"]
+    assert lines_of(*from_file) == lines_of(*sources)
+    begun = lines_of(*from_file, "--prefixes", tmp_path / "prefixes")
+    assert begun[0].startswith("the old") and begun[1] == "" and begun[2].startswith("the")
+    sample = [*from_file, "--sample", "-n", 3, "--seed", 5]
+    drawn = lines_of(*sample)
+    assert len(drawn) == 9 and drawn == lines_of(*sample) != lines_of(*sample[:-1], 6)
+    assert len(set(lines_of("ein Vogel", "ein Vogel", "--sample"))) == 2
+    best = lines_of(*sample[:3], "--sampler", "top-k", "--k", 1)
+    assert best == lines_of(*from_file, "--num-beams", 1)
+    assert main([*translate, *map(str, from_file), "--prefixes", str(tmp_path / "sources")]) == 0
+    (tmp_path / "prefixes").write_text("the\n")
+    assert main([*translate, *map(str, from_file), "--prefixes", str(tmp_path / "prefixes")]) == 1
+    assert "sources, line 3 has no prefix" in capsys.readouterr().err
 
 
 def test_lines_are_never_dropped_merged_or_reordered(trained, tmp_path, capsys):
@@ -348,6 +447,14 @@ def _file(folder, content):
         (["translate", "ein", "--min-length", "18"], "must be at most decoding.max_tokens = 17"),
         (["translate", "ein", "--banned-words", " "], "banned_words must have words"),
         (["translate", "ein", "--min-length", "few"], "--min-length must be a whole number"),
+        (
+            ["translate", "ein", "--temperature", "2"],
+            "--temperature has no meaning without --sample",
+        ),
+        (["translate", "ein", "--sample", "--num-beams", "3"], "--num-beams has no meaning with"),
+        (["translate", "ein", "--sample", "--sampler", "greedy", "-n", "2"], "greedy always says"),
+        (["translate", "ein", "--file", "x"], "give texts or --file, not both"),
+        (["translate", "--file", "/gone"], "--file '/gone': there is nothing there"),
         (["export", "--repetition-penalty", "0"], "--repetition-penalty must be greater than 0"),
         (["translate", "ein", "-n", "9", "--num-beams", "3"], "-n must be at most --num-beams = 3"),
     ],
@@ -379,6 +486,7 @@ def test_runs_of_different_words_or_with_damaged_ones_are_refused(trained, pairs
         LoadedRun.load(RunFolder(other))
 
 
+@pytest.mark.slow
 def test_all_of_a_given_text_is_evaluated_however_it_is_given(trained, pairs, tmp_path, capsys):
     """The same pairs in one file of two columns, in two files, and as the test text of a folder."""
     lines = {

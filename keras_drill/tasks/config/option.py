@@ -9,6 +9,7 @@ from typing import Any
 
 from keras_drill.tasks.errors import ConfigError
 
+AUTO_OR_BOOL = ("auto", "true", "false")  # choices of options that others decide by default
 LARGEST_SEED = 2**32 - 1  # that NumPy's and Keras' generators take
 
 
@@ -22,6 +23,7 @@ def option(
     maximum: float | None = None,
     below: float | None = None,
     may_change: bool = False,
+    in_older_runs: Any = None,
 ) -> Any:
     """Field of a configuration dataclass.
 
@@ -34,6 +36,7 @@ def option(
         maximum: Greatest number allowed.
         below: Numbers must be less than this.
         may_change: Whether a run may be resumed with another value.
+        in_older_runs: Value in runs from before there was the option; `None`: the default.
     """
     metadata = {
         "comment": comment,
@@ -43,6 +46,7 @@ def option(
         "maximum": maximum,
         "below": below,
         "may_change": may_change,
+        "in_older_runs": in_older_runs,
     }
     return dataclasses.field(default=default, metadata=metadata)
 
@@ -65,6 +69,8 @@ _BOUNDS = {
 def check_value(name: str, field: dataclasses.Field, value: Any) -> Any:
     """The value in the option's type, converted from text when it comes from a command line."""
     kind: type = field.type  # type: ignore[assignment]  # configurations do not postpone hints
+    if isinstance(value, bool) and field.metadata["choices"] == AUTO_OR_BOOL:
+        value = str(value).lower()
     value = _convert(kind, value)
     if value is None:
         raise ConfigError(f"option {name} must be {_EXPECTED[kind]}")

@@ -47,6 +47,10 @@ class RunConfig(abc.ABC):
     def check(self) -> None:
         """Raises `ConfigError` for options that are each allowed, but not together."""
 
+    def resolved(self: Config) -> Config:
+        """The same options, with the value that each `"auto"` stands for; see `option`."""
+        return self
+
     @property
     def output_layer(self) -> str:
         """The output layer in a few words."""
@@ -74,10 +78,18 @@ class RunConfig(abc.ABC):
         }
 
     @classmethod
-    def from_mapping(cls: type[Config], mapping: Mapping[str, Any]) -> Config:
-        """Makes a configuration of the nested tables of a TOML file; what is missing is default."""
+    def from_mapping(cls: type[Config], mapping: Mapping[str, Any], is_run: bool = False) -> Config:
+        """Makes a configuration of the nested tables of a TOML file; what is missing is default.
+
+        Args:
+            mapping: The tables.
+            is_run: Whether they are those of a run, which had all options that there were then.
+        """
         sections = {field.name for field in dataclasses.fields(cls)}
         values = {}
+        if is_run:
+            older = {name: one.metadata["in_older_runs"] for name, one in cls.options().items()}
+            values.update({name: value for name, value in older.items() if value is not None})
         for name, content in mapping.items():
             if name in _NOT_SECTIONS:
                 continue

@@ -25,7 +25,16 @@ class DialogDataConfig(PairsConfig):
 
     @property
     def symbols(self) -> tuple[str, ...]:
-        return (self.turn_end,) if self.context_turns > 1 else ()
+        own = (self.turn_end,) if self.context_turns > 1 else ()
+        return tuple(dict.fromkeys([*own, *self.user_defined_symbols]))
+
+    @property
+    def truncation_side(self) -> str:
+        return "left"  # the last turn is the one to respond to
+
+    @property
+    def turn_separator(self) -> str | None:
+        return self.turn_end if self.context_turns > 1 else None
 
 
 @dataclasses.dataclass(frozen=True)

@@ -1,12 +1,14 @@
 """Dialog: the turns before it are the source of a response."""
 
+import sys
 from collections.abc import Mapping, Sequence
+from typing import Any
 
-from keras_drill.data import DialogCorpus, Lines, ParallelCorpus
+from keras_drill.data import DialogCorpus, Lines, PairBatches, ParallelCorpus
 from keras_drill.data.content_splits import text_splits
 from keras_drill.data.tfds_pairs import PREFIX
 from keras_drill.tasks.dialog.config import DialogConfig
-from keras_drill.tasks.sequence_to_sequence.task import SequenceToSequenceTask
+from keras_drill.tasks.sequence_to_sequence.task import EncodedPairs, SequenceToSequenceTask
 
 
 class DialogTask(SequenceToSequenceTask):
@@ -34,6 +36,19 @@ class DialogTask(SequenceToSequenceTask):
             separator=self.config.data.turn_end,
             **options,
         )
+
+    def training_batches(self, words: Any, text: EncodedPairs) -> PairBatches:
+        longest = self.config.data.max_length
+        cut = self.truncate_sources(words, text, longest)
+        if cut is not text:
+            number = int((text.source.line_lengths > longest).sum())
+            print(
+                f"keras-drill: warning: the oldest turns of {number:,} of "
+                f"{len(text.source.line_lengths):,} training contexts are cut, which are longer "
+                f"than data.max_length = {longest} tokens",
+                file=sys.stderr,
+            )
+        return super().training_batches(words, cut)
 
 
 def _columns(corpus: DialogCorpus | ParallelCorpus) -> dict[str, dict[str, Lines]]:

@@ -9,6 +9,7 @@ import keras_drill
 from keras_drill.models.awd_lstm import AWDLSTM
 from keras_drill.models.gru_language_backbone import GRULanguageBackbone
 from keras_drill.tasks.build_head import build_head, build_sense_embedding
+from keras_drill.tasks.free_seeds import free_seeds
 from keras_drill.tasks.language_model.config import LanguageModelConfig
 
 
@@ -29,9 +30,10 @@ def build_model(
     # Initial weights are drawn from the global generator where a layer takes no seed.
     keras.utils.set_random_seed(config.training.seed)
     backbone = _build_backbone(config, vocabulary_size, rows)
+    seeds = free_seeds(config.training.seed, backbone)
     return keras_drill.LanguageModel(
         backbone,
-        build_head(config, vocabulary_size, backbone.embedding, descriptions),
+        build_head(config, vocabulary_size, backbone.embedding, seeds, descriptions),
         label_smoothing=config.head.label_smoothing,
     )
 

@@ -5,7 +5,7 @@ from typing import ClassVar
 
 from keras_drill.tasks.config import RunConfig
 from keras_drill.tasks.config.check_options import check_head, check_training
-from keras_drill.tasks.config.option import LARGEST_SEED, option
+from keras_drill.tasks.config.option import AUTO_OR_BOOL, LARGEST_SEED, option
 from keras_drill.tasks.errors import ConfigError
 
 
@@ -20,6 +20,16 @@ class DataConfig:
         "words",
         '"words" for raw text, "whitespace" for text that is already cut into words',
         choices=("words", "whitespace"),
+    )
+    lowercase: str = option(
+        "auto",
+        'lower-case all text, "true" or "false"; "auto": with tokenizer = "words"',
+        choices=AUTO_OR_BOOL,
+    )
+    unit: str = option(
+        "line",
+        'a text that is learned as one: a "line", or a "paragraph", the lines up to an empty one',
+        choices=("line", "paragraph"),
     )
     vocabulary: str = option(
         "", "vocabulary file, one word per line; empty: counted in the training text"
@@ -68,7 +78,9 @@ class SamplesConfig:
     """Section `[samples]`: continuations for the report."""
 
     prompts: tuple[str, ...] = option(
-        ("the", "in the"), "texts to continue; empty list: none", may_change=True
+        ("auto",),
+        'texts to continue; ["auto"]: beginnings of validation lines; empty list: none',
+        may_change=True,
     )
     max_tokens: int = option(40, "tokens to add to each", minimum=1, may_change=True)
     sampler: str = option(
@@ -123,6 +135,11 @@ class LanguageModelConfig(RunConfig):
     data: DataConfig = dataclasses.field(default_factory=DataConfig)
     backbone: BackboneConfig = dataclasses.field(default_factory=BackboneConfig)
     samples: SamplesConfig = dataclasses.field(default_factory=SamplesConfig)
+
+    def resolved(self) -> "LanguageModelConfig":
+        if self.data.lowercase != "auto":
+            return self
+        return self.replace({"data.lowercase": self.data.tokenizer == "words"})
 
     def check(self) -> None:
         check_training(self)

@@ -2,22 +2,24 @@
 
 import dataclasses
 import itertools
-import math
+import sys
 from collections.abc import Mapping, Sequence
 from xml.etree import ElementTree
 
-import keras
 import numpy as np
 import tensorflow as tf
 
-from keras_drill.analysis import collect_log_probs, compare_by_frequency
-from keras_drill.data import ContiguousBatches, Tokenizer
+from keras_drill.analysis import compare_by_frequency
+from keras_drill.data import Tokenizer
 from keras_drill.export import TextModel
+from keras_drill.report.comparability import PerplexityBasis, frequency_obstacle
 from keras_drill.report.continuations_section import SampleContinuation, continuations_section
-from keras_drill.report.frequency_section import frequency_section
+from keras_drill.report.frequency_section import frequency_section, no_frequency_section
 from keras_drill.tasks.language_model.config import SamplesConfig
 from keras_drill.tasks.language_model.words import LanguageModelWords
 from keras_drill.tasks.task import Judgement
+
+_PROMPT_WORDS = 3
 
 
 @dataclasses.dataclass(frozen=True)
@@ -28,56 +30,50 @@ class LanguageModelJudgement(Judgement):
         perplexities: By split.
         scores: None.
         signatures: None.
-        targets: Int array `[N]`, the words of the last split, in the order of the batches.
-        log_probs: Float array `[N]`, their log-probabilities.
+        log_probs: By text, the log-probability of each target, in the order of the text.
+        targets: Int array `[N]`, the targets of the last text, in its order.
         samples: Continuations that the model wrote.
     """
 
     targets: np.ndarray = dataclasses.field(default_factory=lambda: np.zeros(0, int))
-    log_probs: np.ndarray = dataclasses.field(default_factory=lambda: np.zeros(0))
     samples: tuple[SampleContinuation, ...] = ()
 
 
-def judge(
-    model: keras.Model,
-    batches: Mapping[str, ContiguousBatches],
-    samples: tuple[SampleContinuation, ...],
-) -> LanguageModelJudgement:
-    """Measures perplexities of texts.
+def beginnings(words: LanguageModelWords, ids: np.ndarray, number: int = 2) -> tuple[str, ...]:
+    """The first words of lines of a text, of known words alone, spread evenly over it.
 
     Args:
-        model: The model.
-        batches: The texts, by split.
-        samples: What the model wrote.
+        words: The words of the text.
+        ids: The text.
+        number: How many at most.
     """
-    perplexities: dict[str, float] = {}
-    targets, log_probs = np.zeros(0, int), np.zeros(0)
-    for split, each in batches.items():
-        targets, log_probs = collect_log_probs(model, each.dataset())
-        perplexities[split] = math.exp(-log_probs.mean(dtype=np.float64))
-    return LanguageModelJudgement(
-        perplexities,
-        targets=targets,
-        log_probs=log_probs,
-        samples=samples,
-    )
+    vocabulary = words.vocabulary
+    ends = np.flatnonzero(ids == vocabulary.end_id)
+    starts = np.concatenate([[0], ends + 1])[: len(ends)]
+    starts = starts[ends - starts > _PROMPT_WORDS]
+    rows = ids[starts[:, None] + np.arange(_PROMPT_WORDS)]
+    rows = rows[(rows != vocabulary.unknown_id).all(axis=1)]
+    chosen = rows[np.arange(number) * len(rows) // number] if len(rows) else rows
+    texts = words.tokenizer.detokenize(vocabulary.words(chosen)).numpy().tolist()
+    return tuple(dict.fromkeys(text.decode() for text in texts))
 
 
 def write_samples(
-    options: SamplesConfig, tokenizer: Tokenizer, module: TextModel
+    options: SamplesConfig, prompts: Sequence[str], tokenizer: Tokenizer, module: TextModel
 ) -> tuple[SampleContinuation, ...]:
-    """Continuations of the prompts in the options.
+    """Continuations of prompts.
 
     Args:
-        options: What to continue.
+        options: How they are drawn.
+        prompts: What to continue.
         tokenizer: That of the model.
         module: The model, with the sampler of the options.
     """
-    texts = module.continue_text(tf.constant(options.prompts))["texts"].numpy()
+    texts = module.continue_text(tf.constant(prompts))["texts"].numpy()
     drawn = f"{options.sampler}, seed {options.seed}"
     return tuple(
         SampleContinuation(prompt, _added(tokenizer, prompt, text.decode()), drawn)
-        for prompt, text in zip(options.prompts, texts, strict=True)
+        for prompt, text in zip(prompts, texts, strict=True)
     )
 
 
@@ -90,27 +86,33 @@ def _added(tokenizer: Tokenizer, prompt: str, text: str) -> str:
 
 
 def report_sections(
-    words: Sequence[LanguageModelWords], judged: Mapping[str, LanguageModelJudgement]
+    counts: Sequence[int] | None,
+    judged: Mapping[str, LanguageModelJudgement],
+    bases: Mapping[str, PerplexityBasis],
 ) -> list[ElementTree.Element]:
-    """The other models against the first by word frequency, where they can be compared, and what
-    they wrote."""
-    names = list(judged)
+    """The other models against the first by word frequency, or why not, and what they wrote.
+
+    Args:
+        counts: How often the words of the first model occur in its training text.
+        judged: The models by name.
+        bases: What the last perplexity of each depends on.
+    """
     sections = []
-    (first, of_first), *others = zip(words, judged.values(), strict=True)
-    for index, (other, of_other) in enumerate(others, start=1):
-        if (
-            first.counts is None
-            or other.tokens != first.tokens
-            or not len(of_first.targets)
-            or not np.array_equal(of_first.targets, of_other.targets)
-        ):
+    first, *others = judged
+    for index, other in enumerate(others, start=1):
+        reason = frequency_obstacle(bases[first], bases[other], (first, other), counts)
+        if reason is not None:
+            warn = f"keras-drill: warning: {first} and {other} cannot be compared by word frequency"
+            print(f"{warn}: {reason}", file=sys.stderr)
+            sections.append(no_frequency_section(first, other, reason))
             continue
+        ours, theirs = (list(judged[name].log_probs.values())[-1] for name in (first, other))
         comparison = compare_by_frequency(
-            of_first.targets,
-            of_first.log_probs,
-            of_other.log_probs,
-            np.array(first.counts),
-            names=(names[0], names[index]),
+            judged[first].targets,
+            ours,
+            theirs,
+            np.array(counts),
+            names=(first, other),
         )
         prefix = "frequency" if index == 1 else f"frequency-{index}"
         sections.append(frequency_section(comparison, 0, index, prefix=prefix))

@@ -2,7 +2,6 @@
 
 import dataclasses
 import hashlib
-import itertools
 import math
 import sys
 from collections.abc import Mapping, Sequence
@@ -14,6 +13,7 @@ import keras
 import numpy as np
 
 import keras_drill
+from keras_drill.analysis.collect import collect_log_probs, in_text_order
 from keras_drill.data import (
     ContiguousBatches,
     Corpus,
@@ -29,16 +29,20 @@ from keras_drill.data import (
 from keras_drill.data.content_splits import text_splits
 from keras_drill.data.cut_text import signs_of_cut_text
 from keras_drill.data.example_folder import ExampleFolder
+from keras_drill.data.paragraphs import Paragraphs
 from keras_drill.data.word_numbers import WordNumbers
 from keras_drill.decoding import Sampler
 from keras_drill.export import ModelCard, SenseContexts, TextModel, export_saved_model
 from keras_drill.report import SampleContinuation
+from keras_drill.report.comparability import PerplexityBasis
 from keras_drill.tasks.errors import RunError
+from keras_drill.tasks.explain_text import first_lines
 from keras_drill.tasks.language_model.build_model import build_model
 from keras_drill.tasks.language_model.config import LanguageModelConfig
+from keras_drill.tasks.language_model.explain_text import explain_text
 from keras_drill.tasks.language_model.judge import (
     LanguageModelJudgement,
-    judge,
+    beginnings,
     report_sections,
     write_samples,
 )
@@ -46,8 +50,6 @@ from keras_drill.tasks.language_model.words import LanguageModelWords
 from keras_drill.tasks.make_sampler import make_sampler
 from keras_drill.tasks.task import ContinuingTask
 
-_TOKENIZERS = {"words": WordTokenizer, "whitespace": WhitespaceTokenizer}
-_LINES_LOOKED_AT = 2000
 # Options of the data.
 _NOT_OF_WORDS = ("path", "on_disk", "batch_size", "sequence_length", "variable_length")
 
@@ -60,11 +62,15 @@ class LanguageModelTask(ContinuingTask):
 
     def read_corpus(self, data: str, cut_by_content: bool) -> dict[str, dict[str, Lines]]:
         splits = text_splits(data) if cut_by_content else Corpus(data).splits
-        return {name: {"text": lines} for name, lines in splits.items()}
+        return {name: {"text": self._units(lines)} for name, lines in splits.items()}
+
+    def _units(self, lines: Lines) -> Lines:
+        return Paragraphs(lines) if self.config.data.unit == "paragraph" else lines
 
     def read_whole_corpus(self, data: Sequence[str]) -> dict[str, dict[str, Lines]]:
         path = data[0] if len(data) == 1 else data
-        return {name: {"text": lines} for name, lines in Corpus(path, split=False).splits.items()}
+        splits = Corpus(path, split=False).splits
+        return {name: {"text": self._units(lines)} for name, lines in splits.items()}
 
     def learn_words(
         self, columns: Mapping[str, Lines], numbers: WordNumbers | None = None
@@ -101,6 +107,7 @@ class LanguageModelTask(ContinuingTask):
     def word_settings(self) -> dict[str, Any]:
         options = dataclasses.asdict(self.config.data)
         others = {name: value for name, value in options.items() if name not in _NOT_OF_WORDS}
+        others["lowercase"] = self.config.resolved().data.lowercase
         if others["vocabulary"]:
             others["vocabulary"] = TextLines(others["vocabulary"]).fingerprint()
         return others
@@ -112,7 +119,11 @@ class LanguageModelTask(ContinuingTask):
         return LanguageModelWords.load(folder, self._tokenizer())
 
     def _tokenizer(self) -> Tokenizer:
-        return _TOKENIZERS[self.config.data.tokenizer]()
+        lowercase = self.config.resolved().data.lowercase == "true"
+        if self.config.data.tokenizer == "words":
+            return WordTokenizer(lowercase)
+        # Joined by single spaces, what the model writes can be read again, and scored.
+        return WhitespaceTokenizer(lowercase, tidy=False)
 
     def read_texts(
         self, words: Any, data: str | None = None
@@ -146,7 +157,7 @@ class LanguageModelTask(ContinuingTask):
         tokenizer = self.config.data.tokenizer
         if tokenizer == "whitespace" or ExampleFolder.is_at(data):
             return
-        signs = signs_of_cut_text(itertools.islice(columns["text"], _LINES_LOOKED_AT))
+        signs = signs_of_cut_text(first_lines(columns["text"]))
         if signs:
             print(
                 f"keras-drill: warning: {data} looks cut into words already (it has "
@@ -166,6 +177,10 @@ class LanguageModelTask(ContinuingTask):
     def describe(self, words: Any, texts: Mapping[str, np.ndarray | StreamedText]) -> str:
         sizes = ", ".join(f"{len(ids):,} of {name}" for name, ids in texts.items())
         return f"{len(words.vocabulary):,} words; tokens: {sizes}"
+
+    def explain_text(self, words: Any, texts: Mapping[str, np.ndarray | StreamedText]) -> str:
+        lines = first_lines(self.read_columns(self.config.data.path)["train"]["text"])
+        return explain_text(self.config.data, words, self.target_ids(texts["valid"]), lines)
 
     def training_batches(self, words: Any, text: np.ndarray | StreamedText) -> ContiguousBatches:
         options = self.config.data
@@ -233,21 +248,38 @@ class LanguageModelTask(ContinuingTask):
     def judge(
         self, model: keras.Model, words: Any, texts: Mapping[str, np.ndarray]
     ) -> LanguageModelJudgement:
-        batches = {name: self.evaluation_batches(words, text) for name, text in texts.items()}
+        log_probs = {
+            name: in_text_order(
+                collect_log_probs(model, self.evaluation_batches(words, text).dataset())[1],
+                self.target_places(words, text),
+            )
+            for name, text in texts.items()
+        }
         options = self.config.samples
         samples: tuple[SampleContinuation, ...] = ()
-        if options.prompts:
+        prompts = options.prompts
+        if prompts == ("auto",):
+            prompts = beginnings(words, next(iter(texts.values()), np.zeros(0, np.int32)))
+        if prompts:
             sampler = make_sampler(
                 options.sampler, options.temperature, options.k, options.p, options.min_p
             )
             module = self.text_model(model, words, sampler, options.seed, options.max_tokens)
-            samples = write_samples(options, words.tokenizer, module)
-        return judge(model, batches, samples)
+            samples = write_samples(options, prompts, words.tokenizer, module)
+        return LanguageModelJudgement(
+            {name: math.exp(-each.mean(dtype=np.float64)) for name, each in log_probs.items()},
+            log_probs=log_probs,
+            targets=list(texts.values())[-1] if texts else np.zeros(0, np.int32),
+            samples=samples,
+        )
 
     def sections(
-        self, words: Sequence[Any], judged: Mapping[str, LanguageModelJudgement]
+        self,
+        words: Sequence[Any],
+        judged: Mapping[str, LanguageModelJudgement],
+        bases: Mapping[str, PerplexityBasis],
     ) -> list[ElementTree.Element]:
-        return report_sections(words, judged)
+        return report_sections(words[0].counts, judged, bases)
 
     def text_model(
         self,

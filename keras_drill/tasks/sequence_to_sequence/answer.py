@@ -2,12 +2,14 @@
 
 import dataclasses
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 import keras
 import numpy as np
 import tensorflow as tf
 
+from keras_drill.decoding import Sampler
 from keras_drill.export import Translator
 
 _ROWS = 64  # that are answered at once
@@ -19,42 +21,88 @@ class Answer:
 
     Args:
         texts: The answers, the best first.
-        scores: What they are ranked by.
+        scores: What they are ranked by; negative infinity where there are fewer.
         log_probs: Their log-probabilities.
-        is_cut: Whether the source was too long, and only its beginning was read.
+        is_truncated: Which of them met `decoding.max_tokens` or `decoding.max_ratio`.
+        is_cut: Whether the source was too long, and only a part of it was read.
     """
 
     texts: tuple[str, ...]
     scores: tuple[float, ...]
     log_probs: tuple[float, ...]
+    is_truncated: tuple[bool, ...]
     is_cut: bool
 
 
-def warn_of_cut_sources(number: int, total: int, max_length: int) -> None:
-    """Says once how many of the sources were too long."""
-    if number:
-        print(
-            f"keras-drill: warning: {number:,} of {total:,} sources are longer than "
-            f"data.max_length = {max_length} tokens, and only so much of them was read",
-            file=sys.stderr,
-        )
+class Limits:
+    """Counts the sources, and the best answers, that were too long."""
+
+    def __init__(self):
+        self.answers = 0
+        self.cut_sources = 0
+        self.truncated = 0
+
+    def add(self, answers: Iterable[Answer]) -> None:
+        for answer in answers:
+            self.answers += 1
+            self.cut_sources += answer.is_cut
+            self.truncated += answer.is_truncated[0]
+
+    def warn(self, config: Any) -> None:
+        """Says once how many there were, and by which options, a `SequenceToSequenceConfig`."""
+        count, decoding = f"of {self.answers:,}", config.decoding
+        option = "decoding.max_source_tokens" if decoding.max_source_tokens else "data.max_length"
+        read = {"right": "their beginning", "left": "their end"}[config.data.truncation_side]
+        if self.cut_sources:
+            print(
+                f"keras-drill: warning: {self.cut_sources:,} {count} sources are longer than "
+                f"{option} = {config.max_source_tokens} tokens, and only {read} was read",
+                file=sys.stderr,
+            )
+        if self.truncated:
+            print(
+                f"keras-drill: warning: {self.truncated:,} {count} answers were ended by "
+                f"decoding.max_tokens = {decoding.max_tokens} or decoding.max_ratio = "
+                f"{decoding.max_ratio:g}",
+                file=sys.stderr,
+            )
 
 
-def answer_all(translator: Translator, sources: Sequence[str], verbose: int = 0) -> list[Answer]:
+def warn_of_limits(answers: Iterable[Answer], config: Any) -> None:
+    """Says once how many of the sources, and of the best answers, were too long."""
+    limits = Limits()
+    limits.add(answers)
+    limits.warn(config)
+
+
+def answer_all(
+    translator: Translator,
+    sources: Sequence[str],
+    verbose: int = 0,
+    prefixes: Sequence[str] | None = None,
+    first_row: int = 0,
+) -> list[Answer]:
     """Answers sources, those of like lengths together; the answers are in the sources' order.
 
     Args:
         translator: The model.
         sources: The texts.
         verbose: 1 to show progress, on a terminal only.
+        prefixes: What each answer begins with.
+        first_row: How many sources were answered before: a sampler draws others for each row.
     """
     verbose = verbose if sys.stdout.isatty() else 0  # a bar is control characters to a file
     order = np.argsort([-len(source.split()) for source in sources], kind="stable")
     answers: dict[int, Answer] = {}
     progress = keras.utils.Progbar(len(sources), verbose=verbose, unit_name="sentence")
+    draws = isinstance(translator.search, Sampler)
     for start in range(0, len(sources), _ROWS):
         rows = order[start : start + _ROWS]
-        found = translator.answer(tf.constant([sources[row] for row in rows], tf.string))
+        found = translator.answer(
+            tf.constant([sources[row] for row in rows], tf.string),
+            None if prefixes is None else tf.constant([prefixes[row] for row in rows], tf.string),
+            tf.constant(rows + first_row) if draws else None,
+        )
         found = {name: value.numpy() for name, value in found.items()}
         cut = found["source_lengths"] > translator.max_source_tokens
         for place, row in enumerate(rows):
@@ -62,6 +110,7 @@ def answer_all(translator: Translator, sources: Sequence[str], verbose: int = 0)
                 tuple(text.decode() for text in found["texts"][place]),
                 tuple(found["scores"][place].tolist()),
                 tuple(found["log_probs"][place].tolist()),
+                tuple(found["is_truncated"][place].tolist()),
                 bool(cut[place]),
             )
         progress.update(len(answers))

@@ -1,5 +1,6 @@
 """The model of a run that answers sources."""
 
+from collections.abc import Iterator
 from typing import Any
 
 import keras
@@ -19,6 +20,7 @@ from keras_drill.optimizers import (
     LinearSchedule,
 )
 from keras_drill.tasks.build_head import build_head, build_sense_embedding
+from keras_drill.tasks.free_seeds import free_seeds
 from keras_drill.tasks.sequence_to_sequence.config import (
     EncoderDecoderConfig,
     SequenceToSequenceConfig,
@@ -33,18 +35,21 @@ def build_model(
     # Initial weights are drawn from the global generator where a layer takes no seed.
     keras.utils.set_random_seed(config.training.seed)
     backbone = _build_backbone(config, words)
-    head = build_head(config, len(words.tokens), backbone.embedding, words.descriptions)
+    seeds = free_seeds(config.training.seed, backbone)
+    head = build_head(config, len(words.tokens), backbone.embedding, seeds, words.descriptions)
     return keras_drill.SequenceToSequence(
         backbone,
         head,
         label_smoothing=config.head.label_smoothing,
-        scheduled_sampling=_build_sampling(config),
+        scheduled_sampling=_build_sampling(config, seeds),
         loss_positions=config.sampling.loss_positions,
-        seed=config.training.seed,
+        seed=next(seeds),
     )
 
 
-def _build_sampling(config: SequenceToSequenceConfig) -> keras_drill.ScheduledSampling | None:
+def _build_sampling(
+    config: SequenceToSequenceConfig, seeds: Iterator[int]
+) -> keras_drill.ScheduledSampling | None:
     options = config.sampling
     if options.schedule in ("constant", "linear") and not options.rate:
         return None
@@ -55,7 +60,7 @@ def _build_sampling(config: SequenceToSequenceConfig) -> keras_drill.ScheduledSa
         "inverse-sigmoid": lambda: InverseSigmoidSchedule(options.steps),
     }
     return keras_drill.ScheduledSampling(
-        rates[options.schedule](), argmax=options.argmax, seed=config.training.seed
+        rates[options.schedule](), argmax=options.argmax, seed=next(seeds)
     )
 
 

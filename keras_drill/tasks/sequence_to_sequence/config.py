@@ -7,11 +7,17 @@ from typing import ClassVar
 from keras_drill.tasks.config import RunConfig
 from keras_drill.tasks.config.check_options import check_head, check_training
 from keras_drill.tasks.config.head_sections import SensesConfig
-from keras_drill.tasks.config.option import option
+from keras_drill.tasks.config.option import AUTO_OR_BOOL, option
 from keras_drill.tasks.config.training_sections import OptimizerConfig
 from keras_drill.tasks.errors import ConfigError
 
-_TOKENIZERS = ("bpe", "unigram", "wordpiece", "words", "whitespace")
+_SENTENCE_PIECE = ("bpe", "unigram")
+_PIECES = (*_SENTENCE_PIECE, "wordpiece")
+_TOKENIZERS = (*_PIECES, "words", "whitespace")
+# Also in `keras_drill.data`, which imports TensorFlow.
+LONG_PAIRS = ("drop", "cut", "end")
+_LEAST_COVERAGE = 0.98
+SPECIAL = ("<pad>", "<unk>", "<eos>", "<sos>")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -29,7 +35,23 @@ class PairsConfig:
         '"whitespace"',
         choices=_TOKENIZERS,
     )
+    tokenizer_model: str = option(
+        "",
+        'file of a SentencePiece model, or of pieces, one a line ("wordpiece"); empty: learned',
+    )
+    source_tokenizer_model: str = option(
+        "", "that of the sources, where they have a vocabulary of their own; empty: the same"
+    )
     vocabulary_size: int = option(8000, "most words or pieces, for each vocabulary", minimum=5)
+    character_coverage: float = option(
+        1.0,
+        "share of the text's characters that become pieces; words with rarer ones are unknown",
+        above=0,
+        maximum=1,
+    )
+    user_defined_symbols: tuple[str, ...] = option(
+        (), "pieces to have whatever the text is, and never to cut"
+    )
     shared_vocabulary: bool = option(True, "one vocabulary and one embedding for both sides")
     unicode_normalization: str = option(
         "none",
@@ -44,17 +66,51 @@ class PairsConfig:
     batch_tokens: int = option(
         4096, "most tokens of a batch on either side, padding counted", minimum=1
     )
-    max_length: int = option(128, "tokens that longer sources and targets are cut to", minimum=2)
+    max_length: int = option(
+        128, "most tokens of a side of a training pair, and that are read of a source", minimum=2
+    )
+    long_pairs: str = option(
+        "drop",
+        'longer training pairs: "drop", "cut" (targets without an end) or "end" (cut, with one)',
+        choices=LONG_PAIRS,
+        in_older_runs="end",
+    )
+    max_length_ratio: float = option(
+        0.0,
+        "training pairs with a side so many times as long as the other are dropped; 0: none",
+        minimum=0,
+    )
 
     @property
     def symbols(self) -> tuple[str, ...]:
         """Words that no tokenizer may cut."""
-        return ()
+        return self.user_defined_symbols
+
+    @property
+    def truncation_side(self) -> str:
+        """Which side of long sources is cut."""
+        return "right"
+
+    @property
+    def turn_separator(self) -> str | None:
+        """The word between the turns of a source, of which the oldest are cut first."""
+        return None
+
+    @property
+    def read_symbols(self) -> tuple[str, ...]:
+        """The same as the tokenizer reads them."""
+        return tuple(each.lower() for each in self.symbols) if self.lowercase else self.symbols
 
     @property
     def learns_sentence_pieces(self) -> bool:
-        """Whether the tokenizer is SentencePiece's, which lower-cases by itself."""
-        return self.tokenizer in ("bpe", "unigram")
+        """Whether a SentencePiece model is learned."""
+        return self.tokenizer in _SENTENCE_PIECE and not self.tokenizer_model
+
+    @property
+    def bleu_tokenizer(self) -> str:
+        """What BLEU takes for words unless `decoding.tokenize` says so: text that is split at
+        white space is taken for tokenized text, and scored as it stands."""
+        return "none" if self.tokenizer == "whitespace" and not self.moses else "13a"
 
     @property
     def languages(self) -> tuple[str, str]:
@@ -69,6 +125,12 @@ class PairsConfig:
 
     def check(self) -> None:
         """Raises `ConfigError` for options that are each allowed, but not together."""
+        self._check_pieces()
+        if 0 < self.max_length_ratio < 1:
+            raise ConfigError(
+                "option data.max_length_ratio must be 0 or at least 1: it is the longer side's "
+                f"tokens by the shorter one's; not {self.max_length_ratio}"
+            )
         if self.moses and not re.fullmatch("[a-z]+(-[a-z]+)?", self.moses):
             raise ConfigError(
                 "option data.moses must be a language such as 'en', or two such as 'de-en', not "
@@ -78,6 +140,38 @@ class PairsConfig:
             raise ConfigError(
                 "option data.moses must be empty with data.tokenizer = 'words' and 'wordpiece', "
                 f"which cut at punctuation themselves, not {self.moses!r}"
+            )
+
+    def _check_pieces(self) -> None:
+        if self.tokenizer_model and self.tokenizer not in _PIECES:
+            raise ConfigError(
+                f"option data.tokenizer_model must be empty with data.tokenizer = "
+                f"{self.tokenizer!r}, which has no pieces, not {self.tokenizer_model!r}"
+            )
+        if self.source_tokenizer_model and (self.shared_vocabulary or not self.tokenizer_model):
+            raise ConfigError(
+                "option data.source_tokenizer_model needs data.tokenizer_model, that of the "
+                "targets, and data.shared_vocabulary = false"
+            )
+        if self.learns_sentence_pieces and self.character_coverage < _LEAST_COVERAGE:
+            raise ConfigError(
+                f"option data.character_coverage must be at least {_LEAST_COVERAGE} with "
+                f"data.tokenizer = {self.tokenizer!r}, not {self.character_coverage}"
+            )
+        symbols = self.user_defined_symbols
+        for symbol in symbols:
+            if symbol.split() != [symbol] or symbol in SPECIAL or symbols.count(symbol) > 1:
+                raise ConfigError(
+                    "option data.user_defined_symbols must be different words without spaces, "
+                    f"other than {', '.join(SPECIAL)}, not {symbol!r}"
+                )
+        if symbols and (
+            self.tokenizer == "words" or (self.tokenizer_model and self.tokenizer != "wordpiece")
+        ):
+            raise ConfigError(
+                "option data.user_defined_symbols must be empty with data.tokenizer = 'words', "
+                "which cuts at all punctuation, and with a SentencePiece model that is given, "
+                f"which has its own, not {list(symbols)}"
             )
 
 
@@ -159,6 +253,12 @@ class DecodingConfig:
         0.5, "what a word costs that an earlier group chose", minimum=0, may_change=True
     )
     max_tokens: int = option(100, "most tokens of an answer", minimum=1, may_change=True)
+    max_ratio: float = option(
+        2.0,
+        "an answer has at most 10 tokens and so many for each of its source; 0: no such limit",
+        minimum=0,
+        may_change=True,
+    )
     min_length: int = option(
         0, "fewest tokens before an answer may end", minimum=0, may_change=True
     )
@@ -174,6 +274,14 @@ class DecodingConfig:
     banned_words: tuple[str, ...] = option(
         (), "words, or sequences of words, never to write", may_change=True
     )
+    replace_unknown: bool = option(
+        False,
+        "write the source's word with the most attention where an unknown one is most probable",
+        may_change=True,
+    )
+    max_source_tokens: int = option(
+        0, "tokens that sources are cut to; 0: as data.max_length", minimum=0, may_change=True
+    )
     validation_sentences: int = option(
         0, "sources of the validation text to answer after each epoch", minimum=0, may_change=True
     )
@@ -183,7 +291,15 @@ class DecodingConfig:
         choices=("perplexity", "bleu", "chrf"),
     )
     tokenize: str = option(
-        "13a", "how sacrebleu cuts words for BLEU", choices=("13a", "intl", "char", "none", "zh")
+        "auto",
+        'how sacrebleu cuts words for BLEU; "auto": "none" for data.tokenizer = "whitespace" '
+        'without Moses, else "13a"',
+        choices=("auto", "13a", "intl", "char", "none", "zh"),
+    )
+    score_lowercase: str = option(
+        "auto",
+        'whether BLEU and chrF ignore case, "true" or "false"; "auto": as data.lowercase',
+        choices=AUTO_OR_BOOL,
     )
     attention_maps: int = option(
         2, "answers whose attention to show in the report", minimum=0, may_change=True
@@ -222,6 +338,19 @@ class SequenceToSequenceConfig(RunConfig):
     sampling: SamplingConfig = dataclasses.field(default_factory=SamplingConfig)
     decoding: DecodingConfig = dataclasses.field(default_factory=DecodingConfig)
 
+    @property
+    def max_source_tokens(self) -> int:
+        """To how many tokens sources are cut where they are answered or evaluated."""
+        return self.decoding.max_source_tokens or self.data.max_length
+
+    def resolved(self) -> "SequenceToSequenceConfig":
+        values = {"decoding.tokenize": self.data.bleu_tokenizer}
+        values["decoding.score_lowercase"] = str(self.data.lowercase).lower()
+        mine = self.to_mapping()["decoding"]
+        return self.replace(
+            {name: value for name, value in values.items() if mine[name.split(".")[1]] == "auto"}
+        )
+
     def check(self) -> None:
         check_training(self)
         check_head(self, 0)
@@ -244,6 +373,8 @@ class SequenceToSequenceConfig(RunConfig):
             raise ConfigError("option backbone.input_feeding must be false without attention")
         if decoding.coverage_penalty and not backbone.attends:
             raise ConfigError("option decoding.coverage_penalty must be 0 without attention")
+        if decoding.replace_unknown and not backbone.attends:
+            raise ConfigError("option decoding.replace_unknown must be false without attention")
         if decoding.num_results > decoding.num_beams:
             raise ConfigError(
                 f"option decoding.num_results must be at most decoding.num_beams = "
@@ -254,6 +385,8 @@ class SequenceToSequenceConfig(RunConfig):
                 f"option decoding.num_groups must divide decoding.num_beams = "
                 f"{decoding.num_beams}, not {decoding.num_groups}"
             )
+        if decoding.max_source_tokens == 1:
+            raise ConfigError("option decoding.max_source_tokens must be 0, or 2 or more, not 1")
         if decoding.min_length > decoding.max_tokens:
             raise ConfigError(
                 f"option decoding.min_length must be at most decoding.max_tokens = "

@@ -1,13 +1,16 @@
 """How answers are judged, and what a report says of them."""
 
 import dataclasses
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 from xml.etree import ElementTree
 
+import numpy as np
+
 from keras_drill.analysis.text_scores import TextScores, score_texts
 from keras_drill.report.page.elements import element
-from keras_drill.tasks.sequence_to_sequence.config import DecodingConfig
+from keras_drill.tasks.sequence_to_sequence.ceiling import Ceiling
 from keras_drill.tasks.sequence_to_sequence.sections import (
     AttentionMap,
     JudgedSystem,
@@ -25,6 +28,7 @@ class Answers(Judgement):
         perplexities: By split.
         scores: BLEU and chrF of the answers.
         signatures: How sacrebleu computed the two.
+        log_probs: By text, the log-probability of each target, in the order of the text.
         sources: The sources.
         references: What they should have been answered.
         answers: What the model answered.
@@ -32,6 +36,8 @@ class Answers(Judgement):
         output_layer: What the output layer is.
         training_counts: How often each word stands in the targets of the training text.
         attention: Where the model looked while it wrote some of the answers, by their number.
+        scoring: How the answers were scored: arguments of `keras_drill.analysis.score_texts`.
+        ceiling: What the references would score if the model wrote them.
     """
 
     sources: Sequence[str] = ()
@@ -41,28 +47,32 @@ class Answers(Judgement):
     output_layer: str = ""
     training_counts: Mapping[str, int] | None = None
     attention: Mapping[int, AttentionMap] = dataclasses.field(default_factory=dict)
+    scoring: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    ceiling: Ceiling | None = None
 
     @classmethod
     def score(
         cls,
-        perplexities: Mapping[str, float],
+        log_probs: Mapping[str, np.ndarray],
         split: str,
         sources: Sequence[str],
         references: Sequence[str],
         answers: Sequence[str],
-        tokenize: str,
+        scoring: Mapping[str, Any],
         **known: Any,
     ) -> "Answers":
         """Scores answers against references; `known` are the fields beside."""
-        scores = score_texts(answers, references, tokenize)
+        scores = score_texts(answers, references, **scoring)
         return cls(
-            perplexities,
+            {name: math.exp(-each.mean(dtype=np.float64)) for name, each in log_probs.items()},
             {f"{split} BLEU": scores.bleu, f"{split} chrF": scores.chrf},
             {"BLEU": scores.bleu_signature, "chrF": scores.chrf_signature},
+            log_probs,
             sources,
             references,
             answers,
             scores,
+            scoring=scoring,
             **known,
         )
 
@@ -72,9 +82,16 @@ class Answers(Judgement):
 
 
 def report_sections(
-    options: DecodingConfig, judged: Mapping[str, Answers]
+    judged: Mapping[str, Answers], ranks_perplexity: bool = True
 ) -> list[ElementTree.Element]:
-    """What the models answered, side by side, and how they differ."""
+    """What the models answered, side by side, and how they differ.
+
+    All are scored as the first one is, but in lower case where one of them is.
+
+    Args:
+        judged: The models by name.
+        ranks_perplexity: Whether their perplexities can be compared.
+    """
     first = next(iter(judged.values()))
     if not all(each.answers for each in judged.values()):
         return []
@@ -91,6 +108,7 @@ def report_sections(
             each.output_layer,
             list(each.perplexities.values())[-1],
             each.attention,
+            note="" if each.ceiling is None or each.ceiling.is_reached else str(each.ceiling),
         )
         for name, each in judged.items()
     ]
@@ -100,6 +118,10 @@ def report_sections(
             first.references,
             systems,
             first.training_counts,
-            tokenize=options.tokenize,
-        )
+            **{
+                **first.scoring,
+                "lowercase": any(each.scoring["lowercase"] for each in judged.values()),
+            },
+        ),
+        ranks_perplexity,
     )

@@ -19,15 +19,13 @@ def make_steps(options: PairsConfig, language: str) -> tuple[Preprocessing, ...]
         language: Its language, where `options.moses` says one.
     """
     steps: list[Preprocessing] = []
-    symbols = options.symbols
     if options.unicode_normalization != "none":
         steps.append(UnicodeNormalization(options.unicode_normalization))
-    if options.lowercase and not options.learns_sentence_pieces:
+    if options.lowercase:
         steps.append(Lowercase())
-        symbols = tuple(symbol.lower() for symbol in symbols)
     if options.moses:
         # Unescaped, so that pieces are those of what is written.
-        steps.append(MosesTokenization(language, escape=False, symbols=symbols))
+        steps.append(MosesTokenization(language, escape=False, symbols=options.read_symbols))
     return tuple(steps)
 
 

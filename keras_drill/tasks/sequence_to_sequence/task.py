@@ -14,7 +14,7 @@ import keras
 import numpy as np
 
 import keras_drill
-from keras_drill.analysis.collect import collect_log_probs
+from keras_drill.analysis.collect import collect_log_probs, in_text_order
 from keras_drill.analysis.text_scores import count_words, score_texts
 from keras_drill.data import (
     EncodedText,
@@ -23,23 +23,30 @@ from keras_drill.data import (
     ParallelText,
     Tokenizer,
     Vocabulary,
+    truncate_text,
 )
+from keras_drill.data.example_folder import ExampleFolder
 from keras_drill.data.word_numbers import WordNumbers
-from keras_drill.decoding import BeamSearch
+from keras_drill.decoding import BeamSearch, Search
 from keras_drill.export import ModelCard, Side, Translator, export_translator
+from keras_drill.report.comparability import PerplexityBasis, differences
 from keras_drill.tasks.errors import RunError
-from keras_drill.tasks.sequence_to_sequence.answer import answer_all, warn_of_cut_sources
+from keras_drill.tasks.explain_text import first_lines
+from keras_drill.tasks.sequence_to_sequence.answer import answer_all, warn_of_limits
 from keras_drill.tasks.sequence_to_sequence.attention_maps import attention_maps
 from keras_drill.tasks.sequence_to_sequence.build_model import build_model
-from keras_drill.tasks.sequence_to_sequence.config import SequenceToSequenceConfig
+from keras_drill.tasks.sequence_to_sequence.ceiling import Ceiling
+from keras_drill.tasks.sequence_to_sequence.config import PairsConfig, SequenceToSequenceConfig
 from keras_drill.tasks.sequence_to_sequence.constraints import make_constraints
+from keras_drill.tasks.sequence_to_sequence.explain_text import explain_text, warn_of_cut_text
 from keras_drill.tasks.sequence_to_sequence.judge import Answers, report_sections
 from keras_drill.tasks.sequence_to_sequence.sections import AttentionMap
 from keras_drill.tasks.sequence_to_sequence.words import SequenceToSequenceWords
 from keras_drill.tasks.task import AnsweringTask
 
 _COUNTED_LINES = 500_000
-_NOT_OF_WORDS = ("path", "batch_tokens", "max_length")  # of the options of the data
+# Of the options of the data.
+_NOT_OF_WORDS = ("path", "batch_tokens", "max_length", "long_pairs", "max_length_ratio")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -83,6 +90,9 @@ class SequenceToSequenceTask(AnsweringTask):
     def word_settings(self) -> dict[str, Any]:
         options = dataclasses.asdict(self.config.data)
         others = {name: value for name, value in options.items() if name not in _NOT_OF_WORDS}
+        for name in ("tokenizer_model", "source_tokenizer_model"):
+            if others[name]:
+                others[name] = hashlib.sha256(Path(others[name]).read_bytes()).hexdigest()
         return {**others, "symbols": self.config.data.symbols}
 
     def coders(self, words: Any) -> dict[str, tuple[Tokenizer, Vocabulary]]:
@@ -111,26 +121,44 @@ class SequenceToSequenceTask(AnsweringTask):
         vocabularies = " and ".join(f"{size:,}" for size in sides)
         return f"{vocabularies} words; pairs: {sizes}"
 
+    def explain_text(self, words: Any, texts: Mapping[str, EncodedPairs]) -> str:
+        valid = texts["valid"]
+        return explain_text(self.config.data, words, valid.target, valid.lines, self.scoring)
+
+    def warn_of_text(self, data: str, columns: Mapping[str, Lines]) -> None:
+        if not ExampleFolder.is_at(data):
+            beginnings = {name: first_lines(lines) for name, lines in columns.items()}
+            warn_of_cut_text(self.config.data, self.scoring["tokenize"], data, beginnings)
+
     def training_batches(self, words: Any, text: EncodedPairs) -> PairBatches:
+        options = self.config.data
         batches = self._batches(
             words,
             text,
-            batch_tokens=self.config.data.batch_tokens,
-            max_length=self.config.data.max_length,
+            batch_tokens=options.batch_tokens,
+            max_length=options.max_length,
+            long_pairs=options.long_pairs,
+            max_length_ratio=options.max_length_ratio or None,
             seed=self.config.training.seed,
             drop_empty=True,
         )
-        if batches.num_truncated:
-            print(
-                f"keras-drill: warning: {batches.num_truncated_sources:,} sources and "
-                f"{batches.num_truncated_targets:,} targets of {len(batches.order):,} training "
-                f"pairs are cut to data.max_length = {self.config.data.max_length} tokens",
-                file=sys.stderr,
-            )
+        for told in _changes_told(batches, options):
+            print(f"keras-drill: warning: {told}", file=sys.stderr)
         return batches
 
     def evaluation_batches(self, words: Any, text: EncodedPairs) -> PairBatches:
-        return self._batches(words, text, batch_tokens=self.config.data.batch_tokens, shuffle=False)
+        read = self.truncate_sources(words, text, self.config.max_source_tokens)
+        return self._batches(words, read, batch_tokens=self.config.data.batch_tokens, shuffle=False)
+
+    def truncate_sources(self, words: Any, text: EncodedPairs, max_length: int) -> EncodedPairs:
+        """Pairs whose sources are cut as those that are answered; `text` if none is too long."""
+        data = self.config.data
+        separator = None
+        if data.turn_separator is not None:
+            side = Side(words.source.tokenizer, words.source.vocabulary)
+            separator = side.separator_id(data.turn_separator)
+        source = truncate_text(text.source, max_length, data.truncation_side, separator)
+        return text if source is text.source else dataclasses.replace(text, source=source)
 
     def _batches(self, words: Any, text: EncodedPairs, **options: Any) -> PairBatches:
         vocabulary = words.target.vocabulary
@@ -176,7 +204,7 @@ class SequenceToSequenceTask(AnsweringTask):
         references = [line.decode() for line in itertools.islice(iter(lines.target), number)]
         greedy = self.translator(model, words, BeamSearch(1, num_results=1))
         answers = [answer.texts[0] for answer in answer_all(greedy, sources)]
-        scores = score_texts(answers, references, self.bleu_tokenizer)
+        scores = score_texts(answers, references, **self.scoring)
         print(f"validation BLEU {scores.bleu:.2f}, chrF {scores.chrf:.2f} (greedy)", flush=True)
         return {"val_bleu": scores.bleu, "val_chrf": scores.chrf}
 
@@ -194,24 +222,27 @@ class SequenceToSequenceTask(AnsweringTask):
     def judge(self, model: keras.Model, words: Any, texts: Mapping[str, EncodedPairs]) -> Answers:
         if not texts:
             return Answers({})
-        perplexities = self._perplexities(model, words, texts)
+        log_probs = self._log_probs(model, words, texts)
         split, text = list(texts.items())[-1]
         sources = [line.decode() for line in text.lines.source]
         translator = self.translator(model, words, self.make_search(num_results=1))
         answers = answer_all(translator, sources, verbose=1)
-        warn_of_cut_sources(
-            sum(answer.is_cut for answer in answers), len(answers), self.config.data.max_length
-        )
+        warn_of_limits(answers, self.config)
+        references = [line.decode() for line in text.lines.target]
+        ceiling = Ceiling.measure(words.target, references, self.scoring)
+        if not ceiling.is_reached:
+            print(f"{split}: {ceiling}", flush=True)
         return Answers.score(
-            perplexities,
+            log_probs,
             split,
             sources=sources,
-            references=[line.decode() for line in text.lines.target],
+            references=references,
             answers=[answer.texts[0] for answer in answers],
-            tokenize=self.config.decoding.tokenize,
+            scoring=self.scoring,
             output_layer=self.config.output_layer,
             training_counts=self._training_counts(),
             attention=self._attention_maps(model, words, sources),
+            ceiling=ceiling,
         )
 
     def _training_counts(self) -> Mapping[str, int] | None:
@@ -226,7 +257,7 @@ class SequenceToSequenceTask(AnsweringTask):
             )
             return None
         some = (line.decode() for line in itertools.islice(iter(lines), _COUNTED_LINES))
-        return count_words(some, self.config.decoding.tokenize)
+        return count_words(some, **self.scoring)
 
     def _attention_maps(
         self, model: keras.Model, words: Any, sources: Sequence[str]
@@ -237,16 +268,16 @@ class SequenceToSequenceTask(AnsweringTask):
         search = self.make_search(num_results=1, return_attention=True)
         return attention_maps(self.translator(model, words, search), sources[:number])
 
-    def _perplexities(
+    def _log_probs(
         self, model: keras.Model, words: Any, texts: Mapping[str, EncodedPairs]
-    ) -> dict[str, float]:
+    ) -> dict[str, np.ndarray]:
         batches = [self.evaluation_batches(words, text) for text in texts.values()]
         # In one go: each collection compiles the model for the shapes of its batches.
         joined = itertools.chain.from_iterable(each.dataset() for each in batches)
         log_probs = collect_log_probs(model, joined)[1]
         ends = np.cumsum([each.num_targets for each in batches])[:-1]
         return {
-            split: math.exp(-part.mean(dtype=np.float64))
+            split: in_text_order(part, self.target_places(words, texts[split]))
             for split, part in zip(texts, np.split(log_probs, ends), strict=True)
         }
 
@@ -265,17 +296,22 @@ class SequenceToSequenceTask(AnsweringTask):
         )
 
     def sections(
-        self, words: Sequence[Any], judged: Mapping[str, Answers]
+        self,
+        words: Sequence[Any],
+        judged: Mapping[str, Answers],
+        bases: Mapping[str, PerplexityBasis],
     ) -> list[ElementTree.Element]:
-        return report_sections(self.config.decoding, judged)
+        return report_sections(judged, not differences(bases))
 
-    def translator(self, model: keras.Model, words: Any, search: BeamSearch) -> Translator:
+    def translator(
+        self, model: keras.Model, words: Any, search: Search, **options: Any
+    ) -> Translator:
         return Translator(
             model,
             Side(words.source.tokenizer, words.source.vocabulary),
             Side(words.target.tokenizer, words.target.vocabulary),
             search,
-            **self._limits(words),
+            **{**self._limits(words), **options},
         )
 
     def export_translator(
@@ -308,18 +344,51 @@ class SequenceToSequenceTask(AnsweringTask):
         )
 
     @property
-    def bleu_tokenizer(self) -> str:
-        return self.config.decoding.tokenize
+    def scoring(self) -> dict[str, Any]:
+        options = self.config.resolved().decoding
+        return {
+            "tokenize": options.tokenize,
+            "lowercase": options.score_lowercase == "true",
+        }
 
     def _limits(self, words: Any) -> dict[str, Any]:
         """What of sources is read, and what answers may be."""
         return {
-            "max_source_tokens": self.config.data.max_length,
+            "max_source_tokens": self.config.max_source_tokens,
             "max_tokens": self.config.decoding.max_tokens,
+            "max_ratio": self.config.decoding.max_ratio or None,
             "constraints": make_constraints(self.config.decoding, words.target),
+            "truncation_side": self.config.data.truncation_side,
+            "turn_separator": self.config.data.turn_separator,
+            "replace_unknown": self.config.decoding.replace_unknown,
         }
 
 
 def _first_lines(text: EncodedText, number: int) -> EncodedText:
     lengths = text.line_lengths[:number]
     return EncodedText(text.ids[: lengths.sum()], lengths)
+
+
+def _changes_told(batches: PairBatches, options: PairsConfig) -> list[str]:
+    """Which training pairs are dropped and which are cut, and by which options."""
+    total = len(batches.order) + batches.num_dropped
+    reasons = [
+        (batches.num_empty, "with an empty side"),
+        (batches.num_long, f"longer than data.max_length = {options.max_length} tokens"),
+        (
+            batches.num_uneven,
+            f"with a side more than data.max_length_ratio = {options.max_length_ratio:g} times as "
+            "long as the other",
+        ),
+    ]
+    told = []
+    if batches.num_dropped:
+        dropped = ", ".join(f"{number:,} {reason}" for number, reason in reasons if number)
+        told.append(f"{batches.num_dropped:,} of {total:,} training pairs are dropped: {dropped}")
+    if batches.num_truncated:
+        told.append(
+            f"{batches.num_truncated:,} of {total:,} training pairs are cut to data.max_length = "
+            f"{options.max_length} tokens (data.long_pairs = {options.long_pairs!r}): sources "
+            f"{batches.num_truncated_sources:,}, targets {batches.num_truncated_targets:,}"
+        )
+    return told

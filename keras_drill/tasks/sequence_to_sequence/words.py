@@ -25,12 +25,12 @@ from keras_drill.data import (
 from keras_drill.data.atomic import replace_file
 from keras_drill.data.lines import JoinedLines
 from keras_drill.data.read_json import read_json
+from keras_drill.data.tokenizer import VocabularySizeError
 from keras_drill.tasks.describe_words import load_descriptions, save_descriptions
-from keras_drill.tasks.errors import RunError
-from keras_drill.tasks.sequence_to_sequence.config import PairsConfig
+from keras_drill.tasks.errors import ConfigError, RunError
+from keras_drill.tasks.sequence_to_sequence.config import SPECIAL, PairsConfig
 from keras_drill.tasks.sequence_to_sequence.preprocessing import make_steps, with_steps
 
-SPECIAL = ("<pad>", "<unk>", "<eos>", "<sos>")
 _TOKENIZERS = {
     "bpe": SentencePieceTokenizer,
     "unigram": SentencePieceTokenizer,
@@ -145,13 +145,17 @@ class SequenceToSequenceWords:
             for text, own in zip(texts, steps, strict=True)
         ]
         if options.shared_vocabulary:
-            learned = _learn(texts, options)
+            learned = _make_side(texts, options, options.tokenizer_model)
             target = _counted(learned, texts[1])
             sides = [
                 SideWords(with_steps(own, target.tokenizer), target.vocabulary) for own in steps
             ]
             return cls(sides[1] if options.shares_tokenizer else sides[0], sides[1])
-        source, target = (_learn([text], options) for text in texts)
+        model = options.tokenizer_model
+        models = (options.source_tokenizer_model or model, model)
+        source, target = (
+            _make_side([text], options, model) for text, model in zip(texts, models, strict=True)
+        )
         target = _counted(target, texts[1])
         source, target = (
             SideWords(with_steps(own, side.tokenizer), side.vocabulary)
@@ -175,23 +179,55 @@ def _load_tokenizer(path: Path, kind: str) -> Tokenizer:
         raise RunError(f"{path} is damaged ({error})") from error
 
 
-def _learn(texts: list[Lines], options: PairsConfig) -> SideWords:
-    """Learns words of texts that went through the steps before the tokenizer."""
-    size, lines = options.vocabulary_size - len(SPECIAL), itertools.chain(*texts)
+def _make_side(texts: list[Lines], options: PairsConfig, model: str) -> SideWords:
+    """Words of texts that went through the steps before the tokenizer.
+
+    Args:
+        texts: The texts.
+        options: The options.
+        model: File of the tokenizer; empty: it is learned.
+    """
+    symbols = options.read_symbols
+    pieces: SentencePieceTokenizer | WordPieceTokenizer
+    if model and options.tokenizer == "wordpiece":
+        pieces = WordPieceTokenizer.load(model, symbols)
+    elif model:
+        pieces = SentencePieceTokenizer.load(model)
+    elif options.tokenizer == "wordpiece" or options.learns_sentence_pieces:
+        try:
+            pieces = _learn_pieces(texts, options, symbols)
+        except VocabularySizeError as error:
+            raise ConfigError(
+                f"option data.vocabulary_size must be at least {error.least + len(SPECIAL)} for "
+                f"this text, whose characters are pieces, not {options.vocabulary_size}; or leave "
+                "rare characters out by a lower data.character_coverage"
+            ) from None
+    else:
+        return _count_words(texts, options)
+    return SideWords(pieces, Vocabulary([*SPECIAL, *pieces.pieces()]))
+
+
+def _learn_pieces(
+    texts: list[Lines], options: PairsConfig, symbols: tuple[str, ...]
+) -> SentencePieceTokenizer | WordPieceTokenizer:
+    lines, size = itertools.chain(*texts), options.vocabulary_size - len(SPECIAL)
+    coverage = options.character_coverage
     if options.tokenizer == "wordpiece":
-        word_pieces = WordPieceTokenizer.train(lines, size, symbols=options.symbols)
-        return SideWords(word_pieces, Vocabulary([*SPECIAL, *word_pieces.pieces()]))
-    if options.learns_sentence_pieces:
-        pieces = SentencePieceTokenizer.train(
-            lines,
-            size,
-            kind=options.tokenizer,
-            lowercase=options.lowercase,
-            symbols=options.symbols,
-        )
-        return SideWords(pieces, Vocabulary([*SPECIAL, *pieces.pieces()]))
-    # Moses puts back the spaces that it has added.
-    words = WhitespaceTokenizer(tidy=False) if options.moses else _TOKENIZERS[options.tokenizer]()
+        return WordPieceTokenizer.train(lines, size, symbols, coverage)
+    return SentencePieceTokenizer.train(
+        lines,
+        size,
+        kind=options.tokenizer,
+        character_coverage=coverage,
+        symbols=symbols,
+    )
+
+
+def _count_words(texts: list[Lines], options: PairsConfig) -> SideWords:
+    # The steps before it lower-case and normalise text as the options say, and it does no more.
+    words: Tokenizer = WordTokenizer(lowercase=False, normalization=None)
+    if options.tokenizer == "whitespace":
+        words = WhitespaceTokenizer(tidy=False)
     vocabulary = Vocabulary.build(
         JoinedLines(texts), words, max_size=options.vocabulary_size, special_tokens=SPECIAL
     )

@@ -68,6 +68,14 @@ def test_bytes_are_those_of_the_formula(steps, name, mesh):
         assert 4 * by_tokens <= sent[mesh[0]] <= 4 * by_tokens + 64
 
 
+def test_a_tied_table_is_sent_for_the_labels_and_for_the_lookups():
+    """As the documentation says: JAX sums both gradients before they are added."""
+    found = read_collectives(compile_step("tied", V, (8, 1), D, B, T).as_text())
+    sent = sum(c.times * c.num_bytes for c in found if c.devices == 8)
+    numbers = 2 * V * D + V + D * D + D
+    assert 4 * numbers <= sent <= 4 * numbers + 64
+
+
 def test_no_message_is_as_large_as_labels_or_scores(steps):
     for name in HEADS:
         for collective in read_collectives(steps(name, (1, 8)).as_text()):

@@ -153,3 +153,16 @@ def test_half_precision():
     np.testing.assert_allclose(
         found["history"]["loss"], expected["history"]["loss"], rtol=2e-2, err_msg="loss"
     )
+
+
+def test_batches_that_devices_cannot_share_are_refused():
+    set_mesh(MESHES[-1])
+    model = make_model("tied")
+    tokens, targets, _ = data()
+    rows = keras.distribution.distribution().device_mesh.shape[0]
+    for call in (model.fit, model.evaluate):
+        with pytest.raises(ValueError, match=r"Every batch, the last one too, .*Received a batch"):
+            call(tokens[: rows + 1], targets[: rows + 1], batch_size=rows, verbose=0)
+    for call in (model.train_on_batch, model.test_on_batch):
+        with pytest.raises(ValueError, match=r"Every batch, the last one too, .*Received a batch"):
+            call(tokens[: rows + 1], targets[: rows + 1])

@@ -36,14 +36,17 @@ __all__ = [
 ]
 
 
-def translation_sections(judged: JudgedTranslations) -> list[ElementTree.Element]:
+def translation_sections(
+    judged: JudgedTranslations, ranks_perplexity: bool = True
+) -> list[ElementTree.Element]:
     """All sections that there is something to say in, in their order on a page.
 
     Args:
         judged: The systems, in the order of the runs on the page.
+        ranks_perplexity: Whether the perplexities of the systems can be compared.
     """
     comparison = judged.comparison
-    sections = [scores_section(judged), length_section(comparison.by_length)]
+    sections = [scores_section(judged, ranks_perplexity), length_section(comparison.by_length)]
     if comparison.by_frequency is not None:
         sections.append(word_accuracy_section(comparison.by_frequency))
     sections.append(examples_section(judged))

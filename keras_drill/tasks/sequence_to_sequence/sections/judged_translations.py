@@ -41,6 +41,7 @@ class JudgedSystem:
         output_layer: What the output layer is.
         perplexity: Perplexity of the references; `None` where it was not measured.
         attention: Index of a sentence to where the model looked, for a few of them.
+        note: What a reader must know of its scores.
     """
 
     name: str
@@ -48,6 +49,7 @@ class JudgedSystem:
     output_layer: str = ""
     perplexity: float | None = None
     attention: Mapping[int, AttentionMap] = dataclasses.field(default_factory=dict)
+    note: str = ""
 
 
 @dataclasses.dataclass(frozen=True)

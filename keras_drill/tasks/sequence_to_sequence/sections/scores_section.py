@@ -11,12 +11,20 @@ from keras_drill.report.page.plot import run_name
 from keras_drill.tasks.sequence_to_sequence.sections.judged_translations import JudgedTranslations
 
 
-def scores_section(judged: JudgedTranslations) -> ElementTree.Element:
+def scores_section(
+    judged: JudgedTranslations, ranks_perplexity: bool = True
+) -> ElementTree.Element:
     """BLEU and chrF with intervals and p-values, then plainer figures, and sacrebleu's signatures;
-    a column that no system has a value for is left out."""
+    a column that no system has a value for is left out.
+
+    Args:
+        judged: The systems.
+        ranks_perplexity: Whether the perplexities of the systems can be compared.
+    """
     bootstrap = judged.comparison.bootstrap
     scores = list(judged.comparison.scores.values())
     perplexities = [system.perplexity for system in judged.systems]
+    ranked = perplexities if ranks_perplexity else [None] * len(perplexities)
     columns = {
         "run and output layer": [
             run_name(index, system.name, system.output_layer)
@@ -30,7 +38,7 @@ def scores_section(judged: JudgedTranslations) -> ElementTree.Element:
             MISSING if math.isnan(each.length_ratio) else f"{each.length_ratio:.3f}"
             for each in scores
         ],
-        "perplexity": best_in_bold(perplexities, list(map(format_perplexity, perplexities)), min),
+        "perplexity": best_in_bold(ranked, list(map(format_perplexity, perplexities)), min),
     }
     if all(value is None for value in perplexities):
         del columns["perplexity"]
@@ -51,6 +59,11 @@ def scores_section(judged: JudgedTranslations) -> ElementTree.Element:
             "Scores of the texts",
             list(columns),
             [list(row) for row in zip(*columns.values(), strict=True)],
+        ),
+        *(
+            element("p", element("bdi", system.name), f": {system.note}.", class_="note")
+            for system in judged.systems
+            if system.note
         ),
         element("p", " ".join(notes), class_="note"),
         element(

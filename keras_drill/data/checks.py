@@ -1,0 +1,57 @@
+"""Checks of arguments, whose errors say what to give instead."""
+
+import numbers
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+
+def is_whole(value: Any) -> bool:
+    """Whether a value is an integer, of Python or NumPy.
+
+    Example:
+
+    >>> is_whole(3), is_whole(True), is_whole(3.0), is_whole("3")
+    (True, False, False, False)
+    """
+    return isinstance(value, numbers.Integral) and not isinstance(value, bool)
+
+
+def check_is(name: str, value: Any, kind: type | tuple[type, ...], expected: str) -> None:
+    """Raises `ValueError` if an argument has another type.
+
+    Args:
+        name: The argument.
+        value: Its value.
+        kind: The type, or several.
+        expected: The type in words: "a `Tokenizer`".
+    """
+    if not isinstance(value, kind):
+        raise ValueError(f"`{name}` must be {expected}. Received: {name}={shown(value)}")
+
+
+def check_texts(name: str, texts: Any) -> None:
+    """Raises `ValueError` if an argument is one text, or nothing that can be iterated over."""
+    if isinstance(texts, str | bytes) or not isinstance(texts, Iterable):
+        raise ValueError(
+            f"`{name}` must be texts, such as `TextLines(path)` or a list of strings. "
+            f"Received: {name}={shown(texts)}"
+        )
+
+
+def check_symbols(symbols: Sequence[str]) -> tuple[str, ...]:
+    """The symbols, if they are different strings without white space."""
+    check_texts("symbols", symbols)
+    symbols = tuple(symbols)
+    for symbol in symbols:
+        if not isinstance(symbol, str) or symbol.split() != [symbol] or symbols.count(symbol) > 1:
+            raise ValueError(
+                "`symbols` must be different strings without white space. "
+                f"Received: symbols={shown(symbols)}, of which {symbol!r} is not"
+            )
+    return symbols
+
+
+def shown(value: Any) -> str:
+    """A value as errors show it: not longer than a line."""
+    told = repr(value)
+    return told if len(told) <= 80 else f"{told[:77]}..."

@@ -1,0 +1,73 @@
+"""Paragraphs of a text whose lines are wrapped, and how to recognise such a text."""
+
+import hashlib
+import itertools
+from collections.abc import Iterable, Iterator
+
+import numpy as np
+
+from keras_drill.data.lines import Lines
+
+_FEWEST = 20
+_NARROWEST, _WIDEST = 40, 100  # characters
+_ENDS = tuple(".!?:;\"'”’»…)]}。！？")
+
+
+class Paragraphs(Lines):
+    """Paragraphs of a text, each as one line: the lines between empty ones, joined by spaces.
+
+    Args:
+        lines: The lines of the text.
+
+    Example:
+
+    >>> from keras_drill.data import TextLines
+    >>> path = getfixture("tmp_path") / "a.txt"
+    >>> _ = path.write_text("The cat\\nsat.\\n\\n\\nThe dog\\n")
+    >>> list(Paragraphs(TextLines(path)))
+    [b'The cat sat.', b'The dog']
+    """
+
+    def __init__(self, lines: Lines):
+        self.lines = lines
+
+    def blocks(self, size: int = 4096) -> Iterator[list[bytes]]:
+        groups = itertools.groupby(self.lines, key=lambda line: bool(line.strip()))
+        joined = (b" ".join(map(bytes.strip, group)) for is_text, group in groups if is_text)
+        while block := list(itertools.islice(joined, size)):
+            yield block
+
+    @property
+    def origin(self) -> str:
+        return self.lines.origin
+
+    def fingerprint(self) -> str:
+        return hashlib.sha256(f"paragraphs {self.lines.fingerprint()}".encode()).hexdigest()
+
+    def __repr__(self) -> str:
+        return f"Paragraphs({self.lines!r})"
+
+
+def is_wrapped(lines: Iterable[bytes]) -> bool:
+    """Whether lines end where they are full, and not where a sentence or a paragraph does.
+
+    Args:
+        lines: The text, or the beginning of it; UTF-8.
+
+    Example:
+
+    >>> words = b"it was the best of times and it was the worst of times , so they say".split()
+    >>> is_wrapped([b" ".join(words[n % 3 :]) for n in range(30)])
+    True
+    >>> is_wrapped([b" ".join(words[n % 14 :]) + b"." for n in range(30)])
+    False
+    """
+    texts = [line.decode("utf-8", errors="replace").strip() for line in lines]
+    texts = [text for text in texts if text]
+    if len(texts) < _FEWEST:
+        return False
+    width = np.percentile([len(text) for text in texts], 95)
+    full = [text for text in texts if len(text) > 0.8 * width]
+    within = sum(not text.endswith(_ENDS) for text in full)
+    is_narrow = _NARROWEST <= width <= _WIDEST
+    return bool(is_narrow and len(full) > len(texts) / 2 and within > 0.7 * len(full))

@@ -1,0 +1,101 @@
+"""Long texts cut to what a model reads of them: their beginning, or their end.
+
+B texts, T tokens of the longest one.
+"""
+
+import tensorflow as tf
+
+from keras_drill.data.encoded_text import EncodedText
+
+TRUNCATION_SIDES = ("right", "left")
+
+
+def truncate(
+    ids: tf.RaggedTensor,
+    max_tokens: int,
+    side: str = "right",
+    separator_id: int | None = None,
+) -> tf.RaggedTensor:
+    """Cuts each row to at most so many tokens; runs in graphs.
+
+    On the left, whole turns go first, the oldest before the others: what is left begins after a
+    separator. Of a last turn that is too long by itself, the beginning goes.
+
+    Args:
+        ids: Integers, ragged `[B, (T)]`.
+        max_tokens: Most tokens to keep.
+        side: `"right"` cuts the end of a row, `"left"` its beginning.
+        separator_id: The token between turns; `None` where rows have no turns. Only for `"left"`.
+
+    Example, with the separator 0:
+
+    >>> ids = tf.ragged.constant([[1, 0, 2, 3, 0, 4], [5, 6, 7, 8]])
+    >>> truncate(ids, 3).to_list()
+    [[1, 0, 2], [5, 6, 7]]
+    >>> truncate(ids, 3, "left", separator_id=0).to_list()
+    [[4], [6, 7, 8]]
+    >>> truncate(ids, 4, "left", separator_id=0).to_list()
+    [[2, 3, 0, 4], [5, 6, 7, 8]]
+    """
+    return tf.ragged.boolean_mask(ids, truncation_mask(ids, max_tokens, side, separator_id))
+
+
+def truncation_mask(
+    ids: tf.RaggedTensor,
+    max_tokens: int,
+    side: str = "right",
+    separator_id: int | None = None,
+) -> tf.RaggedTensor:
+    """Which tokens `truncate` keeps: booleans, ragged `[B, (T)]`."""
+    check_truncation_side(side)
+    lengths, rows = ids.row_lengths(), ids.value_rowids()
+    columns = tf.ragged.range(lengths).flat_values
+    if side == "right":
+        return ids.with_flat_values(columns < max_tokens)
+    first = tf.maximum(lengths - max_tokens, 0)  # [B]
+    if separator_id is not None:
+        flat = ids.flat_values
+        before = tf.concat([flat[:1], flat[:-1]], axis=0)
+        begins_turn = (columns == 0) | (before == separator_id)
+        is_place = begins_turn & (columns >= tf.gather(first, rows))
+        places = tf.where(is_place, columns, columns.dtype.max)
+        turn = tf.math.unsorted_segment_min(places, rows, ids.nrows())
+        first = tf.where(turn < lengths, turn, first)
+    return ids.with_flat_values(columns >= tf.gather(first, rows))
+
+
+def truncate_text(
+    text: EncodedText,
+    max_length: int,
+    side: str = "right",
+    separator_id: int | None = None,
+) -> EncodedText:
+    """As `truncate`, of an encoded text, whose lines keep their end tokens.
+
+    Args:
+        text: The text.
+        max_length: Most tokens of a line, the end token among them.
+        side: See `truncate`.
+        separator_id: See `truncate`.
+
+    Example:
+
+    >>> text = EncodedText(ids=[3, 0, 4, 5, 9, 3, 9], line_lengths=[5, 2])
+    >>> truncate_text(text, 3, "left", separator_id=0).ids.tolist()
+    [4, 5, 9, 3, 9]
+    """
+    if text.line_lengths.max(initial=0) <= max_length:
+        return text
+    rows = tf.RaggedTensor.from_row_lengths(text.ids, text.line_lengths)
+    kept = truncate(rows[:, :-1], max_length - 1, side, separator_id)
+    kept = tf.concat([kept, rows[:, -1:]], axis=1)
+    return EncodedText(kept.flat_values.numpy(), kept.row_lengths().numpy())
+
+
+def check_truncation_side(side: str) -> None:
+    """Raises `ValueError` for a side that there is not."""
+    if side not in TRUNCATION_SIDES:
+        raise ValueError(
+            f"`truncation_side` must be one of {TRUNCATION_SIDES}. "
+            f"Received: truncation_side={side!r}"
+        )

@@ -1,0 +1,65 @@
+"""Writing an encoder–decoder in the form that TensorFlow Serving loads."""
+
+import os
+from pathlib import Path
+from typing import Any
+
+import tensorflow as tf
+
+from keras_drill.data import Tokenizer, Vocabulary
+from keras_drill.export.asset_vocabulary import AssetVocabulary
+from keras_drill.export.model_card import ModelCard
+from keras_drill.export.narrow_weights import served_signatures
+from keras_drill.export.saved_model_version import new_version, write_module
+from keras_drill.export.side import Side
+from keras_drill.export.translator import Translator
+from keras_drill.layers.cudnn import portable_kernels
+
+
+def export_translator(
+    model: Any,
+    directory: str | os.PathLike,
+    source: tuple[Tokenizer, Vocabulary],
+    target: tuple[Tokenizer, Vocabulary],
+    *,
+    version: int | None = None,
+    warmup_texts: tuple[str, ...] = ("",),
+    weights: str = "float32",
+    card: ModelCard | None = None,
+    **options: Any,
+) -> Path:
+    """Exports an encoder–decoder as a SavedModel that takes sources and gives answers as text.
+
+    The model is written as `directory/<version>/` with the signatures `translate`, which is
+    `serving_default` too, `complete` and `examples`, which `Translator` documents; see
+    `export_saved_model` for what it holds and how it appears.
+
+    Args:
+        model: A built `keras_drill.SequenceToSequence`.
+        directory: The model's folder, `saved_models/<name>`; made when missing.
+        source: Tokenizer and vocabulary of the sources.
+        target: Those of the targets.
+        version: A positive integer that is not there yet. Defaults to one more than the greatest.
+        warmup_texts: Sources that TensorFlow Serving sends before the model takes requests; none
+            writes no warm-up file.
+        weights: As in `export_saved_model`.
+        card: As in `export_saved_model`.
+        **options: `search`, `max_source_tokens`, `max_tokens`, `max_ratio` and the other arguments
+            of `Translator`.
+
+    Returns:
+        The version's folder.
+    """
+    with new_version(directory, version) as folder:
+        sides = []
+        for name, (tokenizer, vocabulary) in {"source": source, "target": target}.items():
+            path = folder / "words" / f"{name}-vocabulary.txt"
+            vocabulary.save(path)
+            sides.append(Side(tokenizer, AssetVocabulary(vocabulary, path)))
+        module = Translator(model, *sides, **options)
+        resources = tf.Module()
+        resources.source, resources.target = sides
+        with portable_kernels(model.backbone):
+            signatures = served_signatures(module, weights)
+            write_module(signatures, resources, folder.model, warmup_texts, card)
+    return folder.published

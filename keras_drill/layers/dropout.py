@@ -1,0 +1,43 @@
+from typing import Any
+
+import keras
+
+from keras_drill.ops.seed_generator import SeedGenerator
+
+
+@keras.saving.register_keras_serializable(package="keras_drill")
+class Dropout(keras.layers.Dropout):
+    """`keras.layers.Dropout` with other masks on each replica of `tf.distribute`.
+
+    On one device the masks are those of Keras for the same seed.
+
+    Args:
+        rate: float in `[0, 1]`, the probability of dropping an entry.
+        noise_shape: as in `keras.layers.Dropout`.
+        seed: integer, or `None` for a random one.
+        **kwargs: Keyword arguments of `keras.layers.Layer`.
+
+    Example:
+
+    >>> layer = keras_drill.layers.Dropout(0.5, seed=1)
+    >>> y = layer(keras.ops.ones((2, 3)), training=True)
+    >>> bool(keras.ops.all((y == 0) | (y == 2)))
+    True
+    """
+
+    def __init__(
+        self,
+        rate: float,
+        noise_shape: tuple[int | None, ...] | None = None,
+        seed: int | None = None,
+        **kwargs: Any,
+    ):
+        super().__init__(rate, noise_shape=noise_shape, seed=seed, **kwargs)
+        separate_replicas(self)
+
+
+def separate_replicas(dropout: keras.layers.Dropout) -> None:
+    """Makes a dropout of Keras draw another mask on each replica of `tf.distribute`."""
+    if dropout.rate > 0:
+        # A new generator would leave the old one's state among the layer's variables.
+        dropout.seed_generator.__class__ = SeedGenerator

@@ -1,0 +1,74 @@
+"""What a training does to its text, told when it begins."""
+
+import itertools
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+
+from keras_drill.data import (
+    EncodedText,
+    Lowercase,
+    PreprocessedTokenizer,
+    Tokenizer,
+    UnicodeNormalization,
+    WordTokenizer,
+)
+
+LINES_LOOKED_AT = 2000
+
+
+def first_lines(lines: Iterable[bytes]) -> list[bytes]:
+    """The beginning of a text, which tells what kind of text it is."""
+    return list(itertools.islice(iter(lines), LINES_LOOKED_AT))
+
+
+def changes_of(tokenizer: Tokenizer) -> list[str]:
+    """What a tokenizer, and the steps before it, change in the characters of a text.
+
+    Example:
+
+    >>> changes_of(WordTokenizer())
+    ['lower-cased', 'Unicode NFKC']
+    """
+    found = []
+    if isinstance(tokenizer, PreprocessedTokenizer):
+        for step in tokenizer.preprocessing:
+            if isinstance(step, Lowercase):
+                found.append("lower-cased")
+            if isinstance(step, UnicodeNormalization):
+                found.append(f"Unicode {step.form}")
+        return found + changes_of(tokenizer.tokenizer)
+    if getattr(tokenizer, "lowercase", False):
+        found.append("lower-cased")
+    if isinstance(tokenizer, WordTokenizer) and tokenizer.normalization is not None:
+        found.append(f"Unicode {tokenizer.normalization}")
+    return found
+
+
+def share_of(ids: np.ndarray, chosen: int, ends: int) -> float:
+    """How much of a text is one word, its ends of lines aside."""
+    words = np.asarray(ids)[np.asarray(ids) != ends]
+    return float(np.mean(words == chosen)) if len(words) else 0.0
+
+
+def percent(share: float) -> str:
+    """A share as a percentage.
+
+    >>> percent(0.0213), percent(0.0)
+    ('2.1 %', '0.0 %')
+    """
+    return f"{100 * share:.1f} %"
+
+
+def median_length(text: EncodedText | Sequence[int] | np.ndarray) -> int:
+    """Median number of words of lines that have some, from the lengths with their end tokens."""
+    lengths = np.asarray(text.line_lengths if isinstance(text, EncodedText) else text) - 1
+    lengths = lengths[lengths > 0]
+    return round(float(np.median(lengths))) if len(lengths) else 0
+
+
+def loses_indentation(lines: Sequence[bytes]) -> bool:
+    """Whether a text means something by the white space at the beginning of its lines, as code."""
+    texts = [line for line in lines if line.strip()]
+    indented = sum(line[:1] in (b" ", b"\t") for line in texts)
+    return len(texts) >= 20 and 0.2 * len(texts) < indented < len(texts)

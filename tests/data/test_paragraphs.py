@@ -1,0 +1,52 @@
+import pytest
+
+from keras_drill.data import Paragraphs, TextLines
+from keras_drill.data.paragraphs import is_wrapped
+
+WORDS = (
+    "It was the best of times, it was the worst of times, it was the age of wisdom, it was "
+    "the age of foolishness, it was the epoch of belief, it was the epoch of unbelief. "
+)
+
+
+def wrapped(width, number=19):
+    """A text of several paragraphs, wrapped."""
+    lines, line = [], ""
+    for word in (WORDS * number).split():
+        if len(line) + len(word) >= width:
+            lines.append(line.strip())
+            line = ""
+        line += f"{word} "
+    return [line.encode() for line in lines]
+
+
+def test_lines_up_to_an_empty_one_are_joined(tmp_path):
+    path = tmp_path / "a.txt"
+    path.write_text("\n \nthe cat \n  sat\n\n\nthe dog\n\nran\naway")
+    lines = Paragraphs(TextLines(path))
+    assert list(lines) == [b"the cat sat", b"the dog", b"ran away"] == list(lines)
+    assert [len(block) for block in lines.blocks(2)] == [2, 1]
+    before = lines.fingerprint()
+    assert before != TextLines(path).fingerprint()
+    path.write_text("the cat\n")
+    assert lines.fingerprint() != before
+
+
+@pytest.mark.parametrize("width", [60, 70, 79])
+def test_wrapped_text_is_recognised(width):
+    assert is_wrapped(wrapped(width))
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        wrapped(200),
+        wrapped(70)[:13],
+        [f"{WORDS[: 20 + 3 * (n % 19)]}.".encode() for n in range(61)],
+        [f"{'x' * (n % 7)} = f({n})".encode() for n in range(61)],
+        [b""] * 61,
+        [],
+    ],
+)
+def test_other_text_is_not(lines):
+    assert not is_wrapped(lines)
