@@ -65,6 +65,8 @@ def check_embedding(head, embedding):
     """Raises `ValueError` for an embedding that an output layer cannot make its labels from."""
     if not isinstance(embedding, keras.layers.Embedding):
         raise ValueError(f"`embedding` must be a keras.layers.Embedding. Received: {embedding!r}")
+    if isinstance(embedding, SenseEmbedding):
+        embedding.check_head(head)
     labels = head.composition.num_labels(head.vocabulary_size)
     rows = head.pad_labels_to or labels
     if embedding.input_dim != rows:
@@ -79,5 +81,3 @@ def check_embedding(head, embedding):
         )
     if not embedding.built:
         check_rows(f"{embedding.name}/embeddings", rows, ADVICE)
-    if isinstance(embedding, SenseEmbedding):
-        embedding.check_head(head)
