@@ -34,8 +34,8 @@ class FrozenLabels(KeptExponentials):
 
     def summarize(self, products, tile: Tile, block: LabelBlock, kept: list):
         top, mass, exponentials = self.exponentials(products, tile, block)
-        part = matrix_product(exponentials, block.labels)
-        part = ops.cast(part, self.options.accumulator_dtype)
+        accumulator = self.options.accumulator_dtype
+        part = matrix_product(exponentials, block.labels, dtype=accumulator)
         kept = self._add(*kept, top, part) if kept else [top, part]
         return (top, after(mass, kept[1])), kept
 

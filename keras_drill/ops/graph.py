@@ -6,6 +6,7 @@ import keras
 from keras import ops
 
 from keras_drill.ops.private_interfaces import is_compiled_by_xla, put_rows_in_place
+from keras_drill.ops.tiling import device_kind, is_accelerator
 
 FOLDS = 8  # more than 8 columns at once are slower than none folded
 
@@ -55,9 +56,7 @@ def not_before(x, sums):
         sums: A tensor that is nowhere negative; it may be NaN.
     """
     if keras.backend.backend() == "jax":
-        import jax
-
-        is_for_cpu = jax.default_backend() == "cpu"
+        is_for_cpu = device_kind() == "cpu"
     else:
         is_for_cpu = _is_compiled_for_cpu()
     return ops.where(ops.any(sums < 0), ops.zeros_like(x), x) if is_for_cpu else x
@@ -97,17 +96,38 @@ def _is_compiled_for_cpu() -> bool:
     """Whether TensorFlow traces for XLA, and no device is other than a CPU."""
     if keras.backend.backend() != "tensorflow" or not is_compiled_by_xla():
         return False
-    import tensorflow as tf
-
-    return all(device.device_type == "CPU" for device in tf.config.list_logical_devices())
+    return device_kind() == "cpu"
 
 
-def matrix_product(a, b, transpose_a: bool = False, transpose_b: bool = False):
-    """The product of two matrices, each transposed first if so asked."""
+def matrix_product(
+    a, b, transpose_a: bool = False, transpose_b: bool = False, dtype: str | None = None
+):
+    """The product of two matrices, each transposed first if so asked.
+
+    Args:
+        a, b: The matrices, of one dtype.
+        transpose_a, transpose_b: Whether to transpose them.
+        dtype: Dtype of the result; `None` for that of the matrices. Accelerators round only
+            there: their matrix units add up in float32.
+    """
     if keras.backend.backend() != "tensorflow":
-        return ops.matmul(
-            ops.transpose(a) if transpose_a else a, ops.transpose(b) if transpose_b else b
-        )
+        return _jax_product(a, b, transpose_a, transpose_b, dtype)
+    product = _tensorflow_product(a, b, transpose_a, transpose_b)
+    return product if dtype is None else ops.cast(product, dtype)
+
+
+def _jax_product(a, b, transpose_a, transpose_b, dtype):
+    a = ops.transpose(a) if transpose_a else a
+    b = ops.transpose(b) if transpose_b else b
+    if dtype is None or not is_accelerator():
+        product = ops.matmul(a, b)
+        return product if dtype is None else ops.cast(product, dtype)
+    import jax
+
+    return jax.lax.dot_general(a, b, (((1,), (0,)), ((), ())), preferred_element_type=dtype)
+
+
+def _tensorflow_product(a, b, transpose_a, transpose_b):
     import tensorflow as tf
 
     # `tf.einsum` takes another routine of oneDNN, up to a fifth faster at these products and slower

@@ -1,17 +1,14 @@
 """The labels of a walk, by blocks: what is made of a tile is made for one block after another."""
 
-import math
 from typing import NamedTuple
 
 from keras import ops
 
 from keras_drill.ops.label_shard import LabelShard
 from keras_drill.ops.matrix_sum import MatrixSum
+from keras_drill.ops.tiling import labels_per_block
 from keras_drill.ops.walk_arguments import WalkInputs, WalkOptions
 from keras_drill.types import Tensor
-
-# Whatever is made of a tile is made for blocks of labels, so that it takes about this much.
-LABEL_BLOCK_BYTES = 32 * 2**20
 
 
 class LabelBlock(NamedTuple):
@@ -96,10 +93,8 @@ def cut_labels(
 
 
 def block_slices(num_labels: int, width: int) -> list[slice]:
-    """Slices of the labels, of about `LABEL_BLOCK_BYTES` where each label takes `width` floats."""
-    count = max(1, math.ceil(4 * num_labels * width / LABEL_BLOCK_BYTES))
-    chunk = MatrixSum.rows_per_chunk
-    size = math.ceil(num_labels / count / chunk) * chunk
+    """Slices of the labels, of which each takes `width` floats."""
+    size = labels_per_block(num_labels, width, MatrixSum.rows_per_chunk)
     return [slice(start, min(start + size, num_labels)) for start in range(0, num_labels, size)]
 
 

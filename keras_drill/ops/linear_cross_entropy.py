@@ -7,8 +7,9 @@ from keras_drill.ops.check_sizes import check_sizes
 from keras_drill.ops.check_targets import check_targets
 from keras_drill.ops.fused_loss import token_losses, weighted_loss
 from keras_drill.ops.placement import Placement, check_split_alike, placement_of
+from keras_drill.ops.tiling import default_tile_bytes
 from keras_drill.ops.token_weights import at_least_one_token, token_weights, unflatten
-from keras_drill.ops.walk_arguments import DEFAULT_TILE_BYTES, WalkInputs, WalkOptions
+from keras_drill.ops.walk_arguments import WalkInputs, WalkOptions
 from keras_drill.scores.inner_product import InnerProduct
 from keras_drill.types import Tensor
 
@@ -135,7 +136,7 @@ def linear_cross_entropy(
         logit_soft_cap=logit_soft_cap,
         z_loss=z_loss,
         tile_size=tile_size,
-        tile_bytes=tile_bytes or max(DEFAULT_TILE_BYTES, 3 * gradient_bytes // 8),
+        tile_bytes=tile_bytes or default_tile_bytes(gradient_bytes),
         labels_are_frozen=not label_gradient,
         placement=placement,
     )

@@ -122,7 +122,7 @@ def _second_pass(tile: Tile, labels: Labels, strategy, scores, derivative, d_lab
             k, tile, block, scores, derivative
         )
         scores.kept[k] = None  # which eagerly frees it
-        part = ops.cast(matrix_product(entries, block.labels), accumulator)
+        part = matrix_product(entries, block.labels, dtype=accumulator)
         d_hidden.append(part * factors[:, None])
         hidden_sums.append(of_hidden)
         vectors.append([ops.cast(x, accumulator) for x in of_labels])
@@ -130,7 +130,7 @@ def _second_pass(tile: Tile, labels: Labels, strategy, scores, derivative, d_lab
         if d_labels is not None:
             # One product after the other, each with all cores: faster than both at once.
             weighted = after(ops.cast(wide * factors[:, None], tile.hidden.dtype), last)
-            part = ops.cast(matrix_product(entries, weighted, transpose_a=True), accumulator)
+            part = matrix_product(entries, weighted, transpose_a=True, dtype=accumulator)
             last = total = d_labels.add_block(total, block.start, part)
         # Only now the next block is begun.
         scores = scores._replace(log_normalizer=after(scores.log_normalizer, last))

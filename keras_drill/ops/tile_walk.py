@@ -20,13 +20,9 @@ from keras_drill.ops.running_sums import RunningSums, or_none
 from keras_drill.ops.tile_gradients import TileGradients, tile_gradients
 from keras_drill.ops.tile_loss import tile_losses, tile_scores, tile_targets
 from keras_drill.ops.tile_words import Words
+from keras_drill.ops.tiling import rows_without_scores
 from keras_drill.ops.token_tiles import TokenTiles
-from keras_drill.ops.walk_arguments import (
-    ROWS_WITHOUT_SCORES,
-    WalkInputs,
-    WalkOptions,
-    tokens_per_tile,
-)
+from keras_drill.ops.walk_arguments import WalkInputs, WalkOptions, tokens_per_tile
 from keras_drill.types import Tensor
 
 # A tile of fewer scores is not worth the time to compile its element-wise parts.
@@ -151,8 +147,8 @@ def _with_large_tiles(inputs: WalkInputs, options: WalkOptions) -> WalkOptions:
     if options.tile_size is not None:
         return options
     num_contexts = inputs.contexts.shape[1]
-    size = tokens_per_tile(num_contexts, inputs.labels.shape[0], options)
-    return options._replace(tile_size=max(size, ROWS_WITHOUT_SCORES // num_contexts))
+    rows = num_contexts * tokens_per_tile(num_contexts, inputs.labels.shape[0], options)
+    return options._replace(tile_size=rows_without_scores(rows) // num_contexts)
 
 
 def _whole_gradients(

@@ -7,6 +7,7 @@ from keras import ops
 
 from keras_drill.ops.graph import put_rows
 from keras_drill.ops.label_shard import LabelShard
+from keras_drill.ops.tiling import padded_tokens
 from keras_drill.ops.walk_arguments import WalkInputs, WalkOptions, tile_count, tokens_per_tile
 from keras_drill.types import Tensor
 
@@ -106,7 +107,8 @@ class TokenTiles:
     def _equal_size(self, with_gradients: bool):
         """T, so that there is little to fill up."""
         if isinstance(self._num_tokens, int):
-            self.most_tokens = math.ceil(self._num_tokens / self.num_tiles)
+            size = math.ceil(self._num_tokens / self.num_tiles)
+            self.most_tokens = size if self._options.tile_size else padded_tokens(size)
             return self.most_tokens
         size = (self._num_tokens + self.num_tiles - 1) // self.num_tiles
         if with_gradients:  # few different sizes: something is compiled for each

@@ -6,12 +6,9 @@ from typing import NamedTuple
 from keras import ops
 
 from keras_drill.ops.placement import Placement
+from keras_drill.ops.tiling import bytes_per_score, default_tile_bytes
 from keras_drill.scores.score import Score
 from keras_drill.types import Tensor
-
-DEFAULT_TILE_BYTES = 144 * 2**20
-# Rows of a tile that keeps no scores, or more: matrix products of more are no faster.
-ROWS_WITHOUT_SCORES = 1024
 
 
 class WordLabels(NamedTuple):
@@ -113,8 +110,9 @@ def tokens_per_tile(num_contexts: int, num_labels: int, options: WalkOptions) ->
     """Number of tokens that a tile may hold."""
     if options.tile_size is not None:
         return options.tile_size
-    tile_bytes = options.tile_bytes or DEFAULT_TILE_BYTES
-    return max(1, tile_bytes // (4 * num_contexts * num_labels))
+    tile_bytes = options.tile_bytes or default_tile_bytes(0)
+    per_token = bytes_per_score(options.compute_dtype) * num_contexts * num_labels
+    return max(1, tile_bytes // per_token)
 
 
 def tile_count(num_tokens, num_contexts: int, num_labels: int, options: WalkOptions):

@@ -6,8 +6,9 @@ from keras import ops
 from keras_drill.compositions import Composition
 from keras_drill.label_encoders import LabelEncoder
 from keras_drill.ops.placement import Placement, placement_of
+from keras_drill.ops.tiling import CPU_TILE_BYTES, default_tile_bytes
 from keras_drill.ops.top_k import top_k
-from keras_drill.ops.walk_arguments import DEFAULT_TILE_BYTES, WalkOptions
+from keras_drill.ops.walk_arguments import WalkOptions
 from keras_drill.output_layer import losses
 from keras_drill.output_layer.embedding_table import embedding_variable
 from keras_drill.output_layer.more_words import with_words
@@ -33,7 +34,7 @@ class WordProbabilities(TiedLayer):
     _width: int
     _num_rows: int
     _hidden_shape: Shape | None
-    _least_tile_bytes = DEFAULT_TILE_BYTES
+    _least_tile_bytes = CPU_TILE_BYTES
 
     @property
     def hidden_shape(self) -> Shape:
@@ -291,7 +292,8 @@ class WordProbabilities(TiedLayer):
             compute_dtype=self.compute_dtype,
             logit_soft_cap=self.logit_soft_cap,
             tile_size=self.tile_size,
-            tile_bytes=self.tile_bytes or max(self._least_tile_bytes, 3 * gradient_bytes // 8),
+            tile_bytes=self.tile_bytes
+            or default_tile_bytes(gradient_bytes, self._least_tile_bytes),
             labels_are_frozen=self.labels_are_frozen,
             placement=placement,
             **options,

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from keras import ops
 
-from keras_drill.ops import label_blocks, tile_walk
+from keras_drill.ops import label_blocks, tile_walk, tiling
 from keras_drill.ops.frozen_labels import FrozenLabels
 from keras_drill.ops.fused_loss import token_losses, weighted_loss
 from keras_drill.ops.linear_cross_entropy import linear_cross_entropy
@@ -29,7 +29,7 @@ on_tensorflow = pytest.mark.skipif(
 def blocks(monkeypatch):
     """Blocks of 4 to 8 labels, compiled, so that there are many."""
     monkeypatch.setattr(tile_walk, "FUSE_FROM_SCORES", 0)
-    monkeypatch.setattr(label_blocks, "LABEL_BLOCK_BYTES", 4 * 8 * D)
+    monkeypatch.setattr(tiling, "LABEL_BLOCK_BYTES", 4 * 8 * D)
     monkeypatch.setattr(label_blocks.MatrixSum, "rows_per_chunk", 4)
 
 
@@ -213,7 +213,7 @@ def test_a_block_waits_for_all_that_reads_the_last_one(is_frozen, training, monk
     """Otherwise the products of all blocks are in memory at once."""
     import tensorflow as tf
 
-    monkeypatch.setattr(label_blocks, "LABEL_BLOCK_BYTES", 4 * 8 * D)
+    monkeypatch.setattr(tiling, "LABEL_BLOCK_BYTES", 4 * 8 * D)
     monkeypatch.setattr(label_blocks.MatrixSum, "rows_per_chunk", 4)
     case = make_case()
 
@@ -240,7 +240,7 @@ def test_compilers_neither_copy_the_labels_nor_hold_all_blocks(monkeypatch):
     """Each takes 4 MiB, a block 1/16 of it."""
     import jax
 
-    monkeypatch.setattr(label_blocks, "LABEL_BLOCK_BYTES", 2**18)
+    monkeypatch.setattr(tiling, "LABEL_BLOCK_BYTES", 2**18)
     shapes = [(128, 128), (8192, 128)]
 
     def loss(hidden, labels):

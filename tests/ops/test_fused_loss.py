@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from keras import ops
 
-from keras_drill.ops import label_blocks, tile_walk
+from keras_drill.ops import label_blocks, tile_walk, tiling
 from keras_drill.ops.fused_loss import token_losses, weighted_loss
 from keras_drill.ops.label_shard import LabelShard
 from keras_drill.ops.token_tiles import TokenTiles
@@ -302,7 +302,7 @@ def test_blocks_of_labels_change_nothing(jit_compile, options, monkeypatch):
     weights = np.random.default_rng(1).random(N)
     expected_value, expected = fused(case, weights, **options)
     monkeypatch.setattr(tile_walk, "FUSE_FROM_SCORES", 0)
-    monkeypatch.setattr(label_blocks, "LABEL_BLOCK_BYTES", 4 * 19 * D)  # blocks of 20 and 17
+    monkeypatch.setattr(tiling, "LABEL_BLOCK_BYTES", 4 * 19 * D)  # blocks of 20 and 17
     monkeypatch.setattr(label_blocks.MatrixSum, "rows_per_chunk", 4)
     names = list(expected)
 

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from keras import ops
 
-from keras_drill.ops import label_blocks, tile_walk
+from keras_drill.ops import label_blocks, tile_walk, tiling
 from keras_drill.ops.fused_loss import token_losses, weighted_loss
 from keras_drill.ops.walk_arguments import WalkInputs, WalkOptions, WordLabels
 from keras_drill.scores import InnerProduct, KerBSKernel
@@ -195,7 +195,7 @@ def test_compiled_by_blocks(jit_compile, kind, monkeypatch):
     import tensorflow as tf
 
     monkeypatch.setattr(tile_walk, "FUSE_FROM_SCORES", 0)
-    monkeypatch.setattr(label_blocks, "LABEL_BLOCK_BYTES", 4 * 13 * D)  # several blocks
+    monkeypatch.setattr(tiling, "LABEL_BLOCK_BYTES", 4 * 13 * D)  # several blocks
     monkeypatch.setattr(label_blocks.MatrixSum, "rows_per_chunk", 4)
     case = Case(kind)
     options = WalkOptions(

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from keras import ops
 
-from keras_drill.ops import label_blocks, tile_walk
+from keras_drill.ops import label_blocks, tile_walk, tiling
 from keras_drill.ops.fused_loss import weighted_loss
 from keras_drill.ops.walk_arguments import WalkInputs, WalkOptions
 from keras_drill.scores import InnerProduct, KerBSKernel
@@ -241,7 +241,7 @@ def test_compiled_parts_change_nothing(jit_compile, monkeypatch):
     case = make_case(3)
     expected_value, expected = loss_and_gradients(case, "paper", z_loss=0.1)
     monkeypatch.setattr(tile_walk, "FUSE_FROM_SCORES", 0)
-    monkeypatch.setattr(label_blocks, "LABEL_BLOCK_BYTES", 4 * 13 * D)  # blocks of 16, 16 and 5
+    monkeypatch.setattr(tiling, "LABEL_BLOCK_BYTES", 4 * 13 * D)  # blocks of 16, 16 and 5
     monkeypatch.setattr(label_blocks.MatrixSum, "rows_per_chunk", 4)
     traces = []
 
