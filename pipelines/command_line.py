@@ -150,6 +150,7 @@ class _Command:
                 )
             ),
         )
+        parser.set_defaults(takes_options=True)
         parser.add_argument(
             "recipe", nargs="?", metavar="RECIPE|FILE.toml", help=f"default: {self.recipe}"
         )

@@ -62,17 +62,21 @@ class ArgumentParser(argparse.ArgumentParser):
     def _suggest(self, name: str) -> str:
         """What to put after an unknown option: its full name, or the nearest of this command."""
         own = sorted(set(re.findall("--[a-z-]+", self.format_usage())))
-        if self.get_default("takes_options"):
-            sections: dict[str, list[str]] = {}
-            for option in all_options():
-                sections.setdefault(option.partition(".")[2], []).append(f"--{option}")
-            key = name.lstrip("-").replace("-", "_")
-            nearest = [key] if key in sections else []
-            if not difflib.get_close_matches(name, own):
-                nearest = nearest or difflib.get_close_matches(key, sections, n=1)
-            if nearest:
-                return f"; did you mean {' or '.join(sections[nearest[0]])}?"
-        return suggest(name, own)
+        sections: dict[str, list[str]] = {}
+        for option in all_options():
+            sections.setdefault(option.partition(".")[2], []).append(f"--{option}")
+        key = name.lstrip("-").replace("-", "_")
+        takes_options = self.get_default("takes_options")
+        nearest = [key] if key in sections else []
+        if takes_options and not difflib.get_close_matches(name, own):
+            nearest = nearest or difflib.get_close_matches(key, sections, n=1)
+        if not nearest:
+            return suggest(name, own)
+        found = sections[nearest[0]]
+        if takes_options:
+            return f"; did you mean {' or '.join(found)}?"
+        are = "is an option" if len(found) == 1 else "are options"
+        return f"; {' and '.join(found)} {are} of `keras-drill train` only"
 
 
 def take_overrides(

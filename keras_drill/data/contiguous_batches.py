@@ -14,6 +14,7 @@ from keras_drill.data.batches import (
     check_shard,
     whole_batches,
 )
+from keras_drill.data.checks import is_whole
 from keras_drill.data.encoded_text import EncodedText, as_ids
 from keras_drill.data.streamed_text import StreamedText
 
@@ -42,9 +43,19 @@ class ContiguousBatches:
         tokens[0]       0  1  2        3  4  5
         targets[0]      1  2  3        4  5  6
         sample_weight   1  1  1        1  1  1
-        tokens[1]       6  7  8        9 10  0
+        tokens[1]       6  7  8        9 10 11
         targets[1]      7  8  9       10 11  0
         sample_weight   1  1  1        1  1  0
+
+    For evaluation there is `min_context`: each row first reads so many of the tokens before its
+    targets, or all of them, with weight 0. The number of rows then hardly changes what a model
+    predicts, and does not change it at all in a text of at most `min_context` tokens. With
+    `min_context=3` the second row is:
+
+        batch               0            1            2
+        tokens[1]       3  4  5        6  7  8        9 10 11
+        targets[1]      4  5  6        7  8  9       10 11  0
+        sample_weight   0  0  0        1  1  1        1  1  0
 
     With `variable_length=True` windows are drawn as for AWD-LSTM, anew for each epoch: with
     probability 0.95 around `sequence_length`, else around half of it, with a normal jitter of 5
@@ -72,6 +83,8 @@ class ContiguousBatches:
             an `EncodedText` is the end token.
         pad_id: fills up what is padded.
         seed: for `variable_length`.
+        min_context: fewest tokens that a target is predicted from, unless the text begins sooner;
+            needs `padding`.
 
     Attributes:
         num_batches: batches per epoch.
@@ -104,11 +117,17 @@ class ContiguousBatches:
         first_token: int | None = None,
         pad_id: int = 0,
         seed: int = 0,
+        min_context: int = 0,
     ):
         text = ids if isinstance(ids, StreamedText) else as_ids(ids)
         check_at_least_one(batch_size=batch_size, sequence_length=sequence_length)
         check_seed(seed)
         check_id(first_token=first_token, pad_id=pad_id)
+        if not is_whole(min_context) or min_context < 0 or (min_context and not padding):
+            raise ValueError(
+                "`min_context` must be an integer from 0, and 0 without `padding`. "
+                f"Received: min_context={min_context!r}, padding={padding}"
+            )
         needed = 1 if padding else batch_size * sequence_length
         if len(text) < needed:
             raise ValueError(
@@ -130,8 +149,13 @@ class ContiguousBatches:
         self.pad_id = pad_id
         self.seed = seed
         self.num_targets = len(text) if padding else len(text) - len(text) % batch_size
-        per_window = batch_size * (1 if variable_length or not padding else sequence_length)
-        self._steps = -(-self.num_targets // per_window) * per_window // batch_size
+        multiple = sequence_length if padding and not variable_length else 1
+        steps = -(-self.num_targets // (batch_size * multiple)) * multiple  # of a row's targets
+        context = -(-min(min_context, (batch_size - 1) * steps) // multiple) * multiple
+        self._firsts = np.arange(batch_size) * steps  # [B], places in the text
+        self._begins = np.maximum(self._firsts - context, 0)  # [B]
+        self._stops = np.minimum(self._firsts + steps, self.num_targets)
+        self._steps = steps + context
         if variable_length:
             self.num_batches = max(round(self._steps / _mean_length(sequence_length)), 1)
         else:
@@ -175,7 +199,7 @@ class ContiguousBatches:
         starts = starts[first_batch:]
         size = self.batch_size // num_shards
         window = self._windows(shard * size, size)
-        pad_from = self._pad_from(shard * size, size)
+        first, end = self._counted(shard * size, size)
         spec = self._element_spec(size)
 
         def batch(start_stop: tf.Tensor) -> tuple[tf.Tensor, ...]:
@@ -184,7 +208,7 @@ class ContiguousBatches:
             columns: tuple = (read[:, :-1], read[:, 1:])
             if self.padding:
                 steps = tf.range(start, stop)  # [T]
-                columns += (tf.cast(steps < pad_from, tf.float32),)
+                columns += (tf.cast((steps >= first) & (steps < end), tf.float32),)
             return tuple(
                 tf.ensure_shape(column, one.shape)
                 for column, one in zip(columns, spec, strict=True)
@@ -205,12 +229,10 @@ class ContiguousBatches:
 
     def _layout(self, ids: np.ndarray) -> np.ndarray:
         """Rows `[B, steps + 1]`, each begun by the token before it."""
-        ids = ids[: self.num_targets]
-        missing = self.batch_size * self._steps - len(ids)
-        ids = np.pad(ids, (0, missing), constant_values=self.pad_id)
-        targets = ids.reshape(self.batch_size, -1)  # [B, steps]
-        before = np.concatenate([[self.first_token], targets[:-1, -1]]).astype(np.int32)  # [B]
-        return np.concatenate([before[:, None], targets], axis=1)
+        text = np.full(self._begins[-1] + self._steps + 1, self.pad_id, np.int32)
+        text[0] = self.first_token
+        text[1 : self.num_targets + 1] = ids[: self.num_targets]
+        return text[self._begins[:, None] + np.arange(self._steps + 1)]
 
     def _windows(self, first_row: int, num_rows: int) -> Callable:
         """What gives rows of a window, `[rows, T + 1]`, begun by the tokens before it."""
@@ -223,7 +245,7 @@ class ContiguousBatches:
             width = int(stop) - int(start) + 1
             found = np.full((num_rows, width), self.pad_id, np.int32)
             for row in range(num_rows):
-                place = (first_row + row) * self._steps + int(start) - 1
+                place = int(self._begins[first_row + row]) + int(start) - 1
                 begun = max(place, 0)  # the first row begins before the text
                 ids = read(min(begun, self.num_targets), min(place + width, self.num_targets))
                 found[row, begun - place : begun - place + len(ids)] = ids
@@ -234,11 +256,14 @@ class ContiguousBatches:
             tf.numpy_function(window, [start, stop], tf.int32), [num_rows, None]
         )
 
-    def _pad_from(self, first_row: int, num_rows: int) -> tf.Tensor:
-        """First padded step of each row, `[rows, 1]`."""
-        rows = np.arange(first_row, first_row + num_rows)[:, None]
-        filled = np.clip(self.num_targets - rows * self._steps, 0, self._steps)
-        return tf.constant(filled, tf.int32)
+    def _counted(self, first_row: int, num_rows: int) -> tuple[tf.Tensor, tf.Tensor]:
+        """First step of each row whose target counts, and the one after the last, `[rows, 1]`."""
+        rows = slice(first_row, first_row + num_rows)
+        first, stop = (
+            np.maximum(places - self._begins, 0)[rows, None]
+            for places in (self._firsts, self._stops)
+        )
+        return tf.constant(first, tf.int32), tf.constant(stop, tf.int32)
 
     def _starts(self, epoch: int) -> np.ndarray:
         """Where each window of an epoch starts and stops, `[num_batches, 2]`."""

@@ -20,8 +20,9 @@ class Corpus:
     - A folder is read as the usual corpora are distributed: `wiki.train.tokens`,
       `wiki.valid.tokens`, `wiki.test.tokens` (WikiText-2), `ptb.train.txt`, ... (Penn Treebank;
       its `ptb.char.*` files are passed over), `train.txt`, `valid.txt`, `test.txt`, with `val`,
-      `dev` or `validation` for `valid`, numbered parts (`train-00000-of-00002.txt`), any of them
-      gzipped (`.gz`), or sub-folders `train/`, `valid/`, `test/` full of text files.
+      `dev` or `validation` for `valid`, parts that are numbered from 0 or 1
+      (`train-00000-of-00002.txt`), any of them gzipped (`.gz`), or sub-folders `train/`, `valid/`,
+      `test/` full of text files. `test_2016.txt` and `test_2017.txt` are two texts, and refused.
     - A file, or several, is cut by lines: the first 90 % for training, 5 % for validation, and
       the last 5 % for testing, contiguous, the same at each call. Where one of the three would be
       blank, only lines with words are counted.
@@ -157,7 +158,7 @@ def _folder_splits(folder: Path, needs_train: bool) -> dict[str, Lines]:
             f" It holds {sorted(path.name for path in folder.iterdir())[:10]}. "
             f"Received: path={str(folder)!r}"
         )
-    return {name: _one_kind(found[name], name) for name in SPLITS if name in found}
+    return {name: _text_of(found[name], name) for name in SPLITS if name in found}
 
 
 def _split_of(path: Path) -> str | None:
@@ -175,18 +176,44 @@ def _split_of(path: Path) -> str | None:
     return split if suffix in (*_SUFFIXES, *SPLITS[split]) else None
 
 
-def _one_kind(paths: list[Path], split: str) -> TextLines:
-    kinds = {re.sub(r"\d+", "#", path.name) for path in paths}
-    if len(kinds) > 1:
+def _text_of(paths: list[Path], split: str) -> TextLines:
+    """The text of a split: a file, a folder of files, or numbered parts of either kind."""
+    numbers = _part_numbers([path.name for path in paths])
+    if numbers is None:
         raise ValueError(
-            f"Found several files that may be the {split!r} text and cannot choose; name them in "
-            "a mapping {'train': ..., 'valid': ..., 'test': ...}. "
-            f"Received: {[str(path) for path in paths]}"
+            f"Found several files that may be the {split!r} text and cannot choose: name one of "
+            "them, name the parts of one text by numbers from 0 or 1 without gaps, or put them in "
+            f"a sub-folder {split!r}. Received: {[str(path) for path in paths]}"
         )
+    paths = [path for _, path in sorted(zip(numbers, paths, strict=True))]
     files = [file for path in paths for file in ([path] if path.is_file() else _files_in(path))]
     if not files:
         raise ValueError(f"The folder holds no files. Received: {[str(path) for path in paths]}")
     return TextLines(files)
+
+
+def _part_numbers(names: Sequence[str]) -> list[int] | None:
+    """The numbers of the parts of one text, by their names; `None` if these are other texts.
+
+    Example:
+
+    >>> _part_numbers(["train-00001-of-00002.txt", "train-00000-of-00002.txt"])
+    [1, 0]
+    >>> _part_numbers(["test_2016.txt", "test_2017.txt"]) is None
+    True
+    """
+    if len(names) == 1:
+        return [0]
+    if len({re.sub(r"\d+", "#", name) for name in names}) > 1:
+        return None
+    columns = zip(*(re.findall(r"\d+", name) for name in names), strict=True)
+    differing = [list(map(int, column)) for column in columns if len(set(column)) > 1]
+    if len(differing) != 1:
+        return None
+    (numbers,) = differing
+    first = min(numbers)
+    is_counted = first < 2 and sorted(numbers) == list(range(first, first + len(names)))
+    return numbers if is_counted else None
 
 
 def _files_in(folder: Path) -> list[Path]:

@@ -144,7 +144,7 @@ class _Side(Lines):
         if not block:
             raise ValueError(
                 f"Expected dialogues, one a line, and {self.dialogues.turn_end!r} after each turn; "
-                f"no line has two turns. Received: {self.dialogues.lines!r}"
+                f"no line has two turns. Received: {self.dialogues.lines.origin}"
             )
         while block:
             yield block

@@ -190,11 +190,11 @@ class EncodedText:
     def _join(cls, blocks: Iterator[tuple[np.ndarray, np.ndarray]], lines: Lines) -> "EncodedText":
         both = list(blocks)
         if not both:
-            raise ValueError(f"The text has no lines. Received: {lines!r}")
+            raise ValueError(f"The text has no lines. Received: {lines.origin}")
         ids, lengths = zip(*both, strict=True)
         text = cls(np.concatenate(ids), np.concatenate(lengths))
         if len(text.ids) == len(text.line_lengths):
-            raise ValueError(f"The text holds no words, only empty lines. Received: {lines!r}")
+            raise ValueError(f"The text holds no words, only empty lines. Received: {lines.origin}")
         return text
 
 

@@ -5,10 +5,12 @@ import itertools
 from collections.abc import Iterable, Iterator
 
 import numpy as np
+import tensorflow as tf
 
 from keras_drill.data.lines import Lines
 
 _FEWEST = 20
+_WHITE_SPACE = r"[ \t\r\v\f]*"
 _NARROWEST, _WIDEST = 40, 100  # characters
 _ENDS = tuple(".!?:;\"'”’»…)]}。！？")
 
@@ -46,6 +48,27 @@ class Paragraphs(Lines):
 
     def __repr__(self) -> str:
         return f"Paragraphs({self.lines!r})"
+
+
+def join_wrapped_lines(texts: tf.Tensor) -> tf.Tensor:
+    """Texts whose lines are their paragraphs, as `Paragraphs` reads them; runs in graphs.
+
+    A text that ends in an empty line ends in a line break.
+
+    Args:
+        texts: Strings of any shape.
+
+    Example:
+
+    >>> join_wrapped_lines(tf.constant(["The cat\nsat.\n\n\nThe dog\n"])).numpy().tolist()
+    [b'The cat sat.\nThe dog']
+    """
+    steps = [(rf"{_WHITE_SPACE}\n{_WHITE_SPACE}", "\n"), (r"\A\n+", ""), (r"([^\n])\n\z", r"\1")]
+    # Twice, for a match takes both characters around a line break, and lines may have only one.
+    steps += [(r"([^\n])\n([^\n])", r"\1 \2")] * 2 + [(r"\n+", "\n")]
+    for pattern, replacement in steps:
+        texts = tf.strings.regex_replace(texts, pattern, replacement)
+    return texts
 
 
 def is_wrapped(lines: Iterable[bytes]) -> bool:

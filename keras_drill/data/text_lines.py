@@ -12,6 +12,7 @@ from keras_drill.data.checks import check_is, is_whole, shown
 from keras_drill.data.lines import Lines
 
 _CHUNK = 1 << 20
+_MOST_NAMED = 3  # files, in words for people
 _GZIP_MAGIC = b"\x1f\x8b"
 
 
@@ -116,10 +117,13 @@ class TextLines(Lines):
     @property
     def origin(self) -> str:
         files = " and ".join(map(str, self.files))
-        if self.num_lines is not None:
-            last = self.first_line + self.num_lines
-            return f"lines {self.first_line + 1:,} to {last:,} of {files}"
-        return f"{files} from line {self.first_line + 1:,}" if self.first_line else files
+        if len(self.files) > _MOST_NAMED:
+            files = f"{self.files[0]} to {self.files[-1]} ({len(self.files):,} files)"
+        if self.num_lines is None:
+            return f"{files} from line {self.first_line + 1:,}" if self.first_line else files
+        first, last = self.first_line + 1, self.first_line + self.num_lines
+        lines = f"line {first:,}" if first == last else f"lines {first:,} to {last:,}"
+        return f"{lines} of {files}"
 
     def __repr__(self) -> str:
         files = [str(path) for path in self.files]

@@ -121,7 +121,7 @@ class Vocabulary(tf.Module):
         for words in prefetch(map(tokenizer.tokenize, lines.tensors(_LINES_AT_A_TIME))):
             numbers.add(words)
         if not len(numbers.counts):
-            raise ValueError(f"The text holds no words, only white space. Received: {lines!r}")
+            raise ValueError(f"The text holds no words, only white space. Received: {lines.origin}")
         counter = dict(zip(numbers.words, numbers.counts.tolist(), strict=True))
         special = [token.encode() for token in special_tokens]
         ranked = sorted(sorted(counter), key=counter.__getitem__, reverse=True)

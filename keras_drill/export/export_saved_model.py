@@ -32,6 +32,7 @@ def export_saved_model(
     weights: str = "float32",
     card: ModelCard | None = None,
     contexts: SenseContexts | None = None,
+    unit: str = "line",
 ) -> Path:
     """Exports a language model as a SavedModel that takes and gives text.
 
@@ -65,6 +66,7 @@ def export_saved_model(
             `keras_drill.export.NarrowWeights`.
         card: Written as `model_card.md` and `model_card.json` to `assets.extra`.
         contexts: Examples of the use of senses, text of some corpus, for `sense_contexts`.
+        unit: What texts are made of, as in training; see `TextCodec`.
 
     Returns:
         The version's folder.
@@ -101,6 +103,7 @@ def export_saved_model(
             forbidden_tokens=forbidden_tokens,
             stop_strings=stop_strings,
             contexts=contexts,
+            unit=unit,
         )
         with portable_kernels(model.backbone):
             signatures = served_signatures(module, weights)

@@ -7,6 +7,7 @@ from typing import Any
 
 import tensorflow as tf
 
+from keras_drill.data.paragraphs import join_wrapped_lines
 from keras_drill.types import Tensor
 
 
@@ -19,6 +20,8 @@ class TextCodec(tf.Module):
     Args:
         tokenizer: A `keras_drill.data.Tokenizer`.
         vocabulary: A `keras_drill.data.Vocabulary`, or an `AssetVocabulary`.
+        unit: What an end token ends: a `"line"`, or a `"paragraph"`, whose lines are joined first,
+            see `keras_drill.data.Paragraphs`.
 
     Example:
 
@@ -33,15 +36,18 @@ class TextCodec(tf.Module):
     [b'the\\ncat']
     """
 
-    def __init__(self, tokenizer: Any, vocabulary: Any):
+    def __init__(self, tokenizer: Any, vocabulary: Any, unit: str = "line"):
         super().__init__(name="codec")
+        if unit not in ("line", "paragraph"):
+            raise ValueError(f"`unit` must be 'line' or 'paragraph'. Received: unit={unit!r}")
         self.tokenizer = tokenizer
+        self.unit = unit
         self.vocabulary = vocabulary
         self.start_id = vocabulary.end_id if vocabulary.start_id is None else vocabulary.start_id
 
     def words_of_prompts(self, texts: Any) -> Any:
         """Words of texts that go on, ragged `[B, (T)]`, with an end token for each line break."""
-        return self._words_of_lines(texts)[:, :-1]
+        return self._words_of_lines(self._joined(texts))[:, :-1]
 
     def ids_of_prompts(self, texts: Any) -> Any:
         """Ids of texts that go on, ragged `[B, (T)]`."""
@@ -52,7 +58,7 @@ class TextCodec(tf.Module):
 
         One line break at the very end is the end of the last line.
         """
-        texts = tf.strings.regex_replace(texts, r"\n\z", "")
+        texts = tf.strings.regex_replace(self._joined(texts), r"\n\z", "")
         return self.vocabulary.ids(self._words_of_lines(texts))
 
     def with_start(self, ids: Tensor) -> Any:
@@ -71,6 +77,9 @@ class TextCodec(tf.Module):
     def readable(self, words: Tensor) -> Any:
         """`words` `[B, (T)]` without the end tokens."""
         return tf.ragged.boolean_mask(words, words != self.vocabulary.end_token)
+
+    def _joined(self, texts):
+        return join_wrapped_lines(texts) if self.unit == "paragraph" else texts
 
     def _words_of_lines(self, texts):
         """Words, with the end token after each line: strings, ragged `[B, (T)]`."""

@@ -62,6 +62,7 @@ class TextModel(tf.Module):
             its readable text has one of them, and the text ends before it. What `words` and
             `log_probs` tell includes the word that completed it.
         contexts: Examples of the use of senses, for models whose words have several.
+        unit: What texts are made of, as in training; see `TextCodec`.
 
     Example:
 
@@ -92,6 +93,7 @@ class TextModel(tf.Module):
         forbidden_tokens: Any = None,
         stop_strings: tuple[str, ...] = (),
         contexts: SenseContexts | None = None,
+        unit: str = "line",
     ):
         super().__init__(name="text_model")
         # Kept in a plain object: tf.Module would track, and export, every variable of a layer.
@@ -113,7 +115,7 @@ class TextModel(tf.Module):
                 f"`max_new_tokens` must be less than {longest}, the most words that the model can "
                 f"read. Received: max_new_tokens={max_new_tokens}"
             )
-        self.codec = TextCodec(tokenizer, vocabulary)
+        self.codec = TextCodec(tokenizer, vocabulary, unit)
         self.vocabulary = vocabulary
         self.sampler = GreedySampler() if sampler is None else sampler
         self.seed = seed

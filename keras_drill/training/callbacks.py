@@ -63,10 +63,12 @@ class EpochCallbackList(keras.callbacks.CallbackList):
 
 def diverged(what: str, state: TrainingState) -> Diverged:
     """The error for a training whose numbers are none any more."""
+    kept = "the checkpoints before it and the best model are kept"
+    if not state.best_epoch:
+        kept = "no epoch had ended, so there is no model yet"
     return Diverged(
-        f"{what} at step {state.step} (epoch {state.epoch + 1}, batch {state.batch}); the "
-        "checkpoints before it and the best model are kept. A smaller optimizer.learning_rate or "
-        "optimizer.clip_norm in a new run may help"
+        f"{what} at step {state.step} (epoch {state.epoch + 1}, batch {state.batch}); {kept}. A "
+        "smaller optimizer.learning_rate or optimizer.clip_norm in a new run may help"
     )
 
 

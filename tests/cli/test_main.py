@@ -37,6 +37,8 @@ WRONG = {
     "train small-tied --data a --run b --kind gru": "--backbone.kind or --head.kind or",
     "train small-tied --dat a --run b": "did you mean '--data'?",
     "evaluate": "arguments are required: RUN",
+    "evaluate a --epochs 3": "; --training.epochs is an option of `keras-drill train` only; see",
+    "score a --input-dropout 3": "--backbone.input_dropout is an option of `keras-drill train`",
     "evaluate a --head.depth 3": "is an option of `keras-drill train` only",
     "generate a b --temperature 0": "--temperature must be above 0, not 0.0",
     "generate a b --sampler beam": "invalid choice: 'beam'",

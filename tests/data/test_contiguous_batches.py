@@ -82,6 +82,30 @@ def test_resumed_stream_is_the_uninterrupted_one(n, batch_size, length, variable
         assert_equal(arrays(again.dataset(epoch=1, first_batch=done, epochs=2)), whole[done:])
 
 
+@pytest.mark.parametrize(
+    ("n", "batch_size", "length", "context", "variable"),
+    [(211, 3, 7, 53, False), (211, 3, 7, 1, True), (13, 17, 2, 5, False), (97, 2, 5, 999, False)],
+)
+def test_every_target_is_predicted_from_the_context_that_is_asked_for(
+    n, batch_size, length, context, variable
+):
+    ids = np.arange(1, n + 1)
+    options = {"padding": True, "variable_length": variable, "first_token": 0}
+    batches = ContiguousBatches(ids, batch_size, length, min_context=context, **options)
+    tokens, targets, weights = (
+        np.concatenate(parts, axis=1) for parts in zip(*arrays(batches.dataset()), strict=True)
+    )
+    np.testing.assert_array_equal(targets[weights > 0], ids)
+    np.testing.assert_array_equal(tokens[:, 1:], targets[:, :-1])
+    read = tokens[:, 0]  # a row reads on from its first token
+    for row, column in np.argwhere(weights > 0):
+        assert read[row] == 0 or targets[row, column] - 1 - read[row] >= context
+    steps = batches.num_batches * length if not variable else batches.lengths().sum()
+    assert tokens.shape == (batch_size, steps)
+    last = arrays(batches.dataset(num_shards=batch_size, shard=batch_size - 1))
+    np.testing.assert_array_equal(np.concatenate([t[0] for t, *_ in last]), tokens[-1])
+
+
 def test_variable_lengths_are_those_of_awd_lstm():
     batches = ContiguousBatches(np.zeros(4 * 70_001), 4, 70, variable_length=True, seed=1)
     epochs = [[e[0].shape[1] for e in arrays(batches.dataset(epoch))] for epoch in range(3)]
@@ -179,6 +203,9 @@ def test_too_small_a_text():
 
 
 def test_wrong_arguments():
+    for wrong in ({"min_context": -1, "padding": True}, {"min_context": 3}):
+        with pytest.raises(ValueError, match="`min_context` must be an integer from 0"):
+            ContiguousBatches(np.arange(12), 2, 3, **wrong)
     with pytest.raises(ValueError, match=r"`batch_size`.*Received: batch_size=0"):
         ContiguousBatches(np.zeros(5), 0, 1)
     with pytest.raises(ValueError, match=r"`sequence_length`.*Received: sequence_length=-1"):

@@ -47,6 +47,25 @@ def test_folder_of_parts_and_of_folders(tmp_path):
         _ = corpus.test
 
 
+def test_parts_are_read_in_the_order_of_their_numbers(tmp_path):
+    for part in range(1, 12):
+        (tmp_path / f"train.{part}.txt").write_text(f"{part}\n")
+    assert [int(line) for line in Corpus(tmp_path).train] == list(range(1, 12))
+    assert Corpus(tmp_path).train.origin.endswith("train.11.txt (11 files)")
+
+
+@pytest.mark.parametrize(
+    "names",
+    [("test_2016", "test_2017"), ("test.1", "test.3"), ("test2", "test3"), ("test1-1", "test2-2")],
+)
+@pytest.mark.parametrize("split", [True, False])
+def test_numbered_texts_that_are_no_parts_are_not_joined(tmp_path, names, split):
+    for name in ("train", *names):
+        (tmp_path / f"{name}.txt").write_text("x\n")
+    with pytest.raises(ValueError, match=r"several files that may be the 'test' text and cannot"):
+        Corpus(tmp_path, split=split)
+
+
 @pytest.mark.parametrize("num_lines", [3, 20, 59, 1009])
 def test_files_are_cut_by_lines(tmp_path, num_lines):
     lines = [f"line {i}".encode() for i in range(num_lines)]

@@ -1,7 +1,10 @@
+import numpy as np
 import pytest
+import tensorflow as tf
 
 from keras_drill.data import Paragraphs, TextLines
-from keras_drill.data.paragraphs import is_wrapped
+from keras_drill.data.lines import ListedLines
+from keras_drill.data.paragraphs import is_wrapped, join_wrapped_lines
 
 WORDS = (
     "It was the best of times, it was the worst of times, it was the age of wisdom, it was "
@@ -30,6 +33,17 @@ def test_lines_up_to_an_empty_one_are_joined(tmp_path):
     assert before != TextLines(path).fingerprint()
     path.write_text("the cat\n")
     assert lines.fingerprint() != before
+
+
+def test_texts_in_graphs_are_joined_as_lines_are():
+    random = np.random.default_rng(3)
+    texts = ["".join(random.choice(list("ab \t\n\n\né"), 31)) for _ in range(199)]
+    found = join_wrapped_lines(tf.constant(texts)).numpy().tolist()
+    for text, joined in zip(texts, found, strict=True):
+        expected = list(Paragraphs(ListedLines(text.split("\n"))))
+        assert joined.removesuffix(b"\n").strip() == b"\n".join(expected), repr(text)
+        ends = len(text) - len(text.rstrip())
+        assert joined.endswith(b"\n") == (bool(expected) and text[-ends or None :].count("\n") > 1)
 
 
 @pytest.mark.parametrize("width", [60, 70, 79])

@@ -46,7 +46,10 @@ def test_any_part_of_a_text(small_records, tmp_path):
         text.read(3, 264)
 
 
-@pytest.mark.parametrize("options", [{}, {"padding": True}, {"variable_length": True}])
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"padding": True}, {"padding": True, "min_context": 37}, {"variable_length": True}],
+)
 @pytest.mark.parametrize(("num_shards", "first_batch"), [(1, 0), (1, 3), (2, 2), (6, 1)])
 def test_batches_are_those_of_the_text_in_memory(
     options, num_shards, first_batch, small_records, tmp_path

@@ -2,7 +2,7 @@ import gzip
 
 import pytest
 
-from keras_drill.data import TextLines
+from keras_drill.data import EncodedText, TextLines, Vocabulary, WhitespaceTokenizer
 
 
 def write(path, content):
@@ -71,6 +71,15 @@ def test_bad_files(tmp_path, content, message):
     with pytest.raises(ValueError, match=message) as caught:
         list(TextLines(path))
     assert str(caught.value).endswith(f"Received: {str(path)!r}")
+
+
+def test_errors_about_a_text_say_which_lines_of_which_file(tmp_path):
+    path = write(tmp_path / "a.txt", b"one\n\n\n")
+    blank = TextLines(path, first_line=1, num_lines=1)
+    with pytest.raises(ValueError, match=r"only empty lines\. Received: line 2 of .*a\.txt$"):
+        EncodedText.encode(blank, WhitespaceTokenizer(), Vocabulary(["<unk>", "<eos>"]))
+    with pytest.raises(ValueError, match=r"only white space\. Received: lines 2 to 3 of .*a\.txt$"):
+        Vocabulary.build(TextLines(path, 1, 2), WhitespaceTokenizer())
 
 
 def test_bad_paths(tmp_path):

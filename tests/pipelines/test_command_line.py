@@ -69,6 +69,7 @@ WRONG = {
     "--example_gen.shard_megabytes 0": "example_gen.shard_megabytes must be at least 1, not 0",
     "--statistics_gen.tokenizer bpe": "statistics_gen.tokenizer cannot be 'bpe'",
     "--example_validator.allow max_driff": "did you mean 'max_drift'",
+    "--epochs 3": "did you mean --training.epochs?",
     "--backbone.unit 3": "did you mean 'backbone.units'?",
     "--span 3": "--span 3 needs {SPAN} in --data",
     "--folder=": "--folder must be a path, not empty",

@@ -10,8 +10,7 @@ import numpy as np
 import tensorflow as tf
 
 from keras_drill.analysis import compare_by_frequency
-from keras_drill.data import Tokenizer
-from keras_drill.export import TextModel
+from keras_drill.export import TextCodec, TextModel
 from keras_drill.report.comparability import PerplexityBasis, frequency_obstacle
 from keras_drill.report.continuations_section import SampleContinuation, continuations_section
 from keras_drill.report.frequency_section import frequency_section, no_frequency_section
@@ -59,28 +58,27 @@ def beginnings(words: LanguageModelWords, ids: np.ndarray, number: int = 2) -> t
 
 
 def write_samples(
-    options: SamplesConfig, prompts: Sequence[str], tokenizer: Tokenizer, module: TextModel
+    options: SamplesConfig, prompts: Sequence[str], module: TextModel
 ) -> tuple[SampleContinuation, ...]:
     """Continuations of prompts.
 
     Args:
         options: How they are drawn.
         prompts: What to continue.
-        tokenizer: That of the model.
         module: The model, with the sampler of the options.
     """
     texts = module.continue_text(tf.constant(prompts))["texts"].numpy()
     drawn = f"{options.sampler}, seed {options.seed}"
     return tuple(
-        SampleContinuation(prompt, _added(tokenizer, prompt, text.decode()), drawn)
+        SampleContinuation(prompt, _added(module.codec, prompt, text.decode()), drawn)
         for prompt, text in zip(prompts, texts, strict=True)
     )
 
 
-def _added(tokenizer: Tokenizer, prompt: str, text: str) -> str:
+def _added(codec: TextCodec, prompt: str, text: str) -> str:
     """What a text has after its prompt, with the space between them where there is one."""
-    lines = tokenizer.detokenize(tokenizer.tokenize(prompt.split("\n"))).numpy()
-    read = b"\n".join(lines).decode()  # the prompt as the tokenizer writes it
+    (read,) = codec.join(codec.words_of_prompts([prompt])).numpy()
+    read = read.decode()  # the prompt as the tokenizer writes it
     same = itertools.takewhile(lambda pair: pair[0] == pair[1], zip(read, text, strict=False))
     return text[len(list(same)) :]
 

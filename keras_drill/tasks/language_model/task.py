@@ -50,6 +50,8 @@ from keras_drill.tasks.language_model.words import LanguageModelWords
 from keras_drill.tasks.make_sampler import make_sampler
 from keras_drill.tasks.task import ContinuingTask
 
+# Beyond, recurrent models remember next to nothing: runs with any data.batch_size are evaluated alike.
+_MIN_CONTEXT = 512
 # Options of the data.
 _NOT_OF_WORDS = ("path", "on_disk", "batch_size", "sequence_length", "variable_length")
 
@@ -207,6 +209,7 @@ class LanguageModelTask(ContinuingTask):
             self.config.data.sequence_length,
             padding=True,
             first_token=words.vocabulary.end_id,
+            min_context=_MIN_CONTEXT,
         )
 
     def target_places(self, words: Any, text: np.ndarray) -> np.ndarray:
@@ -265,7 +268,7 @@ class LanguageModelTask(ContinuingTask):
                 options.sampler, options.temperature, options.k, options.p, options.min_p
             )
             module = self.text_model(model, words, sampler, options.seed, options.max_tokens)
-            samples = write_samples(options, prompts, words.tokenizer, module)
+            samples = write_samples(options, prompts, module)
         return LanguageModelJudgement(
             {name: math.exp(-each.mean(dtype=np.float64)) for name, each in log_probs.items()},
             log_probs=log_probs,
@@ -301,6 +304,7 @@ class LanguageModelTask(ContinuingTask):
             k=min(10, len(words.vocabulary)),
             stop_strings=stop_strings,
             contexts=contexts,
+            unit=self.config.data.unit,
         )
 
     def export(
@@ -331,4 +335,5 @@ class LanguageModelTask(ContinuingTask):
             weights=weights,
             card=card,
             contexts=contexts,
+            unit=self.config.data.unit,
         )
