@@ -37,8 +37,8 @@ def split_into_words(run: Path, lines: Sequence[str]) -> list[list[str]]:
 def language_model_log_probs(run: Path, lines: Sequence[str], rows: int) -> np.ndarray:
     """Log-probabilities `[N]` of all words of a text and of the ends of its lines, in order.
 
-    The text is read in `rows` parts side by side, each from an empty state and of whole windows
-    of eleven tokens, as `data.sequence_length` of these runs says.
+    The text is read from its beginning to its end from an empty state, in each of the `rows` that
+    the model takes. Texts of these tests are shorter than what rows of `evaluate` read beforehand.
     """
     ids = read_ids(run)
     tokens = [
@@ -46,15 +46,12 @@ def language_model_log_probs(run: Path, lines: Sequence[str], rows: int) -> np.n
         for words in split_into_words(run, lines)
         for word in [*words, "<eos>"]
     ]
-    steps = -(-len(tokens) // (rows * 11)) * 11
-    targets = np.zeros(rows * steps, "int32")
-    targets[: len(tokens)] = tokens
-    inputs = np.concatenate([[ids["<eos>"]], targets[:-1]]).astype("int32")
     model = keras.saving.load_model(run / "model.keras", compile=False)
     for variable in model.non_trainable_variables:
         if variable.name.startswith("state_"):  # where training has left it
             variable.assign(np.zeros(variable.shape))
-    found = np.asarray(model(inputs.reshape(rows, steps)), "float64").reshape(rows * steps, -1)
+    inputs = np.tile([ids["<eos>"], *tokens[:-1]], (rows, 1))
+    found = np.asarray(model(inputs), "float64")[0]
     return found[np.arange(len(tokens)), tokens]
 
 

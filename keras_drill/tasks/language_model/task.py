@@ -50,7 +50,7 @@ from keras_drill.tasks.language_model.words import LanguageModelWords
 from keras_drill.tasks.make_sampler import make_sampler
 from keras_drill.tasks.task import ContinuingTask
 
-# Beyond, recurrent models remember next to nothing: runs with any data.batch_size are evaluated alike.
+# Recurrent models remember next to nothing beyond: any data.batch_size gives the same figures.
 _MIN_CONTEXT = 512
 # Options of the data.
 _NOT_OF_WORDS = ("path", "on_disk", "batch_size", "sequence_length", "variable_length")
