@@ -29,7 +29,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check
 TEST_ENVIRONMENT := TF_CPP_MIN_LOG_LEVEL=2 TF_NUM_INTRAOP_THREADS=1 TF_NUM_INTEROP_THREADS=1 OMP_NUM_THREADS=1
 XDIST := -n $(PYTEST_WORKERS) --dist loadscope
 PYTEST := $(TEST_ENVIRONMENT) $(BIN)/python -m pytest $(XDIST)
-TENSORFLOW_ONLY := analysis benchmarks cli data distribute docs export fuzz pipelines report serving tasks training
+TENSORFLOW_ONLY := benchmarks data distribute docs export fuzz pipelines $(addprefix workbench/,analysis cli report serving tasks training)
 # What JAX compiles is kept for processors of the same abilities: the tests' programs are the same each time.
 JAX_CACHE := build/jax-$(shell { grep -m1 '^flags' /proc/cpuinfo 2>/dev/null || uname -mrs; } | cksum | cut -d' ' -f1)
 JAX_CACHE_ENVIRONMENT := JAX_COMPILATION_CACHE_DIR=$(JAX_CACHE) JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS=0 \
@@ -37,7 +37,7 @@ JAX_CACHE_ENVIRONMENT := JAX_COMPILATION_CACHE_DIR=$(JAX_CACHE) JAX_PERSISTENT_C
 # Of one CPU, for programs that are compiled to be run once.
 EIGHT_DEVICES := --xla_force_host_platform_device_count=8 --xla_backend_optimization_level=0
 # What both ends of what is supported are tried on: the core, and what it exports and serves.
-CORE := tests $(addprefix --ignore=tests/,$(filter-out export serving,$(TENSORFLOW_ONLY)))
+CORE := tests $(addprefix --ignore=tests/,$(filter-out export workbench/serving,$(TENSORFLOW_ONLY)))
 
 .DEFAULT_GOAL := help
 .PHONY: help install demo test test-slow test-jax test-oldest test-newest test-package test-docs test-reference test-parity \

@@ -9,7 +9,7 @@ import sys
 
 def main() -> int:
     """Runs the command line of the process, and returns its exit status."""
-    from keras_drill.cli.main import main
+    from keras_drill.workbench.cli.main import main
 
     return main()
 

@@ -32,7 +32,9 @@ setup(
         "Typing :: Typed",
     ],
     packages=find_packages(include=["keras_drill", "keras_drill.*"]),
-    package_data={"keras_drill": ["py.typed", "recipes/*.toml", "serving/web/*"]},
+    package_data={
+        "keras_drill": ["py.typed", "workbench/recipes/*.toml", "workbench/serving/web/*"]
+    },
     py_modules=["keras_drill_command"],
     python_requires=">=3.10,<3.14",
     install_requires=[
@@ -57,6 +59,7 @@ setup(
             "pytest-xdist>=3.5",
             "hypothesis>=6.100",
             "ruff>=0.6",
+            "import-linter>=2.1",
             "scipy>=1.11",
             "scikit-learn>=1.4",
             "keras-hub>=0.25",

@@ -75,13 +75,13 @@ class Windows(keras.callbacks.Callback):
 def train(arguments, folder):
     from keras_drill.data import ContiguousBatches
     from keras_drill.distribute import strategy
-    from keras_drill.tasks.language_model.build_model import build_model
-    from keras_drill.tasks.load_config import load_config
-    from keras_drill.training.build_optimizer import build_optimizer
-    from keras_drill.training.checkpoint_writer import CheckpointWriter
-    from keras_drill.training.checkpoints import CheckpointStore
-    from keras_drill.training.snapshot import take_snapshot
-    from keras_drill.training.workers import Workers
+    from keras_drill.workbench.tasks.language_model.build_model import build_model
+    from keras_drill.workbench.tasks.load_config import load_config
+    from keras_drill.workbench.training.build_optimizer import build_optimizer
+    from keras_drill.workbench.training.checkpoint_writer import CheckpointWriter
+    from keras_drill.workbench.training.checkpoints import CheckpointStore
+    from keras_drill.workbench.training.snapshot import take_snapshot
+    from keras_drill.workbench.training.workers import Workers
 
     config = load_config(arguments.recipe)
     rows, length = config.data.batch_size, config.data.sequence_length

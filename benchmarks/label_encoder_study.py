@@ -157,9 +157,9 @@ class Trial:
 def _cross_entropies(folder: Path) -> dict[str, float]:
     import numpy as np
 
-    from keras_drill.analysis import collect_log_probs, compare_by_frequency
-    from keras_drill.training.loaded_run import LoadedRun
-    from keras_drill.training.run_folder import RunFolder
+    from keras_drill.workbench.analysis import collect_log_probs, compare_by_frequency
+    from keras_drill.workbench.training.loaded_run import LoadedRun
+    from keras_drill.workbench.training.run_folder import RunFolder
 
     run = LoadedRun.load(RunFolder(folder))
     batches = run.task.evaluation_batches(run.words, run.evaluation_texts()[-1].encoded)

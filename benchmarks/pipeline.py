@@ -84,8 +84,8 @@ def _measure(data: Path, tokenizer: str, threads: int) -> None:
 
     tf.config.threading.set_intra_op_parallelism_threads(threads)
     tf.config.threading.set_inter_op_parallelism_threads(threads)
-    from keras_drill.tasks.language_model.config import LanguageModelConfig
-    from keras_drill.tasks.make_task import make_task
+    from keras_drill.workbench.tasks.language_model.config import LanguageModelConfig
+    from keras_drill.workbench.tasks.make_task import make_task
     from pipelines.components.example_gen import ExampleGen
     from pipelines.components.transform import Transform
 

@@ -28,11 +28,11 @@ import keras
 import numpy as np
 
 from benchmarks.compare_recipes import markdown, mean_and_interval
-from keras_drill.analysis.bins import bin_ends, frequency_label
 from keras_drill.optimizers import WarmupSchedule
-from keras_drill.tasks.language_model.build_model import build_model
-from keras_drill.tasks.language_model.config import LanguageModelConfig
-from keras_drill.tasks.load_config import load_config
+from keras_drill.workbench.analysis.bins import bin_ends, frequency_label
+from keras_drill.workbench.tasks.language_model.build_model import build_model
+from keras_drill.workbench.tasks.language_model.config import LanguageModelConfig
+from keras_drill.workbench.tasks.load_config import load_config
 
 _BINS = (1, 10, 50, 250, 1000)  # where bins of training counts begin
 _OF_SGD = ("optimizer.learning_rate", "optimizer.clip_norm")

@@ -225,7 +225,7 @@ def cold_start(folder: Path) -> list[float]:
     """Seconds to load a model, to warm it up, and of its first two answers, in a new process."""
     import tensorflow_text  # noqa: F401  what a server has imported before there is a model
 
-    from keras_drill.serving.servable import Servable
+    from keras_drill.workbench.serving.servable import Servable
 
     inputs = {"prompts": np.array([PROMPT.encode()], object)}
     servable = None

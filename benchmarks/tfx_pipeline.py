@@ -15,7 +15,7 @@ from pathlib import Path
 import ml_metadata as mlmd
 from tfx import v1 as tfx
 
-from keras_drill.tasks.language_model.config import LanguageModelConfig
+from keras_drill.workbench.tasks.language_model.config import LanguageModelConfig
 from pipelines.tfx.make_pipeline import data_components
 from pipelines.tfx.settings import Settings
 

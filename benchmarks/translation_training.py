@@ -54,8 +54,8 @@ class Run:
     """The options, words, texts and batches of a run."""
 
     def __init__(self, arguments: argparse.Namespace):
-        from keras_drill.tasks.make_task import make_task
-        from keras_drill.training.run_folder import RunFolder
+        from keras_drill.workbench.tasks.make_task import make_task
+        from keras_drill.workbench.training.run_folder import RunFolder
 
         self.config = RunFolder(arguments.run).config()
         if self.config.head.kind != "tied":
@@ -68,7 +68,7 @@ class Run:
 
     def write_settings(self, folder: Path) -> None:
         """All that JoeyNMT is told."""
-        from keras_drill.training.build_optimizer import step_learning_rate
+        from keras_drill.workbench.training.build_optimizer import step_learning_rate
 
         rate = step_learning_rate(self.config, self.batches)
         steps = range(self.config.training.epochs * self.batches.num_batches)
@@ -138,7 +138,7 @@ def joeynmt_model(options) -> dict:
 
 def compare_speed(run: Run, arguments: argparse.Namespace, folder: Path) -> None:
     import keras_drill
-    from keras_drill.training.build_optimizer import build_optimizer
+    from keras_drill.workbench.training.build_optimizer import build_optimizer
 
     model = run.task.build_model(run.words)
     model.compile(
@@ -190,8 +190,8 @@ def write_sources(run: Run, folder: Path) -> list[np.ndarray]:
 
 
 def report_scores(run: Run, folder: Path, order: list[np.ndarray]) -> None:
-    from keras_drill.analysis import score_texts
     from keras_drill.export import Side
+    from keras_drill.metrics import score_texts
 
     side = Side(run.words.target.tokenizer, run.words.target.vocabulary)
     lines = run.texts["test"].lines.target

@@ -2,7 +2,7 @@
 
 import sys
 
-from keras_drill.cli.main import main
+from keras_drill.workbench.cli.main import main
 
 if __name__ == "__main__":
     sys.exit(main())

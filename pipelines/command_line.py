@@ -7,19 +7,19 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from keras_drill.cli.argument_parser import ArgumentParser, take_overrides
-from keras_drill.cli.arguments import folder_name, some_path
-from keras_drill.cli.exit_status import exit_status
-from keras_drill.cli.streams import (
+from keras_drill.workbench.cli.argument_parser import ArgumentParser, take_overrides
+from keras_drill.workbench.cli.arguments import folder_name, some_path
+from keras_drill.workbench.cli.exit_status import exit_status
+from keras_drill.workbench.cli.streams import (
     import_tensorflow,
     prepare_interrupts,
     prepare_streams,
     prepare_warnings,
 )
-from keras_drill.tasks.config import RunConfig
-from keras_drill.tasks.config.option import check_value
-from keras_drill.tasks.errors import ConfigError
-from keras_drill.tasks.load_config import config_class, load_config
+from keras_drill.workbench.tasks.config import RunConfig
+from keras_drill.workbench.tasks.config.option import check_value
+from keras_drill.workbench.tasks.errors import ConfigError
+from keras_drill.workbench.tasks.load_config import config_class, load_config
 from pipelines.options import SECTIONS, PipelineOptions
 
 PROGRAM = "pipelines"
@@ -72,7 +72,7 @@ class _Command:
         folder = Path(args.folder or Path("runs") / "pipelines" / (args.serve_as or self.task))
 
         import_tensorflow()
-        from keras_drill.training.train_run import prepare_process
+        from keras_drill.workbench.training.train_run import prepare_process
         from pipelines.engine.artifact_store import Artifact, ArtifactStore
         from pipelines.engine.execution import Execution
         from pipelines.engine.run_pipeline import run_pipeline

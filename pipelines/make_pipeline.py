@@ -4,8 +4,8 @@ import dataclasses
 from pathlib import Path
 
 from keras_drill.export.served_versions import ServedVersions
-from keras_drill.tasks.config import RunConfig
-from keras_drill.tasks.make_task import make_task
+from keras_drill.workbench.tasks.config import RunConfig
+from keras_drill.workbench.tasks.make_task import make_task
 from pipelines.components.evaluator import Evaluator
 from pipelines.components.example_gen import ExampleGen
 from pipelines.components.example_validator import ExampleValidator

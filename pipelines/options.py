@@ -4,7 +4,7 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
-from keras_drill.tasks.config.option import option
+from keras_drill.workbench.tasks.config.option import option
 
 
 @dataclasses.dataclass(frozen=True)

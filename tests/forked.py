@@ -12,10 +12,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 _IMPORTED = (
-    "keras_drill.cli.main",
-    "keras_drill.cli.train",
-    "keras_drill.training.train_run",
-    "keras_drill.tasks.language_model.task",
+    "keras_drill.workbench.cli.main",
+    "keras_drill.workbench.cli.train",
+    "keras_drill.workbench.training.train_run",
+    "keras_drill.workbench.tasks.language_model.task",
     "pipelines.command_line",
     "pipelines.make_pipeline",
 )

@@ -11,7 +11,7 @@ import keras
 import numpy as np
 from scipy.special import logsumexp
 
-from keras_drill.sense_induction import find_clusters
+from keras_drill.workbench.sense_induction import find_clusters
 
 MOST_SENSES = 4  # as many as KerBS gives a word; the nouns have two to five
 HELD_OUT = 3  # one context of so many

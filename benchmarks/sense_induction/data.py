@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from keras_drill.sense_induction import WordContext, find_contexts, frequent_words
+from keras_drill.workbench.sense_induction import WordContext, find_contexts, frequent_words
 
 CHOSEN = [
     "apple",

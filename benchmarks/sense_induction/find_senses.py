@@ -12,13 +12,13 @@ from benchmarks.sense_induction.methods import POLICIES, Method
 from benchmarks.sense_induction.read_states import States
 from keras_drill import LanguageModel, SenseReallocation
 from keras_drill.layers import ContextSpace
-from keras_drill.sense_induction import (
+from keras_drill.senses.policies import AllocationPolicy, SenseStatistics
+from keras_drill.workbench.sense_induction import (
     begin_at_clusters,
     find_clusters,
     make_sense_model,
     train_senses,
 )
-from keras_drill.senses.policies import AllocationPolicy, SenseStatistics
 from tests.senses.certain_sense_policy import CertainSensePolicy
 
 DIM = 128

@@ -15,7 +15,7 @@ from benchmarks.sense_induction.data import read_lines, read_pairs
 from benchmarks.sense_induction.find_senses import DIM, STATES, STEPS
 from benchmarks.sense_induction.read_states import States
 from keras_drill.layers import ContextSpace
-from keras_drill.sense_induction import (
+from keras_drill.workbench.sense_induction import (
     begin_at_clusters,
     find_contexts,
     make_sense_model,

@@ -16,7 +16,7 @@ from benchmarks.sense_induction.data import (
     read_nouns,
     read_other_words,
 )
-from keras_drill.sense_induction import TextEncoder, WordContext, encode_contexts
+from keras_drill.workbench.sense_induction import TextEncoder, WordContext, encode_contexts
 
 OTHER_WORDS, OTHER_CONTEXTS = 60, 24
 

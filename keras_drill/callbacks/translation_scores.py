@@ -3,7 +3,7 @@ from typing import Any
 
 import keras
 
-from keras_drill.analysis.text_scores import References, TextScores, score_texts
+from keras_drill.metrics.text_scores import References, TextScores, score_texts
 
 
 class TranslationScores(keras.callbacks.Callback):
@@ -23,9 +23,9 @@ class TranslationScores(keras.callbacks.Callback):
             time. What sources are is between the caller and `translate`: strings, or rows of ids.
         sources: The validation sources.
         references: What each text should be: a string, or several that are equally right.
-        scores: Which of the numbers of `keras_drill.analysis.TextScores` to log, each as `val_` and
+        scores: Which of the numbers of `keras_drill.metrics.TextScores` to log, each as `val_` and
             its name.
-        tokenize: sacrebleu's tokenizer for BLEU, see `keras_drill.analysis.score_texts`.
+        tokenize: sacrebleu's tokenizer for BLEU, see `keras_drill.metrics.score_texts`.
         lowercase: Whether upper and lower case count as equal.
 
     Attributes:

@@ -2,7 +2,7 @@ from abc import ABC, abstractmethod
 
 import keras
 
-from keras_drill.ops.walk_arguments import WordLabels
+from keras_drill.fused_loss.inputs import WordLabels
 from keras_drill.types import Shape, Tensor
 
 
@@ -55,7 +55,7 @@ class Composition(keras.layers.Layer, ABC):
         """`[N]` targets to the columns `[N, S]` that make them up, and their mask or None."""
 
     def word_labels(self) -> WordLabels | None:
-        """`keras_drill.ops.walk_arguments.WordLabels`, or `None` where label j is the only label
+        """`keras_drill.fused_loss.inputs.WordLabels`, or `None` where label j is the only label
         of word j."""
         return None
 

@@ -4,8 +4,8 @@ import keras
 from keras import ops
 
 from keras_drill.compositions.composition import Composition
+from keras_drill.fused_loss.inputs import WordLabels
 from keras_drill.ops.private_interfaces import replace_sublayer
-from keras_drill.ops.walk_arguments import WordLabels
 from keras_drill.ops.word_log_probs import word_log_probs
 from keras_drill.senses.sense_allocation import SenseAllocation
 from keras_drill.types import Tensor

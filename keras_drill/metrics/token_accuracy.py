@@ -6,9 +6,9 @@ from typing import Any
 import keras
 from keras import ops
 
+from keras_drill.fused_loss.word_statistics import num_better
 from keras_drill.metrics.perplexity import targets_and_predictions
 from keras_drill.metrics.token_mean import TokenMean
-from keras_drill.ops.tile_words import num_better
 from keras_drill.types import Tensor
 
 # The ranks that belong to the log-probabilities a `LanguageModel` is about to hand its metrics.

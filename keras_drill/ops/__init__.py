@@ -1,3 +1,7 @@
+"""Public functions, and small operations that several rooms of the package share."""
+
+from typing import TYPE_CHECKING, Any
+
 import keras
 
 if keras.backend.backend() not in ("tensorflow", "jax"):
@@ -7,6 +11,20 @@ if keras.backend.backend() not in ("tensorflow", "jax"):
         f"Received: backend {keras.backend.backend()!r}"
     )
 
-from keras_drill.ops.linear_cross_entropy import linear_cross_entropy
+if TYPE_CHECKING:
+    from keras_drill.fused_loss.linear_cross_entropy import linear_cross_entropy
 
 __all__ = ["linear_cross_entropy"]
+
+
+def __getattr__(name: str) -> Any:
+    # Only when it is asked for: the fused loss itself is built on the modules of this package.
+    if name == "linear_cross_entropy":
+        from keras_drill.fused_loss.linear_cross_entropy import linear_cross_entropy
+
+        return linear_cross_entropy
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -5,8 +5,8 @@ import functools
 import keras
 from keras import ops
 
+from keras_drill.ops.device_kind import device_kind, is_accelerator
 from keras_drill.ops.private_interfaces import is_compiled_by_xla, put_rows_in_place
-from keras_drill.ops.tiling import device_kind, is_accelerator
 
 FOLDS = 8  # more than 8 columns at once are slower than none folded
 

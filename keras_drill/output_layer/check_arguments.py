@@ -5,7 +5,7 @@ from typing import Any
 import keras
 
 from keras_drill.compositions import MultiSense
-from keras_drill.ops.placement import check_rows
+from keras_drill.fused_loss.placement import check_rows
 from keras_drill.senses import SenseEmbedding
 
 ADVICE = (

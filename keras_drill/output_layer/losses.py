@@ -5,13 +5,13 @@ import math
 import keras
 from keras import ops
 
+from keras_drill.fused_loss.inputs import WalkInputs
+from keras_drill.fused_loss.losses import token_losses, weighted_loss
 from keras_drill.ops.check_sizes import check_sizes
 from keras_drill.ops.check_targets import check_targets
-from keras_drill.ops.fused_loss import token_losses, weighted_loss
 from keras_drill.ops.private_interfaces import keras_mask
 from keras_drill.ops.replicas import num_replicas
 from keras_drill.ops.token_weights import at_least_one_token, token_weights, unflatten
-from keras_drill.ops.walk_arguments import WalkInputs
 from keras_drill.types import Shape, Tensor
 
 REDUCTIONS = ("sum_over_batch_size", "mean", "mean_with_sample_weight", "sum", "none", None)

@@ -3,8 +3,8 @@ from typing import Any
 import keras
 
 from keras_drill.compositions import Composition, MultiSense, Softmax
+from keras_drill.fused_loss.placement import check_rows, check_split_alike
 from keras_drill.label_encoders import IdentityLabelEncoder, LabelEncoder
-from keras_drill.ops.placement import check_rows, check_split_alike
 from keras_drill.output_layer import losses
 from keras_drill.output_layer.check_arguments import (
     ADVICE,

@@ -4,11 +4,11 @@ import keras
 from keras import ops
 
 from keras_drill.compositions import Composition
+from keras_drill.fused_loss.inputs import WalkOptions
+from keras_drill.fused_loss.placement import Placement, placement_of
+from keras_drill.fused_loss.tiling import CPU_TILE_BYTES, default_tile_bytes
 from keras_drill.label_encoders import LabelEncoder
-from keras_drill.ops.placement import Placement, placement_of
-from keras_drill.ops.tiling import CPU_TILE_BYTES, default_tile_bytes
 from keras_drill.ops.top_k import top_k
-from keras_drill.ops.walk_arguments import WalkOptions
 from keras_drill.output_layer import losses
 from keras_drill.output_layer.embedding_table import embedding_variable
 from keras_drill.output_layer.more_words import with_words

@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from keras_drill.analysis import compare_by_frequency
-from keras_drill.analysis.compare_by_frequency import FrequencyComparison
-from keras_drill.analysis.gains import Gain, log_prob_gain
-from keras_drill.tasks.errors import RunError
-from keras_drill.training.judge_examples import JudgedExamples
+from keras_drill.workbench.analysis import compare_by_frequency
+from keras_drill.workbench.analysis.compare_by_frequency import FrequencyComparison
+from keras_drill.workbench.analysis.gains import Gain, log_prob_gain
+from keras_drill.workbench.tasks.errors import RunError
+from keras_drill.workbench.training.judge_examples import JudgedExamples
 
 _BLOCK = 20
 _BIN_CONFIDENCE = 0.99  # there are several bins, and none should refuse a model by chance

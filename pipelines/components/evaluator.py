@@ -10,14 +10,18 @@ from xml.etree import ElementTree
 
 import tensorflow as tf
 
-from keras_drill.analysis.gains import Gain, bleu_gain
-from keras_drill.analysis.text_scores import score_texts
 from keras_drill.export.served_versions import ServedVersions
-from keras_drill.report.page.elements import element, table
-from keras_drill.report.page.formatting import MISSING
-from keras_drill.tasks.errors import RunError
-from keras_drill.tasks.task import AnsweringTask, Task
-from keras_drill.training.judge_examples import JudgedExamples, first_examples, judge_examples
+from keras_drill.metrics.text_scores import score_texts
+from keras_drill.workbench.analysis.gains import Gain, bleu_gain
+from keras_drill.workbench.report.page.elements import element, table
+from keras_drill.workbench.report.page.formatting import MISSING
+from keras_drill.workbench.tasks.errors import RunError
+from keras_drill.workbench.tasks.task import AnsweringTask, Task
+from keras_drill.workbench.training.judge_examples import (
+    JudgedExamples,
+    first_examples,
+    judge_examples,
+)
 from pipelines.components.comparison import Comparison, compare, unigram_model
 from pipelines.components.fingerprint import fingerprint
 from pipelines.components.trainer import serving_folder

@@ -7,8 +7,8 @@ from pathlib import Path
 from keras_drill.data import Lines
 from keras_drill.data.prefetch import prefetch
 from keras_drill.data.write_examples import ExampleWriter
-from keras_drill.tasks.errors import RunError
-from keras_drill.tasks.task import Task
+from keras_drill.workbench.tasks.errors import RunError
+from keras_drill.workbench.tasks.task import Task
 from pipelines.engine.component import Component, Facts, Progress
 from pipelines.options import ExampleGenOptions
 

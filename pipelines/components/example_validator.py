@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
-from keras_drill.tasks.config.option import suggest
-from keras_drill.tasks.errors import ConfigError
+from keras_drill.workbench.tasks.config.option import suggest
+from keras_drill.workbench.tasks.errors import ConfigError
 from pipelines.components.anomaly import Anomaly
 from pipelines.components.schema import SCHEMA, ColumnSchema, Schema
 from pipelines.components.statistics_gen import read_statistics

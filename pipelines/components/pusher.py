@@ -8,7 +8,7 @@ from typing import Any
 
 from keras_drill.export import ModelCard
 from keras_drill.export.served_versions import ServedVersions
-from keras_drill.tasks.errors import RunError
+from keras_drill.workbench.tasks.errors import RunError
 from pipelines.components.trainer import serving_folder
 from pipelines.components.verdict import Verdict
 from pipelines.engine.artifact_store import LINEAGE

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from keras_drill.tasks.config.option import suggest
-from keras_drill.tasks.errors import ConfigError
+from keras_drill.workbench.tasks.config.option import suggest
+from keras_drill.workbench.tasks.errors import ConfigError
 
 SCHEMA = "schema.json"
 

@@ -3,8 +3,8 @@
 import dataclasses
 from typing import Any
 
-from keras_drill.tasks.config import RunConfig
-from keras_drill.tasks.errors import ConfigError
+from keras_drill.workbench.tasks.config import RunConfig
+from keras_drill.workbench.tasks.errors import ConfigError
 
 _HOW = (
     'tuner.search must be like "optimizer.learning_rate 5..40 log", "head.depth 1..4" or '

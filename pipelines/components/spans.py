@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from keras_drill.tasks.errors import ConfigError
+from keras_drill.workbench.tasks.errors import ConfigError
 
 _MARK = "{SPAN}"
 

@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
-from keras_drill.report.page.elements import element, table
-from keras_drill.tasks.config import RunConfig
-from keras_drill.tasks.errors import ConfigError
-from keras_drill.training.export_run import export_run
-from keras_drill.training.loaded_run import LoadedRun
-from keras_drill.training.run_folder import RunFolder
-from keras_drill.training.train_run import train_run
+from keras_drill.workbench.report.page.elements import element, table
+from keras_drill.workbench.tasks.config import RunConfig
+from keras_drill.workbench.tasks.errors import ConfigError
+from keras_drill.workbench.training.export_run import export_run
+from keras_drill.workbench.training.loaded_run import LoadedRun
+from keras_drill.workbench.training.run_folder import RunFolder
+from keras_drill.workbench.training.train_run import train_run
 from pipelines.components.training_settings import training_settings
 from pipelines.components.tuner import best_options
 from pipelines.components.warm_start import WARM_START, blessed_before

@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from keras_drill.tasks.config import RunConfig
-from keras_drill.tasks.describe_words import described_in
-from keras_drill.training.run_folder import RunFolder
+from keras_drill.workbench.tasks.config import RunConfig
+from keras_drill.workbench.tasks.describe_words import described_in
+from keras_drill.workbench.training.run_folder import RunFolder
 from pipelines.components.fingerprint import fingerprint
 
 

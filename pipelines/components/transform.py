@@ -14,7 +14,7 @@ from keras_drill.data.prefetch import prefetch
 from keras_drill.data.serialize_examples import Ids
 from keras_drill.data.word_numbers import WordNumbers
 from keras_drill.data.write_examples import ExampleWriter
-from keras_drill.tasks.task import Task, Words
+from keras_drill.workbench.tasks.task import Task, Words
 from pipelines.components.trainer import RUN
 from pipelines.components.warm_start import WARM_START, blessed_before
 from pipelines.engine.artifact_store import Artifact, ArtifactStore

@@ -10,12 +10,12 @@ from typing import Any
 from xml.etree import ElementTree
 
 from keras_drill.data.atomic import replace_file
-from keras_drill.report.page.elements import element, table
-from keras_drill.tasks.config import RunConfig
-from keras_drill.tasks.errors import ConfigError, Diverged
-from keras_drill.tasks.make_task import make_task
-from keras_drill.training.run_folder import RunFolder
-from keras_drill.training.train_run import train_run
+from keras_drill.workbench.report.page.elements import element, table
+from keras_drill.workbench.tasks.config import RunConfig
+from keras_drill.workbench.tasks.errors import ConfigError, Diverged
+from keras_drill.workbench.tasks.make_task import make_task
+from keras_drill.workbench.training.run_folder import RunFolder
+from keras_drill.workbench.training.train_run import train_run
 from pipelines.components.search_space import Searched
 from pipelines.components.training_settings import training_settings
 from pipelines.engine.component import Component, Facts, Progress

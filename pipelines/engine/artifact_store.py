@@ -13,7 +13,7 @@ from typing import Any
 from keras_drill.data.atomic import replace_file
 from keras_drill.data.file_lock import file_lock
 from keras_drill.data.read_json import read_json
-from keras_drill.tasks.errors import RunError
+from keras_drill.workbench.tasks.errors import RunError
 
 LINEAGE = "lineage.json"
 _WORK = ".work"

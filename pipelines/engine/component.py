@@ -51,8 +51,8 @@ class Component(abc.ABC):
     message that names the file and the line; the runner puts the component's name in front.
 
     Args:
-        options: A frozen dataclass of fields made by `keras_drill.tasks.config.option`. Those in
-            `pipelines.options` are on the command line, as `--section.key`.
+        options: A frozen dataclass of fields made by `keras_drill.workbench.tasks.config.option`.
+            Those in `pipelines.options` are on the command line, as `--section.key`.
 
     Attributes:
         name: What the component is called, as in TFX.
@@ -112,5 +112,5 @@ class Component(abc.ABC):
         return None
 
     def sections(self, artifact: Path) -> list[ElementTree.Element]:
-        """What the execution's page shows of an artifact; see `keras_drill.report.page`."""
+        """What an execution's page shows of an artifact; see `workbench.report.page`."""
         return []

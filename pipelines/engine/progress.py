@@ -4,7 +4,7 @@ import sys
 import time
 from typing import TextIO
 
-from keras_drill.report.page.formatting import format_duration
+from keras_drill.workbench.report.page.formatting import format_duration
 
 
 class ProgressLine:

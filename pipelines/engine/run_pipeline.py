@@ -12,9 +12,9 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from keras_drill.cli.messages import message_of
-from keras_drill.report.page.formatting import format_duration
-from keras_drill.tasks.errors import ConfigError, RunError
+from keras_drill.workbench.cli.messages import message_of
+from keras_drill.workbench.report.page.formatting import format_duration
+from keras_drill.workbench.tasks.errors import ConfigError, RunError
 from pipelines.engine.artifact_store import Artifact, ArtifactStore
 from pipelines.engine.component import Component
 from pipelines.engine.execution import (

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from keras_drill.report.page.formatting import MISSING, format_duration, text_table
+from keras_drill.workbench.report.page.formatting import MISSING, format_duration, text_table
 from pipelines.engine.execution import Execution
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from xml.etree import ElementTree
 
-from keras_drill.report.page.elements import element, table
+from keras_drill.workbench.report.page.elements import element, table
 from pipelines.components.anomaly import Anomaly
 
 

@@ -6,9 +6,9 @@ from xml.etree import ElementTree
 
 from matplotlib.figure import Figure
 
-from keras_drill.report.page.elements import element, table
-from keras_drill.report.page.formatting import MISSING, format_count
-from keras_drill.report.page.plot import inline_svg, run_keys, series_color, series_marker
+from keras_drill.workbench.report.page.elements import element, table
+from keras_drill.workbench.report.page.formatting import MISSING, format_count
+from keras_drill.workbench.report.page.plot import inline_svg, run_keys, series_color, series_marker
 
 _FEW = 10
 

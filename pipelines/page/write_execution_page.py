@@ -6,11 +6,11 @@ from pathlib import Path
 from urllib.parse import quote
 from xml.etree import ElementTree
 
-from keras_drill.report import describe_environment
-from keras_drill.report.facts_sections import environment_section
-from keras_drill.report.page.elements import element, table
-from keras_drill.report.page.formatting import MISSING, format_duration
-from keras_drill.report.page.write_page import write_page
+from keras_drill.workbench.report import describe_environment
+from keras_drill.workbench.report.facts_sections import environment_section
+from keras_drill.workbench.report.page.elements import element, table
+from keras_drill.workbench.report.page.formatting import MISSING, format_duration
+from keras_drill.workbench.report.page.write_page import write_page
 from pipelines.engine.artifact_store import LINEAGE, Artifact, ArtifactStore
 from pipelines.engine.component import Component
 from pipelines.engine.execution import Execution, Step

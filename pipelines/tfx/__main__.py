@@ -5,10 +5,10 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from keras_drill.cli.argument_parser import take_overrides
-from keras_drill.cli.arguments import folder_name
-from keras_drill.tasks.load_config import load_config
-from keras_drill.tasks.make_task import make_task
+from keras_drill.workbench.cli.argument_parser import take_overrides
+from keras_drill.workbench.cli.arguments import folder_name
+from keras_drill.workbench.tasks.load_config import load_config
+from keras_drill.workbench.tasks.make_task import make_task
 from pipelines.tfx.make_pipeline import Place, make_pipeline
 
 

@@ -16,8 +16,8 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from keras_drill.cli.argument_parser import take_overrides
-from keras_drill.tasks.load_config import load_config
+from keras_drill.workbench.cli.argument_parser import take_overrides
+from keras_drill.workbench.tasks.load_config import load_config
 from pipelines.tfx.make_pipeline import Place, make_pipeline
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import tensorflow_model_analysis as tfma
 from tfx import v1 as tfx
 
-from keras_drill.tasks.config import RunConfig
+from keras_drill.workbench.tasks.config import RunConfig
 from pipelines.tfx.example_gen import corpus_example_gen
 from pipelines.tfx.settings import Settings
 

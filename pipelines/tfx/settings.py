@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from keras_drill.tasks.config import RunConfig
-from keras_drill.tasks.load_config import load_config
-from keras_drill.tasks.make_task import make_task
-from keras_drill.tasks.task import Task
+from keras_drill.workbench.tasks.config import RunConfig
+from keras_drill.workbench.tasks.load_config import load_config
+from keras_drill.workbench.tasks.make_task import make_task
+from keras_drill.workbench.tasks.task import Task
 
 LINE = "line"
 

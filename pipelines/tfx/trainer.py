@@ -11,11 +11,11 @@ import tensorflow_transform as tft
 
 from keras_drill.data.lines import Lines
 from keras_drill.data.untuned import untuned
-from keras_drill.tasks.task import Task, Words
-from keras_drill.training.export_run import export_run
-from keras_drill.training.loaded_run import LoadedRun
-from keras_drill.training.run_folder import RunFolder
-from keras_drill.training.train_run import prepare_process, train_run
+from keras_drill.workbench.tasks.task import Task, Words
+from keras_drill.workbench.training.export_run import export_run
+from keras_drill.workbench.training.loaded_run import LoadedRun
+from keras_drill.workbench.training.run_folder import RunFolder
+from keras_drill.workbench.training.train_run import prepare_process, train_run
 from pipelines.components.transform import Transform
 from pipelines.tfx.settings import LINE, Settings
 from pipelines.tfx.transform import GivenLines

@@ -89,7 +89,7 @@ def test_sense_reallocation():
 
 
 def test_unseen_words(tmp_path):
-    from tests.sense_induction.tiny_encoder import MONEY, RIVER, save_preset
+    from tests.workbench.sense_induction.tiny_encoder import MONEY, RIVER, save_preset
 
     words = np.array(["<unk>", *(f"{a}.{b}" for a in RIVER[:5] for b in RIVER + MONEY)])
     for split, length in {"train": 3000, "valid": 300, "test": 900}.items():
@@ -132,7 +132,7 @@ def test_synthetic_senses():
 
 
 def test_sense_induction(tmp_path):
-    from tests.sense_induction.tiny_encoder import save_preset, text
+    from tests.workbench.sense_induction.tiny_encoder import save_preset, text
 
     preset = save_preset(tmp_path / "tiny")
     lines, senses = text(90)
@@ -162,7 +162,7 @@ def test_sense_induction(tmp_path):
 
 
 def test_compare_recipes(tmp_path):
-    from tests.training.tiny_pairs import tiny_pairs_config, write_pairs
+    from tests.workbench.training.tiny_pairs import tiny_pairs_config, write_pairs
 
     pairs = write_pairs(tmp_path / "text")
     (tmp_path / "tiny.toml").write_text(tiny_pairs_config(pairs, training_epochs=1).to_toml())
@@ -212,7 +212,7 @@ def test_translation_training(tmp_path, capsys):
     from types import SimpleNamespace
 
     from benchmarks.translation_training import Run, joeynmt_model, report_scores, write_sources
-    from tests.training.tiny_pairs import tiny_pairs_config, write_pairs
+    from tests.workbench.training.tiny_pairs import tiny_pairs_config, write_pairs
 
     pairs = write_pairs(tmp_path / "text")
     config = tiny_pairs_config(pairs, training_epochs=1)
@@ -236,7 +236,7 @@ def test_translation_training(tmp_path, capsys):
 
 
 def test_pipeline(tmp_path):
-    from tests.training.tiny import write_corpus
+    from tests.workbench.training.tiny import write_corpus
 
     output = run("pipeline", "--data", write_corpus(tmp_path / "text"), "--rounds", 1,
                  "--megabytes", 1, "--vocabulary", 101)  # fmt: skip

@@ -8,8 +8,8 @@ from keras import ops
 
 pytest.importorskip("sacrebleu")
 
-from keras_drill.analysis import score_texts
 from keras_drill.callbacks import NonMonotonicAveraging, TranslationScores
+from keras_drill.metrics import score_texts
 
 SOURCES = ["ein Hund läuft", "zwei Männer", "ein Mann"]
 REFERENCES = ["a dog runs fast today", ["two men", "two males"], "a man"]

@@ -4,7 +4,7 @@ import sys
 
 import tensorflow as tf
 
-from keras_drill.cli.main import main
+from keras_drill.workbench.cli.main import main
 
 if __name__ == "__main__":
     if sys.argv[1] == "two":

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from keras_drill.training.checkpoints import CheckpointStore
+from keras_drill.workbench.training.checkpoints import CheckpointStore
 from tests.distribute.workers import ended, started
 
 COMMAND = "tests.distribute.command"

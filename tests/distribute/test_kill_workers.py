@@ -5,10 +5,10 @@ import time
 import numpy as np
 import pytest
 
-from keras_drill.training.checkpoints import CheckpointStore
+from keras_drill.workbench.training.checkpoints import CheckpointStore
 from tests.distribute.runs import assert_same_bits, train, training, wait_for_step
 from tests.distribute.workers import ended
-from tests.training.english import english_config, next_step_to_kill_at
+from tests.workbench.training.english import english_config, next_step_to_kill_at
 
 pytestmark = pytest.mark.slow
 

@@ -18,8 +18,8 @@ from tests.distribute.runs import (
     wait_for_step,
 )
 from tests.distribute.workers import ended, started
-from tests.training.tiny import tiny_config, write_corpus
-from tests.training.tiny_pairs import tiny_pairs_config, write_pairs
+from tests.workbench.training.tiny import tiny_config, write_corpus
+from tests.workbench.training.tiny_pairs import tiny_pairs_config, write_pairs
 
 pytestmark = pytest.mark.slow
 

@@ -9,10 +9,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from keras_drill.cli import main as program
-from keras_drill.cli import train
-from keras_drill.cli.main import main
-from keras_drill.tasks.load_config import load_config
+from keras_drill.workbench.cli import main as program
+from keras_drill.workbench.cli import train
+from keras_drill.workbench.cli.main import main
+from keras_drill.workbench.tasks.load_config import load_config
 from tests.docs.pages import PAGE_ON_JAX, ROOT, run_code, text_of
 
 PAGES = sorted(

@@ -8,9 +8,9 @@ import re
 import numpy as np
 import pytest
 
-from keras_drill.cli.main import main
+from keras_drill.workbench.cli.main import main
 from tests.figures.oracles import language_model_log_probs, perplexity, read_ids
-from tests.training.tiny import tiny_config, write_corpus
+from tests.workbench.training.tiny import tiny_config, write_corpus
 
 LINES = [
     "the cat sees a dog .",

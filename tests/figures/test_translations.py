@@ -4,9 +4,9 @@ import json
 
 import pytest
 
-from keras_drill.cli.main import main
+from keras_drill.workbench.cli.main import main
 from tests.figures.oracles import perplexity, sacrebleu, translation_log_probs
-from tests.training.tiny_pairs import tiny_pairs_config, write_pairs
+from tests.workbench.training.tiny_pairs import tiny_pairs_config, write_pairs
 
 _SLOW = pytest.mark.slow
 

@@ -16,10 +16,10 @@ import keras_drill
 from keras_drill.data import EncodedText
 from keras_drill.data.example_folder import ExampleFolder
 from keras_drill.data.write_examples import ExampleWriter
-from keras_drill.tasks.errors import RunError
-from keras_drill.training.checkpoints import CheckpointStore
-from keras_drill.training.loaded_run import _best_model
-from keras_drill.training.run_folder import RunFolder
+from keras_drill.workbench.tasks.errors import RunError
+from keras_drill.workbench.training.checkpoints import CheckpointStore
+from keras_drill.workbench.training.loaded_run import _best_model
+from keras_drill.workbench.training.run_folder import RunFolder
 from tests.fuzz.damage import CHANGES, JSON, change, clear_errors, replace_inside
 from tests.fuzz.fuzzed import fuzzed
 

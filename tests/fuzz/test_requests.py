@@ -10,11 +10,11 @@ import tensorflow as tf
 from hypothesis import strategies as st
 from tensorflow.core.protobuf import meta_graph_pb2
 
-from keras_drill.serving.limits import Limits
-from keras_drill.serving.metrics import Metrics
-from keras_drill.serving.models import Models, Version
-from keras_drill.serving.predictions import Predictor
-from keras_drill.serving.rest import RestApi
+from keras_drill.workbench.serving.limits import Limits
+from keras_drill.workbench.serving.metrics import Metrics
+from keras_drill.workbench.serving.models import Models, Version
+from keras_drill.workbench.serving.predictions import Predictor
+from keras_drill.workbench.serving.rest import RestApi
 from tests.fuzz.damage import CHANGES, JSON, TEXTS, change, replace_inside
 from tests.fuzz.fuzzed import fuzzed
 

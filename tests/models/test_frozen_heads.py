@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import keras_drill
-from keras_drill.ops.walk_arguments import WalkOptions
+from keras_drill.fused_loss.inputs import WalkOptions
 
 V, D, B, T = 31, 13, 5, 7
 HEADS = {

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from keras_drill.optimizers import WarmupSchedule
-from keras_drill.tasks.language_model.build_model import build_model
-from keras_drill.tasks.load_config import load_config
+from keras_drill.workbench.tasks.language_model.build_model import build_model
+from keras_drill.workbench.tasks.load_config import load_config
 
 if keras.backend.backend() != "jax":
     pytest.skip("what JAX maps", allow_module_level=True)

@@ -4,8 +4,14 @@ import re
 import numpy as np
 import pytest
 
-from keras_drill.sense_induction import TextEncoder, WordContext, encode_contexts
-from tests.sense_induction.tiny_encoder import PIECES, WIDTH, parts, save_preset, tiny_encoder
+from keras_drill.workbench.sense_induction import TextEncoder, WordContext, encode_contexts
+from tests.workbench.sense_induction.tiny_encoder import (
+    PIECES,
+    WIDTH,
+    parts,
+    save_preset,
+    tiny_encoder,
+)
 
 CONTEXTS = [
     WordContext("The water ", "bank", " near the mud."),

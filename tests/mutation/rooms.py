@@ -74,11 +74,11 @@ ROOMS = {
     "decoding": _folder("decoding"),
     "data": _folder("data"),
     "training": Room(
-        ("keras_drill/training/checkpoint*.py",),
+        ("keras_drill/workbench/training/checkpoint*.py",),
         (
-            "tests/training/test_checkpoints.py",
-            "tests/training/test_checkpoint_order.py",
-            "tests/training/test_full_disk.py",
+            "tests/workbench/training/test_checkpoints.py",
+            "tests/workbench/training/test_checkpoint_order.py",
+            "tests/workbench/training/test_full_disk.py",
         ),
     ),
     "pipelines": Room(

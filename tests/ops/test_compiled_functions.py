@@ -4,9 +4,9 @@ import keras
 import numpy as np
 import pytest
 
-from keras_drill.ops import tile_walk
-from keras_drill.ops.fused_loss import weighted_loss
-from keras_drill.ops.walk_arguments import WalkInputs, WalkOptions
+from keras_drill.fused_loss import walk as tile_walk
+from keras_drill.fused_loss.inputs import WalkInputs, WalkOptions
+from keras_drill.fused_loss.losses import weighted_loss
 from keras_drill.scores import InnerProduct, KerBSKernel
 
 pytestmark = pytest.mark.skipif(

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import keras_drill
-from keras_drill.analysis.float64_head import float64_head
+from keras_drill.workbench.analysis.float64_head import float64_head
 from tests.gradients import value_and_gradients
 
 V, D, H, N = 31, 13, 11, 7

@@ -107,7 +107,7 @@ def test_fused_gradients_reach_every_variable_as_autodiff_does(encoder):
     def fused(hidden):
         hidden, words, flat = losses.check_tokens(head, hidden, targets, weights)
         inputs, _, flat, _ = losses.walk_inputs(head, hidden, words, flat, training=False)
-        loss, *_ = keras_drill.ops.fused_loss.weighted_loss(inputs, head._options(), flat)
+        loss, *_ = keras_drill.fused_loss.losses.weighted_loss(inputs, head._options(), flat)
         return loss / (B * T)
 
     expected = value_and_gradients(materialised, variables, hidden)

@@ -43,7 +43,9 @@ def main() -> None:
         home = Path(package.__file__).resolve().parent
         check(sources / "keras_drill" != home, f"{home} is the source tree, not what was installed")
         check((home / "py.typed").exists(), "py.typed is missing")
-        recipes = {path.stem for path in (sources / "keras_drill" / "recipes").glob("*.toml")}
+        recipes = {
+            path.stem for path in (sources / "keras_drill" / "workbench" / "recipes").glob("*.toml")
+        }
         listed = keras_drill("recipes")
         check(all(name in listed for name in recipes), f"recipes are missing in:\n{listed}")
         check("[head]" in keras_drill("recipes", "small-drill"), "a recipe cannot be printed")

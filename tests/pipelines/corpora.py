@@ -1,7 +1,7 @@
 """Tiny corpora of each task, and the options of their runs."""
 
-from keras_drill.tasks.load_config import config_class
-from tests.training import tiny, tiny_pairs
+from keras_drill.workbench.tasks.load_config import config_class
+from tests.workbench.training import tiny, tiny_pairs
 
 TASKS = ("language-model", "translation", "dialog", "autoencoder")
 

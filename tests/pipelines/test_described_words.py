@@ -7,7 +7,7 @@ from pipelines.command_line import main
 from pipelines.components.training_settings import training_settings
 from pipelines.engine.artifact_store import ArtifactStore
 from tests.pipelines.test_warm_start import other_corpus
-from tests.training.tiny import tiny_config, write_corpus
+from tests.workbench.training.tiny import tiny_config, write_corpus
 
 WORDS = ["the", "a", "old", "cat", "dog", "bird", "sees", "hears", "follows", "."]
 

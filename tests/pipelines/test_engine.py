@@ -6,7 +6,7 @@ import shutil
 
 import pytest
 
-from keras_drill.tasks.errors import ConfigError, RunError
+from keras_drill.workbench.tasks.errors import ConfigError, RunError
 from pipelines.engine import execution as executions
 from pipelines.engine.artifact_store import ArtifactStore
 from pipelines.engine.component import Component

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from keras_drill.cli.main import main as keras_drill_main
 from keras_drill.data.example_folder import ExampleFolder
-from keras_drill.tasks.errors import RunError
-from keras_drill.tasks.make_task import make_task
+from keras_drill.workbench.cli.main import main as keras_drill_main
+from keras_drill.workbench.tasks.errors import RunError
+from keras_drill.workbench.tasks.make_task import make_task
 from pipelines.components.example_gen import ExampleGen
 from pipelines.components.transform import Transform
 from pipelines.options import ExampleGenOptions

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from keras_drill.tasks.errors import ConfigError
+from keras_drill.workbench.tasks.errors import ConfigError
 from pipelines.components import line_statistics
 from pipelines.components.example_validator import (
     ExampleValidator,

@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 
 from keras_drill.data import atomic
-from keras_drill.training.loaded_run import LoadedRun
-from keras_drill.training.run_folder import RunFolder
+from keras_drill.workbench.training.loaded_run import LoadedRun
+from keras_drill.workbench.training.run_folder import RunFolder
 from pipelines.command_line import main
 from pipelines.components.verdict import Verdict
 from pipelines.engine import artifact_store

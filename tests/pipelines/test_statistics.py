@@ -9,8 +9,8 @@ import pytest
 import tensorflow as tf
 
 from keras_drill.data import WhitespaceTokenizer
-from keras_drill.tasks.errors import ConfigError, RunError
-from keras_drill.tasks.make_task import make_task
+from keras_drill.workbench.tasks.errors import ConfigError, RunError
+from keras_drill.workbench.tasks.make_task import make_task
 from pipelines.components import line_statistics
 from pipelines.components.example_gen import ExampleGen
 from pipelines.components.example_validator import (

@@ -5,8 +5,8 @@ import json
 import keras_tuner
 import pytest
 
-from keras_drill.tasks.errors import ConfigError
-from keras_drill.tasks.make_task import make_task
+from keras_drill.workbench.tasks.errors import ConfigError
+from keras_drill.workbench.tasks.make_task import make_task
 from pipelines.command_line import main
 from pipelines.components import tuner as tuner_module
 from pipelines.components.example_gen import ExampleGen

@@ -9,9 +9,9 @@ import pytest
 
 from keras_drill.export import ModelCard
 from keras_drill.export.served_versions import ServedVersions
-from keras_drill.tasks.errors import RunError
-from keras_drill.tasks.make_task import make_task
-from keras_drill.training.judge_examples import JudgedExamples
+from keras_drill.workbench.tasks.errors import RunError
+from keras_drill.workbench.tasks.make_task import make_task
+from keras_drill.workbench.training.judge_examples import JudgedExamples
 from pipelines.command_line import main
 from pipelines.components import evaluator as evaluator_module
 from pipelines.components.comparison import compare, unigram_model

@@ -8,10 +8,10 @@ import pytest
 import tensorflow as tf
 
 from keras_drill.data import Vocabulary
-from keras_drill.tasks.make_task import make_task
-from keras_drill.training.loaded_run import LoadedRun
-from keras_drill.training.run_folder import RunFolder
-from keras_drill.training.take_weights import take_weights
+from keras_drill.workbench.tasks.make_task import make_task
+from keras_drill.workbench.training.loaded_run import LoadedRun
+from keras_drill.workbench.training.run_folder import RunFolder
+from keras_drill.workbench.training.take_weights import take_weights
 from pipelines.command_line import main
 from pipelines.components.example_gen import ExampleGen
 from pipelines.components.transform import Transform
@@ -21,7 +21,7 @@ from pipelines.engine.artifact_store import ArtifactStore
 from pipelines.engine.component import Component
 from pipelines.engine.run_pipeline import run_pipeline
 from tests.pipelines.corpora import tiny_task
-from tests.training.tiny import tiny_config, write_corpus
+from tests.workbench.training.tiny import tiny_config, write_corpus
 
 
 @dataclasses.dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 import dataclasses
 
-from keras_drill.tasks.errors import RunError
+from keras_drill.workbench.tasks.errors import RunError
 from pipelines.engine.component import Component
 
 

@@ -1,8 +1,8 @@
 import numpy as np
 from keras import ops
 
-from keras_drill.ops.fused_loss import weighted_loss
-from keras_drill.ops.walk_arguments import WalkInputs, WalkOptions
+from keras_drill.fused_loss.inputs import WalkInputs, WalkOptions
+from keras_drill.fused_loss.losses import weighted_loss
 from keras_drill.scores import KerBSKernel
 from tests.gradients import value_and_gradients
 

@@ -5,9 +5,10 @@ import numpy as np
 import pytest
 from keras import ops
 
-from keras_drill.ops import label_blocks, tile_walk, tiling
-from keras_drill.ops.fused_loss import weighted_loss
-from keras_drill.ops.walk_arguments import WalkInputs, WalkOptions
+from keras_drill.fused_loss import label_blocks, tiling
+from keras_drill.fused_loss import walk as tile_walk
+from keras_drill.fused_loss.inputs import WalkInputs, WalkOptions
+from keras_drill.fused_loss.losses import weighted_loss
 from keras_drill.scores import InnerProduct, KerBSKernel
 from tests.gradients import value_and_gradients
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from benchmarks.collectives import read_collectives
+from keras_drill.fused_loss.frozen_labels import FrozenLabels
 from keras_drill.ops import linear_cross_entropy
-from keras_drill.ops.frozen_labels import FrozenLabels
 from tests.distribute.sharded.heads import (
     HEADS,
     MESHES,

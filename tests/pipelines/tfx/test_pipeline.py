@@ -11,10 +11,10 @@ from tfx import v1 as tfx
 
 from benchmarks import tfx_pipeline
 from keras_drill.data.example_folder import ExampleFolder
-from keras_drill.tasks.make_task import make_task
-from keras_drill.training.loaded_run import LoadedRun
-from keras_drill.training.run_folder import RunFolder
-from keras_drill.training.train_run import train_run
+from keras_drill.workbench.tasks.make_task import make_task
+from keras_drill.workbench.training.loaded_run import LoadedRun
+from keras_drill.workbench.training.run_folder import RunFolder
+from keras_drill.workbench.training.train_run import train_run
 from pipelines.components.example_gen import ExampleGen
 from pipelines.components.transform import Transform
 from pipelines.tfx import kubeflow

@@ -1,0 +1,23 @@
+"""Scores as the composition sees them, entry by entry of a tile's inner products."""
+
+from keras import ops
+
+from keras_drill.fused_loss.label_shard import NEVER
+from keras_drill.ops.saturated import saturated
+
+
+def biased_scores(options, products, hidden_terms, bias, label_terms, exists=None):
+    """Biased and capped scores of products in the compute dtype, `NEVER` where no label exists."""
+    products = saturated(products, options.accumulator_dtype)
+    scores = options.score.of_products(products, hidden_terms, label_terms)
+    if bias is not None:
+        scores = scores + bias
+    cap = options.logit_soft_cap
+    scores = scores if cap is None else cap * ops.tanh(scores / cap)
+    return scores if exists is None else ops.where(exists, scores, NEVER)
+
+
+def cap_slopes(options, scores):
+    """Derivatives of capped scores by what they were before."""
+    cap = options.logit_soft_cap
+    return 1.0 if cap is None else 1 - ops.square(scores / cap)

@@ -1,0 +1,105 @@
+"""A walk over several devices: each has some of the labels, some of the tokens, or both.
+
+Devices send each other, per token, what the log-normaliser and the target's probability are made
+of: a largest score, a sum of exponentials, the target's scores. And once a step the gradients: the
+hidden states' over the devices that share the labels, the labels' over those that share the tokens.
+"""
+
+import functools
+
+from keras import ops
+
+from keras_drill.fused_loss.inputs import WalkInputs, WalkOptions, WordLabels
+from keras_drill.fused_loss.label_shard import LabelShard
+from keras_drill.fused_loss.placement import Placement
+from keras_drill.fused_loss.walk import Walk, walk
+
+
+def distributed_walk(
+    inputs: WalkInputs, options: WalkOptions, weights=None, with_gradients=False
+) -> Walk:
+    """`walk`, by all devices of the mesh in `options.placement`; the same `Walk` comes back."""
+    placement = options.placement
+    if placement is None:
+        return walk(inputs, options, weights, with_gradients)
+    import jax
+
+    num_tokens = inputs.contexts.shape[0]
+    inputs, weights = _fill_up(inputs, weights, placement)
+    of_tokens = jax.sharding.PartitionSpec(placement.token_axis)
+    of_labels = jax.sharding.PartitionSpec(placement.label_axis)
+    everywhere = jax.sharding.PartitionSpec()
+    specs = WalkInputs(
+        contexts=of_tokens,
+        log_priors=of_tokens,
+        labels=of_labels,
+        bias=of_labels,
+        score_parameters=of_labels,
+        columns=of_tokens,
+        column_mask=of_tokens,
+        targets=of_tokens,
+        word_labels=inputs.word_labels and WordLabels(everywhere, everywhere, of_labels),
+    )
+    gradients = (of_tokens, of_tokens, of_labels, of_labels)
+    gradients += (of_labels,) * len(inputs.score_parameters)
+    function = jax.shard_map(
+        functools.partial(_walk_part, options, with_gradients, placement),
+        mesh=placement.mesh,
+        in_specs=(specs, of_tokens),
+        out_specs=Walk(
+            of_tokens, of_tokens, of_tokens, of_tokens, gradients if with_gradients else ()
+        ),
+        check_vma=False,  # it knows nothing of loops' sums that begin at zero everywhere
+    )
+    result = function(inputs, weights)
+
+    def of_all(x):
+        return None if x is None else x[:num_tokens]
+
+    return Walk(
+        of_all(result.losses),
+        of_all(result.log_probs),
+        of_all(result.posteriors),
+        of_all(result.ranks),
+        (*map(of_all, result.gradients[:2]), *result.gradients[2:]),
+    )
+
+
+def _walk_part(options, with_gradients, placement: Placement, inputs, weights) -> Walk:
+    """One device's part of the walk, and what is added up over devices."""
+    import jax
+
+    size, axis = inputs.labels.shape[0], placement.label_axis
+    token_axis = placement.token_axis if placement.num_token_shards > 1 else None
+    first = 0 if axis is None else jax.lax.axis_index(axis) * size
+    is_filled_up = size * placement.num_shards > placement.num_labels
+    shard = LabelShard(placement.num_labels, size, first, axis, token_axis, is_filled_up)
+    result = walk(inputs, options, weights, with_gradients, shard)
+    if not with_gradients:
+        return result
+    of_contexts, of_log_priors, *of_labels = result.gradients
+    if token_axis is not None:
+        of_labels = [None if x is None else jax.lax.psum(x, token_axis) for x in of_labels]
+    return result._replace(gradients=(shard.sum(of_contexts), of_log_priors, *of_labels))
+
+
+def _fill_up(inputs: WalkInputs, weights, placement: Placement) -> tuple:
+    """Tokens of weight 0 besides, so that devices have equally many."""
+    num_tokens = inputs.contexts.shape[0]
+    missing = -num_tokens % placement.num_token_shards
+    if missing == 0:
+        return inputs, weights
+    if weights is None:
+        weights = ops.ones((num_tokens,), "float32")
+
+    def more(x):
+        return None if x is None else ops.pad(x, [(0, missing)] + [(0, 0)] * (len(x.shape) - 1))
+
+    inputs = inputs._replace(
+        contexts=more(inputs.contexts),
+        log_priors=more(inputs.log_priors),
+        columns=more(inputs.columns),
+        column_mask=more(inputs.column_mask),
+        targets=more(inputs.targets),
+    )
+    return inputs, more(weights)

@@ -1,0 +1,135 @@
+"""The first pass over the labels: a tile's normalisers, and what its targets make of them."""
+
+import math
+from typing import NamedTuple
+
+from keras import ops
+
+from keras_drill.fused_loss.biased_scores import biased_scores, cap_slopes
+from keras_drill.fused_loss.label_blocks import Labels, select
+from keras_drill.fused_loss.label_shard import LabelShard
+from keras_drill.fused_loss.token_tiles import Tile
+from keras_drill.ops.graph import after, matrix_product, not_before
+from keras_drill.types import Tensor
+
+
+class TileScores(NamedTuple):
+    """What one pass over the labels tells of a tile's scores.
+
+    Attributes:
+        products: For every block the inner products `[R, B]`, or empty if nobody wants them.
+        kept: What the strategy keeps: of every block `[R, B]`, or of all blocks a sum.
+        tops: `[R, blocks]`, what the exponentials of each block are relative to.
+        block_mass: `[R]`, sum of the exponentials that the blocks gave.
+        mass: `[R]`, sum of all labels' exponentials.
+        log_normalizer: `[R]`, the logarithm of all labels' mass.
+        mean: `[R]`, the mean score, or `None` where label smoothing does not take it.
+        selected: `[R, S]`, the targets' scores, -inf where masked.
+        slopes: `[R, S]`, those of the soft cap there.
+    """
+
+    products: list
+    kept: list
+    tops: Tensor
+    block_mass: Tensor
+    mass: Tensor
+    log_normalizer: Tensor
+    mean: Tensor | None
+    selected: Tensor
+    slopes: Tensor
+
+
+class TileTargets(NamedTuple):
+    """Log-probabilities and posteriors of a tile's targets.
+
+    Attributes:
+        log_probs: `[T]`.
+        responsibility: `[T, K]`, the posterior over contexts, 1 where K = 1.
+        shares: `[R, S]`, each context's posterior over the target's columns.
+        posteriors: `[T, S]`, their mean by responsibility, or `None` where S = 1.
+    """
+
+    log_probs: Tensor
+    responsibility: Tensor
+    shares: Tensor
+    posteriors: Tensor | None
+
+
+def tile_scores(tile: Tile, labels: Labels, strategy, with_products: bool) -> TileScores:
+    """Passes over all blocks of labels, and keeps their products if asked."""
+    options = strategy.options
+    all_products, rows = [], tile.hidden
+    summaries: list = []
+    kept: list = []
+    selected: list = []
+    for block in labels.blocks:
+        if summaries and not strategy.passes_twice:
+            # What is cut outside of the loop over tiles, XLA copies: that would be all labels.
+            cut = labels.whole[block.start : block.stop]
+            block = block._replace(labels=not_before(cut, summaries[-1][1]))
+        products = matrix_product(rows, block.labels, transpose_b=True)  # [R, B]
+        selected = select(selected, products, tile.columns, block)
+        summary, kept = strategy.summarize(products, tile, block, kept)
+        all_products += [products] if with_products else []
+        summaries.append(summary)
+        # Only now the next block is begun: nothing else reads the products of this one.
+        rows = after(rows, selected[0], summary[1])
+    tops, masses, *totals = (ops.stack(x, axis=-1) for x in zip(*summaries, strict=True))
+    products, *terms, bias = selected
+    selected = biased_scores(options, products, tile.hidden_terms, bias, terms)  # [R, S]
+    top = labels.shard.maximum(ops.max(tops, axis=-1))
+    block_mass = ops.sum(masses * ops.exp(tops - top[:, None]), axis=-1)
+    mean = strategy.mean_score(tile, totals) if options.label_smoothing else None
+    block_mass, selected, mean = _of_all_shards(labels.shard, tile, block_mass, selected, mean)
+    slopes = cap_slopes(options, selected)
+    if tile.column_mask is not None:
+        selected = ops.where(tile.column_mask, selected, ops.full_like(selected, -math.inf))
+    mass = strategy.whole_mass(block_mass, selected, top)
+    return TileScores(
+        all_products, kept, tops, block_mass, mass, top + ops.log(mass), mean, selected, slopes
+    )
+
+
+def _of_all_shards(shard: LabelShard, tile: Tile, block_mass, selected, mean) -> tuple:
+    """The sums over the labels of all devices, in one message of a few numbers per row."""
+    if shard.axis is None:
+        return block_mass, selected, mean
+    columns = [block_mass[:, None], shard.only_here(selected, tile.columns)]
+    columns += [] if mean is None else [mean[:, None]]
+    total = shard.sum(ops.concatenate(columns, axis=1))
+    num_columns = selected.shape[1]
+    return total[:, 0], total[:, 1 : num_columns + 1], None if mean is None else total[:, -1]
+
+
+def tile_targets(tile: Tile, scores: TileScores) -> TileTargets:
+    """The composition: from scores to the words' probabilities."""
+    num_contexts, num_columns = tile.num_contexts, scores.selected.shape[1]
+    selected = scores.selected
+    numerator = selected[:, 0] if num_columns == 1 else ops.logsumexp(selected, axis=-1)  # [R]
+    component = ops.reshape(numerator - scores.log_normalizer, (-1, num_contexts))  # [T, K]
+    if tile.log_priors is not None:
+        component = component + tile.log_priors
+    log_probs = component[:, 0] if num_contexts == 1 else ops.logsumexp(component, axis=-1)  # [T]
+    responsibility = ops.exp(component - log_probs[:, None])  # [T, K]
+    if num_columns == 1:
+        return TileTargets(log_probs, responsibility, ops.ones_like(selected), None)
+    shares = ops.exp(selected - numerator[:, None])
+    posteriors = ops.reshape(shares, (-1, num_contexts, num_columns))
+    posteriors = ops.sum(responsibility[..., None] * posteriors, axis=1)
+    return TileTargets(log_probs, responsibility, shares, posteriors)
+
+
+def tile_losses(options, tile: Tile, scores: TileScores, targets: TileTargets, uniform=None):
+    """Losses `[T]`, smoothed and with z-loss.
+
+    `uniform` `[T]` are the losses under the uniform distribution over words, where these are not
+    the mean score's.
+    """
+    losses = -targets.log_probs
+    if options.label_smoothing:
+        uniform = scores.log_normalizer - scores.mean if uniform is None else uniform
+        losses = (1 - options.label_smoothing) * losses + options.label_smoothing * uniform
+    if options.z_loss:
+        squares = ops.reshape(ops.square(scores.log_normalizer), (-1, tile.num_contexts))
+        losses = losses + options.z_loss * ops.mean(squares, -1)
+    return losses

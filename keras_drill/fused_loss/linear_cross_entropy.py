@@ -1,0 +1,198 @@
+import math
+
+import keras
+from keras import ops
+
+from keras_drill.fused_loss.inputs import WalkInputs, WalkOptions
+from keras_drill.fused_loss.losses import token_losses, weighted_loss
+from keras_drill.fused_loss.placement import Placement, check_split_alike, placement_of
+from keras_drill.fused_loss.tiling import default_tile_bytes
+from keras_drill.ops.check_sizes import check_sizes
+from keras_drill.ops.check_targets import check_targets
+from keras_drill.ops.token_weights import at_least_one_token, token_weights, unflatten
+from keras_drill.scores.inner_product import InnerProduct
+from keras_drill.types import Tensor
+
+
+def linear_cross_entropy(
+    hidden: Tensor,
+    labels: Tensor,
+    targets: Tensor,
+    bias: Tensor | None = None,
+    *,
+    sample_weight: Tensor | None = None,
+    ignore_index: int | None = None,
+    reduction: str = "mean",
+    logit_soft_cap: float | None = None,
+    label_smoothing: float = 0.0,
+    z_loss: float = 0.0,
+    label_gradient: bool | None = None,
+    training: bool = True,
+    tile_size: int | None = None,
+    tile_bytes: int | None = None,
+) -> Tensor:
+    """Cross-entropy of a linear output layer, without its matrix of logits.
+
+    With logits `s = hidden . labels^T + bias`, capped to `c * tanh(s / c)` if there is a
+    `logit_soft_cap` c, the loss of a token with the target y is
+
+        lse(s) - (1 - e) s_y - e mean(s) + z lse(s)^2
+
+    where e is `label_smoothing` and z is `z_loss`. It is exact, with exact gradients for
+    `hidden`, `labels`, `bias` and `sample_weight`: logits are made for a tile of tokens at a
+    time, the loss and its gradients at once, and dropped. It runs eagerly, in `tf.function`, under
+    XLA, and under `jax.jit`, on every device. `keras_drill.OutputLayer` is the layer of it.
+
+    - *Precision*: the products are in the dtype of `hidden`; the softmax, the loss, and the sums
+      of the gradients over tiles are in float32, or in float64 if `hidden` is. Gradients have the
+      dtype of what they belong to: float32 labels under bfloat16 hidden states get a float32 one.
+    - *Cost*: three products of `[N, d]` and `[V, d]`, as with logits; two where labels get no
+      gradient, one with `training=False`. Memory beyond arguments and gradients is one tile
+      (`tile_bytes`) and a few blocks of 32 MiB, or blocks alone for labels that get no gradient
+      and have no bias. `reduction="none"` computes the logits again for the gradients, one
+      product more. There are no second derivatives.
+
+    Args:
+        hidden: `[..., d]`, floats.
+        labels: `[V, d]`, a tensor or a variable: the output table, as an embedding has it. Of a
+            `Dense` layer take `ops.transpose(layer.kernel)`. A variable whose rows are split over
+            devices (`keras_drill.distribute.layout_map`) stays split; of a tensor JAX decides.
+        targets: `[...]`, integers in `[0, V)`.
+        bias: `[V]`, or `None`.
+        sample_weight: `[...]` of the shape of `targets`, or a prefix of it; `None` is 1. Tokens
+            of weight 0 are not computed, and may have any target and hidden state, even NaN; the
+            gradient for such a weight is 0.
+        ignore_index: Tokens with this target have weight 0.
+        reduction: "mean" over the tokens that count, `sum(weight * loss) / sum(weight)`, 0 where
+            there are none; "sum"; or "none", `weight * loss` of every token.
+        logit_soft_cap: Bounds logits smoothly, or `None`.
+        label_smoothing: Share of a target's probability that is spread over all V words.
+        z_loss: Coefficient of the squared log-normaliser.
+        label_gradient: Whether labels get a gradient; without, they are a constant. `None` is
+            `True`, but for a variable that is not trainable.
+        training: Whether gradients will be asked for. With `False` they are right, but cost more.
+        tile_size: Tokens of a tile. `None` derives it from `tile_bytes`.
+        tile_bytes: Memory of a tile of logits; `None` is 144 MiB, or three eighths of what the
+            labels' gradient takes if that is more.
+
+    Returns:
+        A scalar, or `[...]` with `reduction="none"`; float32 (float64 if `hidden` is).
+
+    Raises:
+        ValueError: An argument is wrong, or a target out of range. Inside a compiled function
+            TensorFlow raises `InvalidArgumentError`; under XLA and on JAX, where nothing can be
+            raised, the loss is NaN.
+
+    Example:
+
+    >>> hidden = keras.random.normal((2, 3, 5), seed=1)
+    >>> labels = keras.random.normal((11, 5), seed=2)
+    >>> targets = np.array([[4, 10, -100], [0, 3, 3]])
+    >>> loss = keras_drill.ops.linear_cross_entropy(hidden, labels, targets, ignore_index=-100)
+    >>> logits = keras.ops.matmul(hidden, keras.ops.transpose(labels))
+    >>> log_probs = np.asarray(keras.ops.log_softmax(logits))
+    >>> picked = [log_probs[0, 0, 4], log_probs[0, 1, 10], *log_probs[1, [0, 1, 2], [0, 3, 3]]]
+    >>> bool(abs(float(loss) + np.mean(picked)) < 1e-5)
+    True
+
+    References:
+        - [Wijmans et al., 2024](https://arxiv.org/abs/2411.09009)
+    """
+    if label_gradient is None:
+        label_gradient = not isinstance(labels, keras.Variable) or labels.trainable
+    placement = _placement(labels, bias)
+    hidden, labels, targets = (ops.convert_to_tensor(x) for x in (hidden, labels, targets))
+    _check(hidden, labels, targets, bias, reduction, label_smoothing, logit_soft_cap, z_loss)
+    compute_dtype = keras.backend.standardize_dtype(hidden.dtype)
+    accumulator = "float64" if compute_dtype == "float64" else "float32"
+    targets = check_sizes(
+        targets,
+        ops.shape(hidden)[:-1],
+        "`targets` must have the shape of `hidden` without its last axis.",
+    )
+    shape, weights = ops.shape(targets), None
+    if sample_weight is not None:
+        weights = token_weights(sample_weight, targets, accumulator)
+    if ignore_index is not None:
+        counted = ops.cast(targets != ignore_index, accumulator)
+        weights = counted if weights is None else ops.where(counted > 0, weights, 0.0 * counted)
+    total = ops.cast(ops.size(targets), accumulator) if weights is None else ops.sum(weights)
+    hidden, flat, weights = at_least_one_token(hidden, targets, weights, accumulator)
+    flat, valid = check_targets(flat, labels.shape[0], weights)
+    inputs = WalkInputs(
+        contexts=ops.reshape(hidden, (-1, 1, labels.shape[1])),
+        log_priors=None,
+        labels=labels,
+        bias=None if bias is None else ops.convert_to_tensor(bias),
+        score_parameters=(),
+        columns=flat[:, None],
+    )
+    rows = labels.shape[0] // (1 if placement is None else placement.num_shards)
+    gradient_bytes = 4 * rows * labels.shape[1] if label_gradient else 0
+    options = WalkOptions(
+        InnerProduct(),
+        compute_dtype=compute_dtype,
+        label_smoothing=label_smoothing,
+        logit_soft_cap=logit_soft_cap,
+        z_loss=z_loss,
+        tile_size=tile_size,
+        tile_bytes=tile_bytes or default_tile_bytes(gradient_bytes),
+        labels_are_frozen=not label_gradient,
+        placement=placement,
+    )
+    if reduction == "none":
+        loss = unflatten(token_losses(inputs, options, weights).loss, shape)
+    else:
+        loss = weighted_loss(inputs, options, weights, training).loss
+    if reduction == "mean":
+        loss = ops.divide_no_nan(loss, ops.cast(total, loss.dtype))
+    return loss * ops.cast(ops.where(ops.all(valid), 1.0, math.nan), loss.dtype)
+
+
+def _placement(labels, bias) -> Placement | None:
+    """Where a variable's rows are, under a distribution of Keras'; a tensor does not say."""
+    if not isinstance(labels, keras.Variable):
+        return None
+    check_split_alike(labels, 0, [bias if isinstance(bias, keras.Variable) else None])
+    return placement_of(labels, 0, labels.shape[0])
+
+
+def _check(hidden, labels, targets, bias, reduction, label_smoothing, logit_soft_cap, z_loss):
+    """Raises `ValueError` for what does not fit."""
+    if len(labels.shape) != 2 or None in tuple(labels.shape):
+        raise ValueError(
+            f"`labels` must be a matrix [V, d] of known shape. Received: {tuple(labels.shape)}"
+        )
+    for name, x in (("hidden", hidden), ("labels", labels)):
+        if not keras.backend.is_float_dtype(keras.backend.standardize_dtype(x.dtype)):
+            raise ValueError(f"`{name}` must hold floats. Received: dtype {x.dtype}")
+    if not hidden.shape or hidden.shape[-1] != labels.shape[1]:
+        raise ValueError(
+            f"`hidden` must be [..., {labels.shape[1]}], as wide as `labels`. "
+            f"Received: hidden of shape {tuple(hidden.shape)}, labels of {tuple(labels.shape)}"
+        )
+    pairs = zip(targets.shape, hidden.shape[:-1], strict=False)
+    if len(targets.shape) != len(hidden.shape) - 1 or any(
+        a != b and None not in (a, b) for a, b in pairs
+    ):
+        raise ValueError(
+            "`targets` must have the shape of `hidden` without its last axis. Received: "
+            f"targets of shape {tuple(targets.shape)}, hidden of shape {tuple(hidden.shape)}"
+        )
+    if bias is not None and tuple(bias.shape) != (labels.shape[0],):
+        raise ValueError(
+            f"`bias` must be [{labels.shape[0]}], one for each label. "
+            f"Received: bias of shape {tuple(bias.shape)}"
+        )
+    if reduction not in ("mean", "sum", "none"):
+        raise ValueError(
+            f'`reduction` must be "mean", "sum" or "none". Received: reduction={reduction!r}'
+        )
+    if not 0 <= label_smoothing < 1:
+        raise ValueError(
+            f"`label_smoothing` must be in [0, 1). Received: label_smoothing={label_smoothing}"
+        )
+    if logit_soft_cap is not None and not logit_soft_cap > 0:
+        raise ValueError(f"`logit_soft_cap` must be positive. Received: {logit_soft_cap!r}")
+    if z_loss < 0:
+        raise ValueError(f"`z_loss` must not be negative. Received: z_loss={z_loss!r}")

@@ -1,0 +1,149 @@
+"""The strategy for any score: a tile's inner products are kept, all else is made of them twice."""
+
+from functools import partial
+
+import keras
+from keras import ops
+
+from keras_drill.fused_loss.biased_scores import biased_scores, cap_slopes
+from keras_drill.fused_loss.first_pass import TileScores
+from keras_drill.fused_loss.label_blocks import LabelBlock, Labels
+from keras_drill.fused_loss.second_pass import Derivative, TileGradients
+from keras_drill.fused_loss.token_tiles import Tile
+from keras_drill.fused_loss.word_statistics import Words, posteriors
+from keras_drill.ops.graph import fold_columns, vector_product
+from keras_drill.ops.saturated import saturated
+
+
+class RecomputedProducts:
+    """Keeps a tile's products, and makes scores and exponentials of them in both passes.
+
+    Args:
+        options: `WalkOptions`.
+        labels: The walk's `Labels`.
+        words: The walk's `Words`.
+        compiled: Makes an element-wise function one pass over memory, where that pays.
+
+    Attributes:
+        passes_twice: Whether the gradients need a second pass over the labels.
+    """
+
+    passes_twice = True
+
+    def __init__(self, options, labels: Labels, words: Words, compiled):
+        self.options = options
+        self._num_labels = labels.num_labels
+        self._words = words
+        sums_scores = bool(options.label_smoothing) and not words.smooths
+        self._summary = compiled(partial(_summary, options, sums_scores))
+        self._derivatives = compiled(partial(_derivatives, options))
+
+    def summarize(self, products, tile: Tile, block: LabelBlock, kept: list):
+        """Largest score of every row, sum of the exponentials above it and, to smooth, the scores';
+        and what was kept with what is kept of the block."""
+        summary = self._summary(products, tile.hidden_terms, block.bias, block.terms, block.exists)
+        return summary, [*kept, products]
+
+    def whole_mass(self, block_mass, selected, top):
+        """The mass of all labels."""
+        return block_mass
+
+    def mean_score(self, tile: Tile, totals):
+        """`[R]`, from what `summarize` gave besides tops and masses, stacked; `None` if nothing."""
+        return ops.sum(totals[0], axis=-1) / self._num_labels if totals else None
+
+    def derivatives(self, k: int, tile: Tile, block: LabelBlock, scores, derivative: Derivative):
+        """Derivatives for the products of block number `k`.
+
+        Returns:
+            A matrix `[R, B]` in the compute dtype, its rows' factors `[R]`; the score's hidden
+            sums and label sums, with the gradient of the bias, if any, as the last of these.
+        """
+        words, smoothed = derivative.words, self.options.label_smoothing
+        of_words: tuple = ()
+        if self._words.smooths and words is not None:
+            of_words = (tile.log_priors, self._words.of_labels(words, k, block))
+            smoothed = smoothed / words.num_words
+        else:
+            smoothed = smoothed / self._num_labels
+        entries, of_hidden, of_labels = self._derivatives(
+            scores.kept[k],
+            tile.hidden_terms,
+            block.bias,
+            block.terms,
+            block.index,
+            tile.columns - block.start,
+            derivative.shares,
+            scores.log_normalizer,
+            derivative.dense,
+            derivative.rows,
+            smoothed,
+            of_words,
+            block.exists,
+        )
+        return entries, derivative.rows, of_hidden, of_labels
+
+    def finish(
+        self,
+        gradients: TileGradients,
+        tile: Tile,
+        labels: Labels,
+        scores: TileScores,
+        derivative: Derivative,
+        d_labels,
+    ) -> TileGradients:
+        """The gradients with what the blocks left out."""
+        return gradients
+
+
+def _summary(options, sums_scores, products, hidden_terms, bias, label_terms, exists):
+    scores = biased_scores(options, products, hidden_terms, bias, label_terms, exists)
+    top = ops.max(fold_columns(ops.maximum, scores), axis=-1)
+    mass = ops.sum(fold_columns(ops.add, ops.exp(scores - top[:, None])), axis=-1)
+    if not sums_scores:
+        return top, mass
+    if exists is not None:
+        scores = ops.where(exists, scores, 0.0)
+    return top, mass, ops.sum(scores, axis=-1)
+
+
+def _derivatives(
+    options,
+    products,
+    hidden_terms,
+    bias,
+    label_terms,
+    index,
+    columns,
+    shares,
+    log_normalizer,
+    dense,
+    row_weights,
+    smoothed,
+    of_words,
+    exists,
+):
+    scores = biased_scores(options, products, hidden_terms, bias, label_terms)
+    derivative = ops.exp(scores - log_normalizer[:, None])
+    if dense is not None:
+        derivative = derivative * dense[:, None]
+    if of_words:
+        derivative = derivative - smoothed * posteriors(scores, log_normalizer, *of_words)
+    elif options.label_smoothing:
+        derivative = derivative - smoothed
+    for s in range(columns.shape[1]):
+        is_column = index == columns[:, s : s + 1]
+        derivative = derivative - ops.where(is_column, shares[:, s : s + 1], 0.0)
+    if options.logit_soft_cap is not None:
+        derivative = derivative * cap_slopes(options, scores)
+    if exists is not None:
+        derivative = ops.where(exists, derivative, 0.0)
+    products = saturated(products, keras.backend.standardize_dtype(derivative.dtype))
+    by_products, hidden_sums, label_sums = options.score.product_gradients(
+        derivative, row_weights, products, hidden_terms, label_terms
+    )
+    if bias is not None:
+        label_sums = (*label_sums, vector_product(row_weights, derivative))
+    if options.compute_dtype == "float16":  # a kernel's slope may exceed what float16 can hold
+        by_products = ops.clip(by_products, -4096.0, 4096.0)
+    return ops.cast(by_products, options.compute_dtype), hidden_sums, label_sums

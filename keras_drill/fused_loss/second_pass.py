@@ -1,0 +1,149 @@
+"""The second pass over the labels: the gradients of a tile's losses."""
+
+from typing import NamedTuple
+
+from keras import ops
+
+from keras_drill.fused_loss.first_pass import TileScores, TileTargets
+from keras_drill.fused_loss.label_blocks import Labels
+from keras_drill.fused_loss.matrix_accumulator import MatrixSum
+from keras_drill.fused_loss.token_tiles import Tile
+from keras_drill.fused_loss.word_statistics import TileWords
+from keras_drill.ops.graph import after, matrix_product
+from keras_drill.types import Tensor
+
+
+class TileGradients(NamedTuple):
+    """Gradients of `sum(weights * losses)` over a tile, as far as they go through the products.
+
+    Attributes:
+        contexts: `[T, K, d]`, whole.
+        log_priors: `[T, K]`, whole, or `None` where K = 1.
+        label_sums: What the score adds up for each label, a tuple of `[M]`.
+        bias: `[M]`, or `None`.
+        even: `[d]`, what every label's gradient has besides, or `None`.
+        labels: The running sum of the labels' gradient, this tile's added; `()` if they are frozen.
+    """
+
+    contexts: Tensor
+    log_priors: Tensor | None
+    label_sums: tuple
+    bias: Tensor | None
+    even: Tensor | None
+    labels: Tensor | tuple[()]
+
+
+class Derivative(NamedTuple):
+    """The derivative of the losses with respect to scores, in parts: the factors go into the thin
+    operands of the products.
+
+        rows (dense softmax(scores) - shares at the targets - smoothing / V posteriors)
+
+    where a label's posterior given its word is 1 if it is the only one, and only one context.
+
+    Attributes:
+        rows: `[R]`.
+        dense: `[R]`, or `None` for 1.
+        shares: `[R, S]`.
+        extra: `[R]`, the part of `dense` that label smoothing and z-loss add.
+        words: `TileWords`, or `None`.
+    """
+
+    rows: Tensor
+    dense: Tensor | None
+    shares: Tensor
+    extra: Tensor
+    words: TileWords | None
+
+
+def tile_derivative(options, tile: Tile, scores, targets, words) -> Derivative:
+    """Factors of the derivative; see `Derivative`."""
+    smoothing, z_loss = options.label_smoothing, options.z_loss
+    shares = (1 - smoothing) * targets.shares
+    extra = smoothing
+    totals = None if words is None else words.totals
+    if totals is not None:
+        extra = smoothing * ops.reshape(totals, (-1,)) / words.num_words
+    extra = extra + 2 * z_loss / tile.num_contexts * scores.log_normalizer
+    if not z_loss and totals is None:
+        rows = ops.reshape(tile.weights[:, None] * targets.responsibility, (-1,))
+        return Derivative(rows, None, shares, extra, words)
+    rows = ops.repeat(tile.weights, tile.num_contexts, axis=0)
+    shares = shares * ops.reshape(targets.responsibility, (-1, 1))
+    dense = (1 - smoothing) * ops.reshape(targets.responsibility, (-1,)) + extra
+    return Derivative(rows, dense, shares, extra, words)
+
+
+def tile_gradients(
+    tile: Tile,
+    labels: Labels,
+    strategy,
+    scores: TileScores,
+    targets: TileTargets,
+    words: TileWords | None,
+    d_labels: MatrixSum | None,
+    total,
+) -> TileGradients:
+    """The gradients of a tile; the labels' are added to `total`, a sum of `d_labels`, unless that
+    is `None`."""
+    score = strategy.options.score
+    derivative = tile_derivative(strategy.options, tile, scores, targets, words)
+    if strategy.passes_twice:
+        found = _second_pass(tile, labels, strategy, scores, derivative, d_labels, total)
+        d_hidden, hidden_sums, vectors, total = found
+    else:
+        d_hidden, hidden_sums, vectors = strategy.hidden_gradient(scores, derivative), [], []
+    d_hidden = score.hidden_gradients(d_hidden, hidden_sums, tile.hidden, tile.hidden_terms)
+    gradients = TileGradients(
+        contexts=d_hidden,
+        log_priors=_of_log_priors(strategy.options, tile, targets, words),
+        label_sums=tuple(vectors[: score.num_label_sums]),
+        bias=vectors[-1] if labels.has_bias else None,
+        even=None,
+        labels=total,
+    )
+    gradients = strategy.finish(gradients, tile, labels, scores, derivative, d_labels)
+    contexts = ops.reshape(gradients.contexts, (-1, tile.num_contexts, tile.hidden.shape[-1]))
+    return gradients._replace(contexts=contexts)
+
+
+def _second_pass(tile: Tile, labels: Labels, strategy, scores, derivative, d_labels, total):
+    """Passes over all blocks of labels once more.
+
+    Returns:
+        The contexts' gradient `[R, d]` through the products; the score's sums over labels, a list
+        of `[R]`; its sums over rows and the bias' gradient, a list of `[M]`; and the new `total`.
+    """
+    accumulator = strategy.options.accumulator_dtype
+    wide = ops.cast(tile.hidden, accumulator)
+    d_hidden, hidden_sums, vectors = [], [], []
+    for k, block in enumerate(labels.blocks):
+        entries, factors, of_hidden, of_labels = strategy.derivatives(
+            k, tile, block, scores, derivative
+        )
+        scores.kept[k] = None  # which eagerly frees it
+        part = matrix_product(entries, block.labels, dtype=accumulator)
+        d_hidden.append(part * factors[:, None])
+        hidden_sums.append(of_hidden)
+        vectors.append([ops.cast(x, accumulator) for x in of_labels])
+        last = d_hidden[-1]
+        if d_labels is not None:
+            # One product after the other, each with all cores: faster than both at once.
+            weighted = after(ops.cast(wide * factors[:, None], tile.hidden.dtype), last)
+            part = matrix_product(entries, weighted, transpose_a=True, dtype=accumulator)
+            last = total = d_labels.add_block(total, block.start, part)
+        # Only now the next block is begun.
+        scores = scores._replace(log_normalizer=after(scores.log_normalizer, last))
+    hidden_sums = [sum(parts) * derivative.rows for parts in zip(*hidden_sums, strict=True)]
+    vectors = [ops.concatenate(parts) for parts in zip(*vectors, strict=True)]
+    return sum(d_hidden), hidden_sums, vectors, total
+
+
+def _of_log_priors(options, tile: Tile, targets: TileTargets, words: TileWords | None):
+    if tile.log_priors is None:
+        return None
+    posterior = targets.responsibility
+    if words is not None and words.totals is not None:
+        even = words.totals / words.num_words
+        posterior = (1 - options.label_smoothing) * posterior + options.label_smoothing * even
+    return -tile.weights[:, None] * posterior

@@ -1,0 +1,184 @@
+"""How the tokens of a walk are put in order and cut into tiles. Shape letters: see `tile_walk`."""
+
+import math
+from typing import NamedTuple
+
+from keras import ops
+
+from keras_drill.fused_loss.inputs import WalkInputs, WalkOptions, tile_count, tokens_per_tile
+from keras_drill.fused_loss.label_shard import LabelShard
+from keras_drill.fused_loss.tiling import padded_tokens
+from keras_drill.ops.graph import put_rows
+from keras_drill.types import Tensor
+
+
+class Tile(NamedTuple):
+    """The tokens of one tile, some of which may not count: they have weight 0.
+
+    Attributes:
+        hidden: `[R, d]`, the contexts.
+        hidden_terms: What the score needs of `hidden`, a tuple of `[R, 1]`.
+        log_priors: `[T, K]`, or `None` where K = 1.
+        columns: `[R, S]`, the target's columns, counted from the first label of this device.
+        column_mask: `[R, S]`, or `None`.
+        targets: `[T]`, the target words.
+        weights: `[T]`.
+        num_contexts: K.
+    """
+
+    hidden: Tensor
+    hidden_terms: tuple
+    log_priors: Tensor | None
+    columns: Tensor
+    column_mask: Tensor | None
+    targets: Tensor
+    weights: Tensor
+    num_contexts: int
+
+
+class TokenTiles:
+    """All tokens of a walk: those that count come first, the last tile is filled up.
+
+    Tokens of weight 0 do not count, and tiles of these alone are never walked.
+
+    Args:
+        inputs: `WalkInputs`.
+        options: `WalkOptions`.
+        weights: `[N]`, or `None` for 1.
+        with_gradients: Whether the tiles' functions are compiled for gradients.
+        shard: The `LabelShard` of the walk's labels.
+
+    Attributes:
+        size: T, tokens per tile.
+        most_tokens: The largest T there may be, an integer.
+        padded: Tokens of all tiles.
+        num_tiles: Tiles to be walked.
+        scale: Factor of the weights that tiles do without, or `None` for 1.
+    """
+
+    def __init__(
+        self,
+        inputs: WalkInputs,
+        options: WalkOptions,
+        weights,
+        with_gradients: bool,
+        shard: LabelShard,
+    ):
+        self._options = options
+        num_tokens, self._num_contexts, self._width = inputs.contexts.shape
+        num_labels = inputs.labels.shape[0]
+        if num_tokens is None:
+            num_tokens = ops.shape(inputs.contexts)[0]
+        self._num_tokens = num_tokens
+        self.num_tiles = tile_count(num_tokens, self._num_contexts, num_labels, options)
+        self.most_tokens = tokens_per_tile(self._num_contexts, num_labels, options)
+        self.size = self._equal_size(with_gradients)
+        self.padded = self.num_tiles * self.size
+
+        accumulator = options.accumulator_dtype
+        self.scale = self._order = None
+        num_counted = num_tokens
+        if weights is None:
+            weights = ops.ones((num_tokens,), accumulator)
+        else:
+            weights = ops.cast(weights, accumulator)
+            # Weights near 1 keep hidden * weight inside float16's range; `scale` comes back last.
+            scale = ops.max(ops.abs(weights), initial=0.0)
+            self.scale = ops.where(scale > 0, scale, ops.ones_like(scale))
+            weights = weights / self.scale
+            self._order = ops.argsort(ops.cast(weights == 0, "int32"))
+            num_counted = ops.sum(ops.cast(weights != 0, "int32"))
+            size = ops.maximum(self.size, 1)
+            # Devices that tell each other of a tile all have it, though some have fewer tokens.
+            self.num_tiles = shard.most_tiles((num_counted + size - 1) // size)
+        self._counted = counted = ops.arange(self.padded) < num_counted
+
+        self._contexts = self._arrange(inputs.contexts, options.compute_dtype)  # cleared by tiles
+        self._log_priors = _clear(self._arrange(inputs.log_priors, accumulator), counted)
+        columns = _clear(self._arrange(inputs.columns, "int32"), counted)
+        self._columns = columns if shard.axis is None else columns - shard.first
+        targets = inputs.columns[:, 0] if inputs.targets is None else inputs.targets
+        self._targets = _clear(self._arrange(targets, "int32"), counted)
+        self._column_mask = self._arrange(inputs.column_mask)
+        if self._column_mask is not None:  # a token that does not count has one column, not none
+            self._column_mask = ops.logical_or(self._column_mask, ~counted[:, None])
+        self._weights = _clear(self._arrange(weights), counted)
+
+    def _equal_size(self, with_gradients: bool):
+        """T, so that there is little to fill up."""
+        if isinstance(self._num_tokens, int):
+            size = math.ceil(self._num_tokens / self.num_tiles)
+            self.most_tokens = size if self._options.tile_size else padded_tokens(size)
+            return self.most_tokens
+        size = (self._num_tokens + self.num_tiles - 1) // self.num_tiles
+        if with_gradients:  # few different sizes: something is compiled for each
+            size = ops.minimum(_coarse(size), self.most_tokens)
+        return size
+
+    def tile(self, index) -> Tile:
+        """The tile of a number, which may be a tensor."""
+
+        def rows(x):
+            if x is None:
+                return None
+            tail = x.shape[1:]
+            return ops.slice(x, [index * self.size] + [0] * len(tail), [self.size, *tail])
+
+        def by_context(x):
+            return None if x is None else ops.repeat(x, self._num_contexts, axis=0)
+
+        contexts = _clear(rows(self._contexts), rows(self._counted))
+        hidden = ops.reshape(contexts, (-1, self._width))
+        return Tile(
+            hidden,
+            tuple(self._options.score.hidden_terms(hidden)),
+            rows(self._log_priors),
+            by_context(rows(self._columns)),
+            by_context(rows(self._column_mask)),
+            rows(self._targets),
+            rows(self._weights),
+            self._num_contexts,
+        )
+
+    def put(self, whole, index, of_tile):
+        """`whole` `[padded, ...]` with what was made of a tile `[T, ...]` in its place."""
+        return put_rows(whole, index * self.size, ops.cast(of_tile, whole.dtype))
+
+    def restore(self, whole, only_counted: bool = False):
+        """`[padded, ...]` in the tokens' own order, `[N, ...]`.
+
+        Args:
+            whole: The tensor, or `None`.
+            only_counted: Whether what tokens have that do not count is to become 0.
+        """
+        if whole is None:
+            return None
+        if only_counted:
+            counted = ops.cast(self._counted, whole.dtype)
+            whole = whole * ops.reshape(counted, (-1,) + (1,) * (len(whole.shape) - 1))
+        whole = whole[: self._num_tokens]
+        return whole if self._order is None else ops.take(whole, ops.argsort(self._order), axis=0)
+
+    def _arrange(self, x, dtype=None):
+        """Puts the tokens that count first, and fills up the last tile."""
+        if x is None:
+            return None
+        x = x if dtype is None else ops.cast(x, dtype)
+        x = x if self._order is None else ops.take(x, self._order, axis=0)
+        pads = [(0, self.padded - self._num_tokens)] + [(0, 0)] * (len(x.shape) - 1)
+        return ops.pad(x, pads)
+
+
+def _clear(x, counted):
+    """Clears all but the tokens that count."""
+    if x is None:
+        return None
+    counted = ops.reshape(counted, (-1,) + (1,) * (len(x.shape) - 1))
+    return ops.where(counted, x, ops.zeros_like(x))
+
+
+def _coarse(size):
+    """The next integer of four binary digits and zeros: at most an eighth more than `size`."""
+    octave = ops.floor(ops.log2(ops.cast(ops.maximum(size, 1), "float32")))
+    step = ops.left_shift(1, ops.cast(ops.maximum(octave - 3, 0), "int32"))
+    return (size + step - 1) // step * step

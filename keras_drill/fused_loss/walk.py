@@ -1,0 +1,196 @@
+"""The one routine behind every loss: a walk over tiles of tokens.
+
+Shape letters:
+    N tokens, K contexts per token, M labels, S columns that make up a target,
+    T tokens per tile, R = T * K rows per tile, B labels per block, d width of the joint space.
+"""
+
+from typing import NamedTuple
+
+from keras import ops
+
+from keras_drill.fused_loss.accumulators import RunningSums, or_none
+from keras_drill.fused_loss.first_pass import tile_losses, tile_scores, tile_targets
+from keras_drill.fused_loss.frozen_labels import FrozenLabels
+from keras_drill.fused_loss.inputs import WalkInputs, WalkOptions, tokens_per_tile
+from keras_drill.fused_loss.kept_exponentials import KeptExponentials
+from keras_drill.fused_loss.label_blocks import Labels, cut_labels
+from keras_drill.fused_loss.label_shard import LabelShard
+from keras_drill.fused_loss.matrix_accumulator import MatrixSum
+from keras_drill.fused_loss.recomputed_products import RecomputedProducts
+from keras_drill.fused_loss.second_pass import TileGradients, tile_gradients
+from keras_drill.fused_loss.tiling import rows_without_scores
+from keras_drill.fused_loss.token_tiles import TokenTiles
+from keras_drill.fused_loss.word_statistics import Words
+from keras_drill.ops.graph import after, fuse
+from keras_drill.types import Tensor
+
+# A tile of fewer scores is not worth the time to compile its element-wise parts.
+FUSE_FROM_SCORES = 2**20
+
+
+class Walk(NamedTuple):
+    """What a walk brings home.
+
+    Attributes:
+        losses: `[N]`, smoothed and with z-loss, in the accumulator's dtype.
+        log_probs: `[N]`, log-probabilities of the targets.
+        posteriors: `None` where S = 1, or `[N, S]`, the posterior over the target's columns,
+            averaged over contexts by their responsibility. 0 for masked columns and for tokens of
+            weight 0.
+        ranks: `None`, or `[N]`, how many words are more probable than the target, a whole number in
+            the accumulator's dtype. Of words that are equally probable the first comes first.
+        gradients: Those of `sum(weights * losses)` for
+            `(contexts, log_priors, labels, bias, *score_parameters)`, `None` for what is `None` and
+            for frozen labels; or `()` if not asked for.
+    """
+
+    losses: Tensor
+    log_probs: Tensor
+    posteriors: Tensor | None
+    ranks: Tensor | None
+    gradients: tuple
+
+
+def walk(
+    inputs: WalkInputs,
+    options: WalkOptions,
+    weights=None,
+    with_gradients=False,
+    shard: LabelShard | None = None,
+) -> Walk:
+    """Computes losses, log-probabilities and, if asked, gradients, one tile of tokens at a time.
+
+    With scores `s` of a row and the target's columns `y`,
+
+        log p_k = lse(s_k[y]) - lse(s_k)
+        log p   = lse_k(log_prior_k + log p_k)
+
+    and the derivative of `-log p` with respect to a score is *probability - target posterior*:
+
+        r_k (softmax(s_k)_j - q_kj),   q_k = softmax(s_k[y]),   r = posterior over contexts.
+
+    A tile's inner products are kept, or for ordinary softmaxes the exponentials that the derivative
+    is a multiple of, or neither where labels are frozen; all else is made for one block of labels
+    after another.
+
+    Args:
+        inputs: `WalkInputs`.
+        options: `WalkOptions`.
+        weights: `[N]` factors of the losses in the gradients. Tokens of weight 0 are not
+            computed at all: they get loss 0, log-probability 0 and gradient 0. `None` means 1.
+        with_gradients: Whether to compute gradients.
+        shard: Which of all labels `inputs` have, `None` for all. Gradients are this part's: those
+            for contexts are still to be added up over devices.
+    """
+    num_labels, width = inputs.labels.shape
+    shard = shard or LabelShard(num_labels, num_labels)
+    at_once = with_gradients and options.adds_up_at_once(inputs)
+    if at_once:
+        options = _with_large_tiles(inputs, options)
+    tiles = TokenTiles(inputs, options, weights, with_gradients, shard)
+    rows_per_tile = tiles.most_tokens * inputs.contexts.shape[1]
+    labels = cut_labels(inputs, options, rows_per_tile, shard)
+    is_compiled = with_gradients and rows_per_tile * num_labels >= FUSE_FROM_SCORES
+    compiled = fuse if is_compiled else lambda function: function
+    words = Words(inputs, options, labels, compiled)
+    strategy: KeptExponentials | RecomputedProducts
+    if at_once:
+        strategy = FrozenLabels(options, labels, compiled)
+    elif with_gradients and options.keeps_exponentials(inputs):
+        strategy = KeptExponentials(options, labels, compiled)
+    else:
+        strategy = RecomputedProducts(options, labels, words, compiled)
+    d_labels = None
+    if with_gradients and not options.labels_are_frozen:
+        d_labels = MatrixSum(num_labels, width, options.accumulator_dtype)
+
+    def body(index, sums):
+        tile = tiles.tile(index)
+        scores = tile_scores(tile, labels, strategy, words.needs_products)
+        targets = tile_targets(tile, scores)
+        of_words, ranks = words.of_tile(tile, scores, targets)
+        uniform = None if of_words is None else of_words.uniform
+        for x in (uniform, ranks):  # the second pass begins when the kept products are gone
+            if x is not None:
+                scores = scores._replace(log_normalizer=after(scores.log_normalizer, x))
+        scores = scores._replace(products=[])
+        losses = tile_losses(options, tile, scores, targets, uniform)
+        found = losses, targets.log_probs, targets.posteriors, ranks
+        gradients = None
+        if with_gradients:
+            gradients = tile_gradients(
+                tile, labels, strategy, scores, targets, of_words, d_labels, sums.gradients.labels
+            )
+        sums = sums.add(tiles, index, found, gradients)
+        # TensorFlow starts up to ten iterations at once. The counter waits for the sums, so that
+        # the next tile is not begun, nor in memory, before this one is done.
+        return after(index + 1, sums.last), sums
+
+    start = RunningSums.zeros(inputs, options, tiles.padded, with_gradients, d_labels)
+    _, sums = ops.while_loop(
+        lambda index, _: index < tiles.num_tiles, body, (ops.zeros((), "int32"), start)
+    )
+    return Walk(
+        tiles.restore(sums.losses, only_counted=True),
+        tiles.restore(sums.log_probs, only_counted=True),
+        tiles.restore(or_none(sums.posteriors), only_counted=True),
+        tiles.restore(or_none(sums.ranks), only_counted=True),
+        _whole_gradients(sums.gradients, inputs, options, tiles, labels, d_labels)
+        if with_gradients
+        else (),
+    )
+
+
+def _with_large_tiles(inputs: WalkInputs, options: WalkOptions) -> WalkOptions:
+    """The options for tiles that keep no scores, so that memory does not limit them."""
+    if options.tile_size is not None:
+        return options
+    num_contexts = inputs.contexts.shape[1]
+    rows = num_contexts * tokens_per_tile(num_contexts, inputs.labels.shape[0], options)
+    return options._replace(tile_size=rows_without_scores(rows) // num_contexts)
+
+
+def _whole_gradients(
+    sums: TileGradients,
+    inputs: WalkInputs,
+    options: WalkOptions,
+    tiles: TokenTiles,
+    labels: Labels,
+    d_labels: MatrixSum | None,
+) -> tuple:
+    """Gradients as in `Walk`, from what all tiles added up."""
+    if tiles.scale is not None:
+        sums = TileGradients(
+            *(
+                tuple(y * tiles.scale for y in x) if isinstance(x, tuple) else x * tiles.scale
+                for x in sums
+            )
+        )
+    of_contexts = tiles.restore(sums.contexts), tiles.restore(or_none(sums.log_priors))
+    if d_labels is None:
+        return *of_contexts, None, or_none(sums.bias)
+    total, d_parameters = sums.labels, []
+    for block in labels.blocks:
+        rows = slice(block.start, block.stop)
+        more, of_parameters = options.score.label_gradients(
+            d_labels.matrix(total)[rows],
+            [after(x, total)[rows] for x in sums.label_sums],
+            block.labels,
+            block.terms,
+        )
+        d_parameters.append(of_parameters)
+        if or_none(sums.even) is not None:
+            more = ops.broadcast_to(sums.even, block.labels.shape)
+            if block.exists is not None:
+                more = ops.where(block.exists[:, None], more, ops.zeros_like(more))
+        if more is not None:
+            for x in of_parameters:
+                total = after(total, x)  # which is made of what changes now
+            total = d_labels.add_block(total, block.start, more)
+    return (
+        *of_contexts,
+        d_labels.matrix(total),
+        or_none(sums.bias),
+        *[ops.concatenate(parts) for parts in zip(*d_parameters, strict=True)],
+    )

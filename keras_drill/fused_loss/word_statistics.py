@@ -1,0 +1,250 @@
+"""What a tile's scores say of all words, for label smoothing and for the targets' ranks.
+
+A word's log-probability is that of its labels, over all contexts:
+
+    log P_v = lse_k(log_prior_k - lse(s_k) + lse(s_k[labels of v]))
+
+Where every word has one label and every token one context, a score says as much and nothing is
+made; elsewhere these are `[T, V]`, less than the tile of scores. Shape letters: see `tile_walk`.
+"""
+
+from functools import partial
+from typing import NamedTuple
+
+from keras import ops
+
+from keras_drill.fused_loss.biased_scores import biased_scores
+from keras_drill.fused_loss.first_pass import TileScores, TileTargets
+from keras_drill.fused_loss.inputs import WalkInputs, WalkOptions
+from keras_drill.fused_loss.label_blocks import LabelBlock, Labels
+from keras_drill.fused_loss.label_shard import NEVER
+from keras_drill.fused_loss.token_tiles import Tile
+from keras_drill.ops.graph import after, fold_columns
+from keras_drill.ops.word_log_probs import log_sum_exp, word_log_probs
+from keras_drill.types import Tensor
+
+
+class TileWords(NamedTuple):
+    """What label smoothing and ranks take of a tile's words.
+
+    Attributes:
+        num_words: V.
+        log_probs: A list of `[T, B]`, block by block, or of one `[T, V]` with `WordLabels`.
+        uniform: `[T]`, the mean of `-log_probs` over all words, or `None` if not needed.
+        totals: `[T, K]`, the posterior over contexts added up over all words, or `None` if not
+            needed, or where K = 1.
+    """
+
+    num_words: int
+    log_probs: list
+    uniform: Tensor | None = None
+    totals: Tensor | None = None
+
+
+class Words:
+    """Makes `TileWords`, from the products that a tile has kept.
+
+    Args:
+        inputs: `WalkInputs`.
+        options: `WalkOptions`.
+        labels: The walk's `Labels`.
+        compiled: Makes an element-wise function one pass over memory, where that pays.
+
+    Attributes:
+        smooths: Whether label smoothing needs more of words than the mean score.
+        needs_products: Whether tiles have to keep their products until this is done with them.
+    """
+
+    def __init__(self, inputs: WalkInputs, options: WalkOptions, labels: Labels, compiled):
+        self._options = options
+        self._labels = labels
+        self._word_labels = word_labels = inputs.word_labels
+        # A score compares with a score to the last bit only where nothing is computed of it.
+        self._scores_rank = (
+            inputs.words_are_scores and options.score.is_linear and options.logit_soft_cap is None
+        )
+        self.smooths = bool(options.label_smoothing) and not inputs.words_are_scores
+        self.needs_products = self.smooths or options.with_ranks
+        self._num_words = labels.num_labels if word_labels is None else word_labels.mask.shape[0]
+        self._shard = labels.shard
+        self._label_log_probs = compiled(partial(_label_log_probs, options))
+        self._word_log_probs = partial(_word_log_probs, labels.shard, compiled)
+        self._posterior_sums = compiled(partial(_posterior_sums, options))
+        self._num_better = compiled(num_better)
+        self._num_better_scores = compiled(partial(_num_better_scores, options))
+
+    def of_tile(self, tile: Tile, scores: TileScores, targets: TileTargets) -> tuple:
+        """`TileWords` or `None`, and ranks `[T]` or `None`, as far as they are needed."""
+        words = None
+        if self.smooths or (self._options.with_ranks and not self._scores_rank):
+            words = self._words(tile, scores)
+        return words, self._ranks(
+            tile, scores, targets, words
+        ) if self._options.with_ranks else None
+
+    def _words(self, tile: Tile, scores: TileScores) -> TileWords:
+        log_probs, normalizer = [], scores.log_normalizer
+        for products, block in zip(scores.products, self._labels.blocks, strict=True):
+            log_probs.append(
+                self._label_log_probs(
+                    products,
+                    tile.hidden_terms,
+                    block.bias,
+                    block.terms,
+                    normalizer,
+                    tile.log_priors,
+                    block.exists,
+                )
+            )  # [T, B]
+            normalizer = after(normalizer, log_probs[-1])  # only now the next block is begun
+        if self._word_labels is not None:
+            whole = log_probs[0] if len(log_probs) == 1 else ops.concatenate(log_probs, axis=1)
+            # [T, V]: the senses of a word may be on several devices, which is why these are sent.
+            log_probs = [
+                self._shard.log_sum_exp(self._word_log_probs(whole, *self._word_labels[:2]))
+            ]
+        words = TileWords(self._num_words, log_probs)
+        if not self.smooths:
+            return words
+        uniform = self._mean_loss(log_probs)
+        if tile.num_contexts == 1:
+            return words._replace(uniform=uniform)
+        totals = [
+            self._posterior_sums(
+                products,
+                tile.hidden_terms,
+                block.bias,
+                block.terms,
+                normalizer,
+                tile.log_priors,
+                self.of_labels(words, k, block),
+                block.exists,
+            )
+            for k, (products, block) in enumerate(
+                zip(scores.products, self._labels.blocks, strict=True)
+            )
+        ]
+        return words._replace(uniform=uniform, totals=self._shard.sum(sum(totals)))
+
+    def _mean_loss(self, log_probs: list) -> Tensor:
+        """The mean `[T]` of `-log_probs` over all words."""
+        if self._word_labels is not None:
+            return -ops.sum(log_probs[0], axis=-1) / self._num_words
+        pairs = zip(log_probs, self._labels.blocks, strict=True)
+        sums = [ops.sum(_clear(x, block.exists), axis=-1) for x, block in pairs]
+        return -self._shard.sum(sum(sums)) / self._num_words
+
+    def of_labels(self, words: TileWords, k: int, block: LabelBlock):
+        """The log-probability `[T, B]` of the word of every label in block number `k`."""
+        if self._word_labels is None:
+            return words.log_probs[k]
+        return ops.take(words.log_probs[0], self._word_labels.words[block.start : block.stop], -1)
+
+    def _ranks(self, tile: Tile, scores: TileScores, targets: TileTargets, words) -> Tensor:
+        """Number of words `[T]` that are more probable than the target.
+
+        Of words that are equally probable the first counts as more probable, as in an argmax. All
+        of them are where the target's probability is not a number.
+        """
+        blocks, shard = self._labels.blocks, self._shard
+        here = tile.targets if shard.axis is None else tile.targets - shard.first
+        if self._scores_rank:
+            target_scores = scores.selected
+            counts = [
+                self._num_better_scores(
+                    products, block.bias, target_scores, here - block.start, block.exists
+                )
+                for products, block in zip(scores.products, blocks, strict=True)
+            ]
+        else:
+            heres = [here - block.start for block in blocks]
+            if self._word_labels is not None:
+                heres = [tile.targets]
+            target_scores = None
+            for x, here in zip(words.log_probs, heres, strict=True):
+                found = ops.take_along_axis(x, ops.clip(here, 0, x.shape[1] - 1)[:, None], axis=-1)
+                is_here = ops.logical_and(here >= 0, here < x.shape[1])[:, None]
+                if target_scores is not None:
+                    found = ops.where(is_here, found, target_scores)
+                target_scores = found
+            if self._word_labels is None:
+                target_scores = shard.sum(shard.only_here(target_scores, here[:, None]))
+            counts = [
+                self._num_better(x, target_scores, here)
+                for x, here in zip(words.log_probs, heres, strict=True)
+            ]
+        ranks = sum(counts) if self._word_labels is not None else shard.sum(sum(counts))
+        return ops.where(ops.isnan(targets.log_probs), ops.full_like(ranks, self._num_words), ranks)
+
+
+def relative_scores(scores, log_normalizer, log_priors):
+    """Log-probabilities of contexts and labels together, `[R, B]`."""
+    scores = scores - log_normalizer[:, None]
+    return scores if log_priors is None else scores + ops.reshape(log_priors, (-1, 1))
+
+
+def posteriors(scores, log_normalizer, log_priors, word_log_probs):
+    """Probabilities `[R, B]` of context and label given the label's word."""
+    scores = relative_scores(scores, log_normalizer, log_priors)
+    if log_priors is not None:
+        word_log_probs = ops.repeat(word_log_probs, log_priors.shape[1], axis=0)
+    return ops.exp(scores - word_log_probs)
+
+
+def _label_log_probs(
+    options, products, hidden_terms, bias, label_terms, log_normalizer, log_priors, exists
+):
+    """Log-probabilities of a block's labels, over all contexts: `[T, B]`."""
+    scores = biased_scores(options, products, hidden_terms, bias, label_terms, exists)
+    scores = relative_scores(scores, log_normalizer, log_priors)
+    if log_priors is None:
+        return scores
+    scores = ops.reshape(scores, (-1, log_priors.shape[1], scores.shape[1]))
+    return log_sum_exp([scores[:, k] for k in range(log_priors.shape[1])])
+
+
+def _word_log_probs(shard, compiled, label_log_probs, columns, mask):
+    """`word_log_probs` of the labels that are here, `NEVER` where a word has none of them."""
+    if shard.axis is None:
+        return word_log_probs(label_log_probs, columns, mask, compiled=compiled)
+    columns = columns - shard.first
+    mask = ops.logical_and(mask, shard.has(columns))
+    columns = ops.clip(columns, 0, shard.size - 1)
+    return word_log_probs(label_log_probs, columns, mask, NEVER, compiled)
+
+
+def _posterior_sums(
+    options,
+    products,
+    hidden_terms,
+    bias,
+    label_terms,
+    log_normalizer,
+    log_priors,
+    word_log_probs,
+    exists,
+):
+    """The posterior over contexts `[T, K]`, added up over a block."""
+    scores = biased_scores(options, products, hidden_terms, bias, label_terms)
+    shares = _clear(posteriors(scores, log_normalizer, log_priors, word_log_probs), exists)
+    sums = ops.sum(fold_columns(ops.add, shares), axis=-1)
+    return ops.reshape(sums, (-1, log_priors.shape[1]))
+
+
+def _num_better_scores(options, products, bias, target_scores, here, exists):
+    return num_better(biased_scores(options, products, (), bias, (), exists), target_scores, here)
+
+
+def _clear(x, exists):
+    """`[..., B]` with zeros for what is no label."""
+    return x if exists is None else ops.where(exists, x, ops.zeros_like(x))
+
+
+def num_better(scores, target_scores, here):
+    """How many of `[T, B]` come before the target's `[T, 1]`, which is number `here` `[T]`."""
+    index, here = ops.arange(scores.shape[1], dtype="int32"), here[:, None]
+    is_better = ops.where(index < here, scores >= target_scores, scores > target_scores)
+    # Compilers may round a score here and not there: the target does not come before itself.
+    is_better = ops.logical_and(is_better, index != here)
+    counts = ops.cast(is_better, target_scores.dtype)
+    return ops.sum(fold_columns(ops.add, counts), axis=-1)

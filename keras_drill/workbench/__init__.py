@@ -1,0 +1,1 @@
+"""The application: trains models from the command line, evaluates, reports and serves them."""

@@ -1,0 +1,173 @@
+"""Words that can, and words that never can, be the most probable one."""
+
+import dataclasses
+import importlib.util
+
+import numpy as np
+
+from keras_drill.workbench.analysis.largest_lead import largest_lead
+
+_BLOCK = 512  # words whose scores [512, V] are compared at a time
+
+
+@dataclasses.dataclass(frozen=True)
+class ArgmaxableWords:
+    """What is proven about which words can be the most probable one, word by word.
+
+    Every word is in exactly one of the four sets. Made by
+    `keras_drill.workbench.analysis.find_argmaxable_words`.
+
+    Args:
+        on_text: Words that were the most probable one somewhere in a text, `[V]` bool.
+        found: Other words for which a hidden state was found where they are, `[V]` bool.
+        unargmaxable: Words that are proven never to be, `[V]` bool.
+        undecided: Words of which neither is proven, `[V]` bool.
+        bound: Largest absolute value of a component of the hidden states that were searched;
+            `None` when none were.
+        min_lead: By how much a word must be ahead of all others, in nats.
+    """
+
+    on_text: np.ndarray
+    found: np.ndarray
+    unargmaxable: np.ndarray
+    undecided: np.ndarray
+    bound: float | None
+    min_lead: float
+
+    def counts(self) -> dict[str, int]:
+        """Size of every set, by its name."""
+        names = ("on_text", "found", "unargmaxable", "undecided")
+        return {name: int(getattr(self, name).sum()) for name in names}
+
+
+def find_argmaxable_words(
+    labels: np.ndarray,
+    bias: np.ndarray | None = None,
+    on_text: np.ndarray | None = None,
+    bound: float = 100.0,
+    min_lead: float = 1e-6,
+    max_programs: int | None = None,
+) -> ArgmaxableWords:
+    """Sorts the words of a softmax by whether any hidden state makes them the most probable.
+
+    With scores `w_i · h + b_i`, word i can be ahead of all others somewhere exactly when its point
+    `(w_i, b_i)` lies on the upper part of the convex hull of all words' points. A word inside the
+    hull is never chosen by greedy decoding, however the rest of the model is trained.
+
+    Every word is decided by the first of three steps that can:
+
+    1. Words that were the most probable one in a text need no search.
+    2. A word is tried in its own direction (`own_directions`) at several lengths. This finds a
+       hidden state for nearly all words of a real model, and a hidden state is a proof.
+    3. `largest_lead` solves the linear program of each word that is left, and proves either.
+
+    What is shown holds for hidden states with components of at most `bound`, and up to leads of
+    `min_lead` nats: "unargmaxable" words are nowhere more than `min_lead` ahead. The last layer of
+    an LSTM or a GRU gives hidden states with components within 1.
+
+    Args:
+        labels: Output labels `[V, d]`.
+        bias: Their biases `[V]`; `None` is no bias.
+        on_text: Words known to be the most probable one somewhere, `[V]` bool or ids.
+        bound: Largest absolute value of a component of a hidden state.
+        min_lead: By how much a word must be ahead, in nats.
+        max_programs: Most linear programs to solve; words beyond stay undecided. `None` solves
+            all. Without SciPy none is solved.
+
+    Returns:
+        An `ArgmaxableWords`.
+
+    Example:
+
+    Of the corners of a square and its centre, the centre is never farthest in any direction:
+
+    >>> labels = np.array([[1, 1], [1, -1], [-1, 1], [-1, -1], [0, 0]])
+    >>> find_argmaxable_words(labels).unargmaxable
+    array([False, False, False, False,  True])
+
+    unless it has a bias that the corners have not, and then it is at `h = 0`:
+
+    >>> find_argmaxable_words(labels, bias=np.array([0, 0, 0, 0, 1])).unargmaxable.any()
+    np.False_
+
+    References:
+        - [Demeter et al., 2020](https://arxiv.org/abs/2005.02433), "Stolen Probability"
+        - [Grivas et al., 2022](https://arxiv.org/abs/2203.06462), "Low-Rank Softmax Can Have
+          Unargmaxable Classes in Theory but Rarely in Practice"
+    """
+    labels = np.asarray(labels, "float64")
+    if labels.ndim != 2 or not len(labels):
+        raise ValueError(f"`labels` must be a matrix. Received: shape {labels.shape}")
+    size = len(labels)
+    bias = np.zeros(size) if bias is None else np.asarray(bias, "float64")
+    if bias.shape != (size,):
+        raise ValueError(
+            f"`bias` must have one value for each of the {size} labels. Received: {bias.shape}"
+        )
+    if not (np.isfinite(labels).all() and np.isfinite(bias).all()):
+        raise ValueError("`labels` and `bias` must be finite. Received: NaN or infinity")
+    if bound <= 0 or min_lead <= 0:
+        raise ValueError(
+            f"`bound` and `min_lead` must be positive. Received: bound={bound}, min_lead={min_lead}"
+        )
+    seen = np.zeros(size, "bool")
+    if on_text is not None:
+        seen[np.asarray(on_text)] = True
+    found, unargmaxable = np.zeros(size, "bool"), np.zeros(size, "bool")
+
+    directions = own_directions(labels)
+    begin = np.zeros_like(labels)  # the best hidden state found so far
+    leads = np.full(size, -np.inf)
+    for length in (bound / 100, bound / 10, bound):
+        left = np.flatnonzero(~seen & ~found)
+        for start in range(0, len(left), _BLOCK):
+            words = left[start : start + _BLOCK]
+            hidden = length * directions[words]
+            reached = _leads(words, hidden, labels, bias)
+            better = reached > leads[words]
+            leads[words[better]], begin[words[better]] = reached[better], hidden[better]
+        found |= ~seen & (leads > min_lead)
+
+    left = np.flatnonzero(~seen & ~found)
+    if importlib.util.find_spec("scipy") is None:
+        left = left[:0]
+    for word in left[:max_programs]:
+        lead = largest_lead(word, labels, bias, bound, begin[word], min_lead)
+        found[word] = lead.reached > min_lead
+        unargmaxable[word] = lead.limit <= min_lead
+    undecided = ~(seen | found | unargmaxable)
+    return ArgmaxableWords(seen, found, unargmaxable, undecided, bound, min_lead)
+
+
+def _leads(
+    words: np.ndarray, hidden: np.ndarray, labels: np.ndarray, bias: np.ndarray
+) -> np.ndarray:
+    """By how much each word is ahead of all others at its own hidden state, `[n]`."""
+    scores = hidden @ labels.T + bias  # [n, V]
+    rows = np.arange(len(words))
+    own = scores[rows, words]
+    scores[rows, words] = -np.inf
+    return own - scores.max(axis=1)
+
+
+def own_directions(labels: np.ndarray) -> np.ndarray:
+    """The direction in which each label is farthest out, measured by the labels' covariance.
+
+    `C⁻¹ (w_i - mean)`: of all directions, the one with the greatest ratio of the label's distance
+    from the mean to the spread of all labels.
+
+    Args:
+        labels: `[V, d]`.
+
+    Returns:
+        `[V, d]`, scaled to a greatest component of ±1; zeros for a label that is the mean.
+
+    Example:
+
+    >>> own_directions(np.array([[1.0, 0.0], [-1.0, 0.0], [0.0, 9.0], [0.0, -9.0]])).tolist()
+    [[1.0, 0.0], [-1.0, 0.0], [0.0, 1.0], [0.0, -1.0]]
+    """
+    centred = labels - labels.mean(axis=0)
+    directions = centred @ np.linalg.pinv(centred.T @ centred / len(labels), hermitian=True)
+    greatest = np.abs(directions).max(axis=1, keepdims=True)
+    return np.divide(directions, greatest, out=np.zeros_like(directions), where=greatest > 0)

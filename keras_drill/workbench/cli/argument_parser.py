@@ -1,0 +1,136 @@
+"""How the words of a command line are understood."""
+
+import argparse
+import dataclasses
+import difflib
+import re
+import sys
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from keras_drill.workbench.tasks.config.option import suggest
+from keras_drill.workbench.tasks.errors import ConfigError
+from keras_drill.workbench.tasks.load_config import all_options
+
+_OVERRIDE = re.compile(r"--([a-z][a-z_-]*\.[A-Za-z_-]+)(?:=(.*))?", re.DOTALL)
+_GUARD = "\0"  # no word of a command line has one
+
+
+class ArgumentParser(argparse.ArgumentParser):
+    """An `argparse` parser whose errors are one message, and which expands no abbreviations.
+
+    Args:
+        program: What error messages begin with.
+        **kwargs: See `argparse.ArgumentParser`.
+    """
+
+    def __init__(self, program: str = "keras-drill", **kwargs):
+        self.program = program
+        super().__init__(
+            allow_abbrev=False, formatter_class=argparse.RawDescriptionHelpFormatter, **kwargs
+        )
+
+    def parse_words(self, words: Sequence[str]) -> argparse.Namespace:
+        """Parses words among which options stand anywhere; none does after the first `--`.
+
+        Example:
+
+        >>> parser = ArgumentParser(prog="score")
+        >>> _ = parser.add_argument("folder")
+        >>> _ = parser.add_argument("texts", nargs="*")
+        >>> _ = parser.add_argument("--seed", type=int)
+        >>> parser.parse_words(["a", "--seed", "3", "one", "--", "--two", "--"])
+        Namespace(seed=3, folder='a', texts=['one', '--two', '--'])
+        """
+        args = self.parse_intermixed_args(_guarded(words))
+        for name, value in vars(args).items():
+            setattr(args, name, _unguarded(value))
+        return args
+
+    def error(self, message: str):
+        message = message.replace(_GUARD, "")
+        message = re.sub(r"^argument (\S+): expected one argument", r"\1 needs a value", message)
+        message = re.sub(r"^argument (\S+): must", r"\1 must", message)
+        unknown = re.match(r"unrecognized arguments: (-\S+)", message)
+        if unknown:
+            message += self._suggest(unknown[1].partition("=")[0])
+            if not unknown[1].startswith("--"):
+                message += " (words that begin with a dash go after --)"
+        print(f"{self.program}: error: {message}; see {self.prog} --help", file=sys.stderr)
+        sys.exit(2)
+
+    def _suggest(self, name: str) -> str:
+        """What to put after an unknown option: its full name, or the nearest of this command."""
+        own = sorted(set(re.findall("--[a-z-]+", self.format_usage())))
+        sections: dict[str, list[str]] = {}
+        for option in all_options():
+            sections.setdefault(option.partition(".")[2], []).append(f"--{option}")
+        key = name.lstrip("-").replace("-", "_")
+        takes_options = self.get_default("takes_options")
+        nearest = [key] if key in sections else []
+        if takes_options and not difflib.get_close_matches(name, own):
+            nearest = nearest or difflib.get_close_matches(key, sections, n=1)
+        if not nearest:
+            return suggest(name, own)
+        found = sections[nearest[0]]
+        if takes_options:
+            return f"; did you mean {' or '.join(found)}?"
+        are = "is an option" if len(found) == 1 else "are options"
+        return f"; {' and '.join(found)} {are} of `keras-drill train` only"
+
+
+def take_overrides(
+    words: Sequence[str], options: Mapping[str, dataclasses.Field] | None = None
+) -> tuple[list[str], dict[str, str | list[str]]]:
+    """Takes `--section.key value` and `--section.key=value`, a recipe's options, out of the words.
+
+    An option that is a list may be repeated.
+
+    Args:
+        words: The words of a command line.
+        options: The options by full name; `None` for those of recipes.
+
+    Returns:
+        The other words, and a mapping from the option's full name to its value.
+
+    Example:
+
+    >>> take_overrides(["train", "small-tied", "--training.epochs", "3"])
+    (['train', 'small-tied'], {'training.epochs': '3'})
+    """
+    options = all_options() if options is None else options
+    lists = {name for name, field in options.items() if field.type == tuple[str, ...]}
+    others: list[str] = []
+    given: dict[str, list[str]] = {}
+    rest = iter(words)
+    for word in rest:
+        match = _OVERRIDE.fullmatch(word)
+        if match is None:
+            others.append(word)
+            if word == "--":
+                others.extend(rest)
+            continue
+        name = match[1].replace("-", "_")
+        if name not in options:
+            raise ConfigError(f"unknown option --{match[1]}{suggest(name, options)}")
+        value = match[2] if match[2] is not None else next(rest, None)
+        if value is None:
+            raise ConfigError(f"option --{match[1]} needs a value")
+        if name in given and name not in lists:
+            raise ConfigError(f"option --{match[1]} is given twice")
+        given.setdefault(name, []).append(value)
+    overrides = {name: values if name in lists else values[0] for name, values in given.items()}
+    return others, overrides
+
+
+def _guarded(words: Sequence[str]) -> list[str]:
+    """The words without the first `--`; what argparse must not take for an option is marked."""
+    place = words.index("--") if "--" in words else len(words)
+    before = [re.sub(r"^(--[a-z-]+=)--$", rf"\1{_GUARD}--", word) for word in words[:place]]
+    return before + [_GUARD + word for word in words[place + 1 :]]
+
+
+def _unguarded(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_unguarded(item) for item in value]
+    return value.removeprefix(_GUARD) if isinstance(value, str) else value

@@ -1,0 +1,59 @@
+"""`keras-drill evaluate`."""
+
+import argparse
+
+from keras_drill.workbench.cli.arguments import (
+    add_checkpoint_argument,
+    add_text_and_report_arguments,
+    check_runs,
+    check_text,
+    other_than_run,
+    output_file,
+    report_file,
+)
+
+
+def add_parser(commands) -> argparse.ArgumentParser:
+    parser = commands.add_parser(
+        "evaluate",
+        help="judge one or several models and write a report",
+        description=(
+            "Prints the perplexities of the best models of runs and writes a report, one HTML\n"
+            "page with learning curves, samples, and, for two runs or more with the same words,\n"
+            "what the second is better at than the first, by word frequency.\n"
+            "The texts are the validation and the test text of the runs, or --data."
+        ),
+        epilog=(
+            "Examples:\n"
+            "  keras-drill evaluate runs/tied runs/drill --report comparison.html\n"
+            "  keras-drill evaluate runs/tied --data news.txt --json news.json\n"
+            "  keras-drill evaluate runs/de-en --data news.de --data news.en"
+        ),
+    )
+    parser.add_argument("folders", nargs="+", metavar="RUN", help="folders of the runs")
+    add_checkpoint_argument(parser)
+    add_text_and_report_arguments(parser, "report.html in the folder of the only run, or beside")
+    parser.add_argument("--json", metavar="FILE", help="writes all figures as JSON, too")
+    return parser
+
+
+def run(args: argparse.Namespace) -> int:
+    check_runs(args.folders, args.checkpoint)
+    data = check_text(args.data)
+    report = report_file(args, args.folders, "report.html", other_than_run(args))
+    figures = None if args.json is None else output_file("--json", args.json)
+
+    from keras_drill.workbench.cli.streams import import_tensorflow
+
+    import_tensorflow()
+    from keras_drill.workbench.training.compare_runs import compare_runs
+    from keras_drill.workbench.training.run_folder import RunFolder
+
+    compare_runs(
+        [RunFolder(folder) for folder in args.folders],
+        report,
+        data=data,
+        checkpoint=args.checkpoint,
+        figures=figures,
+    )
+    return 0

@@ -1,0 +1,178 @@
+"""`keras-drill export`."""
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from keras_drill.workbench.cli.arguments import (
+    MAX_TOKENS,
+    add_checkpoint_argument,
+    add_run_argument,
+    add_sampling_arguments,
+    check_runs,
+    folder_name,
+    output_folder,
+    sampler_settings,
+    some_path,
+    whole_number,
+)
+from keras_drill.workbench.cli.search_arguments import (
+    add_search_arguments,
+    given_search_arguments,
+    search_changes,
+)
+from keras_drill.workbench.tasks.config import RunConfig
+from keras_drill.workbench.tasks.errors import ConfigError
+
+
+def add_parser(commands) -> argparse.ArgumentParser:
+    parser = commands.add_parser(
+        "export",
+        help="write a model as a SavedModel that takes and gives text",
+        description=(
+            "Writes the best model of a run as DIRECTORY/NAME/VERSION/, which TensorFlow Serving\n"
+            "loads: text in, text out, with the tokenizer and the vocabulary inside. The settings\n"
+            "below are those of the signature `continue`, or of `translate` if the model answers\n"
+            "sources."
+        ),
+        epilog=(
+            "Examples:\n"
+            "  keras-drill export runs/a\n"
+            "  keras-drill export runs/a --name stories --sampler top-p --temperature 0.8\n"
+            "  keras-drill export runs/de-en -n 3 --num-beams 8\n"
+            "  keras-drill export runs/a --weights int8 --licence Apache-2.0"
+        ),
+    )
+    add_run_argument(parser)
+    add_checkpoint_argument(parser)
+    parser.add_argument(
+        "--directory",
+        type=some_path,
+        default="saved_models",
+        metavar="DIRECTORY",
+        help="where models are kept (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--name",
+        metavar="NAME",
+        type=folder_name,
+        help="name of the model (default: that of the run's folder)",
+    )
+    parser.add_argument(
+        "--version",
+        type=whole_number(1, 2**63 - 1),
+        metavar="N",
+        help="number of the version (default: one more than the last)",
+    )
+    parser.add_argument(
+        "--weights",
+        choices=("float32", "bfloat16", "float16", "int8"),
+        default="float32",
+        help="what weights are kept in; what that costs and saves is measured for the model card",
+    )
+    parser.add_argument(
+        "--sense-contexts",
+        type=whole_number(0),
+        default=0,
+        metavar="N",
+        help="examples of each sense of a word to keep in the model, from its training text, for "
+        "servers to show (models whose words have senses; default: %(default)s)",
+    )
+    _add_card_arguments(parser)
+    add_sampling_arguments(parser, default="greedy")
+    add_search_arguments(parser, but=["max_tokens"])
+    parser.set_defaults(sampling_defaults=_sampling(parser.parse_args(["RUN"])))
+    return parser
+
+
+def _add_card_arguments(parser: argparse.ArgumentParser) -> None:
+    """What people are told of the model."""
+    parser.add_argument(
+        "--licence",
+        default="not stated",
+        metavar="TEXT",
+        help="for the model card (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--limit",
+        action="append",
+        default=[],
+        metavar="TEXT",
+        help="for the model card: what the model must not be used for; may be given several times",
+    )
+
+
+def run(args: argparse.Namespace) -> int:
+    (config,) = check_runs([args.folder], args.checkpoint)
+    _check_settings(args, config)
+    changes = search_changes(args, config) if config.reads_sources else {}
+    directory = _directory(args)
+
+    from keras_drill.workbench.cli.streams import import_tensorflow
+
+    import_tensorflow()
+    from keras_drill.workbench.tasks.make_sampler import make_sampler
+    from keras_drill.workbench.training.export_run import export_run
+    from keras_drill.workbench.training.loaded_run import LoadedRun
+    from keras_drill.workbench.training.run_folder import RunFolder
+
+    loaded = LoadedRun.load(RunFolder(args.folder), args.checkpoint, changes)
+    continuing: dict[str, Any] = {}
+    if not config.reads_sources:
+        k = min(args.k, len(loaded.words.tokens))
+        continuing = {
+            "sampler": make_sampler(args.sampler, args.temperature, k, args.p, args.min_p),
+            "seed": args.seed,
+            "max_tokens": args.max_tokens or MAX_TOKENS,
+            "stop_strings": tuple(args.stop),
+        }
+    path = export_run(
+        loaded,
+        directory,
+        version=args.version,
+        weights=args.weights,
+        sense_contexts=args.sense_contexts,
+        licence=args.licence,
+        limits=args.limit,
+        **continuing,
+    )
+    print(path)
+    return 0
+
+
+def _sampling(args: argparse.Namespace) -> dict[str, Any]:
+    return {**sampler_settings(args), "stop": args.stop}
+
+
+def _check_settings(args: argparse.Namespace, config: RunConfig) -> None:
+    """Refuses settings of the other kind of model, which would change nothing."""
+    if config.reads_sources:
+        changed = [
+            name for name, value in _sampling(args).items() if value != args.sampling_defaults[name]
+        ]
+    else:
+        changed = [name for name in given_search_arguments(args) if name != "max_tokens"]
+    if args.sense_contexts and (config.reads_sources or not config.head.has_senses):
+        raise ConfigError(
+            f"--sense-contexts has no meaning for {args.folder}: it takes a model that continues "
+            "texts and whose words have senses"
+        )
+    if changed:
+        does = "answers sources" if config.reads_sources else "continues texts"
+        raise ConfigError(
+            f"--{changed[0].replace('_', '-')} has no meaning for {args.folder}, whose model {does}"
+        )
+
+
+def _directory(args: argparse.Namespace) -> Path:
+    """The folder of the model, in which the version will appear."""
+    name = Path(args.folder).resolve().name if args.name is None else args.name
+    directory = output_folder("--directory", args.directory) / name
+    if directory.exists() and not directory.is_dir():
+        raise ConfigError(f"--name {name}: {directory} is a file")
+    if args.version is not None and (directory / str(args.version)).exists():
+        raise ConfigError(
+            f"--version {args.version}: {directory / str(args.version)} must not be there yet; "
+            "exports are never overwritten"
+        )
+    return directory

@@ -1,0 +1,105 @@
+"""Entry point of `keras-drill`."""
+
+import sys
+from collections.abc import Sequence
+from importlib.metadata import version
+
+from keras_drill.workbench.cli import (
+    analyze,
+    demo,
+    evaluate,
+    export,
+    generate,
+    induce_senses,
+    recipes,
+    runs,
+    score,
+    senses,
+    serve,
+    train,
+    translate,
+)
+from keras_drill.workbench.cli.argument_parser import ArgumentParser, take_overrides
+from keras_drill.workbench.cli.exit_status import exit_status
+from keras_drill.workbench.cli.streams import prepare_interrupts, prepare_streams, prepare_warnings
+from keras_drill.workbench.tasks.config.option import suggest
+
+_COMMANDS = (
+    train,
+    evaluate,
+    analyze,
+    senses,
+    induce_senses,
+    generate,
+    score,
+    translate,
+    export,
+    serve,
+    runs,
+    recipes,
+    demo,
+)
+
+
+def make_parser() -> tuple[ArgumentParser, dict[str, ArgumentParser]]:
+    """The parser of the whole program, and those of its commands by name."""
+    parser = ArgumentParser(
+        prog="keras-drill",
+        description="Train, judge and export models of language with deep output layers.",
+        epilog="Begin with: keras-drill demo   or   keras-drill recipes",
+    )
+    parser.add_argument("--version", action="version", version=f"keras-drill {_version()}")
+    commands = parser.add_subparsers(metavar="COMMAND", required=True)
+    for command in _COMMANDS:
+        subparser = command.add_parser(commands)
+        subparser.set_defaults(run=command.run, takes_options=command is train)
+        subparser.add_argument(
+            "--traceback", action="store_true", help="show where in the code an error came from"
+        )
+    return parser, dict(commands.choices)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs one command.
+
+    Args:
+        argv: the words of the command line. `None` for those of the process, whose standard
+            streams and Ctrl-C are then taken care of, too.
+
+    Returns:
+        The exit status: 0, 1 for a failure, 2 for wrong usage, 130 after Ctrl-C, 129 and 143 after
+        SIGHUP and SIGTERM, 141 when nobody reads the output any more.
+    """
+    interrupts: list[int] = []
+    if argv is None:
+        interrupts = prepare_interrupts()
+        prepare_streams()
+        prepare_warnings("keras-drill")
+    words = list(sys.argv[1:] if argv is None else argv)
+
+    def command() -> int:
+        args = _parse(words)
+        return args.run(args)
+
+    return exit_status(command, "keras-drill", "--traceback" in words, interrupts)
+
+
+def _parse(words: list[str]):
+    parser, commands = make_parser()
+    words, overrides = take_overrides(words)
+    first = next(iter(words), None)
+    if first in commands:
+        args = commands[first].parse_words(words[1:])
+    elif first is None or first.startswith("-"):
+        parser.parse_args(words[:1])  # help, the version, or a mistake
+        parser.error(f"the command stands first, {first} after it")
+    else:
+        parser.error(f"unknown command {first!r}{suggest(first, sorted(commands))}")
+    if overrides and not args.takes_options:
+        parser.error(f"--{next(iter(overrides))} is an option of `keras-drill train` only")
+    args.overrides = overrides
+    return args
+
+
+def _version() -> str:
+    return version("keras-drill")

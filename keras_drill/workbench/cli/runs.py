@@ -1,0 +1,36 @@
+"""`keras-drill runs`."""
+
+import argparse
+from pathlib import Path
+
+from keras_drill.workbench.tasks.errors import RunError
+
+
+def add_parser(commands) -> argparse.ArgumentParser:
+    parser = commands.add_parser(
+        "runs",
+        help="list runs with their figures",
+        description=(
+            "Lists the runs in a folder and in its folders: what each is, how far it has come\n"
+            "(new, training, interrupted, finished, stopped early, or damaged), and its figures."
+        ),
+        epilog="Examples:\n  keras-drill runs\n  keras-drill runs runs/demo",
+    )
+    parser.add_argument(
+        "folder", nargs="?", default="runs", metavar="FOLDER", help="default: %(default)s"
+    )
+    return parser
+
+
+def run(args: argparse.Namespace) -> int:
+    if not Path(args.folder).is_dir():
+        raise RunError(f"{args.folder} is no folder: name the one that your runs are in")
+
+    from keras_drill.workbench.cli.streams import import_tensorflow
+
+    import_tensorflow()
+    from keras_drill.workbench.training.list_runs import list_runs, runs_table
+
+    runs = list_runs(args.folder)
+    print(runs_table(runs) if runs else f"there are no runs in {args.folder}")
+    return 0

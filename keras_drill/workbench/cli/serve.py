@@ -1,0 +1,200 @@
+"""`keras-drill serve`."""
+
+import argparse
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+from keras_drill.workbench.cli.arguments import number, whole_number
+from keras_drill.workbench.tasks.errors import ConfigError, RunError
+
+_LOOPBACK = ("127.0.0.1", "::1", "localhost")
+
+
+def add_parser(commands) -> argparse.ArgumentParser:
+    parser = commands.add_parser(
+        "serve",
+        help="try exported models: a page, and TensorFlow Serving's interfaces",
+        description=(
+            "A development server. It answers for the models under a folder as TensorFlow Serving\n"
+            "does, over REST and gRPC, and shows a page to try them on. It takes up new versions\n"
+            "by itself. For anything but development use TensorFlow Serving."
+        ),
+        epilog=(
+            "Examples:\n"
+            "  keras-drill serve saved_models\n"
+            "  keras-drill serve saved_models --port 0 --no-grpc\n"
+            "  keras-drill serve saved_models --label news:stable=3 --no-batching"
+        ),
+    )
+    parser.add_argument(
+        "folder", metavar="SAVED_MODELS", help="the folder with NAME/VERSION/ of each model"
+    )
+    parser.add_argument(
+        "--host",
+        default="127.0.0.1",
+        metavar="ADDRESS",
+        help="where to listen; any but %(default)s lets other machines in, without a password",
+    )
+    ports = whole_number(0, 65535)
+    parser.add_argument(
+        "--port",
+        type=ports,
+        default=8501,
+        metavar="N",
+        help="of the page and REST; 0: any free one (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--grpc-port",
+        type=ports,
+        default=8500,
+        metavar="N",
+        help="of gRPC; 0: any free one (default: %(default)s)",
+    )
+    parser.add_argument("--no-grpc", action="store_true", help="do without gRPC")
+    parser.add_argument(
+        "--allow-host",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="a name that browsers may know this machine by; may be given several times",
+    )
+    parser.add_argument(
+        "--label",
+        action="append",
+        default=[],
+        type=_label,
+        metavar="NAME:LABEL=VERSION",
+        help="a label for a version of a model; may be given several times",
+    )
+    _add_limits(parser)
+    return parser
+
+
+def _add_limits(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("batches and limits")
+    group.add_argument("--no-batching", action="store_true", help="answer every request by itself")
+    group.add_argument(
+        "--max-batch-size",
+        type=whole_number(1, 10_000),
+        default=32,
+        metavar="N",
+        help="most rows of requests that are answered together (default: %(default)s)",
+    )
+    group.add_argument(
+        "--batch-delay",
+        type=number(above=-1e-9, at_most=1000),
+        default=5.0,
+        metavar="MS",
+        help="milliseconds that a request waits for others (default: %(default)g)",
+    )
+    group.add_argument(
+        "--max-request-bytes",
+        type=whole_number(1),
+        default=4 * 1024 * 1024,
+        metavar="N",
+        help="most bytes of a request (default: %(default)s)",
+    )
+    group.add_argument(
+        "--max-rows",
+        type=whole_number(1),
+        default=1024,
+        metavar="N",
+        help="most texts of a request (default: %(default)s)",
+    )
+    group.add_argument(
+        "--max-text-bytes",
+        type=whole_number(1),
+        default=64 * 1024,
+        metavar="N",
+        help="most bytes of a text (default: %(default)s)",
+    )
+    group.add_argument(
+        "--timeout",
+        type=number(above=0, at_most=86_400),
+        default=60.0,
+        metavar="SECONDS",
+        help="longest that a request may take (default: %(default)g)",
+    )
+
+
+def run(args: argparse.Namespace) -> int:
+    base = _base_folder(args.folder)
+
+    from keras_drill.workbench.cli.streams import import_tensorflow_alone
+
+    import_tensorflow_alone()
+    from keras_drill.workbench.serving import BatchingOptions, Limits, ServerOptions, serve
+
+    labels: dict[str, dict[str, int]] = {}
+    for model, label, version in args.label:
+        labels.setdefault(model, {})[label] = version
+    options = ServerOptions(
+        base=base,
+        host=args.host,
+        port=args.port,
+        grpc_port=None if args.no_grpc else args.grpc_port,
+        allowed_hosts=tuple(args.allow_host),
+        batching=BatchingOptions(
+            max_batch_size=1 if args.no_batching else args.max_batch_size,
+            delay_seconds=args.batch_delay / 1000,
+        ),
+        limits=Limits(
+            request_bytes=args.max_request_bytes,
+            rows=args.max_rows,
+            text_bytes=args.max_text_bytes,
+            seconds=args.timeout,
+        ),
+        labels=labels,
+    )
+    try:
+        serve(options, _announce)
+    except OSError as error:
+        raise RunError(
+            f"cannot listen on {args.host}: {error.strerror or error}; --port and --grpc-port "
+            "choose others"
+        ) from error
+    return 0
+
+
+def _announce(server: Any) -> None:
+    host = server.options.host
+    shown = f"[{host}]" if ":" in host else host
+    lines = [
+        "This is a development server; for anything else use TensorFlow Serving.",
+        f"page  http://{shown}:{server.port}/",
+        f"REST  http://{shown}:{server.port}/v1/models/NAME",
+    ]
+    if server.grpc_port is not None:
+        lines.append(f"gRPC  {shown}:{server.grpc_port}")
+    if host not in _LOOPBACK:
+        lines.append("Everybody who reaches this machine can use it: there is no password.")
+    lines.append("Ctrl-C stops it.")
+    print("\n".join(lines), file=sys.stderr, flush=True)
+
+
+def _base_folder(folder: str) -> Path:
+    base = Path(folder)
+    if not base.is_dir():
+        what = "is a file" if base.exists() else "is not there"
+        raise RunError(f"{folder} {what}; expected the folder of exported models")
+    for path in base.iterdir():
+        if path.name.isdigit() and (path / "saved_model.pb").exists():
+            raise ConfigError(
+                f"{folder} is one model, with its versions; give the folder above: "
+                f"{base.resolve().parent}"
+            )
+    if (base / "saved_model.pb").exists():
+        raise ConfigError(
+            f"{folder} is one version of a model; give the folder of models, in which it is "
+            "NAME/VERSION"
+        )
+    return base
+
+
+def _label(text: str) -> tuple[str, str, int]:
+    found = re.fullmatch(r"([^/:]+):([^/:=]+)=(\d{1,18})", text)
+    if found is None:
+        raise argparse.ArgumentTypeError(f"must be NAME:LABEL=VERSION, not {text!r}")
+    return found[1], found[2], int(found[3])

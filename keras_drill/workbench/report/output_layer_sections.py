@@ -1,0 +1,222 @@
+"""The sections on what output layers can say: rank, and words that are never chosen."""
+
+import dataclasses
+from collections.abc import Sequence
+from xml.etree import ElementTree
+
+import numpy as np
+from matplotlib.figure import Figure
+from matplotlib.ticker import LogLocator, NullFormatter
+
+from keras_drill.workbench.analysis.argmaxable_words import ArgmaxableWords
+from keras_drill.workbench.analysis.rank import RankEstimate
+from keras_drill.workbench.report.evaluated_text import EvaluatedText
+from keras_drill.workbench.report.page.elements import element, table, words
+from keras_drill.workbench.report.page.formatting import format_count
+from keras_drill.workbench.report.page.plot import (
+    MUTED,
+    PAPER,
+    inline_svg,
+    run_keys,
+    run_name,
+    series_color,
+    series_marker,
+)
+
+_LOWEST = 1e-17  # below float64's rounding; exact zeros are drawn here
+_MOST_WORDS = 200
+
+
+@dataclasses.dataclass(frozen=True)
+class RunAnalysis:
+    """The rank of a model's log-probabilities and the words that it can never choose.
+
+    Args:
+        name: Name of the run, unique on a page.
+        output_layer: What the output layer is.
+        perplexity: Perplexity of the text.
+        rank: From `keras_drill.workbench.analysis.measure_rank`.
+        argmaxable: From `keras_drill.workbench.analysis.measure_argmaxable_words`.
+        words: The vocabulary, in the order of the ids.
+        counts: How often each word occurs in the training text; `None` where unknown.
+        text: The text, with its size.
+    """
+
+    name: str
+    output_layer: str
+    perplexity: float
+    rank: RankEstimate
+    argmaxable: ArgmaxableWords
+    words: tuple[str, ...]
+    counts: tuple[int, ...] | None = None
+    text: EvaluatedText | None = None
+
+    @property
+    def never_chosen(self) -> list[str]:
+        """The unargmaxable words, the most frequent first."""
+        ids = np.flatnonzero(self.argmaxable.unargmaxable)
+        if self.counts is not None:
+            ids = ids[np.argsort(-np.array(self.counts)[ids], kind="stable")]
+        return [self.words[id] for id in ids]
+
+    @property
+    def shown_rank(self) -> str:
+        """The rank, as at least what the matrix could show."""
+        return f"≥ {self.rank.rank:,}" if self.rank.is_full else f"{self.rank.rank:,}"
+
+    @property
+    def shown_bound(self) -> str:
+        """The rank that the output layer cannot exceed."""
+        return "none" if self.rank.bound is None else f"{self.rank.bound:,}"
+
+    @property
+    def shown_edge(self) -> tuple[str, str]:
+        """The last singular value that counts and the first that does not, over the greatest."""
+        values = self.rank.singular_values / self.rank.singular_values[0]
+        last, first = (
+            f"{values[place]:.0e}" if place < len(values) else "none"
+            for place in (self.rank.rank - 1, self.rank.rank)
+        )
+        return last, first
+
+
+def rank_section(runs: Sequence[RunAnalysis]) -> ElementTree.Element:
+    """Singular values of the log-probabilities of all runs, and their numerical ranks."""
+    plot = inline_svg(
+        lambda figure, narrow: _draw(figure, runs),
+        "rank",
+        "Singular values of the matrix of log-probabilities of "
+        + ", ".join(run.name for run in runs)
+        + ". The ranks are in the table below.",
+    )
+    tolerance = runs[0].rank.tolerance
+    caption = (
+        "Singular values of the matrix of log-probabilities of all words at "
+        f"{format_count(runs[0].rank.tokens)} places of the text, computed in float64, relative to "
+        f"the greatest. Those above the dashed line, {tolerance:.0e}, count; a marker shows the "
+        "rank. A softmax of inner products cannot have more than d + 2: the width of its labels, "
+        "one for the bias, one for the normaliser."
+    )
+    rows: list[list[ElementTree.Element | str]] = [
+        [
+            run_name(index, run.name, run.output_layer),
+            run.shown_rank,
+            run.shown_bound,
+            *run.shown_edge,
+            format_count(run.rank.tokens),
+            format_count(run.rank.words),
+        ]
+        for index, run in enumerate(runs)
+    ]
+    header = [
+        "run and output layer",
+        "rank",
+        "upper bound",
+        "last value counted",
+        "first not counted",
+        "tokens",
+        "words",
+    ]
+    notes = []
+    if any(run.rank.is_full for run in runs):
+        notes.append(
+            "A rank with ≥ is the greatest that so many tokens can show: with more tokens, and as "
+            "many words, it may be greater."
+        )
+    return element(
+        "section",
+        element("h2", "Rank of the log-probabilities"),
+        element(
+            "figure",
+            run_keys((index, run.name) for index, run in enumerate(runs)),
+            plot,
+            element("figcaption", caption),
+        ),
+        table("Numerical rank of the log-probabilities", header, rows),
+        *[element("p", note, class_="note") for note in notes],
+        class_="results",
+    )
+
+
+def _draw(figure: Figure, runs: Sequence[RunAnalysis]) -> None:
+    axes = figure.subplots()
+    axes.axhline(runs[0].rank.tolerance, color=MUTED, linewidth=1, linestyle=(0, (4, 3)))
+    for index, run in enumerate(runs):
+        values = run.rank.singular_values / run.rank.singular_values[0]
+        values = np.maximum(values, _LOWEST)
+        places = np.arange(1, len(values) + 1)
+        color = series_color(index)
+        # Models of one width have nearly the same values: thinner above thicker, all can be seen.
+        axes.plot(places, values, color=color, linewidth=max(1.2, 4.2 - 1.5 * index))
+        axes.plot(
+            run.rank.rank,
+            values[run.rank.rank - 1],
+            color=color,
+            marker=series_marker(index),
+            markersize=max(5, 10 - 2.5 * index),
+            markeredgecolor=PAPER,
+            markeredgewidth=0.8,
+            clip_on=False,
+        )
+    axes.set_yscale("log")
+    axes.set_ylim(_LOWEST / 3, 3)
+    axes.set_xlim(0, max(len(run.rank.singular_values) for run in runs) * 1.02)
+    axes.yaxis.set_major_locator(LogLocator(numticks=7))
+    axes.yaxis.set_minor_formatter(NullFormatter())
+    axes.minorticks_off()
+    axes.set_xlabel("singular value number")
+    axes.set_ylabel("relative to the greatest")
+
+
+def argmaxable_section(runs: Sequence[RunAnalysis]) -> ElementTree.Element:
+    """How many words of each run can be the most probable one, and which cannot."""
+    rows: list[list[ElementTree.Element | str]] = []
+    for index, run in enumerate(runs):
+        counts = (len(run.words), *run.argmaxable.counts().values())
+        rows.append([run_name(index, run.name), *map(format_count, counts)])
+    bounds = {run.argmaxable.bound for run in runs if run.argmaxable.bound is not None}
+    searched = (
+        f" Hidden states with components between −{max(bounds):g} and {max(bounds):g} were "
+        "searched, by a direction of each word's own and then by linear programs; words that are "
+        f"never chosen are nowhere ahead of all others by more than "
+        f"{np.format_float_positional(runs[0].argmaxable.min_lead)} nats."
+        if bounds
+        else ""
+    )
+    parts = [
+        element("h2", "Words that can be the most probable"),
+        element(
+            "p",
+            "A word is the most probable one somewhere in the text, or for some other hidden "
+            "state, or it can never be: greedy decoding will not write it, whatever is read."
+            + searched,
+            class_="note",
+        ),
+        table(
+            "Words by whether they can be the most probable one",
+            ["run", "words", "in the text", "elsewhere", "never", "undecided"],
+            rows,
+        ),
+    ]
+    if any(run.argmaxable.counts()["undecided"] for run in runs):
+        parts.append(
+            element(
+                "p",
+                "Undecided are words for which no hidden state was found, and no proof that there "
+                "is none: those take SciPy, and a softmax of inner products.",
+                class_="note",
+            )
+        )
+    for run in runs:
+        never = run.never_chosen
+        if never:
+            more = len(never) - _MOST_WORDS
+            text = f" · and {more:,} more" if more > 0 else ""
+            parts.append(
+                element(
+                    "details",
+                    element("summary", "Words that ", element("bdi", run.name), " never chooses"),
+                    element("p", words(never[:_MOST_WORDS]), text),
+                )
+            )
+    return element("section", *parts, class_="results")

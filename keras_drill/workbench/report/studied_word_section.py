@@ -1,0 +1,212 @@
+"""The section of the senses page on one word."""
+
+import dataclasses
+from xml.etree import ElementTree
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from keras_drill.workbench.report.page.elements import (
+    direction,
+    element,
+    running_text,
+    table,
+    words,
+)
+from keras_drill.workbench.report.page.formatting import MISSING, format_count
+from keras_drill.workbench.report.page.plot import (
+    PAPER,
+    inline_svg,
+    keys,
+    point_key,
+    series_color,
+    series_marker,
+)
+
+_TRACE = 0.05  # nats; between two even senses, probabilities of about 0.34 and 0.66
+_NEARLY_ALL = 0.95  # of a word's uses
+
+
+@dataclasses.dataclass(frozen=True)
+class StudiedWord:
+    """A word with its senses, in the text that was read. Shape letters: S senses, n occurrences.
+
+    Args:
+        word: The word.
+        senses: Ids of its senses, `[S]`, the same that `keras-drill score --senses` and exported
+            models give.
+        information: How much the context tells about the sense, in nats, see
+            `keras_drill.workbench.analysis.WordSenses`.
+        shares: Mean probability of every sense where the word occurs, `[S]`.
+        theta: Kernel parameter of every sense, `[S]`; `None` without a kernel.
+        nearest: Other words near to each sense, the nearest first.
+        contexts: For each sense, `(text before, text after, probability of the sense)`.
+        points: Context vectors of the occurrences in a plane, `[n, 2]`.
+        variance: Shares of the variance along the axes of the plane.
+        sense: The most probable sense of every occurrence, `[n]`, as a place in `senses`.
+    """
+
+    word: str
+    senses: np.ndarray
+    information: float
+    shares: np.ndarray
+    theta: np.ndarray | None
+    nearest: tuple[tuple[str, ...], ...]
+    contexts: tuple[tuple[tuple[str, str, float], ...], ...]
+    points: np.ndarray
+    variance: tuple[float, float]
+    sense: np.ndarray
+
+    @property
+    def num_senses(self) -> int:
+        """Number of senses."""
+        return len(self.shares)
+
+    @property
+    def tells_senses_apart(self) -> bool:
+        """Whether the sense depends on the context by more than a trace."""
+        return self.num_senses < 2 or self.information >= _TRACE
+
+    @property
+    def verdict(self) -> str:
+        """What to think of senses that do not depend on the context, in a sentence or two."""
+        if self.shares.max() > _NEARLY_ALL:
+            return "Only one sense is in use."
+        return (
+            "No senses were found: how probable each is hardly depends on the context (mutual "
+            f"information {max(self.information, 0.0):.3f} of at most "
+            f"{np.log(self.num_senses):.3f} nats). What follows are small differences, not "
+            "meanings."
+        )
+
+    @property
+    def occurrences(self) -> int:
+        """How often the word occurs."""
+        return len(self.points)
+
+
+def studied_word_section(word: StudiedWord, prefix: str) -> ElementTree.Element:
+    """Context vectors by sense (Figure 1), nearest words and contexts of every sense.
+
+    Args:
+        word: The word.
+        prefix: What the plot's ids begin with, unique on the page.
+    """
+    rows: list[list[ElementTree.Element | str]] = [
+        [
+            element("div", point_key(place), f"sense {place + 1}", class_="run"),
+            str(id),
+            f"{100 * word.shares[place]:.0f} %",
+            MISSING if word.theta is None else f"{word.theta[place]:.3f}".replace("-", "−"),
+            words(word.nearest[place]),
+        ]
+        for place, id in enumerate(word.senses)
+    ]
+    return element(
+        "section",
+        element("h2", "The word ", element("bdi", word.word)),
+        *_warning(word),
+        _plane(word, prefix),
+        table(
+            f"Senses of {word.word}",
+            ["sense", "id", "share of uses", "θ", "nearest words"],
+            rows,
+        ),
+        element("p", "The contexts in which each sense is most probable:", class_="note"),
+        element("div", *_contexts(word), class_="cards"),
+        class_="words",
+    )
+
+
+def _plane(word: StudiedWord, prefix: str) -> ElementTree.Element:
+    """The context vectors in a plane."""
+    first, second = (f"{100 * share:.0f} %" for share in word.variance)
+    return element(
+        "figure",
+        keys(
+            *(
+                (point_key(place), f"sense {place + 1}")
+                for place in np.unique(word.sense)  # no points of the others are drawn
+            )
+        ),
+        inline_svg(
+            lambda figure, narrow: _draw(figure, word),
+            prefix,
+            f"Context vectors of {word.word} in a plane, by sense.",
+        ),
+        element(
+            "figcaption",
+            f"Context vectors of the {format_count(word.occurrences)} places in the text where ",
+            element("bdi", element("strong", word.word)),
+            " occurs, projected to their two principal components "
+            f"({first} and {second} of the variance), by their most probable sense.",
+        ),
+    )
+
+
+def _contexts(word: StudiedWord) -> list[ElementTree.Element]:
+    """The contexts of each sense that has any."""
+    return [
+        element(
+            "figure",
+            *(
+                element("blockquote", _context(word.word, before, after))
+                for before, after, _ in word.contexts[place]
+            ),
+            element(
+                "figcaption",
+                point_key(place),
+                f"sense {place + 1}: probability {_probabilities(word, place)}",
+                class_="origin",
+            ),
+            class_="card",
+        )
+        for place in range(word.num_senses)
+        if word.contexts[place]
+    ]
+
+
+def _context(word: str, before: str, after: str) -> ElementTree.Element:
+    """A piece of text, the word standing where it stood, whatever direction it is written in."""
+    return element(
+        "p",
+        *running_text(before),
+        " ",
+        element("bdi", element("strong", word)),
+        " ",
+        *running_text(after),
+        dir=direction(f"{before} {word} {after}"),
+    )
+
+
+def _warning(word: StudiedWord) -> list[ElementTree.Element]:
+    """What to think of senses that do not depend on the context."""
+    if word.tells_senses_apart:
+        return []
+    return [element("p", word.verdict, class_="warning")]
+
+
+def _probabilities(word: StudiedWord, place: int) -> str:
+    values = [probability for _, _, probability in word.contexts[place]]
+    low, high = f"{min(values):.2f}", f"{max(values):.2f}"
+    return low if low == high else f"{low} to {high}"
+
+
+def _draw(figure: Figure, word: StudiedWord) -> None:
+    axes = figure.subplots()
+    size = 5 if word.occurrences <= 200 else 3.5 if word.occurrences <= 1000 else 2.5
+    for sense in range(word.num_senses):
+        points = word.points[word.sense == sense]
+        axes.plot(
+            points[:, 0],
+            points[:, 1],
+            linestyle="none",
+            marker=series_marker(sense),
+            markersize=size,
+            color=series_color(sense),
+            markeredgecolor=PAPER,
+            markeredgewidth=0.3,
+        )
+    axes.set_aspect("equal", adjustable="datalim")
+    axes.set_xlabel("first principal component")
+    axes.set_ylabel("second")

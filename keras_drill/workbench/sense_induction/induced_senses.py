@@ -1,0 +1,172 @@
+"""Senses of chosen words that were induced from the contexts of a pretrained encoder."""
+
+import dataclasses
+import json
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import keras
+import numpy as np
+
+from keras_drill.data.atomic import replace_file, replaced_file
+from keras_drill.models.language_model import LanguageModel
+from keras_drill.workbench.analysis import WordSenses, words_by_senses
+from keras_drill.workbench.report import SenseStudy, describe_environment, write_senses
+from keras_drill.workbench.sense_induction.word_contexts import WordContext
+from keras_drill.workbench.tasks.errors import RunError
+from keras_drill.workbench.training.sense_study import (
+    Example,
+    kernels,
+    study_tables,
+    study_word,
+    times,
+)
+
+FILE = "induced-senses.json"
+_FEWEST_CONTEXTS = 3  # that make a plane
+_EXAMPLES = 12  # words shown for a number of senses
+_WIDTH = 8  # words on either side of a context that are shown
+
+
+@dataclasses.dataclass(frozen=True)
+class InducedSenses:
+    """A model from an encoder's states to senses, and the contexts that it was trained on.
+
+    Its folder holds `model.keras`, `induced-senses.json` (the rest, but for the states),
+    `states.npz` and the page, `senses.html`.
+
+    Args:
+        model: A `LanguageModel` from states to words: a `ContextSpace`, then a KerBS head.
+        vocabulary: Its words, the chosen ones first.
+        contexts: The contexts of each chosen word.
+        states: What the encoder made of them, `[n, D]` each.
+        facts: What else is known: `encoder`, `text` and `seed`.
+    """
+
+    model: LanguageModel
+    vocabulary: tuple[str, ...]
+    contexts: Mapping[str, Sequence[WordContext]]
+    states: Mapping[str, np.ndarray]
+    facts: Mapping[str, Any]
+
+    def save(self, folder: str | os.PathLike) -> None:
+        """Writes the folder, but for the page."""
+        path = Path(folder)
+        with replaced_file(path / "model.keras") as beside:
+            self.model.save(beside)
+        with replaced_file(path / "states.npz") as beside:
+            np.savez(beside, *self.states.values())
+        content = {
+            **self.facts,
+            "vocabulary": self.vocabulary,
+            "contexts": {word: list(map(list, some)) for word, some in self.contexts.items()},
+        }
+        replace_file(path / FILE, json.dumps(content, ensure_ascii=False, indent=1))
+
+    @classmethod
+    def load(cls, folder: str | os.PathLike) -> "InducedSenses":
+        """What `save` wrote.
+
+        Raises:
+            RunError: The folder has none.
+        """
+        path = Path(folder)
+        if not (path / FILE).is_file():
+            raise RunError(f"{folder} has no induced senses: there is no {FILE} in it")
+        facts = json.loads((path / FILE).read_text(encoding="utf-8"))
+        vocabulary, contexts = facts.pop("vocabulary"), facts.pop("contexts")
+        with np.load(path / "states.npz", allow_pickle=False) as states:
+            return cls(
+                keras.saving.load_model(path / "model.keras", compile=False, safe_mode=True),
+                tuple(vocabulary),
+                {word: [WordContext(*one) for one in some] for word, some in contexts.items()},
+                dict(
+                    zip(contexts, (states[f"arr_{n}"] for n in range(len(contexts))), strict=True)
+                ),
+                facts,
+            )
+
+    def senses_of(self, word: str) -> WordSenses:
+        """Which sense a chosen word has in each of its contexts."""
+        head, id = self.model.head, self.vocabulary.index(word)
+        hidden = self.model.backbone(self.states[word])
+        posteriors = head.sense_posteriors(hidden, np.full(len(self.states[word]), id))
+        table = keras.ops.convert_to_numpy(head.allocation.senses_of_word)[id]
+        senses = table[table >= 0]
+        return WordSenses(
+            id,
+            senses,
+            np.arange(len(self.states[word])),
+            keras.ops.convert_to_numpy(hidden),
+            keras.ops.convert_to_numpy(posteriors)[:, : len(senses)],
+        )
+
+    def examine(
+        self,
+        name: str,
+        report: str | os.PathLike,
+        words: Sequence[str] = (),
+        nearest: int = 5,
+        contexts: int = 3,
+    ) -> SenseStudy:
+        """Shows the senses of chosen words, on the terminal and on a page.
+
+        Args:
+            name: What the page calls it.
+            report: The HTML file.
+            words: Some of the chosen words; by default all.
+            nearest: How many nearest words to show for a sense.
+            contexts: How many contexts to show for a sense.
+        """
+        words = tuple(words or self.contexts)
+        for word in words:
+            found = len(self.contexts.get(word, ()))
+            if found < _FEWEST_CONTEXTS:
+                raise RunError(
+                    f"{word!r} has no induced senses; there are those of {', '.join(self.contexts)}"
+                    if word not in self.contexts
+                    else f"{word!r} occurs {times(found)} in {self.facts['text']}, and at least "
+                    f"{_FEWEST_CONTEXTS} times are needed"
+                )
+        head = self.model.head
+        of_word = keras.ops.convert_to_numpy(head.allocation.sense_to_word)
+        study = SenseStudy(
+            name=name,
+            output_layer=f"KerBS on contexts of {self.facts['encoder']}",
+            text=str(self.facts["text"]),
+            by_senses={
+                senses: (len(some), tuple(self.vocabulary[id] for id in some[:_EXAMPLES]))
+                for senses, some in words_by_senses(of_word, len(self.vocabulary)).items()
+            },
+            words=tuple(
+                study_word(
+                    head, self.vocabulary, senses, self._examples(word, senses, contexts), nearest
+                )
+                for word in words
+                for senses in [self.senses_of(word)]
+            ),
+            **kernels(head),
+        )
+        environment = describe_environment(seed=self.facts["seed"])
+        path = write_senses(report, study, environment)
+        print(study_tables(study))
+        print(f"\nreport: {path}")
+        return study
+
+    def _examples(self, word: str, senses: WordSenses, k: int) -> list[list[Example]]:
+        """Of each sense, the different contexts where it is the most probable."""
+        examples: list[list[Example]] = []
+        for place in range(len(senses.senses)):
+            mine = np.flatnonzero(senses.most_probable == place)
+            order = mine[np.argsort(-senses.posteriors[mine, place], kind="stable")]
+            shown: dict[tuple[str, str], float] = {}
+            for number in order:
+                if len(shown) == k:
+                    break
+                before, _, after = self.contexts[word][number]
+                text = " ".join(before.split()[-_WIDTH:]), " ".join(after.split()[:_WIDTH])
+                shown.setdefault(text, float(senses.posteriors[number, place]))
+            examples.append([(*text, probability) for text, probability in shown.items()])
+        return examples

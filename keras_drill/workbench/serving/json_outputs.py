@@ -1,0 +1,69 @@
+"""The answer to a request as JSON, as TensorFlow Serving's REST interface writes it."""
+
+import base64
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from keras_drill.workbench.serving.errors import invalid
+from keras_drill.workbench.serving.servable import type_name
+
+
+def write_outputs(outputs: Mapping[str, np.ndarray], in_rows: bool) -> dict[str, Any]:
+    """The answer to a request to `:predict`, as `json.dumps` takes it.
+
+    One output comes by itself, several come by name; names that end in `_bytes` are base64. Other
+    strings that are not UTF-8 come with replacement characters.
+
+    Example:
+
+    >>> write_outputs({"y": np.float32([0.1, 2])}, in_rows=True)
+    {'predictions': [0.1, 2.0]}
+    """
+    if not outputs:
+        raise invalid("Cannot convert empty tensor map to JSON")
+    lists = {name: _list(value, name.endswith("_bytes")) for name, value in outputs.items()}
+    if not in_rows:
+        return {"outputs": lists if len(lists) > 1 else next(iter(lists.values()))}
+    size = None
+    for name, value in outputs.items():
+        if not value.ndim:
+            raise invalid(f"Tensor name: {name} has no shape information ")
+        if size is not None and size != len(value):
+            raise invalid(
+                f"Tensor name: {name} has inconsistent batch size: {len(value)} expecting: {size}"
+            )
+        size = len(value)
+    if len(lists) == 1:
+        return {"predictions": next(iter(lists.values()))}
+    return {
+        "predictions": [
+            dict(zip(lists, row, strict=True)) for row in zip(*lists.values(), strict=True)
+        ]
+    }
+
+
+def _list(array: np.ndarray, as_base64: bool) -> Any:
+    if array.dtype == object:
+        shown = _base64 if as_base64 else _text
+        flat = np.empty(array.size, object)
+        flat[:] = [shown(value) for value in array.ravel()]
+        return flat.reshape(array.shape).tolist()
+    if tf.as_dtype(array.dtype).is_floating and array.dtype != np.float64:
+        # Of a float32 the shortest digits that tell it, not those of the double next to it.
+        return array.astype(np.float32).astype("U").astype(np.float64).tolist()
+    if array.dtype.kind not in "biuf":
+        raise invalid(
+            f"Failed to write JSON value for tensor type: {type_name(tf.as_dtype(array.dtype))}"
+        )
+    return array.tolist()
+
+
+def _text(value: bytes) -> str:
+    return value.decode("utf-8", "replace")
+
+
+def _base64(value: bytes) -> dict[str, str]:
+    return {"b64": base64.b64encode(value).decode()}

@@ -1,0 +1,268 @@
+"""The models under a folder, and the versions of each that are loaded."""
+
+import asyncio
+import contextlib
+import dataclasses
+import gc
+import os
+import re
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Executor
+from pathlib import Path
+
+from keras_drill.workbench.serving.errors import ServingError, error_of_tensorflow, invalid
+from keras_drill.workbench.serving.servable import Servable
+
+_NUMBER = re.compile(r"[0-9]{1,19}")
+
+
+@dataclasses.dataclass(eq=False)
+class Version:
+    """One version of a model and how it is, as `ModelVersionStatus` tells it.
+
+    `state` is START, LOADING, AVAILABLE, UNLOADING or END; `code` and `message` say why a version
+    ended that could not be loaded.
+    """
+
+    number: int
+    folder: Path
+    state: str = "START"
+    code: str = "OK"
+    message: str = ""
+    servable: Servable | None = None
+    users: int = 0
+    files: tuple = ()
+
+    @property
+    def is_broken(self) -> bool:
+        return self.state == "END" and self.code != "OK"
+
+
+class Models:
+    """Keeps the last versions of every model in `<base>/<name>/<version>/` loaded.
+
+    A new version is loaded beside the old one, which answers meanwhile; then it takes over. The one
+    before it stays loaded, and an older one is let go when its last request is answered. A version
+    that cannot be loaded is told by `status`, and is tried again when its files change; the version
+    before it goes on. Names that begin with a point are passed over. A version whose folder is gone
+    is let go, too, so taking back a version is to remove its folder.
+
+    Args:
+        base: The folder.
+        labels: Names of versions: model to label to version. Labelled versions stay loaded.
+        executor: The thread that loads.
+        kept: How many versions of a model are loaded.
+        say: Takes a line when something was loaded, let go, or could not be loaded.
+    """
+
+    def __init__(
+        self,
+        base: str | os.PathLike,
+        executor: Executor,
+        labels: Mapping[str, Mapping[str, int]] | None = None,
+        kept: int = 2,
+        say: Callable[[str], None] = lambda line: None,
+    ):
+        self.base = Path(base)
+        self.labels = labels or {}
+        self.kept = kept
+        self.say = say
+        self.has_looked = False
+        self._executor = executor
+        self._models: dict[str, dict[int, Version]] = {}
+        self._trouble = ""
+
+    @property
+    def names(self) -> list[str]:
+        """The models that can answer, by name."""
+        return sorted(name for name in self._models if self.available(name))
+
+    @property
+    def are_loading(self) -> bool:
+        """Whether versions are being loaded, or the folder was not looked at yet."""
+        versions = (version for some in self._models.values() for version in some.values())
+        return not self.has_looked or any(version.state == "LOADING" for version in versions)
+
+    def available(self, name: str) -> list[int]:
+        """The versions of a model that can answer, the newest first."""
+        versions = self._models.get(name, {}).values()
+        return sorted((v.number for v in versions if v.state == "AVAILABLE"), reverse=True)
+
+    def versions(
+        self, name: str, version: int | None = None, label: str | None = None
+    ) -> list[Version]:
+        """What `GetModelStatus` tells: all versions of a model, or one; the newest first."""
+        version = self._number(name, version, label)
+        versions = self._models.get(name, {})
+        if version is not None:
+            if version not in versions:
+                raise ServingError("NOT_FOUND", f"Could not find version {version} of model {name}")
+            return [versions[version]]
+        if not versions:
+            raise ServingError("NOT_FOUND", f"Could not find any versions of model {name}")
+        return [versions[number] for number in sorted(versions, reverse=True)]
+
+    @contextlib.contextmanager
+    def use(
+        self, name: str, version: int | None = None, label: str | None = None
+    ) -> Iterator[Servable]:
+        """A loaded version, which stays loaded inside the block.
+
+        Args:
+            name: The model.
+            version: Its number; `None` for the newest.
+            label: Its label, instead of a number.
+        """
+        if not name:
+            raise invalid("ModelSpec has no name specified.")
+        version = self._number(name, version, label)
+        available = self.available(name)
+        if not available or (version is not None and version not in available):
+            shown = f"Latest({name})" if version is None else f"Specific({name}, {version})"
+            raise ServingError("NOT_FOUND", f"Servable not found for request: {shown}")
+        used = self._models[name][available[0] if version is None else version]
+        if used.servable is None:
+            raise RuntimeError(f"{used} is available, and not loaded")
+        used.users += 1
+        try:
+            yield used.servable
+        finally:
+            used.users -= 1
+            if used.state == "UNLOADING" and not used.users:
+                self._end(name, used)
+
+    async def watch(self, seconds: float) -> None:
+        """Looks at the folder again and again, until it is cancelled."""
+        while True:
+            try:
+                await self.look()
+            except Exception as error:  # of one model, which must not end the care for the others
+                self.say(f"cannot look after {self.base}: {type(error).__name__}: {error}")
+            await asyncio.sleep(seconds)
+
+    async def look(self) -> None:
+        """Takes up what is new in the folder, and lets go of what is not needed any more."""
+        loop = asyncio.get_running_loop()
+        try:
+            folders = await loop.run_in_executor(self._executor, _folders, self.base)
+        except OSError as error:  # for example a network file system that is away
+            if self._trouble != str(error):
+                self._trouble = str(error)
+                self.say(f"cannot look at {self.base}: {error.strerror}; what is loaded goes on")
+            return
+        self._trouble = ""
+        for name in sorted(folders.keys() | self._models.keys()):
+            await self._look_at(name, folders.get(name, {}))
+        self.has_looked = True
+
+    async def _look_at(self, name: str, folders: Mapping[int, Path]) -> None:
+        versions = self._models.setdefault(name, {})
+        for version in list(versions.values()):
+            if version.number not in folders:
+                self._let_go(name, version)
+        wanted: list[int] = []
+        for number in sorted(folders, reverse=True):
+            if len(wanted) >= self.kept and number not in self.labels.get(name, {}).values():
+                continue
+            if await self._load(name, number, folders[number]):
+                wanted.append(number)
+        for version in list(versions.values()):
+            if version.number not in wanted:
+                self._let_go(name, version)
+            if version.number not in folders and version.state == "END":
+                del versions[version.number]
+        if not versions:
+            del self._models[name]
+
+    def _let_go(self, name: str, version: Version) -> None:
+        if version.state == "AVAILABLE":
+            version.state = "UNLOADING"
+            if not version.users:
+                self._end(name, version)
+
+    async def _load(self, name: str, number: int, folder: Path) -> bool:
+        """Loads a version unless it is loaded; whether it can answer."""
+        versions = self._models[name]
+        version = versions.get(number)
+        if version is not None and version.state == "AVAILABLE":
+            return True
+        if version is not None and version.state == "UNLOADING":
+            version.state = "AVAILABLE"  # it came back before its last request was answered
+            return True
+        loop = asyncio.get_running_loop()
+        files = await loop.run_in_executor(self._executor, _files, folder)
+        if version is not None and version.is_broken and version.files == files:
+            return False
+        version = versions[number] = Version(number, folder, "LOADING", files=files)
+        start = loop.time()
+        try:
+            version.servable, warmed = await loop.run_in_executor(
+                self._executor, _loaded, name, number, folder
+            )
+        except ServingError as error:
+            version.state, version.code, version.message = "END", error.code, error.message
+            self.say(f"{name} version {number} cannot be loaded: {error.message}")
+            return False
+        version.state = "AVAILABLE"
+        self.say(
+            f"{name} version {number} is loaded: {loop.time() - start:.1f} s, "
+            f"{warmed} warm-up requests"
+        )
+        return True
+
+    def _end(self, name: str, version: Version) -> None:
+        version.state, version.servable = "END", None
+        self.say(f"{name} version {version.number} was let go")
+        gc.collect()  # a loaded model is a circle of references
+
+    def _number(self, name: str, version: int | None, label: str | None) -> int | None:
+        if not label:
+            return version
+        if version is not None:
+            raise invalid(
+                f"Both model version ({version}) and model version label ({label}) cannot be "
+                "supplied."
+            )
+        if label not in self.labels.get(name, {}):
+            raise invalid(f"Unrecognized servable version label: {label}")
+        return self.labels[name][label]
+
+
+def _loaded(name: str, number: int, folder: Path) -> tuple[Servable, int]:
+    """A version that has answered its warm-up requests, and how many there were."""
+    import tensorflow as tf
+
+    try:
+        servable = Servable(name, number, folder)
+        return servable, servable.warm_up()
+    except ServingError:
+        raise
+    except tf.errors.OpError as error:
+        raise error_of_tensorflow(error) from error
+    except Exception as error:  # whatever TensorFlow makes of a folder that is no SavedModel
+        raise ServingError("UNKNOWN", f"{type(error).__name__}: {error}") from error
+
+
+def _folders(base: Path) -> dict[str, dict[int, Path]]:
+    """The folders of versions under `base`, by model and number."""
+    found: dict[str, dict[int, Path]] = {}
+    for model in base.iterdir():
+        if model.name.startswith(".") or re.search("[:/]", model.name) or not model.is_dir():
+            continue
+        with contextlib.suppress(FileNotFoundError):  # gone since it was listed
+            found[model.name] = {
+                int(version.name): version
+                for version in model.iterdir()
+                if _NUMBER.fullmatch(version.name) and version.is_dir()
+            }
+    return found
+
+
+def _files(folder: Path) -> tuple:
+    """What changes when somebody goes on writing to a folder."""
+    found = []
+    for path in sorted(folder.rglob("*")):
+        with contextlib.suppress(FileNotFoundError):
+            state = path.stat()
+            found.append((str(path), state.st_size, state.st_mtime_ns))
+    return tuple(found)

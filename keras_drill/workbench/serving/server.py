@@ -1,0 +1,150 @@
+"""The development server: models, their watcher, and the two interfaces, in one process."""
+
+import asyncio
+import dataclasses
+import os
+import signal
+import sys
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from keras_drill.workbench.serving.batching import Batcher, BatchingOptions
+from keras_drill.workbench.serving.browsers import SameSite
+from keras_drill.workbench.serving.grpc_server import GrpcServer
+from keras_drill.workbench.serving.http_server import HttpServer
+from keras_drill.workbench.serving.limits import Limits
+from keras_drill.workbench.serving.metrics import Metrics
+from keras_drill.workbench.serving.models import Models
+from keras_drill.workbench.serving.predictions import Predictor
+from keras_drill.workbench.serving.rest import RestApi
+
+
+@dataclasses.dataclass(frozen=True)
+class ServerOptions:
+    """How models are served.
+
+    Args:
+        base: The folder of models, `<base>/<name>/<version>/`.
+        host: Address to listen on; other machines reach any but the loopback.
+        port: For HTTP; 0 lets the system choose.
+        grpc_port: For gRPC; 0 lets the system choose, `None` does without.
+        allowed_hosts: Names that browsers may know the server by, besides localhost.
+        batching: How requests are put together.
+        limits: Of requests.
+        labels: Names of versions: model to label to version.
+        threads: How many batches run at the same time; `None` for one per core.
+        poll_seconds: How often the folder is looked at.
+        grace_seconds: How long requests under way may take after the server is told to stop.
+    """
+
+    base: Path
+    host: str = "127.0.0.1"
+    port: int = 8501
+    grpc_port: int | None = 8500
+    allowed_hosts: tuple[str, ...] = ()
+    batching: BatchingOptions = dataclasses.field(default_factory=BatchingOptions)
+    limits: Limits = dataclasses.field(default_factory=Limits)
+    labels: Mapping[str, Mapping[str, int]] = dataclasses.field(default_factory=dict)
+    threads: int | None = None
+    poll_seconds: float = 1.0
+    grace_seconds: float = 30.0
+
+
+class Server:
+    """Serves the models under a folder over REST, gRPC and a page, in the running event loop.
+
+    Args:
+        options: See `ServerOptions`.
+        say: Takes a line about what happens.
+
+    Attributes:
+        port: Of HTTP, once started.
+        grpc_port: Of gRPC, once started; `None` without.
+    """
+
+    def __init__(self, options: ServerOptions, say: Callable[[str], None] = lambda line: None):
+        self.options = options
+        self.say = say
+        self.port = 0
+        self.grpc_port: int | None = None
+        threads = options.threads or os.cpu_count() or 1
+        self._runners = ThreadPoolExecutor(threads, "run")
+        self._loader = ThreadPoolExecutor(1, "load")
+        self.metrics = Metrics()
+        self.models = Models(options.base, self._loader, options.labels, say=say)
+        self._batcher = Batcher(
+            self._runners, threads, options.batching, options.limits, self.metrics
+        )
+        predictor = Predictor(self._batcher, options.limits)
+        self._http = HttpServer(
+            RestApi(self.models, predictor, self.metrics),
+            self.metrics,
+            options.limits,
+            SameSite([*options.allowed_hosts, options.host]),
+            self.is_ready,
+        )
+        self._grpc = None
+        if options.grpc_port is not None:
+            self._grpc = GrpcServer(self.models, predictor, self.metrics, options.limits)
+        self._watcher: asyncio.Task | None = None
+        self._is_stopping = False
+
+    def is_ready(self) -> bool:
+        """Whether the folder was looked at, and there is a model to ask."""
+        return self.models.has_looked and bool(self.models.names) and not self._is_stopping
+
+    async def start(self) -> None:
+        """Listens, and begins to load; returns before there is a model."""
+        options = self.options
+        self.port = await self._http.start(options.host, options.port, options.grace_seconds)
+        if self._grpc is not None and options.grpc_port is not None:
+            self.grpc_port = await self._grpc.start(options.host, options.grpc_port)
+        self._watcher = asyncio.create_task(self.models.watch(options.poll_seconds))
+
+    async def stop(self) -> None:
+        """Takes no more requests, answers those under way, and lets go of everything."""
+        self._is_stopping = True
+        if self._watcher is not None:
+            self._watcher.cancel()
+        stops = [self._http.stop()]
+        if self._grpc is not None:
+            stops.append(self._grpc.stop(self.options.grace_seconds))
+        await asyncio.gather(*stops)
+        await self._batcher.close()
+        self._runners.shutdown(wait=False, cancel_futures=True)
+        self._loader.shutdown(wait=False, cancel_futures=True)
+
+
+def serve(options: ServerOptions, announce: Callable[[Server], None]) -> None:
+    """Serves until SIGTERM or Ctrl-C; a second one does not wait for requests under way.
+
+    Args:
+        options: See `ServerOptions`.
+        announce: Called when the server listens.
+    """
+
+    def say(line: str) -> None:
+        print(line, file=sys.stderr, flush=True)
+
+    async def run() -> None:
+        stopping = asyncio.Event()
+
+        def stop() -> None:
+            if stopping.is_set():
+                os._exit(130)
+            say("stopping: requests under way are answered")
+            stopping.set()
+
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.add_signal_handler(number, stop)
+        server = Server(options, say)
+        try:
+            await server.start()
+            announce(server)
+            await stopping.wait()
+        finally:
+            await server.stop()
+
+    asyncio.run(run())

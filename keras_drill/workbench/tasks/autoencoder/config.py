@@ -1,0 +1,43 @@
+"""Options of a run that reconstructs what it reads."""
+
+import dataclasses
+from typing import ClassVar
+
+from keras_drill.workbench.tasks.config.option import option
+from keras_drill.workbench.tasks.errors import ConfigError
+from keras_drill.workbench.tasks.sequence_to_sequence.config import (
+    EncoderDecoderConfig,
+    PairsConfig,
+    SequenceToSequenceConfig,
+)
+
+
+@dataclasses.dataclass(frozen=True)
+class LinesConfig(PairsConfig):
+    """Section `[data]`: which text, which words, which batches."""
+
+    path: str = option(
+        "", "a text file, or a folder with train, valid and test text", may_change=True
+    )
+
+
+@dataclasses.dataclass(frozen=True)
+class AutoencoderConfig(SequenceToSequenceConfig):
+    """Options of a run whose model reconstructs lines from one state: it has no attention."""
+
+    task: ClassVar[str] = "autoencoder"
+
+    data: LinesConfig = dataclasses.field(default_factory=LinesConfig)
+    backbone: EncoderDecoderConfig = dataclasses.field(
+        default_factory=lambda: EncoderDecoderConfig(attention="none")
+    )
+
+    def check(self) -> None:
+        super().check()
+        if not self.data.shared_vocabulary:
+            raise ConfigError("option data.shared_vocabulary must be true: both sides are the same")
+        if not self.data.shares_tokenizer:
+            raise ConfigError(
+                "option data.moses must be one language, for both sides are the same, not "
+                f"{self.data.moses!r}"
+            )

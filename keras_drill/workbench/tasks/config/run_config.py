@@ -1,0 +1,149 @@
+"""All options of a run."""
+
+import abc
+import dataclasses
+import json
+from collections.abc import Mapping
+from typing import Any, ClassVar, TypeVar
+
+from keras_drill.workbench.tasks.config.head_sections import HeadConfig, SensesConfig, describe_head
+from keras_drill.workbench.tasks.config.option import check_value, suggest
+from keras_drill.workbench.tasks.config.training_sections import OptimizerConfig, TrainingConfig
+from keras_drill.workbench.tasks.errors import ConfigError
+
+_NOT_SECTIONS = ("task", "description")
+
+Config = TypeVar("Config", bound="RunConfig")
+
+
+@dataclasses.dataclass(frozen=True)
+class RunConfig(abc.ABC):
+    """Options of a run, section by section; what a recipe and a run's `config.toml` hold.
+
+    Abstract: each task has a subclass with its own kinds of some sections, and with more of them.
+
+    Attributes:
+        task: Name of the task.
+        reads_sources: Whether its models answer a source, rather than continue a text.
+        word_files: What a run keeps of its words, by the names of the files in its folder.
+    """
+
+    task: ClassVar[str]
+    reads_sources: ClassVar[bool] = False
+    word_files: ClassVar[tuple[str, ...]]
+
+    description: str = ""
+    data: Any = None
+    backbone: Any = None
+    head: HeadConfig = dataclasses.field(default_factory=HeadConfig)
+    senses: SensesConfig = dataclasses.field(default_factory=SensesConfig)
+    optimizer: OptimizerConfig = dataclasses.field(default_factory=OptimizerConfig)
+    training: TrainingConfig = dataclasses.field(default_factory=TrainingConfig)
+
+    def __post_init__(self):
+        self.check()
+
+    @abc.abstractmethod
+    def check(self) -> None:
+        """Raises `ConfigError` for options that are each allowed, but not together."""
+
+    def resolved(self: Config) -> Config:
+        """The same options, with the value that each `"auto"` stands for; see `option`."""
+        return self
+
+    @property
+    def output_layer(self) -> str:
+        """The output layer in a few words."""
+        return describe_head(self.head, self.senses)
+
+    @property
+    def patience(self) -> int:
+        """Epochs without a better validation loss that end the training; 0: none do.
+
+        NT-ASGD answers such epochs by averaging weights, so one epoch with averages comes first.
+        """
+        patience = self.training.patience
+        if patience and self.optimizer.kind == "nt-asgd":
+            return max(patience, self.optimizer.nonmonotone_interval + 2)
+        return patience
+
+    @classmethod
+    def options(cls) -> dict[str, dataclasses.Field]:
+        """All options by their full name, `"section.key"`."""
+        return {
+            f"{section.name}.{field.name}": field
+            for section in dataclasses.fields(cls)
+            if dataclasses.is_dataclass(section.type)
+            for field in dataclasses.fields(section.type)
+        }
+
+    @classmethod
+    def from_mapping(cls: type[Config], mapping: Mapping[str, Any], is_run: bool = False) -> Config:
+        """Makes a configuration of the nested tables of a TOML file; what is missing is default.
+
+        Args:
+            mapping: The tables.
+            is_run: Whether they are those of a run, which had all options that there were then.
+        """
+        sections = {field.name for field in dataclasses.fields(cls)}
+        values = {}
+        if is_run:
+            older = {name: one.metadata["in_older_runs"] for name, one in cls.options().items()}
+            values.update({name: value for name, value in older.items() if value is not None})
+        for name, content in mapping.items():
+            if name in _NOT_SECTIONS:
+                continue
+            if name not in sections or not isinstance(content, Mapping):
+                raise ConfigError(f"unknown section [{name}]{suggest(name, sections)}")
+            values.update({f"{name}.{key}": value for key, value in content.items()})
+        description = mapping.get("description", "")
+        if not isinstance(description, str):
+            raise ConfigError(f"description must be text, not {description!r}")
+        return dataclasses.replace(cls(), description=description).replace(values)
+
+    def replace(self: Config, values: Mapping[str, Any]) -> Config:
+        """A configuration with other values, given by full name; text is converted."""
+        options = self.options()
+        sections: dict[str, dict[str, Any]] = {}
+        for name, value in values.items():
+            if name not in options:
+                raise ConfigError(f"unknown option {name!r}{suggest(name, options)}")
+            section, key = name.split(".")
+            sections.setdefault(section, {})[key] = check_value(name, options[name], value)
+        return dataclasses.replace(
+            self,
+            **{
+                section: dataclasses.replace(getattr(self, section), **changes)
+                for section, changes in sections.items()
+            },
+        )
+
+    def to_mapping(self) -> dict[str, Any]:
+        """Nested dictionaries, as `from_mapping` takes them."""
+        return {"task": self.task, **dataclasses.asdict(self)}
+
+    def to_toml(self) -> str:
+        """A TOML file with every option and what it does."""
+        parts = [
+            f"task = {_toml(self.task)}\n",
+            f"description = {_toml(self.description)}\n",
+        ]
+        for section, content in self.to_mapping().items():
+            if section in _NOT_SECTIONS:
+                continue
+            lines = [
+                (
+                    f"{field.name} = {_toml(content[field.name])}",
+                    field.metadata["comment"],
+                )
+                for field in dataclasses.fields(getattr(self, section))
+            ]
+            width = max(len(setting) for setting, _ in lines)
+            parts.append(f"\n[{section}]\n")
+            parts.extend(f"{setting:<{width}}  # {comment}\n" for setting, comment in lines)
+        return "".join(parts)
+
+
+def _toml(value: Any) -> str:
+    """A value as TOML has it: as JSON, but for a character that JSON does not escape."""
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")

@@ -1,0 +1,89 @@
+"""What a run tells its output layer of words, where labels are made of descriptions."""
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from keras_drill.data import read_word_vectors
+from keras_drill.data.atomic import replaced_file
+from keras_drill.models import TextEncoder
+from keras_drill.workbench.tasks.config.head_sections import HeadConfig
+from keras_drill.workbench.tasks.errors import ConfigError, RunError
+
+DESCRIPTIONS = "descriptions.npy"
+_ENCODER = "encoder:"
+
+
+def describe_words(source: str, words: Sequence[str]) -> np.ndarray:
+    """Descriptions of words.
+
+    Args:
+        source: Option `head.descriptions`: a file of word vectors, or "encoder:" and a preset of
+            keras-hub.
+        words: V words.
+
+    Returns:
+        `[V, f]` float32: vectors that each have mean 0 and variance 1, so that a word's does not
+        depend on which others there are; zeros where there is none.
+    """
+    if source in ("", _ENCODER):
+        raise ConfigError(
+            "option head.descriptions must be a file of word vectors, or 'encoder:' and a preset "
+            f"of keras-hub or its folder, with head.kind = 'described', not {source!r}"
+        )
+    try:
+        if source.startswith(_ENCODER):
+            vectors = _embed(TextEncoder.from_preset(source.removeprefix(_ENCODER)), words)
+        else:
+            vectors, known = read_word_vectors(source, words)
+            print(f"{source} has vectors of {known.sum():,} of the {len(words):,} words")
+            if not known.any():
+                raise RunError(f"head.descriptions: {source} has none of the words")
+    except (ImportError, OSError, ValueError) as error:
+        raise RunError(f"head.descriptions {source}: {error}") from error
+    vectors = vectors - vectors.mean(axis=1, keepdims=True)
+    return vectors / np.maximum(vectors.std(axis=1, keepdims=True), 1e-6)
+
+
+def described_in(head: HeadConfig) -> Path | None:
+    """The file or folder that tells what words are, where the options name one on this machine."""
+    if head.kind != "described" or not head.descriptions:
+        return None
+    path = Path(head.descriptions.removeprefix(_ENCODER))
+    return path if path.exists() else None
+
+
+def _embed(encoder: TextEncoder, words: Sequence[str]) -> np.ndarray:
+    shown = sys.stderr.isatty()
+
+    def tell(done: int, of: int) -> None:
+        end = "\n" if done == of else ""
+        print(f"\rdescribing words: {done:,} of {of:,}", end=end, file=sys.stderr, flush=True)
+
+    return encoder.embed(words, tell if shown else None)
+
+
+def save_descriptions(folder: Path, descriptions: np.ndarray | None) -> None:
+    """Writes what `load_descriptions` reads."""
+    if descriptions is not None:
+        with replaced_file(folder / DESCRIPTIONS) as beside:
+            np.save(beside, descriptions)
+
+
+def load_descriptions(folder: Path, words: Sequence[str]) -> np.ndarray | None:
+    """The descriptions of a run's words, where it has any."""
+    file = folder / DESCRIPTIONS
+    if not file.exists():
+        return None
+    try:
+        descriptions = np.load(file, allow_pickle=False)
+    except (ValueError, OSError, EOFError) as error:
+        raise RunError(f"{file} is damaged ({error}); remove it, and it is made again") from error
+    if descriptions.ndim != 2 or len(descriptions) != len(words):
+        raise RunError(
+            f"{file} does not describe the {len(words):,} words of the run: its shape is "
+            f"{descriptions.shape}; remove it, and it is made again"
+        )
+    return descriptions

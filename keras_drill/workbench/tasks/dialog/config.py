@@ -1,0 +1,49 @@
+"""Options of a run that responds to what was said."""
+
+import dataclasses
+from typing import ClassVar
+
+from keras_drill.workbench.tasks.config.option import option
+from keras_drill.workbench.tasks.sequence_to_sequence.config import (
+    PairsConfig,
+    SequenceToSequenceConfig,
+)
+
+
+@dataclasses.dataclass(frozen=True)
+class DialogDataConfig(PairsConfig):
+    """Section `[data]`: which dialogues, which words, which batches."""
+
+    path: str = option(
+        "",
+        'a folder with train, valid and test dialogues, one a line; or "tfds:" and the name of a '
+        "data set of contexts and responses",
+        may_change=True,
+    )
+    turn_end: str = option("__eou__", "the mark after each turn of a dialogue")
+    context_turns: int = option(1, "turns that a response answers", minimum=1)
+    drop_repeated: bool = option(
+        True, "leave out training dialogues that stand in the valid or test text too"
+    )
+
+    @property
+    def symbols(self) -> tuple[str, ...]:
+        own = (self.turn_end,) if self.context_turns > 1 else ()
+        return tuple(dict.fromkeys([*own, *self.user_defined_symbols]))
+
+    @property
+    def truncation_side(self) -> str:
+        return "left"  # the last turn is the one to respond to
+
+    @property
+    def turn_separator(self) -> str | None:
+        return self.turn_end if self.context_turns > 1 else None
+
+
+@dataclasses.dataclass(frozen=True)
+class DialogConfig(SequenceToSequenceConfig):
+    """Options of a run whose model responds."""
+
+    task: ClassVar[str] = "dialog"
+
+    data: DialogDataConfig = dataclasses.field(default_factory=DialogDataConfig)

@@ -1,0 +1,54 @@
+"""The words of a language model."""
+
+import dataclasses
+import hashlib
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from keras_drill.data import Tokenizer, Vocabulary
+from keras_drill.workbench.tasks.describe_words import load_descriptions, save_descriptions
+
+_VOCABULARY = "vocabulary.txt"
+
+
+@dataclasses.dataclass(frozen=True)
+class LanguageModelWords:
+    """A tokenizer, and the vocabulary of what it gives.
+
+    Args:
+        tokenizer: Splits text into words.
+        vocabulary: Gives the words' ids.
+        descriptions: `[V, ...]`, where labels are made of descriptions.
+    """
+
+    tokenizer: Tokenizer
+    vocabulary: Vocabulary
+    descriptions: np.ndarray | None = dataclasses.field(default=None, compare=False)
+
+    @property
+    def tokens(self) -> Sequence[str]:
+        return self.vocabulary.tokens
+
+    @property
+    def counts(self) -> Sequence[int] | None:
+        return self.vocabulary.counts
+
+    @property
+    def special_ids(self) -> Sequence[int]:
+        return (self.vocabulary.unknown_id, self.vocabulary.end_id)
+
+    @property
+    def fingerprint(self) -> str:
+        return hashlib.sha256("\n".join(self.vocabulary.tokens).encode()).hexdigest()
+
+    def save(self, folder: Path) -> None:
+        self.vocabulary.save(folder / _VOCABULARY)
+        save_descriptions(folder, self.descriptions)
+
+    @classmethod
+    def load(cls, folder: Path, tokenizer: Tokenizer) -> "LanguageModelWords":
+        """Reads what `save` wrote."""
+        vocabulary = Vocabulary.load(folder / _VOCABULARY)
+        return cls(tokenizer, vocabulary, load_descriptions(folder, vocabulary.tokens))

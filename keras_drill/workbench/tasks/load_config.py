@@ -1,0 +1,100 @@
+"""Recipes and files of options, of all tasks."""
+
+import dataclasses
+import difflib
+import os
+import sys
+from importlib import resources
+from pathlib import Path
+
+from keras_drill.workbench.tasks.autoencoder.config import AutoencoderConfig
+from keras_drill.workbench.tasks.config import RunConfig
+from keras_drill.workbench.tasks.config.option import suggest
+from keras_drill.workbench.tasks.dialog.config import DialogConfig
+from keras_drill.workbench.tasks.errors import ConfigError
+from keras_drill.workbench.tasks.language_model.config import LanguageModelConfig
+from keras_drill.workbench.tasks.translation.config import TranslationConfig
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+
+CONFIGS: tuple[type[RunConfig], ...] = (
+    LanguageModelConfig,
+    TranslationConfig,
+    DialogConfig,
+    AutoencoderConfig,
+)
+
+
+def all_options() -> dict[str, dataclasses.Field]:
+    """The options of all tasks by their full name; where several have one, that of the first."""
+    return {name: field for one in reversed(CONFIGS) for name, field in one.options().items()}
+
+
+def config_class(task: str) -> type[RunConfig]:
+    """The options of a task, by its name."""
+    classes = {one.task: one for one in CONFIGS}
+    if not isinstance(task, str) or task not in classes:  # a file may say anything
+        raise ConfigError(f"unknown task {task!r}{suggest(str(task), classes)}")
+    return classes[task]
+
+
+def recipe_names() -> list[str]:
+    """Names of the recipes that come with the package."""
+    folder = resources.files("keras_drill.workbench") / "recipes"
+    return sorted(
+        file.name.removesuffix(".toml") for file in folder.iterdir() if file.name.endswith(".toml")
+    )
+
+
+def recipe_text(name: str) -> str:
+    """The file of a recipe."""
+    if name not in recipe_names():
+        close = difflib.get_close_matches(name, recipe_names(), n=1)
+        known = "`keras-drill recipes` lists them; the name of a file must end in .toml"
+        raise ConfigError(
+            f"unknown recipe {name!r}; " + (f"did you mean {close[0]!r}?" if close else known)
+        )
+    return (resources.files("keras_drill.workbench") / "recipes" / f"{name}.toml").read_text(
+        "utf-8"
+    )
+
+
+def load_config(recipe_or_file: str | os.PathLike, is_run: bool = False) -> RunConfig:
+    """Reads a recipe by name, or a TOML file by path.
+
+    Args:
+        recipe_or_file: The name or the path.
+        is_run: Whether the file is that of a run; see `RunConfig.from_mapping`.
+
+    Example:
+
+    >>> load_config("small-drill").head.kind
+    'drill'
+    """
+    path = Path(recipe_or_file)
+    if path.suffix == ".toml":
+        try:
+            text = path.read_text(encoding="utf-8")
+        except UnicodeDecodeError as error:
+            raise ConfigError(f"{path} is not UTF-8 text ({error.reason})") from None
+        if not text.strip():
+            raise ConfigError(
+                f"{path} is empty: bring its options back (`keras-drill recipes RECIPE` writes "
+                "those of a recipe)"
+            )
+    else:
+        text = recipe_text(str(recipe_or_file))
+    try:
+        mapping = tomllib.loads(text)
+        # Files from before there were other tasks do not name theirs.
+        task = mapping.get("task", LanguageModelConfig.task)
+        return config_class(task).from_mapping(mapping, is_run)
+    except ConfigError as error:
+        raise ConfigError(f"{path}: {error}") from None
+    # Beside its own error, the reader has those of numbers that are too long and nesting too deep.
+    except (ValueError, RecursionError) as error:
+        raise ConfigError(f"{path} is not a TOML file: {error}") from None

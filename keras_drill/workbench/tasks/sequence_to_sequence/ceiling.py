@@ -1,0 +1,97 @@
+"""The best scores that a model can reach with its words: those of the references themselves."""
+
+import dataclasses
+import unicodedata
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import tensorflow as tf
+
+from keras_drill.export import Side
+from keras_drill.metrics.text_scores import score_texts
+from keras_drill.workbench.tasks.sequence_to_sequence.words import SideWords
+
+_ROWS = 4096
+# What a tokenizer and the steps before it may change in a text, and a function blind to it.
+_CHANGES: dict[str, Callable[[str], str]] = {
+    "in case": str.lower,
+    "in how characters are written": lambda text: unicodedata.normalize("NFKC", text),
+    "in white space": lambda text: "".join(text.split()),
+}
+_REACHED = 99.95  # is 100.0 to one place
+
+
+@dataclasses.dataclass(frozen=True)
+class Ceiling:
+    """Scores of references after they were encoded and decoded by a model's words.
+
+    Args:
+        bleu: Their BLEU against the references as they were written.
+        chrf: Their chrF.
+        exact_match: Percentage of them that come back as they were.
+        unknown: Share of the references' words, or pieces of words, that are unknown.
+        changes: Share of the references that come back otherwise, by what is different.
+    """
+
+    bleu: float
+    chrf: float
+    exact_match: float
+    unknown: float
+    changes: Mapping[str, float]
+
+    @classmethod
+    def measure(
+        cls, words: SideWords, references: Sequence[str], scoring: Mapping[str, Any]
+    ) -> "Ceiling":
+        """Encodes and decodes references, and scores the outcome.
+
+        Args:
+            words: The words of the model's targets.
+            references: The texts.
+            scoring: Arguments of `keras_drill.metrics.score_texts`.
+        """
+        side = Side(words.tokenizer, words.vocabulary)
+        decoded: list[str] = []
+        tokens = unknown = 0
+        for start in range(0, len(references), _ROWS):
+            ids, lengths = side.encode(tf.constant(references[start : start + _ROWS], tf.string))
+            decoded += [text.decode() for text in side.decode(ids).numpy()]
+            tokens += int(tf.reduce_sum(lengths - 1))
+            unknown += int(tf.math.count_nonzero(ids == words.vocabulary.unknown_id))
+        scores = score_texts(decoded, references, **scoring)
+        changes = {
+            name: sum(map(_is_changed, decoded, references, [name] * len(decoded))) / len(decoded)
+            for name in _CHANGES
+            if not (name == "in case" and scoring.get("lowercase"))
+        }
+        return cls(
+            scores.bleu,
+            scores.chrf,
+            scores.exact_match,
+            unknown / max(tokens, 1),
+            {name: share for name, share in changes.items() if share},
+        )
+
+    @property
+    def is_reached(self) -> bool:
+        """Whether a perfect model scores 100 in all."""
+        return min(self.bleu, self.chrf, self.exact_match) >= _REACHED
+
+    def __str__(self) -> str:
+        reasons = [f"{share:.1%} differ {name}" for name, share in self.changes.items()]
+        if self.unknown:
+            reasons.insert(0, f"{self.unknown:.1%} of their words are unknown")
+        why = f": {', '.join(reasons)}".replace("%", " %") if reasons else ""
+        return (
+            f"the references themselves, encoded and decoded, reach BLEU {self.bleu:.2f}, chrF "
+            f"{self.chrf:.2f} and {self.exact_match:.1f} % exact matches{why}"
+        )
+
+
+def _is_changed(decoded: str, reference: str, change: str) -> bool:
+    """Whether two texts differ in this, and are the same but for that and the other changes."""
+    others = [blind for name, blind in _CHANGES.items() if name != change]
+    for blind in others:
+        decoded, reference = blind(decoded), blind(reference)
+    blind = _CHANGES[change]
+    return decoded != reference and blind(decoded) == blind(reference)

@@ -1,0 +1,36 @@
+"""What the options say that answers must not be."""
+
+import tensorflow as tf
+
+from keras_drill.decoding import (
+    BannedWords,
+    Constraint,
+    MinLength,
+    NoRepeatNGrams,
+    RepetitionPenalty,
+)
+from keras_drill.workbench.tasks.sequence_to_sequence.config import DecodingConfig
+from keras_drill.workbench.tasks.sequence_to_sequence.words import SideWords
+
+
+def make_constraints(options: DecodingConfig, words: SideWords) -> tuple[Constraint, ...]:
+    """The constraints of a search, for targets of these words."""
+    constraints: list[Constraint] = []
+    if options.min_length:
+        constraints.append(MinLength(options.min_length))
+    if options.repetition_penalty != 1:
+        constraints.append(RepetitionPenalty(options.repetition_penalty))
+    if options.no_repeat_ngram:
+        constraints.append(NoRepeatNGrams(options.no_repeat_ngram))
+    banned = _ids(options.banned_words, words)
+    if banned:
+        constraints.append(BannedWords(banned))
+    return tuple(constraints)
+
+
+def _ids(texts: tuple[str, ...], words: SideWords) -> list[list[int]]:
+    """The ids of each text that an answer can have: the unknown word is never written."""
+    if not texts:
+        return []
+    ids = words.vocabulary.ids(words.tokenizer.tokenize(tf.constant(texts)))
+    return [row for row in ids.to_list() if row and words.vocabulary.unknown_id not in row]

@@ -1,0 +1,87 @@
+"""What training a model that answers sources does to its text."""
+
+import itertools
+import sys
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from keras_drill.data import EncodedText, ParallelText
+from keras_drill.data.cut_text import signs_of_cut_text
+from keras_drill.workbench.tasks.explain_text import (
+    LINES_LOOKED_AT,
+    changes_of,
+    loses_indentation,
+    median_length,
+    percent,
+    share_of,
+)
+from keras_drill.workbench.tasks.sequence_to_sequence.ceiling import Ceiling
+from keras_drill.workbench.tasks.sequence_to_sequence.config import PairsConfig
+from keras_drill.workbench.tasks.sequence_to_sequence.words import SequenceToSequenceWords
+
+
+def explain_text(
+    options: PairsConfig,
+    words: SequenceToSequenceWords,
+    targets: EncodedText,
+    valid: ParallelText,
+    scoring: Mapping[str, Any],
+) -> str:
+    """Some lines, with the option that decides each part.
+
+    Args:
+        options: The options of the data.
+        words: The words of the run.
+        targets: The targets of the validation text.
+        valid: The validation text as it is written.
+        scoring: How outputs are scored; see `Ceiling`.
+    """
+    references = [line.decode() for line in itertools.islice(iter(valid.target), LINES_LOOKED_AT)]
+    named = {"lower-cased": "data.lowercase"}
+    parts = [
+        f"{change} ({named.get(change, 'data.unicode_normalization')})"
+        for change in changes_of(words.target.tokenizer)
+    ]
+    if options.moses:
+        parts.append("Moses tokenization (data.moses)")
+    if loses_indentation([reference.encode() for reference in references]):
+        parts.append("indentation lost (no tokenizer keeps it)")
+    vocabulary = words.target.vocabulary
+    unknown = share_of(targets.ids, vocabulary.unknown_id, vocabulary.end_id)
+    what = "words" if options.tokenizer in ("words", "whitespace") else "pieces of words"
+    parts.append(
+        f"{percent(unknown)} of the validation targets' {what} unknown (data.vocabulary_size); "
+        f"median target of {median_length(targets)} {what}"
+    )
+    told = f"text: {'; '.join(parts)}"
+    ceiling = Ceiling.measure(words.target, references, scoring)
+    return told if ceiling.is_reached else f"{told}\nvalidation: {ceiling}"
+
+
+def warn_of_cut_text(
+    options: PairsConfig, tokenize: str, data: str, columns: Mapping[str, Sequence[bytes]]
+) -> None:
+    """Says so when texts look cut into words already, and are read or scored as if they were not.
+
+    Args:
+        options: The options of the data.
+        tokenize: What BLEU takes for words.
+        data: Where the texts are.
+        columns: The beginnings of the sources and of the targets.
+    """
+    signs = {name: signs_of_cut_text(lines) for name, lines in columns.items()}
+    found = [f"the {name}s ({', '.join(told)})" for name, told in signs.items() if told]
+    if not found or (options.tokenizer == "whitespace" and not options.moses):
+        return
+    advice = []
+    if options.tokenizer in ("words", "wordpiece") or options.moses:
+        advice.append("--data.tokenizer whitespace keeps its words")
+    if signs.get("target") and tokenize != "none":
+        advice.append("--decoding.tokenize none scores outputs by its words")
+    if advice:
+        print(
+            f"keras-drill: warning: {' and '.join(found)} in {data} look cut into words already, "
+            "so that BLEU does not compare with that of texts as they are written; "
+            + "; ".join(advice),
+            file=sys.stderr,
+        )

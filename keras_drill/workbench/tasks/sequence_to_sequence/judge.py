@@ -1,0 +1,127 @@
+"""How answers are judged, and what a report says of them."""
+
+import dataclasses
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+from xml.etree import ElementTree
+
+import numpy as np
+
+from keras_drill.metrics.text_scores import TextScores, score_texts
+from keras_drill.workbench.report.page.elements import element
+from keras_drill.workbench.tasks.sequence_to_sequence.ceiling import Ceiling
+from keras_drill.workbench.tasks.sequence_to_sequence.sections import (
+    AttentionMap,
+    JudgedSystem,
+    JudgedTranslations,
+    translation_sections,
+)
+from keras_drill.workbench.tasks.task import Judgement
+
+
+@dataclasses.dataclass(frozen=True)
+class Answers(Judgement):
+    """What is known of a model that answered the sources of a text.
+
+    Args:
+        perplexities: By split.
+        scores: BLEU and chrF of the answers.
+        signatures: How sacrebleu computed the two.
+        log_probs: By text, the log-probability of each target, in the order of the text.
+        sources: The sources.
+        references: What they should have been answered.
+        answers: What the model answered.
+        text_scores: All figures of the answers, with sacrebleu's signatures.
+        output_layer: What the output layer is.
+        training_counts: How often each word stands in the targets of the training text.
+        attention: Where the model looked while it wrote some of the answers, by their number.
+        scoring: How the answers were scored: arguments of `keras_drill.metrics.score_texts`.
+        ceiling: What the references would score if the model wrote them.
+    """
+
+    sources: Sequence[str] = ()
+    references: Sequence[str] = ()
+    answers: Sequence[str] = ()
+    text_scores: TextScores | None = None
+    output_layer: str = ""
+    training_counts: Mapping[str, int] | None = None
+    attention: Mapping[int, AttentionMap] = dataclasses.field(default_factory=dict)
+    scoring: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    ceiling: Ceiling | None = None
+
+    @classmethod
+    def score(
+        cls,
+        log_probs: Mapping[str, np.ndarray],
+        split: str,
+        sources: Sequence[str],
+        references: Sequence[str],
+        answers: Sequence[str],
+        scoring: Mapping[str, Any],
+        **known: Any,
+    ) -> "Answers":
+        """Scores answers against references; `known` are the fields beside."""
+        scores = score_texts(answers, references, **scoring)
+        return cls(
+            {name: math.exp(-each.mean(dtype=np.float64)) for name, each in log_probs.items()},
+            {f"{split} BLEU": scores.bleu, f"{split} chrF": scores.chrf},
+            {"BLEU": scores.bleu_signature, "chrF": scores.chrf_signature},
+            log_probs,
+            sources,
+            references,
+            answers,
+            scores,
+            scoring=scoring,
+            **known,
+        )
+
+    def figures(self) -> dict[str, Any]:
+        texts = {} if self.text_scores is None else dataclasses.asdict(self.text_scores)
+        return {**super().figures(), "text_scores": texts}
+
+
+def report_sections(
+    judged: Mapping[str, Answers], ranks_perplexity: bool = True
+) -> list[ElementTree.Element]:
+    """What the models answered, side by side, and how they differ.
+
+    All are scored as the first one is, but in lower case where one of them is.
+
+    Args:
+        judged: The models by name.
+        ranks_perplexity: Whether their perplexities can be compared.
+    """
+    first = next(iter(judged.values()))
+    if not all(each.answers for each in judged.values()):
+        return []
+    if any(
+        each.sources != first.sources or each.references != first.references
+        for each in judged.values()
+    ):
+        note = "The texts are not compared: the runs answered different sources."
+        return [element("section", element("h2", "Scores of the texts"), element("p", note))]
+    systems = [
+        JudgedSystem(
+            name,
+            each.answers,
+            each.output_layer,
+            list(each.perplexities.values())[-1],
+            each.attention,
+            note="" if each.ceiling is None or each.ceiling.is_reached else str(each.ceiling),
+        )
+        for name, each in judged.items()
+    ]
+    return translation_sections(
+        JudgedTranslations.judge(
+            first.sources,
+            first.references,
+            systems,
+            first.training_counts,
+            **{
+                **first.scoring,
+                "lowercase": any(each.scoring["lowercase"] for each in judged.values()),
+            },
+        ),
+        ranks_perplexity,
+    )

@@ -1,0 +1,86 @@
+"""The section on attention: which source words a model looked at for each word that it wrote."""
+
+from xml.etree import ElementTree
+
+import numpy as np
+
+from keras_drill.workbench.report.page.elements import element
+from keras_drill.workbench.report.page.formatting import format_count
+from keras_drill.workbench.report.page.plot import point_key
+from keras_drill.workbench.tasks.sequence_to_sequence.sections.judged_translations import (
+    AttentionMap,
+    JudgedTranslations,
+)
+
+_SCALE = (0.25, 0.5, 0.75, 1.0)
+
+
+def attention_section(judged: JudgedTranslations) -> ElementTree.Element:
+    """A heat map of each sentence and system for which attention is known, those of a sentence
+    side by side."""
+    places = sorted({place for system in judged.systems for place in system.attention})
+    groups = []
+    for place in places:
+        figures = [
+            _figure(index, system.name, place, system.attention[place])
+            for index, system in enumerate(judged.systems)
+            if place in system.attention
+        ]
+        groups.append(element("div", *figures, class_="maps"))
+    scale = [element("span", _cell(value), f" {value:g} ") for value in _SCALE]
+    return element(
+        "section",
+        element("h2", "Attention"),
+        element(
+            "p",
+            "Each row is a word that was written, each column a word of the source; the fuller a "
+            "cell, the more of its attention the word gave. ",
+            element("span", *scale, class_="scale"),
+            class_="note",
+        ),
+        *groups,
+    )
+
+
+def _figure(index: int, name: str, place: int, attention: AttentionMap) -> ElementTree.Element:
+    caption = f"Attention of {name} in sentence {place + 1}"
+    columns = [
+        element("th", element("bdi", word), scope="col", title=word)
+        for word in attention.source_words
+    ]
+    rows = [
+        element(
+            "tr",
+            element("th", element("bdi", word), scope="row", title=word),
+            *(
+                element("td", _cell(weight), title=f"{word} – {source}: {weight:.2f}")
+                for source, weight in zip(attention.source_words, weights, strict=True)
+            ),
+        )
+        for word, weights in zip(
+            attention.target_words, np.clip(attention.weights, 0, 1).tolist(), strict=True
+        )
+    ]
+    shown = element(
+        "table",
+        element("caption", caption),
+        element("thead", element("tr", element("td"), *columns)),
+        element("tbody", *rows),
+        class_="map",
+    )
+    return element(
+        "figure",
+        element(
+            "figcaption",
+            point_key(index),
+            element("bdi", name),
+            element("span", f"sentence {format_count(place + 1)}", class_="sampler"),
+            class_="origin",
+        ),
+        element("div", shown, class_="scroll", role="region", aria_label=caption, tabindex=0),
+    )
+
+
+def _cell(weight: float) -> ElementTree.Element:
+    """A square, filled as far as the weight goes, with the weight for those who cannot see it."""
+    return element("i", f"{weight:.2f}", style=f"opacity: {weight:.3g}")

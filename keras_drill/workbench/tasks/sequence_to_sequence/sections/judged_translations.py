@@ -1,0 +1,108 @@
+"""What sections are made from: systems that answered the same sources, and how they did."""
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from keras_drill.workbench.analysis.compare_translations import (
+    TranslationComparison,
+    compare_translations,
+)
+
+
+@dataclasses.dataclass(frozen=True)
+class AttentionMap:
+    """Where a model looked while it wrote a sentence. Shape letters: S source, T target words.
+
+    Args:
+        source_words: The source's words or pieces of words, S of them.
+        target_words: Those that the model wrote, T of them.
+        weights: Attention of each target word to the source words, from 0 to 1, `[T, S]`.
+    """
+
+    source_words: tuple[str, ...]
+    target_words: tuple[str, ...]
+    weights: np.ndarray
+
+    def __post_init__(self) -> None:
+        shape = (len(self.target_words), len(self.source_words))
+        if self.weights.shape != shape:
+            raise ValueError(
+                f"`weights` must have shape {shape}, target words by source words. "
+                f"Received: shape {self.weights.shape}"
+            )
+
+
+@dataclasses.dataclass(frozen=True)
+class JudgedSystem:
+    """A model, and what it wrote for the sources of a test set.
+
+    Args:
+        name: Name of the run, unique on a page.
+        hypotheses: Its texts, one for each source.
+        output_layer: What the output layer is.
+        perplexity: Perplexity of the references; `None` where it was not measured.
+        attention: Index of a sentence to where the model looked, for a few of them.
+        note: What a reader must know of its scores.
+    """
+
+    name: str
+    hypotheses: Sequence[str]
+    output_layer: str = ""
+    perplexity: float | None = None
+    attention: Mapping[int, AttentionMap] = dataclasses.field(default_factory=dict)
+    note: str = ""
+
+
+@dataclasses.dataclass(frozen=True)
+class JudgedTranslations:
+    """Systems on the same test set.
+
+    Args:
+        sources: What was to be translated, or answered.
+        references: What each text should have been: a text, or several that are equally right.
+        systems: The systems, the one that the others are compared with first.
+        comparison: What `keras_drill.workbench.analysis.compare_translations` says of them.
+    """
+
+    sources: Sequence[str]
+    references: Sequence[str | Sequence[str]]
+    systems: Sequence[JudgedSystem]
+    comparison: TranslationComparison
+
+    @classmethod
+    def judge(
+        cls,
+        sources: Sequence[str],
+        references: Sequence[str | Sequence[str]],
+        systems: Sequence[JudgedSystem],
+        training_counts: Mapping[str, int] | None = None,
+        tokenize: str = "13a",
+        lowercase: bool = False,
+    ) -> "JudgedTranslations":
+        """Compares systems, see `keras_drill.workbench.analysis.compare_translations`.
+
+        Example:
+
+        >>> judged = JudgedTranslations.judge(
+        ...     ["ein Hund", "zwei Hunde"], ["a dog", "two dogs"],
+        ...     [JudgedSystem("tied", ["a cat", "two dogs"])],
+        ... )
+        >>> judged.comparison.scores["tied"].exact_match
+        50.0
+        """
+        names = [system.name for system in systems]
+        if not names or len(set(names)) < len(names):
+            raise ValueError(
+                f"`systems` must be one or several systems with different names. Received: {names}"
+            )
+        comparison = compare_translations(
+            {system.name: system.hypotheses for system in systems},
+            sources,
+            references,
+            training_counts,
+            tokenize=tokenize,
+            lowercase=lowercase,
+        )
+        return cls(sources, references, systems, comparison)

@@ -1,0 +1,146 @@
+"""The section of scores: every system in one table, and the outcome in one sentence."""
+
+import math
+from collections.abc import Mapping
+from xml.etree import ElementTree
+
+from keras_drill.workbench.analysis.paired_bootstrap import SystemScore
+from keras_drill.workbench.report.page.elements import best_in_bold, element, table
+from keras_drill.workbench.report.page.formatting import MISSING, format_count, format_perplexity
+from keras_drill.workbench.report.page.plot import run_name
+from keras_drill.workbench.tasks.sequence_to_sequence.sections.judged_translations import (
+    JudgedTranslations,
+)
+
+
+def scores_section(
+    judged: JudgedTranslations, ranks_perplexity: bool = True
+) -> ElementTree.Element:
+    """BLEU and chrF with intervals and p-values, then plainer figures, and sacrebleu's signatures;
+    a column that no system has a value for is left out.
+
+    Args:
+        judged: The systems.
+        ranks_perplexity: Whether the perplexities of the systems can be compared.
+    """
+    bootstrap = judged.comparison.bootstrap
+    scores = list(judged.comparison.scores.values())
+    perplexities = [system.perplexity for system in judged.systems]
+    ranked = perplexities if ranks_perplexity else [None] * len(perplexities)
+    columns = {
+        "run and output layer": [
+            run_name(index, system.name, system.output_layer)
+            for index, system in enumerate(judged.systems)
+        ],
+        **_score_columns("BLEU", bootstrap.bleu),
+        **_score_columns("chrF", bootstrap.chrf),
+        "BLEU\N{NON-BREAKING HYPHEN}1": _numbers([each.bleu_1 for each in scores]),
+        "exact match": [f"{each.exact_match:.1f} %" for each in scores],
+        "length ratio": [
+            MISSING if math.isnan(each.length_ratio) else f"{each.length_ratio:.3f}"
+            for each in scores
+        ],
+        "perplexity": best_in_bold(ranked, list(map(format_perplexity, perplexities)), min),
+    }
+    if all(value is None for value in perplexities):
+        del columns["perplexity"]
+    notes = [
+        f"{format_count(scores[0].sentences)} sentences. With ± half the width of the 95 % "
+        "bootstrap interval. The length ratio is words written over words of the references."
+    ]
+    if len(judged.systems) > 1:
+        notes.append(
+            "Differences are to the first run, bold where the p-value of paired bootstrap "
+            "resampling is below 0.05. The variation between training runs with different seeds "
+            "is in neither."
+        )
+    return element(
+        "section",
+        element("h2", "Scores of the texts"),
+        table(
+            "Scores of the texts",
+            list(columns),
+            [list(row) for row in zip(*columns.values(), strict=True)],
+        ),
+        *(
+            element("p", element("bdi", system.name), f": {system.note}.", class_="note")
+            for system in judged.systems
+            if system.note
+        ),
+        element("p", " ".join(notes), class_="note"),
+        element(
+            "p",
+            "BLEU ",
+            element("code", bootstrap.bleu_signature),
+            ", chrF ",
+            element("code", bootstrap.chrf_signature),
+            ".",
+            class_="note",
+        ),
+        class_="results",
+    )
+
+
+def summarize_scores(judged: JudgedTranslations) -> list[ElementTree.Element | str]:
+    """The outcome in one sentence, by BLEU."""
+    bleu = judged.comparison.bootstrap.bleu
+    best = max(bleu, key=lambda name: bleu[name].score)
+    first = judged.systems[0].name
+    sentence: list[ElementTree.Element | str] = [
+        f"Of {len(bleu)} runs, ",
+        element("bdi", best),
+        f" has the highest BLEU: {bleu[best].score:.2f}",
+    ]
+    if len(bleu) == 1:
+        return [element("bdi", best), f" reaches a BLEU of {bleu[best].score:.2f}."]
+    if best == first:
+        return [*sentence, "."]
+    return [
+        *sentence,
+        f", {bleu[best].score - bleu[first].score:.2f} above ",
+        element("bdi", first),
+        f" ({bleu[first].score:.2f})"
+        + ("." if bleu[best].is_significant else "; such a difference may be chance."),
+    ]
+
+
+def format_p_value(value: float) -> str:
+    """A p-value with the digits that count.
+
+    >>> format_p_value(0.0312), format_p_value(0.000999)
+    ('= 0.031', '< 0.001')
+    """
+    return "< 0.001" if value < 0.001 else f"= {value:.3f}"
+
+
+def _score_columns(
+    metric: str, scores: Mapping[str, SystemScore]
+) -> dict[str, list[ElementTree.Element | str]]:
+    """Score, difference to the first with its p-value; only the score of a single system."""
+    first, *_ = values = list(scores.values())
+    shown = best_in_bold(
+        [each.score for each in values], [_with_interval(each) for each in values], max
+    )
+    if len(scores) == 1:
+        return {metric: shown}
+    return {metric: shown, f"{metric} difference": [_difference(each, first) for each in values]}
+
+
+def _difference(score: SystemScore, first: SystemScore) -> ElementTree.Element | str:
+    if score is first:
+        return MISSING
+    text = f"{score.score - first.score:+.2f}".replace("-", "−")
+    shown = element("strong", text) if score.is_significant else element("span", text)
+    if score.p_value is None:
+        return shown
+    return element("span", shown, element("small", f"p {format_p_value(score.p_value)}"))
+
+
+def _with_interval(score: SystemScore) -> str:
+    low, high = score.interval
+    half = "" if math.isnan(low) else f" ± {(high - low) / 2:.1f}"
+    return f"{score.score:.2f}{half}"
+
+
+def _numbers(values: list[float]) -> list[ElementTree.Element | str]:
+    return best_in_bold(values, [f"{value:.2f}" for value in values], max)

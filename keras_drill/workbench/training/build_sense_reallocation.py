@@ -1,0 +1,67 @@
+"""The callback of a run that moves senses from word to word."""
+
+from pathlib import Path
+from typing import Any
+
+from keras_drill.callbacks import NonMonotonicAveraging, SenseReallocation
+from keras_drill.senses.policies import (
+    AllocationPolicy,
+    IdleSensePolicy,
+    RankingPolicy,
+    ThresholdPolicy,
+)
+from keras_drill.workbench.tasks.config import RunConfig
+from keras_drill.workbench.tasks.config.head_sections import SensesConfig
+
+
+def build_sense_reallocation(
+    config: RunConfig, logs: Path | None, averaging: NonMonotonicAveraging | None
+) -> SenseReallocation | None:
+    """Makes the callback; `None` where senses do not move.
+
+    Args:
+        config: the options.
+        logs: where curves for TensorBoard go, if anywhere.
+        averaging: the callback that averages weights, if there is one.
+    """
+    options = config.senses
+    if not (config.head.has_senses and options.dynamic):
+        return None
+    arguments: dict[str, Any] = {
+        "interval": options.interval,
+        "policy": _build_policy(options),
+        "momentum": options.momentum,
+        "moved_embedding": options.moved_embedding,
+        "seed": config.training.seed,
+        "log_dir": logs,
+    }
+    if averaging is None:
+        return SenseReallocation(**arguments)
+    return ReallocationBeforeAveraging(averaging, **arguments)
+
+
+def _build_policy(options: SensesConfig) -> AllocationPolicy:
+    if options.policy == "threshold":
+        return ThresholdPolicy(options.threshold)
+    if options.policy == "ranking":
+        return RankingPolicy(options.ratio)
+    return IdleSensePolicy(options.idle_share)
+
+
+class ReallocationBeforeAveraging(SenseReallocation):
+    """Moves senses until a training begins to average its weights.
+
+    Afterwards the average of a sense that moved would be one of embeddings of different words.
+
+    Args:
+        averaging: the callback that averages.
+        **kwargs: as of `SenseReallocation`.
+    """
+
+    def __init__(self, averaging: NonMonotonicAveraging, **kwargs):
+        super().__init__(**kwargs)
+        self._averaging = averaging
+
+    def on_train_batch_end(self, batch, logs=None):
+        if not self._averaging.averaging:
+            super().on_train_batch_end(batch, logs)

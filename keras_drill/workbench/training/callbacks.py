@@ -1,0 +1,261 @@
+"""Callbacks of the training loop, and the signals that it listens to."""
+
+import dataclasses
+import math
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable
+from types import FrameType
+
+import keras
+import numpy as np
+
+from keras_drill.workbench.tasks.errors import Diverged, Interrupted
+from keras_drill.workbench.training.checkpoint_writer import CheckpointWriter
+from keras_drill.workbench.training.checkpoints import TrainingState
+from keras_drill.workbench.training.workers import Workers
+
+_SECONDS_BETWEEN_LINES = 10
+
+
+class EpochCallbackList(keras.callbacks.CallbackList):
+    """A callback list that makes many calls of `fit` look like one.
+
+    `fit` cannot begin in the middle of an epoch, so a training that can be resumed there calls it
+    once per epoch. Between `begin` and `end`, the callbacks in the list see one training, and
+    batches are counted from the beginning of the epoch, also when it was resumed.
+
+    Args:
+        callbacks: the callbacks.
+        model: the model that is trained.
+        **params: `epochs`, `steps` and `verbose`, as in Keras.
+
+    Attributes:
+        first_batch: number of batches of the epoch that an earlier process has done.
+    """
+
+    def __init__(self, callbacks: list[keras.callbacks.Callback], model: keras.Model, **params):
+        super().__init__(callbacks, add_history=True, model=model, **params)
+        self.first_batch = 0
+
+    def begin(self) -> None:
+        """Tells the callbacks that the training begins."""
+        super().on_train_begin()
+
+    def end(self) -> None:
+        """Tells the callbacks that the training ends."""
+        super().on_train_end()
+
+    def on_train_begin(self, logs=None):
+        """Nothing: said once, by `begin`."""
+
+    def on_train_end(self, logs=None):
+        """Nothing: said once, by `end`."""
+
+    def on_train_batch_begin(self, batch, logs=None):
+        super().on_train_batch_begin(self.first_batch + batch, logs)
+
+    def on_train_batch_end(self, batch, logs=None):
+        super().on_train_batch_end(self.first_batch + batch, logs)
+
+
+def diverged(what: str, state: TrainingState) -> Diverged:
+    """The error for a training whose numbers are none any more."""
+    kept = "the checkpoints before it and the best model are kept"
+    if not state.best_epoch:
+        kept = "no epoch had ended, so there is no model yet"
+    return Diverged(
+        f"{what} at step {state.step} (epoch {state.epoch + 1}, batch {state.batch}); {kept}. A "
+        "smaller optimizer.learning_rate or optimizer.clip_norm in a new run may help"
+    )
+
+
+class DivergenceGuard(keras.callbacks.Callback):
+    """Raises `Diverged` at the first batch whose loss is NaN or infinite.
+
+    Must stand before `Checkpointing` in the list, so that no checkpoint is made of it.
+
+    Args:
+        state: how far the training has come.
+    """
+
+    def __init__(self, state: TrainingState):
+        super().__init__()
+        self.state = state
+
+    def on_train_batch_end(self, batch, logs=None):
+        if not math.isfinite(logs["loss"]):
+            place = dataclasses.replace(self.state, step=self.state.step + 1, batch=batch + 1)
+            raise diverged(f"the loss became {logs['loss']}", place)
+
+
+class GradientNorm(keras.callbacks.Callback):
+    """Adds the mean norm of the gradient over the epoch to the logs, as `gradient_norm`.
+
+    Attributes:
+        mean: the metric that the optimizer updates in each step; see `record_gradient_norm`.
+    """
+
+    def __init__(self):
+        super().__init__()
+        self.mean = keras.metrics.Mean(name="gradient_norm")
+
+    def on_epoch_end(self, epoch, logs=None):
+        logs["gradient_norm"] = float(self.mean.result())
+        self.mean.reset_state()
+
+    def get_state(self) -> dict[str, np.ndarray]:
+        """The sums of the epoch under way."""
+        return {
+            variable.name: keras.ops.convert_to_numpy(variable) for variable in self.mean.variables
+        }
+
+    def set_state(self, state):
+        """Takes what `get_state` gave."""
+        for variable in self.mean.variables:
+            variable.assign(state[variable.name])
+
+
+class StopSignal:
+    """Turns Ctrl-C, SIGTERM and SIGHUP into a question that is asked between batches.
+
+    A context manager. The first signal only sets `received`, so that no step is left half done; a
+    second one stops at once, and the training goes back to its last checkpoint when resumed. A
+    signal that the process was started to ignore, as `nohup` does with SIGHUP, stays ignored.
+
+    Args:
+        resume_command: what to type to go on, for the message.
+
+    Attributes:
+        received: number of the first signal; 0 until then.
+    """
+
+    def __init__(self, resume_command: str):
+        self.resume_command = resume_command
+        self.received = 0
+        self._previous: dict[int, Callable[[int, FrameType | None], object] | int | None] = {}
+
+    def __enter__(self) -> "StopSignal":
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            if number == signal.SIGINT or signal.getsignal(number) is not signal.SIG_IGN:
+                self._previous[number] = signal.signal(number, self._handle)
+        return self
+
+    def __exit__(self, *exception) -> None:
+        for number, handler in self._previous.items():
+            signal.signal(number, handler)
+
+    def ask(self, workers: Workers) -> int:
+        """The number of a signal that any worker has received; 0 where none has.
+
+        To be called on all of them at once.
+        """
+        self.received = int(workers.gather([self.received]).max())
+        return self.received
+
+    def raise_interrupted(self) -> None:
+        """Raises `Interrupted`, after the training was saved."""
+        raise Interrupted(
+            f"interrupted; everything is saved. To go on: {self.resume_command}", self.received
+        )
+
+    def _handle(self, number, frame) -> None:
+        if self.received:
+            raise Interrupted(
+                "interrupted at once; resuming begins at the last checkpoint. "
+                f"To go on: {self.resume_command}",
+                number,
+            )
+        self.received = number
+        if number == signal.SIGHUP:
+            _let_go_of_terminal()
+        again = "Ctrl-C" if number == signal.SIGINT else signal.Signals(number).name
+        print(f"\nsaving after this step ({again} again to stop at once)", file=sys.stderr)
+
+
+def _let_go_of_terminal() -> None:
+    """What is still said to a terminal that was closed goes nowhere, instead of failing."""
+    with open(os.devnull, "w") as nowhere:
+        for stream in (sys.stdout, sys.stderr):
+            try:  # `isatty` denies that a closed terminal is one
+                stream.write("\n")
+                stream.flush()
+            except OSError:
+                os.dup2(nowhere.fileno(), stream.fileno())
+
+
+class Checkpointing(keras.callbacks.Callback):
+    """Counts batches in the state of the training, and saves it every so many of them.
+
+    Must be last in the list: what the other callbacks do at the end of a batch is in the
+    checkpoint. The last batch of an epoch is left to the end of the epoch.
+
+    Args:
+        state: how far the training has come.
+        every: batches between checkpoints; 0 for none.
+        save: begins to save a checkpoint.
+        writer: writes them.
+        stop_signal: asked after each batch whether to save and stop.
+        workers: who save and stop together.
+    """
+
+    def __init__(
+        self,
+        state: TrainingState,
+        every: int,
+        save: Callable[[], None],
+        writer: CheckpointWriter,
+        stop_signal: StopSignal,
+        workers: Workers,
+    ):
+        super().__init__()
+        self.state = state
+        self.every = every
+        self.save = save
+        self.writer = writer
+        self.stop_signal = stop_signal
+        self.workers = workers
+        self._seconds_before = 0.0
+        self._start = 0.0
+
+    def on_epoch_begin(self, epoch, logs=None):
+        self._seconds_before = self.state.epoch_seconds
+        self._start = time.perf_counter()
+
+    def on_train_batch_end(self, batch, logs=None):
+        state = self.state
+        state.batch = batch + 1
+        state.step += 1
+        state.epoch_seconds = self._seconds_before + time.perf_counter() - self._start
+        if state.batch == self.params["steps"]:
+            return
+        self.writer.poll()
+        if self.stop_signal.ask(self.workers):
+            self.save()
+            self.workers.by_chief(self.writer.require)
+            self.workers.wait_until_known()
+            self.stop_signal.raise_interrupted()
+        elif self.every and state.step % self.every == 0:
+            self.save()
+
+
+class ProgressLines(keras.callbacks.Callback):
+    """Prints a line every ten seconds, where Keras' progress bar would print thousands."""
+
+    def on_epoch_begin(self, epoch, logs=None):
+        self._epoch = epoch
+        self._printed = time.perf_counter()
+
+    def on_train_batch_end(self, batch, logs=None):
+        if time.perf_counter() - self._printed >= _SECONDS_BETWEEN_LINES:
+            self._printed = time.perf_counter()
+            self._print(f"batch {batch + 1}/{self.params['steps']}", logs)
+
+    def on_epoch_end(self, epoch, logs=None):
+        self._print("done", logs)
+
+    def _print(self, what: str, logs: dict[str, float]) -> None:
+        values = "  ".join(f"{name} {value:.4g}" for name, value in logs.items())
+        print(f"epoch {self._epoch + 1}/{self.params['epochs']}  {what}  {values}", flush=True)

@@ -1,0 +1,59 @@
+"""Which words to show the senses of, where nobody names any."""
+
+import numpy as np
+
+from keras_drill.workbench.analysis import WordSenses
+from keras_drill.workbench.training.loaded_run import LoadedRun
+from keras_drill.workbench.training.shown_senses import TextOfSenses
+
+FEWEST_OCCURRENCES = 3  # that make a plane
+_ENOUGH = 20  # occurrences, for a mean over contexts that means something
+_CANDIDATES = 200  # whose hidden states fit in memory with any model
+
+
+def choose_words(
+    run: LoadedRun, shown: TextOfSenses, num_senses: np.ndarray, number: int
+) -> list[WordSenses]:
+    """The content words whose senses depend on the context most, by `WordSenses.information`.
+
+    Content words have a letter, and are not among the most frequent words that make up half of the
+    training text, as function words are. Other words follow only where there are too few.
+
+    Args:
+        run: The run.
+        shown: The text that shows the words.
+        num_senses: Senses of each word, `[V]`.
+        number: How many words.
+    """
+    tokens = run.words.tokens
+    seen = np.bincount(shown.ids, minlength=len(tokens))
+    counts = np.array(seen if run.words.counts is None else run.words.counts)
+    special = np.isin(np.arange(len(tokens)), list(run.words.special_ids))
+    content = is_content(np.where(special, 0, counts)) & np.array(
+        [any(map(str.isalpha, token)) for token in tokens]
+    )
+    # From the first choice to the last resort.
+    rank = np.select(
+        [num_senses < 2, ~content, seen < _ENOUGH],
+        [3, 2, 1],
+        default=0,
+    )
+    order = np.lexsort([-counts, rank])
+    candidates = order[((seen >= FEWEST_OCCURRENCES) & ~special)[order]][:_CANDIDATES]
+    read = shown.read(candidates.tolist())
+    return sorted(read, key=lambda senses: (rank[senses.word], -senses.information))[:number]
+
+
+def is_content(counts: np.ndarray) -> np.ndarray:
+    """Which words are beyond the most frequent ones that make up half of all occurrences.
+
+    Example:
+
+    >>> is_content(np.array([50, 30, 20, 10, 5, 5]))
+    array([False, False,  True,  True,  True,  True])
+    """
+    order = np.argsort(-counts, kind="stable")
+    before = np.cumsum(counts[order]) - counts[order]
+    result = np.empty(len(counts), bool)
+    result[order] = before >= counts.sum() / 2
+    return result

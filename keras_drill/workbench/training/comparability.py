@@ -1,0 +1,138 @@
+"""What runs that were evaluated on texts have in common, and the figures that can be compared."""
+
+import hashlib
+import math
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from keras_drill.data.word_numbers import with_ends
+from keras_drill.workbench.report.comparability import (
+    Comparability,
+    ComparableFigures,
+    PerplexityBasis,
+    differences,
+)
+from keras_drill.workbench.tasks.evaluation_text import EvaluationText
+from keras_drill.workbench.tasks.task import Judgement
+from keras_drill.workbench.training.loaded_run import LoadedRun
+
+
+def perplexity_basis(run: LoadedRun, text: EvaluationText) -> PerplexityBasis:
+    """What the perplexity of a run on a text depends on beside the model."""
+    digest = hashlib.sha256()
+    for column in run.task.columns:
+        for line in text.columns[column]:
+            digest.update(line + b"\n")
+        digest.update(b"\0")  # in no line of text
+    tokenizer, vocabulary = run.task.coders(run.words)[run.task.columns[-1]]
+    return PerplexityBasis(
+        digest.hexdigest(),
+        str(text.described),
+        {"class": type(tokenizer).__name__, **tokenizer.get_config()},
+        frozenset(vocabulary.tokens),
+    )
+
+
+def compare_bases(
+    runs: Mapping[str, LoadedRun],
+    texts: Mapping[str, Sequence[EvaluationText]],
+    judged: Mapping[str, Judgement],
+) -> tuple[list[Comparability], dict[str, PerplexityBasis]]:
+    """What can be compared of runs.
+
+    Args:
+        runs: The runs by name.
+        texts: By run, the texts that it was evaluated on.
+        judged: By run, how well it does.
+
+    Returns:
+        What can be compared, by text that several runs were evaluated on, and for each run the
+        basis of its last perplexity.
+    """
+    bases = {
+        name: {text.name: perplexity_basis(runs[name], text) for text in some}
+        for name, some in texts.items()
+    }
+    compared = []
+    for split in dict.fromkeys(text.name for some in texts.values() for text in some):
+        having = {name: some[split] for name, some in bases.items() if split in some}
+        found = differences(having)
+        if len(having) < 2:
+            continue
+        is_same_text = len({basis.text for basis in having.values()}) == 1
+        made = Comparability(split, list(having), found, is_same_text)
+        if found and is_same_text:
+            spelled = {
+                name: _Spelled.of(runs[name], next(t for t in texts[name] if t.name == split))
+                for name in having
+            }
+            log_probs = {name: judged[name].log_probs[split] for name in having}
+            made = _with_figures(made, having, spelled, log_probs)
+        compared.append(made)
+    return compared, {name: list(some.values())[-1] for name, some in bases.items()}
+
+
+class _Spelled(NamedTuple):
+    """What the targets of a text are to a model.
+
+    Args:
+        digest: Of the text that they spell.
+        num_bytes: Of the text as it was written, with the ends of lines.
+        is_unknown: Bool `[N]`: targets that are the unknown token.
+        is_replaced: Bool `[N]`: those of them for which the text has a word.
+    """
+
+    digest: str
+    num_bytes: int
+    is_unknown: np.ndarray
+    is_replaced: np.ndarray
+
+    @classmethod
+    def of(cls, run: LoadedRun, text: EvaluationText) -> "_Spelled":
+        column = run.task.columns[-1]
+        tokenizer, vocabulary = run.task.coders(run.words)[column]
+        digest, num_bytes = hashlib.sha256(), 0
+        unknown: list[np.ndarray] = []
+        replaced: list[np.ndarray] = []
+        for block in text.columns[column].tensors():
+            words = tokenizer.tokenize(block)  # [L, (T)]
+            ids, lengths = vocabulary.ids(words.flat_values), words.row_lengths().numpy()
+            is_unknown = ids.numpy() == vocabulary.unknown_id
+            is_word = words.flat_values.numpy() != vocabulary.unknown_token.encode()
+            for flags, found in ((is_unknown, unknown), (is_unknown & is_word, replaced)):
+                found.append(with_ends(flags.astype(np.int32), lengths, 0)[0] != 0)
+            read = tokenizer.detokenize(words.with_flat_values(vocabulary.words(ids)))
+            for line in read.numpy():
+                digest.update(line + b"\n")
+            num_bytes += sum(len(line) + 1 for line in block.numpy())
+        return cls(digest.hexdigest(), num_bytes, np.concatenate(unknown), np.concatenate(replaced))
+
+
+def _with_figures(
+    made: Comparability,
+    bases: Mapping[str, PerplexityBasis],
+    spelled: Mapping[str, _Spelled],
+    log_probs: Mapping[str, np.ndarray],
+) -> Comparability:
+    known = None
+    if len({basis.tokenizer_key for basis in bases.values()}) == 1:
+        known = ~np.any([each.is_unknown for each in spelled.values()], axis=0)
+    num_known = 0 if known is None else int(known.sum())
+    figures = {}
+    for name, each in spelled.items():
+        values = log_probs[name].astype(np.float64)
+        figures[name] = ComparableFigures(
+            bits_per_byte=-values.sum() / math.log(2) / each.num_bytes,
+            unknown=float(each.is_replaced.mean()),
+            known_perplexity=math.exp(-values[known].mean()) if num_known else None,
+        )
+    return Comparability(
+        made.name,
+        made.runs,
+        made.differences,
+        figures=figures,
+        is_spelled_alike=len({each.digest for each in spelled.values()}) == 1,
+        known_targets=num_known,
+    )

@@ -1,0 +1,109 @@
+"""Several runs judged on the same text."""
+
+import os
+from collections.abc import Sequence
+
+from keras_drill.workbench.report import RunSummary, describe_environment, write_report
+from keras_drill.workbench.report.evaluated_text import describe_texts
+from keras_drill.workbench.report.page.formatting import text_table
+from keras_drill.workbench.report.results_section import names_of_texts
+from keras_drill.workbench.training.comparability import compare_bases
+from keras_drill.workbench.training.evaluation_figures import write_figures
+from keras_drill.workbench.training.loaded_run import load_runs
+from keras_drill.workbench.training.run_folder import RunFolder
+
+
+def compare_runs(
+    folders: Sequence[RunFolder],
+    report: str | os.PathLike,
+    data: str | Sequence[str] | None = None,
+    title: str | None = None,
+    checkpoint: int | str | None = None,
+    figures: str | os.PathLike | None = None,
+) -> list[RunSummary]:
+    """Judges the models of runs, prints a table, and writes a report.
+
+    Args:
+        folders: the runs, the one that the others are compared with first.
+        report: the HTML file.
+        data: the text, evaluated as a whole, see `Task.read_whole`; by default the validation and
+            the test text of each run.
+        title: title of the report; by default what the only run is, or "Models compared".
+        checkpoint: as of `LoadedRun.load`, for all of them.
+        figures: a JSON file for all figures.
+    """
+    runs = load_runs(folders, checkpoint)
+    texts, judged, summaries = {}, {}, []
+    for run in runs:
+        name = run.folder.name
+        texts[name] = run.evaluation_texts(data)
+        encoded = {text.name: text.encoded for text in texts[name]}
+        judged[name] = run.task.judge(run.model, run.words, encoded)
+        summaries.append(run.summarize(judged[name], texts[name]))
+    compared, bases = compare_bases({run.folder.name: run for run in runs}, texts, judged)
+    if title is None and len(runs) == 1:
+        title = runs[0].config.description or None
+    seeds = {run.folder.name: run.config.training.seed for run in runs}
+    path = write_report(
+        report,
+        summaries,
+        sections=runs[0].task.sections([run.words for run in runs], judged, bases),
+        title=title,
+        environment=describe_environment(seed=seeds),
+        compared=compared,
+    )
+    print(comparison_table(summaries))
+    print(f"\n{describe_texts({run.name: run.texts for run in summaries})}")
+    for line in dict.fromkeys(line for run in summaries for line in run.signature_lines):
+        print(line)
+    for each in compared:
+        if each.differences:
+            print(f"\n{each}")
+    print(f"report: {path}")
+    if figures is not None:
+        write_figures(figures, runs, list(judged.values()), summaries, checkpoint, compared)
+        print(f"figures: {figures}")
+    return summaries
+
+
+def comparison_table(summaries: Sequence[RunSummary]) -> str:
+    """A table of runs.
+
+    Example:
+
+    >>> print(comparison_table([RunSummary("a", "tied softmax", valid_perplexity=65.8)]))
+    run  output layer  parameters  of which output  valid ppl  test ppl  s/epoch
+    a    tied softmax           -                -      65.80         -        -
+    """
+    texts = names_of_texts(summaries)
+    if set(texts) <= {"valid", "test"}:
+        texts = ["valid", "test"]
+    scores = list(dict.fromkeys(name for run in summaries for name in run.scores))
+    rows = [
+        (
+            "run",
+            "output layer",
+            "parameters",
+            "of which output",
+            *(f"{name} ppl" for name in texts),
+            *scores,
+            "s/epoch",
+        )
+    ]
+    for run in summaries:
+        rows.append(
+            (
+                run.name,
+                run.output_layer,
+                _number(run.total_parameters, ","),
+                _number(run.output_parameters, ","),
+                *(_number(run.perplexities.get(name), ".2f") for name in texts),
+                *(_number(run.scores.get(name), ".2f") for name in scores),
+                _number(run.seconds_per_epoch, ".1f"),
+            )
+        )
+    return text_table(rows, left=2)
+
+
+def _number(value: float | None, form: str) -> str:
+    return "-" if value is None else format(value, form)

@@ -1,0 +1,184 @@
+"""From a run to a SavedModel with its card."""
+
+import importlib.metadata
+import platform
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from keras_drill.data.read_json import read_json
+from keras_drill.decoding import GreedySampler, Sampler
+from keras_drill.export import ModelCard, TextModel, Translator
+from keras_drill.export.narrow_weights import num_bytes, served_signatures
+from keras_drill.metrics.text_scores import score_texts
+from keras_drill.workbench.tasks.errors import RunError
+from keras_drill.workbench.tasks.task import AnsweringTask, ContinuingTask
+from keras_drill.workbench.training.judge_examples import first_examples, judge_examples
+from keras_drill.workbench.training.loaded_run import LoadedRun
+from keras_drill.workbench.training.shown_senses import contexts_for_export
+
+_JUDGED = {True: 100, False: 500}  # answering a source takes longer than scoring a line
+_DISTRIBUTIONS = ("keras-drill", "keras", "tensorflow", "tensorflow-text")
+
+
+def export_run(
+    run: LoadedRun,
+    directory: Path,
+    *,
+    version: int | None = None,
+    sampler: Sampler | None = None,
+    seed: int = 0,
+    max_tokens: int = 50,
+    stop_strings: tuple[str, ...] = (),
+    weights: str = "float32",
+    sense_contexts: int = 0,
+    data: str | None = None,
+    licence: str = "not stated",
+    limits: Sequence[str] = (),
+) -> Path:
+    """Writes the model of a run for servers, with a card that tells of the run.
+
+    Args:
+        run: The run.
+        directory: The model's folder, `saved_models/<name>`.
+        version: See `keras_drill.export.export_saved_model`.
+        sampler: How a model that continues texts does so; `None` is greedily.
+        seed: Of the sampler.
+        max_tokens: Most words of a continuation.
+        stop_strings: Where continuations end.
+        weights: What the weights are kept in. Where that is not float32, the model is judged in
+            both on the first lines of the last split that was held out, for the card.
+        sense_contexts: Most examples of each sense from the training text, which become a part of
+            the model.
+        data: Where these texts are; `None` is the corpus of the run.
+        licence: For the card.
+        limits: For the card, beside those that all such models have.
+
+    Returns:
+        The version's folder.
+    """
+    continues = isinstance(run.task, ContinuingTask)
+    if sense_contexts and not (continues and run.config.head.has_senses):
+        raise RunError(
+            f"{run.folder.path} has no sense_contexts: they take a model that continues texts and "
+            "whose words have senses"
+        )
+    if isinstance(run.task, AnsweringTask):
+        search = run.task.make_search()
+        module: Any = run.task.translator(run.model, run.words, search)
+        options: dict[str, Any] = {"search": search}
+        export: Any = run.task.export_translator
+    else:
+        sampler = GreedySampler() if sampler is None else sampler
+        options = {
+            "sampler": sampler,
+            "seed": seed,
+            "max_tokens": max_tokens,
+            "stop_strings": stop_strings,
+            "contexts": contexts_for_export(run, sense_contexts, data) if sense_contexts else None,
+        }
+        module = run.continuing_task.text_model(run.model, run.words, **options)
+        export = run.continuing_task.export
+    kept = {"kept in": weights}
+    if weights != "float32":
+        kept |= compare_weights(run, module, weights, data)
+    card = make_card(run, directory.name, licence, [*_limits(module), *limits], kept)
+    return export(
+        run.model, run.words, directory, version=version, weights=weights, card=card, **options
+    )
+
+
+def make_card(
+    run: LoadedRun,
+    name: str,
+    licence: str,
+    limits: Sequence[str],
+    weights: Mapping[str, Any],
+) -> ModelCard:
+    """What a run knows of its model."""
+    results: dict[str, Any] = {}
+    if run.folder.results_file.exists():
+        results = read_json(run.folder.results_file)
+    trained = results.pop("date", "unknown")
+    sizes = results.pop("data", "unknown")
+    scores = results.pop("scores", {})
+    signatures = results.pop("signatures", {})
+    results.pop("texts", None)
+    config = run.config
+    return ModelCard(
+        name=name,
+        description=f"A model for {config.task.replace('-', ' ')}, output layer: "
+        f"{config.output_layer}. {config.description}".strip(),
+        trained=trained,
+        licence=licence,
+        data={"corpus": Path(config.data.path).name, "sizes": sizes},
+        figures={key: value for key, value in {**results, **scores}.items() if value is not None}
+        | {f"{metric} signature": value for metric, value in signatures.items()},
+        weights=weights,
+        limits=limits,
+        options={
+            section: values
+            for section, values in config.to_mapping().items()
+            if isinstance(values, Mapping)
+        },
+        versions={
+            "Python": platform.python_version(),
+            **{each: importlib.metadata.version(each) for each in _DISTRIBUTIONS},
+        },
+    )
+
+
+def compare_weights(
+    run: LoadedRun, module: TextModel | Translator, weights: str, data: str | None = None
+) -> dict[str, Any]:
+    """What weights in fewer bits cost and save, measured in this process.
+
+    Args:
+        run: The run, whose held-out text the model is judged on.
+        module: Its model.
+        weights: What the weights would be kept in.
+        data: Where the text is; `None` is the corpus of the run.
+
+    Returns:
+        Facts for the card, each for float32 and for these weights.
+    """
+    columns = list(run.task.read_columns(run.config.data.path if data is None else data).items())
+    split, lines = next(each for each in reversed(columns) if each[0] != "train")
+    examples = first_examples(lines, _JUDGED[isinstance(run.task, AnsweringTask)])
+    references = [line.decode() for line in list(examples.values())[-1]]
+    facts: dict[str, Any] = {"judged on": f"{len(references)} lines of {split}"}
+    for kind in ("float32", weights):
+        function = served_signatures(module, kind)["examples"]
+        judge_examples(function, first_examples(examples, 1))  # compiles
+        started = time.perf_counter()
+        judged = judge_examples(function, examples)
+        facts[f"seconds, {kind}"] = round(time.perf_counter() - started, 3)
+        facts[f"megabytes, {kind}"] = round(num_bytes(function) / 1e6, 3)
+        facts[f"perplexity, {kind}"] = judged.perplexity
+        if isinstance(run.task, AnsweringTask):
+            scores = score_texts(judged.answers, references, **run.task.scoring)
+            facts[f"BLEU, {kind}"] = scores.bleu
+    return facts
+
+
+def _limits(module: TextModel | Translator) -> list[str]:
+    """What no model of this kind does."""
+    limits = [
+        "It knows the language of its corpus and nothing else; what it writes may be wrong, and "
+        "repeat whatever the corpus says.",
+        "Words that it does not know are read as `<unk>`, which it never writes.",
+    ]
+    if isinstance(module, Translator):
+        limits.append(
+            f"Sources are cut to {module.max_source_tokens} tokens; answers have at most "
+            f"{module.max_tokens}."
+        )
+    else:
+        limits.append(f"Continuations have at most {module.max_new_tokens} words.")
+        if module.contexts is not None:
+            limits.append(
+                f"It holds {module.contexts.num_words:,} words of its training text, examples of "
+                "senses that anyone who can ask it can read."
+            )
+    return limits

@@ -1,0 +1,204 @@
+"""The best model of a run, with its words."""
+
+import dataclasses
+import functools
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import keras
+import numpy as np
+
+from keras_drill.callbacks import NonMonotonicAveraging
+from keras_drill.layers.carried_state import zero_carried_state
+from keras_drill.models import make_stateless
+from keras_drill.workbench.analysis import count_dedicated_parameters
+from keras_drill.workbench.report import RunSummary
+from keras_drill.workbench.tasks.config import RunConfig
+from keras_drill.workbench.tasks.errors import RunError
+from keras_drill.workbench.tasks.evaluation_text import EvaluationText
+from keras_drill.workbench.tasks.make_task import make_task
+from keras_drill.workbench.tasks.task import AnsweringTask, ContinuingTask, Judgement, Task, Words
+from keras_drill.workbench.training.checkpoints import CheckpointStore
+from keras_drill.workbench.training.run_folder import RunFolder, read_history
+from keras_drill.workbench.training.snapshot import AVERAGING, callback_state, restore_weights
+
+
+@dataclasses.dataclass(frozen=True)
+class LoadedRun:
+    """A trained model, its options, and how it reads and writes text.
+
+    Args:
+        folder: the folder of the run.
+        config: its options.
+        task: what it was trained for.
+        model: its best model, or that of a checkpoint.
+        words: its words.
+    """
+
+    folder: RunFolder
+    config: RunConfig
+    task: Task
+    model: keras.Model
+    words: Any  # of its task
+
+    @classmethod
+    def load(
+        cls,
+        folder: RunFolder,
+        checkpoint: int | str | None = None,
+        changes: Mapping[str, Any] | None = None,
+    ) -> "LoadedRun":
+        """Loads a model of a run and its words, and checks that they match.
+
+        Args:
+            folder: the folder of the run.
+            checkpoint: the step whose checkpoint to load, or "last"; by default the best model is
+                loaded (the mean of the last checkpoints, where the run has one).
+            changes: options to take in place of the run's, by their full names: such as say how
+                texts are answered.
+        """
+        config = folder.config()
+        folder.check_unedited(config)
+        config = config.replace(changes or {})
+        task = make_task(config)
+        words = task.load_words(folder.path)
+        if checkpoint is not None:
+            model = _model_of_checkpoint(folder, task, words, checkpoint)
+        else:
+            model = _best_model(folder)
+        if model.head.vocabulary_size != len(words.tokens):
+            raise RunError(
+                f"{folder.path / config.word_files[0]} is not the model's vocabulary: it has "
+                f"{len(words.tokens)} words, and {folder.model_file.name} was trained with "
+                f"{model.head.vocabulary_size}"
+            )
+        return cls(folder, config, task, model, words)
+
+    @functools.cached_property
+    def stateless_model(self) -> keras.Model:
+        """The model for use in Python: its batches may have any size, and it carries no state.
+
+        `model` reads as many texts side by side as it was trained on.
+        """
+        return make_stateless(self.model)
+
+    @property
+    def continuing_task(self) -> ContinuingTask:
+        """The task, which must be one of continuing texts."""
+        if not isinstance(self.task, ContinuingTask):
+            raise RunError(f"the model of {self.folder.path} does not continue texts")
+        return self.task
+
+    @property
+    def answering_task(self) -> AnsweringTask:
+        """The task, which must be one of answering sources."""
+        if not isinstance(self.task, AnsweringTask):
+            raise RunError(f"the model of {self.folder.path} does not answer sources")
+        return self.task
+
+    def evaluation_texts(self, data: str | Sequence[str] | None = None) -> list[EvaluationText]:
+        """The texts to evaluate the model on; see `Task.evaluation_texts`."""
+        return self.task.evaluation_texts(self.words, data)
+
+    def summarize(self, judgement: Judgement, texts: Sequence[EvaluationText] = ()) -> RunSummary:
+        """What a report says about the run.
+
+        Args:
+            judgement: How well the model does.
+            texts: The texts that it was evaluated on.
+        """
+        perplexities = dict(judgement.perplexities)
+        history = read_history(self.folder.history_file)
+        losses = [self.task.validation_loss(values) for values in _by_epoch(history)]
+        return RunSummary(
+            name=self.folder.name,
+            output_layer=self.config.output_layer,
+            history=history,
+            total_parameters=_count(self.model.trainable_variables),
+            output_parameters=count_dedicated_parameters(self.model.head, self.model.backbone),
+            valid_perplexity=perplexities.pop("valid", None),
+            test_perplexity=perplexities.pop("test", None),
+            other_perplexities=perplexities,
+            scores=judgement.scores,
+            signatures=judgement.signatures,
+            texts=tuple(text.described for text in texts),
+            best_epoch=int(np.nanargmin(losses)) + 1,
+            seconds_per_epoch=float(np.mean(history["seconds"])),
+            max_epochs=self.config.training.epochs,
+            config=self.config.to_mapping(),
+            changes=self.folder.changes(),
+        )
+
+
+def load_runs(folders: Sequence[RunFolder], checkpoint: int | str | None = None) -> list[LoadedRun]:
+    """Loads runs that are to be compared: of one task, with different names."""
+    names = [folder.name for folder in folders]
+    if len(set(names)) < len(names):
+        raise RunError(f"the folders of the runs must have different names, not {names}")
+    runs = [LoadedRun.load(folder, checkpoint) for folder in folders]
+    tasks = {run.config.task: run.folder.path for run in runs}
+    if len(tasks) > 1:
+        what = " and ".join(f"{task} ({path})" for task, path in tasks.items())
+        raise RunError(f"the runs must be of one task, not {what}")
+    return runs
+
+
+def _by_epoch(history: dict[str, list[float]]) -> list[dict[str, float]]:
+    return [
+        dict(zip(history, values, strict=True)) for values in zip(*history.values(), strict=True)
+    ]
+
+
+def _best_model(folder: RunFolder) -> keras.Model:
+    file = folder.model_file
+    if folder.averaged_model_file.exists():
+        file = folder.averaged_model_file
+    if not file.exists():
+        raise RunError(
+            f"{folder.path} has no model yet: there is one after the first epoch of "
+            "`keras-drill train`"
+        )
+    try:
+        return keras.saving.load_model(file, compile=False, safe_mode=True)
+    # Zip, HDF5, JSON and Keras each have their own errors for what they did not write.
+    except Exception as error:
+        raise RunError(
+            f"{file} cannot be loaded: {(str(error).splitlines() or [type(error).__name__])[0]} "
+            "(training on, or a checkpoint of the run, can take its place)"
+        ) from error
+
+
+def _model_of_checkpoint(
+    folder: RunFolder, task: Task, words: Words, checkpoint: int | str
+) -> keras.Model:
+    store = CheckpointStore(folder.checkpoints)
+    if checkpoint == "last":
+        if not store.steps():
+            raise RunError(f"{folder.path} has no checkpoint yet")
+        checkpoint = store.steps()[-1]
+    arrays, state = store.load(int(checkpoint))
+    if state["fingerprints"]["vocabulary"] != words.fingerprint:
+        raise RunError(
+            f"{folder.path / task.config.word_files[0]} is not the vocabulary that checkpoint "
+            f"{checkpoint} was made with"
+        )
+    before = keras.config.dtype_policy()
+    keras.config.set_dtype_policy(task.config.training.precision)
+    try:
+        model = task.build_model(words)
+    finally:
+        keras.config.set_dtype_policy(before)
+    restore_weights(model, arrays)
+    averaging_state = callback_state(AVERAGING, arrays)
+    if averaging_state:
+        averaging = NonMonotonicAveraging()
+        averaging.set_model(model)
+        averaging.set_state(averaging_state)
+        averaging.on_test_begin()  # inside an epoch, too, the model is the average
+    zero_carried_state(model)
+    return model
+
+
+def _count(variables: Iterable[keras.Variable]) -> int:
+    return sum(math.prod(variable.shape) for variable in variables)

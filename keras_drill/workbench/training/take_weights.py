@@ -1,0 +1,140 @@
+"""Weights that a new run takes from another."""
+
+import math
+
+import keras
+import numpy as np
+
+from keras_drill.workbench.tasks.errors import RunError
+from keras_drill.workbench.tasks.task import Task, Words
+from keras_drill.workbench.training.loaded_run import LoadedRun
+from keras_drill.workbench.training.snapshot import model_keys
+
+# Weights with a row for each word, or for each sense of a word.
+_BY_WORD = ("embeddings", "label_embeddings", "theta", "bias")
+_WORD_LAYERS = ("backbone/embedding", "head")
+_ALLOCATION = "allocation/"
+_AVERAGES = ("allocation/usage", "allocation/word_log_prob")
+
+
+def take_weights(model: keras.Model, task: Task, words: Words, source: LoadedRun) -> str:
+    """Gives a new model the weights of another run that fit, by path.
+
+    Where the words are not the same, rows of words are taken by name; other words keep the rows
+    that they begin with. Senses are taken with their allocation to words, so only where all words
+    of the other run are there: they keep their senses, and new words share the new ones.
+
+    Args:
+        model: the new model.
+        task: what it is trained for.
+        words: its words.
+        source: the other run.
+
+    Returns:
+        What was taken and what was not.
+    """
+    if source.config.task != task.config.task:
+        raise RunError(
+            f"{source.folder.path} was trained for another task, {source.config.task}: give "
+            f"training.start_from a run of the task {task.config.task}"
+        )
+    places = {word: place for place, word in enumerate(source.words.tokens)}
+    rows = np.array([places.get(word, -1) for word in words.tokens])
+    # A model that was loaded has shorter paths than one that was built, in the same order.
+    built = source.task.build_model(source.words)
+    theirs = dict(zip(model_keys(built), source.model.variables, strict=True))
+    own = {
+        key: variable
+        for key, variable in model_keys(model).items()
+        if variable.trainable or key in _AVERAGES
+    }
+    same_words = words.tokens == source.words.tokens
+    has_senses = any(key.startswith(_ALLOCATION) for key in own | theirs)
+    sense_rows = _take_senses(model, source.model, rows) if has_senses else None
+    taken, left = [], []
+    for key, variable in own.items():
+        values = None
+        if key in theirs and not (has_senses and sense_rows is None and _is_of_words(key)):
+            values = _values(key, variable, theirs[key], rows, sense_rows, same_words)
+        if values is None:
+            left.append(key)
+        else:
+            variable.assign(values)
+            taken.append(key)
+    if not any(len(own[key].shape) > 1 for key in taken):
+        raise RunError(
+            f"nothing in {source.folder.path} fits this model: give training.start_from a run with "
+            "the same network"
+        )
+    known = int(np.count_nonzero(rows >= 0))
+    return (
+        f"starting from {source.folder.path}: took {_size(own, taken):,} of {_size(own, own):,} "
+        f"weights; it knows {known:,} of the {len(rows):,} words"
+        + (f"\nnot taken: {', '.join(left)}" if left else "")
+    )
+
+
+def _take_senses(model: keras.Model, source: keras.Model, rows: np.ndarray) -> np.ndarray | None:
+    """Gives the senses of a model to words as another model has them.
+
+    Args:
+        model: the new model.
+        source: the other one.
+        rows: for each word of the new model, the same word of the other, or -1.
+
+    Returns:
+        For each sense of the new model, the same sense of the other, or -1; `None` where the
+        words and senses of the other are not all to be had.
+    """
+    mine, theirs = (
+        getattr(getattr(each.head, "composition", None), "allocation", None)
+        for each in (model, source)
+    )
+    if mine is None or theirs is None or mine.max_senses != theirs.max_senses:
+        return None
+    new_words = np.flatnonzero(rows < 0)
+    more = mine.num_senses - theirs.num_senses
+    known = np.count_nonzero(rows >= 0)
+    if known < theirs.vocabulary_size or more < 0 or (more > 0 and not len(new_words)):
+        return None
+    place = np.empty(theirs.vocabulary_size, np.int64)
+    place[rows[rows >= 0]] = np.flatnonzero(rows >= 0)
+    words = place[keras.ops.convert_to_numpy(theirs.sense_to_word)]
+    try:
+        mine.assign(np.concatenate([words, np.resize(new_words, more)]))
+    except ValueError:  # the options allow a word fewer or more of them
+        return None
+    senses = np.arange(mine.num_senses)
+    return np.where(senses < theirs.num_senses, senses, -1)
+
+
+def _is_of_words(key: str) -> bool:
+    """Whether a weight has a row for each word, or sense."""
+    layer, _, name = key.rpartition("/")
+    return key in _AVERAGES or (layer in _WORD_LAYERS and name in _BY_WORD)
+
+
+def _values(
+    key: str,
+    variable: keras.Variable,
+    other: keras.Variable,
+    rows: np.ndarray,
+    sense_rows: np.ndarray | None,
+    same_words: bool,
+) -> np.ndarray | None:
+    """What a variable takes of another; `None` where that does not fit."""
+    values = keras.ops.convert_to_numpy(other)
+    if _is_of_words(key) and not (same_words and variable.shape == other.shape):
+        # Where there are as many senses as words, each word has its own.
+        by_sense = sense_rows is not None and variable.shape[0] == len(sense_rows)
+        chosen = sense_rows if by_sense and sense_rows is not None else rows
+        if len(chosen) != variable.shape[0] or variable.shape[1:] != other.shape[1:]:
+            return None
+        merged = keras.ops.convert_to_numpy(variable).copy()
+        merged[chosen >= 0] = values[chosen[chosen >= 0]]
+        return merged
+    return values if variable.shape == other.shape else None
+
+
+def _size(variables: dict[str, keras.Variable], keys) -> int:
+    return sum(math.prod(variables[key].shape) for key in keys if variables[key].trainable)

@@ -1,0 +1,150 @@
+"""Everything that `keras-drill train` does."""
+
+import contextlib
+import datetime
+import json
+import sys
+
+import keras
+import tensorflow as tf
+
+from keras_drill.data.atomic import replace_file
+from keras_drill.distribute import strategy
+from keras_drill.workbench.report import RunSummary, describe_environment, write_report
+from keras_drill.workbench.report.evaluated_text import describe_texts
+from keras_drill.workbench.tasks.config import RunConfig
+from keras_drill.workbench.tasks.errors import Diverged
+from keras_drill.workbench.tasks.make_task import make_task
+from keras_drill.workbench.training.find_divergence import find_divergence
+from keras_drill.workbench.training.loaded_run import LoadedRun
+from keras_drill.workbench.training.run_folder import RunFolder
+from keras_drill.workbench.training.training import Training
+from keras_drill.workbench.training.workers import Workers
+
+
+def train_run(config: RunConfig, folder: RunFolder) -> RunSummary | None:
+    """Trains a run, or resumes it, judges its best model, and writes its report.
+
+    On several workers each calls this; all have the same folder and data before them. The chief
+    locks and writes the folder, and judges; where one fails, all do.
+
+    Args:
+        config: the options.
+        folder: where everything is kept.
+
+    Returns:
+        What the report says about the run; `None` on workers other than the chief.
+    """
+    workers = Workers(strategy(config.training.strategy))
+    with contextlib.ExitStack() as stack, workers.lost_are_noticed():
+
+        def begin() -> None:
+            stack.enter_context(folder.lock())
+            folder.check(config)
+
+        workers.by_chief(begin)
+        task = make_task(config)
+        words = workers.together(lambda: task.make_words(folder.path))
+        texts = workers.together(lambda: task.read_texts(words))
+        workers.check_same("words", words.fingerprint)
+        workers.check_same("texts", task.fingerprint(texts))
+        training = Training(task, folder, words, texts, workers)
+        if not training.finished or config.training.average_checkpoints:
+            training.prepare()
+        described = task.describe(words, texts)
+
+        def write() -> None:
+            folder.write_config(config)
+            words.save(folder.path)
+            print(f"{folder.path}: {described}", flush=True)
+            if not training.finished:
+                print(task.explain_text(words, texts), flush=True)
+            _tell_progress(training)
+
+        workers.by_chief(write)
+        if not training.finished:
+            try:
+                training.run()
+            except Diverged as error:
+                if workers.num_replicas > 1:  # whose steps cannot be looked into layer by layer
+                    raise
+                again = Training(task, folder, words, texts, workers)
+                print("looking for the layer in which it began", file=sys.stderr, flush=True)
+                raise Diverged(f"{error}. {find_divergence(again)}") from error
+        if not workers.is_chief:
+            return workers.together(lambda: None)
+        return workers.together(lambda: _judge(training, described))
+
+
+def _tell_progress(training: Training) -> None:
+    state = training.state
+    if training.finished:
+        print(f"already trained: {state.epoch} epochs, nothing left to do")
+    elif state.step:
+        print(f"resuming at epoch {state.epoch + 1}, batch {state.batch + 1}")
+        for change in training.new_changes:
+            print(f"{change['option']} is {change['now']!r} from here on, not {change['before']!r}")
+    elif training.config.optimizer.is_adam_with_rate_of_sgd:
+        print(
+            f"optimizer.learning_rate = {training.config.optimizer.learning_rate:g} is a rate for "
+            "SGD; Adam, whose steps are as long as the rate whatever the gradient, wants 0.005",
+            file=sys.stderr,
+        )
+
+
+def _judge(training: Training, described: str) -> RunSummary:
+    """Judges the best model of a training that has ended, and writes figures and report."""
+    folder, task = training.folder, training.task
+    training.average()
+    run = LoadedRun.load(folder)
+    texts = run.evaluation_texts()
+    judgement = task.judge(run.model, run.words, {text.name: text.encoded for text in texts})
+    summary = run.summarize(judgement, texts)
+    write_results(folder, summary, described)
+    write_report(
+        folder.report_file,
+        [summary],
+        sections=task.sections([run.words], {folder.name: judgement}, {}),
+        title=run.config.description or folder.name,
+        environment=describe_environment(seed=run.config.training.seed),
+    )
+    print(
+        f"best epoch {summary.best_epoch}: validation perplexity {summary.valid_perplexity:.2f}"
+        + (f", test {summary.test_perplexity:.2f}" if summary.test_perplexity else "")
+        + "".join(f", {name} {score:.2f}" for name, score in summary.scores.items())
+        + "".join(f"\n{line}" for line in summary.signature_lines)
+        + f"\n{describe_texts({summary.name: summary.texts})}"
+        + f"\nreport: {folder.report_file}"
+    )
+    return summary
+
+
+def write_results(folder: RunFolder, summary: RunSummary, data: str) -> None:
+    """Writes the figures of the best model to `results.json`, of which data they are, and when."""
+    figures = (
+        "total_parameters",
+        "output_parameters",
+        "best_epoch",
+        "valid_perplexity",
+        "test_perplexity",
+        "seconds_per_epoch",
+    )
+    results = {figure: getattr(summary, figure) for figure in figures}
+    results["is_averaged"] = folder.averaged_model_file.exists()
+    if summary.scores:
+        results["scores"] = dict(summary.scores)
+        results["signatures"] = dict(summary.signatures)
+    results["texts"] = {text.name: text.to_json() for text in summary.texts}
+    results["data"] = data
+    results["date"] = f"{datetime.datetime.now(datetime.timezone.utc):%Y-%m-%d %H:%M UTC}"
+    replace_file(folder.results_file, json.dumps(results, indent=2) + "\n")
+
+
+def prepare_process(config: RunConfig) -> None:
+    """Sets the precision and, if the options say so, deterministic operations.
+
+    For programs that train one run; a library call must not change what other code relies on.
+    """
+    keras.config.set_dtype_policy(config.training.precision)
+    if config.training.deterministic:
+        tf.config.experimental.enable_op_determinism()

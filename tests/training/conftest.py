@@ -1,8 +1,0 @@
-import pytest
-
-from tests.training.tiny import write_corpus
-
-
-@pytest.fixture(scope="session")
-def corpus(tmp_path_factory):
-    return write_corpus(tmp_path_factory.mktemp("corpus"))
