@@ -223,6 +223,8 @@ test-all:
 lint: $(TOOLS)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/lint-imports
+	$(BIN)/python -m docs.draw_architecture --check
 
 format: $(TOOLS)
 	$(BIN)/ruff check --fix .

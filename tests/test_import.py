@@ -3,7 +3,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 import keras_drill
+
+ROOT = Path(__file__).parents[1]
 
 
 def test_a_package_run_as_a_program_finds_the_layers_of_saved_models(tmp_path):
@@ -16,8 +20,7 @@ def test_a_package_run_as_a_program_finds_the_layers_of_saved_models(tmp_path):
         "for name in ('LanguageModel', 'OutputLayer', 'AWDLSTM', 'Perplexity'):\n"
         "    assert keras.saving.get_registered_object(f'keras_drill>{name}'), name\n"
     )
-    root = Path(__file__).parents[1]
-    environment = {**os.environ, "PYTHONPATH": str(root)}
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     command = [sys.executable, "-m", "mypackage.serve"]
     subprocess.run(command, check=True, cwd=tmp_path, env=environment)
 
@@ -36,8 +39,9 @@ def test_modules_that_import_tensorflow_are_there_when_they_are_asked_for():
         "assert keras_drill.data.ContiguousBatches\n"
         "assert keras_drill.distribute.strategy and keras_drill.export.Translator\n"
         "assert not hasattr(keras_drill, 'NoSuchLayer')\n"
+        "assert not any(name.startswith('keras_drill.workbench') for name in sys.modules)\n"
     )
-    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])}
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     subprocess.run([sys.executable, "-c", program], check=True, env=environment)
 
 
@@ -51,3 +55,17 @@ def test_the_command_finds_public_names_when_it_asks_for_them():
         "assert not hasattr(keras_drill, 'NoSuchLayer')\n"
     )
     subprocess.run([sys.executable, "-c", program], check=True)
+
+
+def test_imports_point_one_way():
+    pytest.importorskip("importlinter")
+    command = [Path(sys.executable).with_name("lint-imports"), "--no-cache"]
+    result = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    assert result.returncode == 0, result.stdout
+
+
+def test_the_drawing_of_the_architecture_is_that_of_the_imports():
+    pytest.importorskip("grimp")
+    command = [sys.executable, "-m", "docs.draw_architecture", "--check"]
+    result = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    assert result.returncode == 0, result.stdout + result.stderr

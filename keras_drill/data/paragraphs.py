@@ -60,8 +60,8 @@ def join_wrapped_lines(texts: tf.Tensor) -> tf.Tensor:
 
     Example:
 
-    >>> join_wrapped_lines(tf.constant(["The cat\nsat.\n\n\nThe dog\n"])).numpy().tolist()
-    [b'The cat sat.\nThe dog']
+    >>> join_wrapped_lines(tf.constant(["The cat\\nsat.\\n\\n\\nThe dog\\n"])).numpy().tolist()
+    [b'The cat sat.\\nThe dog']
     """
     steps = [(rf"{_WHITE_SPACE}\n{_WHITE_SPACE}", "\n"), (r"\A\n+", ""), (r"([^\n])\n\z", r"\1")]
     # Twice, for a match takes both characters around a line break, and lines may have only one.

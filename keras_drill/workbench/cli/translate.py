@@ -103,7 +103,7 @@ def run(args: argparse.Namespace) -> int:
     from keras_drill.workbench.cli.streams import import_tensorflow
 
     import_tensorflow()
-    from keras_drill.workbench.tasks.sequence_to_sequence.answer import Limits, answer_all
+    from keras_drill.workbench.tasks.answer import Limits, answer_all
     from keras_drill.workbench.training.loaded_run import LoadedRun
     from keras_drill.workbench.training.run_folder import RunFolder
 

@@ -18,10 +18,10 @@ from keras_drill.decoding import (
 )
 from keras_drill.export import Side, Translator
 from keras_drill.workbench.cli.main import main
+from keras_drill.workbench.tasks.answer import answer_all
 from keras_drill.workbench.tasks.errors import ConfigError, RunError
 from keras_drill.workbench.tasks.load_config import load_config
 from keras_drill.workbench.tasks.make_task import make_task
-from keras_drill.workbench.tasks.sequence_to_sequence.answer import answer_all
 from keras_drill.workbench.training.loaded_run import LoadedRun
 from keras_drill.workbench.training.option_changes import option_changes, recorded_options
 from keras_drill.workbench.training.run_folder import RunFolder, read_history

@@ -30,9 +30,9 @@ from keras_drill.export import ModelCard, Side, Translator, export_translator
 from keras_drill.metrics.text_scores import count_words, score_texts
 from keras_drill.workbench.analysis.collect import collect_log_probs, in_text_order
 from keras_drill.workbench.report.comparability import PerplexityBasis, differences
+from keras_drill.workbench.tasks.answer import answer_all, warn_of_limits
 from keras_drill.workbench.tasks.errors import RunError
 from keras_drill.workbench.tasks.explain_text import first_lines
-from keras_drill.workbench.tasks.sequence_to_sequence.answer import answer_all, warn_of_limits
 from keras_drill.workbench.tasks.sequence_to_sequence.attention_maps import attention_maps
 from keras_drill.workbench.tasks.sequence_to_sequence.build_model import build_model
 from keras_drill.workbench.tasks.sequence_to_sequence.ceiling import Ceiling

@@ -11,9 +11,9 @@ pytest.importorskip("sacrebleu")
 import sacrebleu
 
 from keras_drill.export import Side
+from keras_drill.workbench.tasks.answer import Answer
 from keras_drill.workbench.tasks.make_task import make_task
 from keras_drill.workbench.tasks.sequence_to_sequence import task as task_module
-from keras_drill.workbench.tasks.sequence_to_sequence.answer import Answer
 from keras_drill.workbench.tasks.sequence_to_sequence.ceiling import Ceiling
 from tests.workbench.tasks.test_tasks import config_of
 
