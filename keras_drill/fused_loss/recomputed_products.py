@@ -11,7 +11,8 @@ from keras_drill.fused_loss.label_blocks import LabelBlock, Labels
 from keras_drill.fused_loss.second_pass import Derivative, TileGradients
 from keras_drill.fused_loss.token_tiles import Tile
 from keras_drill.fused_loss.word_statistics import Words, posteriors
-from keras_drill.ops.graph import fold_columns, vector_product
+from keras_drill.ops.device_kind import is_accelerator
+from keras_drill.ops.graph import anew, fold_columns, vector_product
 from keras_drill.ops.saturated import saturated
 
 
@@ -99,6 +100,9 @@ class RecomputedProducts:
 def _summary(options, sums_scores, products, hidden_terms, bias, label_terms, exists):
     scores = biased_scores(options, products, hidden_terms, bias, label_terms, exists)
     top = ops.max(fold_columns(ops.maximum, scores), axis=-1)
+    if is_accelerator():
+        products = anew(products, top)
+        scores = biased_scores(options, products, hidden_terms, bias, label_terms, exists)
     mass = ops.sum(fold_columns(ops.add, ops.exp(scores - top[:, None])), axis=-1)
     if not sums_scores:
         return top, mass
@@ -123,6 +127,7 @@ def _derivatives(
     of_words,
     exists,
 ):
+    products = anew(products, log_normalizer)
     scores = biased_scores(options, products, hidden_terms, bias, label_terms)
     derivative = ops.exp(scores - log_normalizer[:, None])
     if dense is not None:
@@ -138,12 +143,27 @@ def _derivatives(
         derivative = derivative * cap_slopes(options, scores)
     if exists is not None:
         derivative = ops.where(exists, derivative, 0.0)
-    products = saturated(products, keras.backend.standardize_dtype(derivative.dtype))
+    finite = saturated(products, keras.backend.standardize_dtype(derivative.dtype))
     by_products, hidden_sums, label_sums = options.score.product_gradients(
-        derivative, row_weights, products, hidden_terms, label_terms
+        derivative, row_weights, finite, hidden_terms, label_terms
     )
     if bias is not None:
         label_sums = (*label_sums, vector_product(row_weights, derivative))
     if options.compute_dtype == "float16":  # a kernel's slope may exceed what float16 can hold
         by_products = ops.clip(by_products, -4096.0, 4096.0)
-    return ops.cast(by_products, options.compute_dtype), hidden_sums, label_sums
+    by_products = ops.cast(by_products, options.compute_dtype)
+    if is_accelerator() and options.score.num_label_sums:
+        by_products = anew(by_products)
+        terms = row_weights, hidden_terms, label_terms
+        hidden_sums = _sums(options, products, by_products, (), *terms)[0]
+        sums = _sums(options, products, by_products, hidden_sums, *terms)[1]
+        label_sums = (*sums, *label_sums[len(sums) :])
+    return by_products, hidden_sums, label_sums
+
+
+def _sums(options, products, by_products, earlier, row_weights, hidden_terms, label_terms):
+    """A score's sums from what the derivative is rounded to, computed after `earlier`."""
+    by_products = anew(by_products, *earlier)
+    products = saturated(anew(products, by_products), options.accumulator_dtype)
+    rounded = ops.cast(by_products, options.accumulator_dtype)
+    return options.score.product_sums(rounded, row_weights, products, hidden_terms, label_terms)

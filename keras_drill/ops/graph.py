@@ -79,12 +79,28 @@ def fold_columns(combine, x):
     return ops.concatenate([functools.reduce(combine, folds), x[:, FOLDS * size :]], axis=1)
 
 
+def anew(x, *earlier):
+    """`x`, of which JAX computes everything once more on accelerators, after the tensors `earlier`.
+
+    XLA writes down an element-wise result that several reductions read, in float32. On a GPU that
+    takes longer than the matrix product that `x` came from; computing it again does not.
+    """
+    if keras.backend.backend() != "jax" or not is_accelerator():
+        return x
+    import jax
+
+    return jax.lax.optimization_barrier((x, *earlier))[0]
+
+
 def vector_product(a, b):
     """The product of a vector and a matrix, or of a matrix and a vector.
 
     For CPUs XLA computes these while it computes the matrix: entry by entry, and down its columns.
-    A product of two matrices it leaves to a library, at a tenth to a half of the time.
+    A product of two matrices it leaves to a library, at a tenth to a half of the time. For
+    accelerators it leaves all products to a library, but computes a sum along with the matrix.
     """
+    if is_accelerator() and (keras.backend.backend() == "jax" or is_compiled_by_xla()):
+        return ops.sum(a[:, None] * b, axis=0) if len(a.shape) == 1 else ops.sum(a * b, axis=1)
     if not _is_compiled_for_cpu():
         return ops.matmul(a, b)
     if len(a.shape) == 1:

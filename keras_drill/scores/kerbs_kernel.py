@@ -97,15 +97,27 @@ class KerBSKernel(Score):
         # With p = h·w and K = |h| |w| f(p / (|h| |w|)):
         #     ∂K/∂p = f',   ∂K/∂|h| = |w| (f - c f'),   ∂K/∂|w| = |h| (f - c f').
         # `shares` are what the last two and ∂K/∂θ are made of by factors of each label alone.
-        (norm, _, inverse), (label_norm, _, label_inverse, *terms) = hidden_terms, label_terms
+        (_, _, inverse), (_, _, label_inverse, *terms) = hidden_terms, label_terms
         cos = products * inverse * label_inverse
         by_products = derivative * self._shape.slope(cos, terms)
+        sums = self.product_sums(by_products, row_weights, products, hidden_terms, label_terms)
+        return by_products, *sums
+
+    def product_sums(
+        self,
+        by_products: Tensor,
+        row_weights: Tensor,
+        products: Tensor,
+        hidden_terms: Tensors,
+        label_terms: Tensors,
+    ) -> tuple[Tensors, Tensors]:
+        (norm, _, inverse), (label_norm, _, label_inverse, *terms) = hidden_terms, label_terms
+        cos = products * inverse * label_inverse
         # Multiples of the one matrix that is written down anyway: it is read once for each.
         shares = [by_products * ratio for ratio in self._shape.ratios(cos, terms)]
         weighted_norm = row_weights * norm[:, 0]
         hidden_sum = vector_product(shares[0], label_norm * self._shape.slack(terms))
-        label_sums = [vector_product(weighted_norm, share) for share in shares]
-        return by_products, (hidden_sum,), tuple(label_sums)
+        return (hidden_sum,), tuple(vector_product(weighted_norm, share) for share in shares)
 
     def hidden_gradients(
         self, gradient: Tensor, hidden_sums: Tensors, hidden: Tensor, hidden_terms: Tensors

@@ -8,6 +8,8 @@ import math
 import keras
 from keras import ops
 
+from keras_drill.ops.device_kind import is_accelerator
+
 # Below this, power series stand in for closed forms that cancel.
 SMALL_THETA = 0.5
 
@@ -47,8 +49,9 @@ class PaperShape:
         theta, _, inverse, _ = terms
         x = theta * cos
         small = ops.square(cos) * _remainder(x)
-        # A quotient, so that of `value`, `slope` and this there is one exponential to compute.
-        large = (1 / ops.exp(-x) - 1 - x) * ops.square(inverse)
+        # On CPUs a quotient: of `value`, `slope` and this there is then one exponential to compute.
+        growth = ops.exp(x) if is_accelerator() else 1 / ops.exp(-x)
+        large = (growth - 1 - x) * ops.square(inverse)
         return (ops.where(ops.abs(theta) < SMALL_THETA, small, large),)
 
     @staticmethod

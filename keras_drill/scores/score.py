@@ -106,6 +106,25 @@ class Score(ABC):
             the rows, a tuple of `[M]`, for `label_gradients`, row weights included.
         """
 
+    def product_sums(
+        self,
+        by_products: Tensor,
+        row_weights: Tensor,
+        products: Tensor,
+        hidden_terms: Tensors,
+        label_terms: Tensors,
+    ) -> tuple[Tensors, Tensors]:
+        """The sums that `product_gradients` returns, from its first result.
+
+        Accelerators take them from what that was rounded to. Only scores with `num_label_sums` need
+        this method.
+
+        Args:
+            by_products: `[R, M]` in the accumulator's dtype.
+            row_weights, products, hidden_terms, label_terms: As given to `product_gradients`.
+        """
+        raise NotImplementedError(f"{type(self).__name__} has `num_label_sums`, but no sums")
+
     def hidden_gradients(
         self, gradient: Tensor, hidden_sums: Tensors, hidden: Tensor, hidden_terms: Tensors
     ) -> Tensor:

@@ -3,6 +3,7 @@
 import keras
 import pytest
 
+import keras_drill
 from keras_drill.fused_loss import tiling
 from keras_drill.fused_loss.inputs import WalkOptions, tokens_per_tile
 from keras_drill.fused_loss.linear_cross_entropy import linear_cross_entropy
@@ -123,6 +124,58 @@ def test_it_lowers_for_gpus_and_tpus():
                 *shapes(1_024, 4_099, 257)
             )
         assert exported.platforms == (platform,)
+
+
+def kerbs_value_and_grad(variant, vocabulary_size, width, dtype):
+    """A function of weights, hidden states and targets; the weights, with θ of all sizes."""
+    import jax
+    import numpy as np
+
+    head = keras_drill.KernelizedBayesianSoftmax(vocabulary_size, variant=variant, dtype=dtype)
+    head.build((None, width))
+    (theta,) = (x for x in head.trainable_variables if x.ndim == 1)
+    theta.assign(np.resize([0.0, 1e-3, -0.4, 0.6, 3.0, -2.0, 11.0], theta.shape))
+    constants = [x for x in head.variables if all(x is not y for y in head.trainable_variables)]
+
+    def loss(values, hidden, targets):
+        mapping = list(zip(head.trainable_variables, values, strict=True))
+        mapping += [(x, x.value) for x in constants]
+        with keras.StatelessScope(state_mapping=mapping):
+            return head.loss(hidden, targets)
+
+    values = [x.value for x in head.trainable_variables]
+    return jax.value_and_grad(loss, argnums=(0, 1)), values
+
+
+@jax_only
+@pytest.mark.parametrize("variant", ["paper", "reference"])
+@pytest.mark.parametrize(("dtype", "tolerance"), [("float32", 2e-6), ("mixed_bfloat16", 2e-2)])
+def test_kerbs_has_the_same_gradients_on_accelerators(variant, dtype, tolerance):
+    import jax
+    import numpy as np
+
+    rng = np.random.default_rng(1)
+    hidden = jax.numpy.asarray(rng.normal(size=(307, 13)).astype("float32"))
+    targets = rng.integers(0, 101, 307)
+    function, values = kerbs_value_and_grad(variant, 101, 13, dtype)
+    found = []
+    for kind in ("cpu", "gpu"):
+        with assume_device(kind):
+            found.append(jax.tree.leaves(function(values, hidden, targets)))
+    for a, b in zip(*found, strict=True):
+        np.testing.assert_allclose(a, b, atol=tolerance * np.abs(a).max())
+
+
+@jax_only
+def test_kerbs_gives_no_matrix_of_float32_to_a_product():
+    import jax
+
+    function, values = kerbs_value_and_grad("paper", 1_009, 1_031, "mixed_bfloat16")
+    hidden, _, targets = shapes(2_048, 1, 1_031)
+    with assume_device("gpu"):
+        found = products(jax.make_jaxpr(function)(values, hidden, targets).jaxpr)
+    assert len(found) == 3
+    assert all(x.dtype == "bfloat16" for operands, _ in found for x in operands)
 
 
 @jax_only
