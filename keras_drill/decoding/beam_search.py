@@ -189,7 +189,7 @@ class BeamSearch(Search):
 
     def result(self, rows: Rows, memory: Any) -> Beams:
         scores = ops.reshape(memory.scores, (-1, self.num_beams))
-        scores, best = ops.top_k(scores, self.num_results or self.num_beams)  # [B, n]
+        scores, best = top_k(scores, self.num_results or self.num_beams)  # [B, n]
 
         def take(x):
             x = ops.reshape(x, (ops.shape(best)[0], self.num_beams, *ops.shape(x)[1:]))

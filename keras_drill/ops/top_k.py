@@ -15,8 +15,9 @@ def top_k(x: Tensor, k: int) -> tuple[Tensor, Tensor]:
 
     A row is cut into blocks. The `k` largest entries lie in the `k` blocks with the largest maxima,
     so that all but `k` blocks are only reduced to their maxima, which vector instructions do;
-    TensorFlow's own operation compares entry by entry. Of equal entries the first count, as there:
-    blocks with equal maxima are taken in their order, and searched in their order.
+    TensorFlow's own operation compares entry by entry. Of equal entries the first count, on every
+    backend and under every compiler: blocks with equal maxima are taken in their order, and
+    searched in their order, and -0 equals 0.
 
     Args:
         x: `[..., n]`, floats, with static n; no entry is NaN.
@@ -27,7 +28,7 @@ def top_k(x: Tensor, k: int) -> tuple[Tensor, Tensor]:
     """
     n = x.shape[-1]
     if n < _FEW or k > n // 16:
-        return ops.top_k(x, k)
+        return _stable_top_k(x, k)
     shape = ops.shape(x)[:-1]
     size = _block_size(n, k)
     x = ops.reshape(x, (-1, n))
@@ -36,13 +37,18 @@ def top_k(x: Tensor, k: int) -> tuple[Tensor, Tensor]:
     num_blocks = -(-n // size)
     blocks = ops.reshape(x, (-1, size))  # [N * num_blocks, size]
     maxima = ops.reshape(ops.max(blocks, axis=-1), (-1, num_blocks))
-    chosen = ops.sort(ops.cast(ops.top_k(maxima, k)[1], "int32"), axis=-1)  # [N, k]
+    chosen = ops.sort(ops.cast(_stable_top_k(maxima, k)[1], "int32"), axis=-1)  # [N, k]
     first = num_blocks * ops.arange(ops.shape(maxima)[0], dtype="int32")[:, None]
     entries = ops.reshape(ops.take(blocks, chosen + first, axis=0), (-1, k * size))
-    values, places = ops.top_k(entries, k)
+    values, places = _stable_top_k(entries, k)
     places = ops.cast(places, "int32")
     indices = ops.take_along_axis(chosen, places // size, axis=1) * size + places % size
     return ops.reshape(values, (*shape, k)), ops.reshape(indices, (*shape, k))
+
+
+def _stable_top_k(x: Tensor, k: int) -> tuple[Tensor, Tensor]:
+    """`ops.top_k` with -0 equal to 0: XLA, on either backend, sorts -0 below 0."""
+    return ops.top_k(ops.where(ops.equal(x, 0), ops.zeros_like(x), x), k)
 
 
 def _block_size(n: int, k: int) -> int:

@@ -32,3 +32,19 @@ def test_half_precision(dtype):
     assert keras.backend.standardize_dtype(values.dtype) == dtype
     np.testing.assert_array_equal(ops.cast(values, "float32"), ops.cast(expected, "float32"))
     np.testing.assert_array_equal(indices, places)
+
+
+@pytest.mark.parametrize("n", [7, 3989])
+def test_compiled_by_xla_zeros_of_either_sign_are_equal(n):
+    rows = np.where(np.arange(2 * n).reshape(2, n) % 3, -0.0, 0.0).astype("float32")
+    if keras.backend.backend() == "jax":
+        import jax
+
+        compiled = jax.jit(lambda x: top_k(x, 5))
+    else:
+        import tensorflow as tf
+
+        compiled = tf.function(lambda x: top_k(x, 5), jit_compile=True)
+    values, indices = compiled(ops.array(rows))
+    np.testing.assert_array_equal(values, np.zeros((2, 5)))
+    np.testing.assert_array_equal(indices, [np.arange(5)] * 2)
