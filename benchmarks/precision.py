@@ -1,0 +1,151 @@
+"""Errors of the fused loss against float64 under each dtype policy, on the present device.
+
+    KERAS_BACKEND=jax python -m benchmarks.precision [--json FILE]
+    KERAS_BACKEND=jax python -m benchmarks.precision --table FILE ... [--page docs/fused-loss.md]
+
+The first command measures, prints a table and fails if an error is above its bound. The second
+one makes the table from files that the first one wrote. With `--page` it writes the table to the
+page, between the two lines `<!-- precision: begin -->` and `<!-- precision: end -->`.
+
+An error is the largest deviation of a loss or gradient, relative to the largest entry of the exact
+one. Inputs are float32, so errors in half precision include the rounding of inputs. Needs JAX and
+Keras, no TensorFlow.
+"""
+
+import argparse
+import json
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+os.environ.setdefault("KERAS_BACKEND", "jax")
+
+import numpy as np
+
+from benchmarks.accelerator import float64_loss
+
+SIZE = (769, 4099, 257)
+# Dtype policy and `jax_default_matmul_precision`, and the largest error that is allowed.
+POLICIES = {
+    ("float32", "highest"): 1e-5,
+    ("float32", "default"): 2e-2,
+    ("mixed_bfloat16", "default"): 2e-2,
+    ("mixed_float16", "default"): 2e-2,
+}
+RESULTS = ("loss", "d_hidden", "d_labels")
+BEGIN, END = "<!-- precision: begin -->", "<!-- precision: end -->"
+
+
+def make_case(size: tuple[int, int, int]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Hidden states `[N, d]`, labels `[V, d]` and targets `[N]`."""
+    n, v, d = size
+    rng = np.random.default_rng(0)
+    hidden = rng.normal(size=(n, d)).astype("float32")
+    labels = (rng.normal(size=(v, d)) / np.sqrt(d)).astype("float32")
+    return hidden, labels, rng.integers(0, v, n).astype("int32")
+
+
+def loss_and_gradients(policy: str, precision: str, case: tuple) -> tuple:
+    """Loss and gradients of an output layer without bias, for hidden states and labels."""
+    import jax
+    import keras
+
+    import keras_drill
+
+    hidden, labels, targets = case
+    head = keras_drill.OutputLayer(
+        len(labels), embedding_dim=labels.shape[1], use_bias=False, dtype=policy
+    )
+    head.build(hidden.shape)
+
+    def loss(hidden, labels):
+        with keras.StatelessScope(state_mapping=[(head.label_embeddings, labels)]):
+            return head.loss(hidden, targets)
+
+    with jax.default_matmul_precision(precision):
+        value, gradients = jax.jit(jax.value_and_grad(loss, argnums=(0, 1)))(hidden, labels)
+    return value, *gradients
+
+
+def measure(size: tuple[int, int, int] = SIZE) -> dict[str, dict[str, float]]:
+    """Errors of loss and gradients by "policy, precision"."""
+    case = make_case(size)
+    exact = float64_loss(*case)
+    found = {}
+    for policy, precision in POLICIES:
+        results = loss_and_gradients(policy, precision, case)
+        found[f"{policy}, {precision}"] = {
+            name: float(np.abs(np.asarray(a, "float64") - b).max() / np.abs(b).max())
+            for name, a, b in zip(RESULTS, results, exact, strict=True)
+        }
+    return found
+
+
+def above_bounds(errors: dict[str, dict[str, float]]) -> dict[str, float]:
+    """The largest error of each policy that is above its bound."""
+    bounds = {f"{policy}, {precision}": x for (policy, precision), x in POLICIES.items()}
+    largest = {name: max(some.values()) for name, some in errors.items()}
+    return {name: error for name, error in largest.items() if not error <= bounds[name]}
+
+
+def table(records: Sequence[dict]) -> str:
+    """A Markdown table of what files hold."""
+    lines = [
+        "| device | policy | matmul precision | loss | gradient of hidden states | of labels |",
+        "|---|---|---|--:|--:|--:|",
+    ]
+    for record in records:
+        for name, errors in record["errors"].items():
+            policy, precision = name.split(", ")
+            cells = [record["device"], policy, precision, *(f"{errors[x]:.1e}" for x in RESULTS)]
+            lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def write_to_page(page: Path, text: str) -> None:
+    """Replaces what stands between the two markers of a page.
+
+    Raises:
+        SystemExit: The page has no markers.
+    """
+    before, found, rest = page.read_text(encoding="utf-8").partition(BEGIN)
+    _, ended, after = rest.partition(END)
+    if not (found and ended):
+        sys.exit(f"--page must have the lines {BEGIN} and {END}. Received: --page {page}")
+    page.write_text(f"{before}{BEGIN}\n\n{text}\n\n{END}{after}", encoding="utf-8")
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--json", type=Path, help="a file for the errors")
+    parser.add_argument("--table", nargs="+", type=Path, metavar="FILE", help="files of --json")
+    parser.add_argument("--page", type=Path, help="a page for the table")
+    args = parser.parse_args(argv)
+    if args.page and not args.table:
+        parser.error("--page needs --table")
+    if args.table:
+        text = table([json.loads(file.read_text()) for file in args.table])
+        print(text)
+        if args.page:
+            write_to_page(args.page, text)
+        return
+    import jax
+    import keras
+
+    record = {
+        "device": jax.devices()[0].device_kind,
+        "versions": {"jax": jax.__version__, "keras": keras.__version__},
+        "size": SIZE,
+        "errors": measure(),
+    }
+    print(table([record]))
+    if args.json:
+        args.json.write_text(json.dumps(record, indent=1) + "\n")
+    above = above_bounds(record["errors"])
+    if above:
+        sys.exit(f"Errors above their bounds: {above}")
+
+
+if __name__ == "__main__":
+    main()
