@@ -36,12 +36,18 @@ JAX_CACHE_ENVIRONMENT := JAX_COMPILATION_CACHE_DIR=$(JAX_CACHE) JAX_PERSISTENT_C
 	JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES=-1
 # Of one CPU, for programs that are compiled to be run once.
 EIGHT_DEVICES := --xla_force_host_platform_device_count=8 --xla_backend_optimization_level=0
+# The reference cases, the conformance tests and the tests against float64 of what an accelerator computes in its own way.
+ACCELERATOR_PYTHON ?= $(PYTHON)
+ACCELERATOR_WORKERS ?=
+ACCELERATOR := $(addprefix tests/,reference conformance/test_public_layers.py scores layers/test_recurrent.py ops/test_top_k.py \
+	$(addprefix fused_loss/test_,precision.py fused_loss.py linear_cross_entropy.py frozen_labels.py) \
+	$(addprefix output_layer/test_,output_layer.py numerics.py))
 # What both ends of what is supported are tried on: the core, and what it exports and serves.
 CORE := tests $(addprefix --ignore=tests/,$(filter-out export workbench/serving,$(TENSORFLOW_ONLY)))
 
 .DEFAULT_GOAL := help
 .PHONY: help install demo test test-slow test-jax test-oldest test-newest test-package test-docs test-reference test-parity \
-	test-tfx test-distributed test-sharded test-benchmarks test-fuzz test-mutation test-all audit core types lint format clean distclean
+	test-tfx test-distributed test-sharded test-accelerator test-benchmarks test-fuzz test-mutation test-all audit core types lint format clean distclean
 
 help:
 	@echo "make demo       train two small language models on English text, compare, export and serve one"
@@ -60,6 +66,7 @@ help:
 	@echo "  test-benchmarks  every benchmark, at the smallest sizes"
 	@echo "  test-fuzz       FUZZ_INPUTS=$(FUZZ_INPUTS) random inputs and damaged files; test-all tries a tenth of these"
 	@echo "  test-reference  replay the reference cases in the folder KERAS_DRILL_REFERENCE"
+	@echo "make test-accelerator  the core's tests on the GPU or TPU of ACCELERATOR_PYTHON=$(ACCELERATOR_PYTHON), by JAX; no part of test-all"
 	@echo "make test-mutation  mutation testing: MUTANTS=$(MUTANTS) of SEED=$(SEED), in the background; no part of test-all"
 	@echo "make audit      look the pinned packages up among known weaknesses; needs PyPI itself, and is no part of test-all"
 	@echo "make types      check the type hints"
@@ -106,6 +113,14 @@ test-sharded:
 
 test-benchmarks: $(TOOLS)
 	$(TEST_ENVIRONMENT) $(BIN)/python -m pytest -n $(PYTEST_WORKERS) --dist load tests/benchmarks --durations=20
+	@$(MAKE) --no-print-directory VENV=.venv-jax .venv-jax/installed-$(VERSION)-jax
+	$(TEST_ENVIRONMENT) $(JAX_CACHE_ENVIRONMENT) KERAS_BACKEND=jax .venv-jax/bin/python -m pytest tests/benchmarks/test_paper_scale.py
+
+# On the accelerator that JAX finds, by an interpreter that has JAX for it, Keras and pytest; TensorFlow is not needed.
+# Float32 is float32 there: the default of JAX is less precise.
+test-accelerator:
+	KERAS_BACKEND=jax JAX_DEFAULT_MATMUL_PRECISION=highest XLA_PYTHON_CLIENT_PREALLOCATE=false \
+		$(ACCELERATOR_PYTHON) -m pytest $(ACCELERATOR_WORKERS) -m 'not slow' --cases $(CASES) $(ACCELERATOR)
 
 # Other inputs each time.
 test-fuzz: $(TOOLS)

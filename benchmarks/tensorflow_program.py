@@ -25,7 +25,7 @@ import keras
 import numpy as np
 
 import keras_drill
-from keras_drill.ops.tiling import assume_device
+from keras_drill.ops.device_kind import assume_device
 
 HEADS: dict[str, Callable[..., keras_drill.OutputLayer]] = {
     "softmax": lambda v, **options: keras_drill.SoftmaxOutput(v, **options),

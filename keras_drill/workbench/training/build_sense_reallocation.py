@@ -29,7 +29,7 @@ def build_sense_reallocation(
         return None
     arguments: dict[str, Any] = {
         "interval": options.interval,
-        "policy": _build_policy(options),
+        "policy": build_policy(options),
         "momentum": options.momentum,
         "moved_embedding": options.moved_embedding,
         "seed": config.training.seed,
@@ -40,7 +40,8 @@ def build_sense_reallocation(
     return ReallocationBeforeAveraging(averaging, **arguments)
 
 
-def _build_policy(options: SensesConfig) -> AllocationPolicy:
+def build_policy(options: SensesConfig) -> AllocationPolicy:
+    """Builds the policy that the options name."""
     if options.policy == "threshold":
         return ThresholdPolicy(options.threshold)
     if options.policy == "ranking":
