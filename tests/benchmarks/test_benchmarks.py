@@ -14,11 +14,11 @@ pytestmark = pytest.mark.slow
 ROOT = Path(__file__).parents[2]
 
 
-def run(name, *arguments):
+def run(name, *arguments, backend="tensorflow"):
     result = subprocess.run(
         [sys.executable, "-m", f"benchmarks.{name}", *map(str, arguments)],
         cwd=ROOT,
-        env={**os.environ, "KERAS_BACKEND": "tensorflow"},
+        env={**os.environ, "KERAS_BACKEND": backend},
         capture_output=True,
         text=True,
     )
