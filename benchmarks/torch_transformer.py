@@ -46,9 +46,9 @@ class Layer(nn.Module):
         self.inner, self.outer = nn.Linear(width, 4 * width), nn.Linear(4 * width, width)
 
     def forward(self, x):
-        parts = self.inputs(self.norms[0](x)).chunk(3, dim=-1)
-        heads = [y.unflatten(-1, (self.num_heads, -1)).transpose(1, 2) for y in parts]
-        attended = F.scaled_dot_product_attention(*heads, is_causal=True)
+        parts = self.inputs(self.norms[0](x)).unflatten(-1, (3, self.num_heads, -1))
+        query, key, value = parts.permute(2, 0, 3, 1, 4)  # [3, B, N, T, H]
+        attended = F.scaled_dot_product_attention(query, key, value, is_causal=True)
         x = x + F.dropout(self.output(attended.transpose(1, 2).flatten(2)), self.dropout)
         update = self.outer(F.relu(self.inner(self.norms[1](x))))
         return x + F.dropout(update, self.dropout)
