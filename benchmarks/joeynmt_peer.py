@@ -5,7 +5,7 @@
 FOLDER has `settings.json` and batches as ids; JoeyNMT's model, loss and search do the rest, with
 torch's optimizer. For every line on standard input a task is run and a line is written: "set"
 trains on the batches of `speed.npz`; "epoch N" on those of `epoch-N.npz`, from the checkpoint of
-the epoch before; "perplexity" judges the batches of `test.npz`; "answer" translates those of
+the epoch before; "perplexity" evaluates the batches of `test.npz`; "answer" translates those of
 `sources.npz` and saves `answers.npz`.
 """
 

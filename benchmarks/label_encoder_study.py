@@ -162,9 +162,9 @@ def _cross_entropies(folder: Path) -> dict[str, float]:
     from keras_drill.workbench.training.run_folder import RunFolder
 
     run = LoadedRun.load(RunFolder(folder))
-    batches = run.task.evaluation_batches(run.words, run.evaluation_texts()[-1].encoded)
+    batches = run.task.evaluation_batches(run.vocabulary, run.evaluation_texts()[-1].encoded)
     targets, log_probs = collect_log_probs(run.model, batches.dataset())
-    counts = np.array(run.words.counts)
+    counts = np.array(run.vocabulary.counts)
     bins = compare_by_frequency(targets, log_probs, log_probs, counts, _BINS, resamples=1).bins
     return {each.label: each.cross_entropy_a for each in bins if each.tokens}
 

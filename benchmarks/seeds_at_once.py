@@ -7,7 +7,7 @@
 A model of two layers of 256 units leaves a GPU idle: what its steps take there is the time to start
 kernels. So `jax.vmap` runs the train step of one model over the weights of several, which differ by
 their seed. Model, batches and SGD are the recipe's, but that windows of text have one length, that
-the rate falls along a cosine, and that the last epoch is judged: nothing is halved or averaged.
+the rate falls along a cosine, and that the last epoch is evaluated: nothing is halved or averaged.
 Recipes of Adam, and with senses, which a callback moves, are refused.
 
 A result is written to FOLDER when it is trained, and a command whose result is there does nothing.
@@ -127,7 +127,7 @@ def _lines(folder: Path, split: str) -> list[list[str]]:
 def train(
     config: LanguageModelConfig, text: Text, seeds: Sequence[int], epochs: int, name: str = ""
 ) -> dict:
-    """Trains and judges models that differ by their seed.
+    """Trains and evaluates models that differ by their seed.
 
     Returns:
         What a result's file holds: validation perplexities after each epoch and at its end, those
@@ -196,7 +196,7 @@ class SeedModels:
         carried = {id(v) for v in self._model.backbone.state_variables}
         self._is_carried = [id(v) in carried for v in self._model.non_trainable_variables]
         self._train = jax.jit(self._train_windows, donate_argnums=0)
-        self._judge = jax.jit(self._judge_windows)
+        self._evaluate = jax.jit(self._evaluate_windows)
 
     def _variables(self) -> list:
         model = self._model
@@ -213,7 +213,7 @@ class SeedModels:
 
     def log_probs(self, tokens: np.ndarray, targets: np.ndarray) -> np.ndarray:
         """Those of the targets, in the order of the text, `[seeds, n·B·T]`."""
-        found = np.asarray(self._judge(self._begun(), tokens, targets))  # [n, seeds, B, T]
+        found = np.asarray(self._evaluate(self._begun(), tokens, targets))  # [n, seeds, B, T]
         return found.transpose(1, 2, 0, 3).reshape(found.shape[1], -1)
 
     def _begun(self) -> tuple:
@@ -232,10 +232,10 @@ class SeedModels:
 
         return jax.lax.scan(step, state, (tokens, targets))[0]
 
-    def _judge_windows(self, state, tokens, targets):
+    def _evaluate_windows(self, state, tokens, targets):
         model = self._model
 
-        def judge(trained, others, window):
+        def evaluate(trained, others, window):
             variables = [*model.trainable_variables, *model.non_trainable_variables]
             mapping = zip(variables, [*trained, *others], strict=True)
             with keras.StatelessScope(state_mapping=list(mapping)) as scope:
@@ -244,7 +244,7 @@ class SeedModels:
             return [scope.get_current_value(v) for v in model.non_trainable_variables], log_probs
 
         def step(others, window):
-            return jax.vmap(judge, in_axes=(0, 0, None))(state[0], others, window)
+            return jax.vmap(evaluate, in_axes=(0, 0, None))(state[0], others, window)
 
         return jax.lax.scan(step, state[1], (tokens, targets))[1]
 

@@ -1,4 +1,4 @@
-"""A folder of German and English pairs: Tatoeba's to train on, IWSLT 2014's to be judged on.
+"""A folder of German and English pairs: Tatoeba's to train on, IWSLT 2014's to be evaluated on.
 
     python -m benchmarks.tatoeba_pairs --tatoeba tatoeba --iwslt iwslt --folder pairs
 

@@ -61,9 +61,9 @@ class Run:
         if self.config.head.kind != "tied":
             sys.exit(f"the run's head must be tied. Received: {self.config.head.kind}")
         self.task = make_task(self.config)
-        self.words = self.task.load_words(arguments.run)
-        self.texts = self.task.read_texts(self.words, arguments.data)
-        self.batches = self.task.training_batches(self.words, self.texts["train"])
+        self.vocabulary = self.task.load_vocabulary(arguments.run)
+        self.texts = self.task.read_texts(self.vocabulary, arguments.data)
+        self.batches = self.task.training_batches(self.vocabulary, self.texts["train"])
         self.seed = arguments.seed
 
     def write_settings(self, folder: Path) -> None:
@@ -72,7 +72,7 @@ class Run:
 
         rate = step_learning_rate(self.config, self.batches)
         steps = range(self.config.training.epochs * self.batches.num_batches)
-        vocabulary = self.words.target.vocabulary
+        vocabulary = self.vocabulary.target.vocabulary
         decoding = self.config.decoding
         settings = {
             "seed": self.seed,
@@ -140,7 +140,7 @@ def compare_speed(run: Run, arguments: argparse.Namespace, folder: Path) -> None
     import keras_drill
     from keras_drill.workbench.training.build_optimizer import build_optimizer
 
-    model = run.task.build_model(run.words)
+    model = run.task.build_model(run.vocabulary)
     model.compile(
         build_optimizer(run.config, run.batches), metrics=[keras_drill.metrics.Perplexity()]
     )
@@ -170,7 +170,7 @@ def compare_scores(run: Run, arguments: argparse.Namespace) -> None:
             run.write_batches(folder / f"epoch-{epoch}.npz", epoch)
         print(f"epoch {epoch + 1}: training loss {peer(f'epoch {epoch}')}", flush=True)
         (folder / f"epoch-{epoch}.npz").unlink(missing_ok=True)
-    test = run.task.evaluation_batches(run.words, run.texts["test"])
+    test = run.task.evaluation_batches(run.vocabulary, run.texts["test"])
     write_pairs(folder / "test.npz", test.dataset())
     print(f"JoeyNMT: perplexity {peer('perplexity')} on the test split")
     order = write_sources(run, folder)
@@ -180,7 +180,7 @@ def compare_scores(run: Run, arguments: argparse.Namespace) -> None:
 
 def write_sources(run: Run, folder: Path) -> list[np.ndarray]:
     """The sources of the test split in batches; returns which lines each of them has."""
-    batches = run.task.evaluation_batches(run.words, run.texts["test"])
+    batches = run.task.evaluation_batches(run.vocabulary, run.texts["test"])
     arrays, sizes = {}, []
     for number, (inputs, *_) in enumerate(batches.dataset()):
         arrays[f"{number:04}"] = inputs["source"].numpy().astype("int32")
@@ -193,7 +193,7 @@ def report_scores(run: Run, folder: Path, order: list[np.ndarray]) -> None:
     from keras_drill.export import Side
     from keras_drill.metrics import score_texts
 
-    side = Side(run.words.target.tokenizer, run.words.target.vocabulary)
+    side = Side(run.vocabulary.target.tokenizer, run.vocabulary.target.vocabulary)
     lines = run.texts["test"].lines.target
     references = [line.decode() for line in lines]
     answers = [""] * len(references)

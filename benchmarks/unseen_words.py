@@ -299,7 +299,7 @@ def in_parts(function: Callable, hidden: np.ndarray, targets: np.ndarray) -> np.
     )
 
 
-def judge(
+def evaluate(
     name: str, model, text: Text, descriptions: np.ndarray | None, first_rank: int
 ) -> dict[str, dict[str, float]]:
     """Figures of all that can be made of one trained model, by name."""
@@ -372,7 +372,7 @@ def main() -> None:
             descriptions = describe_words(name, text, encoder, definitions)
             model = make_model(text, descriptions, MODELS[name], seed)
             train(model, text, folder, args.epochs, args.rate)
-            for row, figures in judge(name, model, text, descriptions, args.first_rank).items():
+            for row, figures in evaluate(name, model, text, descriptions, args.first_rank).items():
                 print(json.dumps({"seed": seed, "row": row, **figures}), flush=True)
                 found.setdefault(row, []).append(figures)
     print(table(found))

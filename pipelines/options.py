@@ -102,7 +102,7 @@ class EvaluatorOptions:
     """Section `evaluator`."""
 
     max_examples: int = option(
-        2000, "how many examples of the last split are judged; 0 is all", minimum=0
+        2000, "how many examples of the last split are evaluated; 0 is all", minimum=0
     )
     certain: bool = option(
         True, "whether a gain must be more than chance, its whole 95 % interval above min_gain"

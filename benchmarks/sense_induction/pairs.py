@@ -2,7 +2,7 @@
 
 A word's senses are induced from its contexts in WikiText-2 and the pairs' own, without their
 answers; two senses each. Words with too few contexts there, or that are no token of the encoder,
-are not judged. Similarities of two occurrences are held against a threshold that is best on the
+are not evaluated. Similarities of two occurrences are held against a threshold that is best on the
 development pairs.
 """
 
@@ -38,20 +38,21 @@ def report_pairs(arguments: argparse.Namespace, states: States) -> None:
     )
     known = [w for w, some in found.items() if len(some) >= FEWEST and states.encoder.knows(w)]
     numbers = {word: number for number, word in enumerate(known)}
-    judged = {s: np.array([_form(pair) in numbers for pair in pairs[s]]) for s in SPLITS}
+    evaluated = {s: np.array([_form(pair) in numbers for pair in pairs[s]]) for s in SPLITS}
     print(
-        f"\nWord in Context: {len(known)} words; judged are {judged['dev'].sum()} of "
-        f"{len(judged['dev'])} development and {judged['test'].sum()} of {len(judged['test'])} "
-        f"test pairs, of which {gold['test'][judged['test']].mean():.3f} have the same sense\n"
+        f"\nWord in Context: {len(known)} words; evaluated are {evaluated['dev'].sum()} of "
+        f"{len(evaluated['dev'])} development and {evaluated['test'].sum()} of "
+        f"{len(evaluated['test'])} "
+        f"test pairs, of which {gold['test'][evaluated['test']].mean():.3f} have the same sense\n"
     )
     words = {
-        s: [numbers[_form(p)] for p, j in zip(pairs[s], judged[s], strict=True) if j]
+        s: [numbers[_form(p)] for p, j in zip(pairs[s], evaluated[s], strict=True) if j]
         for s in SPLITS
     }
     flat = {
-        s: [c for p, j in zip(pairs[s], judged[s], strict=True) if j for c in p] for s in SPLITS
+        s: [c for p, j in zip(pairs[s], evaluated[s], strict=True) if j for c in p] for s in SPLITS
     }
-    gold = {s: gold[s][judged[s]] for s in SPLITS}
+    gold = {s: gold[s][evaluated[s]] for s in SPLITS}
     masked = {s: states.encode(f"WiC {s}", flat[s]) for s in SPLITS}
     unmasked = {s: states.encode(f"WiC {s}", flat[s], "unmasked") for s in SPLITS}
     text = [c for word in known for c in found[word]]

@@ -24,7 +24,7 @@ class NonMonotonicAveraging(keras.callbacks.Callback):
     The optimizer never sees the average: steps are made from w. Evaluation inside `fit` is of w̄,
     and between the end of an epoch and the beginning of the next, and after training, the model
     holds w̄. So put this callback **before** `ModelCheckpoint`, `EarlyStopping` and the like, and
-    what they save and judge is w̄. An `EarlyStopping` with a patience of less than n + 2 checks
+    what they save and evaluate is w̄. An `EarlyStopping` with a patience of less than n + 2 checks
     may end the training before weights are averaged.
 
     Works with any optimizer. It takes the memory of two copies of the trainable weights, from the
@@ -36,7 +36,7 @@ class NonMonotonicAveraging(keras.callbacks.Callback):
     goes on as if it had not been interrupted.
 
     Args:
-        monitor: the logged value to judge; smaller is better.
+        monitor: the logged value to evaluate; smaller is better.
         non_monotone_interval: n.
 
     Example:
@@ -114,7 +114,7 @@ class NonMonotonicAveraging(keras.callbacks.Callback):
             self.check(logs[self.monitor])
         else:
             warnings.warn(
-                f"NonMonotonicAveraging cannot judge epoch {epoch}: `monitor={self.monitor!r}` "
+                f"NonMonotonicAveraging cannot evaluate epoch {epoch}: `monitor={self.monitor!r}` "
                 f"is not logged. Received: {sorted(logs)}",
                 stacklevel=2,
             )

@@ -9,10 +9,10 @@ from keras_drill.metrics.text_scores import References, TextScores, score_texts
 class TranslationScores(keras.callbacks.Callback):
     """Writes texts for validation sources after every epoch, and logs their BLEU and chrF.
 
-    The scores join the epoch's logs, where the callbacks that follow find them: put this one
-    **before** `EarlyStopping`, `ModelCheckpoint`, `CSVLogger` and `TensorBoard`, and after
-    `NonMonotonicAveraging`, whose average it then judges. Keras cannot guess that more is better:
-    say `EarlyStopping(monitor="val_bleu", mode="max")`.
+    The callback adds the scores to the epoch's logs. Put it **before** the callbacks that read
+    them: `EarlyStopping`, `ModelCheckpoint`, `CSVLogger` and `TensorBoard`. Put it after
+    `NonMonotonicAveraging`, so that it evaluates the average. Higher scores are better, which
+    Keras cannot guess: use `EarlyStopping(monitor="val_bleu", mode="max")`.
 
     Decoding takes longer than `val_loss`: a few hundred sentences and a greedy search are enough to
     watch training by. Training goes on in the same state: keep dropout off in `translate`, as

@@ -10,7 +10,7 @@ from keras_drill.types import Tensor
 
 
 class DecodingStep(abc.ABC):
-    """What a sampler or a beam search needs of a model: begin, read one more column, judge.
+    """What a sampler or a beam search needs of a model: begin, read one more column, evaluate.
 
         constants, state = step.begin(inputs, batch_size, length)
         hidden, state = step.read(tokens, constants, state)         column after column
@@ -126,7 +126,7 @@ class DecodingStep(abc.ABC):
         raise NotImplementedError
 
     def prefill(self, tokens: Tensor, count: Tensor, constants: Any, state: Any) -> Any:
-        """Reads the first `count` columns of a buffer, without judging any word.
+        """Reads the first `count` columns of a buffer, without evaluating any word.
 
         Args:
             tokens: Integer tensor `[B, L]`, the buffer that will be filled.

@@ -18,7 +18,7 @@ class ModelCard:
         description: What it is, in a sentence.
         trained: When, or "unknown".
         licence: Under what terms it may be used, or "not stated".
-        data: What it was trained and judged on.
+        data: What it was trained and evaluated on.
         figures: How well it does.
         weights: What its weights are kept in, and what that costs and saves.
         limits: What it must not be expected to do, a sentence each.

@@ -169,7 +169,7 @@ def import_sacrebleu() -> ModuleType:
         import sacrebleu
     except ImportError as error:
         raise ImportError(
-            "Judging texts needs sacrebleu: pip install keras_drill[translation]"
+            "Evaluating texts needs sacrebleu: pip install keras_drill[translation]"
         ) from error
     return sacrebleu
 

@@ -207,7 +207,7 @@ class FusedLossModel(FitsOnWorkers, ExportableModel):
         of_data = weights_of(y, y_pred.mask, sample_weight)
         weights = self.choose_positions(of_data, y) if training else of_data
         per_token = self.reduction in ("none", None)
-        losses, log_probs, ranks = self._judge(
+        losses, log_probs, ranks = self._evaluate(
             y_pred.hidden,
             y,
             weights,
@@ -242,7 +242,7 @@ class FusedLossModel(FitsOnWorkers, ExportableModel):
             total = ops.divide_no_nan(total, all_divided)
         return total + added
 
-    def _judge(self, *arguments) -> tuple:
+    def _evaluate(self, *arguments) -> tuple:
         """The head's loss, log-probabilities and, where a metric wants them, ranks."""
         if self._wants_ranks:
             return self.head.loss_log_prob_and_rank(*arguments)

@@ -117,7 +117,7 @@ class WordProbabilities(TiedLayer):
     ) -> tuple[Tensor, Tensor]:
         """`loss`, and the log-probabilities `[...]` of the targets (not differentiable, 0 where the
         weight is), for metrics, at no extra cost. Arguments as in `loss`: unless `training` is
-        `False` both are with dropout; `log_prob` is for judging."""
+        `False` both are with dropout; `log_prob` is for evaluating."""
         return losses.loss_and_statistics(
             self, hidden, targets, sample_weight, label_smoothing, reduction, training
         )[:2]

@@ -10,7 +10,7 @@ from keras_drill.workbench.analysis import compare_by_frequency
 from keras_drill.workbench.analysis.compare_by_frequency import FrequencyComparison
 from keras_drill.workbench.analysis.gains import Gain, log_prob_gain
 from keras_drill.workbench.tasks.errors import RunError
-from keras_drill.workbench.training.judge_examples import JudgedExamples
+from keras_drill.workbench.training.evaluate_examples import EvaluatedExamples
 
 _BLOCK = 20
 _BIN_CONFIDENCE = 0.99  # there are several bins, and none should refuse a model by chance
@@ -43,8 +43,8 @@ class Comparison:
 
 
 def compare(
-    candidate: JudgedExamples,
-    baseline: JudgedExamples,
+    candidate: EvaluatedExamples,
+    baseline: EvaluatedExamples,
     texts: Sequence[bytes],
     counts: Mapping[bytes, int],
     unknown: bytes,
@@ -59,7 +59,7 @@ def compare(
     Args:
         candidate: What the candidate says.
         baseline: What the baseline says of the same examples.
-        texts: What was judged, a line each.
+        texts: What was evaluated, a line each.
         counts: How often each word of the candidate occurs in the training text.
         unknown: The word that stands for those that are not known.
     """
@@ -90,8 +90,8 @@ def compare(
 
 
 def _per_byte(
-    candidate: JudgedExamples,
-    baseline: JudgedExamples,
+    candidate: EvaluatedExamples,
+    baseline: EvaluatedExamples,
     texts: Sequence[bytes],
     spelled: np.ndarray,
     shares: tuple[float, float],
@@ -116,22 +116,22 @@ def _per_byte(
     )
 
 
-def _spelled_lines(judged: JudgedExamples, is_unknown: np.ndarray) -> np.ndarray:
+def _spelled_lines(evaluated: EvaluatedExamples, is_unknown: np.ndarray) -> np.ndarray:
     """Which lines have no word that the model does not know, bool `[lines]`."""
-    line_of_word = np.repeat(np.arange(len(judged.lengths)), judged.lengths)
-    return np.bincount(line_of_word, is_unknown, len(judged.lengths)) == 0
+    line_of_word = np.repeat(np.arange(len(evaluated.lengths)), evaluated.lengths)
+    return np.bincount(line_of_word, is_unknown, len(evaluated.lengths)) == 0
 
 
-def unigram_model(judged: JudgedExamples, counts: Mapping[bytes, int]) -> JudgedExamples:
+def unigram_model(evaluated: EvaluatedExamples, counts: Mapping[bytes, int]) -> EvaluatedExamples:
     """What a model says that knows nothing but how often words occur, each one time more often.
 
     Args:
-        judged: The words to say it of.
+        evaluated: The words to say it of.
         counts: How often each word that there is occurs in the training text.
     """
     total = sum(counts.values()) + len(counts)
-    log_probs = [math.log((counts.get(word, 0) + 1) / total) for word in judged.words]
-    return dataclasses.replace(judged, log_probs=np.array(log_probs))
+    log_probs = [math.log((counts.get(word, 0) + 1) / total) for word in evaluated.words]
+    return dataclasses.replace(evaluated, log_probs=np.array(log_probs))
 
 
 def _by_frequency(

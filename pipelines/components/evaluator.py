@@ -17,10 +17,10 @@ from keras_drill.workbench.report.page.elements import element, table
 from keras_drill.workbench.report.page.formatting import MISSING
 from keras_drill.workbench.tasks.errors import RunError
 from keras_drill.workbench.tasks.task import AnsweringTask, Task
-from keras_drill.workbench.training.judge_examples import (
-    JudgedExamples,
+from keras_drill.workbench.training.evaluate_examples import (
+    EvaluatedExamples,
+    evaluate_examples,
     first_examples,
-    judge_examples,
 )
 from pipelines.components.comparison import Comparison, compare, unigram_model
 from pipelines.components.fingerprint import fingerprint
@@ -37,8 +37,8 @@ class Evaluator(Component):
     """Writes `verdict.json`: whether the model may be served, with reasons. A refusal stops the
     pipeline.
 
-    Both models are judged as they are served, by their signature `examples`, on the last split that
-    was held out. A first model has to be better than the frequencies of the words alone.
+    Both models are evaluated by their signature `examples`, as they are served, on the last
+    held-out split. A first model has to be better than the frequencies of the words alone.
 
     Args:
         task: Reads the examples.
@@ -127,37 +127,39 @@ class Evaluator(Component):
                 )
         split, columns = list(self.task.read_columns(str(inputs["examples"])).items())[-1]
         examples = first_examples(columns, self.options.max_examples or None)
-        candidate = _judge(serving_folder(inputs["model"]), examples, progress, "candidate")
+        candidate = _evaluate(serving_folder(inputs["model"]), examples, progress, "candidate")
         counts, unknown = self._words(inputs["transformed"])
         if self.served is None or version is None:
             baseline = unigram_model(candidate, counts)
             against = "the frequencies of words"
         else:
             folder = self.served.folder(version)
-            baseline = _judge(folder, examples, progress, f"version {version}")
+            baseline = _evaluate(folder, examples, progress, f"version {version}")
             against = f"version {version}"
         texts = list(examples.values())[-1]
         compared = compare(candidate, baseline, texts, counts, unknown)
-        judge = _Judge(self.options, compared, f"{len(texts):,} lines of {split}", against)
-        judge.judge_perplexity(first=version is None)
+        evaluate = _Decision(self.options, compared, f"{len(texts):,} lines of {split}", against)
+        evaluate.check_perplexity(first=version is None)
         if isinstance(self.task, AnsweringTask):
             references = [text.decode(errors="replace") for text in texts]
             scoring = self.task.scoring
-            judge.judge_bleu(candidate, None if version is None else baseline, references, scoring)
-        judge.judge_words(first=version is None)
-        return judge.verdict(version)
+            evaluate.check_bleu(
+                candidate, None if version is None else baseline, references, scoring
+            )
+        evaluate.check_words(first=version is None)
+        return evaluate.verdict(version)
 
     def _words(self, transformed: Path) -> tuple[dict[bytes, int], bytes]:
         """How often each word of the model's answers occurs in the training text, and the one that
         stands for unknown ones."""
-        words = self.task.load_words(transformed)
+        words = self.task.load_vocabulary(transformed)
         _, vocabulary = list(self.task.coders(words).values())[-1]
         counts = words.counts or [1] * len(words.tokens)
         known = {token.encode(): int(n) for token, n in zip(words.tokens, counts, strict=True)}
         return known, vocabulary.unknown_token.encode()
 
 
-class _Judge:
+class _Decision:
     """Collects reasons, for and against."""
 
     def __init__(self, options: EvaluatorOptions, compared: Comparison, lines: str, against: str):
@@ -173,7 +175,7 @@ class _Judge:
         reasons = self.contra or self.pro
         return Verdict(not self.contra, reasons, baseline, self.figures, self._bins())
 
-    def judge_perplexity(self, first: bool) -> None:
+    def check_perplexity(self, first: bool) -> None:
         compared = self.compared
         gain = Gain(_lower(compared.gain.value), _lowers(compared.gain.interval))
         what = "perplexity of known words" if compared.unit == "word" else "perplexity per byte"
@@ -188,15 +190,15 @@ class _Judge:
         if compared.lines_left_out:
             what += f" without {compared.lines_left_out:,} that have unknown words"
         least = 0.0 if first else self.options.min_gain
-        self._judge_gain(what, gain, least, " %", better="lower", worse="higher")
+        self._check_gain(what, gain, least, " %", better="lower", worse="higher")
         most = self.options.max_perplexity
         if most and compared.perplexity > most:
             self.contra.append(f"perplexity {compared.perplexity:.2f} is above {most:g}")
 
-    def judge_bleu(
+    def check_bleu(
         self,
-        candidate: JudgedExamples,
-        baseline: JudgedExamples | None,
+        candidate: EvaluatedExamples,
+        baseline: EvaluatedExamples | None,
         references: list[str],
         scoring: Mapping[str, Any],
     ) -> None:
@@ -209,11 +211,11 @@ class _Judge:
             gain = bleu_gain(candidate.answers, baseline.answers, references, **scoring)
             self.figures |= {"BLEU before": before, "BLEU interval": gain.interval}
             what = f"BLEU {bleu:.2f}, {self.against} {before:.2f}, on {self.lines}"
-            self._judge_gain(what, gain, self.options.min_gain, "", better="higher", worse="lower")
+            self._check_gain(what, gain, self.options.min_gain, "", better="higher", worse="lower")
         if bleu < self.options.min_bleu:
             self.contra.append(f"BLEU {bleu:.2f} is below {self.options.min_bleu:g}")
 
-    def judge_words(self, first: bool) -> None:
+    def check_words(self, first: bool) -> None:
         compared, most = self.compared, self.options.max_bin_loss
         self.figures["unknown words %"] = compared.unknown
         if first:
@@ -233,7 +235,7 @@ class _Judge:
                 f"(99 % interval {_range(each['interval'], ' %')}); let pass are {most:g} %"
             )
 
-    def _judge_gain(
+    def _check_gain(
         self, what: str, gain: Gain, least: float, unit: str, better: str, worse: str
     ) -> None:
         change = f"{abs(gain.value):.2f}{unit} {better if gain.value > 0 else worse}"
@@ -278,15 +280,15 @@ def _range(interval: tuple[float, float], unit: str) -> str:
     return f"{interval[0]:+.2f} to {interval[1]:+.2f}{unit}"
 
 
-def _judge(
+def _evaluate(
     folder: Path, examples: Mapping[str, list[bytes]], progress: Progress, name: str
-) -> JudgedExamples:
+) -> EvaluatedExamples:
     loaded = tf.saved_model.load(str(folder))
     if "examples" not in loaded.signatures:
         raise RunError(
-            f"{folder} has no signature `examples`, by which it could be judged: it was exported "
+            f"{folder} has no signature `examples` to evaluate it by: it was exported "
             "before there was one; export it again, or roll it back"
         )
-    return judge_examples(
+    return evaluate_examples(
         loaded.signatures["examples"], examples, lambda done: progress(done, f"examples, {name}")
     )

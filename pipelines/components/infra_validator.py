@@ -15,7 +15,7 @@ from keras_drill.export import unserved_operations
 from keras_drill.export.warmup_requests import example_inputs
 from keras_drill.workbench.tasks.errors import RunError
 from keras_drill.workbench.tasks.task import Task
-from keras_drill.workbench.training.judge_examples import first_examples
+from keras_drill.workbench.training.evaluate_examples import first_examples
 from pipelines.components.trainer import serving_folder
 from pipelines.engine.component import Component, Facts, Progress
 from pipelines.options import InfraValidatorOptions

@@ -14,7 +14,7 @@ from keras_drill.data.prefetch import prefetch
 from keras_drill.data.serialize_examples import Ids
 from keras_drill.data.word_numbers import WordNumbers
 from keras_drill.data.write_examples import ExampleWriter
-from keras_drill.workbench.tasks.task import Task, Words
+from keras_drill.workbench.tasks.task import RunVocabulary, Task
 from pipelines.components.trainer import RUN
 from pipelines.components.warm_start import WARM_START, blessed_before
 from pipelines.engine.artifact_store import Artifact, ArtifactStore
@@ -28,7 +28,7 @@ class Transform(Component):
     The artifact is an `ExampleFolder` with the files of the words in it, so `keras-drill train
     --data` takes it as it is. The words are learned and applied by the functions of the task that
     exported models are made with: training and serving cut and number texts alike. The texts are
-    kept beside the ids where the task judges its answers by them.
+    kept beside the ids where the task evaluates its answers by them.
 
     A warm start keeps the words of the blessed model, and those that are new stand after them.
 
@@ -69,16 +69,16 @@ class Transform(Component):
         progress(0, "examples encoded")
         with contextlib.closing(WordNumbers(keep_in=output)) as numbers:
             if WARM_START in inputs:
-                known = self.task.load_words(inputs[WARM_START] / RUN)
-                words = self.task.grow_words(known, splits["train"], numbers)
-                new = {"new words": len(words.tokens) - len(known.tokens)}
+                known = self.task.load_vocabulary(inputs[WARM_START] / RUN)
+                run_vocabulary = self.task.grow_words(known, splits["train"], numbers)
+                new = {"new words": len(run_vocabulary.tokens) - len(known.tokens)}
             else:
-                words, new = self.task.learn_words(splits["train"], numbers), {}
-            return self.write(words, splits, output, progress, numbers) | new
+                run_vocabulary, new = self.task.learn_words(splits["train"], numbers), {}
+            return self.write(run_vocabulary, splits, output, progress, numbers) | new
 
     def write(
         self,
-        words: Words,
+        run_vocabulary: RunVocabulary,
         splits: Mapping[str, Mapping[str, Lines]],
         output: Path,
         progress: Progress,
@@ -87,15 +87,15 @@ class Transform(Component):
         """Writes the words, and the examples as their ids.
 
         Args:
-            words: The words.
+            run_vocabulary: The words.
             splits: The texts, by split and column.
             output: Where to write.
             progress: To be told how many examples are done.
             numbers: May have kept the training text.
         """
-        words.save(output)
-        coders = self.task.coders(words)
-        facts: Facts = {"words": len(words.tokens)}
+        run_vocabulary.save(output)
+        coders = self.task.coders(run_vocabulary)
+        facts: Facts = {"words": len(run_vocabulary.tokens)}
         done = 0
         for split, columns in splits.items():
             tokens = unknown = 0

@@ -42,7 +42,7 @@ def make_pipeline(
     Args:
         config: What is trained, and how.
         data: Where the corpus is, as all workers see it.
-        splits: Those of the corpus, train and valid among them; models are judged on the last.
+        splits: Those of the corpus, train and valid among them; models are evaluated on the last.
         place: Where everything is kept.
         metadata: TFX's connection to its metadata; `None` where the orchestrator has its own.
         beam_arguments: Of all components on Beam, `--runner` among them.

@@ -11,7 +11,7 @@ import tensorflow_transform as tft
 
 from keras_drill.data.lines import Lines
 from keras_drill.data.untuned import untuned
-from keras_drill.workbench.tasks.task import Task, Words
+from keras_drill.workbench.tasks.task import RunVocabulary, Task
 from keras_drill.workbench.training.export_run import export_run
 from keras_drill.workbench.training.loaded_run import LoadedRun
 from keras_drill.workbench.training.run_folder import RunFolder
@@ -28,12 +28,12 @@ def run_fn(fn_args: Any) -> None:
     with tempfile.TemporaryDirectory() as local:
         examples, run = Path(local) / "transformed", Path(local) / "run"
         task = settings.task(**{"data.path": str(examples)})
-        words = read_words(task, transformed, Path(local) / "words")
+        run_vocabulary = read_words(task, transformed, Path(local) / "words")
         splits = {
             "train": read_lines(task, fn_args.train_files),
             "valid": read_lines(task, fn_args.eval_files),
         }
-        Transform(task).write(words, splits, examples, lambda done, unit, total=None: None)
+        Transform(task).write(run_vocabulary, splits, examples, lambda done, unit, total=None: None)
         prepare_process(task.config)
         train_run(task.config, RunFolder(run))
         exported = export_run(LoadedRun.load(RunFolder(run)), Path(local) / "exported")
@@ -41,14 +41,14 @@ def run_fn(fn_args: Any) -> None:
         copy_folder(run, f"{fn_args.model_run_dir}/run")
 
 
-def read_words(task: Task, transformed: tft.TFTransformOutput, folder: Path) -> Words:
+def read_words(task: Task, transformed: tft.TFTransformOutput, folder: Path) -> RunVocabulary:
     """The words that Transform learned."""
     folder.mkdir()
     for name in task.config.word_files:
         content = tf.io.gfile.GFile(transformed.vocabulary_file_by_name(name), "rb").read()
         if content:
             (folder / name).write_bytes(content)
-    return task.load_words(folder)
+    return task.load_vocabulary(folder)
 
 
 def read_lines(task: Task, patterns: Sequence[str]) -> dict[str, Lines]:

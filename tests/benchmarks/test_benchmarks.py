@@ -155,7 +155,7 @@ def test_sense_induction(tmp_path):
     for table in output.split("1 words, held back:"):
         assert figures(table, "kerbs |")[0] > 0.8  # the text tells them apart
     assert len(list((tmp_path / "kept" / "results").glob("*/*/*.json"))) == 9
-    assert "judged are 3 of 3 development" in output and figures(output, "same argmax, mean")
+    assert "evaluated are 3 of 3 development" in output and figures(output, "same argmax, mean")
     again = run("sense_induction", *words, 3)
     assert figures(again, "kerbs |")[:2] == figures(output, "kerbs |")[:2]
     assert "seed 0:" in output and "seed 0:" not in again

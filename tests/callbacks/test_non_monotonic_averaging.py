@@ -201,7 +201,7 @@ def test_state_of_version_0_1_is_taken(one_weight, in_model):
     np.testing.assert_allclose(ops.convert_to_numpy(weight), (4 * average + own) / 5, rtol=1e-6)
 
 
-def test_nothing_to_judge_by_is_said():
+def test_nothing_to_evaluate_by_is_said():
     callback = NonMonotonicAveraging(monitor="val_perplexity")
     with pytest.warns(UserWarning, match="val_perplexity.* is not logged. Received: .*val_loss"):
         fit(make_model("sgd"), callback, epochs=1)

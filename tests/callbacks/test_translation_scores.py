@@ -79,7 +79,7 @@ def test_checkpoints_are_kept_by_chrf(tmp_path):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["1.weights.h5", "2.weights.h5"]
 
 
-def test_the_average_of_the_weights_is_judged_behind_the_callback_that_makes_it():
+def test_the_average_of_the_weights_is_evaluated_behind_the_callback_that_makes_it():
     """After the epoch in which averaging began, `translate` sees the mean, not the last weights."""
     seen, steps = [], []
 

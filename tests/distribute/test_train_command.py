@@ -115,7 +115,7 @@ def test_two_end_where_one_does(runs, way):
 
 @pytest.mark.parametrize("way", SEVERAL)
 def test_what_is_written_and_said_is_that_of_one_device(runs, way):
-    """The model for all rows of a batch, judged alike; files and words of the chief alone."""
+    """The model for all rows of a batch, evaluated alike; files and words of the chief alone."""
     folder, said = runs
     one, other = (
         {

@@ -71,7 +71,7 @@ def check_operations(folder):
     """Only operations that a stock server has, and can run without a GPU.
 
     It has TensorFlow's own and those of tensorflow-text, which this process has loaded as well.
-    Judged by the kernels that are here, not by the list that the export goes by.
+    Evaluated by the kernels that are here, not by the list that the export goes by.
     """
     graph = meta_graph(folder).graph_def
     functions = {function.signature.name for function in graph.library.function}

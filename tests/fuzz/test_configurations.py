@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from keras_drill.export.served_versions import ServedVersions
 from keras_drill.workbench.tasks.errors import ConfigError, RunError
 from keras_drill.workbench.tasks.load_config import load_config, recipe_text
-from keras_drill.workbench.tasks.sequence_to_sequence.words import _load_tokenizer
+from keras_drill.workbench.tasks.sequence_to_sequence.run_vocabulary import _load_tokenizer
 from keras_drill.workbench.training.checkpoints import CheckpointStore
 from keras_drill.workbench.training.list_runs import list_runs, runs_table
 from keras_drill.workbench.training.run_folder import RunFolder, read_history

@@ -276,7 +276,7 @@ def test_bad_arguments():
 
 
 def test_activations_are_regularised_before_and_after_dropout():
-    """AR judges what is dropped, TAR what is not, as in Merity et al."""
+    """AR evaluates what is dropped, TAR what is not, as in Merity et al."""
     tokens = np.random.default_rng(0).integers(0, V, (3, 5))
 
     def make(ar, tar):

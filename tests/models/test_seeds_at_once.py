@@ -49,7 +49,7 @@ def results(text, tmp_path_factory):
 def test_each_seed_is_trained_as_it_is_alone(text, results, place, seed):
     text = Text(text)
     config = load_config("small-drill").replace({**OPTIONS, "training.seed": seed})
-    assert config.head.dropout > 0  # which judging must leave out
+    assert config.head.dropout > 0  # which evaluating must leave out
     model = build_model(config, len(text.counts), ROWS)
     windows = [*zip(*text.windows("train", ROWS, LENGTH), strict=True)]
     rate = WarmupSchedule(

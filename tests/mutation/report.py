@@ -67,8 +67,8 @@ def _describe(tree: Path, session: Path) -> str:
 
 def _row(name: str, count: collections.Counter) -> str:
     killed = count["failed"] + count["timed out"]
-    judged = killed + count["survived"]
-    score = f"{100 * killed / judged:.0f} %" if judged else "-"
+    evaluated = killed + count["survived"]
+    score = f"{100 * killed / evaluated:.0f} %" if evaluated else "-"
     cells = (count["all"], count["tried"], killed, count["timed out"], count["equivalent"])
     return f"| {name} | " + " | ".join(map(str, cells)) + f" | {count['survived']} | {score} |"
 

@@ -42,7 +42,7 @@ def made(tmp_path):
 
 def texts_of(config, folder):
     task = make_task(config)
-    words = task.make_words(folder / "new")
+    words = task.make_vocabulary(folder / "new")
     return task, words, task.read_texts(words)
 
 

@@ -11,7 +11,7 @@ from keras_drill.export import ModelCard
 from keras_drill.export.served_versions import ServedVersions
 from keras_drill.workbench.tasks.errors import RunError
 from keras_drill.workbench.tasks.make_task import make_task
-from keras_drill.workbench.training.judge_examples import JudgedExamples
+from keras_drill.workbench.training.evaluate_examples import EvaluatedExamples
 from pipelines.command_line import main
 from pipelines.components import evaluator as evaluator_module
 from pipelines.components.comparison import compare, unigram_model
@@ -26,7 +26,7 @@ LINES = [b"the cat sees a dog .", b"a bird", b"", b"the old bird hears the cat .
 COUNTS = {b"the": 900, b"a": 700, b"cat": 60, b"dog": 50, b"bird": 3, b"<eos>": 500, b".": 300}
 
 
-def judged(log_prob, lines=LINES, known=COUNTS, answers=None, noise=0.3, seed=0):
+def evaluated(log_prob, lines=LINES, known=COUNTS, answers=None, noise=0.3, seed=0):
     """A model for which words have a log-probability, by their frequency, more or less."""
     random = np.random.default_rng(seed)
     rows = [[*line.split(), b"<eos>"] for line in lines]
@@ -34,7 +34,7 @@ def judged(log_prob, lines=LINES, known=COUNTS, answers=None, noise=0.3, seed=0)
     values = [log_prob(COUNTS.get(word, 0)) + noise * random.normal() for word in words]
     lengths = np.array([len(row) for row in rows])
     texts = [line.decode() for line in lines] if answers is None else answers
-    return JudgedExamples(words, np.array(values), lengths, texts)
+    return EvaluatedExamples(words, np.array(values), lengths, texts)
 
 
 def as_good_as(value):
@@ -46,9 +46,9 @@ def compared(candidate, baseline):
 
 
 def test_words_that_one_of_them_does_not_know_are_left_out():
-    candidate, baseline = judged(as_good_as(-3.0)), judged(as_good_as(-4.0), seed=1)
+    candidate, baseline = evaluated(as_good_as(-3.0)), evaluated(as_good_as(-4.0), seed=1)
     fewer = {word: count for word, count in COUNTS.items() if word != b"cat"}
-    lazy = judged(lambda count: -1.0 if count == 0 else -4.0, known=fewer, seed=2)
+    lazy = evaluated(lambda count: -1.0 if count == 0 else -4.0, known=fewer, seed=2)
     for other, unknown in ((baseline, candidate), (lazy, lazy)):
         found = compared(candidate, other)
         words = [w for line in LINES for w in [*line.split(), b"<eos>"]]
@@ -66,11 +66,13 @@ def by_letters(log_prob):
     """A model of letters, all with one log-probability."""
     letters = [bytes([letter]) for line in LINES for letter in line + b"\n"]
     lengths = np.array([len(line) + 1 for line in LINES])
-    return JudgedExamples(np.array(letters, object), np.full(len(letters), log_prob), lengths, [])
+    return EvaluatedExamples(
+        np.array(letters, object), np.full(len(letters), log_prob), lengths, []
+    )
 
 
 def test_other_words_are_compared_by_the_byte_where_no_word_is_unknown():
-    ours, theirs = by_letters(-1.0), judged(as_good_as(-4.0), noise=0)
+    ours, theirs = by_letters(-1.0), evaluated(as_good_as(-4.0), noise=0)
     found = compared(ours, theirs)
     assert found.unit == "byte" and found.frequency is None
     assert found.perplexity == pytest.approx(math.e)
@@ -86,7 +88,7 @@ def test_other_words_are_compared_by_the_byte_where_no_word_is_unknown():
 def test_an_unknown_word_makes_no_model_better_per_byte(evaluate):
     answers = [line.decode() for line in LINES]
     fewer = {word: count for word, count in COUNTS.items() if word in (b"a", b"bird", b"<eos>")}
-    lazy = judged(lambda count: -0.01 if count == 0 else -6.0, known=fewer, answers=answers)
+    lazy = evaluated(lambda count: -0.01 if count == 0 else -6.0, known=fewer, answers=answers)
     verdict, _ = evaluate(lazy, by_letters(-1.5), max_more_unknown=100.0)
     assert not verdict.blessed
     assert "on 124 lines of test without 62 that have unknown words" in verdict.reasons[0]
@@ -94,11 +96,11 @@ def test_an_unknown_word_makes_no_model_better_per_byte(evaluate):
 
 def test_models_of_which_one_knows_a_word_of_no_line_cannot_be_compared():
     with pytest.raises(RunError, match="nothing can be compared"):
-        compared(by_letters(-1.0), judged(as_good_as(-4.0), known={}))
+        compared(by_letters(-1.0), evaluated(as_good_as(-4.0), known={}))
 
 
 def test_the_unigram_model_knows_frequencies():
-    candidate = judged(as_good_as(-3.0))
+    candidate = evaluated(as_good_as(-3.0))
     unigram = unigram_model(candidate, COUNTS)
     total = sum(COUNTS.values()) + len(COUNTS)
     assert unigram.log_probs[0] == pytest.approx(math.log(901 / total))
@@ -212,7 +214,7 @@ def evaluate(given, tmp_path, monkeypatch):
         component = Evaluator(task, served, EvaluatorOptions(**options))
         said = {"candidate": candidate, "version 1": baseline}
         monkeypatch.setattr(
-            evaluator_module, "_judge", lambda folder, examples, progress, name: said[name]
+            evaluator_module, "_evaluate", lambda folder, examples, progress, name: said[name]
         )
         columns = dict.fromkeys(task.columns, LINES)
         monkeypatch.setattr(task, "read_columns", lambda data: {"train": columns, "test": columns})
@@ -228,17 +230,17 @@ def evaluate(given, tmp_path, monkeypatch):
 
 
 def test_a_first_model_must_know_more_than_frequencies(evaluate):
-    verdict, stop = evaluate(judged(as_good_as(-1.0)))
+    verdict, stop = evaluate(evaluated(as_good_as(-1.0)))
     assert verdict.blessed and verdict.baseline is None and stop is None
     assert "the frequencies of words" in verdict.reasons[0]
-    verdict, stop = evaluate(judged(as_good_as(-5.0)))
+    verdict, stop = evaluate(evaluated(as_good_as(-5.0)))
     assert not verdict.blessed and "needed is more than 0 %" in stop
-    verdict, stop = evaluate(judged(as_good_as(-1.0)), max_perplexity=2.5)
+    verdict, stop = evaluate(evaluated(as_good_as(-1.0)), max_perplexity=2.5)
     assert not verdict.blessed and "is above 2.5" in stop
 
 
 def test_a_better_model_is_blessed_and_a_worse_one_refused_with_reasons(evaluate):
-    better, worse = judged(as_good_as(-3.0)), judged(as_good_as(-3.2), seed=1)
+    better, worse = evaluated(as_good_as(-3.0)), evaluated(as_good_as(-3.2), seed=1)
     verdict, stop = evaluate(better, worse)
     assert verdict.blessed and verdict.baseline == 1 and stop is None
     gain = verdict.figures["perplexity lower by %"]
@@ -251,7 +253,10 @@ def test_a_better_model_is_blessed_and_a_worse_one_refused_with_reasons(evaluate
 
 
 def test_a_gain_that_may_be_chance_is_not_enough_unless_it_is_said_to_be(evaluate):
-    one, other = judged(as_good_as(-3.0), noise=2.0), judged(as_good_as(-3.0), noise=2.0, seed=1)
+    one, other = (
+        evaluated(as_good_as(-3.0), noise=2.0),
+        evaluated(as_good_as(-3.0), noise=2.0, seed=1),
+    )
     better, worse = sorted((one, other), key=lambda each: each.perplexity)
     verdict, _ = evaluate(better, worse)
     assert not verdict.blessed and "which may be chance" in verdict.reasons[0]
@@ -261,8 +266,8 @@ def test_a_gain_that_may_be_chance_is_not_enough_unless_it_is_said_to_be(evaluat
 
 
 def test_words_of_one_frequency_must_not_pay_for_the_others(evaluate):
-    before = judged(as_good_as(-4.0), seed=1)
-    robs_the_rare = judged(lambda count: -5.0 if count == 3 else -3.0)
+    before = evaluated(as_good_as(-4.0), seed=1)
+    robs_the_rare = evaluated(lambda count: -5.0 if count == 3 else -3.0)
     verdict, stop = evaluate(robs_the_rare, before)
     assert not verdict.blessed and len(verdict.reasons) == 1
     assert "words that occur 1–49 times" in stop
@@ -270,8 +275,8 @@ def test_words_of_one_frequency_must_not_pay_for_the_others(evaluate):
 
 
 def test_what_words_of_one_frequency_lose_by_chance_does_not_count(evaluate):
-    before = judged(as_good_as(-4.0), noise=0)
-    unsteady = judged(as_good_as(-3.0), noise=0)
+    before = evaluated(as_good_as(-4.0), noise=0)
+    unsteady = evaluated(as_good_as(-3.0), noise=0)
     rare = np.flatnonzero(unsteady.words == b"bird")
     unsteady.log_probs[rare[len(rare) // 2 :]] = -5.6
     verdict, _ = evaluate(unsteady, before)
@@ -281,14 +286,14 @@ def test_what_words_of_one_frequency_lose_by_chance_does_not_count(evaluate):
 
 def test_a_model_that_knows_fewer_words_is_refused(evaluate):
     fewer = {word: count for word, count in COUNTS.items() if word != b"cat"}
-    lazy, before = judged(as_good_as(-1.0), known=fewer), judged(as_good_as(-4.0), seed=1)
+    lazy, before = evaluated(as_good_as(-1.0), known=fewer), evaluated(as_good_as(-4.0), seed=1)
     verdict, _ = evaluate(lazy, before)
     assert not verdict.blessed and "of the words are unknown" in verdict.reasons[0]
     assert evaluate(lazy, before, max_more_unknown=50.0)[0].blessed
 
 
-def test_the_model_that_is_served_is_not_judged_again(evaluate, given, tmp_path):
-    first, _ = evaluate(judged(as_good_as(-1.0)))
+def test_the_model_that_is_served_is_not_evaluated_again(evaluate, given, tmp_path):
+    first, _ = evaluate(evaluated(as_good_as(-1.0)))
     push(given, tmp_path, first)
     for _ in range(2):  # what is told is what was told when it was pushed
         verdict, stop = evaluate(None, None)
@@ -298,7 +303,7 @@ def test_the_model_that_is_served_is_not_judged_again(evaluate, given, tmp_path)
         assert verdict.bins == first.bins != []
 
 
-def test_a_served_model_without_a_verdict_is_not_judged_again_either(evaluate, given):
+def test_a_served_model_without_a_verdict_is_not_evaluated_again_either(evaluate, given):
     with given["served"].lock():
         given["served"].push(given["model"] / "serving" / "1", {"model": "candidate"})
     verdict, stop = evaluate(None, None)
@@ -307,12 +312,12 @@ def test_a_served_model_without_a_verdict_is_not_judged_again_either(evaluate, g
 
 
 @pytest.mark.parametrize(("worse_perplexity", "min_bleu"), [(False, 0.0), (True, 0.0), (True, 99)])
-def test_answers_are_judged_by_bleu(worse_perplexity, min_bleu, evaluate):
+def test_answers_are_evaluated_by_bleu(worse_perplexity, min_bleu, evaluate):
     answers = [line.decode().replace("sees", "hears") for line in LINES]
     spoiled = [answer.replace("cat", "dog").replace("old", "new") for answer in answers]
     value = -5.0 if worse_perplexity else -3.0
-    candidate = judged(as_good_as(value), answers=answers)
-    before = judged(as_good_as(-4.0), answers=spoiled, seed=1)
+    candidate = evaluated(as_good_as(value), answers=answers)
+    before = evaluated(as_good_as(-4.0), answers=spoiled, seed=1)
     options = {"max_bin_loss": 0.0, "min_bleu": min_bleu}
     verdict, stop = evaluate(candidate, before, "autoencoder", **options)
     assert verdict.blessed == (min_bleu == 0)
@@ -348,8 +353,8 @@ def test_a_version_is_rolled_back_by_a_command(given, capsys):
 def test_what_reaches_a_limit_is_let_pass(evaluate):
     fewer = {word: count for word, count in COUNTS.items() if word != b"cat"}
     answers = [line.decode() for line in LINES]
-    candidate = judged(as_good_as(-1.0), known=fewer, answers=answers)
-    before = judged(as_good_as(-4.0), answers=[text[::-1] for text in answers], seed=1)
+    candidate = evaluated(as_good_as(-1.0), known=fewer, answers=answers)
+    before = evaluated(as_good_as(-4.0), answers=[text[::-1] for text in answers], seed=1)
     told, _ = evaluate(candidate, before, "autoencoder", max_more_unknown=100.0, max_bin_loss=0.0)
     more = told.figures["unknown words %"] - told.figures["unknown words before %"]
     limits = {
@@ -366,7 +371,7 @@ def test_what_reaches_a_limit_is_let_pass(evaluate):
 
 
 def test_a_gain_must_be_above_the_least_one(evaluate):
-    better, worse = judged(as_good_as(-3.0)), judged(as_good_as(-3.2), seed=1)
+    better, worse = evaluated(as_good_as(-3.0)), evaluated(as_good_as(-3.2), seed=1)
     figures = evaluate(better, worse)[0].figures
     for certain, reached in ((False, figures["perplexity lower by %"]), (True, None)):
         reached = figures["interval"][0] if reached is None else reached
@@ -378,7 +383,7 @@ def test_the_words_that_lose_most_are_named_first(evaluate):
     def robs_all(count):
         return {3: -4.6, 50: -6.0, 60: -6.0, 300: -5.2, 500: -5.2}.get(count, -3.0)
 
-    verdict, _ = evaluate(judged(robs_all, noise=0.05), judged(as_good_as(-4.0), noise=0.05))
+    verdict, _ = evaluate(evaluated(robs_all, noise=0.05), evaluated(as_good_as(-4.0), noise=0.05))
     lost = [float(told) for told in re.findall(r"perplexity ([\d.]+) % higher than", str(verdict))]
     assert len(lost) == 2 and lost[0] > lost[1]
     gains = sorted(each["gain"] for each in verdict.bins)

@@ -51,7 +51,7 @@ class Model(Component):
         return {}
 
 
-class Judge(Component):
+class Evaluate(Component):
     name, version, reads, writes = "Evaluator", 1, ("model",), "verdict"
 
     def run(self, inputs, output, progress):
@@ -63,7 +63,7 @@ class Judge(Component):
 def test_the_newest_blessed_model_from_before_the_examples_is_taken(tmp_path):
     def train(text):
         options = Text(text)
-        pipeline = [Examples(options), Model(options), Judge(options)]
+        pipeline = [Examples(options), Model(options), Evaluate(options)]
         execution = run_pipeline(pipeline, ArtifactStore(tmp_path))
         states = [step.state for step in execution.steps]
         return (tmp_path / execution.steps[1].artifact / "text.txt").read_text(), states
@@ -89,13 +89,15 @@ def built_run(folder, corpus, **options):
     """A run with new weights, as it would be loaded, and its words."""
     config = tiny_config(corpus, data_tokenizer="whitespace", **options)
     task = make_task(config)
-    words = task.make_words(folder)
+    words = task.make_vocabulary(folder)
     return LoadedRun(RunFolder(folder), config, task, task.build_model(words), words)
 
 
 def grown_model(source, corpus):
     """A model with the words of a run and those of another corpus, and its weights."""
-    words = source.task.grow_words(source.words, source.task.read_columns(str(corpus))["train"])
+    words = source.task.grow_words(
+        source.vocabulary, source.task.read_columns(str(corpus))["train"]
+    )
     task = make_task(source.config.replace({"training.seed": 7}))
     model = task.build_model(words)
     take_weights(model, task, words, source)
@@ -106,7 +108,7 @@ def test_words_keep_their_ids_and_counts_are_added(tmp_path):
     corpus = write_corpus(tmp_path / "corpus")
     config = tiny_config(corpus, data_tokenizer="whitespace")
     task = make_task(config)
-    known = task.make_words(tmp_path / "none")
+    known = task.make_vocabulary(tmp_path / "none")
     other = other_corpus(corpus, tmp_path / "other")
     columns = task.read_columns(str(other))["train"]
     grown = task.grow_words(known, columns)
@@ -169,7 +171,7 @@ def test_transform_keeps_the_words_of_the_model_it_is_given(tmp_path):
     corpus = write_corpus(tmp_path / "corpus")
     config = tiny_config(corpus, data_tokenizer="whitespace")
     task = make_task(config)
-    known = task.make_words(tmp_path / "none")
+    known = task.make_vocabulary(tmp_path / "none")
     (tmp_path / "model" / "run").mkdir(parents=True)
     known.save(tmp_path / "model" / "run")
     other = other_corpus(corpus, tmp_path / "other")
@@ -183,7 +185,7 @@ def test_transform_keeps_the_words_of_the_model_it_is_given(tmp_path):
     tokens = Vocabulary.load(output / "vocabulary.txt").tokens
     assert tokens[: len(known.tokens)] == known.tokens
     there = make_task(config.replace({"data.path": str(output)}))
-    words = there.make_words(tmp_path / "none")
+    words = there.make_vocabulary(tmp_path / "none")
     texts = there.read_texts(words)
     again = make_task(config.replace({"data.path": str(other)})).read_texts(words)
     assert there.fingerprint(texts) == there.fingerprint(again)

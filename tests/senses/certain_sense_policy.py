@@ -17,7 +17,7 @@ class CertainSensePolicy(IdleSensePolicy):
     that are not certain the least used one counts as idle, beside those that are.
 
     What the sums need a head would have to gather while training; here `observe` is given the
-    interval's tokens, so that the policy can be judged before it has a place in the package.
+    interval's tokens, so that the policy can be evaluated before it has a place in the package.
 
     Args:
         idle_share: As of `IdleSensePolicy`.

@@ -78,7 +78,7 @@ def run(args: argparse.Namespace) -> int:
     loaded = LoadedRun.load(best)
     exported = loaded.continuing_task.export(
         loaded.model,
-        loaded.words,
+        loaded.vocabulary,
         Path(args.directory) / folder.name,
         version=None,
         sampler=TopPSampler(0.9, temperature=0.8),

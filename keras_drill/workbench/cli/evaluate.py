@@ -16,7 +16,7 @@ from keras_drill.workbench.cli.arguments import (
 def add_parser(commands) -> argparse.ArgumentParser:
     parser = commands.add_parser(
         "evaluate",
-        help="judge one or several models and write a report",
+        help="evaluate one or several models and write a report",
         description=(
             "Prints the perplexities of the best models of runs and writes a report, one HTML\n"
             "page with learning curves, samples, and, for two runs or more with the same words,\n"

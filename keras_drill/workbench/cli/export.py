@@ -119,7 +119,7 @@ def run(args: argparse.Namespace) -> int:
     loaded = LoadedRun.load(RunFolder(args.folder), args.checkpoint, changes)
     continuing: dict[str, Any] = {}
     if not config.reads_sources:
-        k = min(args.k, len(loaded.words.tokens))
+        k = min(args.k, len(loaded.vocabulary.tokens))
         continuing = {
             "sampler": make_sampler(args.sampler, args.temperature, k, args.p, args.min_p),
             "seed": args.seed,

@@ -80,11 +80,11 @@ def run(args: argparse.Namespace) -> int:
     from keras_drill.workbench.training.run_folder import RunFolder
 
     loaded = LoadedRun.load(RunFolder(args.folder), args.checkpoint)
-    k = min(args.k, len(loaded.words.tokens))
+    k = min(args.k, len(loaded.vocabulary.tokens))
     sampler = make_sampler(args.sampler, args.temperature, k, args.p, args.min_p)
     text_model = loaded.continuing_task.text_model(
         loaded.model,
-        loaded.words,
+        loaded.vocabulary,
         sampler,
         args.seed,
         args.max_tokens or MAX_TOKENS,

@@ -45,7 +45,7 @@ def make_parser() -> tuple[ArgumentParser, dict[str, ArgumentParser]]:
     """The parser of the whole program, and those of its commands by name."""
     parser = ArgumentParser(
         prog="keras-drill",
-        description="Train, judge and export models of language with deep output layers.",
+        description="Train, evaluate and export models of language with deep output layers.",
         epilog="Begin with: keras-drill demo   or   keras-drill recipes",
     )
     parser.add_argument("--version", action="version", version=f"keras-drill {_version()}")

@@ -192,7 +192,7 @@ class _TextScorer:
 
         self.senses = senses
         self.text_model = loaded.continuing_task.text_model(
-            loaded.model, loaded.words, GreedySampler(), seed=0, max_tokens=1
+            loaded.model, loaded.vocabulary, GreedySampler(), seed=0, max_tokens=1
         )
 
     def records(self, batch: list[Text]) -> Iterator[dict[str, Any]]:
@@ -219,7 +219,7 @@ class _AnswerScorer:
 
     def __init__(self, loaded: Any):
         task = loaded.answering_task
-        self.translator = task.translator(loaded.model, loaded.words, task.make_search())
+        self.translator = task.translator(loaded.model, loaded.vocabulary, task.make_search())
 
     def records(self, batch: list[Text]) -> Iterator[dict[str, Any]]:
         pairs = [text.content.split("\t")[:2] for text in batch if text.content is not None]

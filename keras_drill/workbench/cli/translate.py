@@ -166,14 +166,14 @@ def _translator(args: argparse.Namespace, loaded: Any) -> Any:
     """The model, which searches answers or draws them."""
     task = loaded.answering_task
     if not args.sample:
-        return task.translator(loaded.model, loaded.words, task.make_search())
+        return task.translator(loaded.model, loaded.vocabulary, task.make_search())
     from keras_drill.workbench.tasks.make_sampler import make_sampler
 
-    k = min(args.k, len(loaded.words.tokens))
+    k = min(args.k, len(loaded.vocabulary.tokens))
     sampler = make_sampler(args.sampler, args.temperature, k, args.p, args.min_p)
     return task.translator(
         loaded.model,
-        loaded.words,
+        loaded.vocabulary,
         sampler,
         seed=args.seed,
         num_samples=loaded.config.decoding.num_results,

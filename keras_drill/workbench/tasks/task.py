@@ -23,7 +23,7 @@ from keras_drill.workbench.tasks.errors import RunError
 from keras_drill.workbench.tasks.evaluation_text import EvaluationText
 
 
-class Words(Protocol):
+class RunVocabulary(Protocol):
     """The words of a run: what its texts are made of, and their ids."""
 
     @property
@@ -47,7 +47,7 @@ class Words(Protocol):
         """Tells whether a checkpoint was made with these words."""
 
     def save(self, folder: Path) -> None:
-        """Writes what `Task.load_words` reads."""
+        """Writes what `Task.load_vocabulary` reads."""
 
 
 class Batches(Protocol):
@@ -61,8 +61,8 @@ class Batches(Protocol):
 
 
 @dataclasses.dataclass(frozen=True)
-class Judgement:
-    """How well a model does on the texts that it was judged on.
+class Evaluation:
+    """How well a model does on the texts that it was evaluated on.
 
     Args:
         perplexities: By text: "valid" and "test", or the name of another text.
@@ -97,7 +97,7 @@ class Task(abc.ABC):
 
     Attributes:
         columns: What an example of the task has, by name: a text, or a source and a target.
-        needs_lines: Whether texts are judged as they were written, and not by their ids alone.
+        needs_lines: Whether texts are evaluated as they were written, and not by their ids alone.
     """
 
     columns: ClassVar[tuple[str, ...]]
@@ -150,16 +150,16 @@ class Task(abc.ABC):
         """What `read_whole` gives of paths that are no folder of examples."""
 
     def encode(
-        self, words: Any, data: str, splits: Mapping[str, Mapping[str, Lines]]
+        self, run_vocabulary: Any, data: str, splits: Mapping[str, Mapping[str, Lines]]
     ) -> dict[str, dict[str, EncodedText]]:
         """The ids of texts by split and column, from a folder of examples where it has them.
 
         Args:
-            words: The words of the run.
+            run_vocabulary: The words of the run.
             data: Where the texts are: a corpus, or a folder of examples.
             splits: Their lines.
         """
-        coders = self.coders(words)
+        coders = self.coders(run_vocabulary)
         folder = ExampleFolder(data) if ExampleFolder.is_at(data) else None
         if folder is None or folder.encoded_by is None:
             return {
@@ -176,28 +176,28 @@ class Task(abc.ABC):
             for split in splits
         }
 
-    def make_words(self, folder: Path) -> Words:
+    def make_vocabulary(self, folder: Path) -> RunVocabulary:
         """The words of a run: those in its folder, where it has begun, or those of its examples.
 
         Where there are none yet, they are learned from the training text, and described.
         """
         has_begun = (folder / self.config.word_files[0]).exists()
-        words: Any = self.load_words(folder) if has_begun else self._new_words()
-        descriptions = words.descriptions if has_begun else None
+        run_vocabulary: Any = self.load_vocabulary(folder) if has_begun else self._new_words()
+        descriptions = run_vocabulary.descriptions if has_begun else None
         if self.config.head.kind == "described" and descriptions is None:
-            descriptions = describe_words(self.config.head.descriptions, words.tokens)
-        return dataclasses.replace(words, descriptions=descriptions)
+            descriptions = describe_words(self.config.head.descriptions, run_vocabulary.tokens)
+        return dataclasses.replace(run_vocabulary, descriptions=descriptions)
 
-    def _new_words(self) -> Words:
+    def _new_words(self) -> RunVocabulary:
         data = self.config.data.path
         if ExampleFolder.is_at(data) and (Path(data) / self.config.word_files[0]).exists():
-            return self.load_words(Path(data))
+            return self.load_vocabulary(Path(data))
         return self.learn_words(self.read_columns(data)["train"])
 
     @abc.abstractmethod
     def learn_words(
         self, columns: Mapping[str, Lines], numbers: WordNumbers | None = None
-    ) -> Words:
+    ) -> RunVocabulary:
         """The words that the options ask for.
 
         Args:
@@ -207,7 +207,7 @@ class Task(abc.ABC):
 
     def grow_words(
         self, known: Any, columns: Mapping[str, Lines], numbers: WordNumbers | None = None
-    ) -> Words:
+    ) -> RunVocabulary:
         """Words for a model that is trained on: those that it knows, and new ones after them.
 
         Here, those that it knows: pieces of words spell new words too.
@@ -224,37 +224,37 @@ class Task(abc.ABC):
         """All that `learn_words` depends on beside the text, JSON-able."""
 
     @abc.abstractmethod
-    def coders(self, words: Any) -> dict[str, tuple[Tokenizer, Vocabulary]]:
+    def coders(self, run_vocabulary: Any) -> dict[str, tuple[Tokenizer, Vocabulary]]:
         """What cuts and numbers the words of each column."""
 
     @abc.abstractmethod
-    def load_words(self, folder: Path) -> Words:
+    def load_vocabulary(self, folder: Path) -> RunVocabulary:
         """What `Words.save` wrote."""
 
-    def read_texts(self, words: Words, data: str | None = None) -> dict[str, Any]:
+    def read_texts(self, run_vocabulary: RunVocabulary, data: str | None = None) -> dict[str, Any]:
         """Texts to train on by split: "train", "valid", "test", as far as the corpus has them, in
         this order.
 
         Args:
-            words: The words of the run.
+            run_vocabulary: The words of the run.
             data: Where the corpus is; `None` is that of the run.
         """
         path = self.config.data.path if data is None else data
         splits = self.read_columns(path)
         self.warn_of_text(path, splits["train"])
-        encoded = self.encode(words, path, splits)
+        encoded = self.encode(run_vocabulary, path, splits)
         return {split: self.make_text(encoded[split], splits[split]) for split in splits}
 
     def evaluation_texts(
         self,
-        words: Words,
+        run_vocabulary: RunVocabulary,
         data: str | Sequence[str] | None = None,
         names: Sequence[str] | None = None,
     ) -> list[EvaluationText]:
         """Texts to evaluate a model on.
 
         Args:
-            words: The words of the run.
+            run_vocabulary: The words of the run.
             data: Where they are, see `read_whole`; `None` is the corpus of the run, as it is split
                 for training.
             names: Which of the texts; by default all but the training text, and that one where
@@ -277,7 +277,7 @@ class Task(abc.ABC):
         splits = {name: splits[name] for name in names}
         if paths is not None:  # training has warned of its own corpus
             self.warn_of_text(path, next(iter(splits.values())))
-        encoded = self.encode(words, path, splits)
+        encoded = self.encode(run_vocabulary, path, splits)
         texts = []
         for name, columns in splits.items():
             targets = encoded[name][self.columns[-1]]
@@ -306,26 +306,26 @@ class Task(abc.ABC):
         """Tells whether a checkpoint was made with these texts."""
 
     @abc.abstractmethod
-    def describe(self, words: Words, texts: Mapping[str, Any]) -> str:
+    def describe(self, run_vocabulary: RunVocabulary, texts: Mapping[str, Any]) -> str:
         """Their sizes, in one line."""
 
     @abc.abstractmethod
-    def explain_text(self, words: Words, texts: Mapping[str, Any]) -> str:
+    def explain_text(self, run_vocabulary: RunVocabulary, texts: Mapping[str, Any]) -> str:
         """What is done to the text of a run, and which options say so, in a line or some.
 
         Warns where that is not what such a text needs.
         """
 
     @abc.abstractmethod
-    def training_batches(self, words: Words, text: Any) -> Batches:
+    def training_batches(self, run_vocabulary: RunVocabulary, text: Any) -> Batches:
         """Batches to train on. Raises `RunError` where there are none."""
 
     @abc.abstractmethod
-    def evaluation_batches(self, words: Words, text: Any) -> Batches:
+    def evaluation_batches(self, run_vocabulary: RunVocabulary, text: Any) -> Batches:
         """Batches with every target of a text once."""
 
     @abc.abstractmethod
-    def target_places(self, words: Words, text: Any) -> Any:
+    def target_places(self, run_vocabulary: RunVocabulary, text: Any) -> Any:
         """Int array `[N]`: which of `target_ids` each target of the evaluation batches is."""
 
     @abc.abstractmethod
@@ -337,11 +337,11 @@ class Task(abc.ABC):
         """Int32 array `[N]`, the ids of a text's targets in its own order."""
 
     @abc.abstractmethod
-    def build_model(self, words: Words, num_replicas: int = 1) -> keras.Model:
+    def build_model(self, run_vocabulary: RunVocabulary, num_replicas: int = 1) -> keras.Model:
         """The model with new weights, built, yet to be compiled.
 
         Args:
-            words: The words of the run.
+            run_vocabulary: The words of the run.
             num_replicas: Among how many replicas the rows of a batch are shared out. Raises
                 `RunError` where they cannot be.
         """
@@ -363,27 +363,29 @@ class Task(abc.ABC):
         """A value of `validation_loss` in words."""
 
     def validation_scores(
-        self, model: keras.Model, words: Words, texts: Mapping[str, Any]
+        self, model: keras.Model, run_vocabulary: RunVocabulary, texts: Mapping[str, Any]
     ) -> dict[str, float]:
         """More figures of an epoch for the history, beside the loss and the metrics."""
         return {}
 
     @abc.abstractmethod
-    def judge(self, model: keras.Model, words: Words, texts: Mapping[str, Any]) -> Judgement:
-        """Judges a model on texts."""
+    def evaluate(
+        self, model: keras.Model, run_vocabulary: RunVocabulary, texts: Mapping[str, Any]
+    ) -> Evaluation:
+        """Evaluates a model on texts."""
 
     @abc.abstractmethod
     def sections(
         self,
-        words: Sequence[Words],
-        judged: Mapping[str, Any],
+        run_vocabularies: Sequence[RunVocabulary],
+        evaluated: Mapping[str, Any],
         bases: Mapping[str, PerplexityBasis],
     ) -> list[ElementTree.Element]:
-        """Sections of the report about models that were judged.
+        """Sections of the report about models that were evaluated.
 
         Args:
-            words: The words of each model.
-            judged: How well each model does, by its name.
+            run_vocabularies: The words of each model.
+            evaluated: How well each model does, by its name.
             bases: What the last perplexity of each depends on, by its name; a single model needs
                 none.
         """
@@ -398,13 +400,13 @@ class AnsweringTask(Task):
 
     @abc.abstractmethod
     def translator(
-        self, model: keras.Model, words: Any, search: Search, **options: Any
+        self, model: keras.Model, run_vocabulary: Any, search: Search, **options: Any
     ) -> Translator:
         """The model with text in and text out, as it would be exported.
 
         Args:
             model: The model.
-            words: The words of the run.
+            run_vocabulary: The words of the run.
             search: Finds the answers, or draws them.
             **options: Other arguments of `Translator`, in place of those of the run.
         """
@@ -413,7 +415,7 @@ class AnsweringTask(Task):
     def export_translator(
         self,
         model: keras.Model,
-        words: Any,
+        run_vocabulary: Any,
         directory: Path,
         version: int | None,
         search: BeamSearch,
@@ -435,7 +437,7 @@ class ContinuingTask(Task):
     def text_model(
         self,
         model: keras.Model,
-        words: Words,
+        run_vocabulary: RunVocabulary,
         sampler: Sampler,
         seed: int,
         max_tokens: int,
@@ -448,7 +450,7 @@ class ContinuingTask(Task):
     def export(
         self,
         model: keras.Model,
-        words: Words,
+        run_vocabulary: RunVocabulary,
         directory: Path,
         version: int | None,
         sampler: Sampler,

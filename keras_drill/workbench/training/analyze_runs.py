@@ -29,7 +29,7 @@ from keras_drill.workbench.training.run_folder import RunFolder
 _BLOCK = 1024
 
 
-class _Judged(NamedTuple):
+class _Evaluated(NamedTuple):
     """Targets of a text in its order, their log-probabilities, and what those depend on."""
 
     basis: PerplexityBasis
@@ -60,14 +60,14 @@ def analyze_runs(
         max_programs: Most linear programs to solve for a run.
         checkpoint: As of `LoadedRun.load`, for all of them.
     """
-    analyses, judged, seeds = [], {}, {}
+    analyses, evaluated, seeds = [], {}, {}
     for run in load_runs(folders, checkpoint):
         text = run.evaluation_texts(data)[-1]
-        batches = run.task.evaluation_batches(run.words, text.encoded)
+        batches = run.task.evaluation_batches(run.vocabulary, text.encoded)
         _, targets, hidden = collect_hidden(run.model, batches.dataset())
         head = run.model.head
         log_probs = _log_probs(head, hidden, targets)
-        places = run.task.target_places(run.words, text.encoded)
+        places = run.task.target_places(run.vocabulary, text.encoded)
         analyses.append(
             RunAnalysis(
                 name=run.folder.name,
@@ -77,18 +77,18 @@ def analyze_runs(
                 argmaxable=measure_argmaxable_words(
                     head, hidden, bound=bound, max_programs=max_programs
                 ),
-                words=run.words.tokens,
-                counts=run.words.counts,
+                words=run.vocabulary.tokens,
+                counts=run.vocabulary.counts,
                 text=text.described,
             )
         )
-        judged[run.folder.name] = _Judged(
+        evaluated[run.folder.name] = _Evaluated(
             perplexity_basis(run, text),
             in_text_order(targets, places),
             in_text_order(log_probs, places),
         )
         seeds[run.folder.name] = run.config.training.seed
-    comparisons, not_compared = _comparisons(analyses[0].counts, judged)
+    comparisons, not_compared = _comparisons(analyses[0].counts, evaluated)
     path = write_analysis(
         report, analyses, comparisons, describe_environment(seed=seeds), not_compared
     )
@@ -115,11 +115,11 @@ def _log_probs(head: OutputLayer, hidden: np.ndarray, targets: np.ndarray) -> np
 
 
 def _comparisons(
-    counts: Sequence[int] | None, judged: Mapping[str, _Judged]
+    counts: Sequence[int] | None, evaluated: Mapping[str, _Evaluated]
 ) -> tuple[list[FrequencyComparison], dict[str, str]]:
     """The others against the first, and why some of them cannot be compared with it."""
     comparisons, not_compared = [], {}
-    (first, of_first), *others = judged.items()
+    (first, of_first), *others = evaluated.items()
     for name, other in others:
         reason = frequency_obstacle(of_first.basis, other.basis, (first, name), counts)
         if reason is None:

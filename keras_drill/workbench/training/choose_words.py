@@ -25,10 +25,10 @@ def choose_words(
         num_senses: Senses of each word, `[V]`.
         number: How many words.
     """
-    tokens = run.words.tokens
+    tokens = run.vocabulary.tokens
     seen = np.bincount(shown.ids, minlength=len(tokens))
-    counts = np.array(seen if run.words.counts is None else run.words.counts)
-    special = np.isin(np.arange(len(tokens)), list(run.words.special_ids))
+    counts = np.array(seen if run.vocabulary.counts is None else run.vocabulary.counts)
+    special = np.isin(np.arange(len(tokens)), list(run.vocabulary.special_ids))
     content = is_content(np.where(special, 0, counts)) & np.array(
         [any(map(str.isalpha, token)) for token in tokens]
     )

@@ -15,7 +15,7 @@ from keras_drill.workbench.report.comparability import (
     differences,
 )
 from keras_drill.workbench.tasks.evaluation_text import EvaluationText
-from keras_drill.workbench.tasks.task import Judgement
+from keras_drill.workbench.tasks.task import Evaluation
 from keras_drill.workbench.training.loaded_run import LoadedRun
 
 
@@ -26,7 +26,7 @@ def perplexity_basis(run: LoadedRun, text: EvaluationText) -> PerplexityBasis:
         for line in text.columns[column]:
             digest.update(line + b"\n")
         digest.update(b"\0")  # in no line of text
-    tokenizer, vocabulary = run.task.coders(run.words)[run.task.columns[-1]]
+    tokenizer, vocabulary = run.task.coders(run.vocabulary)[run.task.columns[-1]]
     return PerplexityBasis(
         digest.hexdigest(),
         str(text.described),
@@ -38,14 +38,14 @@ def perplexity_basis(run: LoadedRun, text: EvaluationText) -> PerplexityBasis:
 def compare_bases(
     runs: Mapping[str, LoadedRun],
     texts: Mapping[str, Sequence[EvaluationText]],
-    judged: Mapping[str, Judgement],
+    evaluated: Mapping[str, Evaluation],
 ) -> tuple[list[Comparability], dict[str, PerplexityBasis]]:
     """What can be compared of runs.
 
     Args:
         runs: The runs by name.
         texts: By run, the texts that it was evaluated on.
-        judged: By run, how well it does.
+        evaluated: By run, how well it does.
 
     Returns:
         What can be compared, by text that several runs were evaluated on, and for each run the
@@ -68,7 +68,7 @@ def compare_bases(
                 name: _Spelled.of(runs[name], next(t for t in texts[name] if t.name == split))
                 for name in having
             }
-            log_probs = {name: judged[name].log_probs[split] for name in having}
+            log_probs = {name: evaluated[name].log_probs[split] for name in having}
             made = _with_figures(made, having, spelled, log_probs)
         compared.append(made)
     return compared, {name: list(some.values())[-1] for name, some in bases.items()}
@@ -92,7 +92,7 @@ class _Spelled(NamedTuple):
     @classmethod
     def of(cls, run: LoadedRun, text: EvaluationText) -> "_Spelled":
         column = run.task.columns[-1]
-        tokenizer, vocabulary = run.task.coders(run.words)[column]
+        tokenizer, vocabulary = run.task.coders(run.vocabulary)[column]
         digest, num_bytes = hashlib.sha256(), 0
         unknown: list[np.ndarray] = []
         replaced: list[np.ndarray] = []

@@ -1,4 +1,4 @@
-"""Several runs judged on the same text."""
+"""Several runs evaluated on the same text."""
 
 import os
 from collections.abc import Sequence
@@ -21,7 +21,7 @@ def compare_runs(
     checkpoint: int | str | None = None,
     figures: str | os.PathLike | None = None,
 ) -> list[RunSummary]:
-    """Judges the models of runs, prints a table, and writes a report.
+    """Evaluates the models of runs, prints a table, and writes a report.
 
     Args:
         folders: the runs, the one that the others are compared with first.
@@ -33,21 +33,21 @@ def compare_runs(
         figures: a JSON file for all figures.
     """
     runs = load_runs(folders, checkpoint)
-    texts, judged, summaries = {}, {}, []
+    texts, evaluated, summaries = {}, {}, []
     for run in runs:
         name = run.folder.name
         texts[name] = run.evaluation_texts(data)
         encoded = {text.name: text.encoded for text in texts[name]}
-        judged[name] = run.task.judge(run.model, run.words, encoded)
-        summaries.append(run.summarize(judged[name], texts[name]))
-    compared, bases = compare_bases({run.folder.name: run for run in runs}, texts, judged)
+        evaluated[name] = run.task.evaluate(run.model, run.vocabulary, encoded)
+        summaries.append(run.summarize(evaluated[name], texts[name]))
+    compared, bases = compare_bases({run.folder.name: run for run in runs}, texts, evaluated)
     if title is None and len(runs) == 1:
         title = runs[0].config.description or None
     seeds = {run.folder.name: run.config.training.seed for run in runs}
     path = write_report(
         report,
         summaries,
-        sections=runs[0].task.sections([run.words for run in runs], judged, bases),
+        sections=runs[0].task.sections([run.vocabulary for run in runs], evaluated, bases),
         title=title,
         environment=describe_environment(seed=seeds),
         compared=compared,
@@ -61,7 +61,7 @@ def compare_runs(
             print(f"\n{each}")
     print(f"report: {path}")
     if figures is not None:
-        write_figures(figures, runs, list(judged.values()), summaries, checkpoint, compared)
+        write_figures(figures, runs, list(evaluated.values()), summaries, checkpoint, compared)
         print(f"figures: {figures}")
     return summaries
 

@@ -11,14 +11,14 @@ from typing import Any
 from keras_drill.data.atomic import replace_file
 from keras_drill.workbench.report import RunSummary
 from keras_drill.workbench.report.comparability import Comparability
-from keras_drill.workbench.tasks.task import Judgement
+from keras_drill.workbench.tasks.task import Evaluation
 from keras_drill.workbench.training.loaded_run import LoadedRun
 
 
 def write_figures(
     path: str | os.PathLike,
     runs: Sequence[LoadedRun],
-    judged: Sequence[Judgement],
+    evaluated: Sequence[Evaluation],
     summaries: Sequence[RunSummary],
     checkpoint: int | str | None = None,
     compared: Sequence[Comparability] = (),
@@ -28,7 +28,7 @@ def write_figures(
     Args:
         path: The file; replaced when it exists.
         runs: The runs.
-        judged: How well each does.
+        evaluated: How well each does.
         summaries: What the report says about each.
         checkpoint: Which checkpoint of each was evaluated; `None` for the best model.
         compared: By text, which of the figures can be compared.
@@ -40,13 +40,13 @@ def write_figures(
             "checkpoint": checkpoint,
             "output_layer": summary.output_layer,
             "texts": {text.name: text.to_json() for text in summary.texts},
-            **judgement.figures(),
+            **evaluation.figures(),
             "total_parameters": summary.total_parameters,
             "output_parameters": summary.output_parameters,
             "best_epoch": summary.best_epoch,
             "seconds_per_epoch": summary.seconds_per_epoch,
         }
-        for run, judgement, summary in zip(runs, judged, summaries, strict=True)
+        for run, evaluation, summary in zip(runs, evaluated, summaries, strict=True)
     ]
     figures = {
         "date": f"{datetime.datetime.now(datetime.timezone.utc):%Y-%m-%d %H:%M UTC}",

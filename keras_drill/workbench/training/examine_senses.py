@@ -54,7 +54,7 @@ def examine_senses(
         raise RunError(
             f"{folder.path} has one sense per word: its output layer is {run.config.output_layer}"
         )
-    vocabulary = run.words.tokens
+    vocabulary = run.vocabulary.tokens
     of_word = keras.ops.convert_to_numpy(head.allocation.sense_to_word)
     by_senses = words_by_senses(of_word, len(vocabulary))
     chosen = [_word_id(run, word) for word in words]
@@ -98,14 +98,14 @@ def _read(
     names = None if split is None else [split]
     if data is None and (split or "train") == "train":
         name, path = "train", run.config.data.path
-        whole = run.task.read_texts(run.words)[name]  # on a disk, where it is large
+        whole = run.task.read_texts(run.vocabulary)[name]  # on a disk, where it is large
         lines = run.task.read_columns(path)[name]
         origin = " and ".join(dict.fromkeys(column.origin for column in lines.values()))
     else:
         if names is None and data is not None:
             there = list(run.task.read_whole([data] if isinstance(data, str) else data))
             names = ["train"] if "train" in there else there[:1]
-        (read,) = run.task.evaluation_texts(run.words, data, names)
+        (read,) = run.task.evaluation_texts(run.vocabulary, data, names)
         name, whole, described = read.name, read.encoded, read.described
         origin = f"{described.num_lines:,} lines of {described.origin}"
     number = len(run.task.target_ids(whole))
@@ -116,7 +116,7 @@ def _read(
 
 
 def _word_id(run: LoadedRun, word: str) -> int:
-    vocabulary = run.words.tokens
+    vocabulary = run.vocabulary.tokens
     if word not in vocabulary:
         close = difflib.get_close_matches(word, vocabulary, n=1)
         hint = f"; did you mean {close[0]!r}?" if close else ""
@@ -125,10 +125,10 @@ def _word_id(run: LoadedRun, word: str) -> int:
 
 
 def _by_count(run: LoadedRun, ids: np.ndarray) -> np.ndarray:
-    """Words, the most frequent in training first."""
-    if run.words.counts is None:
+    """RunVocabulary, the most frequent in training first."""
+    if run.vocabulary.counts is None:
         return ids
-    return ids[np.argsort(-np.array(run.words.counts)[ids], kind="stable")]
+    return ids[np.argsort(-np.array(run.vocabulary.counts)[ids], kind="stable")]
 
 
 def _check_occurrences(run: LoadedRun, ids: np.ndarray, words: Sequence[int], text: str) -> None:
@@ -136,7 +136,7 @@ def _check_occurrences(run: LoadedRun, ids: np.ndarray, words: Sequence[int], te
         number = int(np.count_nonzero(ids == word))
         if number < FEWEST_OCCURRENCES:
             raise RunError(
-                f"{run.words.tokens[word]!r} occurs {times(number)} in {text}, and at least "
+                f"{run.vocabulary.tokens[word]!r} occurs {times(number)} in {text}, and at least "
                 f"{FEWEST_OCCURRENCES} times are needed: read more with --tokens, another text "
                 "with --split or --data, or look at another word"
             )

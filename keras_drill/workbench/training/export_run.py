@@ -14,11 +14,11 @@ from keras_drill.export.narrow_weights import num_bytes, served_signatures
 from keras_drill.metrics.text_scores import score_texts
 from keras_drill.workbench.tasks.errors import RunError
 from keras_drill.workbench.tasks.task import AnsweringTask, ContinuingTask
-from keras_drill.workbench.training.judge_examples import first_examples, judge_examples
+from keras_drill.workbench.training.evaluate_examples import evaluate_examples, first_examples
 from keras_drill.workbench.training.loaded_run import LoadedRun
 from keras_drill.workbench.training.shown_senses import contexts_for_export
 
-_JUDGED = {True: 100, False: 500}  # answering a source takes longer than scoring a line
+_EVALUATED = {True: 100, False: 500}  # answering a source takes longer than scoring a line
 _DISTRIBUTIONS = ("keras-drill", "keras", "tensorflow", "tensorflow-text")
 
 
@@ -47,7 +47,7 @@ def export_run(
         seed: Of the sampler.
         max_tokens: Most words of a continuation.
         stop_strings: Where continuations end.
-        weights: What the weights are kept in. Where that is not float32, the model is judged in
+        weights: What the weights are kept in. Where that is not float32, the model is evaluated in
             both on the first lines of the last split that was held out, for the card.
         sense_contexts: Most examples of each sense from the training text, which become a part of
             the model.
@@ -66,7 +66,7 @@ def export_run(
         )
     if isinstance(run.task, AnsweringTask):
         search = run.task.make_search()
-        module: Any = run.task.translator(run.model, run.words, search)
+        module: Any = run.task.translator(run.model, run.vocabulary, search)
         options: dict[str, Any] = {"search": search}
         export: Any = run.task.export_translator
     else:
@@ -78,14 +78,20 @@ def export_run(
             "stop_strings": stop_strings,
             "contexts": contexts_for_export(run, sense_contexts, data) if sense_contexts else None,
         }
-        module = run.continuing_task.text_model(run.model, run.words, **options)
+        module = run.continuing_task.text_model(run.model, run.vocabulary, **options)
         export = run.continuing_task.export
     kept = {"kept in": weights}
     if weights != "float32":
         kept |= compare_weights(run, module, weights, data)
     card = make_card(run, directory.name, licence, [*_limits(module), *limits], kept)
     return export(
-        run.model, run.words, directory, version=version, weights=weights, card=card, **options
+        run.model,
+        run.vocabulary,
+        directory,
+        version=version,
+        weights=weights,
+        card=card,
+        **options,
     )
 
 
@@ -135,7 +141,7 @@ def compare_weights(
     """What weights in fewer bits cost and save, measured in this process.
 
     Args:
-        run: The run, whose held-out text the model is judged on.
+        run: The run, whose held-out text the model is evaluated on.
         module: Its model.
         weights: What the weights would be kept in.
         data: Where the text is; `None` is the corpus of the run.
@@ -145,19 +151,19 @@ def compare_weights(
     """
     columns = list(run.task.read_columns(run.config.data.path if data is None else data).items())
     split, lines = next(each for each in reversed(columns) if each[0] != "train")
-    examples = first_examples(lines, _JUDGED[isinstance(run.task, AnsweringTask)])
+    examples = first_examples(lines, _EVALUATED[isinstance(run.task, AnsweringTask)])
     references = [line.decode() for line in list(examples.values())[-1]]
-    facts: dict[str, Any] = {"judged on": f"{len(references)} lines of {split}"}
+    facts: dict[str, Any] = {"evaluated on": f"{len(references)} lines of {split}"}
     for kind in ("float32", weights):
         function = served_signatures(module, kind)["examples"]
-        judge_examples(function, first_examples(examples, 1))  # compiles
+        evaluate_examples(function, first_examples(examples, 1))  # compiles
         started = time.perf_counter()
-        judged = judge_examples(function, examples)
+        evaluated = evaluate_examples(function, examples)
         facts[f"seconds, {kind}"] = round(time.perf_counter() - started, 3)
         facts[f"megabytes, {kind}"] = round(num_bytes(function) / 1e6, 3)
-        facts[f"perplexity, {kind}"] = judged.perplexity
+        facts[f"perplexity, {kind}"] = evaluated.perplexity
         if isinstance(run.task, AnsweringTask):
-            scores = score_texts(judged.answers, references, **run.task.scoring)
+            scores = score_texts(evaluated.answers, references, **run.task.scoring)
             facts[f"BLEU, {kind}"] = scores.bleu
     return facts
 

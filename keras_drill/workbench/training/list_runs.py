@@ -28,7 +28,7 @@ class ListedRun:
         epochs: epochs done.
         max_epochs: epochs that it may train.
         best_valid: the best validation perplexity so far.
-        test: the test perplexity of the model that was judged.
+        test: the test perplexity of the model that was evaluated.
     """
 
     path: Path

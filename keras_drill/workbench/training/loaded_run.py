@@ -18,7 +18,13 @@ from keras_drill.workbench.tasks.config import RunConfig
 from keras_drill.workbench.tasks.errors import RunError
 from keras_drill.workbench.tasks.evaluation_text import EvaluationText
 from keras_drill.workbench.tasks.make_task import make_task
-from keras_drill.workbench.tasks.task import AnsweringTask, ContinuingTask, Judgement, Task, Words
+from keras_drill.workbench.tasks.task import (
+    AnsweringTask,
+    ContinuingTask,
+    Evaluation,
+    RunVocabulary,
+    Task,
+)
 from keras_drill.workbench.training.checkpoints import CheckpointStore
 from keras_drill.workbench.training.run_folder import RunFolder, read_history
 from keras_drill.workbench.training.snapshot import AVERAGING, callback_state, restore_weights
@@ -33,14 +39,14 @@ class LoadedRun:
         config: its options.
         task: what it was trained for.
         model: its best model, or that of a checkpoint.
-        words: its words.
+        vocabulary: its words.
     """
 
     folder: RunFolder
     config: RunConfig
     task: Task
     model: keras.Model
-    words: Any  # of its task
+    vocabulary: Any  # of its task
 
     @classmethod
     def load(
@@ -62,18 +68,18 @@ class LoadedRun:
         folder.check_unedited(config)
         config = config.replace(changes or {})
         task = make_task(config)
-        words = task.load_words(folder.path)
+        run_vocabulary = task.load_vocabulary(folder.path)
         if checkpoint is not None:
-            model = _model_of_checkpoint(folder, task, words, checkpoint)
+            model = _model_of_checkpoint(folder, task, run_vocabulary, checkpoint)
         else:
             model = _best_model(folder)
-        if model.head.vocabulary_size != len(words.tokens):
+        if model.head.vocabulary_size != len(run_vocabulary.tokens):
             raise RunError(
                 f"{folder.path / config.word_files[0]} is not the model's vocabulary: it has "
-                f"{len(words.tokens)} words, and {folder.model_file.name} was trained with "
-                f"{model.head.vocabulary_size}"
+                f"{len(run_vocabulary.tokens)} words, and {folder.model_file.name} was "
+                f"trained with {model.head.vocabulary_size}"
             )
-        return cls(folder, config, task, model, words)
+        return cls(folder, config, task, model, run_vocabulary)
 
     @functools.cached_property
     def stateless_model(self) -> keras.Model:
@@ -99,16 +105,16 @@ class LoadedRun:
 
     def evaluation_texts(self, data: str | Sequence[str] | None = None) -> list[EvaluationText]:
         """The texts to evaluate the model on; see `Task.evaluation_texts`."""
-        return self.task.evaluation_texts(self.words, data)
+        return self.task.evaluation_texts(self.vocabulary, data)
 
-    def summarize(self, judgement: Judgement, texts: Sequence[EvaluationText] = ()) -> RunSummary:
+    def summarize(self, evaluation: Evaluation, texts: Sequence[EvaluationText] = ()) -> RunSummary:
         """What a report says about the run.
 
         Args:
-            judgement: How well the model does.
+            evaluation: How well the model does.
             texts: The texts that it was evaluated on.
         """
-        perplexities = dict(judgement.perplexities)
+        perplexities = dict(evaluation.perplexities)
         history = read_history(self.folder.history_file)
         losses = [self.task.validation_loss(values) for values in _by_epoch(history)]
         return RunSummary(
@@ -120,8 +126,8 @@ class LoadedRun:
             valid_perplexity=perplexities.pop("valid", None),
             test_perplexity=perplexities.pop("test", None),
             other_perplexities=perplexities,
-            scores=judgement.scores,
-            signatures=judgement.signatures,
+            scores=evaluation.scores,
+            signatures=evaluation.signatures,
             texts=tuple(text.described for text in texts),
             best_epoch=int(np.nanargmin(losses)) + 1,
             seconds_per_epoch=float(np.mean(history["seconds"])),
@@ -170,7 +176,7 @@ def _best_model(folder: RunFolder) -> keras.Model:
 
 
 def _model_of_checkpoint(
-    folder: RunFolder, task: Task, words: Words, checkpoint: int | str
+    folder: RunFolder, task: Task, run_vocabulary: RunVocabulary, checkpoint: int | str
 ) -> keras.Model:
     store = CheckpointStore(folder.checkpoints)
     if checkpoint == "last":
@@ -178,7 +184,7 @@ def _model_of_checkpoint(
             raise RunError(f"{folder.path} has no checkpoint yet")
         checkpoint = store.steps()[-1]
     arrays, state = store.load(int(checkpoint))
-    if state["fingerprints"]["vocabulary"] != words.fingerprint:
+    if state["fingerprints"]["vocabulary"] != run_vocabulary.fingerprint:
         raise RunError(
             f"{folder.path / task.config.word_files[0]} is not the vocabulary that checkpoint "
             f"{checkpoint} was made with"
@@ -186,7 +192,7 @@ def _model_of_checkpoint(
     before = keras.config.dtype_policy()
     keras.config.set_dtype_policy(task.config.training.precision)
     try:
-        model = task.build_model(words)
+        model = task.build_model(run_vocabulary)
     finally:
         keras.config.set_dtype_policy(before)
     restore_weights(model, arrays)

@@ -30,8 +30,8 @@ class TextOfSenses:
         self.run = run
         self.ids = run.task.target_ids(text)
         self.width = width
-        self._batches = run.task.evaluation_batches(run.words, text)
-        self._order = run.task.target_places(run.words, text)
+        self._batches = run.task.evaluation_batches(run.vocabulary, text)
+        self._order = run.task.target_places(run.vocabulary, text)
 
     def read(self, words: Sequence[int]) -> list[WordSenses]:
         """All occurrences of words."""
@@ -57,7 +57,7 @@ class TextOfSenses:
         ]
 
     def _shown(self, start: int, stop: int) -> str:
-        tokens = self.run.words.tokens
+        tokens = self.run.vocabulary.tokens
         return " ".join(tokens[id] for id in self.ids[max(start, 0) : stop])
 
 
@@ -69,11 +69,11 @@ def contexts_for_export(run: LoadedRun, k: int, data: str | None = None) -> Sens
         k: Most examples of a sense.
         data: Where the training text is; `None` is the corpus of the run.
     """
-    texts = run.task.read_texts(run.words, data)
+    texts = run.task.read_texts(run.vocabulary, data)
     text = TextOfSenses(run, run.task.first_tokens(texts["train"], _TOKENS), _WIDTH)
     allocation = run.model.head.allocation
     of_word = keras.ops.convert_to_numpy(allocation.sense_to_word)
-    several = np.bincount(of_word, minlength=len(run.words.tokens)) > 1
+    several = np.bincount(of_word, minlength=len(run.vocabulary.tokens)) > 1
     seen = np.bincount(text.ids, minlength=len(several)) * several
     words = np.argsort(-seen, kind="stable")[: min(_MOST_WORDS, np.count_nonzero(seen))]
     examples: list[list[Example]] = [[] for _ in of_word]

@@ -6,7 +6,7 @@ import keras
 import numpy as np
 
 from keras_drill.workbench.tasks.errors import RunError
-from keras_drill.workbench.tasks.task import Task, Words
+from keras_drill.workbench.tasks.task import RunVocabulary, Task
 from keras_drill.workbench.training.loaded_run import LoadedRun
 from keras_drill.workbench.training.snapshot import model_keys
 
@@ -17,7 +17,9 @@ _ALLOCATION = "allocation/"
 _AVERAGES = ("allocation/usage", "allocation/word_log_prob")
 
 
-def take_weights(model: keras.Model, task: Task, words: Words, source: LoadedRun) -> str:
+def take_weights(
+    model: keras.Model, task: Task, run_vocabulary: RunVocabulary, source: LoadedRun
+) -> str:
     """Gives a new model the weights of another run that fit, by path.
 
     Where the words are not the same, rows of words are taken by name; other words keep the rows
@@ -27,7 +29,7 @@ def take_weights(model: keras.Model, task: Task, words: Words, source: LoadedRun
     Args:
         model: the new model.
         task: what it is trained for.
-        words: its words.
+        run_vocabulary: its words.
         source: the other run.
 
     Returns:
@@ -38,17 +40,17 @@ def take_weights(model: keras.Model, task: Task, words: Words, source: LoadedRun
             f"{source.folder.path} was trained for another task, {source.config.task}: give "
             f"training.start_from a run of the task {task.config.task}"
         )
-    places = {word: place for place, word in enumerate(source.words.tokens)}
-    rows = np.array([places.get(word, -1) for word in words.tokens])
+    places = {word: place for place, word in enumerate(source.vocabulary.tokens)}
+    rows = np.array([places.get(word, -1) for word in run_vocabulary.tokens])
     # A model that was loaded has shorter paths than one that was built, in the same order.
-    built = source.task.build_model(source.words)
+    built = source.task.build_model(source.vocabulary)
     theirs = dict(zip(model_keys(built), source.model.variables, strict=True))
     own = {
         key: variable
         for key, variable in model_keys(model).items()
         if variable.trainable or key in _AVERAGES
     }
-    same_words = words.tokens == source.words.tokens
+    same_words = run_vocabulary.tokens == source.vocabulary.tokens
     has_senses = any(key.startswith(_ALLOCATION) for key in own | theirs)
     sense_rows = _take_senses(model, source.model, rows) if has_senses else None
     taken, left = [], []

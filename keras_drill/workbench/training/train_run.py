@@ -23,10 +23,10 @@ from keras_drill.workbench.training.workers import Workers
 
 
 def train_run(config: RunConfig, folder: RunFolder) -> RunSummary | None:
-    """Trains a run, or resumes it, judges its best model, and writes its report.
+    """Trains a run, or resumes it, evaluates its best model, and writes its report.
 
     On several workers each calls this; all have the same folder and data before them. The chief
-    locks and writes the folder, and judges; where one fails, all do.
+    locks and writes the folder, and evaluates; where one fails, all do.
 
     Args:
         config: the options.
@@ -44,21 +44,21 @@ def train_run(config: RunConfig, folder: RunFolder) -> RunSummary | None:
 
         workers.by_chief(begin)
         task = make_task(config)
-        words = workers.together(lambda: task.make_words(folder.path))
-        texts = workers.together(lambda: task.read_texts(words))
-        workers.check_same("words", words.fingerprint)
+        run_vocabulary = workers.together(lambda: task.make_vocabulary(folder.path))
+        texts = workers.together(lambda: task.read_texts(run_vocabulary))
+        workers.check_same("words", run_vocabulary.fingerprint)
         workers.check_same("texts", task.fingerprint(texts))
-        training = Training(task, folder, words, texts, workers)
+        training = Training(task, folder, run_vocabulary, texts, workers)
         if not training.finished or config.training.average_checkpoints:
             training.prepare()
-        described = task.describe(words, texts)
+        described = task.describe(run_vocabulary, texts)
 
         def write() -> None:
             folder.write_config(config)
-            words.save(folder.path)
+            run_vocabulary.save(folder.path)
             print(f"{folder.path}: {described}", flush=True)
             if not training.finished:
-                print(task.explain_text(words, texts), flush=True)
+                print(task.explain_text(run_vocabulary, texts), flush=True)
             _tell_progress(training)
 
         workers.by_chief(write)
@@ -68,12 +68,12 @@ def train_run(config: RunConfig, folder: RunFolder) -> RunSummary | None:
             except Diverged as error:
                 if workers.num_replicas > 1:  # whose steps cannot be looked into layer by layer
                     raise
-                again = Training(task, folder, words, texts, workers)
+                again = Training(task, folder, run_vocabulary, texts, workers)
                 print("looking for the layer in which it began", file=sys.stderr, flush=True)
                 raise Diverged(f"{error}. {find_divergence(again)}") from error
         if not workers.is_chief:
             return workers.together(lambda: None)
-        return workers.together(lambda: _judge(training, described))
+        return workers.together(lambda: _evaluate(training, described))
 
 
 def _tell_progress(training: Training) -> None:
@@ -92,19 +92,21 @@ def _tell_progress(training: Training) -> None:
         )
 
 
-def _judge(training: Training, described: str) -> RunSummary:
-    """Judges the best model of a training that has ended, and writes figures and report."""
+def _evaluate(training: Training, described: str) -> RunSummary:
+    """Evaluates the best model of a training that has ended, and writes figures and report."""
     folder, task = training.folder, training.task
     training.average()
     run = LoadedRun.load(folder)
     texts = run.evaluation_texts()
-    judgement = task.judge(run.model, run.words, {text.name: text.encoded for text in texts})
-    summary = run.summarize(judgement, texts)
+    evaluation = task.evaluate(
+        run.model, run.vocabulary, {text.name: text.encoded for text in texts}
+    )
+    summary = run.summarize(evaluation, texts)
     write_results(folder, summary, described)
     write_report(
         folder.report_file,
         [summary],
-        sections=task.sections([run.words], {folder.name: judgement}, {}),
+        sections=task.sections([run.vocabulary], {folder.name: evaluation}, {}),
         title=run.config.description or folder.name,
         environment=describe_environment(seed=run.config.training.seed),
     )

@@ -16,7 +16,7 @@ from keras_drill.callbacks import NonMonotonicAveraging, ResetState
 from keras_drill.distribute import distribute_batches
 from keras_drill.layers.carried_state import zero_carried_state
 from keras_drill.workbench.tasks.errors import RunError
-from keras_drill.workbench.tasks.task import Task, Words
+from keras_drill.workbench.tasks.task import RunVocabulary, Task
 from keras_drill.workbench.training.build_optimizer import (
     build_optimizer,
     learning_rate,
@@ -36,7 +36,7 @@ from keras_drill.workbench.training.callbacks import (
 )
 from keras_drill.workbench.training.checkpoint_writer import CheckpointWriter, reason_of
 from keras_drill.workbench.training.checkpoints import CheckpointStore, TrainingState
-from keras_drill.workbench.training.judged_model import JudgedModel
+from keras_drill.workbench.training.evaluated_model import EvaluatedModel
 from keras_drill.workbench.training.loaded_run import LoadedRun
 from keras_drill.workbench.training.option_changes import option_changes, recorded_options
 from keras_drill.workbench.training.run_folder import RunFolder, write_history
@@ -75,7 +75,7 @@ class Training:
         self,
         task: Task,
         folder: RunFolder,
-        words: Words,
+        run_vocabulary: RunVocabulary,
         texts: Mapping[str, Any],
         workers: Workers,
     ):
@@ -88,21 +88,21 @@ class Training:
         self.task = task
         self.config = config
         self.folder = folder
-        self.words = words
+        self.vocabulary = run_vocabulary
         self.texts = texts
         self.workers = workers
         self.state = TrainingState()
         self._store = CheckpointStore(folder.checkpoints, config.training.keep_checkpoints)
         self._checkpoints = CheckpointWriter(self._store)
         self._fingerprints = {
-            "vocabulary": words.fingerprint,
+            "vocabulary": run_vocabulary.fingerprint,
             "text": task.fingerprint(texts),
         }
         self._options = recorded_options(config)
         self.new_changes: list[dict[str, Any]] = []  # of options, since the checkpoint
         self._arrays = self._load()
-        self._batches = task.training_batches(words, texts["train"])
-        self._valid = task.evaluation_batches(words, texts["valid"])
+        self._batches = task.training_batches(run_vocabulary, texts["train"])
+        self._valid = task.evaluation_batches(run_vocabulary, texts["valid"])
         self._writer: Any = None  # of TensorBoard, where it is asked for
         with workers.strategy.scope():
             self._gradient_norm = GradientNorm()
@@ -130,15 +130,17 @@ class Training:
     def prepare(self) -> None:
         """Builds the model. Raises for options that make none, before anything is written."""
         with self.workers.strategy.scope():
-            self.model = self.task.build_model(self.words, self.workers.num_replicas)
+            self.model = self.task.build_model(self.vocabulary, self.workers.num_replicas)
             self._compile(self.model)
-        self._judged = JudgedModel(self.model, self.task, self.words, self.workers, self._compile)
+        self._evaluated = EvaluatedModel(
+            self.model, self.task, self.vocabulary, self.workers, self._compile
+        )
         if self._arrays is not None:
             self._make_all_variables()
             self._set_learning_rate()
         elif self.config.training.start_from:
             folder = RunFolder(self.config.training.start_from)
-            self._say(take_weights(self.model, self.task, self.words, LoadedRun.load(folder)))
+            self._say(take_weights(self.model, self.task, self.vocabulary, LoadedRun.load(folder)))
 
     def _compile(self, model: keras.Model) -> None:
         optimizer = build_optimizer(self.config, self._batches)
@@ -262,7 +264,7 @@ class Training:
                     f"{self.state.epoch + 2} on"
                 )
             values["averaged_steps"] = self._averaging.num_averaged
-        self._judged.update()
+        self._evaluated.update()
         values = self.workers.by_chief(lambda: self._with_scores(values))
         loss = self.task.validation_loss(values)
         state.history.append({**values, **self._figures(), "seconds": state.epoch_seconds})
@@ -279,7 +281,9 @@ class Training:
         self._save()
 
     def _with_scores(self, values: dict[str, float]) -> dict[str, float]:
-        return values | self.task.validation_scores(self._judged.model, self.words, self.texts)
+        return values | self.task.validation_scores(
+            self._evaluated.model, self.vocabulary, self.texts
+        )
 
     def _write_epoch(self) -> None:
         """Writes the model, if it is the best one, and the history."""
@@ -287,7 +291,7 @@ class Training:
             if not self.folder.path.is_dir():
                 raise FileNotFoundError("the folder of the run has vanished")
             if self.state.best_epoch == self.state.epoch:
-                self._judged.save(self.folder.model_file)
+                self._evaluated.save(self.folder.model_file)
             write_history(self.folder.history_file, self.state.history)
         except OSError as error:
             self._checkpoints.finish()
@@ -329,7 +333,7 @@ class Training:
         return {prefix: one for prefix, one in callbacks.items() if one is not None}
 
     def average(self) -> None:
-        """Makes the mean of the last checkpoints the model that is judged, where it is better.
+        """Makes the mean of the last checkpoints the model that is evaluated, where it is better.
 
         For the chief alone.
         """
@@ -337,10 +341,10 @@ class Training:
         number = self.config.training.average_checkpoints
         if number < 2:
             return
-        weights = model_keys(self._judged.model).items()
+        weights = model_keys(self._evaluated.model).items()
         trained = {f"model/{key}" for key, variable in weights if variable.trainable}
-        restore_weights(self._judged.model, self._store.mean(number, trained))
-        figures = self._judged.model.evaluate(
+        restore_weights(self._evaluated.model, self._store.mean(number, trained))
+        figures = self._evaluated.model.evaluate(
             self._valid.dataset(), callbacks=[ResetState()], verbose=0, return_dict=True
         )
         values = self._with_scores({f"val_{name}": value for name, value in figures.items()})
@@ -350,7 +354,7 @@ class Training:
             f"epoch: {self.task.describe_loss(self.state.best_loss)}"
         )
         if loss < self.state.best_loss:
-            self._judged.save(self.folder.averaged_model_file)
+            self._evaluated.save(self.folder.averaged_model_file)
 
     def _write_curves(self, values: dict[str, float]) -> None:
         with self._writer.as_default():

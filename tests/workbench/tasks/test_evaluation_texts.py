@@ -43,7 +43,7 @@ def tasks(tmp_path_factory):
         if name == "translation":
             options |= {"data.source": "", "data.target": ""}
         task = make_task(config_class(name)().replace(options))
-        made[name] = task, task.make_words(folder / "run")
+        made[name] = task, task.make_vocabulary(folder / "run")
     return made
 
 

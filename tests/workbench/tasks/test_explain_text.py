@@ -5,9 +5,9 @@ import pytest
 
 from keras_drill.data import Vocabulary, WordTokenizer
 from keras_drill.workbench.tasks.language_model.config import DataConfig
+from keras_drill.workbench.tasks.language_model.evaluation import beginnings
 from keras_drill.workbench.tasks.language_model.explain_text import explain_text as explain_language
-from keras_drill.workbench.tasks.language_model.judge import beginnings
-from keras_drill.workbench.tasks.language_model.words import LanguageModelWords
+from keras_drill.workbench.tasks.language_model.run_vocabulary import LanguageModelVocabulary
 from keras_drill.workbench.tasks.make_task import make_task
 from keras_drill.workbench.tasks.sequence_to_sequence.config import PairsConfig
 from keras_drill.workbench.tasks.sequence_to_sequence.explain_text import warn_of_cut_text
@@ -15,7 +15,7 @@ from tests.data.test_paragraphs import wrapped
 from tests.workbench.tasks.test_tasks import config_of
 
 VOCABULARY = Vocabulary(["<unk>", "<eos>", "der", "hund", "sieht", "eine", "katze"])
-WORDS = LanguageModelWords(WordTokenizer(), VOCABULARY)
+WORDS = LanguageModelVocabulary(WordTokenizer(), VOCABULARY)
 # Lines of 4, 2, 0 and 5 words, the last word of which is unknown.
 IDS = np.array([2, 3, 4, 5, 1, 2, 3, 1, 1, 2, 6, 4, 5, 0, 1])
 
@@ -83,7 +83,7 @@ def test_pairs_tell_what_their_references_reach(tmp_path, capsys):
         data_unicode_normalization="NFKC",
     )  # fmt: skip
     task = make_task(config)
-    words = task.make_words(tmp_path / "none")
+    words = task.make_vocabulary(tmp_path / "none")
     told = task.explain_text(words, task.read_texts(words))
     assert told.startswith(
         "text: Unicode NFKC (data.unicode_normalization); lower-cased (data.lowercase); 0.9 % of "

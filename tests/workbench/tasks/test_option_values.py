@@ -27,7 +27,7 @@ from tests.workbench.training.tiny_pairs import TINY as TINY_PAIRS
 
 # What is not in the objects that are built, and the test that sees its effect.
 ELSEWHERE = {
-    "data.path": "tests/workbench/training/test_training.py::test_a_run_is_judged_and_reported",
+    "data.path": "tests/workbench/training/test_training.py::test_a_run_is_evaluated_and_reported",
     "data.source": "tests/workbench/tasks/test_text_options.py::"
     "test_pairs_of_tensorflow_datasets_are_read",
     "data.target": "tests/workbench/tasks/test_text_options.py::"
@@ -55,17 +55,17 @@ ELSEWHERE = {
     "training.keep_checkpoints": "tests/workbench/training/test_checkpoints.py::"
     "test_the_last_two_are_kept",
     "training.average_checkpoints": "tests/workbench/training/test_trained_runs.py::"
-    "test_the_mean_of_checkpoints_is_judged_where_it_is_better",
+    "test_the_mean_of_checkpoints_is_evaluated_where_it_is_better",
     "training.start_from": "tests/workbench/training/test_trained_runs.py::"
     "test_weights_of_another_run",
     "training.tensorboard": "tests/workbench/training/test_training.py::"
-    "test_a_run_is_judged_and_reported",
+    "test_a_run_is_evaluated_and_reported",
     "samples.prompts": "tests/workbench/training/test_training.py::"
-    "test_a_run_is_judged_and_reported",
+    "test_a_run_is_evaluated_and_reported",
     "decoding.validation_sentences": "tests/workbench/tasks/sequence_to_sequence/test_scoring.py::"
     "test_training_and_evaluation_score_alike",
     "decoding.attention_maps": "tests/workbench/training/test_translation_runs.py::"
-    "test_a_run_is_judged_and_reported",
+    "test_a_run_is_evaluated_and_reported",
 }
 
 
@@ -80,7 +80,7 @@ class Built:
         config = self.config
         if config.head.kind == "described":  # the descriptions are not there
             config = config.replace({"head.kind": "tied"})
-        return make_task(config).make_words(self.folder / "none")
+        return make_task(config).make_vocabulary(self.folder / "none")
 
     @property
     def tokenizer(self):
@@ -755,7 +755,7 @@ def _sampled(built, monkeypatch):
     monkeypatch.setattr(built.task, "text_model", text_model)
     monkeypatch.setattr(module, "write_samples", lambda *_: ())
     built.task.config = built.config.replace({"samples.prompts": ["the"]})
-    built.task.judge(None, built.words, {})
+    built.task.evaluate(None, built.words, {})
     return told
 
 

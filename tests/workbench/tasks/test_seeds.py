@@ -42,7 +42,7 @@ class Side:
 
 
 @dataclasses.dataclass
-class Words:
+class RunVocabulary:
     source: Side
     target: Side
     tokens: list
@@ -54,7 +54,9 @@ def built(config):
     if config.task == "language-model":
         return build_model(config, V, 2, descriptions)
     side = Side(Vocabulary())
-    return sequence_to_sequence.build_model(config, Words(side, side, [""] * V, descriptions))
+    return sequence_to_sequence.build_model(
+        config, RunVocabulary(side, side, [""] * V, descriptions)
+    )
 
 
 def small_recipes():

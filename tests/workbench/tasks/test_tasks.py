@@ -42,7 +42,7 @@ def dialogues(tmp_path):
 def test_the_source_of_a_response_are_the_turns_before_it(dialogues, tmp_path):
     config = config_of("dialog", dialogues, data_context_turns=2, data_vocabulary_size=70)
     task = make_task(config)
-    words = task.make_words(tmp_path / "new")
+    words = task.make_vocabulary(tmp_path / "new")
     texts = task.read_texts(words)
     assert list(texts) == ["train", "valid", "test"]
     sources = [line.decode() for line in texts["valid"].lines.source]
@@ -77,7 +77,7 @@ def test_of_a_long_context_the_oldest_turns_are_cut_wherever_it_is_read(
         data_max_length=longest,
     )
     task = make_task(config)
-    words = task.make_words(tmp_path / "none")
+    words = task.make_vocabulary(tmp_path / "none")
     texts = task.read_texts(words)
     translator = task.translator(task.build_model(words), words, task.make_search())
     side = translator.source
@@ -106,7 +106,7 @@ def test_of_a_long_context_the_oldest_turns_are_cut_wherever_it_is_read(
 def test_the_target_of_an_autoencoder_is_its_source(tmp_path):
     config = config_of("autoencoder", write_corpus(tmp_path / "text"), data_tokenizer="words")
     task = make_task(config)
-    words = task.make_words(tmp_path / "new")
+    words = task.make_vocabulary(tmp_path / "new")
     text = task.read_texts(words)["valid"]
     assert text.source.ids.tolist() == text.target.ids.tolist()
     assert task.build_model(words).backbone.attention is None
@@ -128,9 +128,9 @@ def test_words_are_the_same_after_saving(tokenizer, shared, tmp_path):
         lines = [f"a{i} says hello __eou__ b{i % 3} answers __eou__\n" for i in range(9)]
         (tmp_path / f"{split}.txt").write_text("".join(lines) if split == "train" else lines[0])
     task = make_task(config)
-    words = task.make_words(tmp_path / "none")
+    words = task.make_vocabulary(tmp_path / "none")
     words.save(tmp_path)
-    loaded = task.load_words(tmp_path)
+    loaded = task.load_vocabulary(tmp_path)
     assert loaded.fingerprint == words.fingerprint and loaded.tokens == words.tokens
     assert loaded.counts == words.counts and sum(words.counts) > 0
     texts = [task.read_texts(one)["train"].source.ids.tolist() for one in (words, loaded)]
@@ -148,7 +148,7 @@ def test_only_lists_of_tasks_know_a_certain_task():
 
 @pytest.mark.slow
 @pytest.mark.parametrize("task", ["dialog", "autoencoder"])
-def test_a_run_is_trained_judged_and_answers(task, dialogues, tmp_path, capsys):
+def test_a_run_is_trained_evaluated_and_answers(task, dialogues, tmp_path, capsys):
     data = dialogues if task == "dialog" else write_corpus(tmp_path / "text")
     config = config_of(task, data, training_epochs=1)
     (tmp_path / "run.toml").write_text(config.to_toml())

@@ -57,14 +57,14 @@ def test_text_is_preprocessed_and_words_are_the_same_after_saving(
         **named,
     )
     task = make_task(config)
-    words = task.make_words(tmp_path / "none")
+    words = task.make_vocabulary(tmp_path / "none")
     folder = tmp_path / "saved"
     folder.mkdir()
     words.save(folder)
-    loaded = task.load_words(folder)
+    loaded = task.load_vocabulary(folder)
     assert loaded.fingerprint == words.fingerprint and loaded.counts == words.counts
     plain = make_task(config.replace({f"data.{name}": "" for name in options if name == "moses"}))
-    changed = plain.make_words(tmp_path / "none").fingerprint != words.fingerprint
+    changed = plain.make_vocabulary(tmp_path / "none").fingerprint != words.fingerprint
     assert changed == ("moses" in options)
     for made in (words, loaded):
         assert (made.source.vocabulary is made.target.vocabulary) == shared
@@ -143,7 +143,7 @@ def test_a_context_keeps_its_marks_whole_after_moses(tmp_path):
         data_turn_end="__EOU__",
         data_context_turns=2,
     )
-    words = make_task(config).make_words(tmp_path / "none")
+    words = make_task(config).make_vocabulary(tmp_path / "none")
     cut = words.source.tokenizer.tokenize("Hi, you! __EOU__ I'm well.").numpy()
     assert b" ".join(cut) == b"hi , you ! __eou__ i 'm well ."
 
@@ -159,7 +159,7 @@ def test_pieces_are_normalised_as_the_option_says(tokenizer, form, tmp_path):
     config = config_of(
         "translation", tmp_path, data_tokenizer=tokenizer, data_unicode_normalization=form
     )
-    side = make_task(config).make_words(tmp_path / "none").target
+    side = make_task(config).make_vocabulary(tmp_path / "none").target
     exported = Side(side.tokenizer, side.vocabulary)
     read = tf.function(lambda texts: exported.decode(exported.encode(texts)[0]))
     expected = [text if form == "none" else unicodedata.normalize(form, text) for text in TEXTS]
@@ -170,10 +170,10 @@ def test_a_vocabulary_too_small_is_told_with_the_size_that_works(pairs, tmp_path
     for tokenizer in ("bpe", "unigram", "wordpiece"):
         config = config_of("translation", pairs, data_tokenizer=tokenizer, data_vocabulary_size=9)
         with pytest.raises(ConfigError, match="not 9; or leave rare characters out") as caught:
-            make_task(config).make_words(tmp_path / "none")
+            make_task(config).make_vocabulary(tmp_path / "none")
         least = re.search(r"option data.vocabulary_size must be at least (\d+)", str(caught.value))
         enough = config.replace({"data.vocabulary_size": least[1]})
-        assert len(make_task(enough).make_words(tmp_path / "none").tokens) > 30
+        assert len(make_task(enough).make_vocabulary(tmp_path / "none").tokens) > 30
 
 
 @pytest.mark.parametrize(("coverage", "is_there"), [(1.0, True), (0.98, False)])
@@ -188,7 +188,7 @@ def test_rare_characters_are_left_out_by_coverage(coverage, is_there, tmp_path):
         data_vocabulary_size=23,
         data_character_coverage=coverage,
     )
-    tokens = make_task(config).make_words(tmp_path / "none").tokens
+    tokens = make_task(config).make_vocabulary(tmp_path / "none").tokens
     assert any("ŵ" in token for token in tokens) == is_there
 
 
@@ -212,7 +212,7 @@ def test_an_existing_tokenizer_is_taken(tokenizer, shared, pairs, tmp_path):
         **options,
     )
     task = make_task(config)
-    words = task.make_words(tmp_path / "none")
+    words = task.make_vocabulary(tmp_path / "none")
     target, source = given if not shared else (given[0], given[0])
     assert list(words.target.vocabulary.tokens[4:]) == target.pieces()
     assert list(words.source.vocabulary.tokens[4:]) == source.pieces()

@@ -17,7 +17,7 @@ class Killed(Exception):
 
 def make_training(config, folder):
     task = make_task(config)
-    words = task.make_words(folder.path)
+    words = task.make_vocabulary(folder.path)
     training = Training(
         task, folder, words, task.read_texts(words), Workers(strategy(config.training.strategy))
     )

@@ -64,7 +64,7 @@ def weights_of_steps(store, keys):
 def test_a_checkpoint_has_the_mean_of_the_steps_since_the_switch(averaging_run):
     store = CheckpointStore(averaging_run.checkpoints)
     best = LoadedRun.load(averaging_run)
-    built = model_keys(best.task.build_model(best.words))
+    built = model_keys(best.task.build_model(best.vocabulary))
     keys = [key for key, variable in built.items() if variable.trainable]
     weights = dict(weights_of_steps(store, keys))
     batches = store.steps()[-1] // EPOCHS

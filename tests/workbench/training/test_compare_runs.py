@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from keras_drill.workbench.analysis import collect_log_probs
-from keras_drill.workbench.tasks.language_model import judge as language_model_judge
+from keras_drill.workbench.tasks.language_model import evaluation as language_model_evaluation
 from keras_drill.workbench.tasks.sequence_to_sequence import task as pairs_task
 from keras_drill.workbench.training import analyze_runs as analyze_module
 from keras_drill.workbench.training.analyze_runs import analyze_runs
@@ -41,7 +41,7 @@ def in_text_order(folder, data=None):
     """Targets and their log-probabilities, put in order by the layout of the rows alone."""
     run = LoadedRun.load(folder)
     ids = run.evaluation_texts(data)[-1].encoded
-    batches = run.task.evaluation_batches(run.words, ids)
+    batches = run.task.evaluation_batches(run.vocabulary, ids)
     flat = iter(collect_log_probs(run.model, batches.dataset())[1])
     windows = []
     for _, _, weights in batches.dataset():
@@ -65,7 +65,7 @@ def figures_of(row, text):
 def assert_by_frequency(comparison, folders):
     """A comparison is the one that NumPy finds in the order of the text."""
     (run, targets, first), (_, _, other) = map(in_text_order, folders)
-    counts = np.array(run.words.counts)[targets]
+    counts = np.array(run.vocabulary.counts)[targets]
     saved = other - first
     blocks = np.arange(len(targets)) // BLOCK
     found = [*comparison.bins, comparison.overall]
@@ -85,9 +85,9 @@ def assert_by_frequency(comparison, folders):
 
 def test_runs_of_other_batch_sizes_are_compared_by_frequency(runs, tmp_path, monkeypatch, capsys):
     folders, found = [runs["three"], runs["five"]], []
-    shown = language_model_judge.frequency_section
+    shown = language_model_evaluation.frequency_section
     monkeypatch.setattr(
-        language_model_judge,
+        language_model_evaluation,
         "frequency_section",
         lambda comparison, *rest, **more: (
             found.append(comparison) or shown(comparison, *rest, **more)
@@ -134,7 +134,7 @@ def test_runs_of_other_vocabularies_are_not_ranked_by_perplexity(runs, corpus, t
     assert f"three and few cannot be compared by word frequency: {reason}" in err
     assert f"cannot be compared by word frequency: {reason}." in words
     loaded = [in_text_order(runs[name]) for name in names]
-    known = np.all([ids != run.words.vocabulary.unknown_id for run, ids, _ in loaded], axis=0)
+    known = np.all([ids != run.vocabulary.vocabulary.unknown_id for run, ids, _ in loaded], axis=0)
     assert 0 < known.sum() < len(known)
     told = out.split("The test perplexities")[1]
     exact = json.loads(figures.read_text())["compared"][1]["figures"]
@@ -144,7 +144,7 @@ def test_runs_of_other_vocabularies_are_not_ranked_by_perplexity(runs, corpus, t
         expected = -log_probs.sum() / math.log(2) / size
         assert exact[name]["bits_per_byte"] == pytest.approx(expected, rel=1e-6)
         assert bits == f"{expected:.4f}"
-        unknown = 100 * np.mean(ids == run.words.vocabulary.unknown_id)
+        unknown = 100 * np.mean(ids == run.vocabulary.vocabulary.unknown_id)
         assert float(share) == pytest.approx(unknown, abs=0.01)
         assert float(perplexity) == pytest.approx(math.exp(-log_probs[known].mean()), abs=0.01)
     assert f"of the {known.sum()} targets that the vocabularies of all runs have" in words
@@ -155,7 +155,7 @@ def test_runs_of_other_vocabularies_are_not_ranked_by_perplexity(runs, corpus, t
 
 
 def test_bits_per_byte_are_ranked_where_no_word_is_unknown(runs, tmp_path, capsys):
-    common = LoadedRun.load(runs["few"]).words.tokens[2:]
+    common = LoadedRun.load(runs["few"]).vocabulary.tokens[2:]
     path = tmp_path / "common.txt"
     path.write_text("".join(f"{' '.join(common[start:])}\n" for start in range(len(common))))
     compare_runs([runs["three"], runs["few"]], tmp_path / "page.html", data=str(path))
@@ -216,8 +216,8 @@ def test_targets_of_pairs_are_in_the_order_of_the_text(tmp_path):
     for size in (64, 256):
         run = LoadedRun.load(folder, changes={"data.batch_tokens": size})
         texts = {text.name: text.encoded for text in run.evaluation_texts()}
-        found.append(run.task._log_probs(run.model, run.words, texts))
-        orders = [run.task.target_places(run.words, text) for text in texts.values()]
+        found.append(run.task._log_probs(run.model, run.vocabulary, texts))
+        orders = [run.task.target_places(run.vocabulary, text) for text in texts.values()]
         assert all((np.diff(order) < 0).any() for order in orders)
     for split in ("valid", "test"):
         np.testing.assert_allclose(found[0][split], found[1][split], rtol=1e-4)

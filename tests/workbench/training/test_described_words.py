@@ -9,8 +9,8 @@ import tensorflow as tf
 
 from keras_drill.decoding import GreedySampler
 from keras_drill.workbench.tasks.errors import ConfigError, RunError
+from keras_drill.workbench.training.evaluate_examples import evaluate_examples
 from keras_drill.workbench.training.export_run import export_run
-from keras_drill.workbench.training.judge_examples import judge_examples
 from keras_drill.workbench.training.loaded_run import LoadedRun
 from keras_drill.workbench.training.run_folder import RunFolder
 from keras_drill.workbench.training.train_run import train_run
@@ -52,16 +52,16 @@ def test_a_run_needs_what_described_its_words_once(corpus, vectors, tmp_path, mo
     assert_same_bits(whole, train(config, tmp_path / "torn"))
 
     loaded = LoadedRun.load(whole.folder, checkpoint="last")
-    described = loaded.words.descriptions
-    assert described.shape == (len(loaded.words.tokens), 13)
+    described = loaded.vocabulary.descriptions
+    assert described.shape == (len(loaded.vocabulary.tokens), 13)
     encoder = loaded.model.head.label_encoder
     np.testing.assert_array_equal(encoder.descriptions, described)
-    unknown = loaded.words.tokens.index("<eos>")
+    unknown = loaded.vocabulary.tokens.index("<eos>")
     assert not described[unknown].any() and described.any(axis=1).sum() == 10
 
 
 @pytest.mark.parametrize("residual", [True, pytest.param(False, marks=pytest.mark.slow)])
-def test_described_words_are_trained_judged_and_exported(residual, corpus, vectors, tmp_path):
+def test_described_words_are_trained_evaluated_and_exported(residual, corpus, vectors, tmp_path):
     config = tiny_config(
         corpus,
         head_kind="described",
@@ -77,7 +77,7 @@ def test_described_words_are_trained_judged_and_exported(residual, corpus, vecto
     assert (head.embedding is not None) == residual
     ids = np.array([[1, 2, 3]] * 3)
     version = run.continuing_task.export(
-        run.model, run.words, tmp_path / "served", 1, GreedySampler(), seed=0, max_tokens=3
+        run.model, run.vocabulary, tmp_path / "served", 1, GreedySampler(), seed=0, max_tokens=3
     )
     assert (version / "saved_model.pb").exists()
     run.model.backbone.reset_state()
@@ -98,13 +98,13 @@ def test_new_words_have_labels_before_they_are_trained(corpus, vectors, tmp_path
         file.write("the fish sees a fish .\n" * 5)
     config = tiny_config(more, training_start_from=str(tmp_path / "old"), **options)
     new = train(config.replace({"optimizer.learning_rate": 1e-30}), tmp_path / "new")
-    tokens = list(new.words.tokens)
+    tokens = list(new.vocabulary.tokens)
     labels = keras.ops.convert_to_numpy(new.model.head.encoded_labels())
     encoder = new.model.head.label_encoder
     fish = keras.ops.convert_to_numpy(encoder.label_network(encoder.descriptions))
     begun = labels[tokens.index("fish")] - fish[tokens.index("fish")]
     assert np.abs(begun).max() <= 0.1 + 1e-6  # an embedding that nothing has trained
-    old_words = LoadedRun.load(RunFolder(tmp_path / "old")).words.tokens
+    old_words = LoadedRun.load(RunFolder(tmp_path / "old")).vocabulary.tokens
     places = [tokens.index(word) for word in old_words]
     np.testing.assert_allclose(labels[places], old.head.encoded_labels(), atol=1e-5)
 
@@ -121,8 +121,8 @@ def test_words_of_targets_are_described(shared, vectors, tmp_path):
         training_epochs=1,
     )
     training = train(config, tmp_path / "run")
-    described = (len(training.words.target.vocabulary), 13)
-    assert training.words.descriptions.shape == described
+    described = (len(training.vocabulary.target.vocabulary), 13)
+    assert training.vocabulary.descriptions.shape == described
     assert training.model.head.label_encoder.descriptions.shape == described
 
 
@@ -136,7 +136,7 @@ def test_a_run_begun_anew_with_other_options_describes_words_anew(corpus, vector
     (folder / "vocabulary.txt").write_text("of the run before\n")
     np.save(folder / "descriptions.npy", np.zeros((1, 16), "float32"))
     train_run(config, RunFolder(folder))
-    assert LoadedRun.load(RunFolder(folder)).words.descriptions.shape[1] == 13
+    assert LoadedRun.load(RunFolder(folder)).vocabulary.descriptions.shape[1] == 13
 
 
 @pytest.mark.slow
@@ -152,12 +152,14 @@ def test_other_tasks_and_exports_in_eight_bits(task, vectors, tmp_path):
     folder = RunFolder(tmp_path / "run")
     train_run(config, folder)
     run = LoadedRun.load(folder)
-    assert 0 < run.words.descriptions.any(axis=1).sum() < len(run.words.tokens)
+    assert 0 < run.vocabulary.descriptions.any(axis=1).sum() < len(run.vocabulary.tokens)
     test = run.task.read_columns(config.data.path)["test"]
 
     def perplexity(weights):
         version = export_run(run, tmp_path / weights, version=1, weights=weights)
-        return judge_examples(tf.saved_model.load(version).signatures["examples"], test).perplexity
+        return evaluate_examples(
+            tf.saved_model.load(version).signatures["examples"], test
+        ).perplexity
 
     exact, narrow = perplexity("float32"), perplexity("int8")
     assert exact != narrow

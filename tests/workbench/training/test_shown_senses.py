@@ -39,9 +39,9 @@ def test_examples_are_of_the_text_and_of_the_sense(run, tmp_path):
     assert not probabilities[~several].any()  # a word with one sense needs no examples
     found = np.argwhere(probabilities)
     assert len(found) > 5
-    text = " ".join(run.words.tokens[id] for id in run.task.target_ids(texts_of(run)["train"]))
+    text = " ".join(run.vocabulary.tokens[id] for id in run.task.target_ids(texts_of(run)["train"]))
     for sense, place in found:
-        word = run.words.tokens[of_word[sense]]
+        word = run.vocabulary.tokens[of_word[sense]]
         parts = (before[sense, place].decode(), word, after[sense, place].decode())
         assert " ".join(part for part in parts if part) in text
         number = np.count_nonzero(of_word == of_word[sense])
@@ -53,7 +53,7 @@ def test_examples_are_of_the_text_and_of_the_sense(run, tmp_path):
 
 
 def texts_of(run):
-    return run.task.read_texts(run.words, None)
+    return run.task.read_texts(run.vocabulary, None)
 
 
 def test_examples_are_those_that_the_terminal_shows(run, capsys):
@@ -62,11 +62,11 @@ def test_examples_are_those_that_the_terminal_shows(run, capsys):
     shown = contexts(np.arange(len(of_word)))
     probabilities = shown["probabilities"].numpy()[:, 0]
     words = of_word[np.flatnonzero(probabilities)]
-    special = set(run.words.special_ids)
+    special = set(run.vocabulary.special_ids)
     word = next(id for id in words.tolist() if id not in special)
     folder = str(run.folder.path)
     capsys.readouterr()
-    assert main(["senses", folder, run.words.tokens[word], "--contexts", "1"]) == 0
+    assert main(["senses", folder, run.vocabulary.tokens[word], "--contexts", "1"]) == 0
     out = capsys.readouterr()[0]
     senses = np.array(run.model.head.allocation.senses_of_word)[word]
     for number, sense in enumerate(senses[senses >= 0].tolist(), start=1):
@@ -77,6 +77,6 @@ def test_examples_are_those_that_the_terminal_shows(run, capsys):
 
 def test_models_without_senses_have_no_examples(run, tmp_path):
     config = run.config.replace({"head.kind": "tied"})
-    other = LoadedRun(run.folder, config, run.task, run.model, run.words)
+    other = LoadedRun(run.folder, config, run.task, run.model, run.vocabulary)
     with pytest.raises(RuntimeError, match="has no sense_contexts"):
         export_run(other, tmp_path / "tied", sense_contexts=1)

@@ -8,7 +8,7 @@ import pytest
 
 from keras_drill.data import StreamedText
 from keras_drill.workbench.tasks.errors import ConfigError, RunError
-from keras_drill.workbench.tasks.task import Judgement
+from keras_drill.workbench.tasks.task import Evaluation
 from keras_drill.workbench.training.checkpoints import CheckpointStore
 from keras_drill.workbench.training.list_runs import list_runs
 from keras_drill.workbench.training.loaded_run import LoadedRun
@@ -62,7 +62,7 @@ def test_options_that_may_change_are_recorded_from_where_they_hold(trained, caps
     train_run(config, trained)
     assert "training.epochs is 2 from here on, not 1" in capsys.readouterr().out
     assert trained.changes() == training.state.changes
-    assert LoadedRun.load(trained).summarize(Judgement({})).changes == training.state.changes
+    assert LoadedRun.load(trained).summarize(Evaluation({})).changes == training.state.changes
     assert "Options that were changed when a run was resumed" in trained.report_file.read_text()
     assert make_training(config, trained).state.changes == training.state.changes
 
@@ -134,10 +134,10 @@ def test_a_damaged_run_is_one_message(trained, name):
         assert [run.state for run in list_runs(trained.path)] == ["damaged"]
     if name == "history.csv":
         with pytest.raises(RunError, match=r"history\.csv is damaged"):
-            LoadedRun.load(trained).summarize(Judgement({}))
+            LoadedRun.load(trained).summarize(Evaluation({}))
 
 
-def test_the_mean_of_checkpoints_is_judged_where_it_is_better(trained):
+def test_the_mean_of_checkpoints_is_evaluated_where_it_is_better(trained):
     training = make_training(trained.config().replace({"training.average_checkpoints": 2}), trained)
     training.prepare()
     training.state.best_loss = 0.0
@@ -210,12 +210,12 @@ def test_weights_of_another_run(trained, tmp_path, corpus, capsys, is_on_disk):
     assert "it knows 11 of the 12 words" in said and "not taken: head/residual" in said
     source = LoadedRun.load(trained)
     for name in ("the", "fox"):
-        place = training.words.tokens.index(name)
+        place = training.vocabulary.tokens.index(name)
         row = np.asarray(training.model.backbone.embedding.embeddings)[place]
         if name == "fox":
             assert not np.isclose(source.model.backbone.embedding.embeddings, row).all(1).any()
         else:
-            before = source.words.tokens.index(name)
+            before = source.vocabulary.tokens.index(name)
             np.testing.assert_array_equal(source.model.backbone.embedding.embeddings[before], row)
     kernels = [model.backbone.weights[1] for model in (source.model, training.model)]
     np.testing.assert_array_equal(*kernels)

@@ -10,7 +10,7 @@ from keras_drill.data import StreamedText, Vocabulary, WhitespaceTokenizer
 from keras_drill.decoding import GreedySampler
 from keras_drill.senses.policies import IdleSensePolicy, RankingPolicy, ThresholdPolicy
 from keras_drill.workbench.tasks.errors import RunError
-from keras_drill.workbench.tasks.language_model.words import LanguageModelWords
+from keras_drill.workbench.tasks.language_model.run_vocabulary import LanguageModelVocabulary
 from keras_drill.workbench.tasks.make_task import make_task
 from keras_drill.workbench.training.build_sense_reallocation import build_sense_reallocation
 from keras_drill.workbench.training.list_runs import list_runs
@@ -128,7 +128,7 @@ def test_labels_need_not_be_tied(kind, corpus):
         backbone_output_dim=5,
         senses_per_word=1.5,
     )
-    words = LanguageModelWords(
+    words = LanguageModelVocabulary(
         WhitespaceTokenizer(), Vocabulary(["<unk>", "<eos>", *"abcdefghijklmno"])
     )
     model = make_task(config).build_model(words)
@@ -169,7 +169,7 @@ def test_options_of_the_reallocation(changes, policy, corpus, tmp_path):
         assert build_sense_reallocation(config.replace(changes), None, None) is None
 
 
-def test_a_run_is_judged_and_reported(corpus, tmp_path, capsys):
+def test_a_run_is_evaluated_and_reported(corpus, tmp_path, capsys):
     config = tiny_config(
         corpus,
         backbone_kind="gru",
@@ -182,9 +182,9 @@ def test_a_run_is_judged_and_reported(corpus, tmp_path, capsys):
     assert 1 < summary.valid_perplexity < 20
     assert summary.output_parameters == 12  # a bias for each of ten words, <unk> and <eos>
     run = LoadedRun.load(RunFolder(tmp_path / "a"))
-    samples = run.task.judge(run.model, run.words, {}).samples
+    samples = run.task.evaluate(run.model, run.vocabulary, {}).samples
     assert [sample.prompt for sample in samples] == ["the", "a"]
-    text_model = run.continuing_task.text_model(run.model, run.words, GreedySampler(), 0, 3)
+    text_model = run.continuing_task.text_model(run.model, run.vocabulary, GreedySampler(), 0, 3)
     texts = text_model.continue_text(tf.constant(["the", "a"]))["texts"]
     shown = [sample.prompt + sample.continuation for sample in samples]
     assert shown == [text.decode() for text in texts.numpy()]  # "the cat" and not "thecat"
@@ -203,7 +203,7 @@ def test_the_best_model_is_the_one_that_was_evaluated(corpus, tmp_path):
     best = training.state.best_epoch
     assert best == 1 + int(np.argmin(history["val_perplexity"]))
     texts = {"valid": training.texts["valid"]}
-    perplexity = run.task.judge(run.model, run.words, texts).perplexities["valid"]
+    perplexity = run.task.evaluate(run.model, run.vocabulary, texts).perplexities["valid"]
     np.testing.assert_allclose(perplexity, history["val_perplexity"][best - 1], rtol=1e-5)
     np.testing.assert_allclose(math.exp(training.state.best_loss), perplexity, rtol=1e-5)
     assert list(training.folder.logs.iterdir())
@@ -306,4 +306,4 @@ def test_a_text_on_the_disk_is_trained_on_like_one_in_memory(corpus, tmp_path, m
     np.testing.assert_array_equal(torn.task.first_tokens(text, 37), whole.texts["train"][:37])
     (tmp_path / "examples" / "Split-train").mkdir(parents=True)
     with pytest.raises(RunError, match=r"data\.on_disk is for texts, and .* folder of examples"):
-        torn.task.read_texts(torn.words, str(tmp_path / "examples"))
+        torn.task.read_texts(torn.vocabulary, str(tmp_path / "examples"))

@@ -37,7 +37,7 @@ def pairs(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def trained(pairs, tmp_path_factory):
-    """A run that was trained, judged and reported."""
+    """A run that was trained, evaluated and reported."""
     folder = RunFolder(tmp_path_factory.mktemp("runs") / "trained")
     config = tiny_pairs_config(
         pairs, decoding_validation_sentences=5, decoding_best_by="chrf", training_epochs=2
@@ -83,7 +83,7 @@ def test_resumed_training_ends_with_the_same_bits(changes, pairs, tmp_path, monk
     assert_same_bits(whole, train(config, tmp_path / "killed"))
 
 
-def test_a_run_is_judged_and_reported(trained):
+def test_a_run_is_evaluated_and_reported(trained):
     history = read_history(trained.history_file)
     assert len(history["val_chrf"]) == 2 and all(0 <= bleu <= 100 for bleu in history["val_bleu"])
     results = json.loads(trained.results_file.read_text())
@@ -96,7 +96,7 @@ def test_a_run_is_judged_and_reported(trained):
 
 
 @pytest.mark.slow
-def test_without_its_training_text_a_run_is_judged_on_another(trained, pairs, tmp_path, capsys):
+def test_without_its_training_text_a_run_is_evaluated_on_another(trained, pairs, tmp_path, capsys):
     shutil.copytree(trained.path, tmp_path / "moved")
     moved = RunFolder(tmp_path / "moved")
     moved.write_config(trained.config().replace({"data.path": str(tmp_path / "gone")}))
@@ -111,7 +111,7 @@ def test_without_its_training_text_a_run_is_judged_on_another(trained, pairs, tm
 
 def test_a_bar_of_progress_is_for_terminals(loaded, capsys):
     translator = loaded.answering_task.translator(
-        loaded.model, loaded.words, loaded.answering_task.make_search()
+        loaded.model, loaded.vocabulary, loaded.answering_task.make_search()
     )
     answer_all(translator, ["der Hund"], verbose=1)
     assert capsys.readouterr().out == ""
@@ -119,7 +119,7 @@ def test_a_bar_of_progress_is_for_terminals(loaded, capsys):
 
 def test_the_answer_to_a_text_depends_on_nothing_else(loaded):
     translator = loaded.answering_task.translator(
-        loaded.model, loaded.words, loaded.answering_task.make_search()
+        loaded.model, loaded.vocabulary, loaded.answering_task.make_search()
     )
     texts = ["der Hund sieht ein Vogel .", "", "ein Vogel", "unbekannt " * 200, " \u2028 "]
     together = answer_all(translator, texts)
@@ -141,7 +141,7 @@ def test_the_exported_model_gives_the_same_answers(trained, loaded, tmp_path):
     texts = ["der Hund sieht ein Vogel .", "", "ein alte Mann ruft"]
     found = exported.signatures["serving_default"](tf.constant(texts))
     search = loaded.answering_task.make_search(num_beams=3, num_results=2)
-    translator = loaded.answering_task.translator(loaded.model, loaded.words, search)
+    translator = loaded.answering_task.translator(loaded.model, loaded.vocabulary, search)
     expected = answer_all(translator, texts)
     assert [tuple(t.decode() for t in row) for row in found["texts"].numpy()] == [
         one.texts for one in expected
@@ -201,7 +201,7 @@ def test_what_is_dropped_or_cut_in_training_is_counted_once(
     for side, line in (("de", "Hund"), ("en", "")):
         with open(long_pairs / f"train.{side}", "a") as file:
             file.write(f"{line}\n")
-    task, words = make_task(loaded.task.config.replace(options)), loaded.words
+    task, words = make_task(loaded.task.config.replace(options)), loaded.vocabulary
     texts = task.read_texts(words, str(long_pairs))
     capsys.readouterr()
     task.training_batches(words, texts["train"])
@@ -272,16 +272,16 @@ def test_options_of_the_search_are_those_of_the_command_line_and_of_exports(
 ):
     texts = ["der Hund sieht ein Vogel .", "", "ein alte Mann ruft der Hund ."]
     task = loaded.answering_task
-    plain = task.translator(loaded.model, loaded.words, task.make_search())
+    plain = task.translator(loaded.model, loaded.vocabulary, task.make_search())
     banned = next(one.texts[0].split()[0] for one in answer_all(plain, texts[:1]))
     options = {**OPTIONS, "banned_words": (banned, "the old", "Dampfschiff \u20ac")}
     # By hand: the search, and the constraints on ids.
-    words = loaded.words.target
+    words = loaded.vocabulary.target
     *ids, unknown = words.vocabulary.ids(
         words.tokenizer.tokenize(options["banned_words"])
     ).to_list()
     assert words.vocabulary.unknown_id in unknown
-    sides = [Side(side.tokenizer, side.vocabulary) for side in (loaded.words.source, words)]
+    sides = [Side(side.tokenizer, side.vocabulary) for side in (loaded.vocabulary.source, words)]
     by_hand = Translator(
         loaded.model,
         *sides,
@@ -311,7 +311,7 @@ def test_options_of_the_search_are_those_of_the_command_line_and_of_exports(
 def test_options_of_a_run_are_those_of_its_search(trained, loaded):
     changes = {f"decoding.{name}": value for name, value in OPTIONS.items()}
     task = LoadedRun.load(trained, changes={**changes, "decoding.banned_words": ["ein"]}).task
-    translator = task.translator(loaded.model, loaded.words, task.make_search())
+    translator = task.translator(loaded.model, loaded.vocabulary, task.make_search())
     search = BeamSearch(4, 1.0, num_results=3, num_groups=2, diversity=0.25)
     assert translator.search.get_config() == search.get_config()
     assert [type(one) for one in translator.constraints] == [
@@ -321,7 +321,7 @@ def test_options_of_a_run_are_those_of_its_search(trained, loaded):
         BannedWords,
     ]
     plain = loaded.answering_task
-    assert plain.translator(loaded.model, loaded.words, plain.make_search()).constraints == ()
+    assert plain.translator(loaded.model, loaded.vocabulary, plain.make_search()).constraints == ()
 
 
 def test_answers_come_with_their_scores(trained, capsys):
@@ -355,7 +355,7 @@ def test_more_beams_than_words_find_as_many_answers_as_there_are(trained, tmp_pa
     assert main([*command, "--format", "json"]) == 0
     (record,) = map(json.loads, capsys.readouterr().out.splitlines())
     # Of one piece, or of the end alone; pieces that are the same text count once.
-    pieces = LoadedRun.load(short).words.tokens[4:]
+    pieces = LoadedRun.load(short).vocabulary.tokens[4:]
     expected = {piece.replace("▁", " ").strip() for piece in pieces} | {""}
     texts = [one["text"] for one in record["answers"]]
     assert len(texts) == len(expected) and set(texts) == expected

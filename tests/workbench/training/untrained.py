@@ -13,7 +13,7 @@ def untrained_run(config: RunConfig, path: Path) -> RunFolder:
     """Writes what commands about trained runs read, in a second."""
     folder, task = RunFolder(path), make_task(config)
     path.mkdir(parents=True)
-    words = task.make_words(path)
+    words = task.make_vocabulary(path)
     words.save(path)
     folder.write_config(config)
     model = task.build_model(words)

@@ -100,7 +100,7 @@ class TrainingConfig:
     )
     average_checkpoints: int = option(
         0,
-        "judge the mean of the weights of so many last checkpoints, where it is better; 0: off",
+        "evaluate the mean of the weights of so many last checkpoints, where it is better; 0: off",
         minimum=0,
         may_change=True,
     )

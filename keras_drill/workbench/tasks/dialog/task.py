@@ -40,9 +40,9 @@ class DialogTask(SequenceToSequenceTask):
             **options,
         )
 
-    def training_batches(self, words: Any, text: EncodedPairs) -> PairBatches:
+    def training_batches(self, run_vocabulary: Any, text: EncodedPairs) -> PairBatches:
         longest = self.config.data.max_length
-        cut = self.truncate_sources(words, text, longest)
+        cut = self.truncate_sources(run_vocabulary, text, longest)
         if cut is not text:
             number = int((text.source.line_lengths > longest).sum())
             print(
@@ -51,7 +51,7 @@ class DialogTask(SequenceToSequenceTask):
                 f"than data.max_length = {longest} tokens",
                 file=sys.stderr,
             )
-        return super().training_batches(words, cut)
+        return super().training_batches(run_vocabulary, cut)
 
 
 def _columns(corpus: DialogCorpus | ParallelCorpus) -> dict[str, dict[str, Lines]]:

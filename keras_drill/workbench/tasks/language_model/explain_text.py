@@ -14,28 +14,31 @@ from keras_drill.workbench.tasks.explain_text import (
     share_of,
 )
 from keras_drill.workbench.tasks.language_model.config import DataConfig
-from keras_drill.workbench.tasks.language_model.words import LanguageModelWords
+from keras_drill.workbench.tasks.language_model.run_vocabulary import LanguageModelVocabulary
 
 
 def explain_text(
-    options: DataConfig, words: LanguageModelWords, valid: np.ndarray, train: Sequence[bytes]
+    options: DataConfig,
+    run_vocabulary: LanguageModelVocabulary,
+    valid: np.ndarray,
+    train: Sequence[bytes],
 ) -> str:
     """One line, with the option that decides each part; warns of lines that are wrapped.
 
     Args:
         options: The options of the data.
-        words: The words of the run.
+        run_vocabulary: The words of the run.
         valid: Ids of the validation text.
         train: The beginning of the training text, as it is written.
     """
     named = {"lower-cased": "data.lowercase"}
     parts = [
         f"{change} ({named.get(change, 'data.tokenizer')})"
-        for change in changes_of(words.tokenizer)
+        for change in changes_of(run_vocabulary.tokenizer)
     ]
     if loses_indentation(train):
         parts.append("indentation lost (no tokenizer keeps it)")
-    vocabulary = words.vocabulary
+    vocabulary = run_vocabulary.vocabulary
     unknown = share_of(valid, vocabulary.unknown_id, vocabulary.end_id)
     decides = "data.vocabulary" if options.vocabulary else "data.min_count, data.max_vocabulary"
     parts.append(f"{percent(unknown)} of the validation words unknown ({decides})")

@@ -39,14 +39,14 @@ from keras_drill.workbench.tasks.errors import RunError
 from keras_drill.workbench.tasks.explain_text import first_lines
 from keras_drill.workbench.tasks.language_model.build_model import build_model
 from keras_drill.workbench.tasks.language_model.config import LanguageModelConfig
-from keras_drill.workbench.tasks.language_model.explain_text import explain_text
-from keras_drill.workbench.tasks.language_model.judge import (
-    LanguageModelJudgement,
+from keras_drill.workbench.tasks.language_model.evaluation import (
+    LanguageModelEvaluation,
     beginnings,
     report_sections,
     write_samples,
 )
-from keras_drill.workbench.tasks.language_model.words import LanguageModelWords
+from keras_drill.workbench.tasks.language_model.explain_text import explain_text
+from keras_drill.workbench.tasks.language_model.run_vocabulary import LanguageModelVocabulary
 from keras_drill.workbench.tasks.make_sampler import make_sampler
 from keras_drill.workbench.tasks.task import ContinuingTask
 
@@ -76,11 +76,11 @@ class LanguageModelTask(ContinuingTask):
 
     def learn_words(
         self, columns: Mapping[str, Lines], numbers: WordNumbers | None = None
-    ) -> LanguageModelWords:
+    ) -> LanguageModelVocabulary:
         options = self.config.data
         tokenizer = self._tokenizer()
         if options.vocabulary:
-            return LanguageModelWords(tokenizer, Vocabulary.load(options.vocabulary))
+            return LanguageModelVocabulary(tokenizer, Vocabulary.load(options.vocabulary))
         vocabulary = Vocabulary.build(
             columns["text"],
             tokenizer,
@@ -88,14 +88,14 @@ class LanguageModelTask(ContinuingTask):
             min_count=options.min_count,
             numbers=numbers,
         )
-        return LanguageModelWords(tokenizer, vocabulary)
+        return LanguageModelVocabulary(tokenizer, vocabulary)
 
     def grow_words(
         self,
-        known: LanguageModelWords,
+        known: LanguageModelVocabulary,
         columns: Mapping[str, Lines],
         numbers: WordNumbers | None = None,
-    ) -> LanguageModelWords:
+    ) -> LanguageModelVocabulary:
         if self.config.data.vocabulary:
             return self.learn_words(columns)
         found = self.learn_words(columns, numbers).vocabulary
@@ -104,7 +104,9 @@ class LanguageModelTask(ContinuingTask):
         for word, count in zip(found.tokens, found.counts or (), strict=True):
             if word in counts or len(counts) < most:
                 counts[word] = counts.get(word, 0) + count
-        return LanguageModelWords(known.tokenizer, Vocabulary(list(counts), list(counts.values())))
+        return LanguageModelVocabulary(
+            known.tokenizer, Vocabulary(list(counts), list(counts.values()))
+        )
 
     def word_settings(self) -> dict[str, Any]:
         options = dataclasses.asdict(self.config.data)
@@ -114,11 +116,11 @@ class LanguageModelTask(ContinuingTask):
             others["vocabulary"] = TextLines(others["vocabulary"]).fingerprint()
         return others
 
-    def coders(self, words: Any) -> dict[str, tuple[Tokenizer, Vocabulary]]:
-        return {"text": (words.tokenizer, words.vocabulary)}
+    def coders(self, run_vocabulary: Any) -> dict[str, tuple[Tokenizer, Vocabulary]]:
+        return {"text": (run_vocabulary.tokenizer, run_vocabulary.vocabulary)}
 
-    def load_words(self, folder: Path) -> LanguageModelWords:
-        return LanguageModelWords.load(folder, self._tokenizer())
+    def load_vocabulary(self, folder: Path) -> LanguageModelVocabulary:
+        return LanguageModelVocabulary.load(folder, self._tokenizer())
 
     def _tokenizer(self) -> Tokenizer:
         lowercase = self.config.resolved().data.lowercase == "true"
@@ -128,11 +130,11 @@ class LanguageModelTask(ContinuingTask):
         return WhitespaceTokenizer(lowercase, tidy=False)
 
     def read_texts(
-        self, words: Any, data: str | None = None
+        self, run_vocabulary: Any, data: str | None = None
     ) -> dict[str, np.ndarray | StreamedText]:
         cache = self.config.data.on_disk
         if not cache:
-            return super().read_texts(words, data)
+            return super().read_texts(run_vocabulary, data)
         path = self.config.data.path if data is None else data
         if ExampleFolder.is_at(path):
             raise RunError(
@@ -141,7 +143,7 @@ class LanguageModelTask(ContinuingTask):
             )
         splits = {split: columns["text"] for split, columns in self.read_columns(path).items()}
         self.warn_of_text(path, {"text": splits["train"]})
-        coders = self.coders(words)["text"]
+        coders = self.coders(run_vocabulary)["text"]
         return {
             split: StreamedText.encode(lines, *coders, cache)
             if split == "train"
@@ -176,15 +178,21 @@ class LanguageModelTask(ContinuingTask):
                 digest.update(np.ascontiguousarray(ids).data)
         return digest.hexdigest()
 
-    def describe(self, words: Any, texts: Mapping[str, np.ndarray | StreamedText]) -> str:
+    def describe(self, run_vocabulary: Any, texts: Mapping[str, np.ndarray | StreamedText]) -> str:
         sizes = ", ".join(f"{len(ids):,} of {name}" for name, ids in texts.items())
-        return f"{len(words.vocabulary):,} words; tokens: {sizes}"
+        return f"{len(run_vocabulary.vocabulary):,} words; tokens: {sizes}"
 
-    def explain_text(self, words: Any, texts: Mapping[str, np.ndarray | StreamedText]) -> str:
+    def explain_text(
+        self, run_vocabulary: Any, texts: Mapping[str, np.ndarray | StreamedText]
+    ) -> str:
         lines = first_lines(self.read_columns(self.config.data.path)["train"]["text"])
-        return explain_text(self.config.data, words, self.target_ids(texts["valid"]), lines)
+        return explain_text(
+            self.config.data, run_vocabulary, self.target_ids(texts["valid"]), lines
+        )
 
-    def training_batches(self, words: Any, text: np.ndarray | StreamedText) -> ContiguousBatches:
+    def training_batches(
+        self, run_vocabulary: Any, text: np.ndarray | StreamedText
+    ) -> ContiguousBatches:
         options = self.config.data
         rows, length = options.batch_size, options.sequence_length
         if len(text) < rows * length:
@@ -198,22 +206,24 @@ class LanguageModelTask(ContinuingTask):
             rows,
             length,
             variable_length=options.variable_length,
-            first_token=words.vocabulary.end_id,
+            first_token=run_vocabulary.vocabulary.end_id,
             seed=self.config.training.seed,
         )
 
-    def evaluation_batches(self, words: Any, text: np.ndarray) -> ContiguousBatches:
+    def evaluation_batches(self, run_vocabulary: Any, text: np.ndarray) -> ContiguousBatches:
         return ContiguousBatches(
             text,
             self.config.data.batch_size,
             self.config.data.sequence_length,
             padding=True,
-            first_token=words.vocabulary.end_id,
+            first_token=run_vocabulary.vocabulary.end_id,
             min_context=_MIN_CONTEXT,
         )
 
-    def target_places(self, words: Any, text: np.ndarray) -> np.ndarray:
-        places = self.evaluation_batches(words, np.arange(len(text), dtype=np.int32)).dataset()
+    def target_places(self, run_vocabulary: Any, text: np.ndarray) -> np.ndarray:
+        places = self.evaluation_batches(
+            run_vocabulary, np.arange(len(text), dtype=np.int32)
+        ).dataset()
         return np.concatenate(
             [targets.numpy()[weights.numpy() != 0] for _, targets, weights in places]
         )
@@ -226,7 +236,7 @@ class LanguageModelTask(ContinuingTask):
     def target_ids(self, text: np.ndarray | StreamedText) -> np.ndarray:
         return self.first_tokens(text, len(text))
 
-    def build_model(self, words: Any, num_replicas: int = 1) -> keras_drill.LanguageModel:
+    def build_model(self, run_vocabulary: Any, num_replicas: int = 1) -> keras_drill.LanguageModel:
         rows = self.config.data.batch_size
         if rows % num_replicas:
             raise RunError(
@@ -235,7 +245,10 @@ class LanguageModelTask(ContinuingTask):
                 "its own rows: give a multiple of them"
             )
         return build_model(
-            self.config, len(words.vocabulary), rows // num_replicas, words.descriptions
+            self.config,
+            len(run_vocabulary.vocabulary),
+            rows // num_replicas,
+            run_vocabulary.descriptions,
         )
 
     def example_batch(self, num_replicas: int = 1) -> tuple[np.ndarray, np.ndarray]:
@@ -248,13 +261,15 @@ class LanguageModelTask(ContinuingTask):
     def describe_loss(self, loss: float) -> str:
         return f"validation perplexity {math.exp(loss):.2f}"
 
-    def judge(
-        self, model: keras.Model, words: Any, texts: Mapping[str, np.ndarray]
-    ) -> LanguageModelJudgement:
+    def evaluate(
+        self, model: keras.Model, run_vocabulary: Any, texts: Mapping[str, np.ndarray]
+    ) -> LanguageModelEvaluation:
         log_probs = {
             name: in_text_order(
-                collect_log_probs(model, self.evaluation_batches(words, text).dataset())[1],
-                self.target_places(words, text),
+                collect_log_probs(model, self.evaluation_batches(run_vocabulary, text).dataset())[
+                    1
+                ],
+                self.target_places(run_vocabulary, text),
             )
             for name, text in texts.items()
         }
@@ -262,14 +277,16 @@ class LanguageModelTask(ContinuingTask):
         samples: tuple[SampleContinuation, ...] = ()
         prompts = options.prompts
         if prompts == ("auto",):
-            prompts = beginnings(words, next(iter(texts.values()), np.zeros(0, np.int32)))
+            prompts = beginnings(run_vocabulary, next(iter(texts.values()), np.zeros(0, np.int32)))
         if prompts:
             sampler = make_sampler(
                 options.sampler, options.temperature, options.k, options.p, options.min_p
             )
-            module = self.text_model(model, words, sampler, options.seed, options.max_tokens)
+            module = self.text_model(
+                model, run_vocabulary, sampler, options.seed, options.max_tokens
+            )
             samples = write_samples(options, prompts, module)
-        return LanguageModelJudgement(
+        return LanguageModelEvaluation(
             {name: math.exp(-each.mean(dtype=np.float64)) for name, each in log_probs.items()},
             log_probs=log_probs,
             targets=list(texts.values())[-1] if texts else np.zeros(0, np.int32),
@@ -278,16 +295,16 @@ class LanguageModelTask(ContinuingTask):
 
     def sections(
         self,
-        words: Sequence[Any],
-        judged: Mapping[str, LanguageModelJudgement],
+        run_vocabularies: Sequence[Any],
+        evaluated: Mapping[str, LanguageModelEvaluation],
         bases: Mapping[str, PerplexityBasis],
     ) -> list[ElementTree.Element]:
-        return report_sections(words[0].counts, judged, bases)
+        return report_sections(run_vocabularies[0].counts, evaluated, bases)
 
     def text_model(
         self,
         model: keras.Model,
-        words: Any,
+        run_vocabulary: Any,
         sampler: Sampler,
         seed: int,
         max_tokens: int,
@@ -296,12 +313,12 @@ class LanguageModelTask(ContinuingTask):
     ) -> TextModel:
         return TextModel(
             model,
-            words.tokenizer,
-            words.vocabulary,
+            run_vocabulary.tokenizer,
+            run_vocabulary.vocabulary,
             sampler=sampler,
             seed=seed,
             max_new_tokens=max_tokens,
-            k=min(10, len(words.vocabulary)),
+            k=min(10, len(run_vocabulary.vocabulary)),
             stop_strings=stop_strings,
             contexts=contexts,
             unit=self.config.data.unit,
@@ -310,7 +327,7 @@ class LanguageModelTask(ContinuingTask):
     def export(
         self,
         model: keras.Model,
-        words: Any,
+        run_vocabulary: Any,
         directory: Path,
         version: int | None,
         sampler: Sampler,
@@ -324,14 +341,14 @@ class LanguageModelTask(ContinuingTask):
         return export_saved_model(
             model,
             directory,
-            words.tokenizer,
-            words.vocabulary,
+            run_vocabulary.tokenizer,
+            run_vocabulary.vocabulary,
             version=version,
             sampler=sampler,
             seed=seed,
             max_new_tokens=max_tokens,
             stop_strings=stop_strings,
-            k=min(10, len(words.vocabulary)),
+            k=min(10, len(run_vocabulary.vocabulary)),
             weights=weights,
             card=card,
             contexts=contexts,

@@ -25,18 +25,22 @@ from keras_drill.workbench.tasks.sequence_to_sequence.config import (
     EncoderDecoderConfig,
     SequenceToSequenceConfig,
 )
-from keras_drill.workbench.tasks.sequence_to_sequence.words import SequenceToSequenceWords
+from keras_drill.workbench.tasks.sequence_to_sequence.run_vocabulary import (
+    SequenceToSequenceVocabulary,
+)
 
 
 def build_model(
-    config: SequenceToSequenceConfig, words: SequenceToSequenceWords
+    config: SequenceToSequenceConfig, run_vocabulary: SequenceToSequenceVocabulary
 ) -> keras_drill.SequenceToSequence:
     """Builds the model that the options describe; it is yet to be compiled."""
     # Initial weights are drawn from the global generator where a layer takes no seed.
     keras.utils.set_random_seed(config.training.seed)
-    backbone = _build_backbone(config, words)
+    backbone = _build_backbone(config, run_vocabulary)
     seeds = free_seeds(config.training.seed, backbone)
-    head = build_head(config, len(words.tokens), backbone.embedding, seeds, words.descriptions)
+    head = build_head(
+        config, len(run_vocabulary.tokens), backbone.embedding, seeds, run_vocabulary.descriptions
+    )
     return keras_drill.SequenceToSequence(
         backbone,
         head,
@@ -65,20 +69,20 @@ def _build_sampling(
 
 
 def _build_backbone(
-    config: SequenceToSequenceConfig, words: SequenceToSequenceWords
+    config: SequenceToSequenceConfig, run_vocabulary: SequenceToSequenceVocabulary
 ) -> keras.Model:
     options = config.backbone
     arguments: dict[str, Any] = {
-        "vocabulary_size": len(words.tokens),
+        "vocabulary_size": len(run_vocabulary.tokens),
         "embedding_dim": options.embedding_dim,
         "num_layers": options.num_layers,
         "dropout": options.dropout,
-        "pad_id": words.target.vocabulary.pad_id,
+        "pad_id": run_vocabulary.target.vocabulary.pad_id,
         "seed": config.training.seed,
-        "embedding": build_sense_embedding(config, len(words.tokens)),
+        "embedding": build_sense_embedding(config, len(run_vocabulary.tokens)),
     }
-    if words.source.vocabulary is not words.target.vocabulary:
-        arguments["source_vocabulary_size"] = len(words.source.vocabulary)
+    if run_vocabulary.source.vocabulary is not run_vocabulary.target.vocabulary:
+        arguments["source_vocabulary_size"] = len(run_vocabulary.source.vocabulary)
     if options.kind == "transformer":
         return Transformer(
             num_heads=options.num_heads,

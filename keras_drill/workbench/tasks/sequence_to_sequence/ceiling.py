@@ -9,7 +9,7 @@ import tensorflow as tf
 
 from keras_drill.export import Side
 from keras_drill.metrics.text_scores import score_texts
-from keras_drill.workbench.tasks.sequence_to_sequence.words import SideWords
+from keras_drill.workbench.tasks.sequence_to_sequence.run_vocabulary import SideVocabulary
 
 _ROWS = 4096
 # What a tokenizer and the steps before it may change in a text, and a function blind to it.
@@ -41,23 +41,23 @@ class Ceiling:
 
     @classmethod
     def measure(
-        cls, words: SideWords, references: Sequence[str], scoring: Mapping[str, Any]
+        cls, run_vocabulary: SideVocabulary, references: Sequence[str], scoring: Mapping[str, Any]
     ) -> "Ceiling":
         """Encodes and decodes references, and scores the outcome.
 
         Args:
-            words: The words of the model's targets.
+            run_vocabulary: The words of the model's targets.
             references: The texts.
             scoring: Arguments of `keras_drill.metrics.score_texts`.
         """
-        side = Side(words.tokenizer, words.vocabulary)
+        side = Side(run_vocabulary.tokenizer, run_vocabulary.vocabulary)
         decoded: list[str] = []
         tokens = unknown = 0
         for start in range(0, len(references), _ROWS):
             ids, lengths = side.encode(tf.constant(references[start : start + _ROWS], tf.string))
             decoded += [text.decode() for text in side.decode(ids).numpy()]
             tokens += int(tf.reduce_sum(lengths - 1))
-            unknown += int(tf.math.count_nonzero(ids == words.vocabulary.unknown_id))
+            unknown += int(tf.math.count_nonzero(ids == run_vocabulary.vocabulary.unknown_id))
         scores = score_texts(decoded, references, **scoring)
         changes = {
             name: sum(map(_is_changed, decoded, references, [name] * len(decoded))) / len(decoded)

@@ -233,7 +233,7 @@ class SamplingConfig:
 
 @dataclasses.dataclass(frozen=True)
 class DecodingConfig:
-    """Section `[decoding]`: how answers are searched, and how models are judged by them."""
+    """Section `[decoding]`: how answers are searched, and how models are evaluated by them."""
 
     num_beams: int = option(5, "beams of the search", minimum=1, may_change=True)
     length_penalty: float = option(

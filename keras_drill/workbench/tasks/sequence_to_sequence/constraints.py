@@ -10,10 +10,12 @@ from keras_drill.decoding import (
     RepetitionPenalty,
 )
 from keras_drill.workbench.tasks.sequence_to_sequence.config import DecodingConfig
-from keras_drill.workbench.tasks.sequence_to_sequence.words import SideWords
+from keras_drill.workbench.tasks.sequence_to_sequence.run_vocabulary import SideVocabulary
 
 
-def make_constraints(options: DecodingConfig, words: SideWords) -> tuple[Constraint, ...]:
+def make_constraints(
+    options: DecodingConfig, run_vocabulary: SideVocabulary
+) -> tuple[Constraint, ...]:
     """The constraints of a search, for targets of these words."""
     constraints: list[Constraint] = []
     if options.min_length:
@@ -22,15 +24,15 @@ def make_constraints(options: DecodingConfig, words: SideWords) -> tuple[Constra
         constraints.append(RepetitionPenalty(options.repetition_penalty))
     if options.no_repeat_ngram:
         constraints.append(NoRepeatNGrams(options.no_repeat_ngram))
-    banned = _ids(options.banned_words, words)
+    banned = _ids(options.banned_words, run_vocabulary)
     if banned:
         constraints.append(BannedWords(banned))
     return tuple(constraints)
 
 
-def _ids(texts: tuple[str, ...], words: SideWords) -> list[list[int]]:
+def _ids(texts: tuple[str, ...], run_vocabulary: SideVocabulary) -> list[list[int]]:
     """The ids of each text that an answer can have: the unknown word is never written."""
     if not texts:
         return []
-    ids = words.vocabulary.ids(words.tokenizer.tokenize(tf.constant(texts)))
-    return [row for row in ids.to_list() if row and words.vocabulary.unknown_id not in row]
+    ids = run_vocabulary.vocabulary.ids(run_vocabulary.tokenizer.tokenize(tf.constant(texts)))
+    return [row for row in ids.to_list() if row and run_vocabulary.vocabulary.unknown_id not in row]

@@ -17,12 +17,14 @@ from keras_drill.workbench.tasks.explain_text import (
 )
 from keras_drill.workbench.tasks.sequence_to_sequence.ceiling import Ceiling
 from keras_drill.workbench.tasks.sequence_to_sequence.config import PairsConfig
-from keras_drill.workbench.tasks.sequence_to_sequence.words import SequenceToSequenceWords
+from keras_drill.workbench.tasks.sequence_to_sequence.run_vocabulary import (
+    SequenceToSequenceVocabulary,
+)
 
 
 def explain_text(
     options: PairsConfig,
-    words: SequenceToSequenceWords,
+    run_vocabulary: SequenceToSequenceVocabulary,
     targets: EncodedText,
     valid: ParallelText,
     scoring: Mapping[str, Any],
@@ -31,7 +33,7 @@ def explain_text(
 
     Args:
         options: The options of the data.
-        words: The words of the run.
+        run_vocabulary: The words of the run.
         targets: The targets of the validation text.
         valid: The validation text as it is written.
         scoring: How outputs are scored; see `Ceiling`.
@@ -40,13 +42,13 @@ def explain_text(
     named = {"lower-cased": "data.lowercase"}
     parts = [
         f"{change} ({named.get(change, 'data.unicode_normalization')})"
-        for change in changes_of(words.target.tokenizer)
+        for change in changes_of(run_vocabulary.target.tokenizer)
     ]
     if options.moses:
         parts.append("Moses tokenization (data.moses)")
     if loses_indentation([reference.encode() for reference in references]):
         parts.append("indentation lost (no tokenizer keeps it)")
-    vocabulary = words.target.vocabulary
+    vocabulary = run_vocabulary.target.vocabulary
     unknown = share_of(targets.ids, vocabulary.unknown_id, vocabulary.end_id)
     what = "words" if options.tokenizer in ("words", "whitespace") else "pieces of words"
     parts.append(
@@ -54,7 +56,7 @@ def explain_text(
         f"median target of {median_length(targets)} {what}"
     )
     told = f"text: {'; '.join(parts)}"
-    ceiling = Ceiling.measure(words.target, references, scoring)
+    ceiling = Ceiling.measure(run_vocabulary.target, references, scoring)
     return told if ceiling.is_reached else f"{told}\nvalidation: {ceiling}"
 
 

@@ -41,13 +41,15 @@ from keras_drill.workbench.tasks.sequence_to_sequence.config import (
     SequenceToSequenceConfig,
 )
 from keras_drill.workbench.tasks.sequence_to_sequence.constraints import make_constraints
+from keras_drill.workbench.tasks.sequence_to_sequence.evaluation import Answers, report_sections
 from keras_drill.workbench.tasks.sequence_to_sequence.explain_text import (
     explain_text,
     warn_of_cut_text,
 )
-from keras_drill.workbench.tasks.sequence_to_sequence.judge import Answers, report_sections
+from keras_drill.workbench.tasks.sequence_to_sequence.run_vocabulary import (
+    SequenceToSequenceVocabulary,
+)
 from keras_drill.workbench.tasks.sequence_to_sequence.sections import AttentionMap
-from keras_drill.workbench.tasks.sequence_to_sequence.words import SequenceToSequenceWords
 from keras_drill.workbench.tasks.task import AnsweringTask
 
 _COUNTED_LINES = 500_000
@@ -89,9 +91,9 @@ class SequenceToSequenceTask(AnsweringTask):
 
     def learn_words(
         self, columns: Mapping[str, Lines], numbers: WordNumbers | None = None
-    ) -> SequenceToSequenceWords:
+    ) -> SequenceToSequenceVocabulary:
         train = ParallelText(columns["source"], columns["target"])
-        return SequenceToSequenceWords.make(train, self.config.data)
+        return SequenceToSequenceVocabulary.make(train, self.config.data)
 
     def word_settings(self) -> dict[str, Any]:
         options = dataclasses.asdict(self.config.data)
@@ -101,12 +103,12 @@ class SequenceToSequenceTask(AnsweringTask):
                 others[name] = hashlib.sha256(Path(others[name]).read_bytes()).hexdigest()
         return {**others, "symbols": self.config.data.symbols}
 
-    def coders(self, words: Any) -> dict[str, tuple[Tokenizer, Vocabulary]]:
-        sides = {"source": words.source, "target": words.target}
+    def coders(self, run_vocabulary: Any) -> dict[str, tuple[Tokenizer, Vocabulary]]:
+        sides = {"source": run_vocabulary.source, "target": run_vocabulary.target}
         return {name: (side.tokenizer, side.vocabulary) for name, side in sides.items()}
 
-    def load_words(self, folder: Path) -> SequenceToSequenceWords:
-        return SequenceToSequenceWords.load(folder, self.config.data)
+    def load_vocabulary(self, folder: Path) -> SequenceToSequenceVocabulary:
+        return SequenceToSequenceVocabulary.load(folder, self.config.data)
 
     def make_text(
         self, encoded: Mapping[str, EncodedText], lines: Mapping[str, Lines]
@@ -121,25 +123,29 @@ class SequenceToSequenceTask(AnsweringTask):
             digest.update(encoded.ids.tobytes() + encoded.line_lengths.tobytes())
         return digest.hexdigest()
 
-    def describe(self, words: Any, texts: Mapping[str, EncodedPairs]) -> str:
+    def describe(self, run_vocabulary: Any, texts: Mapping[str, EncodedPairs]) -> str:
         sizes = ", ".join(f"{len(t.target.line_lengths):,} of {name}" for name, t in texts.items())
-        sides = dict.fromkeys((len(words.source.vocabulary), len(words.target.vocabulary)))
+        sides = dict.fromkeys(
+            (len(run_vocabulary.source.vocabulary), len(run_vocabulary.target.vocabulary))
+        )
         vocabularies = " and ".join(f"{size:,}" for size in sides)
         return f"{vocabularies} words; pairs: {sizes}"
 
-    def explain_text(self, words: Any, texts: Mapping[str, EncodedPairs]) -> str:
+    def explain_text(self, run_vocabulary: Any, texts: Mapping[str, EncodedPairs]) -> str:
         valid = texts["valid"]
-        return explain_text(self.config.data, words, valid.target, valid.lines, self.scoring)
+        return explain_text(
+            self.config.data, run_vocabulary, valid.target, valid.lines, self.scoring
+        )
 
     def warn_of_text(self, data: str, columns: Mapping[str, Lines]) -> None:
         if not ExampleFolder.is_at(data):
             beginnings = {name: first_lines(lines) for name, lines in columns.items()}
             warn_of_cut_text(self.config.data, self.scoring["tokenize"], data, beginnings)
 
-    def training_batches(self, words: Any, text: EncodedPairs) -> PairBatches:
+    def training_batches(self, run_vocabulary: Any, text: EncodedPairs) -> PairBatches:
         options = self.config.data
         batches = self._batches(
-            words,
+            run_vocabulary,
             text,
             batch_tokens=options.batch_tokens,
             max_length=options.max_length,
@@ -152,22 +158,26 @@ class SequenceToSequenceTask(AnsweringTask):
             print(f"keras-drill: warning: {told}", file=sys.stderr)
         return batches
 
-    def evaluation_batches(self, words: Any, text: EncodedPairs) -> PairBatches:
-        read = self.truncate_sources(words, text, self.config.max_source_tokens)
-        return self._batches(words, read, batch_tokens=self.config.data.batch_tokens, shuffle=False)
+    def evaluation_batches(self, run_vocabulary: Any, text: EncodedPairs) -> PairBatches:
+        read = self.truncate_sources(run_vocabulary, text, self.config.max_source_tokens)
+        return self._batches(
+            run_vocabulary, read, batch_tokens=self.config.data.batch_tokens, shuffle=False
+        )
 
-    def truncate_sources(self, words: Any, text: EncodedPairs, max_length: int) -> EncodedPairs:
+    def truncate_sources(
+        self, run_vocabulary: Any, text: EncodedPairs, max_length: int
+    ) -> EncodedPairs:
         """Pairs whose sources are cut as those that are answered; `text` if none is too long."""
         data = self.config.data
         separator = None
         if data.turn_separator is not None:
-            side = Side(words.source.tokenizer, words.source.vocabulary)
+            side = Side(run_vocabulary.source.tokenizer, run_vocabulary.source.vocabulary)
             separator = side.separator_id(data.turn_separator)
         source = truncate_text(text.source, max_length, data.truncation_side, separator)
         return text if source is text.source else dataclasses.replace(text, source=source)
 
-    def _batches(self, words: Any, text: EncodedPairs, **options: Any) -> PairBatches:
-        vocabulary = words.target.vocabulary
+    def _batches(self, run_vocabulary: Any, text: EncodedPairs, **options: Any) -> PairBatches:
+        vocabulary = run_vocabulary.target.vocabulary
         return PairBatches(
             text.source,
             text.target,
@@ -177,10 +187,10 @@ class SequenceToSequenceTask(AnsweringTask):
             **options,
         )
 
-    def target_places(self, words: Any, text: EncodedPairs) -> np.ndarray:
+    def target_places(self, run_vocabulary: Any, text: EncodedPairs) -> np.ndarray:
         lengths = text.target.line_lengths
         starts = np.cumsum(lengths) - lengths
-        order = self.evaluation_batches(words, text).order
+        order = self.evaluation_batches(run_vocabulary, text).order
         return np.concatenate([np.arange(starts[row], starts[row] + lengths[row]) for row in order])
 
     def first_tokens(self, text: EncodedPairs, number: int) -> EncodedPairs:
@@ -192,15 +202,17 @@ class SequenceToSequenceTask(AnsweringTask):
     def target_ids(self, text: EncodedPairs) -> np.ndarray:
         return text.target.ids
 
-    def build_model(self, words: Any, num_replicas: int = 1) -> keras_drill.SequenceToSequence:
-        return build_model(self.config, words)
+    def build_model(
+        self, run_vocabulary: Any, num_replicas: int = 1
+    ) -> keras_drill.SequenceToSequence:
+        return build_model(self.config, run_vocabulary)
 
     def example_batch(self, num_replicas: int = 1) -> tuple[dict[str, np.ndarray], np.ndarray]:
         tokens = np.ones((1, 1), "int32")
         return {"source": tokens, "target": tokens}, tokens
 
     def validation_scores(
-        self, model: keras.Model, words: Any, texts: Mapping[str, EncodedPairs]
+        self, model: keras.Model, run_vocabulary: Any, texts: Mapping[str, EncodedPairs]
     ) -> dict[str, float]:
         number = self.config.decoding.validation_sentences
         if not number:
@@ -208,7 +220,7 @@ class SequenceToSequenceTask(AnsweringTask):
         lines = texts["valid"].lines
         sources = [line.decode() for line in itertools.islice(iter(lines.source), number)]
         references = [line.decode() for line in itertools.islice(iter(lines.target), number)]
-        greedy = self.translator(model, words, BeamSearch(1, num_results=1))
+        greedy = self.translator(model, run_vocabulary, BeamSearch(1, num_results=1))
         answers = [answer.texts[0] for answer in answer_all(greedy, sources)]
         scores = score_texts(answers, references, **self.scoring)
         print(f"validation BLEU {scores.bleu:.2f}, chrF {scores.chrf:.2f} (greedy)", flush=True)
@@ -225,17 +237,19 @@ class SequenceToSequenceTask(AnsweringTask):
         name = {"bleu": "BLEU", "chrf": "chrF"}[self.config.decoding.best_by]
         return f"validation {name} {-loss:.2f}"
 
-    def judge(self, model: keras.Model, words: Any, texts: Mapping[str, EncodedPairs]) -> Answers:
+    def evaluate(
+        self, model: keras.Model, run_vocabulary: Any, texts: Mapping[str, EncodedPairs]
+    ) -> Answers:
         if not texts:
             return Answers({})
-        log_probs = self._log_probs(model, words, texts)
+        log_probs = self._log_probs(model, run_vocabulary, texts)
         split, text = list(texts.items())[-1]
         sources = [line.decode() for line in text.lines.source]
-        translator = self.translator(model, words, self.make_search(num_results=1))
+        translator = self.translator(model, run_vocabulary, self.make_search(num_results=1))
         answers = answer_all(translator, sources, verbose=1)
         warn_of_limits(answers, self.config)
         references = [line.decode() for line in text.lines.target]
-        ceiling = Ceiling.measure(words.target, references, self.scoring)
+        ceiling = Ceiling.measure(run_vocabulary.target, references, self.scoring)
         if not ceiling.is_reached:
             print(f"{split}: {ceiling}", flush=True)
         return Answers.score(
@@ -247,7 +261,7 @@ class SequenceToSequenceTask(AnsweringTask):
             scoring=self.scoring,
             output_layer=self.config.output_layer,
             training_counts=self._training_counts(),
-            attention=self._attention_maps(model, words, sources),
+            attention=self._attention_maps(model, run_vocabulary, sources),
             ceiling=ceiling,
         )
 
@@ -258,7 +272,7 @@ class SequenceToSequenceTask(AnsweringTask):
         except FileNotFoundError:
             print(
                 f"keras-drill: warning: the training text {self.config.data.path} is not there, so "
-                "answers are not judged by the frequency of words",
+                "answers are not evaluated by the frequency of words",
                 file=sys.stderr,
             )
             return None
@@ -266,24 +280,24 @@ class SequenceToSequenceTask(AnsweringTask):
         return count_words(some, **self.scoring)
 
     def _attention_maps(
-        self, model: keras.Model, words: Any, sources: Sequence[str]
+        self, model: keras.Model, run_vocabulary: Any, sources: Sequence[str]
     ) -> dict[int, AttentionMap]:
         number = self.config.decoding.attention_maps
         if not number or not self.config.backbone.attends:
             return {}
         search = self.make_search(num_results=1, return_attention=True)
-        return attention_maps(self.translator(model, words, search), sources[:number])
+        return attention_maps(self.translator(model, run_vocabulary, search), sources[:number])
 
     def _log_probs(
-        self, model: keras.Model, words: Any, texts: Mapping[str, EncodedPairs]
+        self, model: keras.Model, run_vocabulary: Any, texts: Mapping[str, EncodedPairs]
     ) -> dict[str, np.ndarray]:
-        batches = [self.evaluation_batches(words, text) for text in texts.values()]
+        batches = [self.evaluation_batches(run_vocabulary, text) for text in texts.values()]
         # In one go: each collection compiles the model for the shapes of its batches.
         joined = itertools.chain.from_iterable(each.dataset() for each in batches)
         log_probs = collect_log_probs(model, joined)[1]
         ends = np.cumsum([each.num_targets for each in batches])[:-1]
         return {
-            split: in_text_order(part, self.target_places(words, texts[split]))
+            split: in_text_order(part, self.target_places(run_vocabulary, texts[split]))
             for split, part in zip(texts, np.split(log_probs, ends), strict=True)
         }
 
@@ -303,27 +317,27 @@ class SequenceToSequenceTask(AnsweringTask):
 
     def sections(
         self,
-        words: Sequence[Any],
-        judged: Mapping[str, Answers],
+        run_vocabularies: Sequence[Any],
+        evaluated: Mapping[str, Answers],
         bases: Mapping[str, PerplexityBasis],
     ) -> list[ElementTree.Element]:
-        return report_sections(judged, not differences(bases))
+        return report_sections(evaluated, not differences(bases))
 
     def translator(
-        self, model: keras.Model, words: Any, search: Search, **options: Any
+        self, model: keras.Model, run_vocabulary: Any, search: Search, **options: Any
     ) -> Translator:
         return Translator(
             model,
-            Side(words.source.tokenizer, words.source.vocabulary),
-            Side(words.target.tokenizer, words.target.vocabulary),
+            Side(run_vocabulary.source.tokenizer, run_vocabulary.source.vocabulary),
+            Side(run_vocabulary.target.tokenizer, run_vocabulary.target.vocabulary),
             search,
-            **{**self._limits(words), **options},
+            **{**self._limits(run_vocabulary), **options},
         )
 
     def export_translator(
         self,
         model: keras.Model,
-        words: Any,
+        run_vocabulary: Any,
         directory: Path,
         version: int | None,
         search: BeamSearch,
@@ -340,13 +354,13 @@ class SequenceToSequenceTask(AnsweringTask):
         return export_translator(
             model,
             directory,
-            (words.source.tokenizer, words.source.vocabulary),
-            (words.target.tokenizer, words.target.vocabulary),
+            (run_vocabulary.source.tokenizer, run_vocabulary.source.vocabulary),
+            (run_vocabulary.target.tokenizer, run_vocabulary.target.vocabulary),
             version=version,
             search=search,
             weights=weights,
             card=card,
-            **self._limits(words),
+            **self._limits(run_vocabulary),
         )
 
     @property
@@ -357,13 +371,13 @@ class SequenceToSequenceTask(AnsweringTask):
             "lowercase": options.score_lowercase == "true",
         }
 
-    def _limits(self, words: Any) -> dict[str, Any]:
+    def _limits(self, run_vocabulary: Any) -> dict[str, Any]:
         """What of sources is read, and what answers may be."""
         return {
             "max_source_tokens": self.config.max_source_tokens,
             "max_tokens": self.config.decoding.max_tokens,
             "max_ratio": self.config.decoding.max_ratio or None,
-            "constraints": make_constraints(self.config.decoding, words.target),
+            "constraints": make_constraints(self.config.decoding, run_vocabulary.target),
             "truncation_side": self.config.data.truncation_side,
             "turn_separator": self.config.data.turn_separator,
             "replace_unknown": self.config.decoding.replace_unknown,

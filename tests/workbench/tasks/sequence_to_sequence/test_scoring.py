@@ -39,7 +39,7 @@ def make(folder, lines, task="translation", **options):
         for language in ("de", "en") if task == "translation" else ("txt",):
             (folder / f"{split}.{language}").write_text("\n".join(lines) + "\n")
     task = make_task(config_of(task, folder, data_vocabulary_size=240, **options))
-    return task, task.make_words(folder / "none")
+    return task, task.make_vocabulary(folder / "none")
 
 
 def through(side, lines):
@@ -161,15 +161,17 @@ def test_training_and_evaluation_score_alike(
     )
     scores = task.validation_scores(None, words, texts)
     assert scores == {"val_bleu": pytest.approx(100), "val_chrf": pytest.approx(100)}
-    judged = task.judge(None, words, {"test": texts["test"]})
-    assert list(judged.scores.values()) == pytest.approx([100, 100])
-    assert judged.text_scores.exact_match == pytest.approx(100)
+    evaluated = task.evaluate(None, words, {"test": texts["test"]})
+    assert list(evaluated.scores.values()) == pytest.approx([100, 100])
+    assert evaluated.text_scores.exact_match == pytest.approx(100)
     case = "lc" if lowercase else "mixed"
-    assert f"|case:{case}|" in judged.text_scores.bleu_signature
+    assert f"|case:{case}|" in evaluated.text_scores.bleu_signature
     assert f"|tok:{'none' if tokenizer == 'whitespace' else '13a'}|" in (
-        judged.text_scores.bleu_signature
+        evaluated.text_scores.bleu_signature
     )
-    page = "".join("".join(part.itertext()) for part in task.sections([words], {"a": judged}, {}))
+    page = "".join(
+        "".join(part.itertext()) for part in task.sections([words], {"a": evaluated}, {})
+    )
     assert "100.00" in page and "themselves" not in page + capsys.readouterr().out
 
 
@@ -190,7 +192,7 @@ def test_words_of_a_run_from_before_lower_case_as_they_did(tmp_path):
     folder.mkdir()
     words.save(folder)
     (folder / "tokenizer.json").write_text('{"lowercase": true, "normalization": "NFKC"}')
-    loaded = task.load_words(folder)
+    loaded = task.load_vocabulary(folder)
     assert through(loaded.target, ["ＴＨＥ dog"]) != ["ＴＨＥ dog"]
     assert loaded.target.tokenizer.tokenize("ＴＨＥ").numpy() == [b"the"]
     ceiling = Ceiling.measure(loaded.target, RAW, task.scoring)

@@ -11,8 +11,8 @@ from keras_drill.metrics import count_words
 from keras_drill.workbench.report.page.write_page import write_page
 from keras_drill.workbench.tasks.sequence_to_sequence.sections import (
     AttentionMap,
-    JudgedSystem,
-    JudgedTranslations,
+    EvaluatedSystem,
+    EvaluatedTranslations,
     attention_section,
     differences_section,
     examples_section,
@@ -37,15 +37,15 @@ def attention(source, target, seed=0):
 
 
 @pytest.fixture(scope="module")
-def judged():
+def evaluated():
     looked = {place: attention(SOURCES[place], HYPOTHESES[place]) for place in (2, 5)}
-    return JudgedTranslations.judge(
+    return EvaluatedTranslations.evaluate(
         SOURCES,
         REFERENCES,
         [
-            JudgedSystem("tied", HYPOTHESES, "weight tying", 8.25, looked),
-            JudgedSystem("drill", BETTER, "DRILL, depth 4", 7.5, {5: looked[5]}),
-            JudgedSystem("third", [*HYPOTHESES[:-1], ""], "softmax"),
+            EvaluatedSystem("tied", HYPOTHESES, "weight tying", 8.25, looked),
+            EvaluatedSystem("drill", BETTER, "DRILL, depth 4", 7.5, {5: looked[5]}),
+            EvaluatedSystem("third", [*HYPOTHESES[:-1], ""], "softmax"),
         ],
         count_words(REFERENCES),
     )
@@ -61,10 +61,10 @@ def rows_of(section, number=0):
     return [[text_of(cell) for cell in row] for row in table.iter("tr")]
 
 
-def test_scores_are_in_the_table_with_their_differences(judged):
-    section = scores_section(judged)
+def test_scores_are_in_the_table_with_their_differences(evaluated):
+    section = scores_section(evaluated)
     header, tied, drill, third = rows_of(section)
-    bleu = judged.comparison.bootstrap.bleu
+    bleu = evaluated.comparison.bootstrap.bleu
     low, high = bleu["tied"].interval
     assert tied[1] == f"{bleu['tied'].score:.2f} ± {(high - low) / 2:.1f}"
     assert header[1:5] == ["BLEU", "BLEU difference", "chrF", "chrF difference"]
@@ -74,30 +74,30 @@ def test_scores_are_in_the_table_with_their_differences(judged):
     bold = [text_of(each) for each in section.iter("strong")]
     assert {drill[1], f"+{difference:.2f}", "7.50"} <= set(bold)
     assert not any(each.startswith("−") for each in bold)  # the third is not clearly worse
-    for signature in (judged.comparison.bootstrap.bleu_signature, "nc:6"):
+    for signature in (evaluated.comparison.bootstrap.bleu_signature, "nc:6"):
         assert signature in text_of(section)
 
 
-def test_the_outcome_is_one_sentence(judged):
-    bleu = judged.comparison.bootstrap.bleu
+def test_the_outcome_is_one_sentence(evaluated):
+    bleu = evaluated.comparison.bootstrap.bleu
     difference = bleu["drill"].score - bleu["tied"].score
-    said = "".join(map(text_of, summarize_scores(judged)))
+    said = "".join(map(text_of, summarize_scores(evaluated)))
     assert said == (
         f"Of 3 runs, drill has the highest BLEU: {bleu['drill'].score:.2f}, {difference:.2f} above "
         f"tied ({bleu['tied'].score:.2f})."
     )
     chance = dataclasses.replace(bleu["drill"], p_value=0.2)
-    bootstrap = dataclasses.replace(judged.comparison.bootstrap, bleu=bleu | {"drill": chance})
-    comparison = dataclasses.replace(judged.comparison, bootstrap=bootstrap)
-    unsure = dataclasses.replace(judged, comparison=comparison)
+    bootstrap = dataclasses.replace(evaluated.comparison.bootstrap, bleu=bleu | {"drill": chance})
+    comparison = dataclasses.replace(evaluated.comparison, bootstrap=bootstrap)
+    unsure = dataclasses.replace(evaluated, comparison=comparison)
     assert "such a difference may be chance" in "".join(map(text_of, summarize_scores(unsure)))
 
 
-def test_bins_are_drawn_and_in_the_table(judged):
-    section = length_section(judged.comparison.by_length)
+def test_bins_are_drawn_and_in_the_table(evaluated):
+    section = length_section(evaluated.comparison.by_length)
     header, *rows = rows_of(section)
     assert header == ["words in the source", "sentences", "tied", "drill", "third"]
-    assert [row[0] for row in rows] == [bin.label for bin in judged.comparison.by_length]
+    assert [row[0] for row in rows] == [bin.label for bin in evaluated.comparison.by_length]
     assert sum(int(row[1]) for row in rows) == len(SOURCES)
     plots = [svg for svg in section.iter("svg") if svg.get("role") == "img"]
     assert len(plots) == 2 and all(
@@ -105,8 +105,8 @@ def test_bins_are_drawn_and_in_the_table(judged):
     )
 
 
-def test_words_are_by_frequency_with_precision_and_recall_below(judged):
-    accuracies = judged.comparison.by_frequency
+def test_words_are_by_frequency_with_precision_and_recall_below(evaluated):
+    accuracies = evaluated.comparison.by_frequency
     section = word_accuracy_section(accuracies)
     header, *rows = rows_of(section)
     assert header == [
@@ -127,9 +127,9 @@ def test_words_are_by_frequency_with_precision_and_recall_below(judged):
 def shown(references, hypothesis, source="Quelle"):
     """The lines of the only example of a page: those of the texts, and the system's as HTML."""
     references = [references]
-    system = JudgedSystem("x", [hypothesis])
-    judged = JudgedTranslations.judge([source], references, [system])
-    *plain, marked = examples_section(judged).iter("dd")
+    system = EvaluatedSystem("x", [hypothesis])
+    evaluated = EvaluatedTranslations.evaluate([source], references, [system])
+    *plain, marked = examples_section(evaluated).iter("dd")
     inside = ElementTree.tostring(marked, encoding="unicode", method="html")
     inside = re.sub(r"^<dd[^>]*>|</dd>$", "", inside)
     return [text_of(each) for each in plain], re.sub(r"<span class=.gap.*?</span>", "[…]", inside)
@@ -161,8 +161,8 @@ def test_of_several_references_all_are_shown_and_the_nearest_is_compared():
     assert marked == "The dog <mark>sits</mark>."
 
 
-def test_examples_are_spread_over_the_test_set(judged):
-    section = examples_section(judged, number=3)
+def test_examples_are_spread_over_the_test_set(evaluated):
+    section = examples_section(evaluated, number=3)
     assert [text_of(each) for each in section.iter("figcaption")] == [
         "sentence 1", "sentence 27", "sentence 53",
     ]  # fmt: skip
@@ -170,11 +170,11 @@ def test_examples_are_spread_over_the_test_set(judged):
     assert len(list(section.iter("dd"))) == 3 * 5
 
 
-def test_the_sentences_that_differ_most_are_shown_with_their_scores(judged):
-    section = differences_section(judged)
+def test_the_sentences_that_differ_most_are_shown_with_their_scores(evaluated):
+    section = differences_section(evaluated)
     heads = [text_of(each) for each in section.iter("h3")]
     assert heads == ["drill ahead of tied", "tied ahead of third"]
-    best = judged.comparison.differences["drill"][0]
+    best = evaluated.comparison.differences["drill"][0]
     first = next(section.iter("figure"))
     names = [text_of(each) for each in first.iter("dt")]
     scores = [f"tiedchrF {best.score_a:.1f}", f"drillchrF {best.score_b:.1f}"]
@@ -183,20 +183,20 @@ def test_the_sentences_that_differ_most_are_shown_with_their_scores(judged):
 
 
 def test_equal_systems_are_said_to_be_equal():
-    systems = [JudgedSystem(name, HYPOTHESES) for name in "ab"]
-    judged = JudgedTranslations.judge(SOURCES, REFERENCES, systems)
-    assert "All sentences have equal scores." in text_of(differences_section(judged))
+    systems = [EvaluatedSystem(name, HYPOTHESES) for name in "ab"]
+    evaluated = EvaluatedTranslations.evaluate(SOURCES, REFERENCES, systems)
+    assert "All sentences have equal scores." in text_of(differences_section(evaluated))
 
 
-def test_attention_is_a_table_of_filled_cells(judged):
-    section = attention_section(judged)
+def test_attention_is_a_table_of_filled_cells(evaluated):
+    section = attention_section(evaluated)
     captions = [text_of(each) for each in section.iter("caption")]
     assert captions == [
         "Attention of tied in sentence 3",
         "Attention of tied in sentence 6",
         "Attention of drill in sentence 6",
     ]
-    looked = judged.systems[0].attention[2]
+    looked = evaluated.systems[0].attention[2]
     header, *rows = rows_of(section)
     assert header == ["", *looked.source_words]
     assert [row[0] for row in rows] == list(looked.target_words)
@@ -213,15 +213,17 @@ def test_attention_must_fit_its_words():
         AttentionMap(("a", "b"), ("c",), np.ones((2, 1)))
 
 
-def test_only_what_there_is_has_a_section(judged):
-    def heads(judged):
-        return [text_of(section.find("h2")) for section in translation_sections(judged)]
+def test_only_what_there_is_has_a_section(evaluated):
+    def heads(evaluated):
+        return [text_of(section.find("h2")) for section in translation_sections(evaluated)]
 
-    assert heads(judged) == [
+    assert heads(evaluated) == [
         "Scores of the texts", "By length of the source", "Words by frequency",
         "Texts side by side", "Where the models differ most", "Attention",
     ]  # fmt: skip
-    alone = JudgedTranslations.judge(SOURCES, REFERENCES, [JudgedSystem("tied", HYPOTHESES)])
+    alone = EvaluatedTranslations.evaluate(
+        SOURCES, REFERENCES, [EvaluatedSystem("tied", HYPOTHESES)]
+    )
     assert heads(alone) == ["Scores of the texts", "By length of the source", "Texts side by side"]
     header, _ = rows_of(scores_section(alone))
     assert "perplexity" not in header and "BLEU difference" not in header
@@ -237,13 +239,15 @@ STRANGE = [
 
 def test_any_text_can_be_shown(tmp_path):
     systems = [
-        JudgedSystem(_HOSTILE, STRANGE[::-1], _HOSTILE, attention={0: attention(_HOSTILE, "a b")}),
-        JudgedSystem("$\\frac{1}{$", STRANGE, attention={3: attention(*STRANGE[3:5])}),
+        EvaluatedSystem(
+            _HOSTILE, STRANGE[::-1], _HOSTILE, attention={0: attention(_HOSTILE, "a b")}
+        ),
+        EvaluatedSystem("$\\frac{1}{$", STRANGE, attention={3: attention(*STRANGE[3:5])}),
     ]
     printable = [text.replace("\ud800", "") for text in STRANGE]  # sacrebleu takes these as well
-    judged = JudgedTranslations.judge(STRANGE, printable, systems, {"end": 3})
-    path = write_page(tmp_path / "page.html", "x", summarize_scores(judged), [
-        *translation_sections(judged)
+    evaluated = EvaluatedTranslations.evaluate(STRANGE, printable, systems, {"end": 3})
+    path = write_page(tmp_path / "page.html", "x", summarize_scores(evaluated), [
+        *translation_sections(evaluated)
     ])  # fmt: skip
     text = path.read_text(encoding="utf-8")
     page = _Page(text)
@@ -259,14 +263,16 @@ def test_any_text_can_be_shown(tmp_path):
 
 
 def test_a_text_that_is_mostly_from_the_right_is_set_from_the_right():
-    judged = JudgedTranslations.judge(["כל שלום to"], ["hi"], [JudgedSystem("x", ["hi"])])
-    source, *others = examples_section(judged).iter("dd")
+    evaluated = EvaluatedTranslations.evaluate(
+        ["כל שלום to"], ["hi"], [EvaluatedSystem("x", ["hi"])]
+    )
+    source, *others = examples_section(evaluated).iter("dd")
     assert source.get("dir") == "rtl" and {each.get("dir") for each in others} == {"ltr"}
 
 
 @pytest.mark.parametrize("names", [[], ["a", "a"]])
 def test_systems_need_different_names(names):
     with pytest.raises(ValueError, match=r"`systems` must be one or several .* Received: "):
-        JudgedTranslations.judge(
-            SOURCES, REFERENCES, [JudgedSystem(name, HYPOTHESES) for name in names]
+        EvaluatedTranslations.evaluate(
+            SOURCES, REFERENCES, [EvaluatedSystem(name, HYPOTHESES) for name in names]
         )

@@ -9,10 +9,10 @@ from keras_drill.workbench.tasks.sequence_to_sequence.sections.bin_sections impo
     length_section,
     word_accuracy_section,
 )
-from keras_drill.workbench.tasks.sequence_to_sequence.sections.judged_translations import (
+from keras_drill.workbench.tasks.sequence_to_sequence.sections.evaluated_translations import (
     AttentionMap,
-    JudgedSystem,
-    JudgedTranslations,
+    EvaluatedSystem,
+    EvaluatedTranslations,
 )
 from keras_drill.workbench.tasks.sequence_to_sequence.sections.scores_section import (
     scores_section,
@@ -25,8 +25,8 @@ from keras_drill.workbench.tasks.sequence_to_sequence.sections.text_sections imp
 
 __all__ = [
     "AttentionMap",
-    "JudgedSystem",
-    "JudgedTranslations",
+    "EvaluatedSystem",
+    "EvaluatedTranslations",
     "attention_section",
     "differences_section",
     "examples_section",
@@ -39,21 +39,21 @@ __all__ = [
 
 
 def translation_sections(
-    judged: JudgedTranslations, ranks_perplexity: bool = True
+    evaluated: EvaluatedTranslations, ranks_perplexity: bool = True
 ) -> list[ElementTree.Element]:
     """All sections that there is something to say in, in their order on a page.
 
     Args:
-        judged: The systems, in the order of the runs on the page.
+        evaluated: The systems, in the order of the runs on the page.
         ranks_perplexity: Whether the perplexities of the systems can be compared.
     """
-    comparison = judged.comparison
-    sections = [scores_section(judged, ranks_perplexity), length_section(comparison.by_length)]
+    comparison = evaluated.comparison
+    sections = [scores_section(evaluated, ranks_perplexity), length_section(comparison.by_length)]
     if comparison.by_frequency is not None:
         sections.append(word_accuracy_section(comparison.by_frequency))
-    sections.append(examples_section(judged))
-    if len(judged.systems) > 1:
-        sections.append(differences_section(judged))
-    if any(system.attention for system in judged.systems):
-        sections.append(attention_section(judged))
+    sections.append(examples_section(evaluated))
+    if len(evaluated.systems) > 1:
+        sections.append(differences_section(evaluated))
+    if any(system.attention for system in evaluated.systems):
+        sections.append(attention_section(evaluated))
     return sections

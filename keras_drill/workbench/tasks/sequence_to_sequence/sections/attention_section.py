@@ -7,23 +7,23 @@ import numpy as np
 from keras_drill.workbench.report.page.elements import element
 from keras_drill.workbench.report.page.formatting import format_count
 from keras_drill.workbench.report.page.plot import point_key
-from keras_drill.workbench.tasks.sequence_to_sequence.sections.judged_translations import (
+from keras_drill.workbench.tasks.sequence_to_sequence.sections.evaluated_translations import (
     AttentionMap,
-    JudgedTranslations,
+    EvaluatedTranslations,
 )
 
 _SCALE = (0.25, 0.5, 0.75, 1.0)
 
 
-def attention_section(judged: JudgedTranslations) -> ElementTree.Element:
+def attention_section(evaluated: EvaluatedTranslations) -> ElementTree.Element:
     """A heat map of each sentence and system for which attention is known, those of a sentence
     side by side."""
-    places = sorted({place for system in judged.systems for place in system.attention})
+    places = sorted({place for system in evaluated.systems for place in system.attention})
     groups = []
     for place in places:
         figures = [
             _figure(index, system.name, place, system.attention[place])
-            for index, system in enumerate(judged.systems)
+            for index, system in enumerate(evaluated.systems)
             if place in system.attention
         ]
         groups.append(element("div", *figures, class_="maps"))

@@ -8,29 +8,29 @@ from keras_drill.workbench.analysis.paired_bootstrap import SystemScore
 from keras_drill.workbench.report.page.elements import best_in_bold, element, table
 from keras_drill.workbench.report.page.formatting import MISSING, format_count, format_perplexity
 from keras_drill.workbench.report.page.plot import run_name
-from keras_drill.workbench.tasks.sequence_to_sequence.sections.judged_translations import (
-    JudgedTranslations,
+from keras_drill.workbench.tasks.sequence_to_sequence.sections.evaluated_translations import (
+    EvaluatedTranslations,
 )
 
 
 def scores_section(
-    judged: JudgedTranslations, ranks_perplexity: bool = True
+    evaluated: EvaluatedTranslations, ranks_perplexity: bool = True
 ) -> ElementTree.Element:
     """BLEU and chrF with intervals and p-values, then plainer figures, and sacrebleu's signatures;
     a column that no system has a value for is left out.
 
     Args:
-        judged: The systems.
+        evaluated: The systems.
         ranks_perplexity: Whether the perplexities of the systems can be compared.
     """
-    bootstrap = judged.comparison.bootstrap
-    scores = list(judged.comparison.scores.values())
-    perplexities = [system.perplexity for system in judged.systems]
+    bootstrap = evaluated.comparison.bootstrap
+    scores = list(evaluated.comparison.scores.values())
+    perplexities = [system.perplexity for system in evaluated.systems]
     ranked = perplexities if ranks_perplexity else [None] * len(perplexities)
     columns = {
         "run and output layer": [
             run_name(index, system.name, system.output_layer)
-            for index, system in enumerate(judged.systems)
+            for index, system in enumerate(evaluated.systems)
         ],
         **_score_columns("BLEU", bootstrap.bleu),
         **_score_columns("chrF", bootstrap.chrf),
@@ -48,7 +48,7 @@ def scores_section(
         f"{format_count(scores[0].sentences)} sentences. With ± half the width of the 95 % "
         "bootstrap interval. The length ratio is words written over words of the references."
     ]
-    if len(judged.systems) > 1:
+    if len(evaluated.systems) > 1:
         notes.append(
             "Differences are to the first run, bold where the p-value of paired bootstrap "
             "resampling is below 0.05. The variation between training runs with different seeds "
@@ -64,7 +64,7 @@ def scores_section(
         ),
         *(
             element("p", element("bdi", system.name), f": {system.note}.", class_="note")
-            for system in judged.systems
+            for system in evaluated.systems
             if system.note
         ),
         element("p", " ".join(notes), class_="note"),
@@ -81,11 +81,11 @@ def scores_section(
     )
 
 
-def summarize_scores(judged: JudgedTranslations) -> list[ElementTree.Element | str]:
+def summarize_scores(evaluated: EvaluatedTranslations) -> list[ElementTree.Element | str]:
     """The outcome in one sentence, by BLEU."""
-    bleu = judged.comparison.bootstrap.bleu
+    bleu = evaluated.comparison.bootstrap.bleu
     best = max(bleu, key=lambda name: bleu[name].score)
-    first = judged.systems[0].name
+    first = evaluated.systems[0].name
     sentence: list[ElementTree.Element | str] = [
         f"Of {len(bleu)} runs, ",
         element("bdi", best),

@@ -12,36 +12,36 @@ import numpy as np
 from keras_drill.workbench.report.page.elements import direction, element, running_text
 from keras_drill.workbench.report.page.formatting import format_count
 from keras_drill.workbench.report.page.plot import point_key
-from keras_drill.workbench.tasks.sequence_to_sequence.sections.judged_translations import (
-    JudgedTranslations,
+from keras_drill.workbench.tasks.sequence_to_sequence.sections.evaluated_translations import (
+    EvaluatedTranslations,
 )
 
 _LONGEST = 1000  # characters; what follows is cut off
 
 
-def examples_section(judged: JudgedTranslations, number: int = 8) -> ElementTree.Element:
+def examples_section(evaluated: EvaluatedTranslations, number: int = 8) -> ElementTree.Element:
     """Sentences spread evenly over the test set: source, reference and every system's text.
 
     Args:
-        judged: The systems.
+        evaluated: The systems.
         number: How many sentences to show at most.
     """
-    total = len(judged.sources)
+    total = len(evaluated.sources)
     places = np.unique(np.linspace(0, total - 1, min(number, total)).astype(int))
     spread = f"{len(places)} of the {format_count(total)} sentences, spread evenly. "
     return element(
         "section",
         element("h2", "Texts side by side"),
         element("p", spread, *_legend(), class_="note"),
-        element("div", *(_example(judged, int(place)) for place in places), class_="stack"),
+        element("div", *(_example(evaluated, int(place)) for place in places), class_="stack"),
     )
 
 
-def differences_section(judged: JudgedTranslations) -> ElementTree.Element:
+def differences_section(evaluated: EvaluatedTranslations) -> ElementTree.Element:
     """The sentences on which each other system differs most from the first."""
     parts: list[ElementTree.Element] = []
-    first = judged.systems[0].name
-    for name, differences in judged.comparison.differences.items():
+    first = evaluated.systems[0].name
+    for name, differences in evaluated.comparison.differences.items():
         groups = {
             True: [each for each in differences if each.difference > 0],
             False: [each for each in differences if each.difference < 0],
@@ -53,7 +53,7 @@ def differences_section(judged: JudgedTranslations) -> ElementTree.Element:
                     element("h3", element("bdi", better), " ahead of ", element("bdi", worse))
                 )
                 examples = [
-                    _example(judged, each.index, {first: each.score_a, name: each.score_b})
+                    _example(evaluated, each.index, {first: each.score_a, name: each.score_b})
                     for each in found
                 ]
                 parts.append(element("div", *examples, class_="stack"))
@@ -82,16 +82,16 @@ def _gap() -> ElementTree.Element:
 
 
 def _example(
-    judged: JudgedTranslations, place: int, scores: Mapping[str, float] | None = None
+    evaluated: EvaluatedTranslations, place: int, scores: Mapping[str, float] | None = None
 ) -> ElementTree.Element:
     """A sentence's texts; with scores, only of the systems that have one."""
-    each = judged.references[place]
+    each = evaluated.references[place]
     references = [each] if isinstance(each, str) else list(each)
-    rows = [element("dt", "source"), _plain(judged.sources[place])]
+    rows = [element("dt", "source"), _plain(evaluated.sources[place])]
     for number, reference in enumerate(references, start=1):
         name = "reference" if len(references) == 1 else f"reference {number}"
         rows += [element("dt", name), _plain(reference)]
-    for index, system in enumerate(judged.systems):
+    for index, system in enumerate(evaluated.systems):
         if scores is not None and system.name not in scores:
             continue
         label = element("dt", point_key(index), element("bdi", system.name))

@@ -5,7 +5,7 @@ import pytest
 import tensorflow as tf
 
 from keras_drill.workbench.tasks.errors import RunError
-from keras_drill.workbench.training.judge_examples import first_examples, judge_examples
+from keras_drill.workbench.training.evaluate_examples import evaluate_examples, first_examples
 
 LINES = [b"a b c", b"", b"a longer line of words", b"b"] * 17
 
@@ -30,16 +30,16 @@ def answer(examples):
     }
 
 
-def test_examples_are_judged_in_their_order():
-    judged = judge_examples(answer, {"text": LINES})
+def test_examples_are_evaluated_in_their_order():
+    evaluated = evaluate_examples(answer, {"text": LINES})
     words = [[*line.decode().split(), "<eos>"] for line in LINES]
-    assert [word.decode() for word in judged.words] == [word for row in words for word in row]
+    assert [word.decode() for word in evaluated.words] == [word for row in words for word in row]
     expected = [probability(word) for row in words for word in row]
-    np.testing.assert_array_equal(judged.log_probs, expected)
-    assert judged.perplexity == pytest.approx(math.exp(-np.mean(expected)))
+    np.testing.assert_array_equal(evaluated.log_probs, expected)
+    assert evaluated.perplexity == pytest.approx(math.exp(-np.mean(expected)))
     sums = [sum(map(probability, row)) for row in words]
-    np.testing.assert_allclose(judged.line_log_probs, sums)
-    assert list(judged.answers) == [line.decode().upper() for line in LINES]
+    np.testing.assert_allclose(evaluated.line_log_probs, sums)
+    assert list(evaluated.answers) == [line.decode().upper() for line in LINES]
 
 
 def test_what_the_model_does_not_take_is_an_error():
@@ -48,9 +48,9 @@ def test_what_the_model_does_not_take_is_an_error():
         return {**told, "problems": tf.fill(told["lengths"].shape, "no feature `source`")}
 
     with pytest.raises(RunError, match="no feature `source`"):
-        judge_examples(refuse, {"text": LINES})
-    with pytest.raises(RunError, match="nothing to judge"):
-        judge_examples(answer, {"text": []})
+        evaluate_examples(refuse, {"text": LINES})
+    with pytest.raises(RunError, match="nothing to evaluate"):
+        evaluate_examples(answer, {"text": []})
 
 
 def test_first_examples():

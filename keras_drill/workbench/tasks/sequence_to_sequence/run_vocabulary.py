@@ -41,7 +41,7 @@ _TOKENIZERS = {
 
 
 @dataclasses.dataclass(frozen=True)
-class SideWords:
+class SideVocabulary:
     """The words of one side.
 
     Args:
@@ -74,7 +74,7 @@ class SideWords:
 
 
 @dataclasses.dataclass(frozen=True)
-class SequenceToSequenceWords:
+class SequenceToSequenceVocabulary:
     """The words of sources and of targets.
 
     Args:
@@ -83,8 +83,8 @@ class SequenceToSequenceWords:
         descriptions: `[V, ...]` of the targets' words, where labels are made of descriptions.
     """
 
-    source: SideWords
-    target: SideWords
+    source: SideVocabulary
+    target: SideVocabulary
     descriptions: np.ndarray | None = dataclasses.field(default=None, compare=False)
 
     @property
@@ -115,18 +115,18 @@ class SequenceToSequenceWords:
         save_descriptions(folder, self.descriptions)
 
     @classmethod
-    def load(cls, folder: Path, options: PairsConfig) -> "SequenceToSequenceWords":
+    def load(cls, folder: Path, options: PairsConfig) -> "SequenceToSequenceVocabulary":
         """Reads what `save` wrote."""
-        source = target = SideWords(
+        source = target = SideVocabulary(
             _load_tokenizer(folder / "tokenizer.json", options.tokenizer),
             Vocabulary.load(folder / "vocabulary.txt"),
         )
         if not options.shares_tokenizer:
             tokenizer = _load_tokenizer(folder / "source-tokenizer.json", options.tokenizer)
-            source = SideWords(tokenizer, target.vocabulary)
+            source = SideVocabulary(tokenizer, target.vocabulary)
         if not options.shared_vocabulary:
             vocabulary = Vocabulary.load(folder / "source-vocabulary.txt")
-            source = SideWords(source.tokenizer, vocabulary)
+            source = SideVocabulary(source.tokenizer, vocabulary)
         for side, name in ((target, "tokenizer.json"), (source, "source-tokenizer.json")):
             if not side.is_consistent:
                 raise RunError(
@@ -136,7 +136,7 @@ class SequenceToSequenceWords:
         return cls(source, target, load_descriptions(folder, target.vocabulary.tokens))
 
     @classmethod
-    def make(cls, train: ParallelText, options: PairsConfig) -> "SequenceToSequenceWords":
+    def make(cls, train: ParallelText, options: PairsConfig) -> "SequenceToSequenceVocabulary":
         """Learns the words of a training text."""
         steps = [make_steps(options, language) for language in options.languages]
         texts: list[Lines] = [train.source, train.target]
@@ -148,7 +148,8 @@ class SequenceToSequenceWords:
             learned = _make_side(texts, options, options.tokenizer_model)
             target = _counted(learned, texts[1])
             sides = [
-                SideWords(with_steps(own, target.tokenizer), target.vocabulary) for own in steps
+                SideVocabulary(with_steps(own, target.tokenizer), target.vocabulary)
+                for own in steps
             ]
             return cls(sides[1] if options.shares_tokenizer else sides[0], sides[1])
         model = options.tokenizer_model
@@ -158,7 +159,7 @@ class SequenceToSequenceWords:
         )
         target = _counted(target, texts[1])
         source, target = (
-            SideWords(with_steps(own, side.tokenizer), side.vocabulary)
+            SideVocabulary(with_steps(own, side.tokenizer), side.vocabulary)
             for own, side in zip(steps, (source, target), strict=True)
         )
         return cls(source, target)
@@ -179,7 +180,7 @@ def _load_tokenizer(path: Path, kind: str) -> Tokenizer:
         raise RunError(f"{path} is damaged ({error})") from error
 
 
-def _make_side(texts: list[Lines], options: PairsConfig, model: str) -> SideWords:
+def _make_side(texts: list[Lines], options: PairsConfig, model: str) -> SideVocabulary:
     """Words of texts that went through the steps before the tokenizer.
 
     Args:
@@ -204,7 +205,7 @@ def _make_side(texts: list[Lines], options: PairsConfig, model: str) -> SideWord
             ) from None
     else:
         return _count_words(texts, options)
-    return SideWords(pieces, Vocabulary([*SPECIAL, *pieces.pieces()]))
+    return SideVocabulary(pieces, Vocabulary([*SPECIAL, *pieces.pieces()]))
 
 
 def _learn_pieces(
@@ -223,7 +224,7 @@ def _learn_pieces(
     )
 
 
-def _count_words(texts: list[Lines], options: PairsConfig) -> SideWords:
+def _count_words(texts: list[Lines], options: PairsConfig) -> SideVocabulary:
     # The steps before it lower-case and normalise text as the options say, and it does no more.
     words: Tokenizer = WordTokenizer(lowercase=False, normalization=None)
     if options.tokenizer == "whitespace":
@@ -231,11 +232,11 @@ def _count_words(texts: list[Lines], options: PairsConfig) -> SideWords:
     vocabulary = Vocabulary.build(
         JoinedLines(texts), words, max_size=options.vocabulary_size, special_tokens=SPECIAL
     )
-    return SideWords(words, vocabulary)
+    return SideVocabulary(words, vocabulary)
 
 
-def _counted(side: SideWords, text: Lines) -> SideWords:
+def _counted(side: SideVocabulary, text: Lines) -> SideVocabulary:
     """The words with their counts in a text."""
     tokens = side.vocabulary.tokens
     counts = np.bincount(side.encode(text).ids, minlength=len(tokens))
-    return SideWords(side.tokenizer, Vocabulary(tokens, counts.tolist()))
+    return SideVocabulary(side.tokenizer, Vocabulary(tokens, counts.tolist()))

@@ -35,7 +35,7 @@ class AttentionMap:
 
 
 @dataclasses.dataclass(frozen=True)
-class JudgedSystem:
+class EvaluatedSystem:
     """A model, and what it wrote for the sources of a test set.
 
     Args:
@@ -56,7 +56,7 @@ class JudgedSystem:
 
 
 @dataclasses.dataclass(frozen=True)
-class JudgedTranslations:
+class EvaluatedTranslations:
     """Systems on the same test set.
 
     Args:
@@ -68,28 +68,28 @@ class JudgedTranslations:
 
     sources: Sequence[str]
     references: Sequence[str | Sequence[str]]
-    systems: Sequence[JudgedSystem]
+    systems: Sequence[EvaluatedSystem]
     comparison: TranslationComparison
 
     @classmethod
-    def judge(
+    def evaluate(
         cls,
         sources: Sequence[str],
         references: Sequence[str | Sequence[str]],
-        systems: Sequence[JudgedSystem],
+        systems: Sequence[EvaluatedSystem],
         training_counts: Mapping[str, int] | None = None,
         tokenize: str = "13a",
         lowercase: bool = False,
-    ) -> "JudgedTranslations":
+    ) -> "EvaluatedTranslations":
         """Compares systems, see `keras_drill.workbench.analysis.compare_translations`.
 
         Example:
 
-        >>> judged = JudgedTranslations.judge(
+        >>> evaluated = EvaluatedTranslations.evaluate(
         ...     ["ein Hund", "zwei Hunde"], ["a dog", "two dogs"],
-        ...     [JudgedSystem("tied", ["a cat", "two dogs"])],
+        ...     [EvaluatedSystem("tied", ["a cat", "two dogs"])],
         ... )
-        >>> judged.comparison.scores["tied"].exact_match
+        >>> evaluated.comparison.scores["tied"].exact_match
         50.0
         """
         names = [system.name for system in systems]

@@ -1,4 +1,4 @@
-"""How language models are judged, and what a report says of it."""
+"""How language models are evaluated, and what a report says of it."""
 
 import dataclasses
 import itertools
@@ -18,15 +18,15 @@ from keras_drill.workbench.report.continuations_section import (
 )
 from keras_drill.workbench.report.frequency_section import frequency_section, no_frequency_section
 from keras_drill.workbench.tasks.language_model.config import SamplesConfig
-from keras_drill.workbench.tasks.language_model.words import LanguageModelWords
-from keras_drill.workbench.tasks.task import Judgement
+from keras_drill.workbench.tasks.language_model.run_vocabulary import LanguageModelVocabulary
+from keras_drill.workbench.tasks.task import Evaluation
 
 _PROMPT_WORDS = 3
 
 
 @dataclasses.dataclass(frozen=True)
-class LanguageModelJudgement(Judgement):
-    """What is known of a language model that was judged.
+class LanguageModelEvaluation(Evaluation):
+    """What is known of a language model that was evaluated.
 
     Args:
         perplexities: By split.
@@ -41,22 +41,24 @@ class LanguageModelJudgement(Judgement):
     samples: tuple[SampleContinuation, ...] = ()
 
 
-def beginnings(words: LanguageModelWords, ids: np.ndarray, number: int = 2) -> tuple[str, ...]:
+def beginnings(
+    run_vocabulary: LanguageModelVocabulary, ids: np.ndarray, number: int = 2
+) -> tuple[str, ...]:
     """The first words of lines of a text, of known words alone, spread evenly over it.
 
     Args:
-        words: The words of the text.
+        run_vocabulary: The words of the text.
         ids: The text.
         number: How many at most.
     """
-    vocabulary = words.vocabulary
+    vocabulary = run_vocabulary.vocabulary
     ends = np.flatnonzero(ids == vocabulary.end_id)
     starts = np.concatenate([[0], ends + 1])[: len(ends)]
     starts = starts[ends - starts > _PROMPT_WORDS]
     rows = ids[starts[:, None] + np.arange(_PROMPT_WORDS)]
     rows = rows[(rows != vocabulary.unknown_id).all(axis=1)]
     chosen = rows[np.arange(number) * len(rows) // number] if len(rows) else rows
-    texts = words.tokenizer.detokenize(vocabulary.words(chosen)).numpy().tolist()
+    texts = run_vocabulary.tokenizer.detokenize(vocabulary.words(chosen)).numpy().tolist()
     return tuple(dict.fromkeys(text.decode() for text in texts))
 
 
@@ -88,18 +90,18 @@ def _added(codec: TextCodec, prompt: str, text: str) -> str:
 
 def report_sections(
     counts: Sequence[int] | None,
-    judged: Mapping[str, LanguageModelJudgement],
+    evaluated: Mapping[str, LanguageModelEvaluation],
     bases: Mapping[str, PerplexityBasis],
 ) -> list[ElementTree.Element]:
     """The other models against the first by word frequency, or why not, and what they wrote.
 
     Args:
         counts: How often the words of the first model occur in its training text.
-        judged: The models by name.
+        evaluated: The models by name.
         bases: What the last perplexity of each depends on.
     """
     sections = []
-    first, *others = judged
+    first, *others = evaluated
     for index, other in enumerate(others, start=1):
         reason = frequency_obstacle(bases[first], bases[other], (first, other), counts)
         if reason is not None:
@@ -107,9 +109,9 @@ def report_sections(
             print(f"{warn}: {reason}", file=sys.stderr)
             sections.append(no_frequency_section(first, other, reason))
             continue
-        ours, theirs = (list(judged[name].log_probs.values())[-1] for name in (first, other))
+        ours, theirs = (list(evaluated[name].log_probs.values())[-1] for name in (first, other))
         comparison = compare_by_frequency(
-            judged[first].targets,
+            evaluated[first].targets,
             ours,
             theirs,
             np.array(counts),
@@ -117,8 +119,8 @@ def report_sections(
         )
         prefix = "frequency" if index == 1 else f"frequency-{index}"
         sections.append(frequency_section(comparison, 0, index, prefix=prefix))
-    if any(each.samples for each in judged.values()):
+    if any(each.samples for each in evaluated.values()):
         sections.append(
-            continuations_section({name: each.samples for name, each in judged.items()})
+            continuations_section({name: each.samples for name, each in evaluated.items()})
         )
     return sections

@@ -14,7 +14,7 @@ _VOCABULARY = "vocabulary.txt"
 
 
 @dataclasses.dataclass(frozen=True)
-class LanguageModelWords:
+class LanguageModelVocabulary:
     """A tokenizer, and the vocabulary of what it gives.
 
     Args:
@@ -48,7 +48,7 @@ class LanguageModelWords:
         save_descriptions(folder, self.descriptions)
 
     @classmethod
-    def load(cls, folder: Path, tokenizer: Tokenizer) -> "LanguageModelWords":
+    def load(cls, folder: Path, tokenizer: Tokenizer) -> "LanguageModelVocabulary":
         """Reads what `save` wrote."""
         vocabulary = Vocabulary.load(folder / _VOCABULARY)
         return cls(tokenizer, vocabulary, load_descriptions(folder, vocabulary.tokens))

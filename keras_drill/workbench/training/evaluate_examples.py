@@ -1,4 +1,4 @@
-"""Judging a model by its signature `examples`, whichever model it is and wherever it came from."""
+"""Evaluation of any exported model by its signature `examples`."""
 
 import dataclasses
 import itertools
@@ -16,11 +16,11 @@ _ROWS = 32
 
 
 @dataclasses.dataclass(frozen=True)
-class JudgedExamples:
+class EvaluatedExamples:
     """What a model says of examples, in their order.
 
     Args:
-        words: The words that it was judged on, one text after the other, `[N]`.
+        words: The words that it was evaluated on, one text after the other, `[N]`.
         log_probs: Their log-probabilities, float64 `[N]`.
         lengths: How many of them each example has, `[examples]`.
         answers: What it answers to each; empty texts of a model that was not asked.
@@ -43,11 +43,11 @@ class JudgedExamples:
         return np.diff(np.concatenate([[0.0], np.cumsum(self.log_probs)])[[0, *ends]])
 
 
-def judge_examples(
+def evaluate_examples(
     answer: Callable[..., Mapping[str, Any]],
     columns: Mapping[str, Iterable[bytes]],
     progress: Callable[[int], None] = lambda done: None,
-) -> JudgedExamples:
+) -> EvaluatedExamples:
     """Asks a model about every line of a text, or every pair of two.
 
     Args:
@@ -62,7 +62,7 @@ def judge_examples(
     names = list(columns)
     rows = list(zip(*(columns[name] for name in names), strict=True))
     if not rows:
-        raise RunError("there is nothing to judge the model on: the text has no lines")
+        raise RunError("there is nothing to evaluate the model on: the text has no lines")
     # Those of like lengths together, so that little is computed for padding.
     order = sorted(range(len(rows)), key=lambda row: sum(map(len, rows[row])), reverse=True)
     found: dict[int, tuple[np.ndarray, np.ndarray, str]] = {}
@@ -83,7 +83,7 @@ def judge_examples(
             )
         progress(len(found))
     words, log_probs, answers = zip(*(found[row] for row in range(len(rows))), strict=True)
-    return JudgedExamples(
+    return EvaluatedExamples(
         np.concatenate(words),
         np.concatenate(log_probs),
         np.array([len(each) for each in words]),

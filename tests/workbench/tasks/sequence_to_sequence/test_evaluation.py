@@ -4,7 +4,7 @@ import pytest
 pytest.importorskip("sacrebleu")
 
 from keras_drill.workbench.tasks.sequence_to_sequence.ceiling import Ceiling
-from keras_drill.workbench.tasks.sequence_to_sequence.judge import Answers, report_sections
+from keras_drill.workbench.tasks.sequence_to_sequence.evaluation import Answers, report_sections
 
 SOURCES = ["ein Hund", "zwei Hunde"]
 REFERENCES = ["a dog", "two dogs"]
@@ -16,8 +16,8 @@ def answers(*texts, sources=SOURCES, lowercase=False, **known):
     return Answers.score(log_probs, "test", sources, REFERENCES, list(texts), scoring, **known)
 
 
-def heads(judged):
-    sections = report_sections(judged)
+def heads(evaluated):
+    sections = report_sections(evaluated)
     return ["".join(section.find("h2").itertext()) for section in sections]
 
 
@@ -34,19 +34,19 @@ def test_answers_to_the_same_sources_are_compared():
 
 
 def test_answers_to_different_sources_are_not():
-    judged = {
+    evaluated = {
         "tied": answers("a cat", "two dogs"),
         "drill": answers("a dog", "dogs", sources=["x", "y"]),
     }
-    (section,) = report_sections(judged)
+    (section,) = report_sections(evaluated)
     assert "the runs answered different sources" in "".join(section.itertext())
 
 
 def test_perplexities_are_ranked_where_they_can_be_compared():
-    judged = {"tied": answers("a cat", "two dogs"), "drill": answers("a dog", "two dogs")}
-    assert judged["tied"].perplexities == {"test": pytest.approx(10)}
+    evaluated = {"tied": answers("a cat", "two dogs"), "drill": answers("a dog", "two dogs")}
+    assert evaluated["tied"].perplexities == {"test": pytest.approx(10)}
     for ranks, bold in ((True, 2), (False, 0)):
-        (scores, *_) = report_sections(judged, ranks)
+        (scores, *_) = report_sections(evaluated, ranks)
         shown = [cell.text for cell in scores.iter("strong")]
         assert shown.count("10.00") == bold
 
@@ -56,8 +56,8 @@ def test_runs_that_answered_nothing_have_no_sections():
     assert heads({"tied": answers("a", "b"), "drill": Answers({"valid": 3.0})}) == []
 
 
-def told(judged):
-    return "".join(report_sections(judged)[0].itertext())
+def told(evaluated):
+    return "".join(report_sections(evaluated)[0].itertext())
 
 
 def test_the_page_says_what_the_references_themselves_reach():
@@ -71,7 +71,7 @@ def test_the_page_says_what_the_references_themselves_reach():
 
 
 def test_a_run_in_lower_case_is_compared_in_lower_case():
-    judged = {"tied": answers("A dog", "two dogs"), "drill": answers("A dog", "two dogs")}
-    assert "case:mixed" in told(judged)
-    judged["drill"] = answers("a dog", "two dogs", lowercase=True)
-    assert "case:lc" in told(judged) and "case:mixed" not in told(judged)
+    evaluated = {"tied": answers("A dog", "two dogs"), "drill": answers("A dog", "two dogs")}
+    assert "case:mixed" in told(evaluated)
+    evaluated["drill"] = answers("a dog", "two dogs", lowercase=True)
+    assert "case:lc" in told(evaluated) and "case:mixed" not in told(evaluated)

@@ -1,4 +1,4 @@
-"""The model of a training on one device, as it is judged and saved."""
+"""The model of a training on one device, as it is evaluated and saved."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -7,12 +7,12 @@ import keras
 import tensorflow as tf
 
 from keras_drill.data.atomic import replaced_file
-from keras_drill.workbench.tasks.task import Task, Words
+from keras_drill.workbench.tasks.task import RunVocabulary, Task
 from keras_drill.workbench.training.snapshot import restore_snapshot, take_snapshot
 from keras_drill.workbench.training.workers import Workers
 
 
-class JudgedModel:
+class EvaluatedModel:
     """What answers, is evaluated and is saved: the trained model itself, where it has one replica.
 
     Of several, each has a share of a batch's rows in its carried state, so files of them would
@@ -32,7 +32,7 @@ class JudgedModel:
         self,
         model: keras.Model,
         task: Task,
-        words: Words,
+        run_vocabulary: RunVocabulary,
         workers: Workers,
         compile_model: Callable[[keras.Model], None],
     ):
@@ -42,16 +42,16 @@ class JudgedModel:
         if workers.num_replicas > 1:
             self._model = None
         if workers.num_replicas > 1 and workers.is_chief:
-            self._model = task.build_model(words)
+            self._model = task.build_model(run_vocabulary)
             compile_model(self._model)
             self._model.optimizer.build(self._model.trainable_variables)
             self._model.test_on_batch(*task.example_batch())  # makes the variables of metrics
 
     @property
     def model(self) -> keras.Model:
-        """The judged one, on the chief."""
+        """The evaluated one, on the chief."""
         if self._model is None:
-            raise RuntimeError("only the chief judges")
+            raise RuntimeError("only the chief evaluates")
         return self._model
 
     def update(self) -> None:

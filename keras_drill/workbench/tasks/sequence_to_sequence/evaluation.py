@@ -1,4 +1,4 @@
-"""How answers are judged, and what a report says of them."""
+"""How answers are evaluated, and what a report says of them."""
 
 import dataclasses
 import math
@@ -13,15 +13,15 @@ from keras_drill.workbench.report.page.elements import element
 from keras_drill.workbench.tasks.sequence_to_sequence.ceiling import Ceiling
 from keras_drill.workbench.tasks.sequence_to_sequence.sections import (
     AttentionMap,
-    JudgedSystem,
-    JudgedTranslations,
+    EvaluatedSystem,
+    EvaluatedTranslations,
     translation_sections,
 )
-from keras_drill.workbench.tasks.task import Judgement
+from keras_drill.workbench.tasks.task import Evaluation
 
 
 @dataclasses.dataclass(frozen=True)
-class Answers(Judgement):
+class Answers(Evaluation):
     """What is known of a model that answered the sources of a text.
 
     Args:
@@ -82,27 +82,27 @@ class Answers(Judgement):
 
 
 def report_sections(
-    judged: Mapping[str, Answers], ranks_perplexity: bool = True
+    evaluated: Mapping[str, Answers], ranks_perplexity: bool = True
 ) -> list[ElementTree.Element]:
     """What the models answered, side by side, and how they differ.
 
     All are scored as the first one is, but in lower case where one of them is.
 
     Args:
-        judged: The models by name.
+        evaluated: The models by name.
         ranks_perplexity: Whether their perplexities can be compared.
     """
-    first = next(iter(judged.values()))
-    if not all(each.answers for each in judged.values()):
+    first = next(iter(evaluated.values()))
+    if not all(each.answers for each in evaluated.values()):
         return []
     if any(
         each.sources != first.sources or each.references != first.references
-        for each in judged.values()
+        for each in evaluated.values()
     ):
         note = "The texts are not compared: the runs answered different sources."
         return [element("section", element("h2", "Scores of the texts"), element("p", note))]
     systems = [
-        JudgedSystem(
+        EvaluatedSystem(
             name,
             each.answers,
             each.output_layer,
@@ -110,17 +110,17 @@ def report_sections(
             each.attention,
             note="" if each.ceiling is None or each.ceiling.is_reached else str(each.ceiling),
         )
-        for name, each in judged.items()
+        for name, each in evaluated.items()
     ]
     return translation_sections(
-        JudgedTranslations.judge(
+        EvaluatedTranslations.evaluate(
             first.sources,
             first.references,
             systems,
             first.training_counts,
             **{
                 **first.scoring,
-                "lowercase": any(each.scoring["lowercase"] for each in judged.values()),
+                "lowercase": any(each.scoring["lowercase"] for each in evaluated.values()),
             },
         ),
         ranks_perplexity,
