@@ -75,8 +75,8 @@ class _Command:
         from keras_drill.workbench.training.train_run import prepare_process
         from pipelines.engine.artifact_store import Artifact, ArtifactStore
         from pipelines.engine.execution import Execution
+        from pipelines.engine.execution_table import table_of
         from pipelines.engine.run_pipeline import run_pipeline
-        from pipelines.engine.tell import table_of
         from pipelines.make_pipeline import PipelineArguments, make_pipeline
         from pipelines.page.write_execution_page import write_execution_page
 
@@ -92,7 +92,7 @@ class _Command:
         )
         store, components = ArtifactStore(folder), make_pipeline(arguments)
 
-        def tell(execution: Execution, artifacts: Mapping[str, Artifact]) -> None:
+        def report(execution: Execution, artifacts: Mapping[str, Artifact]) -> None:
             print(table_of(execution))
             page = write_execution_page(execution, store, components, artifacts)
             print(f"report: {page}", flush=True)
@@ -103,7 +103,7 @@ class _Command:
             command=f"python -m {self.module} {shlex.join(self.words)}",
             until=args.until,
             force=args.force,
-            on_end=tell,
+            on_end=report,
         )
         return 0
 

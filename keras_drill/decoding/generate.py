@@ -116,7 +116,7 @@ def generate(
         tokens, lengths = np.repeat(tokens, num_samples, 0), np.repeat(lengths, num_samples)
         if inputs is not None:
             inputs = keras.tree.map_structure(lambda x: ops.repeat(x, num_samples, axis=0), inputs)
-    run = search if on_tokens is None else partial(_tell, on_tokens, search)
+    run = search if on_tokens is None else partial(_search_and_report, on_tokens, search)
     return run(
         step,
         tokens,
@@ -130,7 +130,7 @@ def generate(
     )
 
 
-def _tell(on_tokens, search, step, tokens, lengths, **arguments):
+def _search_and_report(on_tokens, search, step, tokens, lengths, **arguments):
     """What a call of the search returns; on the way, its words go to `on_tokens`."""
     words = stream(search, step, tokens, lengths, **arguments)
     while True:

@@ -48,7 +48,7 @@ class Search(abc.ABC):
             A `Generation` of samplers, the `Beams` of a beam search.
         """
         loop, first = self.begin(step, tokens, lengths, **arguments)
-        rows, _, memory = ops.while_loop(loop.goes_on, loop.advance, first)
+        rows, _, memory = ops.while_loop(loop.should_continue, loop.advance, first)
         return self.result(rows, memory)
 
     @abc.abstractmethod
@@ -224,7 +224,7 @@ class Loop:
         self.has_logits = score_logits is not None
         self.score = score_logits or step.scorer()
 
-    def goes_on(self, rows: Rows, state: Any, memory: Any) -> Any:
+    def should_continue(self, rows: Rows, state: Any, memory: Any) -> Any:
         """Whether there is another step, a boolean scalar."""
         has_room = rows.index < ops.shape(rows.tokens)[1]
         return ops.logical_and(has_room, ops.logical_not(self.search.is_done(rows, memory)))

@@ -49,7 +49,7 @@ def stream(
     """
     loop, walk = search.begin(step, tokens, lengths, **arguments)
     told = [int(length) for length in ops.convert_to_numpy(lengths)]
-    while loop.goes_on(*walk):
+    while loop.should_continue(*walk):
         walk = loop.advance(*walk)
         rows, _, memory = walk
         yield _news(rows.tokens, rows.lengths, search.may_win(rows, memory), told)

@@ -247,7 +247,7 @@ class Translator(tf.Module):
         ids, lengths = self.target.encode(target.texts)
         lengths = tf.where(target.has & source.has, lengths, 0)
         return self._scores(read.ids, ids, lengths) | {
-            "answers": self._told(read, prefix, beams).texts[:, 0],
+            "answers": self._outputs(read, prefix, beams).texts[:, 0],
             "problems": problems,
         }
 
@@ -279,7 +279,7 @@ class Translator(tf.Module):
         if self.num_answers > 1 and isinstance(self.search, BeamSearch):
             answers = self._distinct(self.search, source, prefix)
         else:
-            answers = self._told(source, prefix, self._find(self.search, source, prefix, rows))
+            answers = self._outputs(source, prefix, self._find(self.search, source, prefix, rows))
         return {
             **answers.empty_where(source.lengths <= 1)._asdict(),
             "source_lengths": source.lengths,
@@ -289,12 +289,12 @@ class Translator(tf.Module):
         """Different answers: of all beams, and of a wider search where these are not enough."""
         number = self.num_answers
         beams = self._find(changed(search, num_results=None), source, prefix)
-        answers = self._told(source, prefix, beams)
+        answers = self._outputs(source, prefix, beams)
         width = 2 * search.num_beams
         wider = changed(search, num_beams=width, num_results=None, num_groups=1)
 
         def more():
-            return self._told(source, prefix, self._find(wider, source, prefix))
+            return self._outputs(source, prefix, self._find(wider, source, prefix))
 
         def none():
             shape = [tf.shape(answers.texts)[0], width]
@@ -325,7 +325,7 @@ class Translator(tf.Module):
         ids = tf.where(ids == vocabulary.end_id, vocabulary.unknown_id, ids)
         return TokenRows(ids[:, :-1], lengths - 1, words[:, :-1])
 
-    def _told(self, source, prefix, beams):
+    def _outputs(self, source, prefix, beams):
         """The `Answers` that beams are."""
         ids = self.written(beams)  # [B, n, L]
         lengths = beams.lengths - 1

@@ -9,7 +9,7 @@ from keras_drill.fused_loss.biased_scores import biased_scores, cap_slopes
 from keras_drill.fused_loss.label_blocks import Labels, select
 from keras_drill.fused_loss.label_shard import LabelShard
 from keras_drill.fused_loss.token_tiles import Tile
-from keras_drill.ops.graph import after, matrix_product, not_before
+from keras_drill.ops.graph import matrix_product, with_data_dependency, with_dependencies
 from keras_drill.types import Tensor
 
 
@@ -66,14 +66,14 @@ def tile_scores(tile: Tile, labels: Labels, strategy, with_products: bool) -> Ti
         if summaries and not strategy.passes_twice:
             # What is cut outside of the loop over tiles, XLA copies: that would be all labels.
             cut = labels.whole[block.start : block.stop]
-            block = block._replace(labels=not_before(cut, summaries[-1][1]))
+            block = block._replace(labels=with_data_dependency(cut, summaries[-1][1]))
         products = matrix_product(rows, block.labels, transpose_b=True)  # [R, B]
         selected = select(selected, products, tile.columns, block)
         summary, kept = strategy.summarize(products, tile, block, kept)
         all_products += [products] if with_products else []
         summaries.append(summary)
         # Only now the next block is begun: nothing else reads the products of this one.
-        rows = after(rows, selected[0], summary[1])
+        rows = with_dependencies(rows, selected[0], summary[1])
     tops, masses, *totals = (ops.stack(x, axis=-1) for x in zip(*summaries, strict=True))
     products, *terms, bias = selected
     selected = biased_scores(options, products, tile.hidden_terms, bias, terms)  # [R, S]

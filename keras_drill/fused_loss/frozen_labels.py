@@ -9,7 +9,7 @@ from keras_drill.fused_loss.kept_exponentials import KeptExponentials
 from keras_drill.fused_loss.label_blocks import LabelBlock
 from keras_drill.fused_loss.second_pass import Derivative
 from keras_drill.fused_loss.token_tiles import Tile
-from keras_drill.ops.graph import after, matrix_product
+from keras_drill.ops.graph import matrix_product, with_dependencies
 
 
 class FrozenLabels(KeptExponentials):
@@ -37,7 +37,7 @@ class FrozenLabels(KeptExponentials):
         accumulator = self.options.accumulator_dtype
         part = matrix_product(exponentials, block.labels, dtype=accumulator)
         kept = self._add(*kept, top, part) if kept else [top, part]
-        return (top, after(mass, kept[1])), kept
+        return (top, with_dependencies(mass, kept[1])), kept
 
     def hidden_gradient(self, scores: TileScores, derivative: Derivative) -> Any:
         """`[R, d]`, but for what goes through the targets' scores."""

@@ -9,7 +9,7 @@ from keras_drill.fused_loss.label_blocks import Labels
 from keras_drill.fused_loss.matrix_accumulator import MatrixSum
 from keras_drill.fused_loss.token_tiles import Tile
 from keras_drill.fused_loss.word_statistics import TileWords
-from keras_drill.ops.graph import after, matrix_product
+from keras_drill.ops.graph import matrix_product, with_dependencies
 from keras_drill.types import Tensor
 
 
@@ -129,11 +129,11 @@ def _second_pass(tile: Tile, labels: Labels, strategy, scores, derivative, d_lab
         last = d_hidden[-1]
         if d_labels is not None:
             # One product after the other, each with all cores: faster than both at once.
-            weighted = after(ops.cast(wide * factors[:, None], tile.hidden.dtype), last)
+            weighted = with_dependencies(ops.cast(wide * factors[:, None], tile.hidden.dtype), last)
             part = matrix_product(entries, weighted, transpose_a=True, dtype=accumulator)
             last = total = d_labels.add_block(total, block.start, part)
         # Only now the next block is begun.
-        scores = scores._replace(log_normalizer=after(scores.log_normalizer, last))
+        scores = scores._replace(log_normalizer=with_dependencies(scores.log_normalizer, last))
     hidden_sums = [sum(parts) * derivative.rows for parts in zip(*hidden_sums, strict=True)]
     vectors = [ops.concatenate(parts) for parts in zip(*vectors, strict=True)]
     return sum(d_hidden), hidden_sums, vectors, total

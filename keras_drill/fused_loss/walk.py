@@ -22,7 +22,7 @@ from keras_drill.fused_loss.second_pass import TileGradients, tile_gradients
 from keras_drill.fused_loss.tiling import rows_without_scores
 from keras_drill.fused_loss.token_tiles import TokenTiles
 from keras_drill.fused_loss.word_statistics import Words
-from keras_drill.ops.graph import after, fuse
+from keras_drill.ops.graph import fuse, with_dependencies
 from keras_drill.types import Tensor
 
 # A tile of fewer scores is not worth the time to compile its element-wise parts.
@@ -113,7 +113,7 @@ def walk(
         uniform = None if of_words is None else of_words.uniform
         for x in (uniform, ranks):  # the second pass begins when the kept products are gone
             if x is not None:
-                scores = scores._replace(log_normalizer=after(scores.log_normalizer, x))
+                scores = scores._replace(log_normalizer=with_dependencies(scores.log_normalizer, x))
         scores = scores._replace(products=[])
         losses = tile_losses(options, tile, scores, targets, uniform)
         found = losses, targets.log_probs, targets.posteriors, ranks
@@ -125,7 +125,7 @@ def walk(
         sums = sums.add(tiles, index, found, gradients)
         # TensorFlow starts up to ten iterations at once. The counter waits for the sums, so that
         # the next tile is not begun, nor in memory, before this one is done.
-        return after(index + 1, sums.last), sums
+        return with_dependencies(index + 1, sums.last), sums
 
     start = RunningSums.zeros(inputs, options, tiles.padded, with_gradients, d_labels)
     _, sums = ops.while_loop(
@@ -175,7 +175,7 @@ def _whole_gradients(
         rows = slice(block.start, block.stop)
         more, of_parameters = options.score.label_gradients(
             d_labels.matrix(total)[rows],
-            [after(x, total)[rows] for x in sums.label_sums],
+            [with_dependencies(x, total)[rows] for x in sums.label_sums],
             block.labels,
             block.terms,
         )
@@ -186,7 +186,7 @@ def _whole_gradients(
                 more = ops.where(block.exists[:, None], more, ops.zeros_like(more))
         if more is not None:
             for x in of_parameters:
-                total = after(total, x)  # which is made of what changes now
+                total = with_dependencies(total, x)  # which is made of what changes now
             total = d_labels.add_block(total, block.start, more)
     return (
         *of_contexts,

@@ -19,7 +19,7 @@ from keras_drill.fused_loss.inputs import WalkInputs, WalkOptions
 from keras_drill.fused_loss.label_blocks import LabelBlock, Labels
 from keras_drill.fused_loss.label_shard import NEVER
 from keras_drill.fused_loss.token_tiles import Tile
-from keras_drill.ops.graph import after, fold_columns
+from keras_drill.ops.graph import fold_columns, with_dependencies
 from keras_drill.ops.word_log_probs import log_sum_exp, word_log_probs
 from keras_drill.types import Tensor
 
@@ -96,7 +96,9 @@ class Words:
                     block.exists,
                 )
             )  # [T, B]
-            normalizer = after(normalizer, log_probs[-1])  # only now the next block is begun
+            normalizer = with_dependencies(
+                normalizer, log_probs[-1]
+            )  # only now the next block is begun
         if self._word_labels is not None:
             whole = log_probs[0] if len(log_probs) == 1 else ops.concatenate(log_probs, axis=1)
             # [T, V]: the senses of a word may be on several devices, which is why these are sent.

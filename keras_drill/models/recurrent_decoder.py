@@ -132,7 +132,7 @@ class RecurrentDecoder(keras.layers.Layer):
         source = self.attentional_state.project(memory, source_mask)
         kept = self._draw_masks(ops.shape(target)[0], training)
         if own_words is not None:
-            target = own_words.in_turn(
+            target = own_words.sample_sequentially(
                 target,
                 lambda words, cache: self.step(words, source, cache, kept)[:2],
                 self.empty_cache(states),

@@ -120,7 +120,7 @@ class OwnWords:
         self.uniforms = uniforms
         self.pad_id = pad_id
 
-    def in_turn(self, target: Tensor, read: Any, cache: Any) -> Any:
+    def sample_sequentially(self, target: Tensor, read: Any, cache: Any) -> Any:
         """The words `[B, T]` that are read, each chosen after those before it were read.
 
         Args:
@@ -139,7 +139,7 @@ class OwnWords:
 
             return ops.fori_loop(1, ops.shape(target)[1], step, (target, cache))[0]
 
-    def at_once(self, inputs: dict) -> Any:
+    def sample_in_parallel(self, inputs: dict) -> Any:
         """The words `[B, T]` that are read, chosen from what the model says of the target."""
         target = inputs["target"]
         with self._without_derivatives():

@@ -101,7 +101,9 @@ class SequenceToSequence(FusedLossModel):
         own_words = self.scheduled_sampling.begin(self, inputs["target"])
         if "own_words" in inspect.signature(self.backbone.call).parameters:
             return self.backbone(inputs, training=True, own_words=own_words)
-        return self.backbone({**inputs, "target": own_words.at_once(inputs)}, training=True)
+        return self.backbone(
+            {**inputs, "target": own_words.sample_in_parallel(inputs)}, training=True
+        )
 
     def choose_positions(self, weights: Tensor | None, targets: Tensor) -> Tensor | None:
         if self.seed_generator is None:

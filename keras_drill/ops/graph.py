@@ -31,11 +31,12 @@ def fuse(function):
     return tf.function(function, jit_compile=True, autograph=False)
 
 
-def after(x, *earlier):
-    """`x`, not to be had before the tensors `earlier` have been computed.
+def with_dependencies(x, *earlier):
+    """Returns `x`, which becomes available only after the tensors `earlier` are computed.
 
-    TensorFlow starts whatever it has the inputs of; only this keeps it from holding the results of
-    many independent steps at once. Where a compiler orders the steps, `x` comes back as it is.
+    TensorFlow starts every operation whose inputs are available. Without this order, the results
+    of many independent steps would be in memory at the same time. Backends whose compiler orders
+    the steps get `x` unchanged.
     """
     if keras.backend.backend() != "tensorflow":
         return x
@@ -45,15 +46,16 @@ def after(x, *earlier):
         return tf.identity(x)
 
 
-def not_before(x, sums):
-    """`x`, which compilers for CPUs may not make before they have `sums`.
+def with_data_dependency(x, sums):
+    """Returns `x`, which compilers for CPUs compute only after `sums`.
 
-    XLA makes there, for speed alone, whatever it can at once, and holds it all. That sums of
-    exponentials are not negative is what it does not know.
+    XLA computes an operation there as soon as its inputs are available, and holds the result in
+    memory. The returned value depends on the sign of `sums`: XLA cannot know that sums of
+    exponentials are never negative.
 
     Args:
         x: A tensor.
-        sums: A tensor that is nowhere negative; it may be NaN.
+        sums: A tensor without negative entries; it may be NaN.
     """
     if keras.backend.backend() == "jax":
         is_for_cpu = device_kind() == "cpu"

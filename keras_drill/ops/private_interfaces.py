@@ -243,7 +243,7 @@ def sum_gradients_first(optimizer: keras.optimizers.Optimizer) -> None:
     """
     import tensorflow as tf
 
-    _add_up_no_more(optimizer)
+    _stop_accumulating(optimizer)
     if "_sums_gradients_first" in vars(optimizer):
         return
     apply = optimizer.apply
@@ -262,14 +262,14 @@ def sum_gradients_first(optimizer: keras.optimizers.Optimizer) -> None:
         own = [grad for grad in grads if grad is not None]
         sums = iter(replica.all_reduce(tf.distribute.ReduceOp.SUM, own))
         grads = [None if grad is None else next(sums) for grad in grads]
-        _add_up_no_more(optimizer)  # again, as a MultiOptimizer may know its own only once built
+        _stop_accumulating(optimizer)  # again, as a MultiOptimizer may know its own only once built
         return apply(grads, trainable_variables)
 
     optimizer.apply = apply_sums
     optimizer._sums_gradients_first = True
 
 
-def _add_up_no_more(optimizer: keras.optimizers.Optimizer) -> None:
+def _stop_accumulating(optimizer: keras.optimizers.Optimizer) -> None:
     for each in _with_inner_optimizers(optimizer):
         if "_sums_gradients_first" in vars(each):
             each._sums_gradients_first = each is optimizer

@@ -80,7 +80,7 @@ class InfraValidator(Component):
     def _ask(self, folder: Path, texts: list[bytes]) -> dict[str, Any]:
         """What `query_model` finds."""
         requests = {
-            name: {key: _told(values) for key, values in example_inputs(names, texts).items()}
+            name: {key: _to_lists(values) for key, values in example_inputs(names, texts).items()}
             for name, names in _signatures(folder).items()
         }
         with tempfile.TemporaryDirectory() as temporary:
@@ -105,7 +105,7 @@ class InfraValidator(Component):
         return json.loads(lines[-1])
 
 
-def _told(values: Any) -> list:
+def _to_lists(values: Any) -> list:
     """Values as `query_model` reads them."""
     if isinstance(values, np.ndarray):
         return [values.dtype.name, values.tolist()]

@@ -76,7 +76,7 @@ class Tuner(Component):
                     trials.append({"values": values, _OBJECTIVE: perplexity})
                     replace_file(trials_file, json.dumps(trials, indent=1) + "\n")
                 shutil.rmtree(runs, ignore_errors=True)
-                _tell(oracle, trial, trials[-1][_OBJECTIVE])
+                _report_trial(oracle, trial, trials[-1][_OBJECTIVE])
         finished = [trial for trial in trials if trial[_OBJECTIVE] is not None]
         if not finished:
             raise ConfigError(
@@ -159,7 +159,7 @@ def _perplexity(config: RunConfig, folder: Path) -> float | None:
     return json.loads(run.results_file.read_text(encoding="utf-8"))[_OBJECTIVE]
 
 
-def _tell(oracle: Any, trial: Any, perplexity: float | None) -> None:
+def _report_trial(oracle: Any, trial: Any, perplexity: float | None) -> None:
     if perplexity is None:
         trial.status = "INVALID"
     else:

@@ -21,14 +21,14 @@ class ProgressLine:
         self.stream = sys.stderr if stream is None else stream
         self._terminal = self.stream.isatty()
         self._interval = 0.2 if self._terminal else interval
-        self._started = self._told = time.monotonic()
+        self._started = self._last_report = time.monotonic()
         self._width = 0
 
     def __call__(self, done: float, unit: str, total: float | None = None) -> None:
         moment = time.monotonic()
-        if moment - self._told < self._interval:
+        if moment - self._last_report < self._interval:
             return
-        self._told = moment
+        self._last_report = moment
         of = "" if total is None else f" of {total:,.0f}"
         seconds = moment - self._started
         self._write(f"{self.title}: {done:,.0f}{of} {unit}, {format_duration(seconds)}")

@@ -140,7 +140,7 @@ class _Run:
             fingerprint = _fingerprint(self.component, settings, inputs)
             found = self.store.find(self.component.writes, fingerprint)
             if found is not None and not force:
-                self._tell(KEPT, found)
+                self._report(KEPT, found)
                 self.progress.end("nothing new")
                 return found
             self._enter(RUNNING)
@@ -196,11 +196,11 @@ class _Run:
             },
         }
         artifact = self.store.publish(output, component.writes, fingerprint, lineage)
-        self._tell(MADE, artifact)
+        self._report(MADE, artifact)
         self.progress.end(format_duration(artifact.lineage["seconds"]))
         return artifact
 
-    def _tell(self, state: str, artifact: Artifact) -> None:
+    def _report(self, state: str, artifact: Artifact) -> None:
         self.step.artifact = self._relative(artifact.path)
         self.step.facts = dict(artifact.facts)
         self.step.seconds = artifact.lineage["seconds"]

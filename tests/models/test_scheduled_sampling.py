@@ -60,13 +60,13 @@ def words_read(model, inputs, **choices):
     found = []
 
     class Spy(type(own_words)):
-        def in_turn(self, *arguments):
-            found.append(super().in_turn(*arguments))
+        def sample_sequentially(self, *arguments):
+            found.append(super().sample_sequentially(*arguments))
             return found[0]
 
     own_words.__class__ = Spy
     if isinstance(model.backbone, Transformer):
-        return ops.convert_to_numpy(own_words.at_once(inputs))
+        return ops.convert_to_numpy(own_words.sample_in_parallel(inputs))
     model.backbone(inputs, training=True, own_words=own_words)
     return ops.convert_to_numpy(found[0])
 

@@ -122,7 +122,7 @@ def validate(folder, timeout=300):
     validator = InfraValidator(task, InfraValidatorOptions(timeout=timeout))
     inputs = {"examples": folder, "model": folder}
     facts = validator.run(inputs, folder / "output", lambda *told: None)
-    return facts, validator.why_to_stop(folder / "output")
+    return facts, validator.stopping_reason(folder / "output")
 
 
 def write(folder, module):

@@ -160,10 +160,10 @@ def test_a_version_that_has_gone_is_missed(given, tmp_path):
     push(given, tmp_path, Verdict(True, ["better"]))
     pusher = Pusher(given["served"], "corpora/cats")
     before = pusher.settings()
-    assert pusher.why_to_stop(tmp_path / "pushed") is None
+    assert pusher.stopping_reason(tmp_path / "pushed") is None
     with given["served"].lock():
         given["served"].roll_back()
-    assert "which is not in" in pusher.why_to_stop(tmp_path / "pushed")
+    assert "which is not in" in pusher.stopping_reason(tmp_path / "pushed")
     assert pusher.settings() != before
 
 
@@ -224,7 +224,7 @@ def evaluate(given, tmp_path, monkeypatch):
         component.run(inputs, tmp_path / "verdict", lambda *told: None)
         page = component.sections(tmp_path / "verdict")
         assert len(page) == 1
-        return Verdict.load(tmp_path / "verdict"), component.why_to_stop(tmp_path / "verdict")
+        return Verdict.load(tmp_path / "verdict"), component.stopping_reason(tmp_path / "verdict")
 
     return run
 

@@ -11,7 +11,7 @@ from keras_drill.data import Vocabulary
 from keras_drill.workbench.tasks.make_task import make_task
 from keras_drill.workbench.training.loaded_run import LoadedRun
 from keras_drill.workbench.training.run_folder import RunFolder
-from keras_drill.workbench.training.take_weights import take_weights
+from keras_drill.workbench.training.transfer_weights import transfer_weights
 from pipelines.command_line import main
 from pipelines.components.example_gen import ExampleGen
 from pipelines.components.transform import Transform
@@ -100,7 +100,7 @@ def grown_model(source, corpus):
     )
     task = make_task(source.config.replace({"training.seed": 7}))
     model = task.build_model(words)
-    take_weights(model, task, words, source)
+    transfer_weights(model, task, words, source)
     return model
 
 

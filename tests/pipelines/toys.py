@@ -52,7 +52,7 @@ class Joiner(Component):
 class Censor(Joiner):
     """A joiner whose artifact may stop the pipeline."""
 
-    def why_to_stop(self, artifact):
+    def stopping_reason(self, artifact):
         text = (artifact / "text.txt").read_text()
         return "it says dog: say cat" if "dog" in text else None
 

@@ -63,7 +63,7 @@ class StudiedWord:
         return len(self.shares)
 
     @property
-    def tells_senses_apart(self) -> bool:
+    def distinguishes_senses(self) -> bool:
         """Whether the sense depends on the context by more than a trace."""
         return self.num_senses < 2 or self.information >= _TRACE
 
@@ -181,7 +181,7 @@ def _context(word: str, before: str, after: str) -> ElementTree.Element:
 
 def _warning(word: StudiedWord) -> list[ElementTree.Element]:
     """What to think of senses that do not depend on the context."""
-    if word.tells_senses_apart:
+    if word.distinguishes_senses:
         return []
     return [element("p", word.verdict, class_="warning")]
 

@@ -153,6 +153,6 @@ def write_senses(
         f" ({study.output_layer}) has {study.mean_senses:.2f} senses per word. "
         f"Words were looked at in {study.text}.",
     ]
-    if not any(word.num_senses > 1 and word.tells_senses_apart for word in study.words):
+    if not any(word.num_senses > 1 and word.distinguishes_senses for word in study.words):
         summary.append(" In none of them does the sense depend on the context.")
     return write_page(path, "Senses of words", summary, sections)

@@ -52,7 +52,7 @@ class Models:
         labels: Names of versions: model to label to version. Labelled versions stay loaded.
         executor: The thread that loads.
         kept: How many versions of a model are loaded.
-        say: Takes a line when something was loaded, let go, or could not be loaded.
+        log: Called with a line when a version is loaded, unloaded, or cannot be loaded.
     """
 
     def __init__(
@@ -61,12 +61,12 @@ class Models:
         executor: Executor,
         labels: Mapping[str, Mapping[str, int]] | None = None,
         kept: int = 2,
-        say: Callable[[str], None] = lambda line: None,
+        log: Callable[[str], None] = lambda line: None,
     ):
         self.base = Path(base)
         self.labels = labels or {}
         self.kept = kept
-        self.say = say
+        self.log = log
         self.has_looked = False
         self._executor = executor
         self._models: dict[str, dict[int, Version]] = {}
@@ -137,7 +137,7 @@ class Models:
             try:
                 await self.look()
             except Exception as error:  # of one model, which must not end the care for the others
-                self.say(f"cannot look after {self.base}: {type(error).__name__}: {error}")
+                self.log(f"cannot look after {self.base}: {type(error).__name__}: {error}")
             await asyncio.sleep(seconds)
 
     async def look(self) -> None:
@@ -148,7 +148,7 @@ class Models:
         except OSError as error:  # for example a network file system that is away
             if self._trouble != str(error):
                 self._trouble = str(error)
-                self.say(f"cannot look at {self.base}: {error.strerror}; what is loaded goes on")
+                self.log(f"cannot look at {self.base}: {error.strerror}; what is loaded goes on")
             return
         self._trouble = ""
         for name in sorted(folders.keys() | self._models.keys()):
@@ -159,7 +159,7 @@ class Models:
         versions = self._models.setdefault(name, {})
         for version in list(versions.values()):
             if version.number not in folders:
-                self._let_go(name, version)
+                self._unload(name, version)
         wanted: list[int] = []
         for number in sorted(folders, reverse=True):
             if len(wanted) >= self.kept and number not in self.labels.get(name, {}).values():
@@ -168,13 +168,13 @@ class Models:
                 wanted.append(number)
         for version in list(versions.values()):
             if version.number not in wanted:
-                self._let_go(name, version)
+                self._unload(name, version)
             if version.number not in folders and version.state == "END":
                 del versions[version.number]
         if not versions:
             del self._models[name]
 
-    def _let_go(self, name: str, version: Version) -> None:
+    def _unload(self, name: str, version: Version) -> None:
         if version.state == "AVAILABLE":
             version.state = "UNLOADING"
             if not version.users:
@@ -201,10 +201,10 @@ class Models:
             )
         except ServingError as error:
             version.state, version.code, version.message = "END", error.code, error.message
-            self.say(f"{name} version {number} cannot be loaded: {error.message}")
+            self.log(f"{name} version {number} cannot be loaded: {error.message}")
             return False
         version.state = "AVAILABLE"
-        self.say(
+        self.log(
             f"{name} version {number} is loaded: {loop.time() - start:.1f} s, "
             f"{warmed} warm-up requests"
         )
@@ -212,7 +212,7 @@ class Models:
 
     def _end(self, name: str, version: Version) -> None:
         version.state, version.servable = "END", None
-        self.say(f"{name} version {version.number} was let go")
+        self.log(f"{name} version {version.number} was unloaded")
         gc.collect()  # a loaded model is a circle of references
 
     def _number(self, name: str, version: int | None, label: str | None) -> int | None:

@@ -56,23 +56,23 @@ class Server:
 
     Args:
         options: See `ServerOptions`.
-        say: Takes a line about what happens.
+        log: Called with a line about each event.
 
     Attributes:
         port: Of HTTP, once started.
         grpc_port: Of gRPC, once started; `None` without.
     """
 
-    def __init__(self, options: ServerOptions, say: Callable[[str], None] = lambda line: None):
+    def __init__(self, options: ServerOptions, log: Callable[[str], None] = lambda line: None):
         self.options = options
-        self.say = say
+        self.log = log
         self.port = 0
         self.grpc_port: int | None = None
         threads = options.threads or os.cpu_count() or 1
         self._runners = ThreadPoolExecutor(threads, "run")
         self._loader = ThreadPoolExecutor(1, "load")
         self.metrics = Metrics()
-        self.models = Models(options.base, self._loader, options.labels, say=say)
+        self.models = Models(options.base, self._loader, options.labels, log=log)
         self._batcher = Batcher(
             self._runners, threads, options.batching, options.limits, self.metrics
         )
@@ -124,7 +124,7 @@ def serve(options: ServerOptions, announce: Callable[[Server], None]) -> None:
         announce: Called when the server listens.
     """
 
-    def say(line: str) -> None:
+    def log(line: str) -> None:
         print(line, file=sys.stderr, flush=True)
 
     async def run() -> None:
@@ -133,13 +133,13 @@ def serve(options: ServerOptions, announce: Callable[[Server], None]) -> None:
         def stop() -> None:
             if stopping.is_set():
                 os._exit(130)
-            say("stopping: requests under way are answered")
+            log("stopping: requests under way are answered")
             stopping.set()
 
         loop = asyncio.get_running_loop()
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(number, stop)
-        server = Server(options, say)
+        server = Server(options, log)
         try:
             await server.start()
             announce(server)

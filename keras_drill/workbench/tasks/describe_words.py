@@ -58,11 +58,11 @@ def described_in(head: HeadConfig) -> Path | None:
 def _embed(encoder: TextEncoder, words: Sequence[str]) -> np.ndarray:
     shown = sys.stderr.isatty()
 
-    def tell(done: int, of: int) -> None:
+    def report_progress(done: int, of: int) -> None:
         end = "\n" if done == of else ""
         print(f"\rdescribing words: {done:,} of {of:,}", end=end, file=sys.stderr, flush=True)
 
-    return encoder.embed(words, tell if shown else None)
+    return encoder.embed(words, report_progress if shown else None)
 
 
 def save_descriptions(folder: Path, descriptions: np.ndarray | None) -> None:

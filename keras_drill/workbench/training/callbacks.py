@@ -170,12 +170,12 @@ class StopSignal:
             )
         self.received = number
         if number == signal.SIGHUP:
-            _let_go_of_terminal()
+            _restore_terminal()
         again = "Ctrl-C" if number == signal.SIGINT else signal.Signals(number).name
         print(f"\nsaving after this step ({again} again to stop at once)", file=sys.stderr)
 
 
-def _let_go_of_terminal() -> None:
+def _restore_terminal() -> None:
     """What is still said to a terminal that was closed goes nowhere, instead of failing."""
     with open(os.devnull, "w") as nowhere:
         for stream in (sys.stdout, sys.stderr):

@@ -91,7 +91,7 @@ def study_tables(study: SenseStudy) -> str:
                 for before, after, probability in word.contexts[place]
             ]
         heading = f"{word.word}: {times(word.occurrences)}"
-        if not word.tells_senses_apart:
+        if not word.distinguishes_senses:
             heading += f"\n{word.verdict}"
         parts.append("\n".join([heading, _right_but_last(rows), *lines]))
     return "\n\n".join(parts)

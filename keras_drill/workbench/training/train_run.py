@@ -36,7 +36,7 @@ def train_run(config: RunConfig, folder: RunFolder) -> RunSummary | None:
         What the report says about the run; `None` on workers other than the chief.
     """
     workers = Workers(strategy(config.training.strategy))
-    with contextlib.ExitStack() as stack, workers.lost_are_noticed():
+    with contextlib.ExitStack() as stack, workers.detect_lost_workers():
 
         def begin() -> None:
             stack.enter_context(folder.lock())
@@ -59,7 +59,7 @@ def train_run(config: RunConfig, folder: RunFolder) -> RunSummary | None:
             print(f"{folder.path}: {described}", flush=True)
             if not training.finished:
                 print(task.explain_text(run_vocabulary, texts), flush=True)
-            _tell_progress(training)
+            _report_progress(training)
 
         workers.by_chief(write)
         if not training.finished:
@@ -76,7 +76,7 @@ def train_run(config: RunConfig, folder: RunFolder) -> RunSummary | None:
         return workers.together(lambda: _evaluate(training, described))
 
 
-def _tell_progress(training: Training) -> None:
+def _report_progress(training: Training) -> None:
     state = training.state
     if training.finished:
         print(f"already trained: {state.epoch} epochs, nothing left to do")

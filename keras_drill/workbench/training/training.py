@@ -48,7 +48,7 @@ from keras_drill.workbench.training.snapshot import (
     restore_weights,
     take_snapshot,
 )
-from keras_drill.workbench.training.take_weights import take_weights
+from keras_drill.workbench.training.transfer_weights import transfer_weights
 from keras_drill.workbench.training.workers import Workers
 
 _REALLOCATION, _GRADIENT_NORM = "reallocation/", "gradient_norm/"
@@ -140,7 +140,9 @@ class Training:
             self._set_learning_rate()
         elif self.config.training.start_from:
             folder = RunFolder(self.config.training.start_from)
-            self._say(take_weights(self.model, self.task, self.vocabulary, LoadedRun.load(folder)))
+            self._print(
+                transfer_weights(self.model, self.task, self.vocabulary, LoadedRun.load(folder))
+            )
 
     def _compile(self, model: keras.Model) -> None:
         optimizer = build_optimizer(self.config, self._batches)
@@ -150,7 +152,7 @@ class Training:
             jit_compile=self.config.training.jit_compile,
         )
 
-    def _say(self, text: str) -> None:
+    def _print(self, text: str) -> None:
         if self.workers.is_chief:
             print(text, flush=True)
 
@@ -259,7 +261,7 @@ class Training:
         self._check_finite({v.path: keras.ops.convert_to_numpy(v) for v in self.model.weights})
         if self._averaging is not None:
             if self._averaging.averaging and not self._averaging.num_averaged:
-                self._say(
+                self._print(
                     f"validation has stopped improving: weights are averaged from epoch "
                     f"{self.state.epoch + 2} on"
                 )

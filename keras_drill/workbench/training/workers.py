@@ -159,7 +159,7 @@ class Workers:
             )
 
     @contextlib.contextmanager
-    def lost_are_noticed(self) -> Iterator[None]:
+    def detect_lost_workers(self) -> Iterator[None]:
         """Turns the errors of a step that another worker does not make into a `RunError`.
 
         What ends well ends when all of them know that it did.

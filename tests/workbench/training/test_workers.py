@@ -42,7 +42,7 @@ def fail():
 )
 def test_who_ends_waits_for_the_other_to_know_why(ends, error, said, last):
     workers = Scripted(1, last)
-    with pytest.raises(error, match=said), workers.lost_are_noticed():
+    with pytest.raises(error, match=said), workers.detect_lost_workers():
         ends(workers)
     assert not workers.others
 
@@ -50,7 +50,7 @@ def test_who_ends_waits_for_the_other_to_know_why(ends, error, said, last):
 @pytest.mark.parametrize("last", [0, GONE])
 def test_a_good_end_waits_too(last):
     workers = Scripted(0, last)
-    with workers.lost_are_noticed():
+    with workers.detect_lost_workers():
         assert workers.together(lambda: 3) == 3
         assert workers.others == [last]
     assert not workers.others
@@ -58,7 +58,7 @@ def test_a_good_end_waits_too(last):
 
 def test_a_worker_that_is_lost_earlier_is_an_error():
     workers = Scripted(GONE, 0)
-    with pytest.raises(RunError, match="has gone"), workers.lost_are_noticed():
+    with pytest.raises(RunError, match="has gone"), workers.detect_lost_workers():
         workers.together(lambda: None)
     assert workers.others == [0]
 
@@ -66,5 +66,5 @@ def test_a_worker_that_is_lost_earlier_is_an_error():
 def test_one_worker_gathers_nothing():
     workers = Scripted()
     workers.number = 1
-    with workers.lost_are_noticed():
+    with workers.detect_lost_workers():
         assert workers.together(lambda: 3) == 3

@@ -154,7 +154,7 @@ class SequenceToSequenceTask(AnsweringTask):
             seed=self.config.training.seed,
             drop_empty=True,
         )
-        for told in _changes_told(batches, options):
+        for told in _describe_changes(batches, options):
             print(f"keras-drill: warning: {told}", file=sys.stderr)
         return batches
 
@@ -389,7 +389,7 @@ def _first_lines(text: EncodedText, number: int) -> EncodedText:
     return EncodedText(text.ids[: lengths.sum()], lengths)
 
 
-def _changes_told(batches: PairBatches, options: PairsConfig) -> list[str]:
+def _describe_changes(batches: PairBatches, options: PairsConfig) -> list[str]:
     """Which training pairs are dropped and which are cut, and by which options."""
     total = len(batches.order) + batches.num_dropped
     reasons = [

@@ -17,7 +17,7 @@ _ALLOCATION = "allocation/"
 _AVERAGES = ("allocation/usage", "allocation/word_log_prob")
 
 
-def take_weights(
+def transfer_weights(
     model: keras.Model, task: Task, run_vocabulary: RunVocabulary, source: LoadedRun
 ) -> str:
     """Gives a new model the weights of another run that fit, by path.
@@ -52,7 +52,7 @@ def take_weights(
     }
     same_words = run_vocabulary.tokens == source.vocabulary.tokens
     has_senses = any(key.startswith(_ALLOCATION) for key in own | theirs)
-    sense_rows = _take_senses(model, source.model, rows) if has_senses else None
+    sense_rows = _transfer_senses(model, source.model, rows) if has_senses else None
     taken, left = [], []
     for key, variable in own.items():
         values = None
@@ -76,7 +76,9 @@ def take_weights(
     )
 
 
-def _take_senses(model: keras.Model, source: keras.Model, rows: np.ndarray) -> np.ndarray | None:
+def _transfer_senses(
+    model: keras.Model, source: keras.Model, rows: np.ndarray
+) -> np.ndarray | None:
     """Gives the senses of a model to words as another model has them.
 
     Args:
