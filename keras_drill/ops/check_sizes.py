@@ -35,8 +35,9 @@ def check_sizes(x: Any, sizes: Sequence[Any], message: str) -> Any:
     is_right = tf.reduce_all([tf.equal(a, b) for a, b in pairs])
     assertion = tf.debugging.Assert(is_right, [f"{message} Received: shape", tf.shape(x)])
     with tf.control_dependencies([assertion]):
-        expected = [a if b is None else b for a, b in zip(found, sizes, strict=True)]
-        checked = tf.reshape(x, expected, name=re.sub(r"[^A-Za-z0-9]+", "_", message).strip("_"))
+        x = tf.identity(x)  # graph optimisation may remove a reshape with its control inputs
+    expected = [a if b is None else b for a, b in zip(found, sizes, strict=True)]
+    checked = tf.reshape(x, expected, name=re.sub(r"[^A-Za-z0-9]+", "_", message).strip("_"))
     # Sizes that were only compared stay open: what is made of them waits for the comparison.
     checked.set_shape(
         [
