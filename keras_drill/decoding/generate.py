@@ -114,8 +114,7 @@ def generate(
     if num_samples > 1:
         seed = sample_keys(row_keys(seed, len(prompts)), num_samples)
         tokens, lengths = np.repeat(tokens, num_samples, 0), np.repeat(lengths, num_samples)
-        if inputs is not None:
-            inputs = keras.tree.map_structure(lambda x: ops.repeat(x, num_samples, axis=0), inputs)
+        inputs = _repeated(inputs, num_samples)
     run = search if on_tokens is None else partial(_search_and_report, on_tokens, search)
     return run(
         step,
@@ -128,6 +127,17 @@ def generate(
         inputs=inputs,
         **({"seed": seed} if draws else {}),
     )
+
+
+def _repeated(inputs, times):
+    """`inputs` with each row `times` times. A list without arrays in it is an array."""
+    if inputs is None:
+        return None
+    if isinstance(inputs, dict):
+        return {name: _repeated(one, times) for name, one in inputs.items()}
+    if isinstance(inputs, list | tuple) and any(hasattr(one, "shape") for one in inputs):
+        return [_repeated(one, times) for one in inputs]
+    return ops.repeat(ops.convert_to_tensor(inputs), times, axis=0)
 
 
 def _search_and_report(on_tokens, search, step, tokens, lengths, **arguments):

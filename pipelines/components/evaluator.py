@@ -78,7 +78,7 @@ class Evaluator(Component):
         }
         return {"verdict": "blessed" if verdict.blessed else "refused", **figures}
 
-    def why_to_stop(self, artifact: Path) -> str | None:
+    def stopping_reason(self, artifact: Path) -> str | None:
         verdict = Verdict.load(artifact)
         if verdict.blessed:
             return None
@@ -138,16 +138,16 @@ class Evaluator(Component):
             against = f"version {version}"
         texts = list(examples.values())[-1]
         compared = compare(candidate, baseline, texts, counts, unknown)
-        evaluate = _Decision(self.options, compared, f"{len(texts):,} lines of {split}", against)
-        evaluate.check_perplexity(first=version is None)
+        decision = _Decision(self.options, compared, f"{len(texts):,} lines of {split}", against)
+        decision.check_perplexity(first=version is None)
         if isinstance(self.task, AnsweringTask):
             references = [text.decode(errors="replace") for text in texts]
             scoring = self.task.scoring
-            evaluate.check_bleu(
+            decision.check_bleu(
                 candidate, None if version is None else baseline, references, scoring
             )
-        evaluate.check_words(first=version is None)
-        return evaluate.verdict(version)
+        decision.check_words(first=version is None)
+        return decision.verdict(version)
 
     def _words(self, transformed: Path) -> tuple[dict[bytes, int], bytes]:
         """How often each word of the model's answers occurs in the training text, and the one that

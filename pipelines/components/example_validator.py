@@ -80,7 +80,7 @@ class ExampleValidator(Component):
         errors = sum(each.severity == "error" for each in anomalies)
         return {"errors": errors, "warnings": len(anomalies) - errors}
 
-    def why_to_stop(self, artifact: Path) -> str | None:
+    def stopping_reason(self, artifact: Path) -> str | None:
         errors = [each for each in read_anomalies(artifact) if each.severity == "error"]
         if not errors:
             return None

@@ -71,7 +71,7 @@ class InfraValidator(Component):
             facts |= {"signatures": len(seconds) - 1, "seconds to load": round(seconds["load"], 1)}
         return facts
 
-    def why_to_stop(self, artifact: Path) -> str | None:
+    def stopping_reason(self, artifact: Path) -> str | None:
         wrong = json.loads((artifact / FILE).read_text(encoding="utf-8"))["wrong"]
         if not wrong:
             return None

@@ -53,7 +53,7 @@ class Pusher(Component):
         there = [self.served.versions(), self.served.rolled_back()]
         return {**super().settings(), "directory": directory, "there": there}
 
-    def why_to_stop(self, artifact: Path) -> str | None:
+    def stopping_reason(self, artifact: Path) -> str | None:
         version = json.loads((artifact / PUSHED).read_text(encoding="utf-8"))["version"]
         if version in self.served.versions():
             return None

@@ -104,7 +104,7 @@ class Component(abc.ABC):
         """
         return {}
 
-    def why_to_stop(self, artifact: Path) -> str | None:
+    def stopping_reason(self, artifact: Path) -> str | None:
         """Why the pipeline must not go on with this artifact, and how it would; `None`: it goes on.
 
         Asked whenever the artifact is used, also where it is not made again.

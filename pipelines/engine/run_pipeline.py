@@ -162,7 +162,7 @@ class _Run:
 
     def check(self, artifact: Artifact) -> None:
         """Raises `_Stopped` where the component says that the pipeline must not go on."""
-        reason = self.component.why_to_stop(artifact.path)
+        reason = self.component.stopping_reason(artifact.path)
         if reason is not None:
             self._enter(STOPPED, reason)
             raise _Stopped(f"{self.component.name}: {reason}")

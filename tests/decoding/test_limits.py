@@ -66,7 +66,7 @@ def test_seeds_have_32_bits():
 def test_samples_of_a_prompt_read_its_own_input():
     model, prompts, sampler = Table(1, V), [[2], [3]], TemperatureSampler()
     several = text(
-        generate(model, prompts, 7, sampler=sampler, seed=3, num_samples=3, inputs=np.array([5, 1]))
+        generate(model, prompts, 7, sampler=sampler, seed=3, num_samples=3, inputs=[5, 1])
     )
     alone = text(generate(model, prompts, 7, sampler=sampler, seed=3, inputs=np.array([5, 1])))
     assert several[::3] == alone
