@@ -27,7 +27,7 @@ def chosen(number, counts=COUNTS):
     shown = SimpleNamespace(
         ids=np.repeat(np.arange(len(TOKENS)), SEEN), read=lambda ids: [study(word) for word in ids]
     )
-    found = choose_words(SimpleNamespace(words=words), shown, SENSES, number)
+    found = choose_words(SimpleNamespace(vocabulary=words), shown, SENSES, number)
     return [TOKENS[senses.word] for senses in found]
 
 
