@@ -226,7 +226,7 @@ def test_translation_training(tmp_path, capsys):
     rates = json.loads((tmp_path / "settings.json").read_text())["learning_rates"]
     assert len(rates) == trained.batches.num_batches
     order = write_sources(trained, tmp_path)
-    test = trained.task.evaluation_batches(trained.words, trained.texts["test"])
+    test = trained.task.evaluation_batches(trained.vocabulary, trained.texts["test"])
     right = {f"{i:04}": labels.numpy() for i, (_, labels, _) in enumerate(test.dataset())}
     np.savez(tmp_path / "answers.npz", **right)
     report_scores(trained, tmp_path, order)
