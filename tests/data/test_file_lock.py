@@ -27,6 +27,7 @@ def test_a_killed_process_lets_go(tmp_path):
         pass
 
 
+@pytest.mark.slow
 def test_without_fcntl_the_core_works_and_the_lock_says_what_is_missing():
     program = (
         "import sys\n"

@@ -235,6 +235,7 @@ def test_an_autoencoder_has_one_text():
         np.testing.assert_array_equal(source != PAD, weights == 1)
 
 
+@pytest.mark.slow
 def test_fit_goes_on_where_it_stopped():
     """`fit(initial_epoch)` and an epoch entered in its middle, against one `fit` without a stop."""
     text = make_text(42, 4, longest=4)  # one shape

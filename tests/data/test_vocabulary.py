@@ -128,6 +128,7 @@ class Encoder(tf.Module):
         return [tokenizer.detokenize(self.vocabulary.words(ids)) for tokenizer in self.tokenizers]
 
 
+@pytest.mark.slow
 def test_saved_model_gives_the_same_ids_in_a_fresh_process(tmp_path):
     encoder = Encoder()
     texts = ["The cat, the CAT.", "don't été E\u0301te\u0301", "", "\u00a0the\u3000cat \U0001f600"]

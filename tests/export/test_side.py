@@ -126,6 +126,7 @@ class Codec:
         }
 
 
+@pytest.mark.slow
 def test_saved_models_answer_without_this_package(lines, tmp_path):
     cases = []
     for number, make in enumerate(TOKENIZERS.values()):

@@ -232,6 +232,7 @@ def test_unknown_words_are_copied_from_the_source(model, side):
     assert copied > 5
 
 
+@pytest.mark.slow
 def test_drawn_answers(model, side):
     module = made(model, side, TemperatureSampler(), seed=5, num_samples=3)
     rows = np.arange(11, 15)
@@ -253,6 +254,7 @@ def test_drawn_answers(model, side):
     assert all(text.startswith("c d") for row in texts_of(forced) for text in row)
 
 
+@pytest.mark.slow
 def test_of_a_long_context_the_last_turn_is_read(model, side):
     module = made(
         model, side, BeamSearch(4), max_source_tokens=9, truncation_side="left", turn_separator="|"

@@ -103,6 +103,7 @@ def test_half_precision_counts_nearly_the_same(dtype):
     np.testing.assert_allclose(result["accuracy"], expected, atol=0.05)
 
 
+@pytest.mark.slow
 def test_a_step_compiled_by_xla():
     model = make_model("kerbs")
     tokens, targets, weights = data()

@@ -81,6 +81,7 @@ def test_score_adds_up(folder, capsys):
     assert math.isclose(math.exp(-float(total) / 6), float(perplexity), rel_tol=1e-3)
 
 
+@pytest.mark.slow
 def test_score_tells_senses(folder, capsys):
     words = ["score", str(folder / "kerbs"), "the cat sees a unicorn"]
     assert main(words) == 0
@@ -119,6 +120,7 @@ def test_runs_are_listed(folder, tmp_path, run_main):
     assert "is no folder" in run_main("runs", tmp_path / "none")[2]
 
 
+@pytest.mark.slow
 def test_a_chosen_checkpoint_answers(folder, tmp_path, run_main):
     """After one epoch the last checkpoint holds the best model."""
     step = max(

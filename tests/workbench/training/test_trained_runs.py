@@ -35,6 +35,7 @@ def trained(trained_once, tmp_path, capsys):
     return RunFolder(tmp_path / "trained")
 
 
+@pytest.mark.slow
 def test_a_finished_run_is_not_trained_again(trained, capsys):
     config = trained.config()
     train_run(config, trained)
@@ -53,6 +54,7 @@ def test_an_edited_configuration_is_refused(trained):
         LoadedRun.load(trained)
 
 
+@pytest.mark.slow
 def test_options_that_may_change_are_recorded_from_where_they_hold(trained, capsys):
     epochs = {"option": "training.epochs", "epoch": 2, "batch": 1}
     for before, now in ((1, 3), (1, 2)):  # the first training makes no checkpoint

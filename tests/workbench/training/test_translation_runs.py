@@ -324,6 +324,7 @@ def test_options_of_a_run_are_those_of_its_search(trained, loaded):
     assert plain.translator(loaded.model, loaded.vocabulary, plain.make_search()).constraints == ()
 
 
+@pytest.mark.slow
 def test_answers_come_with_their_scores(trained, capsys):
     command = ["translate", str(trained.path), "ein Vogel", "\t", "der Hund", "--n-best", "3"]
     assert main([*command, "--format", "json"]) == 0
@@ -363,6 +364,7 @@ def test_more_beams_than_words_find_as_many_answers_as_there_are(trained, tmp_pa
     assert capsys.readouterr().out.splitlines() == texts + [""] * (99 - len(texts))
 
 
+@pytest.mark.slow
 def test_answers_that_met_a_limit_are_marked(trained, capsys):
     command = ["translate", str(trained.path), "der Hund sieht ein Vogel .", "ein"]
     never = ["--max-ratio", "0.1", "--banned-words", "."]
