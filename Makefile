@@ -114,7 +114,8 @@ test-sharded:
 test-benchmarks: $(TOOLS)
 	$(TEST_ENVIRONMENT) $(BIN)/python -m pytest -n $(PYTEST_WORKERS) --dist load tests/benchmarks --durations=20
 	@$(MAKE) --no-print-directory VENV=.venv-jax .venv-jax/installed-$(VERSION)-jax
-	$(TEST_ENVIRONMENT) $(JAX_CACHE_ENVIRONMENT) KERAS_BACKEND=jax .venv-jax/bin/python -m pytest tests/benchmarks/test_paper_scale.py tests/benchmarks/test_accelerator.py
+	$(TEST_ENVIRONMENT) $(JAX_CACHE_ENVIRONMENT) KERAS_BACKEND=jax .venv-jax/bin/python -m pytest \
+		$(addprefix tests/benchmarks/test_,paper_scale.py accelerator.py tensorflow_program.py)
 
 # On the accelerator that JAX finds, by an interpreter that has JAX for it, Keras and pytest; TensorFlow is not needed.
 # Float32 is float32 there: the default of JAX is less precise.

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import keras_drill
+from keras_drill.ops.device_kind import assume_device
 
 # TFX has an environment of its own, that of `make test-tfx`.
 if importlib.util.find_spec("tfx") is None:
@@ -52,7 +53,8 @@ def pytest_collection_modifyitems(config, items):
         cases[item.nodeid.partition("[")[0]].append(item)
     left_out = set()
     for name, some in cases.items():
-        if "conformance/" not in name:  # whose cases are the public layers
+        # Of these the cases are the public layers, and files.
+        if "conformance/" not in name and "original_implementations" not in name:
             kept = {int(place) for place in np.linspace(0, len(some) - 1, min(most, len(some)))}
             left_out.update(item for place, item in enumerate(some) if place not in kept)
     items[:] = [item for item in items if item not in left_out]
@@ -69,6 +71,13 @@ def pytest_runtest_setup():
 def kills(request):
     """For how many kills, one after another, to go."""
     return range(request.config.getoption("kills"))
+
+
+@pytest.fixture
+def tiles_of_a_cpu():
+    """The fused loss cuts its work as on a CPU, whatever the device."""
+    with assume_device("cpu"):
+        yield
 
 
 @pytest.fixture(autouse=True)

@@ -12,6 +12,7 @@ the exact results, then the large ones are timed beside the same loss compiled b
 """
 
 import argparse
+import concurrent.futures
 import json
 import re
 import statistics
@@ -226,11 +227,11 @@ def relative_errors(results: Sequence, exact: Sequence[np.ndarray]) -> list[floa
     ]
 
 
-def check(folder: Path, program: dict) -> dict:
-    """Errors of both programs of a small size against float64.
+def check(folder: Path, program: dict, loaded: LoadedProgram) -> float:
+    """The largest error of a program of a small size against float64.
 
     Raises:
-        SystemExit: One is too large.
+        SystemExit: It is too large.
     """
     import jax
     import jax.numpy as jnp
@@ -240,19 +241,13 @@ def check(folder: Path, program: dict) -> dict:
         exact = [archive[x] for x in sorted(archive.files) if x.startswith("result")]
     dtype = keras.dtype_policies.get(program["policy"]).compute_dtype
     arguments[-2] = jnp.asarray(arguments[-2]).astype(dtype)
-    arguments = [jax.device_put(x) for x in arguments]
-    step = make_step(program["head"], program["size"], program["policy"])
-    functions = {
-        "TensorFlow": LoadedProgram(folder / f"{program['name']}.hlo"),
-        "JAX": jax_step(step),
-    }
-    errors = {name: relative_errors(f(*arguments), exact) for name, f in functions.items()}
-    if not max(map(max, errors.values())) <= TOLERANCE:
+    errors = relative_errors(loaded(*map(jax.device_put, arguments)), exact)
+    if not max(errors) <= TOLERANCE:
         sys.exit(f"A program is wrong here, so nothing is timed: {program}, errors {errors}")
-    return errors
+    return max(errors)
 
 
-def time_programs(folder: Path, program: dict, rounds: int) -> dict:
+def time_programs(program: dict, loaded: LoadedProgram, rounds: int) -> dict:
     """Milliseconds (the median) and MiB beyond arguments and results of both programs."""
     import jax
 
@@ -260,9 +255,9 @@ def time_programs(folder: Path, program: dict, rounds: int) -> dict:
     arguments = [x.value for x in [*step.variables, *step.others]]
     arguments += make_inputs(program["size"], program["policy"])
     compiled = jax_step(step).lower(*arguments).compile()
-    functions = {"TensorFlow": LoadedProgram(folder / f"{program['name']}.hlo"), "JAX": compiled}
+    functions = {"TensorFlow": loaded, "JAX": compiled}
     memory = compiled.memory_analysis().temp_size_in_bytes / 2**20
-    found = {"TensorFlow": {"mib": functions["TensorFlow"].mib}, "JAX": {"mib": memory}}
+    found = {"TensorFlow": {"mib": loaded.mib}, "JAX": {"mib": memory}}
     times: dict[str, list[float]] = {name: [] for name in functions}
     for number in range(rounds + 1):
         for name, function in functions.items():
@@ -282,15 +277,21 @@ def run(folder: Path, rounds: int) -> dict:
     device = jax.devices()[0].device_kind
     record: dict = {"device": device, "jax": jax.__version__, "errors": {}, "figures": {}}
     programs = json.loads((folder / "programs.json").read_text())
-    small = [x for x in programs if (folder / f"{x['name']}.npz").exists()]
-    for program in small:
-        errors = check(folder, program)
+    start = time.perf_counter()
+    with concurrent.futures.ThreadPoolExecutor() as pool:
+        loaded = list(pool.map(lambda x: LoadedProgram(folder / f"{x['name']}.hlo"), programs))
+    print(f"compiled in {time.perf_counter() - start:.1f} s", flush=True)
+    is_small = [(folder / f"{x['name']}.npz").exists() for x in programs]
+    # The small ones first.
+    for small, program, executable in sorted(
+        zip(is_small, programs, loaded, strict=True), key=lambda x: not x[0]
+    ):
         label = f"{program['head']} {program['size']} {program['policy']}"
-        record["errors"][label] = errors
-        print(f"{label}: largest errors { ({k: max(v) for k, v in errors.items()}) }", flush=True)
-    for program in (x for x in programs if x not in small):
-        label = f"{program['head']} {program['size']} {program['policy']}"
-        record["figures"][label] = found = time_programs(folder, program, rounds)
+        if small:
+            record["errors"][label] = check(folder, program, executable)
+            print(f"{label}: largest error {record['errors'][label]:.1e}", flush=True)
+            continue
+        record["figures"][label] = found = time_programs(program, executable, rounds)
         for name, figures in found.items():
             print(f"{label}, {name}: {figures['ms']:.2f} ms, {figures['mib']:.0f} MiB", flush=True)
     return record

@@ -14,6 +14,7 @@ from keras_drill.fused_loss.frozen_labels import FrozenLabels
 from keras_drill.fused_loss.inputs import WalkInputs, WalkOptions
 from keras_drill.fused_loss.linear_cross_entropy import linear_cross_entropy
 from keras_drill.fused_loss.losses import token_losses, weighted_loss
+from keras_drill.ops.device_kind import is_accelerator
 from keras_drill.scores import InnerProduct
 from tests.fused_loss.test_fused_loss import D, K, N, V, analytic, assert_close, make_case, oracle
 from tests.gradients import value_and_gradients
@@ -237,6 +238,7 @@ def test_a_block_waits_for_all_that_reads_the_last_one(is_frozen, training, monk
 
 
 @pytest.mark.skipif(keras.backend.backend() != "jax", reason="what JAX' compiler does")
+@pytest.mark.skipif(is_accelerator(), reason="blocks of labels are for CPUs")
 def test_compilers_neither_copy_the_labels_nor_hold_all_blocks(monkeypatch):
     """Each takes 4 MiB, a block 1/16 of it."""
     import jax

@@ -375,6 +375,7 @@ def test_half_precision_products_give_nearly_the_same(options, compute_dtype):
         assert_close(gradient, expected[name], 4e-2)
 
 
+@pytest.mark.usefixtures("tiles_of_a_cpu")
 def test_tile_count_follows_size_or_memory():
     options = WalkOptions(InnerProduct(), tile_size=4)
     assert tile_count(11, 1, V, options) == 3

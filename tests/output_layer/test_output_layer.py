@@ -269,6 +269,7 @@ def test_wrong_arguments_are_named(make, message):
         make()
 
 
+@pytest.mark.usefixtures("tiles_of_a_cpu")
 def test_tiles_grow_with_the_gradient_that_each_of_them_adds_to(monkeypatch):
     given, free = make_head(tile_bytes=1234), make_head()
     assert given._options().tile_bytes == 1234

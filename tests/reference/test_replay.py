@@ -9,6 +9,8 @@ import pytest
 from tests.reference.replay import main
 
 V, D, N = 23, 7, 5
+FOLDER = os.environ.get("KERAS_DRILL_REFERENCE")
+REFERENCE = sorted(Path(FOLDER).glob("*.npz")) if FOLDER else []
 ACTIVATIONS = {
     "sigmoid": lambda x: 1 / (1 + np.exp(-x)),
     "tanh": np.tanh,
@@ -92,7 +94,6 @@ def test_files_of_other_kinds_may_be_left_out(tmp_path, capsys):
     assert "other_0.npz" in out and out.endswith("1 passed, 0 failed, 1 skipped\n")
 
 
-@pytest.mark.skipif("KERAS_DRILL_REFERENCE" not in os.environ, reason="no reference cases")
-def test_cases_of_the_original_implementations():
-    folder = Path(os.environ["KERAS_DRILL_REFERENCE"])
-    assert main(["--skip-unknown", *map(str, sorted(folder.glob("*.npz")))]) == 0
+@pytest.mark.parametrize("file", REFERENCE, ids=lambda file: file.name)
+def test_cases_of_the_original_implementations(file):
+    assert main(["--skip-unknown", str(file)]) == 0
