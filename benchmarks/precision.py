@@ -23,7 +23,7 @@ os.environ.setdefault("KERAS_BACKEND", "jax")
 
 import numpy as np
 
-from benchmarks.accelerator import float64_loss
+from benchmarks.accelerator.loss_jax import float64_loss
 
 SIZE = (769, 4099, 257)
 # Dtype policy and `jax_default_matmul_precision`, and the largest error that is allowed.
