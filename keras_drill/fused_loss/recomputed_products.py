@@ -11,8 +11,7 @@ from keras_drill.fused_loss.label_blocks import LabelBlock, Labels
 from keras_drill.fused_loss.second_pass import Derivative, TileGradients
 from keras_drill.fused_loss.token_tiles import Tile
 from keras_drill.fused_loss.word_statistics import Words, posteriors
-from keras_drill.ops.device_kind import is_accelerator
-from keras_drill.ops.graph import anew, fold_columns, vector_product
+from keras_drill.ops.graph import anew, computes_anew, fold_columns, vector_product
 from keras_drill.ops.saturated import saturated
 
 
@@ -100,7 +99,7 @@ class RecomputedProducts:
 def _summary(options, sums_scores, products, hidden_terms, bias, label_terms, exists):
     scores = biased_scores(options, products, hidden_terms, bias, label_terms, exists)
     top = ops.max(fold_columns(ops.maximum, scores), axis=-1)
-    if is_accelerator():
+    if computes_anew():
         products = anew(products, top)
         scores = biased_scores(options, products, hidden_terms, bias, label_terms, exists)
     mass = ops.sum(fold_columns(ops.add, ops.exp(scores - top[:, None])), axis=-1)
@@ -152,7 +151,7 @@ def _derivatives(
     if options.compute_dtype == "float16":  # a kernel's slope may exceed what float16 can hold
         by_products = ops.clip(by_products, -4096.0, 4096.0)
     by_products = ops.cast(by_products, options.compute_dtype)
-    if is_accelerator() and options.score.num_label_sums:
+    if computes_anew() and options.score.num_label_sums:
         by_products = anew(by_products)
         terms = row_weights, hidden_terms, label_terms
         hidden_sums = _sums(options, products, by_products, (), *terms)[0]

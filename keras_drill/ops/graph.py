@@ -81,13 +81,18 @@ def fold_columns(combine, x):
     return ops.concatenate([functools.reduce(combine, folds), x[:, FOLDS * size :]], axis=1)
 
 
+def computes_anew() -> bool:
+    """Whether `anew` does anything."""
+    return keras.backend.backend() == "jax" and is_accelerator()
+
+
 def anew(x, *earlier):
     """`x`, of which JAX computes everything once more on accelerators, after the tensors `earlier`.
 
     XLA writes down an element-wise result that several reductions read, in float32. On a GPU that
     takes longer than the matrix product that `x` came from; computing it again does not.
     """
-    if keras.backend.backend() != "jax" or not is_accelerator():
+    if not computes_anew():
         return x
     import jax
 

@@ -100,8 +100,7 @@ class KerBSKernel(Score):
         (_, _, inverse), (_, _, label_inverse, *terms) = hidden_terms, label_terms
         cos = products * inverse * label_inverse
         by_products = derivative * self._shape.slope(cos, terms)
-        sums = self.product_sums(by_products, row_weights, products, hidden_terms, label_terms)
-        return by_products, *sums
+        return by_products, *self._sums(cos, by_products, row_weights, hidden_terms, label_terms)
 
     def product_sums(
         self,
@@ -111,8 +110,11 @@ class KerBSKernel(Score):
         hidden_terms: Tensors,
         label_terms: Tensors,
     ) -> tuple[Tensors, Tensors]:
-        (norm, _, inverse), (label_norm, _, label_inverse, *terms) = hidden_terms, label_terms
-        cos = products * inverse * label_inverse
+        cos = products * hidden_terms[2] * label_terms[2]
+        return self._sums(cos, by_products, row_weights, hidden_terms, label_terms)
+
+    def _sums(self, cos, by_products, row_weights, hidden_terms, label_terms):
+        (norm, _, _), (label_norm, _, _, *terms) = hidden_terms, label_terms
         # Multiples of the one matrix that is written down anyway: it is read once for each.
         shares = [by_products * ratio for ratio in self._shape.ratios(cos, terms)]
         weighted_norm = row_weights * norm[:, 0]

@@ -116,14 +116,17 @@ class Score(ABC):
     ) -> tuple[Tensors, Tensors]:
         """The sums that `product_gradients` returns, from its first result.
 
-        Accelerators take them from what that was rounded to. Only scores with `num_label_sums` need
-        this method.
+        On accelerators JAX takes them from what that was rounded to. Only scores with
+        `num_label_sums` need this method.
 
         Args:
             by_products: `[R, M]` in the accumulator's dtype.
             row_weights, products, hidden_terms, label_terms: As given to `product_gradients`.
         """
-        raise NotImplementedError(f"{type(self).__name__} has `num_label_sums`, but no sums")
+        raise NotImplementedError(
+            "A score with `num_label_sums` must implement `product_sums`. "
+            f"Received: {type(self).__name__}, without it"
+        )
 
     def hidden_gradients(
         self, gradient: Tensor, hidden_sums: Tensors, hidden: Tensor, hidden_terms: Tensors
