@@ -65,12 +65,13 @@ ROOMS = {
         ("tests/senses", "tests/callbacks/test_sense_reallocation.py"),
     ),
     "output_layer": _folder("output_layer", *_HEADS),
-    "ops": Room(
-        ("keras_drill/ops/*.py",),
-        ("tests/ops", *_HEADS),
+    "fused_loss": Room(
+        ("keras_drill/fused_loss/*.py",),
+        ("tests/fused_loss", *_HEADS),
         # Devices of JAX: `make test-sharded` tests these.
-        ("__init__.py", "distributed_walk.py", "label_shard.py", "placement.py"),
+        ("__init__.py", "devices.py", "label_shard.py", "placement.py"),
     ),
+    "ops": Room(("keras_drill/ops/*.py",), ("tests/ops", "tests/fused_loss", *_HEADS)),
     "decoding": _folder("decoding"),
     "data": _folder("data"),
     "training": Room(
