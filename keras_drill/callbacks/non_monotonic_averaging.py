@@ -21,19 +21,19 @@ class NonMonotonicAveraging(keras.callbacks.Callback):
 
         w̄ = 1/(s − K) Σ_{i=K+1..s} w_i.
 
-    The optimizer never sees the average: steps are made from w. Evaluation inside `fit` is of w̄,
-    and between the end of an epoch and the beginning of the next, and after training, the model
-    holds w̄. So put this callback **before** `ModelCheckpoint`, `EarlyStopping` and the like, and
-    what they save and evaluate is w̄. An `EarlyStopping` with a patience of less than n + 2 checks
-    may end the training before weights are averaged.
+    The optimizer always updates w. Evaluation inside `fit` uses w̄, and the model holds w̄ between
+    epochs and after training. Put this callback **before** callbacks such as `ModelCheckpoint` and
+    `EarlyStopping`, so that they save and compare w̄. An `EarlyStopping` with a patience of less
+    than n + 2 checks may end the training before averaging begins.
 
-    Works with any optimizer. It takes the memory of two copies of the trainable weights, from the
-    switch on: the mean as two float32 numbers, because the millionth weight changes it by less than
-    one can hold. With `steps_per_execution=m` the average is over every m-th step.
+    The callback works with any optimizer. After the switch it needs memory for two copies of the
+    trainable weights: the mean is stored as two float32 numbers, because after a million steps a
+    single float32 number no longer changes. With `steps_per_execution=m` every m-th step is
+    averaged.
 
-    Resume: `get_state()` is a flat dictionary of arrays (`np.savez(file, **state)`). Saved together
-    with the model at the end of an epoch and given to `set_state` before the next `fit`, training
-    goes on as if it had not been interrupted.
+    To resume: save `get_state()`, a flat dictionary of arrays (`np.savez(file, **state)`), with the
+    model at the end of an epoch, and give it to `set_state` before the next `fit`. Training then
+    continues as if it had not been interrupted.
 
     Args:
         monitor: the logged value to evaluate; smaller is better.

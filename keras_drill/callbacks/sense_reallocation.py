@@ -17,9 +17,10 @@ class SenseReallocation(keras.callbacks.Callback):
     """Moves little-used senses to words that need more while a model trains: `SenseReallocator` as
     a callback.
 
-    It acts after the optimizer's iterations `interval`, 2 `interval`, ... With
-    `steps_per_execution=m` it can act after every m-th only, and does so at the first that is not
-    before its time. Under `tf.distribute` the statistics of all replicas are added up.
+    The callback reallocates senses after the optimizer's iterations `interval`, 2 `interval`, ...
+    With `steps_per_execution=m` it runs only after every m-th iteration, and reallocates at the
+    first one that is not earlier than planned. Under `tf.distribute` it sums the statistics of all
+    replicas.
 
     At the end of an epoch it logs, for the progress bar, `History` and other callbacks,
 
@@ -27,12 +28,12 @@ class SenseReallocation(keras.callbacks.Callback):
     - `mean_senses`: the mean number of senses of words that have more than one. (Over all words the
       mean never changes: it is M / V.)
 
-    The log-probabilities that senses move by are gathered by the output layer's own loss, as in
-    `keras_drill.LanguageModel`; a Keras loss on its outputs gathers nothing.
+    The fused loss of the output layer collects the log-probabilities that the policy needs, as in
+    `keras_drill.LanguageModel`. A Keras loss on the layer's outputs collects nothing.
 
-    Resume: all state is in the model's and the optimizer's variables, so training goes on exactly,
-    also in the middle of an interval, from a checkpoint that has them. `get_state()` adds the
-    history, a flat dictionary of arrays (`np.savez(file, **state)`), which `set_state` takes.
+    To resume: all state is in the variables of the model and the optimizer. Training resumes
+    exactly from a checkpoint of both, also in the middle of an interval. `get_state()` returns the
+    history as a flat dictionary of arrays (`np.savez(file, **state)`), and `set_state` restores it.
 
     Args:
         interval: Training steps between allocations.

@@ -11,8 +11,8 @@ from keras_drill.types import Initializer, Shape
 class BilinearLabelEncoder(LabelEncoder):
     """Bilinear mapping between labels and hidden states: scores `E W h`.
 
-    The product is taken as `E (W h)`: mapping the few hidden states of a batch costs `N d d_h`
-    operations where mapping every label would cost `V d d_h`. It holds `d * d_h` weights.
+    The product is computed as `E (W h)`: mapping the hidden states of a batch costs `N d d_h`
+    operations, mapping all labels would cost `V d d_h`. The layer has `d * d_h` weights.
 
     Args:
         kernel_initializer: Initializer of `W`.

@@ -16,18 +16,18 @@ class DescriptionLabelEncoder(LabelEncoder):
 
         label_w = [k_w E_w] + network(descriptions_w)
 
-    A description is what is known of a word before any text is read: its characters, its
-    definition, another model's embedding of it. k_w is 1 for the words of training and 0 for those
-    added later (`OutputLayer.with_words`), whose label is made of their description alone. In
-    training k_w is 0 for a share `embedding_dropout` of the words, drawn anew every step, so that
-    the network learns to stand alone. What is left is not scaled up: a label is either whole or
-    its description's.
+    A description is information about a word that does not come from the training text: its
+    characters, its definition, or its embedding in another model. k_w is 1 for words of the
+    training vocabulary and 0 for words that are added later (`OutputLayer.with_words`), whose
+    labels are computed from their descriptions alone. In each training step, k_w is also 0 for a
+    random share `embedding_dropout` of the words, so that the network learns labels without
+    embeddings. Unlike dropout, the remaining embeddings are not scaled.
 
-    The network runs once per training step over all words, whatever the number of tokens. Where
-    words have several senses, these share their word's description, also when they move.
+    The network runs once per training step over all words, whatever the number of tokens. If
+    words have several senses, all senses of a word share its description, also after they move.
 
-    The descriptions are weights that do not train: they are saved with the others, and a config
-    says only their shape and dtype.
+    The descriptions are weights that are not trained. They are saved with the other weights; the
+    config contains only their shape and dtype.
 
     Shapes:
         embeddings: `[M, d]`; descriptions: `[V, ...]`; labels: `[M, d_h]`.

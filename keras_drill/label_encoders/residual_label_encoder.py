@@ -14,11 +14,11 @@ _HIDDEN_SIDE = 1000  # number of a seed, above those that other layers of a mode
 class ResidualLabelEncoder(LabelEncoder):
     """Deep residual label encoder (DRILL).
 
-    A feed-forward network of `depth` layers over all word embeddings, with a skip from the input
-    to every layer, gives the labels; see `ResidualNetwork` for its equation. It shares what it
-    learns about one word with all others at no cost in inference: the labels are computed once per
-    training step, whatever the number of tokens, and are a constant in an exported model. It holds
-    `depth * (d^2 + d)` weights, twice that with a network on the hidden side.
+    A feed-forward network of `depth` layers computes the labels from all word embeddings, with a
+    residual connection from the input to every layer; see `ResidualNetwork` for the equation. The
+    network shares information between words. The labels are computed once per training step,
+    whatever the number of tokens. In an exported model they are constant, so the network has no
+    cost at inference. It has `depth * (d^2 + d)` weights, or twice as many with `dual`.
 
     Args:
         depth: Number of layers of the label network.

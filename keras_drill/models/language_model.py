@@ -15,16 +15,17 @@ from keras_drill.output_layer.tying import embeddings_inside, path_of
 class LanguageModel(PreprocessedModel, FusedLossModel):  # type: ignore[misc]  # Keras' arguments
     """A backbone and an output layer, trained with the fused loss.
 
-    Called or asked to `predict`, it gives log-probabilities of all words. In `fit`, `evaluate`,
-    `train_on_batch` and `test_on_batch` that matrix never exists: the output layer's fused loss
-    takes the backbone's hidden states, and metrics get the log-probability of each target.
+    Calling the model and `predict` return the log-probabilities of all words. `fit`, `evaluate`,
+    `train_on_batch` and `test_on_batch` do not build this matrix: the output layer computes its
+    fused loss from the backbone's hidden states, and metrics receive the log-probability of each
+    target.
 
-    With one of the package's backbones, or one that is built, it has its weights at once; else from
-    the first batch on.
+    With a backbone of this package, or one that is built, the model is built when it is created.
+    With other backbones it is built by the first batch.
 
     Shapes:
-        tokens: whatever the backbone takes, `[B, T]` as a rule, or a dictionary. A source and a
-            target are what `keras_drill.SequenceToSequence` is for.
+        tokens: the backbone's input, usually `[B, T]`, or a dictionary. For models of a source
+            and a target use `keras_drill.SequenceToSequence`.
         targets, sample_weight: `[B, T]`.
         output: log-probabilities `[B, T, V]`.
 
@@ -34,9 +35,9 @@ class LanguageModel(PreprocessedModel, FusedLossModel):  # type: ignore[misc]  #
         head: A `keras_drill.OutputLayer`.
         label_smoothing: Share of a target's probability that is spread over all words.
         reduction: As in `keras_drill.OutputLayer.loss`.
-        preprocessor: What `fit`, `evaluate` and `predict` put their data through, `None` for
-            nothing: a `keras_hub.models.CausalLMPreprocessor`, or what is called like one,
-            `preprocessor(x, y=y, sample_weight=sample_weight)`, and gives tokens, targets and
+        preprocessor: Applied to the data of `fit`, `evaluate` and `predict`; `None` for none. A
+            `keras_hub.models.CausalLMPreprocessor`, or another function
+            `preprocessor(x, y=y, sample_weight=sample_weight)` that returns tokens, targets and
             weights.
         **kwargs: Keyword arguments of `keras.Model`.
 

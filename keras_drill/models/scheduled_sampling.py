@@ -12,17 +12,18 @@ from keras_drill.types import Tensor
 
 @keras.saving.register_keras_serializable(package="keras_drill")
 class ScheduledSampling(keras.layers.Layer):
-    """Now and then a word of the model's own in place of the target's, while it trains.
+    """Scheduled sampling: replaces some input words of the decoder by its own predictions.
 
-    At each position after the first the target's word is replaced with probability `rate` by one
-    that the model says there: a draw from its probabilities, or the most probable word. What it
-    should say stays as it is, and no derivative passes through the choice of words. Without it a
-    model only learns to go on from right words, and meets its own mistakes first when it is used.
+    During training, each input word of the target after the first is replaced with probability
+    `rate` by a prediction of the model: a sample from its probabilities, or the most probable word.
+    The labels do not change, and no gradient passes through the choice of words. Without scheduled
+    sampling a model is trained on correct prefixes only, and first sees its own mistakes when it
+    is used.
 
-    Recurrent decoders choose inside their time loop, from what they say after the words chosen
-    before (Bengio et al.). Other backbones run in two passes (Mihaylova & Martins): the first reads
-    the target and drops nothing, the second reads the words chosen from what the first said.
-    Padding is neither replaced nor chosen. Evaluation always reads the target.
+    Recurrent decoders choose words inside their time loop, from predictions that follow the words
+    chosen before (Bengio et al.). Other backbones run twice (Mihaylova & Martins): the first pass
+    reads the target without dropout, the second pass reads words chosen from the predictions of
+    the first. Padding is neither replaced nor chosen. Evaluation always reads the target.
 
     Args:
         rate: Probability in [0, 1], or a function of the training step, such as

@@ -17,10 +17,10 @@ from keras_drill.types import Tensor
 class SequenceToSequence(FusedLossModel):
     """An encoder–decoder and an output layer, trained with the fused loss.
 
-    It reads a source and the words of the target before each position. Called or asked to
-    `predict`, it gives log-probabilities of all words at each position; training, evaluation and
-    metrics are those of `keras_drill.LanguageModel`, and never build that matrix. What the backbone
-    masks, the target's padding, costs the output layer nothing.
+    The model reads a source, and at each position the target's words before this position. Calling
+    the model and `predict` return the log-probabilities of all words at each position. Training
+    and evaluation work as in `keras_drill.LanguageModel` and do not build this matrix. The output
+    layer skips positions that the backbone masks, such as the target's padding.
 
     Shapes:
         inputs: `{"source": [B, S], "target": [B, T]}`, integers; the target begins with a start
@@ -35,12 +35,13 @@ class SequenceToSequence(FusedLossModel):
         head: A `keras_drill.OutputLayer`.
         label_smoothing: Share of a target's probability that is spread over all words.
         reduction: As in `keras_drill.OutputLayer.loss`.
-        scheduled_sampling: `None`, or a `keras_drill.ScheduledSampling`: in training some words of
-            the target are replaced by what the model says itself.
-        loss_positions: Share of the target's positions, in (0, 1], that count in a training step,
-            each drawn by itself. The output layer, most of the cost, does only those. They count
-            1 / `loss_positions` times, so that the loss and its gradients are right on average.
-        seed: Integer for the choice of positions, or `None` for a random one.
+        scheduled_sampling: `None`, or a `keras_drill.ScheduledSampling`, which replaces some words
+            of the target by the model's own predictions during training.
+        loss_positions: Share of the target's positions, in (0, 1], that contribute to the loss of
+            a training step; each position is drawn independently. The output layer computes only
+            these. Their losses are divided by `loss_positions`, so that the loss and its gradients
+            are unbiased.
+        seed: Integer seed for the choice of positions, or `None` for a random one.
         **kwargs: Keyword arguments of `keras.Model`.
 
     Raises:

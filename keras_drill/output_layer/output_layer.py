@@ -30,33 +30,36 @@ class OutputLayer(WordProbabilities):
     - The *composition* turns scores into log-probabilities of words (softmax, several senses a
       word, mixture of softmaxes).
 
-    Called, it gives log-probabilities of all words, so that any Keras loss with
-    `from_logits=True` is right. The loss `"sparse_categorical_crossentropy"`, without
-    `from_logits=True`, has no gradient there: on TensorFlow functional and sequential models refuse
-    it in their first step. `loss` gives the cross-entropy without ever building that matrix: it
-    walks over tiles of tokens and computes scores, loss and gradients of a tile together.
+    `head(hidden)` returns the log-probabilities of all words. Keras losses must take them with
+    `from_logits=True`. The loss `"sparse_categorical_crossentropy"`, without `from_logits=True`,
+    has no gradient for log-probabilities: on TensorFlow, functional and sequential models refuse
+    it in their first step.
 
-    Called with targets, it adds that loss to the layer's (`add_loss`), and gives the
-    log-probabilities of the targets: so a functional model with several outputs is trained with
-    the fused loss.
+    `head.loss(hidden, targets)` returns the cross-entropy without building the matrix of all
+    log-probabilities. It processes the tokens tile by tile and computes the scores, the loss and
+    the gradients of each tile together (the fused loss).
+
+    `head(hidden, targets=targets)` adds the fused loss to the layer's losses (`add_loss`) and
+    returns the log-probabilities of the targets. A functional model with several outputs can be
+    trained with the fused loss in this way.
 
     Call arguments:
         hidden: `[..., d_h]`.
         targets: `None`, or `[...]` integers.
         sample_weight: With targets: `None`, or weights of the tokens, `[...]` or a prefix of that
-            shape. Tokens that a mask of `hidden` leaves out count nothing either way.
+            shape. Tokens masked in `hidden` have weight 0.
         label_smoothing: With targets: as in `loss`.
 
     Output shape: `[..., vocabulary_size]`, or `[...]` with targets; float32.
 
     Args:
         vocabulary_size: Number of words V.
-        embedding: A `keras.layers.Embedding` of V rows whose table the labels are made from (weight
-            tying), or a `keras_drill.SenseEmbedding`. It stays shared when the model is saved,
-            cloned or made from its config, where the hidden states are computed from it in the
-            same model; else see `tie_to`. It may be quantised or have LoRA; of an untied
-            `ReversibleEmbedding` the output table is taken. `None` gives the layer label
-            embeddings of its own.
+        embedding: A `keras.layers.Embedding` of V rows, or a `keras_drill.SenseEmbedding`. The
+            layer computes its labels from the embedding's table (weight tying). The table stays
+            shared when a model that also computes the hidden states from it is saved, cloned or
+            made from its config; otherwise see `tie_to`. The embedding may be quantised or have
+            LoRA. If it is an untied `ReversibleEmbedding`, its output table is used. `None`
+            gives the layer label embeddings of its own.
         label_encoder: A `keras_drill.LabelEncoder`; `None` is the identity.
         score: A `keras_drill.scores.Score`; `None` is the inner product.
         composition: A `keras_drill.compositions.Composition`; `None` is the softmax, or
@@ -66,20 +69,20 @@ class OutputLayer(WordProbabilities):
         logit_soft_cap: `c` bounds scores smoothly to (-c, c) by `c * tanh(score / c)`.
         z_loss: Coefficient of `lse(scores)^2`, added to the loss of every token.
         tile_size: Tokens per tile of the fused loss. `None` derives it from `tile_bytes`.
-        tile_bytes: Memory for one tile of scores, in bytes; `None` is 144 MiB, or three eighths of
-            what the labels' gradient takes if that is more: every tile adds to all of it. Frozen
-            labels without biases need no scores in memory.
+        tile_bytes: Memory for one tile of scores, in bytes. `None` is 2 GiB on GPUs and TPUs. On
+            CPUs it is 144 MiB, or three eighths of the memory of the labels' gradient if that is
+            more. Frozen labels without biases need no scores in memory.
         embeddings_initializer: Initializer of the layer's own label embeddings.
         embeddings_regularizer: Their regularizer.
         embeddings_constraint: Their constraint.
         bias_initializer: Initializer of the biases, such as the words' log-frequencies.
-        pad_labels_to: Rows of the layer's variables with one for each label, and of the embedding,
-            if these are to be more than there are labels: devices that share them (see
-            `keras_drill.distribute.layout_map`) have to get equally many. What is too much has
-            no probability and takes no gradient. `None` is one row for each label.
-        **kwargs: Keyword arguments of `keras.layers.Layer`. `trainable=False`, then or later,
-            freezes all that the layer has of its own, and its senses; an `embedding` is frozen by
-            its own `trainable`.
+        pad_labels_to: Number of rows of the embedding and of the layer's variables, at least the
+            number of labels. Devices that split the vocabulary (see
+            `keras_drill.distribute.layout_map`) need a multiple of their number. Additional rows
+            have probability 0 and no gradient. `None` is one row for each label.
+        **kwargs: Keyword arguments of `keras.layers.Layer`. `trainable=False`, set here or later,
+            freezes the layer's own weights and its senses, but not a shared `embedding`, which
+            has a `trainable` of its own.
 
     Raises:
         ValueError: An argument is out of range or does not match another.

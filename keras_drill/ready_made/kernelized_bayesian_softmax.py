@@ -18,30 +18,32 @@ class KernelizedBayesianSoftmax(OutputLayer):
 
         p(y) = sum_{senses m of y} exp K_θm(h, w_m) / sum_{all senses m} exp K_θm(h, w_m)
 
-    with the kernel of `keras_drill.scores.KerBSKernel`. Which sense belongs to which word is state:
-    `keras_drill.SenseReallocation` moves little-used senses to words that are predicted badly. The
-    loss needs the log-sum-exp over all senses and over the target's; the matrix of words is never
-    built in training.
+    with the kernel of `keras_drill.scores.KerBSKernel`. The assignment of senses to words is part
+    of the layer's state: the callback `keras_drill.SenseReallocation` moves senses that are rarely
+    used to words that are predicted badly. The loss is computed from the log-sum-exp over all
+    senses and over the target's senses, without the matrix of word probabilities.
 
-    The ablations of the paper: `variant="inner_product"` has no kernel,
-    `num_senses=vocabulary_size` a single sense a word, `dynamic_allocation=False` no reallocation.
+    The ablations of the paper are `variant="inner_product"` (no kernel),
+    `num_senses=vocabulary_size` (one sense per word) and `dynamic_allocation=False` (no
+    reallocation).
 
     Args:
         vocabulary_size: Number of words V.
         embedding: A `keras_drill.SenseEmbedding` to share senses, kernel parameters and allocation
             with; `None` for senses of its own.
-        num_senses: Number of senses M. Of this and the next four arguments, `None` is what the
-            `SenseEmbedding` has, and without one its own default: here three a word.
-        min_senses: Fewest senses of a word; 1.
-        max_senses: Most senses of a word; 4.
-        variant: "paper" or "reference" (the authors' code) for the kernel, "inner_product" for
-            none; "paper".
-        dynamic_allocation: Whether senses may move. It gathers the statistics that
-            `keras_drill.SenseReallocation` needs; `True`.
-        use_bias: Whether every sense has a bias; the paper's have none.
-        **kwargs: Other arguments of `keras_drill.OutputLayer`, but for `score` and `composition`.
-            Any `label_encoder` may stand under the kernel. A tile takes at least 192 MiB, unless
-            `tile_bytes` says otherwise.
+        num_senses: Number of senses M. If this or one of the next four arguments is `None`, the
+            value of the `SenseEmbedding` is used, or the default if there is no `SenseEmbedding`.
+            Default: three per word.
+        min_senses: Fewest senses of a word. Default: 1.
+        max_senses: Most senses of a word. Default: 4.
+        variant: Kernel: "paper", "reference" (as in the authors' code) or "inner_product" (no
+            kernel). Default: "paper".
+        dynamic_allocation: Whether senses may move. If `True`, the layer collects the statistics
+            that `keras_drill.SenseReallocation` needs. Default: `True`.
+        use_bias: Whether every sense has a bias; the paper has none.
+        **kwargs: Other arguments of `keras_drill.OutputLayer`, except `score` and `composition`.
+            Any `label_encoder` can be used with the kernel. On CPUs a tile takes at least 192 MiB
+            unless `tile_bytes` is given.
 
     Raises:
         ValueError: An argument is out of range, or contradicts the `SenseEmbedding`.

@@ -12,8 +12,8 @@ from keras_drill.types import Initializer
 class MixtureOfSoftmaxes(OutputLayer):
     """The mixture of softmaxes (MoS): `p = sum_k π_k softmax(E c_k + b)`.
 
-    See `keras_drill.compositions.Mixture`. The loss holds one tile of one token's K components at a
-    time, as any other output layer's.
+    See `keras_drill.compositions.Mixture`. The fused loss holds the scores of all K components for
+    one tile of tokens at a time.
 
     Args:
         vocabulary_size: Number of words V.
@@ -22,8 +22,8 @@ class MixtureOfSoftmaxes(OutputLayer):
         num_mixtures: Number of components K.
         context_dim: Width of the contexts; `None` is that of the embeddings.
         context_dropout: Dropout rate on the contexts, one mask for all time steps.
-        gated: Whether contexts are hidden states with a gated part added, gates being 0 at first,
-            so that a trained model that gets the layer keeps its probabilities.
+        gated: Whether the contexts are the hidden states plus a gated part. The gates are 0 at
+            first, so that a trained model keeps its probabilities when it gets this layer.
         kernel_initializer: Initializer of the kernels that make contexts and priors.
         seed: Seed of the dropout masks.
         **kwargs: Other arguments of `keras_drill.OutputLayer`, but for `composition`.

@@ -17,16 +17,17 @@ class SenseEmbedding(keras.layers.Embedding):
 
         e_t = sum_j P(sense j of word x_t | context) w_j
 
-    With a context, the hidden state `h` that predicted the word, the weights are the exact
+    If a context is given, the hidden state `h` that predicted the word, the weights are the exact
     posterior over the word's senses,
 
         P(j) = softmax_j K(h, w_j),
 
-    the same that a tied `keras_drill.KernelizedBayesianSoftmax` gives. It takes the hidden state of
-    the step before, so recurrent backbones compute it inside their time loop. Without a context the
-    weights are the running usage of the senses, which does not wait for any hidden state: it suits
-    models that run all positions in parallel, and is faster. `keras_drill.SenseReallocation`
-    updates the usage; before its first interval ends, and without it, all senses weigh the same.
+    as in a tied `keras_drill.KernelizedBayesianSoftmax`. The posterior needs the hidden state of
+    the previous step, so recurrent backbones compute it inside their time loop. Without a context
+    the weights are the running usage of the senses. They do not depend on hidden states, which is
+    faster and suits models that process all positions in parallel. `keras_drill.SenseReallocation`
+    updates the usage. Before the end of its first interval, or without it, all senses have the
+    same weight.
 
     Call arguments:
         words: `[...]` integers.

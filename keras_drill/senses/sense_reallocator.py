@@ -16,28 +16,27 @@ _NOISE = 0.1  # of a restarted embedding, relative to the length of the one it i
 class SenseReallocator:
     """Moves little-used senses to words that need more, every so many training steps.
 
-    In a training loop of one's own, call `step` after every step; with `fit`, use the callback
-    `keras_drill.SenseReallocation`, which does.
+    In your own training loop, call `step` after every training step. With `fit`, use the callback
+    `keras_drill.SenseReallocation`.
 
-    The output layer's loss sums statistics of the interval's tokens. At its end they are folded
-    into running averages, with the momentum β applied once per occurrence or step,
+    The output layer's loss sums the statistics of an interval's tokens. At the end of the interval
+    they update running averages, with the momentum β applied once per occurrence or step,
 
         word_log_prob_i <- (1 - β)^n_i word_log_prob_i + (1 - (1 - β)^n_i) mean log p(i)
         usage_m         <- (1 - β)^Q   usage_m         + (1 - (1 - β)^Q)   mean q_m
 
     where n_i is how often word i was the target in the interval of Q steps and q_m the posterior
     probability of sense m given the target, averaged over all tokens. This differs from the paper
-    twice: equation 12 is printed without the factor β on its second term (here both are weighted
-    means), and equation 13 and the authors' code average the sense's probability, not its
-    posterior. Then the policy decides, and
-    every sense that moves starts anew: θ and the optimizer's slots take their initial values, its
-    usage becomes the mean usage, and its embedding is kept or restarted. Statistics of the next
-    interval begin at zero.
+    in two ways: equation 12 is printed without the factor β on its second term (here both are
+    weighted means), and equation 13 and the authors' code average the sense's probability, not its
+    posterior. Then the policy chooses the senses to move. Every moved sense is reset: θ and the
+    optimizer's slots get their initial values, the usage becomes the mean usage, and the embedding
+    is kept or restarted. The statistics of the next interval start at zero.
 
-    Senses of a frozen head (`trainable=False`), or of a frozen embedding, are neither counted nor
-    moved.
+    The senses of a frozen head (`trainable=False`) or of a frozen embedding are neither counted
+    nor moved.
 
-    All state is in the variables of the output layer and of the optimizer, but for `history`.
+    All state except `history` is in the variables of the output layer and of the optimizer.
 
     Args:
         head: A `keras_drill.KernelizedBayesianSoftmax`, or an `OutputLayer` with the composition
