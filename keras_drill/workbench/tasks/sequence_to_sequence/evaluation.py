@@ -78,7 +78,8 @@ class Answers(Evaluation):
 
     def figures(self) -> dict[str, Any]:
         texts = {} if self.text_scores is None else dataclasses.asdict(self.text_scores)
-        return {**super().figures(), "text_scores": texts}
+        ceiling = None if self.ceiling is None else dataclasses.asdict(self.ceiling)
+        return {**super().figures(), "text_scores": texts, "ceiling": ceiling}
 
 
 def report_sections(

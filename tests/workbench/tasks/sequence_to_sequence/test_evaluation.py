@@ -1,3 +1,6 @@
+import dataclasses
+import json
+
 import numpy as np
 import pytest
 
@@ -68,6 +71,8 @@ def test_the_page_says_what_the_references_themselves_reach():
     ) in told({"tied": answers("a cat", "two dogs", ceiling=ceiling)})
     perfect = Ceiling(bleu=100.0, chrf=100.0, exact_match=100, unknown=0.0, changes={})
     assert "themselves" not in told({"tied": answers("a cat", "two dogs", ceiling=perfect)})
+    figures = answers("a cat", "two dogs", ceiling=ceiling).figures()
+    assert json.loads(json.dumps(figures))["ceiling"] == dataclasses.asdict(ceiling)
 
 
 def test_a_run_in_lower_case_is_compared_in_lower_case():
