@@ -16,12 +16,13 @@ from keras_drill.types import Tensor
 class AddonsBeamSearch(BeamSearch):
     """The search of tensorflow-addons' `BeamSearchDecoder`, to the same beams.
 
-    It differs from `BeamSearch` where there is a length penalty: in the column where the end token
-    is written it is not counted, and from then on it is. So a beam's score changes once after it
-    has ended, and the search goes on until all beams have. The coverage, too, counts only from the
-    column after the end, and without the positions of the source that got no attention at all.
+    It differs from `BeamSearch` in how a length penalty counts the end token: in the column where
+    the end token is written, it is not counted; in later columns it is. A beam's score therefore
+    changes once after its end, and the search continues until all beams have ended. The coverage
+    also counts only from the column after the end, and ignores source positions that received no
+    attention.
 
-    Arguments, call and result are those of `BeamSearch`.
+    Arguments, call and result are the same as for `BeamSearch`.
     """
 
     def shortlist(self, scores: Tensor, rows: Rows, spare: int = 0) -> tuple[Tensor, Tensor]:

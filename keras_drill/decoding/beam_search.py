@@ -26,8 +26,8 @@ class Beams(NamedTuple):
             changed it.
         word_log_probs: Float32 tensor `[B, n, L]`: the log-probability that the model itself gave
             to each word, 0 at prompt and padding.
-        attention: Float32 tensor `[B, n, L, S]`: how much the model took of each position of the
-            source for each word, 0 at prompt and padding. S is 0 unless the search was asked.
+        attention: Float32 tensor `[B, n, L, S]`: attention of each word to each position of the
+            source, 0 at prompt and padding. S is 0 unless the search returns attention.
     """
 
     tokens: Any
@@ -57,26 +57,26 @@ class BeamSearch(Search):
         score(y) = log p(y) / ((5 + |y|) / 6) ** length_penalty + coverage_penalty * coverage(y)
         coverage(y) = Σ_i log(min(Σ_j attention_ji, 1))
 
-    with |y| the number of words written, the end token among them, and attention_ji how much the
-    model took of the source's word i for word j: what it never looked at is held against a
-    translation. At every column the `num_beams`
-    best continuations of all beams of a sequence become its beams. A beam that has ended stays as
-    it is for as long as it is among the best. The search stops as soon as no beam that goes on can
-    come before the results found (its log-probability only falls, so its score is bounded): the
-    results are those of a search that goes on to the end.
+    with |y| the number of generated words, including the end token, and attention_ji the attention
+    of generated word j to source word i. The coverage lowers the score of translations that ignore
+    words of the source. At every column, the `num_beams` best continuations of all beams of a
+    sequence become its beams. A finished beam stays unchanged while it is among the best. The
+    search stops when no unfinished beam can still beat the results found: its log-probability can
+    only decrease, so its score is bounded. The results are the same as for a search to the end.
 
-    With groups, the beams of a group are chosen after those of the groups before it, and words that
-    these chose in the same column cost `diversity` each time.
+    With groups, the beams of a group are chosen after those of the previous groups. A word loses
+    `diversity` for each time that a previous group chose it in the same column.
 
     Args:
         num_beams: Number of beams K.
         length_penalty: Exponent; 0 ranks by log-probability, which prefers short sequences.
         num_results: How many of the beams to return, n; `None` is all.
         num_groups: Into how many groups the beams are divided, a divisor of `num_beams`.
-        diversity: What a word costs that an earlier group chose.
+        diversity: Subtracted from the log-probability of a word for each choice of that word by a
+            previous group.
         coverage_penalty: Factor of the coverage, not negative, for models that attend to a source.
-            A position that was not looked at counts as one that got 1e-30.
-        return_attention: Whether the results tell what the model attended to, in any case.
+            Positions without attention count as if they had received 1e-30.
+        return_attention: Whether the results contain the attention, also without coverage.
 
     Raises:
         ValueError: An argument is out of range, or the model tells of no attention when asked to.

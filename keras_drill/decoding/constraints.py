@@ -46,9 +46,9 @@ class Constraint(abc.ABC):
 
 @keras.saving.register_keras_serializable(package="keras_drill")
 class MinLength(Constraint):
-    """Rules out the end token until `length` words have been written.
+    """Forbids the end token until `length` words have been generated.
 
-    The prompt does not count, nor the end token itself. A row that has no more room ends earlier.
+    Neither the prompt nor the end token counts. Rows that reach their maximum length end earlier.
 
     Args:
         length: Number of words, at least 1.
@@ -71,14 +71,14 @@ class MinLength(Constraint):
 
 @keras.saving.register_keras_serializable(package="keras_drill")
 class RepetitionPenalty(Constraint):
-    """Makes words improbable that stand in the row already, in its prompt too: p becomes p^penalty.
+    """Lowers the probability of words that are already in the row or its prompt to p^penalty.
 
         log p  →  penalty · log p    where log p < 0,    log p / penalty    elsewhere
 
-    This is what Hugging Face's processor does to scores, whose second case log-probabilities meet
-    by rounding only. There, samplers penalise unnormalised scores, which may well be positive; here
-    it is always the model's log-probabilities. The end token is never penalised: a row whose prompt
-    begins with it, or has several lines, ends as easily as another.
+    The formula is that of Hugging Face's processor. There it applies to unnormalised scores, which
+    may be positive; here it applies to log-probabilities, which are positive only by rounding. The
+    end token is never penalised, so that prompts with several lines do not make endings less
+    probable.
 
     Args:
         penalty: Above 0; 1 changes nothing, the paper has 1.2. Under 1 it favours repetition.
@@ -108,10 +108,10 @@ class RepetitionPenalty(Constraint):
 
 @keras.saving.register_keras_serializable(package="keras_drill")
 class NoRepeatNGrams(Constraint):
-    """Rules out words that would complete an n-gram which stands in the row already.
+    """Forbids words that would complete an n-gram that is already in the row.
 
-    The prompt counts as a part of the row. With n = 1 no word is written twice. The end token is
-    never ruled out.
+    The prompt is part of the row. With n = 1 no word is generated twice. The end token is never
+    forbidden.
 
     Args:
         n: Words of an n-gram, at least 1.
@@ -144,10 +144,10 @@ class NoRepeatNGrams(Constraint):
 
 @keras.saving.register_keras_serializable(package="keras_drill")
 class BannedWords(Constraint):
-    """Rules out words, and sequences of words.
+    """Forbids words, and sequences of words.
 
-    Of a sequence, the last word is ruled out wherever the others stand before it, in the prompt
-    too.
+    The last word of a sequence is forbidden after the other words of the sequence, also if they
+    are in the prompt.
 
     Args:
         words: Token ids, and sequences of token ids, none of them empty.

@@ -10,26 +10,26 @@ from keras_drill.types import Tensor
 
 
 class DecodingStep(abc.ABC):
-    """What a sampler or a beam search needs of a model: begin, read one more column, evaluate.
+    """Interface between a model and a search: begin, read one column, compute log-probabilities.
 
         constants, state = step.begin(inputs, batch_size, length)
         hidden, state = step.read(tokens, constants, state)         column after column
         log_probs = step.log_probs(hidden)
 
-    A search writes R rows of words. A beam search writes K rows for each of the B sequences of a
-    batch, one after the other: row r belongs to sequence r // K, and R = B · K. A sampler has one
-    row per sequence, R = B.
+    A search generates R rows of words. A beam search generates K rows for each of the B sequences
+    of a batch: row r belongs to sequence r // K, and R = B · K. A sampler has one row per sequence,
+    R = B.
 
-    - *Constants* are what all rows of a sequence share and no step changes, an encoded source for
-      instance: any nested structure of tensors whose first dimension is B. They are never copied
-      per row. A step that compares rows with constants reshapes its rows `[R, ...]` to
+    - *Constants* are shared by all rows of a sequence and do not change, for example an encoded
+      source: any nested structure of tensors whose first dimension is B. They are never copied
+      per row. A step that combines rows with constants reshapes its rows `[R, ...]` to
       `[B, K, ...]`, as if the K rows were K positions of a query.
-    - The *state* is what a row has read: any nested structure of tensors whose first dimension is
-      R, so that rows can be gathered from it. Its shapes and types stay the same from step to step:
-      a Transformer keeps caches as wide as the `length` that it is told at the beginning, and its
-      position as an `[R]` tensor.
+    - The *state* holds what each row has read so far: any nested structure of tensors whose first
+      dimension is R, so that rows can be gathered from it. Its shapes and types do not change from
+      step to step: a Transformer allocates caches for `length` columns at the beginning, and keeps
+      its position as an `[R]` tensor.
 
-    All rows advance together: the t-th read is of column t in every row.
+    All rows advance together: the t-th call of `read` reads column t of every row.
 
     Args:
         vocabulary_size: Number of words V.

@@ -40,39 +40,38 @@ def generate(
 ) -> Generation | Beams:
     """Continues prompts with a language model, by a sampler or a beam search.
 
-    Any causal backbone will do: what a generated token costs depends on whether it has a state, a
-    cache or neither, see `LanguageModelStep`. The prompts are read in parallel up to the length of
-    the shortest. Called eagerly, the loop runs
-    (TensorFlow) or is compiled (JAX) anew; to generate a lot, call a sampler inside `tf.function`
-    or `jax.jit`, or use `keras_drill.export.TextModel`, which does that.
+    The backbone must be causal. The cost of a generated token depends on whether the backbone has
+    a state, a cache or neither, see `LanguageModelStep`. The prompts are read in parallel up to
+    the length of the shortest one. An eager call runs the loop eagerly (TensorFlow) or compiles it
+    each time (JAX). To generate many texts, call a sampler inside `tf.function` or `jax.jit`, or
+    use `keras_drill.export.TextModel`, which does so.
 
     Args:
-        model: A built `keras_drill.LanguageModel`, or a `DecodingStep` made from one beforehand
-            (which saves folding the output layer again at each call). A `keras.Model` of tokens
-            whose last layer is a `keras_drill.OutputLayer` will do, too.
-        prompts: A list of lists of token ids, a ragged tensor, or an integer array `[B, T]`. Texts
-            are for `keras_drill.export.TextModel`. A prompt that ends with the end token is
-            continued after it, with a warning: `EncodedText` and `Side.encode` close texts so.
-        max_length: Length at which a sequence ends if it has not met the end token, the prompt
-            (and the start token) included.
+        model: A built `keras_drill.LanguageModel`, a `keras.Model` of tokens whose last layer is a
+            `keras_drill.OutputLayer`, or a `DecodingStep` made from one of them. A `DecodingStep`
+            avoids folding the output layer at each call.
+        prompts: A list of lists of token ids, a ragged tensor, or an integer array `[B, T]`. For
+            strings use `keras_drill.export.TextModel`. If a prompt ends with the end token, as
+            texts from `EncodedText` and `Side.encode` do, it is continued after this token, with
+            a warning.
+        max_length: Maximum length of a sequence, including the prompt and the start token.
         sampler: A `Sampler`, or another `Search` such as `BeamSearch`. Defaults to
             `GreedySampler()`.
         lengths: Lengths `[B]` of the prompts when `prompts` is a padded array.
-        start_token: Put in front of every prompt; needed when a prompt may be empty. Models
-            trained on continuous text know the end token as the start of a line.
+        start_token: Added before every prompt; required if a prompt may be empty. For models
+            trained on continuous text this is the end token, which precedes each line.
         end_token: The token that ends a sequence, or None.
         forbidden_tokens: Tokens never to generate, `[vocabulary.unknown_id]` for instance.
         constraints: `Constraint`s, such as `[RepetitionPenalty(1.2), NoRepeatNGrams(3)]`.
         pad_token: Fills the result after a sequence's end.
-        seed: An integer: the same text at each call. See `Sampler.begin` for one per row. Samplers
-            only.
-        inputs: What the model reads besides the words that it writes; see `DecodingStep.begin`.
-        num_samples: Continuations of each prompt. They are independent, reproducible with the seed,
-            and do not depend on how many there are: the first one is that of `num_samples=1`.
-            Samplers only: what else there is of results is `num_results` of a `BeamSearch`.
-        on_tokens: Called as soon as there are new words, with a list of them for each row, which
-            may be empty; the prompt is not among them. The loop then runs eagerly. Those who would
-            rather iterate take `stream`.
+        seed: An integer, for the same text at each call; samplers only. See `Sampler.begin` for one
+            seed per row.
+        inputs: Further inputs of the model, for example the source; see `DecodingStep.begin`.
+        num_samples: Number of independent continuations of each prompt; samplers only. The first
+            continuations do not depend on this number. For a `BeamSearch` use `num_results`.
+        on_tokens: Called after each step with new words: a list of lists, one for each row, which
+            may be empty. The prompt is not included. The loop then runs eagerly. To iterate over
+            new words use `stream`.
 
     Returns:
         The `Beams` of a beam search. Of a sampler a `Generation`: tokens `[B, max_length]`, lengths

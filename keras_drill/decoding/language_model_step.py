@@ -13,7 +13,7 @@ from keras_drill.types import Tensor
 
 
 class LanguageModelStep(DecodingStep):
-    """Decoding step of a `keras_drill.LanguageModel`, in the best way that its backbone offers.
+    """Decoding step of a `keras_drill.LanguageModel`, by the fastest method of its backbone.
 
     `decodes_by` says which:
 
@@ -27,16 +27,16 @@ class LanguageModelStep(DecodingStep):
       every word the backbone reads the whole buffer again, so a word costs as much as a sequence
       of `max_length` words; state that its layers carry is neither used nor changed.
 
-    A label encoder is folded once, here, and costs nothing at each step. Its labels are those of
-    this moment, so make a new step after more training.
+    The label encoder is folded once, when the step is created, and has no cost in each step. After
+    further training create a new step: the labels of this one do not change.
 
     Args:
         model: A built `keras_drill.LanguageModel` (or anything with a `backbone` and a `head`), or
             a `keras.Model` whose last layer is a `keras_drill.OutputLayer`.
 
     Raises:
-        ValueError: The backbone is not causal: what it says of a word depends on later ones. Or
-            the model has no output layer of this package.
+        ValueError: The backbone is not causal: its outputs depend on later words. Or the model
+            has no output layer of this package.
 
     Example:
 

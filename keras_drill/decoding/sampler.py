@@ -32,7 +32,7 @@ class Generation(NamedTuple):
 class Sampler(Search):
     """Base class of the samplers: the search in which every row continues itself.
 
-    Subclasses say in `choose` which word comes next. See `Search` for the loop and the call.
+    Subclasses choose the next word in `choose`. See `Search` for the loop and the call.
 
     Example, a sampler that always takes the second best word:
 

@@ -20,13 +20,13 @@ _FEW_FORBIDDEN = 16  # words that are listed with those to choose from, not mask
 
 
 class Search(abc.ABC):
-    """Base class of samplers and beam search: owns the loop, leaves the choice of words open.
+    """Base class of samplers and beam search: contains the loop; subclasses choose the words.
 
-    Each step of the loop feeds one column to the model and writes the next one. A row whose prompt
-    reaches further keeps the prompt's token, so prompts of different lengths share a batch and
-    every row's state has read exactly that row's tokens. A row that ended is frozen. Where a search
-    writes several rows for each sequence, any of them may continue any other of that sequence; a
-    search whose rows all continue themselves is a sampler.
+    Each step of the loop reads one column and writes the next one. Rows whose prompt is longer keep
+    the prompt's token, so prompts of different lengths can share a batch, and the state of each row
+    has read exactly the tokens of this row. Finished rows do not change. If a search writes several
+    rows per sequence, each row may continue any other row of the same sequence. In a sampler, each
+    row continues itself.
 
     Works eagerly, in `tf.function`, under XLA and in `jax.jit`.
     """

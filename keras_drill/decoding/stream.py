@@ -14,14 +14,13 @@ from keras_drill.types import Tensor
 def stream(
     search: Search, step: DecodingStep, tokens: Tensor, lengths: Tensor, **arguments: Any
 ) -> Generator[list[list[int]], None, Any]:
-    """Calls a search and tells, after each of its steps, the words that have become certain.
+    """Runs a search and yields, after each step, the words that can no longer change.
 
-    These are one word at most for each sequence where a sampler writes. Where a beam search does,
-    they are the words on which all beams agree that are left, and at last the rest of the best one:
-    often few at a time, then several.
+    A sampler yields at most one word per sequence and step. A beam search yields words as soon as
+    all remaining beams agree on them, and at the end the rest of the best beam.
 
-    Runs outside of graphs, one step of the loop after the other, and gives the same words as a
-    call. `generate(..., on_tokens=...)` calls a function with them.
+    The loop runs eagerly, and yields the same words as a call of the search.
+    `generate(..., on_tokens=...)` passes them to a function.
 
     Args:
         search: A sampler or a beam search.

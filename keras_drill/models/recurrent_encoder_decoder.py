@@ -24,18 +24,18 @@ class RecurrentEncoderDecoder(QuantizableBackbone):
         memory, s = encoder(source),    h_t = decoder(D(E[target_t]), h_{t-1}),    h_0 = bridge(s)
         context_t = attention(h_t, memory),    hidden_t = D(tanh(W [context_t; h_t]))
 
-    Backbone of a `keras_drill.SequenceToSequence`. Each layer of the decoder starts in the last
-    state of the encoder's layer of the same depth, through a dense layer of its own where the
-    encoder reads in both directions. Without input feeding attention is computed for all positions
-    at once; with it, `hidden_{t-1}` is a part of the decoder's next input, and runs in its time
-    loop.
+    Backbone of a `keras_drill.SequenceToSequence`. The initial state of each decoder layer is the
+    last state of the encoder layer of the same depth; after a bidirectional encoder it passes
+    through a dense layer. Without input feeding, attention is computed for all positions at once.
+    With input feeding, `hidden_{t-1}` is part of the decoder's next input, and attention is
+    computed inside the time loop.
 
     Input: `{"source": [B, S], "target": [B, T]}`, integers. Output shape: `[B, T, embedding_dim]`,
     whose mask leaves out the target's padding, which must come after its words.
 
-    Scheduled sampling (`own_words`) draws words inside the time loop, each from what the decoder
-    says after those drawn before it, with the dropout of the step; the loop then runs once more on
-    what was read, with derivatives.
+    Scheduled sampling (`own_words`) samples words inside the time loop, each from the decoder's
+    prediction after the words sampled before it, with the dropout of the step. The loop then runs
+    again over the sampled words, with gradients.
 
     Args:
         vocabulary_size: Number of the target's words V.
@@ -44,8 +44,8 @@ class RecurrentEncoderDecoder(QuantizableBackbone):
         num_layers: Number of layers of the encoder, and of the decoder.
         cell: "lstm" or "gru".
         bidirectional: Whether the encoder reads in both directions.
-        attention: `keras_drill.layers.Attention` or `MultiHeadSourceAttention`; `None`: all that
-            the decoder knows of the source is the state it starts in.
+        attention: `keras_drill.layers.Attention` or `MultiHeadSourceAttention`; `None` for a
+            decoder that receives only the encoder's last state.
         input_feeding: Whether the hidden state is fed back. Needs attention.
         reverse_source: Whether an encoder of one direction reads the source backwards.
         dropout: Rate on embedded words, between layers, and on the result; all time steps of a

@@ -35,11 +35,11 @@ class WordContext(NamedTuple):
 
 
 class TextEncoder:
-    """Reads what stands around words by a bidirectional encoder, such as BERT.
+    """Encodes the contexts of words by a bidirectional encoder, such as BERT.
 
-    A context is read as `[CLS] before [MASK] after [SEP]`, or with the word in place of the mask,
-    up to `window` tokens on either side. It gives two states: that of the last layer at the word,
-    and the mean of the last layer over all tokens, which sentence encoders are trained for.
+    The input is `[CLS] before [MASK] after [SEP]`, or the word in place of the mask, with up to
+    `window` tokens on either side. The result is two states: the last layer's output at the word,
+    and its mean over all tokens, which sentence encoders are trained for.
 
     Args:
         backbone: A keras-hub backbone that takes `token_ids` and `padding_mask` and gives
