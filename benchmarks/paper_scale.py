@@ -248,55 +248,71 @@ def compare_losses(losses: np.ndarray, record: dict) -> float:
     return difference
 
 
+def train_part(
+    trained: Trained, windows: tuple, start: int, interval: int, averaging: bool, end: float
+) -> tuple[int, list[float], float]:
+    """Trains to the end of an epoch, or until the time `end`.
+
+    Args:
+        trained: The model.
+        windows: Tokens and targets of the epoch.
+        start: How many windows of the epoch are done.
+        interval: Steps between moves of senses; so many steps at most are one program.
+        averaging: Whether weights are averaged.
+        end: In seconds since the epoch of Unix.
+
+    Returns:
+        How many windows are done, the seconds that each step took, and the last loss. The first
+        call of a process compiles.
+    """
+    seconds, loss = [], float("nan")
+    while start < len(windows[0]) and time.time() < end:
+        iteration = int(trained.state[_OPTIMIZER][0])
+        stop = min(len(windows[0]), start + interval - iteration % interval)
+        begun = time.perf_counter()
+        loss = float(trained.train(windows, start, stop, averaging)[-1])
+        seconds.append((time.perf_counter() - begun) / (stop - start))
+        start = stop
+    return start, seconds, loss
+
+
 def train_until(
     trained: Trained, text: Text, config: LanguageModelConfig, folder: Path, log: dict,
-    end: float, store: str, check: dict | None,
+    minutes: float, store: str, check: dict | None,
 ) -> None:  # fmt: skip
-    """Trains until the time `end`, and keeps log and weights."""
+    """Compares the first steps, then trains for some minutes, and keeps log and weights."""
     rows, length = config.data.batch_size, config.data.sequence_length
     windows = tuple(map(jnp.asarray, text.windows("train", rows, length)))
     valid = tuple(map(jnp.asarray, text.windows("valid", rows, length)))
-    count, per_call = len(windows[0]), config.senses.interval
     averaging = NonMonotonicAveraging(non_monotone_interval=config.optimizer.nonmonotone_interval)
     for epoch in log["epochs"]:
         averaging.check(np.log(epoch["valid_perplexity"]))
-    is_averaged = config.optimizer.kind == "nt-asgd"
+    steps = 0
     if check and not log["epochs"]:
-        losses = trained.train(windows, 0, len(check["losses"]), False)
-        log["check"] = compare_losses(losses, check)
-        print(f"first losses as on {check['device']}: {log['check']:.1e}", flush=True)
-        trained_steps = len(losses)
-    else:
-        trained_steps = 0
-    done = len(log["epochs"])
-    while time.time() < end and done < config.training.epochs:
-        if not trained_steps:
+        steps = len(check["losses"])
+        log["check"] = compare_losses(trained.train(windows, 0, steps, False), check)
+        print(f"losses differ from those on {check['device']} by {log['check']:.1e}", flush=True)
+    end = time.time() + 60 * minutes
+    while time.time() < end and len(log["epochs"]) < config.training.epochs:
+        if not steps:
             trained.begin_epoch()
-        seconds, timed = 0.0, 0
-        while trained_steps < count and time.time() < end:
-            # Stops at multiples of the interval, where senses move.
-            stop = min(count, trained_steps + per_call - (done * count + trained_steps) % per_call)
-            begun = time.perf_counter()
-            losses = trained.train(
-                windows, trained_steps, stop, is_averaged and averaging.averaging
-            )
-            if "compiled" in log:  # the first call compiles
-                seconds += time.perf_counter() - begun
-                timed += (stop - trained_steps) * rows * length
-            log["compiled"] = True
-            trained_steps = stop
-        log["tokens_per_second"] = round(timed / seconds) if timed else log["tokens_per_second"]
-        log["hours_to_all_epochs"] = (
-            config.training.epochs * windows[0].size / max(log["tokens_per_second"], 1) / 3600
+        is_averaged = config.optimizer.kind == "nt-asgd" and averaging.averaging
+        steps, seconds, loss = train_part(
+            trained, windows, steps, config.senses.interval, is_averaged, end
         )
+        if seconds:
+            # The median: a call that compiles takes longer.
+            log["tokens_per_second"] = round(rows * length / float(np.median(seconds)))
+            all_tokens = config.training.epochs * windows[0].size
+            log["hours_to_all_epochs"] = all_tokens / log["tokens_per_second"] / 3600
         found = {
-            "epoch": done + trained_steps / count,
-            "last_train_loss": float(losses[-1]),
+            "epoch": len(log["epochs"]) + steps / len(windows[0]),
+            "last_train_loss": loss,
             "valid_perplexity": trained.perplexity(valid, len(text.splits["valid"])),
             "averaged_steps": trained.num_averaged,
         }
         print(f"{log['name']}: {found}, {log['tokens_per_second']} tokens/s", flush=True)
-        if trained_steps < count:
+        if steps < len(windows[0]):
             log["partial"] = found
             write_log(folder, log)
             return
@@ -304,7 +320,7 @@ def train_until(
         log["epochs"].append(found)
         averaging.check(np.log(found["valid_perplexity"]))
         save(folder, trained.arrays(store), log)
-        done, trained_steps = done + 1, 0
+        steps = 0
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -312,7 +328,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("recipe", help="the name of a recipe of an AWD-LSTM")
     parser.add_argument("--data", type=Path, required=True, help="train, valid and test text")
     parser.add_argument("--options", nargs="*", default=[], metavar="section.key=value")
-    parser.add_argument("--minutes", type=float, help="how long to train")
+    parser.add_argument("--minutes", type=float, help="how long to train, after --check")
     parser.add_argument("--state", type=Path, help="a folder for log and weights")
     parser.add_argument("--store", default="float16", choices=("float16", "float32"))
     parser.add_argument("--precision", default="highest", help="jax_default_matmul_precision")
@@ -323,7 +339,6 @@ def main(argv: Sequence[str] | None = None) -> None:
     args = parser.parse_args(argv)
     if args.write_check is None and (args.minutes is None or args.state is None):
         parser.error("give --minutes and --state, or --write-check")
-    end = time.time() + 60 * (args.minutes or 0)
     config = load_config(args.recipe).replace(
         {"data.variable_length": "false", **dict(x.split("=", 1) for x in args.options)}
     )
@@ -345,13 +360,12 @@ def main(argv: Sequence[str] | None = None) -> None:
     log = json.loads(file.read_text()) if file.exists() else {"epochs": [], "tokens_per_second": 0}
     if log.get("name", name) != name:
         parser.error(f"--state has a training of {log['name']}. Received: {name}")
-    log.pop("compiled", None)
     log |= {**about, "precision": args.precision, "cudnn": args.cudnn, "store": args.store}
     log["epochs_of_recipe"] = config.training.epochs
     if log["epochs"]:
         trained.restore(load(args.state, log))
     check = json.loads(args.check.read_text()) if args.check else None
-    train_until(trained, text, config, args.state, log, end, args.store, check)
+    train_until(trained, text, config, args.state, log, args.minutes, args.store, check)
 
 
 if __name__ == "__main__":
