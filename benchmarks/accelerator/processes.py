@@ -68,9 +68,8 @@ def _work(sender, name: str, arguments: dict) -> None:
 
 
 def describe(error: BaseException) -> str:
-    """The first line of an error, cut to 200 characters."""
-    lines = str(error).splitlines() or [""]
-    return f"{type(error).__name__}: {lines[0]}"[:200]
+    """An error in one line, cut to 200 characters."""
+    return " ".join(f"{type(error).__name__}: {error}".split())[:200]
 
 
 def attempt(measure, *arguments) -> dict:

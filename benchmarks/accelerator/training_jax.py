@@ -18,6 +18,8 @@ SMALL = {"vocabulary": 53, "width": 16, "layers": 2, "units": 11, "batch": 3, "l
 def rows(model: str, heads: list, sizes: dict, rounds: int) -> Iterator:
     """Milliseconds of a step in mixed bfloat16, tokens a second, and MiB beyond the state.
 
+    An LSTM is a loop that XLA compiles; cuDNN, which is for float32 only, is measured beside it.
+
     Args:
         model: "transformer" or "awd-lstm".
         heads: "tied", "drill".
@@ -34,6 +36,11 @@ def rows(model: str, heads: list, sizes: dict, rounds: int) -> Iterator:
     keras.config.set_dtype_policy("mixed_bfloat16")
     for head in heads:
         yield f"keras_drill, {head}", attempt(_measure, model, head, sizes, rounds)
+    if model == "awd-lstm":
+        keras.config.set_dtype_policy("float32")
+        for name, uses_cudnn in (("float32", False), ("float32 by cuDNN", True)):
+            found = attempt(_measure, model, "tied", sizes, rounds, uses_cudnn)
+            yield f"keras_drill, tied, {name}", found
 
 
 def make_model(model: str, head: str, sizes: dict, stateful: bool = True):
@@ -106,10 +113,14 @@ def make_step(model, optimizer):
     return step, tuple([x.value for x in part] for part in variables)
 
 
-def _measure(model, head, sizes, rounds) -> dict:
+def _measure(model, head, sizes, rounds, uses_cudnn=False) -> dict:
     import jax
 
-    step, state = make_step(*make_model(model, head, sizes))
+    language_model, optimizer = make_model(model, head, sizes)
+    if uses_cudnn:
+        for layer in language_model.backbone.recurrent_layers:
+            layer.uses_cudnn = True
+    step, state = make_step(language_model, optimizer)
     batch = [jax.numpy.asarray(x) for x in sample_batch(sizes)]
     compiled = jax.jit(step, donate_argnums=0).lower(state, *batch).compile()
     loss, state = compiled(state, *batch)
