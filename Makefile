@@ -46,7 +46,7 @@ ACCELERATOR := $(addprefix tests/,reference conformance/test_public_layers.py sc
 CORE := tests $(addprefix --ignore=tests/,$(filter-out export workbench/serving,$(TENSORFLOW_ONLY)))
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test test-slow test-jax test-oldest test-newest test-package test-docs test-reference test-parity \
+.PHONY: help install demo test test-slow test-jax test-oldest test-newest test-package docs docs-serve test-docs test-reference test-parity \
 	test-tfx test-distributed test-sharded test-accelerator test-benchmarks test-fuzz test-mutation test-all audit core types lint format clean distclean
 
 help:
@@ -58,7 +58,7 @@ help:
 	@echo "  test-oldest     the core's tests on Python 3.10, TensorFlow 2.16 and Keras 3.12, CASES=$(CASES) of each"
 	@echo "  test-newest     the core's tests on Python 3.13, CASES=$(CASES) of each"
 	@echo "  test-package    build the package, install it elsewhere, and begin the demo there"
-	@echo "  test-docs       run the code of the documentation, parse its commands, follow its links"
+	@echo "  test-docs       build the site, run the code of the documentation, parse its commands, follow its links"
 	@echo "  test-parity     compare with tensorflow-addons, in an environment where it still runs"
 	@echo "  test-tfx        the pipelines' functions as a pipeline of TFX, in an environment of its own"
 	@echo "  test-distributed  one device, two replicas and two workers train alike"
@@ -67,6 +67,7 @@ help:
 	@echo "  test-fuzz       FUZZ_INPUTS=$(FUZZ_INPUTS) random inputs and damaged files; test-all tries a tenth of these"
 	@echo "  test-reference  replay the reference cases in the folder KERAS_DRILL_REFERENCE"
 	@echo "make test-accelerator  the core's tests on the GPU or TPU of ACCELERATOR_PYTHON=$(ACCELERATOR_PYTHON), by JAX; no part of test-all"
+	@echo "make docs       build the documentation site in build/site;  make docs-serve  also serves it on this machine"
 	@echo "make test-mutation  mutation testing: MUTANTS=$(MUTANTS) of SEED=$(SEED), in the background; no part of test-all"
 	@echo "make audit      look the pinned packages up among known weaknesses; needs PyPI itself, and is no part of test-all"
 	@echo "make types      check the type hints"
@@ -142,8 +143,22 @@ $(VENV)/installed-$(VERSION)-browser: $(TOOLS)
 	@$(PIP) install --quiet --constraint $(CONSTRAINTS) --editable '.[browser]'
 	@touch $@
 
-test-docs: $(TOOLS)
+test-docs: $(TOOLS) docs
 	$(PYTEST) tests/docs
+
+# The pages, with the reference made from docstrings, parsers and definitions. Warnings are errors.
+docs: $(VENV)/installed-$(VERSION)-docs
+	@$(BIN)/python -m docs.render_results --check
+	@TF_CPP_MIN_LOG_LEVEL=3 $(BIN)/python -m docs.write_reference
+	@$(BIN)/python -m sphinx --builder html --fail-on-warning --keep-going --quiet docs build/site
+	@echo "built build/site/index.html"
+
+docs-serve: docs
+	$(BIN)/python -m http.server --bind 127.0.0.1 --directory build/site 8000
+
+$(VENV)/installed-$(VERSION)-docs: $(PACKAGE)
+	@$(PIP) install --quiet --constraint $(CONSTRAINTS) --editable '.[docs]'
+	@touch $@
 
 test-reference: $(TOOLS)
 	$(TEST_ENVIRONMENT) $(BIN)/python -m tests.reference.replay --skip-unknown $(wildcard $(KERAS_DRILL_REFERENCE)/*.npz)

@@ -1,7 +1,7 @@
 """Errors of the fused loss against float64 under each dtype policy, on the present device.
 
     KERAS_BACKEND=jax python -m benchmarks.precision [--json FILE]
-    KERAS_BACKEND=jax python -m benchmarks.precision --table FILE ... [--page docs/fused-loss.md]
+    KERAS_BACKEND=jax python -m benchmarks.precision --table FILE ... [--page PAGE]
 
 The first command measures, prints a table and fails if an error is above its bound. The second
 one makes the table from files that the first one wrote. With `--page` it writes the table to the

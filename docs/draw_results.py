@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 
 from docs.charts import bars, lines
-from docs.results_data import LOSS_METHODS, format_sizes, load_results, load_table
+from docs.results_data import LOSS_METHODS, find_rows, format_sizes, load_table
 
 
 def _columns(name: str, group: str, series: Sequence[str], rows: Sequence[str] = ()) -> dict:
@@ -34,7 +34,7 @@ def _renamed(groups: dict, names: dict[str, str]) -> dict:
 
 
 def _draw_overview() -> str:
-    loss = load_results("accelerator")["figures"]["8192,128256,4096 bfloat16"]
+    loss = find_rows("loss")["8192,128256,4096 bfloat16"]
     names = {"all logits, XLA": "baseline", "fused": "keras_drill"}
     both = {unit: {names[m]: loss[m][unit] for m in names} for unit in ("mib", "ms")}
     perplexities = _columns(
@@ -73,20 +73,23 @@ def _draw_accelerator(unit: str, title: str) -> str:
     }
     groups = {
         format_sizes(size): {
-            chosen[m]: f[unit] for m, f in methods.items() if m in chosen and unit in f
+            chosen[m]: round(f[unit], 1) if unit == "ms" else round(f[unit])
+            for m, f in methods.items()
+            if m in chosen and unit in f
         }
-        for size, methods in load_results("accelerator")["figures"].items()
+        for size, methods in find_rows("loss").items()
+        if size.endswith("bfloat16")
     }
     return bars([(title, groups)])
 
 
 def _draw_heads() -> str:
-    (heads,) = load_results("accelerator")["heads"].values()
+    heads = next(iter(find_rows("heads").values()))
     return bars(
         [
             (
                 "Time of the head, in times of the tied one",
-                {h: {"H100": f["over tied"]} for h, f in heads.items() if "skipped" not in f},
+                {h: {"H100": f["over_tied"]} for h, f in heads.items() if "over_tied" in f},
             )
         ]
     )

@@ -19,7 +19,7 @@ def load_table(name: str) -> tuple[list[str], list[list[Any]]]:
     if file == "summary":
         return {"highlights": _tabulate_highlights, "choices": _tabulate_choices}[table]()
     if file == "accelerator":
-        return _ACCELERATOR_TABLES[table](load_results(file))
+        return _ACCELERATOR_TABLES[table]()
     found = load_results(file)["tables"][table]
     return found["columns"], found["rows"]
 
@@ -79,28 +79,38 @@ LOSS_METHODS = {
 }
 
 
-def _tabulate_accelerator_loss(found: dict[str, Any]) -> tuple[list[str], list[list[Any]]]:
+def find_rows(part: str) -> dict[str, dict[str, dict[str, Any]]]:
+    """Rows of the benchmark of accelerators: `{case: {name: row}}`."""
+    cases: dict[str, dict[str, dict[str, Any]]] = {}
+    for row in load_results("accelerator")["rows"]:
+        if row["part"] == part:
+            cases.setdefault(row["case"], {})[row["name"]] = row
+    return cases
+
+
+def _tabulate_accelerator_loss() -> tuple[list[str], list[list[Any]]]:
     rows = [
-        [format_sizes(size), label, *_loss_figures(methods[method])]
-        for size, methods in found["figures"].items()
+        [format_sizes(case), label, *_loss_figures(methods[method])]
+        for case, methods in find_rows("loss").items()
+        if case.endswith("bfloat16")
         for method, label in LOSS_METHODS.items()
         if method in methods
     ]
     return ["N × V × d, bfloat16", "loss and gradients", "ms", "MiB"], rows
 
 
-def _loss_figures(figures: dict[str, Any]) -> list[Any]:
-    if "skipped" in figures:
+def _loss_figures(row: dict[str, Any]) -> list[Any]:
+    if "ms" not in row:
         return ["out of memory", None]
-    return [round(figures["ms"], 1), round(figures["mib"])]
+    return [round(row["ms"], 1), round(row["mib"])]
 
 
-def _tabulate_accelerator_heads(found: dict[str, Any]) -> tuple[list[str], list[list[Any]]]:
+def _tabulate_accelerator_heads() -> tuple[list[str], list[list[Any]]]:
     rows = [
-        [head, round(figures["ms"], 1), round(figures["over tied"], 2), round(figures["mib"])]
-        for heads in found["heads"].values()
-        for head, figures in heads.items()
-        if "skipped" not in figures
+        [head, round(row["ms"], 1), round(row["over_tied"], 2), round(row["mib"])]
+        for heads in find_rows("heads").values()
+        for head, row in heads.items()
+        if "over_tied" in row
     ]
     return ["output layer", "ms", "of tied", "MiB"], rows
 
@@ -110,7 +120,7 @@ _ACCELERATOR_TABLES = {"loss": _tabulate_accelerator_loss, "heads": _tabulate_ac
 
 def _tabulate_highlights() -> tuple[list[str], list[list[Any]]]:
     """The figures of README.md: at most eight, each from a file."""
-    loss = load_results("accelerator")["figures"]["8192,128256,4096 bfloat16"]
+    loss = find_rows("loss")["8192,128256,4096 bfloat16"]
     logits, compiled = loss["all logits, XLA"], loss["all logits, PyTorch compiled"]
     tuned = {tuple(row[:2]): row for row in load_table("fine-tuning/steps")[1]}
     gemma = tuned["Gemma 3, 262,144 × 640", "LoRA"]

@@ -10,7 +10,7 @@ import tensorflow as tf
 
 from tests.docs.pages import run_code
 
-PAGE = "docs/custom-training-loops.md"
+PAGE = "docs/how-to/own-training-loop.md"
 
 
 def main(devices: str) -> None:

@@ -16,7 +16,7 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib
 
-PAGE = "docs/mutation-testing.md"
+PAGE = "docs/about/mutation-testing.md"
 _EQUIVALENTS = Path(__file__).with_name("equivalents.toml")
 _BEGIN, _END = "<!-- results: begin -->", "<!-- results: end -->"
 

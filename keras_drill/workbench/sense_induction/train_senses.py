@@ -93,7 +93,7 @@ def train_senses(
     """Trains the head by Adam on batches of 512 contexts.
 
     Steps are few and small: what senses that begin at clusters gain is gained then, and larger or
-    more steps fit single contexts (`docs/senses-results.md`).
+    more steps fit single contexts (`docs/results/senses.md`).
 
     Args:
         model: Of `make_sense_model`.

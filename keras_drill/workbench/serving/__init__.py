@@ -1,6 +1,6 @@
 """A development server for exported models, with TensorFlow Serving's interfaces (TensorFlow only).
 
-It runs SavedModels with TensorFlow and tensorflow-text alone. See docs/serving.md.
+It runs SavedModels with TensorFlow and tensorflow-text alone. See docs/how-to/serve.md.
 """
 
 from keras_drill.workbench.serving.batching import BatchingOptions

@@ -42,7 +42,7 @@ def test_inequality_holds_where_the_docstring_says(embedding_dim, hidden_dim):
 
 
 def test_documentation_holds_the_table_that_the_command_prints():
-    page = pathlib.Path(__file__).parents[3] / "docs" / "output-layers.md"
+    page = pathlib.Path(__file__).parents[3] / "docs" / "explanation" / "output-layers.md"
     assert output_parameter_table(CONFIGURATIONS) in page.read_text(encoding="utf-8")
 
 

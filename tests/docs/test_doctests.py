@@ -1,0 +1,17 @@
+"""Examples of the programs that make the documentation."""
+
+import doctest
+
+import pytest
+
+from docs import charts, docstring_to_markdown, results_data, write_reference
+
+
+@pytest.mark.parametrize(
+    "module",
+    [charts, docstring_to_markdown, results_data, write_reference],
+    ids=lambda m: m.__name__,
+)
+def test_examples(module):
+    result = doctest.testmod(module)
+    assert result.attempted and not result.failed
