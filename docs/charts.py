@@ -44,7 +44,7 @@ def bars(panels: Sequence[Panel]) -> str:
                 )
                 y += 22
             y += 6
-    return _document(parts, y + 8)
+    return document(parts, y + 8)
 
 
 def lines(
@@ -89,7 +89,28 @@ def lines(
         f'<text x="{(left + right) / 2:g}" y="{bottom + 42}" text-anchor="middle">'
         f'{escape(x_label)}</text><text x="12" y="{top - 18}" class="soft">{escape(y_label)}</text>'
     )
-    return _document(parts, bottom + 56)
+    return document(parts, bottom + 56)
+
+
+def label(x: float, y: float, text: str, bold: bool = False) -> str:
+    weight = ' font-weight="600"' if bold else ""
+    return f'<text x="{x:g}" y="{y:g}"{weight}>{escape(text)}</text>'
+
+
+def rectangle(
+    x: float,
+    y: float,
+    width: float,
+    height: float,
+    fill: str,
+    opacity: float = 1.0,
+    dashed: bool = False,
+) -> str:
+    edge = ' stroke="#8b95a1" stroke-dasharray="5 4"' if dashed else ""
+    return (
+        f'<rect x="{x:g}" y="{y:g}" width="{width:g}" height="{height:g}" rx="2" '
+        f'fill="{fill}" fill-opacity="{opacity:g}"{edge}/>'
+    )
 
 
 def _legend(names: Sequence[str], colours: Mapping[str, str]) -> tuple[list[str], int]:
@@ -129,7 +150,8 @@ def _number(value: float) -> str:
     return f"{value:.1f}" if value >= 1 else f"{value:.2f}"
 
 
-def _document(parts: Sequence[str], height: float) -> str:
+def document(parts: Sequence[str], height: float) -> str:
+    """The SVG of some parts, on paper."""
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {height:g}" '
         f'width="{_WIDTH}" height="{height:g}"><style>{_STYLE % _FONT}</style>'

@@ -4,6 +4,7 @@ import math
 from collections.abc import Sequence
 
 from docs.charts import bars, lines
+from docs.draw_tiles import draw_tiles
 from docs.results_data import LOSS_METHODS, find_rows, format_sizes, load_table
 
 
@@ -192,6 +193,7 @@ CHARTS = {
         ]
     ),
     "kernels": _draw_kernels,
+    "tiles": draw_tiles,
 }
 
 
