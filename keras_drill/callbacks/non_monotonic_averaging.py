@@ -38,6 +38,8 @@ class NonMonotonicAveraging(keras.callbacks.Callback):
     Args:
         monitor: the logged value to evaluate; smaller is better.
         non_monotone_interval: n.
+        average_from_start: Whether to average from the first step on, whatever the losses: the
+            fine-tuning stage of AWD-LSTM, which starts from trained weights.
 
     Example:
 
@@ -50,7 +52,12 @@ class NonMonotonicAveraging(keras.callbacks.Callback):
         - [Polyak and Juditsky, 1992](https://doi.org/10.1137/0330046)
     """
 
-    def __init__(self, monitor: str = "val_loss", non_monotone_interval: int = 5):
+    def __init__(
+        self,
+        monitor: str = "val_loss",
+        non_monotone_interval: int = 5,
+        average_from_start: bool = False,
+    ):
         super().__init__()
         if non_monotone_interval < 0:
             raise ValueError(
@@ -60,7 +67,7 @@ class NonMonotonicAveraging(keras.callbacks.Callback):
         self.monitor = monitor
         self.non_monotone_interval = non_monotone_interval
         self.losses: list[float] = []
-        self.averaging = False
+        self.averaging = average_from_start
         self.num_averaged = 0
         self.average_in_model = False
         # w̄ is the sum of the two; while it is in the model, the first holds w itself.

@@ -46,6 +46,16 @@ def fit(model, callback, epochs, initial_epoch=0):
     return iterates
 
 
+def test_weights_are_averaged_from_the_first_step():
+    callback = NonMonotonicAveraging(average_from_start=True)
+    model = make_model("sgd")
+    iterates = fit(model, callback, epochs=2)
+    assert callback.num_averaged == len(iterates.batches) == 2 * BATCHES
+    means = [np.mean(weights, axis=0) for weights in zip(*iterates.batches, strict=True)]
+    for found, expected in zip(model.trainable_variables, means, strict=True):
+        np.testing.assert_allclose(ops.convert_to_numpy(found), expected, rtol=1e-5, atol=1e-6)
+
+
 class SwitchAfter(NonMonotonicAveraging):
     """Starts averaging at the end of a given epoch, whatever the losses."""
 

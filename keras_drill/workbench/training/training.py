@@ -109,8 +109,9 @@ class Training:
         self._factor = 1.0
         self._averaging = None
         if config.optimizer.kind == "nt-asgd":
+            interval = config.optimizer.nonmonotone_interval
             self._averaging = NonMonotonicAveraging(
-                "val_perplexity", config.optimizer.nonmonotone_interval
+                "val_perplexity", interval, average_from_start=interval == 0
             )
         writes_curves = config.training.tensorboard and workers.is_chief
         self._reallocation = build_sense_reallocation(
@@ -143,6 +144,8 @@ class Training:
             self._print(
                 transfer_weights(self.model, self.task, self.vocabulary, LoadedRun.load(folder))
             )
+        if self._arrays is None and self._averaging is not None and self._averaging.averaging:
+            self._print("weights are averaged from the first step on")
 
     def _compile(self, model: keras.Model) -> None:
         optimizer = build_optimizer(self.config, self._batches)

@@ -91,3 +91,21 @@ def test_the_switch_is_told(averaging_run):
     said = (averaging_run.path / "output.txt").read_text()
     assert f"weights are averaged from epoch {first} on" in said
     assert said.count("weights are averaged") == 1
+
+
+def test_fine_tuning_averages_from_the_first_step(corpus, tmp_path, capsys):
+    first = tiny_config(corpus, training_epochs=1, optimizer_kind="nt-asgd")
+    train_run(first, RunFolder(tmp_path / "first"))
+    tuned = first.replace(
+        {
+            "optimizer.nonmonotone_interval": 0,
+            "training.epochs": 2,
+            "training.start_from": str(tmp_path / "first"),
+        }
+    )
+    capsys.readouterr()
+    folder = RunFolder(tmp_path / "tuned")
+    train_run(tuned, folder)
+    assert "weights are averaged from the first step on" in capsys.readouterr().out
+    steps = read_history(folder.history_file)["averaged_steps"]
+    assert 0 < steps[0] == steps[1] - steps[0]

@@ -63,8 +63,9 @@ class RunConfig(abc.ABC):
         NT-ASGD answers such epochs by averaging weights, so one epoch with averages comes first.
         """
         patience = self.training.patience
-        if patience and self.optimizer.kind == "nt-asgd":
-            return max(patience, self.optimizer.nonmonotone_interval + 2)
+        interval = self.optimizer.nonmonotone_interval
+        if patience and interval and self.optimizer.kind == "nt-asgd":
+            return max(patience, interval + 2)
         return patience
 
     @classmethod

@@ -45,7 +45,9 @@ class OptimizerConfig:
     weight_decay: float = option(1.2e-6, "decay of all weights", minimum=0)
     clip_norm: float = option(0.25, "largest norm of the whole gradient; 0: not clipped", minimum=0)
     nonmonotone_interval: int = option(
-        5, "epochs without improvement before averaging starts (nt-asgd)", minimum=1
+        5,
+        "epochs without improvement before averaging starts (nt-asgd); 0: from the first step",
+        minimum=0,
     )
     scale_with_length: bool = option(
         True, "learning rate in proportion to the length of the sequence, when it varies"
