@@ -262,7 +262,7 @@ format: $(TOOLS)
 	$(BIN)/ruff format .
 
 clean:
-	rm -rf runs build dist .pytest_cache .mypy_cache .ruff_cache *.egg-info
+	rm -rf runs build dist docs/reference/generated .pytest_cache .mypy_cache .ruff_cache *.egg-info
 	find . -name __pycache__ -not -path './.venv*' -prune -exec rm -rf {} +
 
 distclean: clean

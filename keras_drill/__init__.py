@@ -1,4 +1,21 @@
-"""Output layers for neural language generation, on Keras 3."""
+"""Output layers for neural language generation, on Keras 3.
+
+Begin with these names:
+
+    LanguageModel                a backbone and an output layer, trained with the fused loss
+    SequenceToSequence           the same for models with a source and a target
+    TiedOutput, SoftmaxOutput    the baselines: weight tying, and a table of labels of its own
+    DrillOutput                  labels from a deep residual network (DRILL)
+    BilinearOutput               labels from a bilinear map
+    KernelizedBayesianSoftmax    several senses a word (KerBS)
+    MixtureOfSoftmaxes           several contexts a token (MoS)
+    OutputLayer                  what all of these are made from: label encoder, score, composition
+    models                       backbones: AWDLSTM, GRULanguageBackbone, Transformer ...
+    data                         text files, tokenizers, vocabularies, batches (TensorFlow)
+    decoding                     generate, samplers, beam search, constraints
+    metrics                      Perplexity, TokenAccuracy, scores of texts
+    export                       SavedModels with text in and text out (TensorFlow)
+"""
 
 import importlib
 import sys

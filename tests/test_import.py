@@ -69,3 +69,15 @@ def test_the_drawing_of_the_architecture_is_that_of_the_imports():
     command = [sys.executable, "-m", "docs.draw_architecture", "--check"]
     result = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     assert result.returncode == 0, result.stdout + result.stderr
+
+
+def test_help_begins_with_names_that_exist():
+    text = keras_drill.__doc__ or ""
+    names = [
+        name
+        for line in text.splitlines()
+        if line.startswith("    ")
+        for name in line[:29].replace(",", " ").split()
+    ]
+    assert len(names) >= 12
+    assert all(hasattr(keras_drill, name) for name in names)

@@ -6,7 +6,6 @@ import shlex
 from importlib.util import find_spec
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from keras_drill.workbench.cli import main as program
@@ -133,52 +132,10 @@ def test_modules_and_targets_exist(page):
             assert re.search(rf"^{target}:", makefile, re.M), f"{page}: make {target}"
 
 
-@pytest.fixture
-def names(tmp_path, monkeypatch):
-    """What code in the documentation takes for granted: a small model and its data."""
-    import keras
-
-    import keras_drill
-    from keras_drill.data import Vocabulary, WordTokenizer
-
-    monkeypatch.chdir(tmp_path)
-    vocabulary_size, rng = 11, np.random.default_rng(0)
-    vocabulary = Vocabulary(["<unk>", "<eos>", "the", "bank", *"abcdefg"])
-    tokens = rng.integers(0, vocabulary_size, (6, 5)).astype("int32")
-    backbone = keras_drill.models.GRULanguageBackbone(
-        vocabulary_size, embedding_dim=3, units=3, num_layers=1
-    )
-    head = keras_drill.KernelizedBayesianSoftmax(vocabulary_size, embedding_dim=3)
-    model = keras_drill.LanguageModel(backbone, head)
-    model.compile("adam", jit_compile=False)
-    model.fit(tokens, tokens, batch_size=2, verbose=0)
-    import tensorflow as tf
-
-    return {
-        "keras": keras,
-        "keras_drill": keras_drill,
-        "np": np,
-        "tf": tf,
-        "vocabulary_size": vocabulary_size,
-        "vocabulary": vocabulary,
-        "tokenizer": WordTokenizer(),
-        "backbone": backbone,
-        "head": head,
-        "model": model,
-        "optimizer": model.optimizer,
-        "embedding": keras.layers.Embedding(vocabulary_size, 3),
-        "tokens": tokens,
-        "hidden": backbone(tokens),
-        "targets": tokens,
-        "sample_weight": np.ones(tokens.shape, "float32"),
-        "dataset": tf.data.Dataset.from_tensor_slices((tokens, tokens)).batch(2),
-        "train_step": model.train_on_batch,
-    }
-
-
 @pytest.mark.slow  # `make test-docs` runs it
 @pytest.mark.parametrize(
     "page", [page for page in PAGES if "```python" in text_of(page) and page != PAGE_ON_JAX]
 )
-def test_code_runs(page, names):
-    run_code(page, names)
+def test_code_runs(page, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    run_code(page, {})  # a page imports and makes all that it uses

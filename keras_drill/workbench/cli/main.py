@@ -40,6 +40,17 @@ _COMMANDS = (
     demo,
 )
 
+_FIRST_STEPS = """\
+keras-drill trains, evaluates and serves language models. The five commands to begin with:
+
+  keras-drill demo                                                train and compare two small models
+  keras-drill train small-drill --data text.txt --run runs/drill  train a model on a text of yours
+  keras-drill evaluate runs/drill                                 perplexity, and a report
+  keras-drill generate runs/drill "the"                           let it continue a text
+  keras-drill export runs/drill                                   write a SavedModel
+
+All commands: keras-drill --help. Recipes: keras-drill recipes."""
+
 
 def make_parser() -> tuple[ArgumentParser, dict[str, ArgumentParser]]:
     """The parser of the whole program, and those of its commands by name."""
@@ -78,6 +89,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     words = list(sys.argv[1:] if argv is None else argv)
 
     def command() -> int:
+        if not words:
+            print(_FIRST_STEPS)
+            return 0
         args = _parse(words)
         return args.run(args)
 
@@ -90,7 +104,7 @@ def _parse(words: list[str]):
     first = next(iter(words), None)
     if first in commands:
         args = commands[first].parse_words(words[1:])
-    elif first is None or first.startswith("-"):
+    elif first is None or first.startswith("-"):  # options of `train` alone, without a command
         parser.parse_args(words[:1])  # help, the version, or a mistake
         parser.error(f"the command stands first, {first} after it")
     else:

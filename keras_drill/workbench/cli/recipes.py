@@ -5,6 +5,14 @@ import sys
 
 from keras_drill.workbench.tasks.load_config import load_config, recipe_names, recipe_text
 
+_FIRST = ("small-tied", "small-drill", "small-translation-tied", "small-dialog-tied")
+_TASKS = {
+    "language-model": "language models",
+    "translation": "translation",
+    "dialog": "dialogue",
+    "autoencoder": "autoencoders",
+}
+
 
 def add_parser(commands) -> argparse.ArgumentParser:
     parser = commands.add_parser(
@@ -20,7 +28,27 @@ def run(args: argparse.Namespace) -> int:
     if args.recipe is not None:
         sys.stdout.write(recipe_text(args.recipe))
         return 0
-    width = max(map(len, recipe_names()))
-    for name in recipe_names():
-        print(f"{name:<{width}}  {load_config(name).description}")
+    configs = {name: load_config(name) for name in recipe_names()}
+    width = max(map(len, configs))
+    for title, names in _group({name: config.task for name, config in configs.items()}).items():
+        print(f"{title}:")
+        for name in names:
+            print(f"  {name:<{width}}  {configs[name].description}")
+        print()
+    print("Print one: keras-drill recipes RECIPE")
+    print("Train it:  keras-drill train RECIPE --data PATH --run RUN")
     return 0
+
+
+def _group(tasks: dict[str, str]) -> dict[str, list[str]]:
+    """Names of recipes under titles: where to start, small ones by task, sizes of papers."""
+    others = [name for name in tasks if name not in _FIRST]
+    small = [name for name in others if name.startswith("small-")]
+    return {
+        "start here": list(_FIRST),
+        **{
+            f"small, for two cores: {title}": [name for name in small if tasks[name] == task]
+            for task, title in _TASKS.items()
+        },
+        "sizes of papers, for a GPU": [name for name in others if name not in small],
+    }

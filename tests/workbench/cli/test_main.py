@@ -1,6 +1,7 @@
 """What is understood, and refused, before TensorFlow is imported."""
 
 import io
+import re
 import signal
 import subprocess
 import sys
@@ -12,9 +13,9 @@ from keras_drill.workbench.cli import recipes, streams
 from keras_drill.workbench.cli.main import main, make_parser
 from keras_drill.workbench.cli.messages import message_of
 from keras_drill.workbench.cli.streams import import_tensorflow_alone, prepare_warnings
+from keras_drill.workbench.tasks.load_config import recipe_names
 
 WRONG = {
-    "": "arguments are required: COMMAND",
     "trian": "unknown command 'trian'; did you mean 'train'?",
     "train": "arguments are required: --run",
     "train small-tied --data a --run b --colour red": "unrecognized arguments: --colour red",
@@ -88,6 +89,20 @@ def test_wrong_usage_gets_one_message(line, tmp_path, monkeypatch, capsys):
 def test_help(command, capsys):
     assert main([*command.split(), "--help"]) == 0
     assert "usage: keras-drill" in capsys.readouterr().out
+
+
+def test_without_arguments_five_commands_to_begin_with_are_shown(capsys):
+    assert main([]) == 0
+    shown = re.findall(r"^  keras-drill ([a-z]+)", capsys.readouterr().out, re.M)
+    assert shown == ["demo", "train", "evaluate", "generate", "export"]
+
+
+def test_recipes_are_grouped_small_ones_first_and_each_stands_once(capsys):
+    assert main(["recipes"]) == 0
+    out = capsys.readouterr().out
+    assert out.startswith("start here:\n  small-tied")
+    assert sorted(re.findall(r"^  (\S+)", out, re.M)) == recipe_names()
+    assert out.index("small-gru-mos") < out.index("iwslt-seq2seq-tied")
 
 
 def test_recipes_are_listed_and_printed(capsys):
