@@ -41,12 +41,26 @@ API_PAGES = {
     "policies": ("keras_drill.senses.policies", "Which senses move to which words."),
 }
 _TOP = "keras_drill"
+_FIRST_NAMES = (
+    "LanguageModel",
+    "SequenceToSequence",
+    "TiedOutput",
+    "SoftmaxOutput",
+    "DrillOutput",
+    "BilinearOutput",
+    "DualNonlinearOutput",
+    "KernelizedBayesianSoftmax",
+    "MixtureOfSoftmaxes",
+    "OutputLayer",
+)
 
 
 def public_names(module_name: str) -> list[str]:
-    """Public classes and functions of a module, without its submodules."""
+    """Public classes and functions of a module, those that users look for first."""
     module = importlib.import_module(module_name)
-    return [name for name in module.__all__ if not inspect.ismodule(getattr(module, name))]
+    names = [name for name in module.__all__ if not inspect.ismodule(getattr(module, name))]
+    first = [name for name in _FIRST_NAMES if name in names]
+    return first + [name for name in names if name not in first]
 
 
 def write_api_page(title: str, module_name: str, purpose: str) -> str:
