@@ -5,7 +5,8 @@ from collections.abc import Sequence
 
 from docs.charts import bars, lines
 from docs.draw_tiles import draw_tiles
-from docs.results_data import LOSS_METHODS, find_rows, format_sizes, load_table
+from docs.results_data import load_table
+from docs.results_tables import LOSS_METHODS, find_loss, find_rows, format_sizes
 
 
 def _columns(name: str, group: str, series: Sequence[str], rows: Sequence[str] = ()) -> dict:
@@ -35,7 +36,7 @@ def _renamed(groups: dict, names: dict[str, str]) -> dict:
 
 
 def _draw_overview() -> str:
-    loss = find_rows("loss")["8192,128256,4096 bfloat16"]
+    device, loss = find_rows("loss")[0], find_loss()
     names = {"all logits, XLA": "baseline", "fused": "keras_drill"}
     both = {unit: {names[m]: loss[m][unit] for m in names} for unit in ("mib", "ms")}
     perplexities = _columns(
@@ -52,9 +53,9 @@ def _draw_overview() -> str:
         [
             (
                 "Memory of the loss with all logits and of the fused loss, MiB",
-                {"loss on an H100": both["mib"], "Gemma 3, LoRA": gemma},
+                {f"loss on an {device}": both["mib"], "Gemma 3, LoRA": gemma},
             ),
-            ("Time of the same, ms", {"loss on an H100": both["ms"]}),
+            ("Time of the same, ms", {f"loss on an {device}": both["ms"]}),
             (
                 "Test perplexity of the tied softmax and of DRILL",
                 {
@@ -72,25 +73,27 @@ def _draw_accelerator(unit: str, title: str) -> str:
         for k, v in LOSS_METHODS.items()
         if k in ("fused", "all logits, XLA", "all logits, PyTorch compiled")
     }
+    device, cases = find_rows("loss")
     groups = {
         format_sizes(size): {
             chosen[m]: round(f[unit], 1) if unit == "ms" else round(f[unit])
             for m, f in methods.items()
             if m in chosen and unit in f
         }
-        for size, methods in find_rows("loss").items()
+        for size, methods in cases.items()
         if size.endswith("bfloat16")
     }
-    return bars([(title, groups)])
+    return bars([(f"{title}, {device}", groups)])
 
 
 def _draw_heads() -> str:
-    heads = next(iter(find_rows("heads").values()))
+    device, cases = find_rows("heads")
+    heads = next(iter(cases.values()))
     return bars(
         [
             (
                 "Time of the head, in times of the tied one",
-                {h: {"H100": f["over_tied"]} for h, f in heads.items() if "over_tied" in f},
+                {h: {device: f["over_tied"]} for h, f in heads.items() if "over_tied" in f},
             )
         ]
     )

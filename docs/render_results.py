@@ -12,9 +12,9 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from benchmarks.accelerator.table import describe
 from docs.draw_results import CHARTS
-from docs.results_data import ROOT, load_results, load_table, write_table
+from docs.results_data import ROOT
+from docs.results_tables import make_table
 
 PICTURES = ROOT / "docs" / "pictures"
 BLOCK = re.compile(
@@ -30,13 +30,7 @@ def pages() -> Iterator[Path]:
 
 def render_page(text: str) -> str:
     """A page with its tables as the files have them."""
-    return BLOCK.sub(lambda m: f"{m[1]}{_render(m['name'])}\n{m[3]}", text)
-
-
-def _render(name: str) -> str:
-    if name == "accelerator":  # all that the benchmark writes
-        return describe(load_results(name)).strip()
-    return write_table(*load_table(name))
+    return BLOCK.sub(lambda m: f"{m[1]}{make_table(m['name'])}\n{m[3]}", text)
 
 
 def outdated() -> dict[Path, str]:
