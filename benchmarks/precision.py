@@ -1,11 +1,8 @@
 """Errors of the fused loss against float64 under each dtype policy, on the present device.
 
     KERAS_BACKEND=jax python -m benchmarks.precision [--json FILE]
-    KERAS_BACKEND=jax python -m benchmarks.precision --table FILE ... [--page PAGE]
 
-The first command measures, prints a table and fails if an error is above its bound. The second
-one makes the table from files that the first one wrote. With `--page` it writes the table to the
-page, between the two lines `<!-- precision: begin -->` and `<!-- precision: end -->`.
+Prints a table, writes it to a file if one is given, and fails if an error is above its bound.
 
 An error is the largest deviation of a loss or gradient, relative to the largest entry of the exact
 one. Inputs are float32, so errors in half precision include the rounding of inputs. Needs JAX and
@@ -13,6 +10,7 @@ Keras, no TensorFlow.
 """
 
 import argparse
+import datetime
 import json
 import os
 import sys
@@ -34,7 +32,9 @@ POLICIES = {
     ("mixed_float16", "default"): 2e-2,
 }
 RESULTS = ("loss", "d_hidden", "d_labels")
-BEGIN, END = "<!-- precision: begin -->", "<!-- precision: end -->"
+COLUMNS = [
+    "device", "policy", "matmul precision", "loss", "gradient of hidden states", "of labels",
+]  # fmt: skip
 
 
 def make_case(size: tuple[int, int, int]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -89,60 +89,37 @@ def above_bounds(errors: dict[str, dict[str, float]]) -> dict[str, float]:
     return {name: error for name, error in largest.items() if not error <= bounds[name]}
 
 
-def table(records: Sequence[dict]) -> str:
-    """A Markdown table of what files hold."""
-    lines = [
-        "| device | policy | matmul precision | loss | gradient of hidden states | of labels |",
-        "|---|---|---|--:|--:|--:|",
+def tabulate(device: str, errors: dict[str, dict[str, float]]) -> list[list[str]]:
+    """Rows of the table, with `COLUMNS`."""
+    return [
+        [device, *name.split(", "), *(f"{found[x]:.1e}" for x in RESULTS)]
+        for name, found in errors.items()
     ]
-    for record in records:
-        for name, errors in record["errors"].items():
-            policy, precision = name.split(", ")
-            cells = [record["device"], policy, precision, *(f"{errors[x]:.1e}" for x in RESULTS)]
-            lines.append(f"| {' | '.join(cells)} |")
-    return "\n".join(lines)
-
-
-def write_to_page(page: Path, text: str) -> None:
-    """Replaces what stands between the two markers of a page.
-
-    Raises:
-        SystemExit: The page has no markers.
-    """
-    before, found, rest = page.read_text(encoding="utf-8").partition(BEGIN)
-    _, ended, after = rest.partition(END)
-    if not (found and ended):
-        sys.exit(f"--page must have the lines {BEGIN} and {END}. Received: --page {page}")
-    page.write_text(f"{before}{BEGIN}\n\n{text}\n\n{END}{after}", encoding="utf-8")
 
 
 def main(argv: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--json", type=Path, help="a file for the errors")
-    parser.add_argument("--table", nargs="+", type=Path, metavar="FILE", help="files of --json")
-    parser.add_argument("--page", type=Path, help="a page for the table")
     args = parser.parse_args(argv)
-    if args.page and not args.table:
-        parser.error("--page needs --table")
-    if args.table:
-        text = table([json.loads(file.read_text()) for file in args.table])
-        print(text)
-        if args.page:
-            write_to_page(args.page, text)
-        return
     import jax
     import keras
 
-    record = {
-        "device": jax.devices()[0].device_kind,
-        "versions": {"jax": jax.__version__, "keras": keras.__version__},
-        "size": SIZE,
-        "errors": measure(),
-    }
-    print(table([record]))
+    device, errors = jax.devices()[0].device_kind, measure()
+    rows = tabulate(device, errors)
+    for row in (COLUMNS, *rows):
+        print(" | ".join(row))
     if args.json:
+        record = {
+            "command": "KERAS_BACKEND=jax python -m benchmarks.precision --json FILE",
+            "date": f"{datetime.datetime.now(datetime.timezone.utc):%Y-%m-%d %H:%M UTC}",
+            "device": device,
+            "versions": {"jax": jax.__version__, "keras": keras.__version__},
+            "size": SIZE,
+            "errors": errors,
+            "tables": {"errors": {"columns": COLUMNS, "rows": rows}},
+        }
         args.json.write_text(json.dumps(record, indent=1) + "\n")
-    above = above_bounds(record["errors"])
+    above = above_bounds(errors)
     if above:
         sys.exit(f"Errors above their bounds: {above}")
 

@@ -8,7 +8,8 @@ import pytest
 if keras.backend.backend() != "jax":
     pytest.skip("precisions of JAX", allow_module_level=True)
 
-from benchmarks.precision import BEGIN, END, above_bounds, main, measure
+from benchmarks import precision
+from benchmarks.precision import above_bounds, measure
 
 
 def test_errors_of_each_policy_are_within_bounds(capsys):
@@ -25,15 +26,10 @@ def test_an_error_above_its_bound_is_found():
     assert list(above_bounds(errors)) == ["float32, highest"]
 
 
-def test_the_table_is_written_to_a_page(tmp_path, capsys):
-    file, page = tmp_path / "errors.json", tmp_path / "page.md"
-    errors = {"loss": 1.23e-7, "d_hidden": 2e-3, "d_labels": 3e-3}
-    file.write_text(json.dumps({"device": "a card", "errors": {"float32, highest": errors}}))
-    page.write_text(f"before\n{BEGIN}\nold\n{END}\nafter\n")
-    main(["--table", str(file), "--page", str(page)])
-    text = page.read_text()
-    assert "| a card | float32 | highest | 1.2e-07 | 2.0e-03 | 3.0e-03 |" in text
-    assert text.startswith("before\n") and text.endswith(f"{END}\nafter\n") and "old" not in text
-    page.write_text("no markers")
-    with pytest.raises(SystemExit, match="--page must have the lines"):
-        main(["--table", str(file), "--page", str(page)])
+def test_the_table_is_written_to_a_file(tmp_path, monkeypatch):
+    errors = {"loss": 1.23e-7, "d_hidden": 2e-6, "d_labels": 3e-6}
+    monkeypatch.setattr(precision, "measure", lambda: {"float32, highest": errors})
+    precision.main(["--json", str(tmp_path / "errors.json")])
+    table = json.loads((tmp_path / "errors.json").read_text())["tables"]["errors"]
+    assert table["columns"] == precision.COLUMNS
+    assert table["rows"][0][1:] == ["float32", "highest", "1.2e-07", "2.0e-06", "3.0e-06"]
