@@ -2,6 +2,8 @@
 
 import sys
 
+# First, so that TensorFlow is imported when a pipeline begins, without its messages.
+import keras_drill_command  # noqa: F401
 from pipelines.command_line import main
 
 if __name__ == "__main__":

@@ -3,6 +3,8 @@
 import json
 import re
 import shutil
+import subprocess
+import sys
 from xml.etree import ElementTree
 
 import pytest
@@ -198,3 +200,10 @@ def test_a_served_model_stays_in_its_folder(name, run_main, tmp_path):
     status, _, said = run_main("--serve-as", name)
     assert status == 2 and "--serve-as" in said and "must be the name of a folder" in said
     assert not (tmp_path / "store").exists()
+
+
+def test_help_comes_without_messages_of_tensorflow():
+    words = [sys.executable, "-m", "pipelines.language_model", "--help"]
+    result = subprocess.run(words, capture_output=True, text=True, check=True)
+    assert result.stdout.startswith("usage: python -m pipelines.language_model")
+    assert result.stderr == ""

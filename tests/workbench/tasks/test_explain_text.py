@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from keras_drill.data import Vocabulary, WordTokenizer
-from keras_drill.workbench.tasks.language_model.config import DataConfig
+from keras_drill.workbench.tasks.language_model.config import DataConfig, LanguageModelConfig
 from keras_drill.workbench.tasks.language_model.evaluation import beginnings
 from keras_drill.workbench.tasks.language_model.explain_text import explain_text as explain_language
 from keras_drill.workbench.tasks.language_model.run_vocabulary import LanguageModelVocabulary
@@ -37,6 +37,12 @@ def test_wrapped_lines_and_code_are_told(capsys):
     assert capsys.readouterr().err == "" and "median paragraph" in paragraphs
     code = [b"def f():", b"    return 1", b""] * 31
     assert "indentation lost" in explain_language(DataConfig(), WORDS, IDS, code)
+
+
+def test_examples_that_hold_ids_alone_are_explained_by_their_ids(tmp_path):
+    (tmp_path / "Split-train").mkdir()
+    task = make_task(LanguageModelConfig().replace({"data.path": str(tmp_path)}))
+    assert "median line of 4 words" in task.explain_text(WORDS, {"valid": IDS})
 
 
 def test_prompts_are_beginnings_of_the_text():

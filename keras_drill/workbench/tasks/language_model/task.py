@@ -185,7 +185,10 @@ class LanguageModelTask(ContinuingTask):
     def explain_text(
         self, run_vocabulary: Any, texts: Mapping[str, np.ndarray | StreamedText]
     ) -> str:
-        lines = first_lines(self.read_columns(self.config.data.path)["train"]["text"])
+        path = self.config.data.path
+        # Examples of a pipeline may hold ids alone.
+        has_text = not ExampleFolder.is_at(path)
+        lines = first_lines(self.read_columns(path)["train"]["text"]) if has_text else []
         return explain_text(
             self.config.data, run_vocabulary, self.target_ids(texts["valid"]), lines
         )
