@@ -36,7 +36,8 @@ def _renamed(groups: dict, names: dict[str, str]) -> dict:
 
 
 def _draw_overview() -> str:
-    device, loss = find_rows("loss")[0], find_loss()
+    loss = find_loss()
+    device = loss["fused"]["device"]
     names = {"all logits, XLA": "baseline", "fused": "keras_drill"}
     both = {unit: {names[m]: loss[m][unit] for m in names} for unit in ("mib", "ms")}
     perplexities = _columns(
@@ -73,27 +74,25 @@ def _draw_accelerator(unit: str, title: str) -> str:
         for k, v in LOSS_METHODS.items()
         if k in ("fused", "all logits, XLA", "all logits, PyTorch compiled")
     }
-    device, cases = find_rows("loss")
     groups = {
-        format_sizes(size): {
+        f"{format_sizes(size)}, {methods['fused']['device']}": {
             chosen[m]: round(f[unit], 1) if unit == "ms" else round(f[unit])
             for m, f in methods.items()
             if m in chosen and unit in f
         }
-        for size, methods in cases.items()
+        for size, methods in find_rows("loss").items()
         if size.endswith("bfloat16")
     }
-    return bars([(f"{title}, {device}", groups)])
+    return bars([(title, groups)])
 
 
 def _draw_heads() -> str:
-    device, cases = find_rows("heads")
-    heads = next(iter(cases.values()))
+    heads = next(iter(find_rows("heads").values()))
     return bars(
         [
             (
                 "Time of the head, in times of the tied one",
-                {h: {device: f["over_tied"]} for h, f in heads.items() if "over_tied" in f},
+                {h: {f["device"]: f["over_tied"]} for h, f in heads.items() if "over_tied" in f},
             )
         ]
     )

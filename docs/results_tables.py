@@ -25,45 +25,69 @@ LOSS_METHODS = {
 
 
 def load_accelerator_records() -> list[dict[str, Any]]:
-    """Records of the benchmark of accelerators, each with the parts that no newer one has."""
+    """Records of the benchmark of accelerators, each with the cases that no newer one measured."""
     names = sorted(path.stem for path in RESULTS.glob("accelerator*.json"))
-    records, seen = [], set()
+    records: list[dict[str, Any]] = []
+    seen: set[tuple[str, str]] = set()
     for record in sorted(map(load_results, names), key=lambda one: one["date"], reverse=True):
-        rows = [row for row in record["rows"] if row["part"] not in seen]
-        seen |= {row["part"] for row in rows}
+        measured = {(row["part"], row["case"]) for row in record["rows"] if "ms" in row} - seen
+        rows = [row for row in record["rows"] if (row["part"], row["case"]) in measured]
         records.append({**record, "rows": rows})
+        seen |= measured
     return [record for record in reversed(records) if record["rows"]]
 
 
-def find_rows(part: str) -> tuple[str, dict[str, dict[str, dict[str, Any]]]]:
-    """Device, and rows `{case: {name: row}}`, of the newest record that has a part."""
-    (record,) = (one for one in load_accelerator_records() if _has(one, part))
+def find_rows(part: str) -> dict[str, dict[str, dict[str, Any]]]:
+    """Rows of the benchmark of accelerators, `{case: {name: row}}`, each with its device."""
     cases: dict[str, dict[str, dict[str, Any]]] = {}
-    for row in record["rows"]:
-        if row["part"] == part:
-            cases.setdefault(row["case"], {})[row["name"]] = row
-    return record["device"].removeprefix("NVIDIA ").split()[0], cases
+    for record in load_accelerator_records():
+        device = record["device"].removeprefix("NVIDIA ").split()[0]
+        for row in record["rows"]:
+            if row["part"] == part:
+                cases.setdefault(row["case"], {})[row["name"]] = {**row, "device": device}
+    return cases
 
 
-def _has(record: dict[str, Any], part: str) -> bool:
-    return any(row["part"] == part for row in record["rows"])
+def find_loss() -> dict[str, dict[str, Any]]:
+    """Rows of the size of the fused loss that the summaries show."""
+    return find_rows("loss")["8192,128256,4096 bfloat16"]
 
 
-def find_loss(case: str = "8192,128256,4096 bfloat16") -> dict[str, dict[str, Any]]:
-    """Rows of one size of the fused loss: that of the summaries."""
-    return find_rows("loss")[1][case]
+def _tabulate_accelerator_steps() -> tuple[list[str], list[list[Any]]]:
+    rows = [
+        [f"{model}, {name}", row["device"], round(row["ms"], 1), round(row["mib"])]
+        for part, model in (("transformer", "Transformer"), ("awd-lstm", "AWD-LSTM"))
+        for rows in find_rows(part).values()
+        for name, row in rows.items()
+        if "ms" in row
+    ]
+    return ["training step", "GPU", "ms", "MiB"], rows
+
+
+def _tabulate_accelerator_decoding() -> tuple[list[str], list[list[Any]]]:
+    rows = [
+        [name, row["device"], round(row["tokens_s"]), round(row["of_bandwidth"], 2)]
+        for rows in find_rows("decoding").values()
+        for name, row in rows.items()
+        if "ms" in row
+    ]
+    return ["decoding", "GPU", "tokens a second", "of the bandwidth"], rows
 
 
 def _tabulate_accelerator_loss() -> tuple[list[str], list[list[Any]]]:
-    device, cases = find_rows("loss")
     rows = [
-        [format_sizes(case), label, *_loss_figures(methods[method])]
-        for case, methods in cases.items()
+        [format_sizes(case), row["device"], label, *_loss_figures(row)]
+        for case, methods in find_rows("loss").items()
         if case.endswith("bfloat16")
         for method, label in LOSS_METHODS.items()
-        if method in methods and not str(methods[method].get("skipped")).startswith("not inst")
+        if (row := methods.get(method)) and not _is_missing(row)
     ]
-    return ["N × V × d, bfloat16", f"loss and gradients, {device}", "ms", "MiB"], rows
+    return ["N × V × d, bfloat16", "GPU", "loss and gradients", "ms", "MiB"], rows
+
+
+def _is_missing(row: dict[str, Any]) -> bool:
+    """Whether a library was not installed, or there was no time left for it."""
+    return "skipped" in row and "memory" not in row["skipped"].lower()
 
 
 def _loss_figures(row: dict[str, Any]) -> list[Any]:
@@ -73,19 +97,18 @@ def _loss_figures(row: dict[str, Any]) -> list[Any]:
 
 
 def _tabulate_accelerator_heads() -> tuple[list[str], list[list[Any]]]:
-    device, cases = find_rows("heads")
     rows = [
-        [head, round(row["ms"], 1), round(row["over_tied"], 2), round(row["mib"])]
-        for heads in cases.values()
+        [head, row["device"], round(row["ms"], 1), round(row["over_tied"], 2), round(row["mib"])]
+        for heads in find_rows("heads").values()
         for head, row in heads.items()
         if "over_tied" in row
     ]
-    return [f"output layer, {device}", "ms", "of tied", "MiB"], rows
+    return ["output layer", "GPU", "ms", "of tied", "MiB"], rows
 
 
 def _tabulate_highlights() -> tuple[list[str], list[list[Any]]]:
     """The figures of README.md: at most eight, each from a file."""
-    device, loss = find_rows("loss")[0], find_loss()
+    loss = find_loss()
     logits, compiled = loss["all logits, XLA"], loss["all logits, PyTorch compiled"]
     tuned = {tuple(row[:2]): row for row in load_table("fine-tuning/steps")[1]}
     gemma = tuned["Gemma 3, 262,144 × 640", "LoRA"]
@@ -94,7 +117,7 @@ def _tabulate_highlights() -> tuple[list[str], list[list[Any]]]:
     steps = {row[0]: row for row in load_table("training-step/step")[1]}
     return ["measured", "figure", "page"], [
         [
-            f"time of the fused loss on an {device}, of XLA with all logits",
+            f"time of the fused loss on an {logits['device']}, of XLA with all logits",
             f"{loss['fused']['ms'] / logits['ms']:.2f}",
             _link("fused-loss"),
         ],
@@ -153,6 +176,8 @@ def _link(page: str) -> str:
 _TABLES = {
     "accelerator/loss": _tabulate_accelerator_loss,
     "accelerator/heads": _tabulate_accelerator_heads,
+    "accelerator/steps": _tabulate_accelerator_steps,
+    "accelerator/decoding": _tabulate_accelerator_decoding,
     "summary/highlights": _tabulate_highlights,
     "summary/choices": _tabulate_choices,
 }
