@@ -150,7 +150,8 @@ test-docs: $(TOOLS) docs
 docs: $(VENV)/installed-$(VERSION)-docs
 	@$(BIN)/python -m docs.render_results --check
 	@TF_CPP_MIN_LOG_LEVEL=3 $(BIN)/python -m docs.write_reference
-	@$(BIN)/python -m sphinx --builder html --fail-on-warning --keep-going --quiet docs build/site
+	@$(BIN)/python -m docs.write_notebooks
+	@$(BIN)/python -m sphinx --builder html --fresh-env --fail-on-warning --keep-going --quiet docs build/site
 	@echo "built build/site/index.html"
 
 docs-serve: docs
@@ -262,7 +263,7 @@ format: $(TOOLS)
 	$(BIN)/ruff format .
 
 clean:
-	rm -rf runs build dist docs/reference/generated .pytest_cache .mypy_cache .ruff_cache *.egg-info
+	rm -rf runs build dist docs/reference/generated docs/tutorials/generated .pytest_cache .mypy_cache .ruff_cache *.egg-info
 	find . -name __pycache__ -not -path './.venv*' -prune -exec rm -rf {} +
 
 distclean: clean

@@ -17,3 +17,14 @@ myst_enable_extensions = ["attrs_inline"]
 suppress_warnings = ["myst.xref_missing_file"]
 nitpicky = True
 highlight_language = "text"
+
+
+def _offer_notebook(app, docname, source):
+    """Ends the page of a tutorial with its notebook."""
+    folder, _, name = docname.partition("/")
+    if folder == "tutorials" and name != "index":
+        source[0] += f"\n{{download}}`Download this page as a notebook <generated/{name}.ipynb>`\n"
+
+
+def setup(app):
+    app.connect("source-read", _offer_notebook)
