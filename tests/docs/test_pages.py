@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from docs.write_reference import GENERATED, write_pages
 from keras_drill.workbench.cli import main as program
 from keras_drill.workbench.cli import train
 from keras_drill.workbench.cli.main import main
@@ -48,6 +49,9 @@ def test_links_lead_somewhere(page):
             continue
         file, _, anchor = target.partition("#")
         found = (ROOT / page).parent / file if file else ROOT / page
+        if found.parent == GENERATED:  # which only `make docs` writes
+            assert found.stem in write_pages(), f"{page} links to {target}"
+            continue
         assert found.exists(), f"{page} links to {target}"
         if anchor:
             name = str(found.resolve().relative_to(ROOT))
