@@ -10,6 +10,7 @@ from keras_drill.data.lines import Lines
 from keras_drill.data.splits import SPLITS, check_splits, name_of_files, split_in_name
 from keras_drill.data.text_lines import TextLines
 
+_TEXT_FILE = re.compile(r"\.txt(\.gz)?$", re.IGNORECASE)
 _SUFFIXES = ("txt", "text", "tokens", "tok", "raw")
 _PATHS = str | os.PathLike | Sequence[str | os.PathLike]
 
@@ -23,6 +24,8 @@ class Corpus:
       `dev` or `validation` for `valid`, parts that are numbered from 0 or 1
       (`train-00000-of-00002.txt`), any of them gzipped (`.gz`), or sub-folders `train/`, `valid/`,
       `test/` full of text files. `test_2016.txt` and `test_2017.txt` are two texts, and refused.
+    - A folder without such names is read as all its files that end in `.txt` or `.txt.gz`, in the
+      order of their names, those of sub-folders too.
     - A file, or several, is cut by lines: the first 90 % for training, 5 % for validation, and
       the last 5 % for testing, contiguous, the same at each call. Where one of the three would be
       blank, only lines with words are counted.
@@ -149,12 +152,17 @@ def _folder_splits(folder: Path, needs_train: bool) -> dict[str, Lines]:
         split = _split_of(path)
         if split is not None:
             found.setdefault(split, []).append(path)
+    if not found:
+        files = [path for path in _files_in(folder) if _TEXT_FILE.search(path.name)]
+        if files:
+            return _file_splits(files, needs_train)
     if "train" not in found if needs_train else not found:
         what, name = ("training", "train") if needs_train else ("train, valid or test", "test")
         instead = "" if needs_train else ", or the path of the text's own file"
         raise ValueError(
             f"Found no {what} text in the folder: expected a file such as '{name}.txt', "
-            f"'wiki.{name}.tokens' or 'ptb.{name}.txt' (or .gz), or a sub-folder '{name}'{instead}."
+            f"'wiki.{name}.tokens' or 'ptb.{name}.txt' (or .gz), a sub-folder '{name}', or, "
+            f"without any of these, files of any names that end in '.txt'{instead}."
             f" It holds {sorted(path.name for path in folder.iterdir())[:10]}. "
             f"Received: path={str(folder)!r}"
         )

@@ -92,15 +92,15 @@ def test_mapping(tmp_path):
 def test_wrong_folders(tmp_path):
     with pytest.raises(FileNotFoundError, match=r"nothing there. Received: path='.*none'"):
         Corpus(tmp_path / "none")
-    (tmp_path / "notes.txt").write_text("x\n")
-    with pytest.raises(ValueError, match=r"no training text.*notes\.txt.*Received: "):
+    (tmp_path / "notes.md").write_text("x\n")
+    with pytest.raises(ValueError, match=r"no training text.*notes\.md.*Received: "):
         Corpus(tmp_path)
     (tmp_path / "train.txt").write_text("x\n")
     (tmp_path / "wiki.train.tokens").write_text("x\n")
     with pytest.raises(ValueError, match=r"several files.*Received: "):
         Corpus(tmp_path)
     with pytest.raises(ValueError, match=r"at least 3 lines, not 1.*Received: "):
-        Corpus(tmp_path / "notes.txt")
+        Corpus(tmp_path / "notes.md")
 
 
 @pytest.mark.skipif(DATA is None, reason="KERAS_DRILL_DATA does not name a folder of corpora")
@@ -133,3 +133,20 @@ def test_no_part_of_a_cut_file_is_blank(tmp_path):
     (tmp_path / "a").write_text("one\n\n\ntwo\n\n")
     with pytest.raises(ValueError, match=r"at least 3 lines with words, not 2. Received: "):
         Corpus(tmp_path / "a")
+
+
+def test_a_folder_of_texts_under_any_names(tmp_path):
+    (tmp_path / "more").mkdir()
+    for name, lines in (("b.txt", 17), ("a.TXT", 11), ("more/c.txt", 13), ("notes.md", 5)):
+        (tmp_path / name).write_text("".join(f"{name} {i}\n" for i in range(lines)))
+    corpus = Corpus(tmp_path)
+    lines = [line.decode() for part in (corpus.train, corpus.valid, corpus.test) for line in part]
+    assert [line.split()[0] for line in lines] == ["a.TXT"] * 11 + ["b.txt"] * 17 + [
+        "more/c.txt"
+    ] * 13
+    assert len(list(corpus.test)) == len(list(corpus.valid)) == 2
+    (whole,) = Corpus(tmp_path, split=False).splits.values()
+    assert len(list(whole)) == 41
+    (tmp_path / "test.txt").write_text("x\n")
+    with pytest.raises(ValueError, match="Found no training text in the folder"):
+        Corpus(tmp_path)
