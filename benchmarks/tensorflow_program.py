@@ -13,6 +13,7 @@ the exact results, then the large ones are timed beside the same loss compiled b
 
 import argparse
 import concurrent.futures
+import datetime
 import json
 import re
 import statistics
@@ -297,6 +298,16 @@ def run(folder: Path, rounds: int) -> dict:
     return record
 
 
+def tabulate(figures: dict[str, dict]) -> dict:
+    """Columns and rows of the large programs."""
+    rows = [
+        [label, name, round(found["ms"], 1), round(found["mib"])]
+        for label, programs in figures.items()
+        for name, found in programs.items()
+    ]
+    return {"columns": ["loss and gradients", "program of", "ms", "MiB"], "rows": rows}
+
+
 def main(argv: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     commands = parser.add_subparsers(dest="command", required=True)
@@ -321,6 +332,11 @@ def main(argv: Sequence[str] | None = None) -> None:
         return
     record = run(args.folder, args.rounds)
     if args.json:
+        record |= {
+            "command": "KERAS_BACKEND=jax python -m benchmarks.tensorflow_program run FOLDER",
+            "date": f"{datetime.datetime.now(datetime.timezone.utc):%Y-%m-%d %H:%M UTC}",
+            "tables": {"times": tabulate(record["figures"])},
+        }
         args.json.write_text(json.dumps(record, indent=1) + "\n")
 
 
