@@ -28,6 +28,10 @@ from keras_drill.workbench.report.page.plot import (
 )
 from keras_drill.workbench.report.run_summary import RunSummary
 
+_NOT_COMPARABLE = (
+    "These runs do not predict the same words of the same text: compare a curve with the others of "
+    "its own run only, not with those of another run."
+)
 # Markers on every epoch crowd the curve from here on.
 _MOST_MARKED_EPOCHS = 40
 
@@ -60,9 +64,16 @@ _MEASURES = (
 )
 
 
-def learning_curves_section(runs: Sequence[RunSummary]) -> ElementTree.Element:
+def learning_curves_section(
+    runs: Sequence[RunSummary], are_comparable: bool = True
+) -> ElementTree.Element:
     """Perplexity of all runs by epoch, then learning rate, gradient norm and tokens seen where the
-    history has them; the numbers are folded below."""
+    history has them; the numbers are folded below.
+
+    Args:
+        runs: The runs.
+        are_comparable: Whether the perplexity of one run may be compared with another's.
+    """
     heading = element("h2", "Learning curves")
     finite = [value for run in runs for value in _finite(run.train_curve + run.valid_curve)]
     if not finite:
@@ -73,6 +84,7 @@ def learning_curves_section(runs: Sequence[RunSummary]) -> ElementTree.Element:
     return element(
         "section",
         heading,
+        *([] if are_comparable else [element("p", _NOT_COMPARABLE)]),
         _perplexity_figure(runs, finite),
         *_broken_epochs(runs),
         *_averaging(runs),

@@ -60,7 +60,7 @@ def write_report(
     if any(run.texts for run in runs):
         shown.append(texts_section({run.name: run.texts for run in runs}))
     if any(run.history for run in runs):
-        shown.append(learning_curves_section(runs))
+        shown.append(learning_curves_section(runs, not incomparable))
     shown += sections
     if environment:
         shown.append(environment_section(environment))
