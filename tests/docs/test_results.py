@@ -4,6 +4,7 @@ import re
 
 import pytest
 
+from benchmarks.accelerator.__main__ import parse_arguments
 from docs.render_results import BLOCK, PICTURES, outdated, pages
 from docs.results_data import RESULTS, ROOT, load_results
 from tests.docs.pages import prose_of
@@ -29,6 +30,14 @@ def test_results_say_how_they_were_made(name):
     assert found["command"]
     if found.get("transcribed"):
         assert {"source", "source_commit", "versions", "hardware"} <= set(found)
+
+
+def test_commands_of_the_benchmark_of_accelerators_are_ones_that_it_takes():
+    texts = [page.read_text(encoding="utf-8") for page in pages()]
+    commands = re.findall(r"python -m benchmarks\.accelerator (-[^`\n]*)", "\n".join(texts))
+    assert commands
+    for command in commands:
+        parse_arguments(command.split())
 
 
 def test_every_result_is_on_a_page():
