@@ -154,9 +154,11 @@ def _derivatives(
     if computes_anew() and options.score.num_label_sums:
         by_products = anew(by_products)
         terms = row_weights, hidden_terms, label_terms
-        hidden_sums = _sums(options, products, by_products, (), *terms)[0]
-        sums = _sums(options, products, by_products, hidden_sums, *terms)[1]
-        label_sums = (*sums, *label_sums[len(sums) :])
+        found = _sums(options, products, by_products, (), *terms)
+        if found is not None:
+            hidden_sums = found[0]
+            sums = _sums(options, products, by_products, hidden_sums, *terms)[1]
+            label_sums = (*sums, *label_sums[len(sums) :])
     return by_products, hidden_sums, label_sums
 
 

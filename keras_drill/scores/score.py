@@ -113,20 +113,17 @@ class Score(ABC):
         products: Tensor,
         hidden_terms: Tensors,
         label_terms: Tensors,
-    ) -> tuple[Tensors, Tensors]:
-        """The sums that `product_gradients` returns, from its first result.
+    ) -> tuple[Tensors, Tensors] | None:
+        """The sums that `product_gradients` returns, computed from its first result.
 
-        On accelerators JAX takes them from what that was rounded to. Only scores with
-        `num_label_sums` need this method.
+        JAX calls this method on accelerators, with the first result rounded to the compute dtype,
+        and stores no further matrix `[R, M]`. `None` keeps the sums of `product_gradients`.
 
         Args:
             by_products: `[R, M]` in the accumulator's dtype.
             row_weights, products, hidden_terms, label_terms: As given to `product_gradients`.
         """
-        raise NotImplementedError(
-            "A score with `num_label_sums` must implement `product_sums`. "
-            f"Received: {type(self).__name__}, without it"
-        )
+        return None
 
     def hidden_gradients(
         self, gradient: Tensor, hidden_sums: Tensors, hidden: Tensor, hidden_terms: Tensors

@@ -8,7 +8,7 @@ from keras_drill.fused_loss import tiling
 from keras_drill.fused_loss.inputs import WalkOptions, tokens_per_tile
 from keras_drill.fused_loss.linear_cross_entropy import linear_cross_entropy
 from keras_drill.ops.device_kind import assume_device, device_kind, is_accelerator
-from keras_drill.scores import InnerProduct
+from keras_drill.scores import InnerProduct, KerBSKernel, Score
 
 MIB = 2**20
 
@@ -164,6 +164,23 @@ def test_kerbs_has_the_same_gradients_on_accelerators(variant, dtype, tolerance)
             found.append(jax.tree.leaves(function(values, hidden, targets)))
     for a, b in zip(*found, strict=True):
         np.testing.assert_allclose(a, b, atol=tolerance * np.abs(a).max())
+
+
+@jax_only
+def test_a_score_without_sums_of_its_own_has_the_same_gradients(monkeypatch):
+    import jax
+    import numpy as np
+
+    hidden = np.random.default_rng(0).normal(size=(307, 13)).astype("float32")
+    targets = np.arange(307) % 101
+    function, values = kerbs_value_and_grad("paper", 101, 13, "float32")
+    found = []
+    with assume_device("gpu"):
+        found.append(jax.tree.leaves(function(values, hidden, targets)))
+        monkeypatch.setattr(KerBSKernel, "product_sums", Score.product_sums)
+        found.append(jax.tree.leaves(function(values, hidden, targets)))
+    for a, b in zip(*found, strict=True):
+        np.testing.assert_allclose(a, b, atol=1e-5 * np.abs(a).max())
 
 
 @jax_only
