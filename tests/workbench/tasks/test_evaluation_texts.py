@@ -97,14 +97,26 @@ def test_without_data_it_is_the_corpus_of_the_run(name, tasks):
 
 
 @pytest.mark.parametrize("name", TASKS)
-def test_folders_without_any_split_are_refused(name, tasks, tmp_path):
+def test_folders_without_any_text_are_refused(name, tasks, tmp_path):
     task, words = tasks[name]
-    suffix, lines = SPLITS[name]
-    write(tmp_path / f"news.{suffix}", lines)
+    write(tmp_path / "news.doc", SPLITS[name][1])
     with pytest.raises(
         (ValueError, FileNotFoundError), match=r"no train, valid or test .* own file"
     ):
         task.evaluation_texts(words, str(tmp_path))
+
+
+@pytest.mark.parametrize("name", ["autoencoder", "dialog", "language-model"])
+def test_a_folder_of_texts_under_any_names_is_evaluated_as_a_whole(name, tasks, tmp_path):
+    task, words = tasks[name]
+    lines = SPLITS[name][1]
+    (whole,) = task.evaluation_texts(words, write(tmp_path / "news.txt", lines))
+    (tmp_path / "folder").mkdir()
+    for file, part in {"a.txt": lines[:17], "b.txt": lines[17:]}.items():
+        write(tmp_path / "folder" / file, part)
+    (found,) = task.evaluation_texts(words, str(tmp_path / "folder"))
+    assert found.name == "a.txt + b.txt"
+    assert sizes([found])[0][1:] == sizes([whole])[0][1:]
 
 
 def test_pairs_come_from_two_files_in_either_order(tasks, tmp_path):
