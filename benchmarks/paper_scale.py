@@ -1,7 +1,7 @@
 """Trains a published AWD-LSTM at full size on one accelerator, for as long as there is time.
 
     KERAS_BACKEND=jax python -m benchmarks.paper_scale RECIPE --minutes M --state FOLDER \\
-        --data FOLDER [--options section.key=value ...] [--check FILE] [--cudnn] [--store float32]
+        --data FOLDER [--options section.key=value ...] [--check FILE] [--store float32]
     KERAS_BACKEND=jax python -m benchmarks.paper_scale RECIPE --data FOLDER --write-check FILE
 
 RECIPE is the name of a recipe with kind "awd-lstm", such as ptb-awd-lstm-drill. The data are the
@@ -36,7 +36,6 @@ import numpy as np
 
 from benchmarks.seeds_at_once import Text
 from keras_drill.callbacks import NonMonotonicAveraging
-from keras_drill.ops.private_interfaces import all_layers
 from keras_drill.senses.sense_reallocator import SenseReallocator
 from keras_drill.workbench.tasks.language_model.build_model import build_model
 from keras_drill.workbench.tasks.language_model.config import LanguageModelConfig
@@ -57,13 +56,9 @@ class Trained:
         means: Running means of the trained weights, and `num_averaged`, their number of steps.
     """
 
-    def __init__(self, config: LanguageModelConfig, vocabulary_size: int, cudnn: bool = False):
+    def __init__(self, config: LanguageModelConfig, vocabulary_size: int):
         options = config.optimizer
         self.model = build_model(config, vocabulary_size, config.data.batch_size)
-        if cudnn:
-            for layer in all_layers(self.model):
-                if hasattr(layer, "uses_cudnn"):
-                    layer.uses_cudnn = True
         self.model.compile(
             keras.optimizers.SGD(
                 options.learning_rate,
@@ -332,7 +327,6 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--state", type=Path, help="a folder for log and weights")
     parser.add_argument("--store", default="float16", choices=("float16", "float32"))
     parser.add_argument("--precision", default="highest", help="jax_default_matmul_precision")
-    parser.add_argument("--cudnn", action="store_true", help="run LSTMs on cuDNN")
     parser.add_argument("--check", type=Path, help="a file that --write-check wrote")
     parser.add_argument("--write-check", type=Path, help="a file for the losses of first steps")
     # SGD with a rate of 30 leaves another device's losses after five steps or so.
@@ -346,7 +340,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     jax.config.update("jax_default_matmul_precision", args.precision)
     text = Text(args.data)
     name = "-".join([args.recipe, *args.options])
-    trained = Trained(config, len(text.counts), args.cudnn)
+    trained = Trained(config, len(text.counts))
     device = jax.devices()[0].device_kind
     about = {"name": name, "data": args.data.name, "device": device, "jax": jax.__version__}
     if args.write_check is not None:
@@ -361,7 +355,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     log = json.loads(file.read_text()) if file.exists() else {"epochs": [], "tokens_per_second": 0}
     if log.get("name", name) != name:
         parser.error(f"--state has a training of {log['name']}. Received: {name}")
-    log |= {**about, "precision": args.precision, "cudnn": args.cudnn, "store": args.store}
+    log |= {**about, "precision": args.precision, "store": args.store}
     log["epochs_of_recipe"] = config.training.epochs
     if log["epochs"]:
         trained.restore(load(args.state, log))

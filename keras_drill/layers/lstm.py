@@ -24,7 +24,6 @@ class LSTM(Recurrent):
 
     With TensorFlow on a GPU the recurrence is cuDNN's where there is no mask; XLA cannot compile
     that, and under mixed precision the state is in the compute dtype while cuDNN runs.
-    On JAX with an NVIDIA GPU the attribute `uses_cudnn = True` chooses cuDNN, for float32 only.
 
     Input shape: `[B, T, d]`, or `[T, B, d]` with `time_major=True`.
 

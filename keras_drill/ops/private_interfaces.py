@@ -440,18 +440,6 @@ def put_rows_in_place(x, start, rows):
     )
 
 
-def _run_cudnn_on_jax(x, parameters, h0, c0):
-    """`run_cudnn` of an LSTM in float32. JAX has it in an experimental module, batch-major."""
-    from jax.experimental import rnn
-
-    (num_steps, rows, width), units = x.shape, h0.shape[-1]
-    lengths = keras.ops.full((rows,), num_steps, dtype="int32")
-    # One layer, no dropout, one direction; the precision is the configured one.
-    options = (width, units, 1, 0.0, False, None)
-    outputs, h, c = rnn.lstm(x.transpose(1, 0, 2), h0, c0, parameters, lengths, *options)
-    return outputs.transpose(1, 0, 2), h, c
-
-
 def run_cudnn(mode: str, x, parameters, h0, c0):
     """cuDNN's LSTM or GRU over `x` `[T, B, d]` without a mask.
 
@@ -466,8 +454,6 @@ def run_cudnn(mode: str, x, parameters, h0, c0):
     Returns:
         Outputs `[T, B, H]`, and the last states `h` and `c`, `[1, B, H]`.
     """
-    if keras.backend.backend() == "jax":
-        return _run_cudnn_on_jax(x, parameters, h0, c0)
     import tensorflow as tf
 
     outputs, h, c, _, _ = tf.raw_ops.CudnnRNNV3(
