@@ -1,12 +1,13 @@
 """What a training does to its text, told when it begins."""
 
 import itertools
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
 from keras_drill.data import (
     EncodedText,
+    Lines,
     Lowercase,
     PreprocessedTokenizer,
     Tokenizer,
@@ -20,6 +21,26 @@ LINES_LOOKED_AT = 2000
 def first_lines(lines: Iterable[bytes]) -> list[bytes]:
     """The beginning of a text, which tells what kind of text it is."""
     return list(itertools.islice(iter(lines), LINES_LOOKED_AT))
+
+
+def describe_origins(splits: Mapping[str, Mapping[str, Lines]]) -> str:
+    """The files that each split of a corpus was read from, one split a line.
+
+    Args:
+        splits: The lines by split and column.
+
+    Example:
+
+    >>> from keras_drill.data import TextLines
+    >>> text = getfixture("tmp_path") / "train.txt"
+    >>> _ = text.write_text("one line\\n")
+    >>> print(describe_origins({"train": {"text": TextLines(text)}}))
+    train: .../train.txt
+    """
+    return "\n".join(
+        f"{split}: {' and '.join(dict.fromkeys(lines.origin for lines in columns.values()))}"
+        for split, columns in splits.items()
+    )
 
 
 def changes_of(tokenizer: Tokenizer) -> list[str]:

@@ -14,6 +14,7 @@ from keras_drill.workbench.report import RunSummary, describe_environment, write
 from keras_drill.workbench.report.evaluated_text import describe_texts
 from keras_drill.workbench.tasks.config import RunConfig
 from keras_drill.workbench.tasks.errors import Diverged
+from keras_drill.workbench.tasks.explain_text import describe_origins
 from keras_drill.workbench.tasks.make_task import make_task
 from keras_drill.workbench.training.find_divergence import find_divergence
 from keras_drill.workbench.training.loaded_run import LoadedRun
@@ -58,6 +59,7 @@ def train_run(config: RunConfig, folder: RunFolder) -> RunSummary | None:
             run_vocabulary.save(folder.path)
             print(f"{folder.path}: {described}", flush=True)
             if not training.finished:
+                print(describe_origins(task.read_columns(config.data.path)), flush=True)
                 print(task.explain_text(run_vocabulary, texts), flush=True)
             _report_progress(training)
 

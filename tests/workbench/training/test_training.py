@@ -6,7 +6,7 @@ import pytest
 import tensorflow as tf
 
 from keras_drill.callbacks import NonMonotonicAveraging, SenseReallocation
-from keras_drill.data import StreamedText, Vocabulary, WhitespaceTokenizer
+from keras_drill.data import Corpus, StreamedText, Vocabulary, WhitespaceTokenizer
 from keras_drill.decoding import GreedySampler
 from keras_drill.senses.policies import IdleSensePolicy, RankingPolicy, ThresholdPolicy
 from keras_drill.workbench.tasks.errors import RunError
@@ -192,7 +192,10 @@ def test_a_run_is_evaluated_and_reported(corpus, tmp_path, capsys):
     page = (tmp_path / "a" / "report.html").read_text()
     assert page.startswith("<!DOCTYPE html>")
     assert '<th scope="row">seed</th><td><code>3</code></td>' in page
-    assert "epoch 1/1  done" in capsys.readouterr().out
+    terminal = capsys.readouterr().out
+    assert "epoch 1/1  done" in terminal
+    for split, lines in Corpus(corpus).splits.items():
+        assert f"\n{split}: {lines.origin}\n" in terminal
 
 
 def test_the_best_model_is_the_one_that_was_evaluated(corpus, tmp_path):
