@@ -47,8 +47,10 @@ def _group(tasks: dict[str, str]) -> dict[str, list[str]]:
     return {
         "start here": list(_FIRST),
         **{
-            f"small, for two cores: {title}": [name for name in small if tasks[name] == task]
-            for task, title in _TASKS.items()
+            f"small, for two cores: {_TASKS.get(task, task)}": [
+                name for name in small if tasks[name] == task
+            ]
+            for task in dict.fromkeys([*_TASKS, *tasks.values()])
         },
         "sizes of papers, for a GPU": [name for name in others if name not in small],
     }
