@@ -11,6 +11,8 @@ PYTEST_WORKERS ?= 2
 FUZZ_INPUTS ?= 100000
 MUTANTS ?= 200
 SEED ?= 1
+# Cases of each parametrized test that `make test` runs; `make test-cases` runs the others.
+TEST_CASES ?= 2
 CASES ?= 2
 SLOW_CASES ?=
 KILLS ?= 20
@@ -46,13 +48,14 @@ ACCELERATOR := $(addprefix tests/,reference conformance/test_public_layers.py sc
 CORE := tests $(addprefix --ignore=tests/,$(filter-out export workbench/serving,$(TENSORFLOW_ONLY)))
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test test-slow test-jax test-oldest test-newest test-package docs docs-serve test-docs test-reference test-parity \
+.PHONY: help install demo test test-cases test-slow test-jax test-oldest test-newest test-package docs docs-serve test-docs test-reference test-parity \
 	test-tfx test-distributed test-sharded test-accelerator test-benchmarks test-fuzz test-mutation test-all audit core types lint format clean distclean
 
 help:
 	@echo "make demo       train two small language models on English text, compare, export and serve one"
-	@echo "make test       the test suite"
+	@echo "make test       the test suite: every test that is not slow, TEST_CASES=$(TEST_CASES) cases of each"
 	@echo "make test-all   everything that is checked before a release; .ci/run alone leaves a part of it out. Its parts:"
+	@echo "  test-cases      the other cases of these tests"
 	@echo "  test-slow       the tests that take longer (SLOW_CASES=1: one case of each; KILLS=$(KILLS) of each program)"
 	@echo "  test-jax        the core's tests on Keras' JAX backend, CASES=$(CASES) of each"
 	@echo "  test-oldest     the core's tests on Python 3.10, TensorFlow 2.16 and Keras 3.12, CASES=$(CASES) of each"
@@ -97,7 +100,11 @@ demo: $(PACKAGE)
 	@$(BIN)/python -m keras_drill_command demo --run '$(RUN)' $(if $(DATA),--data '$(DATA)')
 
 test: $(TOOLS)
-	$(PYTEST) -m 'not slow' --durations=20
+	$(PYTEST) -m 'not slow' --cases $(TEST_CASES) --durations=20
+
+# The cases of parametrized tests that `make test` leaves out.
+test-cases: $(TOOLS)
+	$(PYTEST) -m 'not slow' --other-cases $(TEST_CASES) --durations=20
 
 test-slow: $(VENV)/installed-$(VERSION)-browser
 	$(PYTEST) -m slow $(if $(SLOW_CASES),--cases $(SLOW_CASES)) $(addprefix --ignore=tests/,distribute benchmarks docs fuzz) --kills $(KILLS) --durations=20

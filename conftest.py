@@ -31,6 +31,11 @@ def pytest_addoption(parser):
         "environments whose own part is small beside the code that all of them run",
     )
     parser.addoption(
+        "--other-cases",
+        type=int,
+        help="run only the cases that --cases with the same number does not run",
+    )
+    parser.addoption(
         "--fuzz-inputs",
         type=int,
         default=10_000,
@@ -44,21 +49,23 @@ def pytest_addoption(parser):
     )
 
 
+@pytest.hookimpl(trylast=True)  # after `-m` has left out its own
 def pytest_collection_modifyitems(config, items):
-    most = config.getoption("cases")
-    if most is None:
+    most, other = config.getoption("cases"), config.getoption("other_cases")
+    if most is None and other is None:
         return
     cases = collections.defaultdict(list)
     for item in items:
         cases[item.nodeid.partition("[")[0]].append(item)
-    left_out = set()
+    kept = set()
     for name, some in cases.items():
-        # Of these the cases are the public layers, and files.
-        if "conformance/" not in name and "original_implementations" not in name:
-            kept = {int(place) for place in np.linspace(0, len(some) - 1, min(most, len(some)))}
-            left_out.update(item for place, item in enumerate(some) if place not in kept)
-    items[:] = [item for item in items if item not in left_out]
-    config.hook.pytest_deselected(items=list(left_out))
+        # The cases of these are the public layers, and files.
+        is_whole = "conformance/" in name or "original_implementations" in name
+        count = len(some) if is_whole else min(most or other, len(some))
+        kept.update(some[int(place)] for place in np.linspace(0, len(some) - 1, count))
+    selected = kept if other is None else set(items) - kept
+    config.hook.pytest_deselected(items=[item for item in items if item not in selected])
+    items[:] = [item for item in items if item in selected]
 
 
 def pytest_runtest_setup():
