@@ -1,4 +1,4 @@
-"""A model that takes any batch, from one that carries state from batch to batch."""
+"""Copies of a model that carries state, for batches of any size or of another one."""
 
 from typing import Any
 
@@ -32,32 +32,68 @@ def make_stateless(model: keras.Model) -> keras.Model:
     >>> model.predict(np.array([[4, 2, 3]]), verbose=0).shape
     (1, 3, 31)
     """
+    return _copy(model, None)
+
+
+def with_batch_size(model: keras.Model, batch_size: int) -> keras.Model:
+    """Returns a copy of a trained model that carries the state of another number of rows.
+
+    Args:
+        model: A built model, as in `make_stateless`.
+        batch_size: Rows of every batch of the copy.
+
+    Returns:
+        A model with the same weights, not compiled. It shares nothing with `model`. Layers that
+        carry state begin with zeros; a model without them is copied as it is.
+
+    Raises:
+        ValueError: `batch_size` is not positive, the model is not built, or its config does not
+            describe its weights.
+
+    Example:
+
+    >>> backbone = keras_drill.models.AWDLSTM(31, 5, 7, 1, stateful=True, batch_size=3)
+    >>> model = keras_drill.LanguageModel(backbone, keras_drill.TiedOutput(31, backbone.embedding))
+    >>> model = keras_drill.models.with_batch_size(model, 1)
+    >>> [tuple(variable.shape) for variable in model.backbone.state_variables]
+    [(1, 5), (1, 5)]
+    """
+    if batch_size < 1:
+        raise ValueError(f"`batch_size` must be at least 1. Received: batch_size={batch_size}")
+    return _copy(model, batch_size)
+
+
+def _copy(model: keras.Model, batch_size: int | None) -> keras.Model:
     if not model.built:
         raise ValueError(f"`model` must be built. Received: {model!r}, not built")
-    state = {id(variable) for variable in carried_state(model)}
-    values = [variable for variable in model.variables if id(variable) not in state]
-    copy = type(model).from_config(_stateless(model.get_config()))
-    if [tuple(v.shape) for v in copy.variables] != [tuple(v.shape) for v in values]:
+    copy = type(model).from_config(_with_rows(model.get_config(), batch_size))
+    values, variables = _without_state(model), _without_state(copy)
+    if [tuple(v.shape) for v in variables] != [tuple(v.shape) for v in values]:
         raise ValueError(
             "`model` must have the weights that its config describes: not quantised. "
             f"Received: {model!r}"
         )
-    for variable, value in zip(copy.variables, values, strict=True):
+    for variable, value in zip(variables, values, strict=True):
         variable.assign(value)
     return copy
 
 
-def _stateless(config: Any) -> Any:
-    """A config, of layers inside layers too, without state and without sizes of batches."""
+def _without_state(model: keras.Model) -> list[keras.Variable]:
+    state = {id(variable) for variable in carried_state(model)}
+    return [variable for variable in model.variables if id(variable) not in state]
+
+
+def _with_rows(config: Any, batch_size: int | None) -> Any:
+    """A config, of layers inside layers too, for so many rows; `None`: any number, no state."""
     if isinstance(config, list | tuple):
-        return type(config)(map(_stateless, config))
+        return type(config)(_with_rows(each, batch_size) for each in config)
     if not isinstance(config, dict):
         return config
-    config = {name: _stateless(value) for name, value in config.items()}
+    config = {name: _with_rows(value, batch_size) for name, value in config.items()}
     if config.get("stateful"):
-        config["stateful"] = False
+        config["stateful"] = batch_size is not None
         if "batch_size" in config:
-            config["batch_size"] = None
+            config["batch_size"] = batch_size
     if config.get("batch_shape"):  # of a functional model's input
-        config["batch_shape"] = (None, *config["batch_shape"][1:])
+        config["batch_shape"] = (batch_size, *config["batch_shape"][1:])
     return config

@@ -7,7 +7,7 @@ import pytest
 import keras_drill
 from keras_drill.layers import GRU, LSTM
 from keras_drill.layers.carried_state import carried_state, zero_carried_state
-from keras_drill.models import make_stateless
+from keras_drill.models import make_stateless, with_batch_size
 
 V, D, B, T = 31, 5, 3, 7
 on_tensorflow = pytest.mark.skipif(
@@ -119,3 +119,18 @@ def test_functional_models_and_layers_of_keras():
 def test_a_model_that_is_not_built_is_refused():
     with pytest.raises(ValueError, match="`model` must be built"):
         make_stateless(keras.Sequential([LSTM(D, stateful=True)]))
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_the_copy_of_other_rows_carries_their_state(name):
+    model = MODELS[name]()
+    expected = np.asarray(model(tokens(B)))
+    for rows in (1, 2 * B):
+        copy = with_batch_size(model, rows)
+        halves = np.split(np.resize(tokens(B), (rows, T)), [3], axis=1)
+        found = np.concatenate([np.asarray(copy(half)) for half in halves], axis=1)
+        np.testing.assert_allclose(found, np.resize(expected, found.shape), atol=1e-5)
+    with pytest.raises(
+        ValueError, match=r"`batch_size` must be at least 1. Received: batch_size=0"
+    ):
+        with_batch_size(model, 0)

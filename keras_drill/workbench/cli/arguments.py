@@ -43,9 +43,14 @@ def whole_number(at_least: int, at_most: int = MAX_INT) -> Callable[[str], int]:
     return convert
 
 
-def number(above: float, below: float = math.inf, at_most: float = math.inf) -> Callable:
-    """A `type` for `add_argument`: finite numbers in a range."""
-    limits = [f"above {above:g}"]
+def number(
+    above: float | None = None,
+    below: float = math.inf,
+    at_least: float = -math.inf,
+    at_most: float = math.inf,
+) -> Callable:
+    """A `type` for `add_argument`: finite numbers in a range, above or at least one of them."""
+    limits = [f"at least {at_least:g}" if above is None else f"above {above:g}"]
     limits += [f"below {below:g}"] if below < math.inf else []
     limits += [f"at most {at_most:g}"] if at_most < math.inf else []
 
@@ -54,7 +59,8 @@ def number(above: float, below: float = math.inf, at_most: float = math.inf) -> 
             value = float(text)
         except ValueError:
             raise argparse.ArgumentTypeError(f"must be a number, not {text!r}") from None
-        if not (above < value < below and value <= at_most and math.isfinite(value)):
+        is_large_enough = value >= at_least if above is None else value > above
+        if not (is_large_enough and value < below and value <= at_most and math.isfinite(value)):
             if value == math.inf:
                 raise argparse.ArgumentTypeError("must be finite, not inf")
             raise argparse.ArgumentTypeError(f"must be {' and '.join(limits)}, not {value}")

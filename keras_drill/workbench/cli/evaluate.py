@@ -2,6 +2,11 @@
 
 import argparse
 
+from keras_drill.workbench.cli.adaptation_arguments import (
+    add_adaptation_arguments,
+    check_adapts,
+    given_adaptation,
+)
 from keras_drill.workbench.cli.arguments import (
     add_checkpoint_argument,
     add_text_and_report_arguments,
@@ -27,20 +32,27 @@ def add_parser(commands) -> argparse.ArgumentParser:
             "Examples:\n"
             "  keras-drill evaluate runs/tied runs/drill --report comparison.html\n"
             "  keras-drill evaluate runs/tied --data news.txt --json news.json\n"
-            "  keras-drill evaluate runs/de-en --data news.de --data news.en"
+            "  keras-drill evaluate runs/de-en --data news.de --data news.en\n"
+            "  keras-drill evaluate runs/tied --dynamic --cache"
         ),
     )
     parser.add_argument("folders", nargs="+", metavar="RUN", help="folders of the runs")
     add_checkpoint_argument(parser)
     add_text_and_report_arguments(parser, "report.html in the folder of the only run, or beside")
     parser.add_argument("--json", metavar="FILE", help="writes all figures as JSON, too")
+    add_adaptation_arguments(parser)
     return parser
 
 
 def run(args: argparse.Namespace) -> int:
-    check_runs(args.folders, args.checkpoint)
+    configs = check_runs(args.folders, args.checkpoint)
+    adaptation = given_adaptation(args)
+    about = other_than_run(args)
+    if adaptation is not None:
+        check_adapts(args, configs)
+        about += [name for name in ("dynamic", "cache") if getattr(args, name)]
     data = check_text(args.data)
-    report = report_file(args, args.folders, "report.html", other_than_run(args))
+    report = report_file(args, args.folders, "report.html", about)
     figures = None if args.json is None else output_file("--json", args.json)
 
     from keras_drill.workbench.cli.streams import import_tensorflow
@@ -55,5 +67,6 @@ def run(args: argparse.Namespace) -> int:
         data=data,
         checkpoint=args.checkpoint,
         figures=figures,
+        adaptation=adaptation,
     )
     return 0

@@ -79,6 +79,7 @@ def results_section(
         shown,
         *([element("p", " ".join(notes), class_="note")] if notes else []),
         *_cut_off(runs),
+        *_notes(runs),
         class_="results",
     )
 
@@ -90,6 +91,15 @@ def _cut_off(runs: Sequence[RunSummary]) -> list[ElementTree.Element]:
         return []
     sentence = " ended at the last epoch allowed: with more epochs there may be a better model."
     return [element("p", words(names, ", "), sentence, class_="note")]
+
+
+def _notes(runs: Sequence[RunSummary]) -> list[ElementTree.Element]:
+    """How the figures of runs were obtained."""
+    return [
+        element("p", element("bdi", run.name), f": {'; '.join(run.notes)}.", class_="note")
+        for run in runs
+        if run.notes
+    ]
 
 
 def summarize(

@@ -27,6 +27,7 @@ class RunSummary:
         other_perplexities: Its perplexities on texts that are neither, by their names.
         scores: Other figures of it by name, more being better, for example `{"test BLEU": 33.1}`.
         signatures: How the scores were computed, by the metric's name.
+        notes: Sentences about how the figures were obtained, where that needs to be told.
         texts: The texts that the perplexities and the scores are of.
         best_epoch: Epoch of the model that was kept, counted from 1; by default the epoch of the
             smallest finite validation value in `history`.
@@ -53,6 +54,7 @@ class RunSummary:
     other_perplexities: Mapping[str, float] = dataclasses.field(default_factory=dict)
     scores: Mapping[str, float] = dataclasses.field(default_factory=dict)
     signatures: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    notes: Sequence[str] = ()
     texts: Sequence[EvaluatedText] = ()
     best_epoch: int | None = None
     seconds_per_epoch: float | None = None

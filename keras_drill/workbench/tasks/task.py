@@ -17,6 +17,7 @@ from keras_drill.data.word_numbers import WordNumbers
 from keras_drill.decoding import BeamSearch, Sampler, Search
 from keras_drill.export import ModelCard, SenseContexts, TextModel, Translator
 from keras_drill.workbench.report.comparability import PerplexityBasis
+from keras_drill.workbench.tasks.adaptation import Adaptation
 from keras_drill.workbench.tasks.config import RunConfig
 from keras_drill.workbench.tasks.describe_words import describe_words
 from keras_drill.workbench.tasks.errors import RunError
@@ -70,12 +71,14 @@ class Evaluation:
         signatures: How the scores were computed, by the metric's name: `"BLEU"`.
         log_probs: By text, the log-probability of each target, float `[N]`, in the order of
             `Task.target_ids`.
+        notes: Sentences about how the figures were obtained, where that needs to be told.
     """
 
     perplexities: Mapping[str, float]
     scores: Mapping[str, float] = dataclasses.field(default_factory=dict)
     signatures: Mapping[str, str] = dataclasses.field(default_factory=dict)
     log_probs: Mapping[str, np.ndarray] = dataclasses.field(default_factory=dict)
+    notes: Sequence[str] = ()
 
     def figures(self) -> dict[str, Any]:
         """All figures of the model on these texts, JSON-able."""
@@ -432,6 +435,16 @@ class AnsweringTask(Task):
 
 class ContinuingTask(Task):
     """A task whose models continue texts."""
+
+    @abc.abstractmethod
+    def evaluate_adapted(
+        self,
+        model: keras.Model,
+        run_vocabulary: RunVocabulary,
+        texts: Mapping[str, Any],
+        adaptation: Adaptation,
+    ) -> Evaluation:
+        """Evaluates a model that adapts to the texts while it reads them."""
 
     @abc.abstractmethod
     def text_model(

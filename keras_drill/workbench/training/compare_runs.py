@@ -7,6 +7,7 @@ from keras_drill.workbench.report import RunSummary, describe_environment, write
 from keras_drill.workbench.report.evaluated_text import describe_texts
 from keras_drill.workbench.report.page.formatting import text_table
 from keras_drill.workbench.report.results_section import names_of_texts
+from keras_drill.workbench.tasks.adaptation import Adaptation
 from keras_drill.workbench.training.comparability import compare_bases
 from keras_drill.workbench.training.evaluation_figures import write_figures
 from keras_drill.workbench.training.loaded_run import load_runs
@@ -20,6 +21,7 @@ def compare_runs(
     title: str | None = None,
     checkpoint: int | str | None = None,
     figures: str | os.PathLike | None = None,
+    adaptation: Adaptation | None = None,
 ) -> list[RunSummary]:
     """Evaluates the models of runs, prints a table, and writes a report.
 
@@ -31,6 +33,7 @@ def compare_runs(
         title: title of the report; by default what the only run is, or "Models compared".
         checkpoint: as of `LoadedRun.load`, for all of them.
         figures: a JSON file for all figures.
+        adaptation: how language models adapt to the texts; `None`: not at all.
     """
     runs = load_runs(folders, checkpoint)
     texts, evaluated, summaries = {}, {}, []
@@ -38,7 +41,12 @@ def compare_runs(
         name = run.folder.name
         texts[name] = run.evaluation_texts(data)
         encoded = {text.name: text.encoded for text in texts[name]}
-        evaluated[name] = run.task.evaluate(run.model, run.vocabulary, encoded)
+        if adaptation is None:
+            evaluated[name] = run.task.evaluate(run.model, run.vocabulary, encoded)
+        else:
+            evaluated[name] = run.continuing_task.evaluate_adapted(
+                run.model, run.vocabulary, encoded, adaptation
+            )
         summaries.append(run.summarize(evaluated[name], texts[name]))
     compared, bases = compare_bases({run.folder.name: run for run in runs}, texts, evaluated)
     if title is None and len(runs) == 1:
@@ -56,6 +64,9 @@ def compare_runs(
     print(f"\n{describe_texts({run.name: run.texts for run in summaries})}")
     for line in dict.fromkeys(line for run in summaries for line in run.signature_lines):
         print(line)
+    for summary in summaries:
+        for note in summary.notes:
+            print(f"{summary.name}: {note}")
     for each in compared:
         if each.differences:
             print(f"\n{each}")

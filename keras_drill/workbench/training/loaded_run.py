@@ -128,6 +128,7 @@ class LoadedRun:
             other_perplexities=perplexities,
             scores=evaluation.scores,
             signatures=evaluation.signatures,
+            notes=evaluation.notes,
             texts=tuple(text.described for text in texts),
             best_epoch=int(np.nanargmin(losses)) + 1,
             seconds_per_epoch=float(np.mean(history["seconds"])),

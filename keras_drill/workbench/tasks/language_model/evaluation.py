@@ -4,6 +4,7 @@ import dataclasses
 import itertools
 import sys
 from collections.abc import Mapping, Sequence
+from typing import Any
 from xml.etree import ElementTree
 
 import numpy as np
@@ -33,12 +34,19 @@ class LanguageModelEvaluation(Evaluation):
         scores: None.
         signatures: None.
         log_probs: By text, the log-probability of each target, in the order of the text.
+        notes: How the model adapted to the texts, where it did.
         targets: Int array `[N]`, the targets of the last text, in its order.
         samples: Continuations that the model wrote.
+        adaptation: How the model adapted to the texts, JSON-able; empty where it did not.
     """
 
     targets: np.ndarray = dataclasses.field(default_factory=lambda: np.zeros(0, int))
     samples: tuple[SampleContinuation, ...] = ()
+    adaptation: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+
+    def figures(self) -> dict[str, Any]:
+        adaptation = {"adaptation": dict(self.adaptation)} if self.adaptation else {}
+        return {**super().figures(), **adaptation}
 
 
 def beginnings(

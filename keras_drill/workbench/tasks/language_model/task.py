@@ -35,8 +35,10 @@ from keras_drill.export import ModelCard, SenseContexts, TextModel, export_saved
 from keras_drill.workbench.analysis.collect import collect_log_probs, in_text_order
 from keras_drill.workbench.report import SampleContinuation
 from keras_drill.workbench.report.comparability import PerplexityBasis
+from keras_drill.workbench.tasks.adaptation import Adaptation
 from keras_drill.workbench.tasks.errors import RunError
 from keras_drill.workbench.tasks.explain_text import first_lines
+from keras_drill.workbench.tasks.language_model.adapt import adapt, perplexity_of
 from keras_drill.workbench.tasks.language_model.build_model import build_model
 from keras_drill.workbench.tasks.language_model.config import LanguageModelConfig
 from keras_drill.workbench.tasks.language_model.evaluation import (
@@ -213,19 +215,31 @@ class LanguageModelTask(ContinuingTask):
             seed=self.config.training.seed,
         )
 
-    def evaluation_batches(self, run_vocabulary: Any, text: np.ndarray) -> ContiguousBatches:
+    def evaluation_batches(
+        self,
+        run_vocabulary: Any,
+        text: np.ndarray,
+        rows: int | None = None,
+        length: int | None = None,
+    ) -> ContiguousBatches:
         return ContiguousBatches(
             text,
-            self.config.data.batch_size,
-            self.config.data.sequence_length,
+            rows or self.config.data.batch_size,
+            length or self.config.data.sequence_length,
             padding=True,
             first_token=run_vocabulary.vocabulary.end_id,
             min_context=_MIN_CONTEXT,
         )
 
-    def target_places(self, run_vocabulary: Any, text: np.ndarray) -> np.ndarray:
+    def target_places(
+        self,
+        run_vocabulary: Any,
+        text: np.ndarray,
+        rows: int | None = None,
+        length: int | None = None,
+    ) -> np.ndarray:
         places = self.evaluation_batches(
-            run_vocabulary, np.arange(len(text), dtype=np.int32)
+            run_vocabulary, np.arange(len(text), dtype=np.int32), rows, length
         ).dataset()
         return np.concatenate(
             [targets.numpy()[weights.numpy() != 0] for _, targets, weights in places]
@@ -290,10 +304,28 @@ class LanguageModelTask(ContinuingTask):
             )
             samples = write_samples(options, prompts, module)
         return LanguageModelEvaluation(
-            {name: math.exp(-each.mean(dtype=np.float64)) for name, each in log_probs.items()},
+            {name: perplexity_of(each) for name, each in log_probs.items()},
             log_probs=log_probs,
             targets=list(texts.values())[-1] if texts else np.zeros(0, np.int32),
             samples=samples,
+        )
+
+    def evaluate_adapted(
+        self,
+        model: keras.Model,
+        run_vocabulary: Any,
+        texts: Mapping[str, np.ndarray],
+        adaptation: Adaptation,
+    ) -> LanguageModelEvaluation:
+        adapted = adapt(self, model, run_vocabulary, texts, adaptation)
+        plain = self.evaluate(model, run_vocabulary, texts)
+        shown = ", ".join(f"{name} {value:.2f}" for name, value in plain.perplexities.items())
+        return dataclasses.replace(
+            plain,
+            perplexities={name: perplexity_of(each) for name, each in adapted.log_probs.items()},
+            log_probs=adapted.log_probs,
+            notes=(*adapted.notes, f"perplexity without: {shown}"),
+            adaptation={**adapted.settings, "perplexities_without": dict(plain.perplexities)},
         )
 
     def sections(

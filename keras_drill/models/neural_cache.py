@@ -1,0 +1,105 @@
+"""The neural cache: words that stood in similar contexts of the same text become more probable."""
+
+import numpy as np
+
+_ROWS = 512  # of a block of the similarities, which are never in memory as a whole
+
+
+def add_neural_cache(
+    log_probs: np.ndarray,
+    hidden: np.ndarray,
+    targets: np.ndarray,
+    size: int,
+    theta: float,
+    weight: float,
+) -> np.ndarray:
+    """Log-probabilities of a text's targets by a language model with a cache.
+
+    The cache holds the last n hidden states h_i of the text, each with the word x_i that followed.
+    It gives the target x_t the probability
+
+        p_cache(x_t) = sum_{i: x_i = x_t} exp(theta * h_t . h_i) / sum_i exp(theta * h_t . h_i)
+
+    with i from t - n to t - 1, and the result is
+
+        log((1 - weight) * p_model(x_t) + weight * p_cache(x_t)).
+
+    The first target has an empty cache, and keeps its log-probability.
+
+    Nothing is trained, and the output layer may be any: the model is known by its hidden states and
+    by what it gives to the targets.
+
+    Args:
+        log_probs: `[N]`, the model's log-probability of each target, in the order of the text.
+        hidden: `[N, d]`, the hidden states that predicted them.
+        targets: `[N]` integers.
+        size: n, less than N.
+        theta: How much more similar hidden states count; 0 counts all alike.
+        weight: Share of the cache, in [0, 1).
+
+    Returns:
+        Float64 array `[N]`.
+
+    Raises:
+        ValueError: Shapes do not match, or an argument is out of range.
+
+    Example:
+
+    >>> log_probs, hidden = np.log([0.5, 0.25, 0.25]), np.eye(3, 2)
+    >>> np.exp(keras_drill.models.add_neural_cache(log_probs, hidden, [4, 1, 4], 2, 0.0, 0.2))
+    array([0.5, 0.2, 0.3])
+
+    References:
+        - [Grave et al., 2017](https://arxiv.org/abs/1612.04426)
+    """
+    log_probs = np.asarray(log_probs, "float64")
+    if log_probs.ndim != 1 or np.shape(targets) != log_probs.shape:
+        raise ValueError(
+            "`log_probs` and `targets` must be of one shape [N]. "
+            f"Received: shapes {log_probs.shape}, {np.shape(targets)}"
+        )
+    if not 0 <= weight < 1:
+        raise ValueError(f"`weight` must be in [0, 1). Received: weight={weight}")
+    return mix_cache(log_probs, cache_log_probs(hidden, targets, size, theta), weight)
+
+
+def cache_log_probs(hidden: np.ndarray, targets: np.ndarray, size: int, theta: float) -> np.ndarray:
+    """Log-probability that the cache alone gives to each target, float64 `[N]`.
+
+    It is minus infinity where the word is not in the cache, which is empty at the first target.
+    Arguments as in `add_neural_cache`.
+    """
+    hidden, targets = np.asarray(hidden, "float64"), np.asarray(targets)
+    number = len(targets)
+    if hidden.ndim != 2 or len(hidden) != number:
+        raise ValueError(
+            f"`hidden` must be of shape [{number}, d], a row for each target. "
+            f"Received: shape {hidden.shape}"
+        )
+    if not 1 <= size < number:
+        raise ValueError(
+            f"`size` must be at least 1 and less than the {number} targets of the text: a longer "
+            f"cache is never filled. Received: size={size}"
+        )
+    if not 0 <= theta < np.inf:
+        raise ValueError(f"`theta` must be finite and not negative. Received: theta={theta}")
+    found = np.full(number, -np.inf)
+    for start in range(1, number, _ROWS):
+        stop = min(start + _ROWS, number)
+        first = max(start - size, 0)
+        ages = np.arange(start, stop)[:, None] - np.arange(first, stop)  # [rows, columns]
+        scores = theta * (hidden[start:stop] @ hidden[first:stop].T)
+        scores[(ages < 1) | (ages > size)] = -np.inf
+        weights = np.exp(scores - scores.max(axis=1, keepdims=True))
+        same = targets[start:stop, None] == targets[first:stop]
+        with np.errstate(divide="ignore"):
+            found[start:stop] = np.log((weights * same).sum(axis=1)) - np.log(weights.sum(axis=1))
+    return found
+
+
+def mix_cache(log_probs: np.ndarray, cached: np.ndarray, weight: float) -> np.ndarray:
+    """Log-probabilities of model and cache together, float64 `[N]`; see `add_neural_cache`."""
+    with np.errstate(divide="ignore"):
+        mixed = np.logaddexp(np.log1p(-weight) + log_probs, np.log(weight) + cached)
+    mixed[0] = log_probs[0]
+    return mixed

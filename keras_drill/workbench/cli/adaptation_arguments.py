@@ -1,0 +1,131 @@
+"""How a language model adapts to a text that it is evaluated on, as arguments."""
+
+import argparse
+from collections.abc import Sequence
+
+from keras_drill.workbench.cli.arguments import number, whole_number
+from keras_drill.workbench.tasks.adaptation import Adaptation
+from keras_drill.workbench.tasks.config import RunConfig
+from keras_drill.workbench.tasks.errors import ConfigError, RunError
+
+_SETTINGS = {
+    "dynamic": {
+        "dynamic_rule": "rule",
+        "dynamic_rate": "learning_rate",
+        "dynamic_decay": "decay",
+        "dynamic_length": "length",
+        "dynamic_rows": "rows",
+    },
+    "cache": {
+        "cache_size": "cache_size",
+        "cache_theta": "cache_theta",
+        "cache_weight": "cache_weight",
+    },
+}
+
+
+def add_adaptation_arguments(parser: argparse.ArgumentParser) -> None:
+    """Adds `--dynamic`, `--cache` and their settings."""
+    group = parser.add_argument_group(
+        "language models that adapt to the text",
+        "Settings without a default are chosen on validation text.",
+    )
+    group.add_argument(
+        "--dynamic",
+        action="store_true",
+        help="dynamic evaluation: the model learns from each segment after predicting it",
+    )
+    group.add_argument(
+        "--dynamic-rule",
+        choices=("rms", "sgd"),
+        help="how: scaled by the gradients on training text, or plain SGD (default: rms)",
+    )
+    group.add_argument(
+        "--dynamic-rate", type=number(at_least=0), metavar="RATE", help="learning rate"
+    )
+    group.add_argument(
+        "--dynamic-decay",
+        type=number(at_least=0, at_most=1),
+        metavar="DECAY",
+        help="decay towards the trained weights, at each segment",
+    )
+    group.add_argument(
+        "--dynamic-length",
+        type=whole_number(1),
+        metavar="N",
+        help=f"tokens of a segment (default: {Adaptation.length})",
+    )
+    group.add_argument(
+        "--dynamic-rows",
+        type=whole_number(1),
+        metavar="N",
+        help="parts of the text that are read side by side: more are faster and adapt less "
+        f"(default: {Adaptation.rows})",
+    )
+    group.add_argument(
+        "--cache",
+        action="store_true",
+        help="neural cache: words that stood in similar contexts become more probable",
+    )
+    group.add_argument(
+        "--cache-size", type=whole_number(1), metavar="N", help="how many contexts are kept"
+    )
+    group.add_argument(
+        "--cache-theta",
+        type=number(at_least=0),
+        metavar="THETA",
+        help="how much more similar contexts count",
+    )
+    group.add_argument(
+        "--cache-weight",
+        type=number(above=0, below=1),
+        metavar="WEIGHT",
+        help="share of the cache in the probabilities",
+    )
+    group.add_argument(
+        "--search-tokens",
+        type=whole_number(2),
+        metavar="N",
+        help="tokens of the validation text that settings are chosen on (default: "
+        f"{Adaptation.search_tokens:,})",
+    )
+
+
+def given_adaptation(args: argparse.Namespace) -> Adaptation | None:
+    """How models adapt by the arguments; `None`: not at all.
+
+    Raises:
+        ConfigError: There is a setting of something that was not asked for.
+    """
+    for option, settings in _SETTINGS.items():
+        for name in settings:
+            value = getattr(args, name)
+            if value is not None and not getattr(args, option):
+                flag = f"--{name.replace('_', '-')}"
+                raise ConfigError(
+                    f"{flag} is a setting of --{option}: give both. Received: {flag} {value} alone"
+                )
+    if not args.dynamic and not args.cache:
+        if args.search_tokens is not None:
+            raise ConfigError(
+                "--search-tokens is a setting of --dynamic and --cache: give one of them. "
+                f"Received: --search-tokens {args.search_tokens} alone"
+            )
+        return None
+    names = {name: field for each in _SETTINGS.values() for name, field in each.items()}
+    names["search_tokens"] = "search_tokens"
+    given = {field: getattr(args, name) for name, field in names.items()}
+    given = {field: value for field, value in given.items() if value is not None}
+    if args.dynamic:
+        given.setdefault("rule", "rms")
+    return Adaptation(**given, has_cache=args.cache)
+
+
+def check_adapts(args: argparse.Namespace, configs: Sequence[RunConfig]) -> None:
+    """Makes sure that the models of runs are language models."""
+    for folder, config in zip(args.folders, configs, strict=True):
+        if config.reads_sources:
+            raise RunError(
+                "--dynamic and --cache are for language models: evaluate other runs without them. "
+                f"Received: {folder}, whose task is {config.task}"
+            )
