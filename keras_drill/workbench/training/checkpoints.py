@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from keras_drill.workbench.tasks.config import RunConfig
 from keras_drill.workbench.tasks.errors import RunError
 from keras_drill.workbench.training.checkpoint_files import (
     ARRAYS,
@@ -38,6 +39,7 @@ class TrainingState:
         step: batches done in all.
         epoch_seconds: time spent on the batches done of the epoch under way.
         history: one mapping from name to value per epoch done.
+        losses: the validation loss of each.
         best_epoch: epoch of the best model, from 1; 0 where there is none yet.
         best_loss: its validation loss.
         changes: options that were changed when the training was resumed, from the first to the
@@ -50,13 +52,30 @@ class TrainingState:
     step: int = 0
     epoch_seconds: float = 0.0
     history: list[dict[str, float]] = dataclasses.field(default_factory=list)
+    losses: list[float] = dataclasses.field(default_factory=list)
     best_epoch: int = 0
     best_loss: float = math.inf
     changes: list[dict[str, Any]] = dataclasses.field(default_factory=list)
 
+    def has_stopped_improving(self, config: RunConfig) -> bool:
+        """Whether the validation loss ends the training, as the options have it."""
+        if config.training.stopping == "non-monotone":
+            return self.is_above_older(config.training.patience)
+        return self.has_waited(config.patience)
+
     def has_waited(self, patience: int) -> bool:
         """Whether so many epochs have passed without a better one; 0 is for ever."""
         return 0 < patience <= self.epoch - self.best_epoch
+
+    def is_above_older(self, interval: int) -> bool:
+        """Whether the last loss is above the best of those more than `interval` epochs before the
+        last; 0 is never. The criterion of AWD-LSTM, see `NonMonotonicAveraging`.
+
+        >>> [TrainingState(losses=[5.0, 4.0, 4.5, loss]).is_above_older(1) for loss in (3.9, 4.1)]
+        [False, True]
+        """
+        older = self.losses[: -interval - 1] if interval else []
+        return bool(older) and self.losses[-1] > min(older)
 
     def to_mapping(self) -> dict[str, Any]:
         """For JSON."""
@@ -64,7 +83,7 @@ class TrainingState:
 
     def assign(self, mapping: dict[str, Any]) -> None:
         """Takes over what `to_mapping` gave."""
-        mapping = {"changes": [], **mapping}  # old versions did not record them
+        mapping = {"changes": [], "losses": [], **mapping}  # old versions did not record them
         for field in dataclasses.fields(self):
             setattr(self, field.name, mapping[field.name])
 

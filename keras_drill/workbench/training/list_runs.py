@@ -116,7 +116,7 @@ def _listed(folder: RunFolder) -> ListedRun:
         state = "training"
     elif progress.epoch >= config.training.epochs:
         state = "finished"
-    elif progress.has_waited(config.patience):
+    elif progress.has_stopped_improving(config):
         state = "stopped"
     else:
         state = "interrupted"

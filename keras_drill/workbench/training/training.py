@@ -121,7 +121,7 @@ class Training:
     @property
     def stopped_early(self) -> bool:
         """Whether the validation loss has stopped improving, as the options have it now."""
-        return self.state.has_waited(self.config.patience)
+        return self.state.has_stopped_improving(self.config)
 
     @property
     def finished(self) -> bool:
@@ -273,6 +273,7 @@ class Training:
         values = self.workers.by_chief(lambda: self._with_scores(values))
         loss = self.task.validation_loss(values)
         state.history.append({**values, **self._figures(), "seconds": state.epoch_seconds})
+        state.losses.append(loss)
         state.epoch, state.batch, state.epoch_seconds = state.epoch + 1, 0, 0.0
         if loss < state.best_loss:
             state.best_loss, state.best_epoch = loss, state.epoch
@@ -398,6 +399,8 @@ class Training:
                     "made with; bring it back, or train in another folder"
                 )
         self.state.assign(state["training"])
+        if not self.state.losses:  # a checkpoint of an old version
+            self.state.losses = [self.task.validation_loss(each) for each in self.state.history]
         # What a checkpoint of an old version was made with is not known.
         changes = option_changes(self.config, state.get("options", self._options))
         self.new_changes = [

@@ -27,6 +27,8 @@ ELSEWHERE = {
     "test_text_is_preprocessed_and_words_are_the_same_after_saving",
     "data.character_coverage": "tests/workbench/tasks/test_text_options.py::"
     "test_rare_characters_are_left_out_by_coverage",
+    "training.stopping": "tests/workbench/training/test_checkpoint_order.py::"
+    "test_the_criterion_of_the_fine_tuning_stage",
     "head.descriptions": "tests/workbench/training/test_described_words.py::"
     "test_a_run_begun_anew_with_other_options_describes_words_anew",
     "training.epochs": "tests/workbench/training/test_training.py::"

@@ -6,6 +6,8 @@ import threading
 import numpy as np
 import pytest
 
+from keras_drill.workbench.tasks.errors import ConfigError
+from keras_drill.workbench.tasks.language_model.config import LanguageModelConfig
 from keras_drill.workbench.training.checkpoint_writer import CheckpointWriter
 from keras_drill.workbench.training.checkpoints import CheckpointStore, TrainingState
 
@@ -37,6 +39,40 @@ def test_all_is_on_the_disk_before_it_gets_its_name_and_the_name_is_after(tmp_pa
 )
 def test_patience_ends_after_so_many_epochs(patience, epoch, expected):
     assert TrainingState(epoch=epoch, best_epoch=4).has_waited(patience) == expected
+
+
+def original_stops_at(losses, interval):
+    """The epoch, from 1, at which awd-lstm-lm's finetune.py is done; `None`: it goes on."""
+    best_val_loss = []
+    for loss in losses:
+        if len(best_val_loss) > interval and loss > min(best_val_loss[:-interval]):
+            return len(best_val_loss) + 1
+        best_val_loss.append(loss)
+    return None
+
+
+@pytest.mark.parametrize("interval", [1, 2, 5])
+def test_the_criterion_of_the_fine_tuning_stage(interval):
+    options = {"training.stopping": "non-monotone", "training.patience": interval}
+    config = LanguageModelConfig().replace({**options, "optimizer.nonmonotone_interval": 0})
+    stopped = []
+    for seed in range(29):
+        losses = np.random.default_rng(seed).normal(size=13) - 0.7 * np.arange(13)
+        found = None
+        for epoch in range(1, len(losses) + 1):
+            state = TrainingState(epoch=epoch, losses=losses[:epoch].tolist())
+            if found is None and state.has_stopped_improving(config):
+                found = epoch
+        assert found == original_stops_at(losses, interval)
+        stopped.append(found)
+    assert len(set(stopped)) > 2
+    never = config.replace({"training.patience": 0})
+    assert not TrainingState(losses=[1.0, 2.0, 3.0]).has_stopped_improving(never)
+
+
+def test_the_criterion_is_not_there_twice():
+    with pytest.raises(ConfigError, match="where averaging begins by the same criterion, not 'non"):
+        LanguageModelConfig().replace({"training.stopping": "non-monotone"})
 
 
 def test_means_are_taken_in_float64(tmp_path):

@@ -223,6 +223,10 @@ def test_early_stop_and_more_patience(corpus, tmp_path):
     assert [run.state for run in list_runs(tmp_path)] == ["stopped"]
     training = train(config.replace({"training.patience": 2}), tmp_path / "a")
     assert training.stopped_early and training.state.epoch == 3
+    # A loss that stays as it is is not above an older one.
+    changes = {"training.stopping": "non-monotone", "training.epochs": 4}
+    training = train(config.replace(changes), tmp_path / "a")
+    assert not training.stopped_early and training.state.epoch == 4
 
 
 @pytest.mark.slow

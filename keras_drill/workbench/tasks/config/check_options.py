@@ -30,6 +30,16 @@ def check_training(config: "RunConfig") -> None:
             f"{strategy!r}, under which Keras accumulates no gradients, not "
             f"{config.optimizer.accumulate_steps}; more replicas make larger batches, too"
         )
+    interval = config.optimizer.nonmonotone_interval
+    if (
+        config.training.stopping == "non-monotone"
+        and config.optimizer.kind == "nt-asgd"
+        and interval
+    ):
+        raise ConfigError(
+            "option training.stopping must be 'patience' with optimizer.nonmonotone_interval = "
+            f"{interval}, where averaging begins by the same criterion, not 'non-monotone'"
+        )
     number, kept = config.training.average_checkpoints, config.training.keep_checkpoints
     if number > kept:
         raise ConfigError(

@@ -76,6 +76,13 @@ class TrainingConfig:
         minimum=0,
         may_change=True,
     )
+    stopping: str = option(
+        "patience",
+        '"patience", or "non-monotone": at a loss above the best one from before the last so many '
+        "epochs (AWD-LSTM's fine-tuning)",
+        choices=("patience", "non-monotone"),
+        may_change=True,
+    )
     seed: int = option(
         0, "of the weights, the dropout and the lengths", minimum=0, maximum=LARGEST_SEED
     )
