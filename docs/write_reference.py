@@ -32,7 +32,7 @@ API_PAGES = {
     "export": ("keras_drill.export", "SavedModels with text in and text out (TensorFlow)."),
     "distribute": ("keras_drill.distribute", "Strategies for many devices (TensorFlow)."),
     "layers": ("keras_drill.layers", "Recurrent layers, attention, Transformer layers, dropout."),
-    "ops": ("keras_drill.ops", "The fused loss as a function."),
+    "ops": ("keras_drill.ops", "The fused losses as functions."),
     "optimizers": ("keras_drill.optimizers", "Schedules, and gradients of embedding tables."),
     "label-encoders": ("keras_drill.label_encoders", "What computes labels from embeddings."),
     "scores": ("keras_drill.scores", "Scores of a hidden state and a label."),
@@ -44,6 +44,7 @@ _TOP = "keras_drill"
 _FIRST_NAMES = (
     "LanguageModel",
     "SequenceToSequence",
+    "Distiller",
     "TiedOutput",
     "SoftmaxOutput",
     "DrillOutput",

@@ -9,7 +9,7 @@ import functools
 
 from keras import ops
 
-from keras_drill.fused_loss.inputs import WalkInputs, WalkOptions, WordLabels
+from keras_drill.fused_loss.inputs import StoredTeacher, WalkInputs, WalkOptions, WordLabels
 from keras_drill.fused_loss.label_shard import LabelShard
 from keras_drill.fused_loss.placement import Placement
 from keras_drill.fused_loss.walk import Walk, walk
@@ -28,24 +28,13 @@ def distributed_walk(
     inputs, weights = _fill_up(inputs, weights, placement)
     of_tokens = jax.sharding.PartitionSpec(placement.token_axis)
     of_labels = jax.sharding.PartitionSpec(placement.label_axis)
-    everywhere = jax.sharding.PartitionSpec()
-    specs = WalkInputs(
-        contexts=of_tokens,
-        log_priors=of_tokens,
-        labels=of_labels,
-        bias=of_labels,
-        score_parameters=of_labels,
-        columns=of_tokens,
-        column_mask=of_tokens,
-        targets=of_tokens,
-        word_labels=inputs.word_labels and WordLabels(everywhere, everywhere, of_labels),
-    )
+    _check_teacher(inputs, placement)
     gradients = (of_tokens, of_tokens, of_labels, of_labels)
     gradients += (of_labels,) * len(inputs.score_parameters)
     function = jax.shard_map(
         functools.partial(_walk_part, options, with_gradients, placement),
         mesh=placement.mesh,
-        in_specs=(specs, of_tokens),
+        in_specs=(_specs(inputs, placement), of_tokens),
         out_specs=Walk(
             of_tokens, of_tokens, of_tokens, of_tokens, gradients if with_gradients else ()
         ),
@@ -63,6 +52,43 @@ def distributed_walk(
         of_all(result.ranks),
         (*map(of_all, result.gradients[:2]), *result.gradients[2:]),
     )
+
+
+def _specs(inputs: WalkInputs | StoredTeacher, placement: Placement):
+    """How the devices share the tensors."""
+    import jax
+
+    of_tokens = jax.sharding.PartitionSpec(placement.token_axis)
+    if isinstance(inputs, StoredTeacher):
+        return StoredTeacher(of_tokens, of_tokens)
+    of_labels = jax.sharding.PartitionSpec(placement.label_axis)
+    everywhere = jax.sharding.PartitionSpec()
+    return WalkInputs(
+        contexts=of_tokens,
+        log_priors=of_tokens,
+        labels=of_labels,
+        bias=of_labels,
+        score_parameters=of_labels,
+        columns=of_tokens,
+        column_mask=of_tokens,
+        targets=of_tokens,
+        word_labels=inputs.word_labels and WordLabels(everywhere, everywhere, of_labels),
+        teacher=inputs.teacher and _specs(inputs.teacher, placement),
+    )
+
+
+def _check_teacher(inputs: WalkInputs, placement: Placement) -> None:
+    """Raises `ValueError` for a teacher whose labels are not split as the student's are."""
+    teacher = inputs.teacher
+    if not isinstance(teacher, WalkInputs) or placement.label_axis is None:
+        return
+    rows, expected = teacher.labels.shape[0], inputs.labels.shape[0]
+    if rows != expected or teacher.word_labels is not None:
+        raise ValueError(
+            "`teacher` must have one label a word, and as many rows of labels as the student "
+            f"({expected}; see `pad_labels_to`), where devices split the vocabulary. Received: a "
+            f"teacher of {rows} rows"
+        )
 
 
 def _walk_part(options, with_gradients, placement: Placement, inputs, weights) -> Walk:
@@ -92,14 +118,23 @@ def _fill_up(inputs: WalkInputs, weights, placement: Placement) -> tuple:
     if weights is None:
         weights = ops.ones((num_tokens,), "float32")
 
-    def more(x):
-        return None if x is None else ops.pad(x, [(0, missing)] + [(0, 0)] * (len(x.shape) - 1))
+    return _add_tokens(inputs, missing), _pad(weights, missing)
 
-    inputs = inputs._replace(
-        contexts=more(inputs.contexts),
-        log_priors=more(inputs.log_priors),
-        columns=more(inputs.columns),
-        column_mask=more(inputs.column_mask),
-        targets=more(inputs.targets),
+
+def _add_tokens(inputs: WalkInputs | StoredTeacher | None, missing: int):
+    if inputs is None:
+        return None
+    if isinstance(inputs, StoredTeacher):
+        return StoredTeacher(*(_pad(x, missing) for x in inputs))
+    return inputs._replace(
+        contexts=_pad(inputs.contexts, missing),
+        log_priors=_pad(inputs.log_priors, missing),
+        columns=_pad(inputs.columns, missing),
+        column_mask=_pad(inputs.column_mask, missing),
+        targets=_pad(inputs.targets, missing),
+        teacher=_add_tokens(inputs.teacher, missing),
     )
-    return inputs, more(weights)
+
+
+def _pad(x, missing: int):
+    return None if x is None else ops.pad(x, [(0, missing)] + [(0, 0)] * (len(x.shape) - 1))

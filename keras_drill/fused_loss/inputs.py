@@ -1,10 +1,11 @@
 """What a walk over tiles is given: its tensors, its options, and how large those make a tile."""
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from keras import ops
 
+from keras_drill.fused_loss.divergences import ForwardKL
 from keras_drill.fused_loss.placement import Placement
 from keras_drill.fused_loss.tiling import bytes_per_score, default_tile_bytes
 from keras_drill.scores.score import Score
@@ -25,6 +26,19 @@ class WordLabels(NamedTuple):
     words: Tensor
 
 
+class StoredTeacher(NamedTuple):
+    """Words of every token that a teacher gave a probability, stored beforehand.
+
+    Attributes:
+        words: `[N, S]` integers.
+        probabilities: `[N, S]`, at the temperature of the distillation; those of a word that is
+            there twice add up.
+    """
+
+    words: Tensor
+    probabilities: Tensor
+
+
 class WalkInputs(NamedTuple):
     """The tensors of a walk. Shape letters: see `tile_walk`.
 
@@ -38,6 +52,8 @@ class WalkInputs(NamedTuple):
         column_mask: `[N, S]` booleans, or `None` where all columns count.
         targets: `[N]` integers, the target words; `None` where `word_labels` is.
         word_labels: `WordLabels`, or `None` where label j is the only one of word j.
+        teacher: The constant `WalkInputs` or `StoredTeacher` that the labels' words are distilled
+            from, with `WalkOptions.distillation`; or `None`.
     """
 
     contexts: Tensor
@@ -49,11 +65,43 @@ class WalkInputs(NamedTuple):
     column_mask: Tensor | None = None
     targets: Tensor | None = None
     word_labels: WordLabels | None = None
+    teacher: Any = None
 
     @property
     def words_are_scores(self) -> bool:
         """Whether every word has one score, so that its log-probability is that but for a sum."""
         return self.word_labels is None and self.contexts.shape[1] == 1
+
+
+class Distillation(NamedTuple):
+    """How a student learns from a teacher, beside or instead of targets.
+
+        cross_entropy_weight CE + (1 - cross_entropy_weight) temperature^2 divergence
+
+    Attributes:
+        divergence: One of `divergences`.
+        temperature: Divides the logits of both in the divergence.
+        cross_entropy_weight: Share of the targets' loss.
+        teacher: `WalkOptions` of a teacher that is `WalkInputs`.
+    """
+
+    divergence: Any = ForwardKL()
+    temperature: float = 1.0
+    cross_entropy_weight: float = 0.0
+    teacher: Any = None
+
+    def mix(self, of_targets, of_teacher, power: int):
+        """The weighted sum of two losses, or of their derivatives with respect to logits.
+
+        Args:
+            of_targets: The targets' part, or `None` where its weight is 0.
+            of_teacher: The divergence's part.
+            power: Of the temperature: 2 for losses, 1 for derivatives.
+        """
+        of_teacher = (1 - self.cross_entropy_weight) * self.temperature**power * of_teacher
+        if not self.cross_entropy_weight:
+            return of_teacher
+        return self.cross_entropy_weight * of_targets + of_teacher
 
 
 class WalkOptions(NamedTuple):
@@ -70,6 +118,7 @@ class WalkOptions(NamedTuple):
         with_ranks: Whether to count the words that are more probable than the target.
         labels_are_frozen: Whether nobody wants the labels' gradient, of scores without parameters.
         placement: How labels and tokens are shared out between devices, or `None` for one device.
+        distillation: `Distillation`, or `None` without a teacher.
     """
 
     score: Score
@@ -82,6 +131,7 @@ class WalkOptions(NamedTuple):
     with_ranks: bool = False
     labels_are_frozen: bool = False
     placement: Placement | None = None
+    distillation: Distillation | None = None
 
     @property
     def accumulator_dtype(self) -> str:
@@ -97,7 +147,8 @@ class WalkOptions(NamedTuple):
         is_even = not self.label_smoothing or (
             self.logit_soft_cap is None and inputs.words_are_scores
         )
-        return self.score.is_linear and is_even and self.compute_dtype != "float16"
+        is_one_multiple = is_even and self.distillation is None
+        return self.score.is_linear and is_one_multiple and self.compute_dtype != "float16"
 
     def adds_up_at_once(self, inputs: WalkInputs) -> bool:
         """Whether the contexts' gradient can be added up while scores are first seen: nobody wants

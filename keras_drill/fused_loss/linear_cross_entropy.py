@@ -1,16 +1,4 @@
-import math
-
-import keras
-from keras import ops
-
-from keras_drill.fused_loss.inputs import WalkInputs, WalkOptions
-from keras_drill.fused_loss.losses import token_losses, weighted_loss
-from keras_drill.fused_loss.placement import Placement, check_split_alike, placement_of
-from keras_drill.fused_loss.tiling import default_tile_bytes
-from keras_drill.ops.check_sizes import check_sizes
-from keras_drill.ops.check_targets import check_targets
-from keras_drill.ops.token_weights import at_least_one_token, token_weights, unflatten
-from keras_drill.scores.inner_product import InnerProduct
+from keras_drill.fused_loss.linear_loss import linear_loss
 from keras_drill.types import Tensor
 
 
@@ -98,101 +86,25 @@ def linear_cross_entropy(
     References:
         - [Wijmans et al., 2024](https://arxiv.org/abs/2411.09009)
     """
-    if label_gradient is None:
-        label_gradient = not isinstance(labels, keras.Variable) or labels.trainable
-    placement = _placement(labels, bias)
-    hidden, labels, targets = (ops.convert_to_tensor(x) for x in (hidden, labels, targets))
-    _check(hidden, labels, targets, bias, reduction, label_smoothing, logit_soft_cap, z_loss)
-    compute_dtype = keras.backend.standardize_dtype(hidden.dtype)
-    accumulator = "float64" if compute_dtype == "float64" else "float32"
-    targets = check_sizes(
-        targets,
-        ops.shape(hidden)[:-1],
-        "`targets` must have the shape of `hidden` without its last axis.",
-    )
-    shape, weights = ops.shape(targets), None
-    if sample_weight is not None:
-        weights = token_weights(sample_weight, targets, accumulator)
-    if ignore_index is not None:
-        counted = ops.cast(targets != ignore_index, accumulator)
-        weights = counted if weights is None else ops.where(counted > 0, weights, 0.0 * counted)
-    total = ops.cast(ops.size(targets), accumulator) if weights is None else ops.sum(weights)
-    hidden, flat, weights = at_least_one_token(hidden, targets, weights, accumulator)
-    flat, valid = check_targets(flat, labels.shape[0], weights)
-    inputs = WalkInputs(
-        contexts=ops.reshape(hidden, (-1, 1, labels.shape[1])),
-        log_priors=None,
-        labels=labels,
-        bias=None if bias is None else ops.convert_to_tensor(bias),
-        score_parameters=(),
-        columns=flat[:, None],
-    )
-    rows = labels.shape[0] // (1 if placement is None else placement.num_shards)
-    gradient_bytes = 4 * rows * labels.shape[1] if label_gradient else 0
-    options = WalkOptions(
-        InnerProduct(),
-        compute_dtype=compute_dtype,
-        label_smoothing=label_smoothing,
-        logit_soft_cap=logit_soft_cap,
-        z_loss=z_loss,
-        tile_size=tile_size,
-        tile_bytes=tile_bytes or default_tile_bytes(gradient_bytes),
-        labels_are_frozen=not label_gradient,
-        placement=placement,
-    )
-    if reduction == "none":
-        loss = unflatten(token_losses(inputs, options, weights).loss, shape)
-    else:
-        loss = weighted_loss(inputs, options, weights, training).loss
-    if reduction == "mean":
-        loss = ops.divide_no_nan(loss, ops.cast(total, loss.dtype))
-    return loss * ops.cast(ops.where(ops.all(valid), 1.0, math.nan), loss.dtype)
-
-
-def _placement(labels, bias) -> Placement | None:
-    """Where a variable's rows are, under a distribution of Keras'; a tensor does not say."""
-    if not isinstance(labels, keras.Variable):
-        return None
-    check_split_alike(labels, 0, [bias if isinstance(bias, keras.Variable) else None])
-    return placement_of(labels, 0, labels.shape[0])
-
-
-def _check(hidden, labels, targets, bias, reduction, label_smoothing, logit_soft_cap, z_loss):
-    """Raises `ValueError` for what does not fit."""
-    if len(labels.shape) != 2 or None in tuple(labels.shape):
-        raise ValueError(
-            f"`labels` must be a matrix [V, d] of known shape. Received: {tuple(labels.shape)}"
-        )
-    for name, x in (("hidden", hidden), ("labels", labels)):
-        if not keras.backend.is_float_dtype(keras.backend.standardize_dtype(x.dtype)):
-            raise ValueError(f"`{name}` must hold floats. Received: dtype {x.dtype}")
-    if not hidden.shape or hidden.shape[-1] != labels.shape[1]:
-        raise ValueError(
-            f"`hidden` must be [..., {labels.shape[1]}], as wide as `labels`. "
-            f"Received: hidden of shape {tuple(hidden.shape)}, labels of {tuple(labels.shape)}"
-        )
-    pairs = zip(targets.shape, hidden.shape[:-1], strict=False)
-    if len(targets.shape) != len(hidden.shape) - 1 or any(
-        a != b and None not in (a, b) for a, b in pairs
-    ):
-        raise ValueError(
-            "`targets` must have the shape of `hidden` without its last axis. Received: "
-            f"targets of shape {tuple(targets.shape)}, hidden of shape {tuple(hidden.shape)}"
-        )
-    if bias is not None and tuple(bias.shape) != (labels.shape[0],):
-        raise ValueError(
-            f"`bias` must be [{labels.shape[0]}], one for each label. "
-            f"Received: bias of shape {tuple(bias.shape)}"
-        )
-    if reduction not in ("mean", "sum", "none"):
-        raise ValueError(
-            f'`reduction` must be "mean", "sum" or "none". Received: reduction={reduction!r}'
-        )
     if not 0 <= label_smoothing < 1:
         raise ValueError(
             f"`label_smoothing` must be in [0, 1). Received: label_smoothing={label_smoothing}"
         )
-    if logit_soft_cap is not None and not logit_soft_cap > 0:
-        raise ValueError(f"`logit_soft_cap` must be positive. Received: {logit_soft_cap!r}")
     if z_loss < 0:
         raise ValueError(f"`z_loss` must not be negative. Received: z_loss={z_loss!r}")
+    return linear_loss(
+        hidden,
+        labels,
+        targets,
+        bias,
+        sample_weight=sample_weight,
+        ignore_index=ignore_index,
+        reduction=reduction,
+        label_gradient=label_gradient,
+        training=training,
+        tile_bytes=tile_bytes,
+        logit_soft_cap=logit_soft_cap,
+        label_smoothing=label_smoothing,
+        z_loss=z_loss,
+        tile_size=tile_size,
+    )

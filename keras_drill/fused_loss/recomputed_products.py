@@ -8,6 +8,7 @@ from keras import ops
 from keras_drill.fused_loss.biased_scores import biased_scores, cap_slopes
 from keras_drill.fused_loss.first_pass import TileScores
 from keras_drill.fused_loss.label_blocks import LabelBlock, Labels
+from keras_drill.fused_loss.lesson import block_derivative
 from keras_drill.fused_loss.second_pass import Derivative, TileGradients
 from keras_drill.fused_loss.token_tiles import Tile
 from keras_drill.fused_loss.word_statistics import Words, posteriors
@@ -79,6 +80,7 @@ class RecomputedProducts:
             derivative.rows,
             smoothed,
             of_words,
+            () if derivative.lesson is None else derivative.lesson.of_block(k),
             block.exists,
         )
         return entries, derivative.rows, of_hidden, of_labels
@@ -124,20 +126,17 @@ def _derivatives(
     row_weights,
     smoothed,
     of_words,
+    taught,
     exists,
 ):
     products = anew(products, log_normalizer)
     scores = biased_scores(options, products, hidden_terms, bias, label_terms)
-    derivative = ops.exp(scores - log_normalizer[:, None])
-    if dense is not None:
-        derivative = derivative * dense[:, None]
-    if of_words:
-        derivative = derivative - smoothed * posteriors(scores, log_normalizer, *of_words)
-    elif options.label_smoothing:
-        derivative = derivative - smoothed
-    for s in range(columns.shape[1]):
-        is_column = index == columns[:, s : s + 1]
-        derivative = derivative - ops.where(is_column, shares[:, s : s + 1], 0.0)
+    derivative = None
+    if not taught or options.distillation.cross_entropy_weight:
+        parts = scores, log_normalizer, dense, smoothed, of_words, index, columns, shares
+        derivative = _of_targets(options, *parts)
+    if taught:
+        derivative = block_derivative(options, derivative, scores, taught)
     if options.logit_soft_cap is not None:
         derivative = derivative * cap_slopes(options, scores)
     if exists is not None:
@@ -160,6 +159,21 @@ def _derivatives(
             sums = _sums(options, products, by_products, hidden_sums, *terms)[1]
             label_sums = (*sums, *label_sums[len(sums) :])
     return by_products, hidden_sums, label_sums
+
+
+def _of_targets(options, scores, log_normalizer, dense, smoothed, of_words, index, columns, shares):
+    """The derivative of the targets' loss with respect to the scores."""
+    derivative = ops.exp(scores - log_normalizer[:, None])
+    if dense is not None:
+        derivative = derivative * dense[:, None]
+    if of_words:
+        derivative = derivative - smoothed * posteriors(scores, log_normalizer, *of_words)
+    elif options.label_smoothing:
+        derivative = derivative - smoothed
+    for s in range(columns.shape[1]):
+        is_column = index == columns[:, s : s + 1]
+        derivative = derivative - ops.where(is_column, shares[:, s : s + 1], 0.0)
+    return derivative
 
 
 def _sums(options, products, by_products, earlier, row_weights, hidden_terms, label_terms):

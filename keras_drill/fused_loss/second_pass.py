@@ -6,6 +6,7 @@ from keras import ops
 
 from keras_drill.fused_loss.first_pass import TileScores, TileTargets
 from keras_drill.fused_loss.label_blocks import Labels
+from keras_drill.fused_loss.lesson import Lesson
 from keras_drill.fused_loss.matrix_accumulator import MatrixSum
 from keras_drill.fused_loss.token_tiles import Tile
 from keras_drill.fused_loss.word_statistics import TileWords
@@ -47,6 +48,7 @@ class Derivative(NamedTuple):
         shares: `[R, S]`.
         extra: `[R]`, the part of `dense` that label smoothing and z-loss add.
         words: `TileWords`, or `None`.
+        lesson: `Lesson`, or `None`.
     """
 
     rows: Tensor
@@ -54,6 +56,7 @@ class Derivative(NamedTuple):
     shares: Tensor
     extra: Tensor
     words: TileWords | None
+    lesson: Lesson | None = None
 
 
 def tile_derivative(options, tile: Tile, scores, targets, words) -> Derivative:
@@ -81,6 +84,7 @@ def tile_gradients(
     scores: TileScores,
     targets: TileTargets,
     words: TileWords | None,
+    lesson: Lesson | None,
     d_labels: MatrixSum | None,
     total,
 ) -> TileGradients:
@@ -88,6 +92,7 @@ def tile_gradients(
     is `None`."""
     score = strategy.options.score
     derivative = tile_derivative(strategy.options, tile, scores, targets, words)
+    derivative = derivative._replace(lesson=lesson)
     if strategy.passes_twice:
         found = _second_pass(tile, labels, strategy, scores, derivative, d_labels, total)
         d_hidden, hidden_sums, vectors, total = found

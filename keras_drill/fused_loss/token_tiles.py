@@ -1,11 +1,17 @@
 """How the tokens of a walk are put in order and cut into tiles. Shape letters: see `tile_walk`."""
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from keras import ops
 
-from keras_drill.fused_loss.inputs import WalkInputs, WalkOptions, tile_count, tokens_per_tile
+from keras_drill.fused_loss.inputs import (
+    StoredTeacher,
+    WalkInputs,
+    WalkOptions,
+    tile_count,
+    tokens_per_tile,
+)
 from keras_drill.fused_loss.label_shard import LabelShard
 from keras_drill.fused_loss.tiling import padded_tokens
 from keras_drill.ops.graph import put_rows
@@ -24,6 +30,7 @@ class Tile(NamedTuple):
         targets: `[T]`, the target words.
         weights: `[T]`.
         num_contexts: K.
+        teacher: What it knows of these tokens: a `Tile`, a `StoredTeacher`, or `None`.
     """
 
     hidden: Tensor
@@ -34,6 +41,7 @@ class Tile(NamedTuple):
     targets: Tensor
     weights: Tensor
     num_contexts: int
+    teacher: Any = None
 
 
 class TokenTiles:
@@ -65,13 +73,13 @@ class TokenTiles:
         shard: LabelShard,
     ):
         self._options = options
-        num_tokens, self._num_contexts, self._width = inputs.contexts.shape
+        num_tokens, num_contexts, _ = inputs.contexts.shape
         num_labels = inputs.labels.shape[0]
         if num_tokens is None:
             num_tokens = ops.shape(inputs.contexts)[0]
         self._num_tokens = num_tokens
-        self.num_tiles = tile_count(num_tokens, self._num_contexts, num_labels, options)
-        self.most_tokens = tokens_per_tile(self._num_contexts, num_labels, options)
+        self.num_tiles = tile_count(num_tokens, num_contexts, num_labels, options)
+        self.most_tokens = tokens_per_tile(num_contexts, num_labels, options)
         self.size = self._equal_size(with_gradients)
         self.padded = self.num_tiles * self.size
 
@@ -93,16 +101,31 @@ class TokenTiles:
             self.num_tiles = shard.most_tiles((num_counted + size - 1) // size)
         self._counted = counted = ops.arange(self.padded) < num_counted
 
-        self._contexts = self._arrange(inputs.contexts, options.compute_dtype)  # cleared by tiles
-        self._log_priors = _clear(self._arrange(inputs.log_priors, accumulator), counted)
-        columns = _clear(self._arrange(inputs.columns, "int32"), counted)
-        self._columns = columns if shard.axis is None else columns - shard.first
-        targets = inputs.columns[:, 0] if inputs.targets is None else inputs.targets
-        self._targets = _clear(self._arrange(targets, "int32"), counted)
-        self._column_mask = self._arrange(inputs.column_mask)
-        if self._column_mask is not None:  # a token that does not count has one column, not none
-            self._column_mask = ops.logical_or(self._column_mask, ~counted[:, None])
+        self._shard = shard
         self._weights = _clear(self._arrange(weights), counted)
+        self._inputs = self._arrange_inputs(inputs, options)
+        self._teacher = self._arrange_teacher(inputs.teacher, options.distillation)
+
+    def _arrange_inputs(self, inputs: WalkInputs, options: WalkOptions) -> WalkInputs:
+        """The tensors of tokens, arranged; contexts are cleared by tiles."""
+        counted, accumulator = self._counted, options.accumulator_dtype
+        columns = _clear(self._arrange(inputs.columns, "int32"), counted)
+        targets = inputs.columns[:, 0] if inputs.targets is None else inputs.targets
+        column_mask = self._arrange(inputs.column_mask)
+        if column_mask is not None:  # a token that does not count has one column, not none
+            column_mask = ops.logical_or(column_mask, ~counted[:, None])
+        return inputs._replace(
+            contexts=self._arrange(inputs.contexts, options.compute_dtype),
+            log_priors=_clear(self._arrange(inputs.log_priors, accumulator), counted),
+            columns=columns if self._shard.axis is None else columns - self._shard.first,
+            column_mask=column_mask,
+            targets=_clear(self._arrange(targets, "int32"), counted),
+        )
+
+    def _arrange_teacher(self, teacher, distillation):
+        if isinstance(teacher, StoredTeacher):
+            return StoredTeacher(*(_clear(self._arrange(x), self._counted) for x in teacher))
+        return teacher and self._arrange_inputs(teacher, distillation.teacher)
 
     def _equal_size(self, with_gradients: bool):
         """T, so that there is little to fill up."""
@@ -117,28 +140,41 @@ class TokenTiles:
 
     def tile(self, index) -> Tile:
         """The tile of a number, which may be a tensor."""
+        tile, teacher = self._tile(self._inputs, self._options, index), self._teacher
+        if isinstance(teacher, StoredTeacher):
+            return tile._replace(teacher=StoredTeacher(*(self._rows(x, index) for x in teacher)))
+        if teacher is None:
+            return tile
+        return tile._replace(teacher=self._tile(teacher, self._options.distillation.teacher, index))
+
+    def _tile(self, inputs: WalkInputs, options: WalkOptions, index) -> Tile:
+        num_contexts, width = inputs.contexts.shape[1:]
 
         def rows(x):
-            if x is None:
-                return None
-            tail = x.shape[1:]
-            return ops.slice(x, [index * self.size] + [0] * len(tail), [self.size, *tail])
+            return self._rows(x, index)
 
         def by_context(x):
-            return None if x is None else ops.repeat(x, self._num_contexts, axis=0)
+            return None if x is None else ops.repeat(x, num_contexts, axis=0)
 
-        contexts = _clear(rows(self._contexts), rows(self._counted))
-        hidden = ops.reshape(contexts, (-1, self._width))
+        contexts = _clear(rows(inputs.contexts), rows(self._counted))
+        hidden = ops.reshape(contexts, (-1, width))
         return Tile(
             hidden,
-            tuple(self._options.score.hidden_terms(hidden)),
-            rows(self._log_priors),
-            by_context(rows(self._columns)),
-            by_context(rows(self._column_mask)),
-            rows(self._targets),
+            tuple(options.score.hidden_terms(hidden)),
+            rows(inputs.log_priors),
+            by_context(rows(inputs.columns)),
+            by_context(rows(inputs.column_mask)),
+            rows(inputs.targets),
             rows(self._weights),
-            self._num_contexts,
+            num_contexts,
         )
+
+    def _rows(self, x, index):
+        """The tile's rows of what was arranged."""
+        if x is None:
+            return None
+        tail = x.shape[1:]
+        return ops.slice(x, [index * self.size] + [0] * len(tail), [self.size, *tail])
 
     def put(self, whole, index, of_tile):
         """`whole` `[padded, ...]` with what was made of a tile `[T, ...]` in its place."""

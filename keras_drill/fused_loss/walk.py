@@ -19,6 +19,7 @@ from keras_drill.fused_loss.label_shard import LabelShard
 from keras_drill.fused_loss.matrix_accumulator import MatrixSum
 from keras_drill.fused_loss.recomputed_products import RecomputedProducts
 from keras_drill.fused_loss.second_pass import TileGradients, tile_gradients
+from keras_drill.fused_loss.teaching import Teaching
 from keras_drill.fused_loss.tiling import rows_without_scores
 from keras_drill.fused_loss.token_tiles import TokenTiles
 from keras_drill.fused_loss.word_statistics import Words
@@ -90,7 +91,8 @@ def walk(
         options = _with_large_tiles(inputs, options)
     tiles = TokenTiles(inputs, options, weights, with_gradients, shard)
     rows_per_tile = tiles.most_tokens * inputs.contexts.shape[1]
-    labels = cut_labels(inputs, options, rows_per_tile, shard)
+    floats_per_label = max(rows_per_tile, width, _teacher_width(inputs.teacher))
+    labels = cut_labels(inputs, options, floats_per_label, shard)
     is_compiled = with_gradients and rows_per_tile * num_labels >= FUSE_FROM_SCORES
     compiled = fuse if is_compiled else lambda function: function
     words = Words(inputs, options, labels, compiled)
@@ -101,6 +103,9 @@ def walk(
         strategy = KeptExponentials(options, labels, compiled)
     else:
         strategy = RecomputedProducts(options, labels, words, compiled)
+    teaching = None
+    if options.distillation is not None:
+        teaching = Teaching(inputs, options, labels, floats_per_label, compiled)
     d_labels = None
     if with_gradients and not options.labels_are_frozen:
         d_labels = MatrixSum(num_labels, width, options.accumulator_dtype)
@@ -115,12 +120,23 @@ def walk(
             if x is not None:
                 scores = scores._replace(log_normalizer=with_dependencies(scores.log_normalizer, x))
         scores = scores._replace(products=[])
-        losses = tile_losses(options, tile, scores, targets, uniform)
+        losses, lesson = tile_losses(options, tile, scores, targets, uniform), None
+        if teaching is not None:
+            lesson = teaching.of_tile(tile, scores)
+            losses = teaching.losses(losses, lesson)
         found = losses, targets.log_probs, targets.posteriors, ranks
         gradients = None
         if with_gradients:
             gradients = tile_gradients(
-                tile, labels, strategy, scores, targets, of_words, d_labels, sums.gradients.labels
+                tile,
+                labels,
+                strategy,
+                scores,
+                targets,
+                of_words,
+                lesson,
+                d_labels,
+                sums.gradients.labels,
             )
         sums = sums.add(tiles, index, found, gradients)
         # TensorFlow starts up to ten iterations at once. The counter waits for the sums, so that
@@ -140,6 +156,10 @@ def walk(
         if with_gradients
         else (),
     )
+
+
+def _teacher_width(teacher) -> int:
+    return teacher.labels.shape[1] if isinstance(teacher, WalkInputs) else 0
 
 
 def _with_large_tiles(inputs: WalkInputs, options: WalkOptions) -> WalkOptions:

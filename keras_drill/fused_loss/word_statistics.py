@@ -82,7 +82,8 @@ class Words:
             tile, scores, targets, words
         ) if self._options.with_ranks else None
 
-    def _words(self, tile: Tile, scores: TileScores) -> TileWords:
+    def log_probs(self, tile: Tile, scores: TileScores) -> list:
+        """Those of all words, as in `TileWords`."""
         log_probs, normalizer = [], scores.log_normalizer
         for products, block in zip(scores.products, self._labels.blocks, strict=True):
             log_probs.append(
@@ -105,6 +106,10 @@ class Words:
             log_probs = [
                 self._shard.log_sum_exp(self._word_log_probs(whole, *self._word_labels[:2]))
             ]
+        return log_probs
+
+    def _words(self, tile: Tile, scores: TileScores) -> TileWords:
+        log_probs, normalizer = self.log_probs(tile, scores), scores.log_normalizer
         words = TileWords(self._num_words, log_probs)
         if not self.smooths:
             return words

@@ -13,8 +13,10 @@ if keras.backend.backend() not in ("tensorflow", "jax"):
 
 if TYPE_CHECKING:
     from keras_drill.fused_loss.linear_cross_entropy import linear_cross_entropy
+    from keras_drill.fused_loss.linear_kl_divergence import linear_kl_divergence
+    from keras_drill.fused_loss.sparse_linear_kl_divergence import sparse_linear_kl_divergence
 
-__all__ = ["linear_cross_entropy"]
+__all__ = ["linear_cross_entropy", "linear_kl_divergence", "sparse_linear_kl_divergence"]
 
 
 def __getattr__(name: str) -> Any:
@@ -23,6 +25,14 @@ def __getattr__(name: str) -> Any:
         from keras_drill.fused_loss.linear_cross_entropy import linear_cross_entropy
 
         return linear_cross_entropy
+    if name == "linear_kl_divergence":
+        from keras_drill.fused_loss.linear_kl_divergence import linear_kl_divergence
+
+        return linear_kl_divergence
+    if name == "sparse_linear_kl_divergence":
+        from keras_drill.fused_loss.sparse_linear_kl_divergence import sparse_linear_kl_divergence
+
+        return sparse_linear_kl_divergence
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

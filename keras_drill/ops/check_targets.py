@@ -22,9 +22,26 @@ def check_targets(targets, vocabulary_size: int, weights=None):
     """
     valid = ops.logical_and(targets >= 0, targets < vocabulary_size)
     counted_valid = valid if weights is None else ops.logical_or(valid, weights == 0)
-    expected = f"`targets` must be word indices in [0, {vocabulary_size})"
+    check_entries(
+        targets, counted_valid, f"`targets` must be word indices in [0, {vocabulary_size})"
+    )
+    return ops.where(valid, targets, ops.zeros_like(targets)), counted_valid
+
+
+def check_entries(x, valid, expected: str) -> None:
+    """Refuses wrong entries, at once where they are concrete and in a TensorFlow graph by an
+    assertion. Elsewhere the caller must see to them.
+
+    Args:
+        x: A tensor `[N, ...]`.
+        valid: Booleans, `[N, ...]` or of its first axes.
+        expected: What the entries must be, naming the argument.
+
+    Raises:
+        ValueError: An entry is not valid.
+    """
     try:
-        wrong = np.asarray(targets)[~np.asarray(counted_valid)]
+        wrong = np.asarray(x)[~np.asarray(valid)]
     except (TypeError, NotImplementedError):  # a symbolic tensor, of JAX and of TensorFlow
         wrong = None
     if wrong is not None and wrong.size:
@@ -32,5 +49,4 @@ def check_targets(targets, vocabulary_size: int, weights=None):
     if wrong is None and keras.backend.backend() == "tensorflow":
         import tensorflow as tf
 
-        tf.debugging.Assert(ops.all(counted_valid), [f"{expected}. Received:", targets])
-    return ops.where(valid, targets, ops.zeros_like(targets)), counted_valid
+        tf.debugging.Assert(ops.all(valid), [f"{expected}. Received:", x])

@@ -1,0 +1,56 @@
+"""What a student learns of a teacher at one tile. Shape letters: see `walk`."""
+
+from typing import NamedTuple
+
+from keras_drill.fused_loss.inputs import WalkOptions
+from keras_drill.types import Tensor
+
+
+class Lesson(NamedTuple):
+    """What the divergence of a tile's tokens and its derivatives are made of.
+
+    Attributes:
+        log_probs: The teacher's, a list of `[T, B]`, one for each block of the student's labels.
+        teacher_normalizer: `[T]`, what these lack to be normalised at the temperature, or `None`.
+        normalizer: `[T]`, that of the student's logits at the temperature.
+        sums: Tuple of `[T]`, the divergence's sums over all words.
+    """
+
+    log_probs: list
+    teacher_normalizer: Tensor | None
+    normalizer: Tensor
+    sums: tuple
+
+    def of_block(self, k: int) -> tuple:
+        """What `block_derivative` takes of block number `k`."""
+        return self.log_probs[k], self.teacher_normalizer, self.normalizer, self.sums
+
+
+def block_derivative(options: WalkOptions, of_targets, scores, taught: tuple):
+    """The derivative `[T, B]` of the mixed loss with respect to a block's scores.
+
+    Args:
+        options: `WalkOptions`.
+        of_targets: The targets' part, or `None` where its weight is 0.
+        scores: `[T, B]`.
+        taught: `Lesson.of_block`.
+    """
+    log_probs, teacher_normalizer, normalizer, sums = taught
+    log_p, log_q = both(options, scores, log_probs, teacher_normalizer, normalizer)
+    distillation = options.distillation
+    of_teacher = distillation.divergence.derivative(log_p, log_q, sums)
+    return distillation.mix(of_targets, of_teacher, power=1)
+
+
+def both(options, scores, log_probs, teacher_normalizer, normalizer):
+    """Log-probabilities `[T, B]` of teacher and student at the temperature."""
+    temperature = options.distillation.temperature
+    log_q = tempered(scores, temperature) - normalizer[:, None]
+    if teacher_normalizer is None:
+        return log_probs, log_q
+    return tempered(log_probs, temperature) - teacher_normalizer[:, None], log_q
+
+
+def tempered(scores: Tensor, temperature: float) -> Tensor:
+    """Logits at a temperature."""
+    return scores if temperature == 1 else scores / temperature

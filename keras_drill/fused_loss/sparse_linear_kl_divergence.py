@@ -1,0 +1,182 @@
+import keras
+from keras import ops
+
+from keras_drill.fused_loss.distillation_options import (
+    check_cross_entropy_weight,
+    check_temperature,
+)
+from keras_drill.fused_loss.divergences import ForwardKL, ForwardKLWithRest
+from keras_drill.fused_loss.inputs import Distillation, StoredTeacher
+from keras_drill.fused_loss.linear_loss import check_leading_axes, linear_loss
+from keras_drill.ops.check_targets import check_entries
+from keras_drill.ops.token_weights import at_least_one_token
+from keras_drill.types import Tensor
+
+# Log-probabilities stored in half precision do not add up to 1 exactly.
+_TOLERANCE = 0.01
+
+
+def sparse_linear_kl_divergence(
+    hidden: Tensor,
+    labels: Tensor,
+    teacher_words: Tensor,
+    teacher_log_probs: Tensor,
+    bias: Tensor | None = None,
+    *,
+    rest: str = "bucket",
+    temperature: float = 1.0,
+    targets: Tensor | None = None,
+    cross_entropy_weight: float = 0.5,
+    sample_weight: Tensor | None = None,
+    ignore_index: int | None = None,
+    reduction: str = "mean",
+    logit_soft_cap: float | None = None,
+    label_gradient: bool | None = None,
+    training: bool = True,
+    tile_size: int | None = None,
+    tile_bytes: int | None = None,
+) -> Tensor:
+    """KL divergence of a linear output layer from a teacher's most probable words.
+
+    The words and their log-probabilities come from a larger model, which has stored them
+    beforehand: the k most probable, or a sample. Nothing else is known of the teacher, so that
+    only the forward KL divergence is defined. With the stored probabilities p and the student's q,
+    the loss of a token is one of
+
+        "bucket"         sum p (log p - log q) + p_rest (log p_rest - log q_rest)
+        "renormalize"    sum p' (log p' - log q),    p' = p / sum p
+
+    where sums are over the stored words, and the rest is what is missing to 1. "bucket" takes all
+    other words for one event. It is a lower bound of the divergence of the whole distributions, and
+    0 for the teacher itself, which is why it is the default. "renormalize" is smallest for a
+    student that gives no probability to other words: with few words it teaches too much
+    confidence. It alone can have a `temperature`, at which p' is proportional to
+    `p^(1 / temperature)` and the loss is multiplied by `temperature^2`: at another temperature the
+    rest of the teacher's probability is not known.
+
+    All else is as in `keras_drill.ops.linear_kl_divergence`, precision, cost and memory included.
+
+    Args:
+        hidden: `[..., d]`, floats, the student's.
+        labels: `[V, d]`, a tensor or a variable.
+        teacher_words: `[..., S]`, integers in `[0, V)`, in any order; the first axes are those of
+            `hidden`.
+        teacher_log_probs: `[..., S]`, their log-probabilities. -inf marks places that are not used,
+            where the word does not count. Probabilities of a word that is there twice add up.
+        bias: `[V]`, or `None`.
+        rest: "bucket" or "renormalize", as above.
+        temperature: Divides the logits of both, with "renormalize".
+        targets, cross_entropy_weight, sample_weight, ignore_index, reduction, logit_soft_cap,
+            label_gradient, training, tile_size, tile_bytes: As in
+            `keras_drill.ops.linear_kl_divergence`.
+
+    Returns:
+        A scalar, or `[...]` with `reduction="none"`; float32 (float64 if `hidden` is).
+
+    Raises:
+        ValueError: An argument is wrong, a word out of range, or a token's probabilities add up to
+            more than 1; see `keras_drill.ops.linear_cross_entropy` for compiled functions.
+
+    Example:
+
+    >>> hidden = keras.random.normal((2, 3, 5), seed=1)
+    >>> labels = keras.random.normal((11, 5), seed=2)
+    >>> log_p = keras.ops.log_softmax(keras.random.normal((2, 3, 11), seed=3))
+    >>> log_probs, words = keras.ops.top_k(log_p, 4)
+    >>> stored = keras_drill.ops.sparse_linear_kl_divergence(hidden, labels, words, log_probs)
+    >>> log_q = keras.ops.log_softmax(hidden @ keras.ops.transpose(labels))
+    >>> whole = keras.ops.sum(keras.ops.exp(log_p) * (log_p - log_q), axis=-1)
+    >>> 0 < float(stored) < float(keras.ops.mean(whole))
+    True
+    """
+    if rest not in ("bucket", "renormalize"):
+        raise ValueError(f'`rest` must be "bucket" or "renormalize". Received: rest={rest!r}')
+    check_temperature(temperature)
+    if rest == "bucket" and temperature != 1:
+        raise ValueError(
+            '`temperature` must be 1 with `rest="bucket"`, as the rest of the teacher\'s '
+            'probability is not known at another. Give `rest="renormalize"`. '
+            f"Received: temperature={temperature!r}"
+        )
+    weight = 0.0 if targets is None else cross_entropy_weight
+    check_cross_entropy_weight(weight)
+    hidden = ops.convert_to_tensor(hidden)
+    words, log_probs = _check_shapes(hidden, teacher_words, teacher_log_probs)
+    num_words = ops.shape(labels)[0]
+    dtype = "float64" if keras.backend.standardize_dtype(hidden.dtype) == "float64" else "float32"
+
+    def teacher(weights):
+        flat = [ops.reshape(x, (-1, x.shape[-1])) for x in (words, log_probs)]
+        found, logs = (
+            at_least_one_token(x, ops.zeros(ops.shape(x)[:1], "int32"), None, dtype)[0]
+            for x in flat
+        )
+        logs = ops.stop_gradient(ops.cast(logs, dtype))
+        valid = _check_entries(found, logs, num_words, weights, rest)
+        if rest == "renormalize":
+            logs = ops.log_softmax(logs / temperature)
+        return StoredTeacher(ops.cast(found, "int32"), ops.exp(logs)), ops.all(valid)
+
+    divergence = ForwardKLWithRest() if rest == "bucket" else ForwardKL()
+    return linear_loss(
+        hidden,
+        labels,
+        targets,
+        bias,
+        sample_weight=sample_weight,
+        ignore_index=ignore_index if targets is not None else None,
+        reduction=reduction,
+        label_gradient=label_gradient,
+        training=training,
+        tile_bytes=tile_bytes,
+        logit_soft_cap=logit_soft_cap,
+        tile_size=tile_size,
+        teacher=teacher,
+        distillation=Distillation(divergence, temperature, weight),
+    )
+
+
+def _check_shapes(hidden, teacher_words, teacher_log_probs) -> tuple:
+    """Both as tensors `[..., S]`."""
+    words, log_probs = (ops.convert_to_tensor(x) for x in (teacher_words, teacher_log_probs))
+    size = words.shape[-1] if words.shape else None
+    if not size:
+        raise ValueError(
+            "`teacher_words` must be [..., S], with S words for each token. "
+            f"Received: teacher_words of shape {tuple(words.shape)}"
+        )
+    for name, x, is_right in (
+        ("teacher_words", words, keras.backend.is_int_dtype),
+        ("teacher_log_probs", log_probs, keras.backend.is_float_dtype),
+    ):
+        if not is_right(keras.backend.standardize_dtype(x.dtype)):
+            kind = "integers" if name == "teacher_words" else "floats"
+            raise ValueError(f"`{name}` must hold {kind}. Received: dtype {x.dtype}")
+    return (
+        check_leading_axes("teacher_words", words, hidden, (size,)),
+        check_leading_axes("teacher_log_probs", log_probs, hidden, (size,)),
+    )
+
+
+def _check_entries(words, log_probs, num_words: int, weights, rest: str):
+    """Refuses wrong entries of tokens that count; which `[N]` are right."""
+    is_used = ops.logical_not(ops.equal(log_probs, -float("inf")))
+    in_range = ops.logical_and(words >= 0, words < num_words)
+    in_range = ops.logical_or(in_range, ops.logical_not(is_used))
+    total = ops.sum(ops.exp(log_probs), axis=-1)
+    add_up = total <= 1 + _TOLERANCE
+    if rest == "renormalize":
+        add_up = ops.logical_and(add_up, total > 0)
+    if weights is not None:
+        is_ignored = ops.equal(weights, 0)
+        in_range = ops.logical_or(in_range, is_ignored[:, None])
+        add_up = ops.logical_or(add_up, is_ignored)
+    check_entries(words, in_range, f"`teacher_words` must be word indices in [0, {num_words})")
+    least = " and to more than 0" if rest == "renormalize" else ""
+    check_entries(
+        log_probs,
+        add_up,
+        "`teacher_log_probs` must be log-probabilities, as log_softmax gives them, whose "
+        f"exponentials add up to at most 1{least} for each token",
+    )
+    return ops.logical_and(ops.all(in_range, axis=-1), add_up)
