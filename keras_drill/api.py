@@ -22,6 +22,7 @@ from keras_drill.label_encoders import (
     LabelEncoder,
     ResidualLabelEncoder,
 )
+from keras_drill.models.distiller import Distiller
 from keras_drill.models.language_model import LanguageModel
 from keras_drill.models.scheduled_sampling import ScheduledSampling
 from keras_drill.models.sequence_to_sequence import SequenceToSequence
@@ -41,6 +42,7 @@ __all__ = [
     "BilinearLabelEncoder",
     "BilinearOutput",
     "DescriptionLabelEncoder",
+    "Distiller",
     "DrillOutput",
     "DualNonlinearLabelEncoder",
     "DualNonlinearOutput",

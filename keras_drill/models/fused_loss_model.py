@@ -208,7 +208,7 @@ class FusedLossModel(FitsOnWorkers, ExportableModel):
         weights = self.choose_positions(of_data, y) if training else of_data
         per_token = self.reduction in ("none", None)
         losses, log_probs, ranks = self._evaluate(
-            y_pred.hidden,
+            y_pred,
             y,
             weights,
             self.label_smoothing,
@@ -242,11 +242,11 @@ class FusedLossModel(FitsOnWorkers, ExportableModel):
             total = ops.divide_no_nan(total, all_divided)
         return total + added
 
-    def _evaluate(self, *arguments) -> tuple:
+    def _evaluate(self, output: StepOutput, *arguments) -> tuple:
         """The head's loss, log-probabilities and, where a metric wants them, ranks."""
         if self._wants_ranks:
-            return self.head.loss_log_prob_and_rank(*arguments)
-        return *self.head.loss_and_log_prob(*arguments), None
+            return self.head.loss_log_prob_and_rank(output.hidden, *arguments)
+        return *self.head.loss_and_log_prob(output.hidden, *arguments), None
 
     def compute_metrics(
         self, x: Tensor, y: Tensor, y_pred: Tensor, sample_weight: Tensor | None = None

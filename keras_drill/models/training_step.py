@@ -25,11 +25,13 @@ class StepOutput(NamedTuple):
         log_probs: `None`: log-probabilities of all words are what a step does not compute.
         hidden: Hidden states `[B, T, d_h]`.
         mask: `[B, T]`, false where a token does not count, or `None`.
+        teacher_hidden: Those `[B, T, d_t]` of a `Distiller`'s teacher, or `None`.
     """
 
     log_probs: None
     hidden: Tensor
     mask: Tensor | None
+    teacher_hidden: Tensor | None = None
 
 
 class LossTracker(TokenMean):

@@ -18,10 +18,18 @@ REDUCTIONS = ("sum_over_batch_size", "mean", "mean_with_sample_weight", "sum", "
 
 
 def loss_and_statistics(
-    head, hidden, targets, sample_weight, label_smoothing, reduction, training, with_ranks=False
+    head,
+    hidden,
+    targets,
+    sample_weight,
+    label_smoothing,
+    reduction,
+    training,
+    with_ranks=False,
+    teacher=None,
 ) -> tuple[Tensor, Tensor, Tensor | None]:
     """`OutputLayer.loss`, and for every token log-probability and rank, which is `None` if not
-    asked for."""
+    asked for. With a `distillation.HeadTeacher` the loss is mixed with the divergence from it."""
     if reduction not in REDUCTIONS:
         raise ValueError(
             f"`reduction` must be one of {REDUCTIONS}. Received: reduction={reduction!r}"
@@ -38,6 +46,9 @@ def loss_and_statistics(
     options = head._options(
         label_smoothing=label_smoothing, z_loss=head.z_loss, with_ranks=with_ranks
     )
+    if teacher is not None:
+        inputs = inputs._replace(teacher=teacher.walk_inputs())
+        options = options._replace(distillation=teacher.distillation())
     nan_if_wrong = ops.where(ops.all(valid), 1.0, math.nan)
     if reduction in ("none", None):
         loss, log_probs, posteriors, ranks = token_losses(inputs, options, flat_weights)
