@@ -15,13 +15,14 @@ import pytest
         "train_regularised_on_replicas",
         "train_sequences_on_replicas",
         "train_new_heads_on_replicas",
+        "train_distillers_on_replicas",
     ],
 )
 def test_two_replicas_train_like_one(program, tmp_path):
     """Regularisers, AR and TAR, state, reported loss and metrics; the weights are not equal.
     Words of the model's own and posteriors of senses; sequences are not as long. Heads that are put
     on trained models, labels that are frozen, tables that are only looked up in, and words that are
-    added."""
+    added. Students of teachers."""
     environment = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "2"}
     for replicas in (1, 2):
         command = [sys.executable, "-m", f"tests.models.{program}"]
