@@ -9,13 +9,13 @@ from keras_drill.layers.carried_state import zero_carried_state, zero_state
 class ResetState(keras.callbacks.Callback):
     """Zeroes the carried state of stateful backbones where a text begins.
 
-    At the beginning of each epoch the state becomes zero. An evaluation begins with zero as well,
-    and afterwards the state is what it was before, so that evaluating in the middle of training
-    changes nothing.
+    At the beginning of each epoch the state becomes zero. An evaluation begins with zero and
+    restores the state afterwards, so evaluating in the middle of training changes nothing.
 
-    It finds every layer inside the model that carries state, at any depth: with `stateful=True`,
-    those of this package and Keras' own recurrent layers. Under a `tf.distribute` strategy every
-    replica has a state of its own. Batches for evaluation must have the batch size of training.
+    The callback finds every layer of the model that carries state, at any depth: with
+    `stateful=True`, those of this package and Keras' own recurrent layers. Under a `tf.distribute`
+    strategy every replica has a state of its own. Batches for evaluation must have the batch size
+    of training.
 
     Example:
 

@@ -15,16 +15,15 @@ class TranslationScores(keras.callbacks.Callback):
     Keras cannot guess: use `EarlyStopping(monitor="val_bleu", mode="max")`.
 
     Decoding takes longer than `val_loss`: a few hundred sentences and a greedy search are enough to
-    watch training by. Training goes on in the same state: keep dropout off in `translate`, as
+    watch training by. Training continues in the same state: keep dropout off in `translate`, as
     searches do.
 
     Args:
         translate: Maps a list of sources to a list of as many texts, by the model as it is at that
-            time. What sources are is between the caller and `translate`: strings, or rows of ids.
+            time. Sources may have any form that `translate` takes: strings, or rows of ids.
         sources: The validation sources.
-        references: What each text should be: a string, or several that are equally right.
-        scores: Which of the numbers of `keras_drill.metrics.TextScores` to log, each as `val_` and
-            its name.
+        references: The right texts: a string, or several that are equally right.
+        scores: Attributes of `keras_drill.metrics.TextScores` to log, each as `val_` and its name.
         tokenize: sacrebleu's tokenizer for BLEU, see `keras_drill.metrics.score_texts`.
         lowercase: Whether upper and lower case count as equal.
 

@@ -9,8 +9,8 @@ from keras_drill.types import Shape, Tensor
 class Composition(keras.layers.Layer, ABC):
     """Turns scores of labels into probabilities of words.
 
-    The fused loss needs to know of a composition which contexts it scores against the labels, and
-    which labels (columns of the score matrix) add up to a target's probability:
+    A composition tells the fused loss which contexts to score, and which labels (columns of the
+    score matrix) sum to a target's probability:
 
         log p(y) = lse_k( log_prior_k + lse(scores_k[columns of y]) - lse(scores_k) )
 
@@ -36,7 +36,7 @@ class Composition(keras.layers.Layer, ABC):
         return tuple(hidden_shape)
 
     def num_labels(self, vocabulary_size: int) -> int:
-        """Number of labels M that stand for `vocabulary_size` words."""
+        """Number of labels M of `vocabulary_size` words."""
         return vocabulary_size
 
     def words_of_labels(self) -> Tensor | None:
@@ -74,7 +74,7 @@ class Composition(keras.layers.Layer, ABC):
         posteriors: Tensor | None,
         weights: Tensor | None,
     ) -> None:
-        """Takes note of a training step's tokens, after their loss.
+        """Records the tokens of a training step, after their loss.
 
         Args:
             targets, log_probs: `[N]`, the words and their log-probabilities.

@@ -24,8 +24,8 @@ class Mixture(Composition):
         context_dim: Width of the contexts c_k; `None` is that of the embeddings.
         context_dropout: Dropout rate on the contexts, with one mask for all time steps (the
             second-last axis of the hidden states, where they have three).
-        gated: Whether contexts are hidden states with a gated part added, gates being 0 at first.
-            They are as wide as the hidden states then.
+        gated: Whether contexts are hidden states plus a gated part. Gates are 0 at first, and
+            contexts are as wide as the hidden states.
         kernel_initializer: Initializer of W and P.
         seed: Seed of the dropout masks.
         **kwargs: Keyword arguments of `keras.layers.Layer`.

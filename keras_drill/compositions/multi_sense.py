@@ -49,7 +49,7 @@ class MultiSense(Composition):
         )
 
     def share(self, allocation: SenseAllocation) -> None:
-        """Takes over the allocation of a sense embedding that the output layer is tied to."""
+        """Uses the allocation of the sense embedding to which the output layer is tied."""
         replace_sublayer(self, "allocation", allocation)
 
     def num_labels(self, vocabulary_size: int) -> int:

@@ -1,4 +1,4 @@
-"""What batches of every kind check, and how they are handed out."""
+"""Checks of batches of every kind, and their datasets."""
 
 import tensorflow as tf
 

@@ -1,4 +1,4 @@
-"""Splits of texts that have none of their own, cut by what their lines say."""
+"""Splits of texts without splits, by the contents of their lines."""
 
 import hashlib
 import itertools

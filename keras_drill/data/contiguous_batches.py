@@ -34,10 +34,9 @@ class ContiguousBatches:
         targets[1]      6  7  8        9 10
 
     The first row begins with `first_token`, the others with the last token of the row above. The
-    `N % batch_size` ids that do not fill the rows are left out, here 11; the last window is
-    shorter than the others, and kept.
-    With `padding=True` nothing is left out and the last window is as long as the others: places
-    after the end of the text hold `pad_id` and have weight 0:
+    `N % batch_size` ids that do not fill the rows are dropped, here 11; the last window is shorter
+    than the others, and kept. With `padding=True` nothing is dropped and the last window is as long
+    as the others: places after the end of the text hold `pad_id` and have weight 0:
 
         batch               0            1
         tokens[0]       0  1  2        3  4  5
@@ -48,9 +47,9 @@ class ContiguousBatches:
         sample_weight   1  1  1        1  1  0
 
     For evaluation there is `min_context`: each row first reads so many of the tokens before its
-    targets, or all of them, with weight 0. The number of rows then hardly changes what a model
-    predicts, and does not change it at all in a text of at most `min_context` tokens. With
-    `min_context=3` the second row is:
+    targets, or all of them, with weight 0. The number of rows then hardly changes predictions, and
+    does not change them in a text of at most `min_context` tokens. With `min_context=3` the second
+    row is:
 
         batch               0            1            2
         tokens[1]       3  4  5        6  7  8        9 10 11
@@ -66,8 +65,8 @@ class ContiguousBatches:
     The signature has no length in it, so TensorFlow traces once; XLA and JAX compile once per
     length.
 
-    The same `seed` and `epoch` give the same batches on every machine, and an epoch can be
-    entered at any batch without reading those before it.
+    The same `seed` and `epoch` make the same batches on every machine, and an epoch can be entered
+    at any batch without reading those before it.
 
     A text that is larger than memory may be a `StreamedText`: of it each replica reads the rows
     that it is given and no others, and keeps two records a row, an eighth of a megabyte.
@@ -77,11 +76,11 @@ class ContiguousBatches:
         batch_size: number of rows.
         sequence_length: length of the windows.
         variable_length: whether to draw the lengths of the windows.
-        padding: whether to fill up the last rows and the last window with weight 0, which keeps
-            every token and makes all shapes static (the lengths excepted that are drawn).
+        padding: whether to pad the last rows and the last window with weight 0, which keeps every
+            token and makes all shapes static (the lengths excepted that are drawn).
         first_token: what comes before the first id; `None` for the last of the ids, which in
             an `EncodedText` is the end token.
-        pad_id: fills up what is padded.
+        pad_id: the padding.
         seed: for `variable_length`.
         min_context: fewest tokens that a target is predicted from, unless the text begins sooner;
             needs `padding`.

@@ -29,10 +29,9 @@ class Corpus:
     - A file, or several, is cut by lines: the first 90 % for training, 5 % for validation, and
       the last 5 % for testing, contiguous, the same at each call. Where one of the three would be
       blank, only lines with words are counted.
-    - A mapping `{"train": ..., "valid": ..., "test": ...}` names the files itself, or
-      gives `Lines`.
+    - A mapping `{"train": ..., "valid": ..., "test": ...}` names the files, or holds `Lines`.
 
-    That is for training. To evaluate a text as a whole, give `split=False`: a file, or several, is
+    That is for training. To evaluate a text as a whole, use `split=False`: a file, or several, is
     one text under the file's name, and a folder or a mapping may have any of the three splits.
 
     Args:

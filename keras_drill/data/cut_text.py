@@ -1,4 +1,4 @@
-"""Text that somebody has cut into words already."""
+"""Text that is tokenized already."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -13,7 +13,7 @@ _POINTS = frozenset(".,。，")  # in French, other marks stand alone in raw tex
 
 
 def signs_of_cut_text(lines: Iterable[bytes]) -> tuple[str, ...]:
-    """Signs that a text was cut into words before, the most frequent first; none for raw text.
+    """Signs that a text is tokenized already, the most frequent first; none for raw text.
 
     Commas and full stops that stand alone, far more often than after a word, the marks of
     WikiText (`@-@`, headings between `=`) and Penn Treebank (`<unk>`, `n't`).

@@ -26,7 +26,7 @@ class DialogCorpus:
         a __eou__ b               c
         b __eou__ c               d
 
-    What stands after the last mark is a turn too, and turns without a word are none. Files with a
+    Text after the last mark is also a turn, and turns without a word are ignored. Files with a
     context, a tab and a response in each line are `ParallelCorpus`'.
 
     `WordTokenizer` and `WhitespaceTokenizer` keep a separator such as `__eou__` whole; tokenizers
@@ -35,15 +35,15 @@ class DialogCorpus:
     Args:
         path: Folder, file, list of files, or mapping from split to file or files: see `Corpus`.
         turn_end: The mark after each turn.
-        context_turns: How many turns before the response its context has at most; `None` for all.
-        separator: The word that stands between the turns of a context.
-        drop_repeated: Whether to leave out of the training text what stands in the valid or test
-            text as well, turn for turn, as 172 of DailyDialog do.
+        context_turns: Most turns in the context of a response; `None` for all.
+        separator: The word between the turns of a context.
+        drop_repeated: Whether to drop training dialogues that are also in the valid or test text,
+            as 172 of DailyDialog are.
         split: Whether dialogues without splits are split; see `Corpus`.
 
     Attributes:
         splits: Mapping from the names of the splits that are there to `ParallelText`.
-        num_dropped: Training dialogues that `drop_repeated` leaves out.
+        num_dropped: Training dialogues that `drop_repeated` drops.
 
     Raises:
         ValueError: An argument is out of range, or a text has no dialogue of two turns (when it is

@@ -223,7 +223,7 @@ def as_ids(ids: Any, name: str = "ids") -> np.ndarray:
 
 
 def check_coders(tokenizer: Tokenizer, vocabulary: Vocabulary) -> None:
-    """Checks what cuts a text into words and gives their ids."""
+    """Checks the tokenizer and the vocabulary."""
     check_is("tokenizer", tokenizer, Tokenizer, "a `Tokenizer`, such as `WordTokenizer()`")
     check_is("vocabulary", vocabulary, Vocabulary, "a `Vocabulary`")
 

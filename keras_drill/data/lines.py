@@ -1,4 +1,4 @@
-"""What every source of lines offers."""
+"""Base class of sources of lines."""
 
 import abc
 import hashlib
@@ -15,7 +15,7 @@ class Lines(abc.ABC):
 
     @abc.abstractmethod
     def blocks(self, size: int = 4096) -> Iterator[list[bytes]]:
-        """Gives the lines in lists of `size` lines, the last one shorter."""
+        """Yields the lines in lists of `size` lines, the last one shorter."""
 
     def tensors(self, size: int = 4096) -> Iterator[tf.Tensor]:
         """The same lists as string tensors `[N]`."""
@@ -28,7 +28,7 @@ class Lines(abc.ABC):
 
     @property
     def origin(self) -> str:
-        """Where the lines come from, in words for people: the paths of files, for example."""
+        """Origin of the lines, for messages: the paths of files, for example."""
         return repr(self)
 
     def __iter__(self) -> Iterator[bytes]:

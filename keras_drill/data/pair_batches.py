@@ -30,11 +30,11 @@ class PairBatches:
         source[1]         4  9  0        target[1]  8  5  6        labels[1]  5  6  9
         sample_weight[1]                                                      1  1  1
 
-    (and a fourth column of padding: see `padded_length`.) A batch holds `batch_size` pairs, or
-    as many as `batch_tokens` allows. Pairs of the same padded lengths are shuffled among each
-    other, and so are the batches, by `seed`, otherwise in each epoch; the shapes of the batches are
-    the same in every epoch. The same `seed` and `epoch` give the same batches on every machine, and
-    an epoch can be entered at any batch without reading those before it.
+    (and a fourth column of padding: see `padded_length`.) A batch holds `batch_size` pairs, or as
+    many as `batch_tokens` allows. Pairs of the same padded lengths are shuffled among each other,
+    and so are the batches, by `seed`, otherwise in each epoch; the shapes of the batches are the
+    same in every epoch. The same `seed` and `epoch` make the same batches on every machine, and an
+    epoch can be entered at any batch without reading those before it.
 
     The two sides may have one vocabulary or two, with the same padding; an autoencoder takes the
     same text for both.
@@ -47,9 +47,9 @@ class PairBatches:
         batch_size: Pairs per batch; `None` where `batch_tokens` is given.
         batch_tokens: Most tokens of a batch, padding among them: pairs times the longer of the two
             padded lengths. A pair that is longer by itself makes a batch of its own.
-        pad_id: Fills up short rows. No token may have this id.
+        pad_id: The padding of short rows. No token may have this id.
         max_length: Most tokens of a side, its end token counted; `None` for any number.
-        long_pairs: What becomes of pairs with a longer side. "drop" leaves them out. "cut" keeps
+        long_pairs: Treatment of pairs with a longer side. "drop" leaves them out. "cut" keeps
             `max_length` tokens of it: of a source the last one stays the end token, a target has
             none then, for it does not end there. "end" gives it one all the same, which teaches
             models to stop in the middle of sentences.
@@ -57,9 +57,9 @@ class PairBatches:
             tokens not counted, are dropped; `None` for none.
         shuffle: Whether to shuffle. Without, every batch and epoch comes in the order of `order`.
         seed: For `shuffle`.
-        drop_empty: Whether to drop pairs of which a side is empty, an end token alone. They teach a
-            model to say nothing: drop them in training, and keep them, as is the default, where a
-            model is evaluated, for every line counts there.
+        drop_empty: Whether to drop pairs of which a side is empty, an end token alone. Such pairs
+            teach a model to write nothing: drop them in training, and keep them, as is the default,
+            where a model is evaluated, for every line counts there.
 
     Attributes:
         num_batches: Batches per epoch.
@@ -206,16 +206,16 @@ class PairBatches:
 
         To resume, pass the epoch and the number of its batches that are done. To train several
         epochs in one `fit`, pass `epochs` here and `steps_per_epoch=num_batches` there; after a
-        whole number of epochs, `dataset(epoch=n, epochs=m - n)` with `fit(initial_epoch=n,
-        epochs=m, steps_per_epoch=num_batches)` goes on as if nothing had been.
+        whole number of epochs, `dataset(epoch=n, epochs=m - n)` with
+        `fit(initial_epoch=n, epochs=m, steps_per_epoch=num_batches)` resumes exactly.
 
         Args:
             epoch: Number of the first epoch, from 0.
-            first_batch: Which batch of that epoch to begin with, from 0.
-            epochs: How many epochs, the first one (in part) included.
+            first_batch: First batch of that epoch, from 0.
+            epochs: Number of epochs, with the (partial) first one.
             num_shards: Into how many parts to cut the rows of each batch, the first ones as large
                 as each other, the last ones smaller or empty.
-            shard: Which of these parts to give.
+            shard: Index of the part.
 
         Returns:
             Dataset of `({"source": [B, S], "target": [B, T]}, labels [B, T], sample_weight [B, T])`

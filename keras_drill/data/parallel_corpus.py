@@ -26,11 +26,11 @@ class ParallelCorpus:
     - A mapping `{"train": ..., "valid": ..., "test": ...}` from splits to files of two columns or
       to pairs of text files.
 
-    That is for training. To evaluate pairs as a whole, give `split=False`: a file, or a pair of
+    That is for training. To evaluate pairs as a whole, use `split=False`: a file, or a pair of
     files, is one text under the names of the files, and a folder, a data set or a mapping may have
     any of the three splits. A folder without files of the two languages may have `.tsv` files then.
 
-    Empty lines are kept as empty. See `TextLines` for what a line is.
+    Empty lines are kept as empty. `TextLines` defines lines.
 
     Args:
         path: Folder, file, pair of files, mapping, or name of a data set.
@@ -47,7 +47,7 @@ class ParallelCorpus:
         FileNotFoundError: There is nothing at `path`, or no file for a language.
         ValueError: The two sides have different numbers of lines, a line has not two columns, a
             file is not UTF-8 text, or a data set has no such language.
-        ImportError: A data set is asked for, and tensorflow-datasets is not installed.
+        ImportError: tensorflow-datasets is needed and not installed.
 
     Example:
 

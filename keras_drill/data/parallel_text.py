@@ -26,7 +26,7 @@ class ParallelText:
 
     @property
     def origin(self) -> str:
-        """Where the pairs come from, in words for people."""
+        """Origin of the pairs, for messages."""
         return " and ".join(dict.fromkeys([self.source.origin, self.target.origin]))
 
     def __post_init__(self) -> None:

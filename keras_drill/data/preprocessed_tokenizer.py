@@ -23,8 +23,8 @@ class PreprocessedTokenizer(Tokenizer):
 
     Args:
         preprocessing: The steps, in the order in which text goes through them.
-        tokenizer: Gets what comes out of the last one. It should have been trained on such text:
-            see `PreprocessedLines`.
+        tokenizer: Receives the output of the last step. Train the tokenizer on such text: see
+            `PreprocessedLines`.
 
     Raises:
         ValueError: One of them is something else.

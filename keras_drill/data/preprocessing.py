@@ -1,4 +1,4 @@
-"""What is done to text before it is cut into words, and undone after."""
+"""Steps from text to text before tokenization, undone after it."""
 
 import abc
 import functools
@@ -152,14 +152,14 @@ class MosesPunctuation(_MosesScript):
 
 @keras.saving.register_keras_serializable(package="keras_drill")
 class MosesTokenization(_MosesScript):
-    """Puts spaces around punctuation, as `tokenizer.perl` of Moses does; `undo` takes them away.
+    """Puts spaces around punctuation, as `tokenizer.perl` of Moses does; `undo` removes them.
 
-    What many published translation corpora and figures are made with. Runs in Python only, and
-    needs `pip install keras_drill[translation]`.
+    Many published translation corpora and scores use it. Runs in Python only, and needs
+    `pip install keras_drill[translation]`.
 
     Args:
         language: Code of the language, such as `"de"`: its abbreviations keep their full stop.
-            Languages that Moses has no list of take the English one.
+            Languages without a list in Moses use the English one.
         aggressive_dashes: Whether to cut at dashes inside words, and write these `@-@`.
         escape: Whether to write `& | < > ' " [ ]` as `&amp;` and so on.
         symbols: Words to leave whole, `__eou__` for example. What stands between them is treated as

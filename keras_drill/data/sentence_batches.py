@@ -28,18 +28,18 @@ class SentenceBatches:
         targets[1]        4  9  0  0
         sample_weight[1]  1  1  0  0
 
-    Empty lines are left out. Sentences are shuffled by `seed`, otherwise in each epoch; then
-    pools of `bucket_batches` batches are sorted by length, so that a batch holds sentences of
-    like length and little padding, and the batches are shuffled. The same `seed` and `epoch` give
-    the same batches on every machine, and an epoch can be entered at any batch without reading
-    those before it.
+    Empty lines are dropped. Sentences are shuffled by `seed`, otherwise in each epoch; then pools
+    of `bucket_batches` batches are sorted by length, so that a batch holds sentences of like length
+    and little padding, and the batches are shuffled. The same `seed` and `epoch` make the same
+    batches on every machine, and an epoch can be entered at any batch without reading those before
+    it.
 
     Args:
         text: the encoded text.
         batch_size: sentences per batch.
         end_id: the end token, as in `text`.
         start_id: comes before each sentence; `None` takes the end token for it.
-        pad_id: fills up short sentences.
+        pad_id: The padding of short sentences.
         max_length: longer sentences (counted with their end token) are cut to this many targets;
             `None` cuts none.
         length_multiple: lengths are padded to a multiple of this: fewer shapes to compile for.

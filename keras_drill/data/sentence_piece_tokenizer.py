@@ -24,16 +24,16 @@ LEAST_COVERAGE = 0.98  # the library takes no less
 class SentencePieceTokenizer(Tokenizer):
     """Splits text into pieces of words, which together are the text again.
 
-    A piece that begins a word begins with `▁`. `detokenize` puts back what was written, but for
-    what the model normalises: runs of white space become single spaces; `normalization` of
-    `train` decides what else. Runs in graphs, by tensorflow-text; `train` needs the `sentencepiece`
+    A piece that begins a word begins with `▁`. `detokenize` restores the text, except for the
+    model's normalization: runs of white space become single spaces; `normalization` of `train`
+    decides what else. Runs in graphs, by tensorflow-text; `train` needs the `sentencepiece`
     library.
 
     Args:
         model: A trained model: its bytes, or these in base64.
 
     Attributes:
-        fingerprint: Hexadecimal digest of the model, which tells one from another.
+        fingerprint: Hexadecimal digest of the model.
 
     Example:
 
@@ -87,7 +87,7 @@ class SentencePieceTokenizer(Tokenizer):
 
         Args:
             lines: The text, without ends of lines. Lines of any length count.
-            vocabulary_size: Number of pieces. A text that has not so many gives fewer.
+            vocabulary_size: Number of pieces. A text with fewer possible pieces has fewer.
             kind: "bpe" or "unigram".
             character_coverage: Share of the text's characters that become pieces, from 0.98 to 1;
                 rarer ones are unknown. 0.9995 suits languages with many characters.

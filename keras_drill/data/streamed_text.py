@@ -27,16 +27,16 @@ _INDEX, _DESCRIPTION = "index.npy", "description.json"
 
 
 class StreamedText:
-    """The token ids of a text in TFRecord shards, of which only what is asked for is read.
+    """The token ids of a text in TFRecord shards, read as needed.
 
-    An example of a record has the feature `ids`, int32 as bytes. An index beside the shards tells
-    where each record begins and what its checksum is, so that reading may begin anywhere.
+    An example of a record has the feature `ids`, int32 as bytes. An index beside the shards holds
+    the beginning and the checksum of each record, so that reading may begin anywhere.
 
     Args:
-        folder: What `StreamedText.write` made.
+        folder: Folder that `StreamedText.write` made.
 
     Raises:
-        ValueError: It is none, or it is damaged.
+        ValueError: The folder is no streamed text, or it is damaged.
 
     Example:
 

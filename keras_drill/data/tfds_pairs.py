@@ -20,15 +20,15 @@ def tfds_pairs(
     """The pairs of a data set, by split; downloads and prepares it where it is not yet.
 
     Args:
-        name: Its name, configuration and version as `tfds.builder` takes them.
-        source: Which of its features are the sources, a language as a rule.
-        target: Which are the targets. Without the two, its supervised keys.
+        name: Name, configuration and version, as for `tfds.builder`.
+        source: Feature of the sources, mostly a language.
+        target: Feature of the targets. Without the two, its supervised keys.
         split: Whether a data set that has training pairs alone is split, and one without training
             pairs is refused.
 
     Raises:
         ImportError: tensorflow-datasets is not installed.
-        ValueError: It has no such features, or no training split where `split` needs one.
+        ValueError: The data set lacks these features, or the training split that `split` needs.
     """
     try:
         import tensorflow_datasets as tfds

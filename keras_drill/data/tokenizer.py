@@ -1,4 +1,4 @@
-"""What every tokenizer offers."""
+"""Base class of tokenizers."""
 
 import abc
 from collections.abc import Iterable
@@ -48,7 +48,7 @@ class Tokenizer(tf.Module, abc.ABC):
 
     @abc.abstractmethod
     def get_config(self) -> dict:
-        """What makes an equal tokenizer: `type(self).from_config(config)`."""
+        """Constructor arguments of an equal tokenizer: `type(self).from_config(config)`."""
 
     @classmethod
     def from_config(cls, config: dict) -> "Tokenizer":
@@ -59,7 +59,7 @@ class VocabularySizeError(ValueError):
     """A vocabulary is too small for the characters of a text.
 
     Args:
-        size: The size that was asked for.
+        size: The requested size.
         least: The smallest that works.
     """
 

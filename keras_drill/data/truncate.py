@@ -1,4 +1,4 @@
-"""Long texts cut to what a model reads of them: their beginning, or their end.
+"""Truncation of long texts: their beginning, or their end.
 
 B texts, T tokens of the longest one.
 """
@@ -18,7 +18,7 @@ def truncate(
 ) -> tf.RaggedTensor:
     """Cuts each row to at most so many tokens; runs in graphs.
 
-    On the left, whole turns go first, the oldest before the others: what is left begins after a
+    On the left, whole turns go first, the oldest before the others: the rest begins after a
     separator. Of a last turn that is too long by itself, the beginning goes.
 
     Args:
@@ -46,7 +46,7 @@ def truncation_mask(
     side: str = "right",
     separator_id: int | None = None,
 ) -> tf.RaggedTensor:
-    """Which tokens `truncate` keeps: booleans, ragged `[B, (T)]`."""
+    """Mask of the tokens that `truncate` keeps: booleans, ragged `[B, (T)]`."""
     check_truncation_side(side)
     lengths, rows = ids.row_lengths(), ids.value_rowids()
     columns = tf.ragged.range(lengths).flat_values

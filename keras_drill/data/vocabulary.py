@@ -32,7 +32,7 @@ class Vocabulary(tf.Module):
         unknown_token: stands for every word that is not in the list; must be in the list.
         end_token: ends each line; must be in the list.
         start_token: starts each independent sentence; may be missing from the list.
-        pad_token: fills up batches; may be missing from the list.
+        pad_token: pads batches; may be missing from the list.
 
     Attributes:
         unknown_id, end_id: ids of these tokens.

@@ -1,4 +1,4 @@
-"""Words are what stands between spaces."""
+"""Words are strings between spaces."""
 
 import keras
 import tensorflow as tf

@@ -12,7 +12,7 @@ def word_bytes(words: Sequence[str], length: int) -> np.ndarray:
 
     Args:
         words: V words.
-        length: How many bytes of a word to keep.
+        length: Number of bytes to keep of a word.
 
     Returns:
         `[V, length]` int32: bytes of UTF-8 plus 1, then zeros; so ids are below 257.

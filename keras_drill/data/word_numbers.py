@@ -23,7 +23,7 @@ class WordNumbers:
         keep_in: A folder for a file that is removed by itself; `None` keeps nothing.
 
     Attributes:
-        num_lines: How many lines there were.
+        num_lines: Number of lines.
 
     Example:
 

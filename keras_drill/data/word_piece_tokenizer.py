@@ -50,9 +50,9 @@ class WordPieceTokenizer(Tokenizer):
     tensorflow-text.
 
     `detokenize` joins the pieces to the same words. How punctuation and ideographs were spaced is
-    lost, and is guessed: no space before `. , ; : ! ? % ) ] }`, nor after `( [ { $`, around
-    `- / _` and an apostrophe between letters, inside pairs of quotes, and inside `1,000.5`. What
-    tells spaces exactly is `SentencePieceTokenizer`. Case and accents are kept: for others, see
+    lost, and is guessed: no space before `. , ; : ! ? % ) ] }`, nor after `( [ { $`, around `- / _`
+    and an apostrophe between letters, inside pairs of quotes, and inside `1,000.5`.
+    `SentencePieceTokenizer` restores spaces exactly. Case and accents are kept: for others, see
     `PreprocessedTokenizer`.
 
     Args:
@@ -116,12 +116,12 @@ class WordPieceTokenizer(Tokenizer):
 
         Args:
             lines: The text, without ends of lines.
-            vocabulary_size: Number of pieces, symbols among them. A text that has not so many
-                gives fewer.
+            vocabulary_size: Number of pieces, symbols among them. A text with fewer possible pieces
+                has fewer.
             symbols: Words that stay whole.
             character_coverage: Share of the text's characters that become pieces, at the beginning
                 of words and inside them; words with rarer ones are unknown.
-            max_words: How many different words to learn from, the most frequent.
+            max_words: Number of different words to learn from, the most frequent ones.
 
         Raises:
             VocabularySizeError: The text's characters alone are more pieces than

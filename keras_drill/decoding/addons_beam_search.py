@@ -16,11 +16,11 @@ from keras_drill.types import Tensor
 class AddonsBeamSearch(BeamSearch):
     """The search of tensorflow-addons' `BeamSearchDecoder`, to the same beams.
 
-    It differs from `BeamSearch` in how a length penalty counts the end token: in the column where
-    the end token is written, it is not counted; in later columns it is. A beam's score therefore
-    changes once after its end, and the search continues until all beams have ended. The coverage
-    also counts only from the column after the end, and ignores source positions that received no
-    attention.
+    The search differs from `BeamSearch` in how a length penalty counts the end token: in the column
+    where the end token is written, it is not counted; in later columns it is. A beam's score
+    therefore changes once after its end, and the search continues until all beams have ended. The
+    coverage also counts only from the column after the end, and ignores source positions that
+    received no attention.
 
     Arguments, call and result are the same as for `BeamSearch`.
     """

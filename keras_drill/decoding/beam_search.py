@@ -17,12 +17,11 @@ class Beams(NamedTuple):
     """The n best sequences that a beam search found, the best first.
 
     Attributes:
-        tokens: Integer tensor `[B, n, L]`: prompt, then what was written (the end token included),
-            then padding.
+        tokens: Integer tensor `[B, n, L]`: prompt, generated tokens (with the end token), padding.
         lengths: Integer tensor `[B, n]`: how many of these are not padding.
-        scores: Float32 tensor `[B, n]`: what the sequences are ranked by, their log-probability
-            over the length penalty. Negative infinity where there are fewer than n sequences.
-        log_probs: Float32 tensor `[B, n]`: log-probability of what was written, as constraints
+        scores: Float32 tensor `[B, n]`: the sequences' log-probability over the length penalty, by
+            which they are ranked. Negative infinity where there are fewer than n sequences.
+        log_probs: Float32 tensor `[B, n]`: log-probability of the generated tokens, as constraints
             changed it.
         word_log_probs: Float32 tensor `[B, n, L]`: the log-probability that the model itself gave
             to each word, 0 at prompt and padding.
@@ -70,7 +69,7 @@ class BeamSearch(Search):
     Args:
         num_beams: Number of beams K.
         length_penalty: Exponent; 0 ranks by log-probability, which prefers short sequences.
-        num_results: How many of the beams to return, n; `None` is all.
+        num_results: Number of beams to return, n; `None` is all.
         num_groups: Into how many groups the beams are divided, a divisor of `num_beams`.
         diversity: Subtracted from the log-probability of a word for each choice of that word by a
             previous group.
@@ -79,7 +78,8 @@ class BeamSearch(Search):
         return_attention: Whether the results contain the attention, also without coverage.
 
     Raises:
-        ValueError: An argument is out of range, or the model tells of no attention when asked to.
+        ValueError: An argument is out of range, or the model returns no attention for a coverage
+            penalty.
 
     Example:
 
@@ -215,7 +215,7 @@ class BeamSearch(Search):
         return best, ops.cast(words, "int32")
 
     def count_words(self, rows: Rows, words: Tensor) -> Any:
-        """How many words each continuation by `words` `[R, C]` has, for the length penalty.
+        """Number of words of each continuation by `words` `[R, C]`, for the length penalty.
 
         `[R, 1]` or `[R, C]`.
         """
@@ -223,7 +223,7 @@ class BeamSearch(Search):
         return (written + ops.cast(ops.logical_not(rows.finished), "int32"))[:, None]
 
     def penalty(self, count: Tensor) -> Tensor:
-        """What the log-probability of so many words is divided by."""
+        """Length penalty, the divisor of the log-probability of so many words."""
         return ((5.0 + ops.cast(count, "float32")) / 6.0) ** self.length_penalty
 
     def coverage(self, rows: Rows) -> Any:

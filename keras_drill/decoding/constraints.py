@@ -1,4 +1,4 @@
-"""What searches and samplers must not write, or should not repeat.
+"""Words that searches and samplers must not write, or should not repeat.
 
 R rows, L columns, V words. A constraint sees the words that stand in a row, prompt and all, and
 changes the log-probabilities of those that may come next. Any function of `(log_probs, rows)` will
@@ -18,9 +18,9 @@ from keras_drill.types import Tensor
 
 
 class Constraint(abc.ABC):
-    """Base class of the constraints: `constraint(log_probs, rows)` gives new log-probabilities.
+    """Base class of the constraints: `constraint(log_probs, rows)` returns new log-probabilities.
 
-    What it does to rows that are finished, or in their prompt still, has no effect.
+    Changes to rows that are finished, or still in their prompt, have no effect.
     """
 
     @abc.abstractmethod

@@ -110,7 +110,7 @@ class DecodingStep(abc.ABC):
         Optional, as `read_with_attention`: only models that attend to a source have these.
         """
         raise ValueError(
-            "`step` must be of a model that tells what it attends to, for `coverage_penalty` and "
+            "`step` must be of a model with attention to a source for `coverage_penalty` and "
             f"`return_attention`. Received: a {type(self).__name__} without attention"
         )
 

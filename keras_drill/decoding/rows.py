@@ -1,4 +1,4 @@
-"""What a search has written.
+"""The rows that a search has written.
 
 R rows, L columns, S positions of the source.
 """
@@ -9,11 +9,11 @@ from keras import ops
 
 
 class Rows(NamedTuple):
-    """What has been written so far, and where it ends.
+    """The tokens so far, and where they end.
 
     Attributes:
         index: Integer scalar, the column that comes next (or just came, for `ends`).
-        tokens: Integer tensor `[R, L]`: prompt, then what was written, then padding.
+        tokens: Integer tensor `[R, L]`: prompt, generated tokens, padding.
         log_probs: Float32 tensor `[R, L]`: the log-probability that the model itself gave to each
             word that was written (whatever the temperature, the words left out or forbidden), 0 at
             the prompt and at the padding.
@@ -46,7 +46,7 @@ class Rows(NamedTuple):
 
     @property
     def next_places(self) -> Any:
-        """Boolean tensor `[R, L]`: the column that comes next, in rows that take a word there."""
+        """Boolean tensor `[R, L]`: the next column, in rows that receive a word there."""
         columns = ops.arange(ops.shape(self.tokens)[1], dtype="int32")  # [L]
         is_open = ops.logical_not(ops.logical_or(self.is_in_prompt, self.finished))
         return ops.logical_and(columns == self.index, is_open[:, None])

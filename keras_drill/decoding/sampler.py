@@ -80,9 +80,9 @@ class Sampler(Search):
             tokens: Integer tensor `[B, L]`.
             lengths: Lengths `[B]` of the prompts.
             seed: An integer from 0 to 2**32 - 1 makes every call draw the same; row b then draws
-                from stream `(seed, b)`. An integer tensor `[B]` gives each row its own stream
-                `(seed[b], 0)`, and one `[B, 2]` its stream in full, whatever else is in the batch.
-                None takes a fresh seed from Keras' global generator at each call.
+                from stream `(seed, b)`. With an integer tensor `[B]` each row has its own stream
+                `(seed[b], 0)`, with `[B, 2]` its whole stream, independent of the batch. With
+                `None` each call draws a seed from Keras' global generator.
             **arguments: The other arguments of `Search.begin`.
         """
         loop, (rows, state, _) = super().begin(step, tokens, lengths, **arguments)

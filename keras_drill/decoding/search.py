@@ -57,9 +57,9 @@ class Search(abc.ABC):
 
         Args:
             log_probs: Float32 tensor `[R, V]`, negative infinity for forbidden words.
-            rows: What was written so far. What is chosen for rows that are in their prompt still,
-                or finished, is not written.
-            memory: What `begin` gave, or the previous call returned.
+            rows: What was written so far. Tokens chosen for rows that are finished, or still in
+                their prompt, are not written.
+            memory: Output of `begin`, or of the previous call.
 
         Returns:
             `(parents, words, memory)`: for every row the row that it continues, integers `[R]`, or
@@ -73,7 +73,7 @@ class Search(abc.ABC):
         Args:
             scores: Floats `[R, V]`, log-probabilities or logits.
             rows: What was written so far.
-            spare: How many of the words may turn out to be forbidden.
+            spare: Number of words that may turn out to be forbidden.
 
         Returns:
             Their scores and the words, integers, `[R, C]` each, the row's best word first.
@@ -88,7 +88,7 @@ class Search(abc.ABC):
 
     @abc.abstractmethod
     def result(self, rows: Rows, memory: Any) -> Any:
-        """What a call returns, from the rows and the memory after the last step."""
+        """Result of a call, from the rows and the memory after the last step."""
 
     @property
     def needs_attention(self) -> bool:
@@ -131,7 +131,7 @@ class Search(abc.ABC):
             lengths: Lengths `[B]` of the prompts, from 1 to L. As NumPy array or list, the part
                 that all prompts have is read in parallel; as tensor, it is read by a scan, whose
                 length may depend on the data under XLA too.
-            inputs: What the model reads besides, see `DecodingStep.begin`.
+            inputs: Other inputs of the model, see `DecodingStep.begin`.
             max_lengths: Integer tensor `[B]`, where each row ends if it does not reach the end
                 token before. Defaults to L.
             end_token: The token that ends a sequence, or None.
@@ -194,9 +194,9 @@ class Loop:
     Args:
         search: The `Search`.
         step: The model's `DecodingStep`.
-        constants: Those that `step.begin` gave.
+        constants: Output of `step.begin`.
         forbidden: Boolean array `[V]`.
-        constraints: Functions of `(log_probs, rows)` that give new log-probabilities.
+        constraints: Functions of `(log_probs, rows)` that return new log-probabilities.
         ends: From `Rows` to booleans `[R]`, or None.
     """
 

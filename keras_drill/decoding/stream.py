@@ -33,7 +33,7 @@ def stream(
         For each of the B sequences a list of its new words, often empty; the end token is one.
 
     Returns:
-        What the call returns: the value of `yield from`.
+        Result of the call: the value of `yield from`.
 
     Example:
 

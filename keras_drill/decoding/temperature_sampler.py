@@ -43,7 +43,7 @@ class TemperatureSampler(Sampler):
         return draw(self.probabilities(log_probs), uniforms)
 
     def probabilities(self, log_probs: Tensor) -> Tensor:
-        """What is drawn from, `[B, V]`: p^(1/temperature), renormalised."""
+        """The distribution to draw from, `[B, V]`: p^(1/temperature), renormalised."""
         # The most probable first, or a small temperature could make all of them -inf.
         log_ratios = log_probs - ops.max(log_probs, axis=-1, keepdims=True)
         return ops.softmax(log_ratios / self.temperature, axis=-1)

@@ -14,7 +14,7 @@ class TopKSampler(TemperatureSampler):
     """Draws among the `k` most probable words, renormalised.
 
     Args:
-        k: How many words to keep; among equals, those with the lowest indices.
+        k: Number of words to keep; among equals, those with the lowest indices.
         temperature: Positive, see `TemperatureSampler`.
 
     Example:

@@ -10,7 +10,7 @@ from keras_drill.types import Tensor
 
 @keras.saving.register_keras_serializable(package="keras_drill")
 class TopPSampler(TemperatureSampler):
-    """Draws among the fewest words whose probabilities reach `p`, renormalised.
+    """Draws from the smallest set of words whose probabilities sum to `p`, renormalised.
 
     The most probable word is always among them. The temperature applies first, then the cut.
 
@@ -47,7 +47,7 @@ class TopPSampler(TemperatureSampler):
 
 
 def keep_top_p(probabilities, p):
-    """Sets to 0 what lies outside the nucleus.
+    """Sets probabilities outside the nucleus to 0.
 
     Args:
         probabilities: Float tensor `[B, V]`, sorted in decreasing order.

@@ -8,17 +8,17 @@ import tensorflow as tf
 def distribute_batches(
     batches: Any, strategy: tf.distribute.Strategy, epoch: int = 0, first_batch: int = 0
 ) -> Any:
-    """What `fit` takes to train on global batches under a strategy: each replica gets its rows.
+    """Data for `fit` on global batches under a strategy: each replica gets its rows.
 
     Batch k of an epoch is the same whatever the number of workers, cut into as many parts as there
-    are replicas, the first rows to the first replica; so a training may go on from `first_batch`
-    with another number of them. Nothing is read twice or left out. `Dataset.shard` and
-    the sharding of `tf.distribute` itself give other batches for every number of workers.
+    are replicas, the first rows to the first replica; so a run can resume at `first_batch` with
+    another number of workers. Nothing is read twice or skipped. `Dataset.shard` and the sharding of
+    `tf.distribute` itself give other batches for every number of workers.
 
     Args:
         batches: `ContiguousBatches`, `SentenceBatches`, `PairBatches`, or whatever has their
             `dataset(epoch, first_batch, num_shards=, shard=)`.
-        strategy: What the model was made under.
+        strategy: The strategy under which the model was made.
         epoch: As in `batches.dataset`.
         first_batch: As in `batches.dataset`.
 

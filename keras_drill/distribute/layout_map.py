@@ -15,18 +15,18 @@ def layout_map(
 ) -> keras.distribution.LayoutMap:
     """Splits the vocabulary of output layers, and of embeddings, over an axis of a mesh.
 
-    Rows of labels, biases and kernel parameters, and what the optimizer keeps of each, are split;
-    all other variables are on every device. A training step then sends per token the largest score,
-    the sum of the exponentials and the target's scores, and per step the gradient of the hidden
-    states, over this axis; over the other the gradients of all weights, each device those of its
-    rows. Needs Keras' JAX backend, and jax 0.6.1 or later.
+    Rows of labels, biases and kernel parameters, and their optimizer slots, are split; all other
+    variables are on every device. A training step then sends per token the largest score, the sum
+    of the exponentials and the target's scores, and per step the gradient of the hidden states,
+    over this axis; over the other the gradients of all weights, each device those of its rows.
+    Needs Keras' JAX backend, and jax 0.6.1 or later.
 
     The number of rows must be a multiple of the axis' devices: see `pad_labels_to` of
     `keras_drill.OutputLayer`.
 
     Args:
         device_mesh: The `keras.distribution.DeviceMesh`.
-        model_axis: Its axis that vocabularies are split over. It is not the one of the batch.
+        model_axis: Its axis that vocabularies are split over. This axis must not be the batch's.
         heads: Regular expression of the names of output layers; a number at the end is understood.
         embeddings: The same of embeddings; `None` leaves them to another map, such as a backbone's
             of keras-hub, that this one is added to: `backbone_map.update(layout_map(mesh,

@@ -22,7 +22,7 @@ def strategy(name: str) -> tf.distribute.Strategy:
         name: One of `keras_drill.distribute.STRATEGIES`.
 
     Raises:
-        ValueError: `name` is none of them, or `TF_CONFIG` is missing or does not fit.
+        ValueError: `name` is unknown, or `TF_CONFIG` is missing or does not match.
 
     Example:
 

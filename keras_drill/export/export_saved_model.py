@@ -34,14 +34,14 @@ def export_saved_model(
     contexts: SenseContexts | None = None,
     unit: str = "line",
 ) -> Path:
-    """Exports a language model as a SavedModel that takes and gives text.
+    """Exports a language model as a SavedModel that takes and returns text.
 
     The model is written as `directory/<version>/` with the signatures `continue`, `sample`,
     `score`, `top_k`, `examples`, `serving_default` (= `continue`) and, where words have several
-    senses, `senses` and, with `contexts`, `sense_contexts`, which `TextModel` documents. It holds
-    what inference needs and nothing else: the label encoder has become a constant, senses belong to
-    the words that they belong to now, dropout and optimizer are gone, the vocabulary is an asset.
-    Loading it takes TensorFlow, and tensorflow-text where the tokenizer uses its operations;
+    senses, `senses` and, with `contexts`, `sense_contexts`, which `TextModel` documents. The
+    SavedModel holds only what inference needs: the label encoder has become a constant, senses
+    belong to the words that they belong to now, dropout and optimizer are gone, the vocabulary is
+    an asset. Loading it needs TensorFlow, and tensorflow-text if the tokenizer uses its operations;
     neither Keras nor this package.
 
     The version's folder appears by a rename when it is complete. An export that is killed leaves
@@ -53,20 +53,20 @@ def export_saved_model(
         tokenizer: Splits and joins text as in training.
         vocabulary: The model's words.
         version: A positive integer that is not there yet. Defaults to one more than the greatest.
-        sampler: How `continue` chooses words. Defaults to `GreedySampler()`.
+        sampler: Chooses the words of `continue`. Defaults to `GreedySampler()`.
         seed: Seed of that sampler.
-        max_new_tokens: Length of a continuation that does not end by itself, and the most that
-            `sample` gives.
-        k: How many words `top_k` gives.
+        max_new_tokens: Length of a continuation that does not end by itself, and the maximum for
+            `sample`.
+        k: Number of words that `top_k` returns.
         forbidden_tokens: Ids never to generate. Defaults to the unknown, start and pad tokens.
         stop_strings: Strings at which continuations end; see `TextModel`.
         warmup_texts: Texts that TensorFlow Serving sends through every signature before the model
             takes requests; none writes no warm-up file.
-        weights: What weights are kept in, `"float32"`, `"bfloat16"`, `"float16"` or `"int8"`; see
+        weights: Type of the stored weights, `"float32"`, `"bfloat16"`, `"float16"` or `"int8"`; see
             `keras_drill.export.NarrowWeights`.
         card: Written as `model_card.md` and `model_card.json` to `assets.extra`.
         contexts: Examples of the use of senses, text of some corpus, for `sense_contexts`.
-        unit: What texts are made of, as in training; see `TextCodec`.
+        unit: Unit of texts, as in training; see `TextCodec`.
 
     Returns:
         The version's folder.

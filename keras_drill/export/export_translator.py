@@ -28,11 +28,11 @@ def export_translator(
     card: ModelCard | None = None,
     **options: Any,
 ) -> Path:
-    """Exports an encoder–decoder as a SavedModel that takes sources and gives answers as text.
+    """Exports an encoder–decoder as a SavedModel from source texts to target texts.
 
     The model is written as `directory/<version>/` with the signatures `translate`, which is
     `serving_default` too, `complete` and `examples`, which `Translator` documents; see
-    `export_saved_model` for what it holds and how it appears.
+    `export_saved_model` for its contents.
 
     Args:
         model: A built `keras_drill.SequenceToSequence`.

@@ -1,4 +1,4 @@
-"""What is told of an exported model, for people and for programs."""
+"""Description of an exported model, for people and for programs."""
 
 import dataclasses
 import json
@@ -14,14 +14,14 @@ class ModelCard:
     """A model card, written beside a model.
 
     Args:
-        name: What the model is called.
-        description: What it is, in a sentence.
+        name: Name of the model.
+        description: Description in a sentence.
         trained: When, or "unknown".
-        licence: Under what terms it may be used, or "not stated".
-        data: What it was trained and evaluated on.
-        figures: How well it does.
-        weights: What its weights are kept in, and what that costs and saves.
-        limits: What it must not be expected to do, a sentence each.
+        licence: Terms of use, or "not stated".
+        data: Data for training and evaluation.
+        figures: Metrics.
+        weights: Type of the stored weights, with its costs and savings.
+        limits: Limits of the model, a sentence each.
         options: The options of its training, by section.
         versions: Of the software that exported it.
 

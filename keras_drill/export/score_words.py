@@ -11,7 +11,7 @@ from keras_drill.export.tiles import in_tiles
 
 
 def score_words(head: Any, hidden: Any, ids: Any, words: Any, lengths: Any) -> dict[str, tf.Tensor]:
-    """What is told of texts that are evaluated word by word.
+    """Scores of texts, word by word.
 
     Args:
         head: The output layer.

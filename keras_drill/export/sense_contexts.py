@@ -1,4 +1,4 @@
-"""Where a text shows the senses of words, inside an exported model."""
+"""Contexts of the senses of words, inside an exported model."""
 
 import numpy as np
 import tensorflow as tf

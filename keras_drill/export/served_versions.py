@@ -21,8 +21,8 @@ _ROLLED_BACK = ".rolled-back"
 class ServedVersions:
     """The folder of a served model, `saved_models/<name>`, as those see it who write to it.
 
-    A version is a folder whose name is a number; servers take the greatest. What is told of where
-    a version came from is `assets.extra/lineage.json` in it. A version that was rolled back lies
+    A version is a folder whose name is a number; servers use the greatest.
+    `assets.extra/lineage.json` of a version holds its origin. A version that was rolled back lies
     beside the others as `.<version>.rolled-back`, which servers pass over, and its number is not
     given again.
 
@@ -75,7 +75,7 @@ class ServedVersions:
         return self.directory / str(version)
 
     def lineage(self, version: int) -> Mapping[str, Any]:
-        """What was told when the version was pushed; nothing of one that was exported by hand."""
+        """Lineage from when the version was pushed; nothing of one that was exported by hand."""
         return _lineage_in(self.folder(version))
 
     def push(
@@ -85,7 +85,7 @@ class ServedVersions:
 
         Args:
             saved_model: Its folder.
-            lineage: Where it came from; `lineage["model"]` tells it from others.
+            lineage: Its lineage; `lineage["model"]` tells it from others.
             card: Takes the place of the card that it has; `None` leaves that.
 
         Returns:
@@ -112,7 +112,7 @@ class ServedVersions:
         return removed
 
     def roll_back(self) -> int | None:
-        """Takes the newest version away from servers; call under `lock`.
+        """Withdraws the newest version from servers; call under `lock`.
 
         Returns:
             The version; `None` where there is none.

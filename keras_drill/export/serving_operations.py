@@ -1,4 +1,4 @@
-"""Which operations TensorFlow Serving has, and which ones a SavedModel uses."""
+"""Operations of TensorFlow Serving, and those of a SavedModel."""
 
 import os
 from collections.abc import Iterator

@@ -90,14 +90,14 @@ class Side(tf.Module):
         return ids, lengths, words
 
     def separator_id(self, separator: str) -> int | None:
-        """The id of the token that stands between turns; `None` if it is not one known token."""
+        """The id of the token between turns; `None` if it is not one known token."""
         words = self.tokenizer.tokenize(tf.constant([separator])).flat_values
         words = words[words != "\u2581"]  # SentencePiece's space
         ids = self.vocabulary.ids(words).numpy().tolist()
         return ids[0] if len(ids) == 1 and ids[0] != self.vocabulary.unknown_id else None
 
     def decode(self, ids: tf.Tensor, own_words: tf.Tensor | None = None) -> tf.Tensor:
-        """Texts of ids: what stands before the first end token, without start and padding.
+        """Texts of ids: tokens before the first end token, without start and padding.
 
         Args:
             ids: Integer tensor `[..., T]`.

@@ -1,4 +1,4 @@
-"""A language model that takes and gives text.
+"""A language model with text as input and output.
 
 Shapes: B texts, T words of the longest one, N words of the longest continuation, k words asked
 for, d hidden features, S most senses of a word.
@@ -40,10 +40,10 @@ _SENSES = tf.TensorSpec([None], tf.int32, "senses")
 class TextModel(tf.Module):
     """Text in, text out: a language model together with its tokenizer and its vocabulary.
 
-    What `export_saved_model` writes, usable as it is in the exporting process. All methods take
-    tensors with the batch first, return dictionaries of tensors with the batch first, and accept
-    an empty batch, empty texts, unknown words and texts of any length. Results of different
-    lengths are padded (with "" and 0) and come with their lengths.
+    The model that `export_saved_model` writes, for use in this process. All methods take tensors
+    with the batch first, return dictionaries of tensors with the batch first, and accept an empty
+    batch, empty texts, unknown words and texts of any length. Results of different lengths are
+    padded (with "" and 0) and come with their lengths.
 
     A text is read as the model was trained, see `keras_drill.export.TextCodec`. A model that can
     read so many words only (by learned positions, or the shape of its input) reads the end of
@@ -53,16 +53,16 @@ class TextModel(tf.Module):
         model: A built `keras_drill.LanguageModel`.
         tokenizer: A `keras_drill.data.Tokenizer`.
         vocabulary: A `keras_drill.data.Vocabulary`, or an `AssetVocabulary`.
-        sampler: How `continue_text` chooses words. Defaults to `GreedySampler()`.
-        seed: Seed of that sampler: a prompt gets one answer, whatever else is in the batch.
+        sampler: Chooses the words of `continue_text`. Defaults to `GreedySampler()`.
+        seed: Seed of that sampler: the continuation of a prompt does not depend on the batch.
         max_new_tokens: Length of a continuation that does not end by itself.
-        k: How many words `top_k` gives.
+        k: Number of words that `top_k` returns.
         forbidden_tokens: Ids never to generate. Defaults to the unknown, start and pad tokens.
         stop_strings: Strings at which a continuation ends: no more words are generated as soon as
-            its readable text has one of them, and the text ends before it. What `words` and
-            `log_probs` tell includes the word that completed it.
+            its readable text has one of them, and the text ends before it. `words` and `log_probs`
+            include the word that completed it.
         contexts: Examples of the use of senses, for models whose words have several.
-        unit: What texts are made of, as in training; see `TextCodec`.
+        unit: Unit of texts, as in training; see `TextCodec`.
 
     Example:
 
@@ -156,14 +156,14 @@ class TextModel(tf.Module):
     ) -> dict[str, tf.Tensor]:
         """Several continuations of each prompt, drawn independently with the model's own sampler.
 
-        They are reproducible with the model's seed, and do not depend on how many there are: the
-        first one of the first prompt is that of `continue_text`.
+        The continuations are reproducible with the model's seed, and do not depend on their number:
+        the first one of the first prompt is that of `continue_text`.
 
         Args:
             prompts: String tensor `[B]`.
             num_samples: Integer scalar n.
-            first_row: Integer scalar: how many prompts other batches had before. Prompts get the
-                same continuations however they are cut into batches.
+            first_row: Integer scalar: how many prompts other batches had before. The continuations
+                do not depend on how prompts are split into batches.
 
         Returns:
             The dictionary of `continue_text` for `[B · n]` rows: those of the first prompt, then
@@ -188,7 +188,7 @@ class TextModel(tf.Module):
     ) -> dict[str, tf.Tensor]:
         """Continues prompts with settings of their own, one value per prompt.
 
-        The answer to a prompt depends on its own seed alone, not on the rest of the batch.
+        The continuation of a prompt depends on its own seed only, not on the rest of the batch.
 
         Args:
             prompts: String tensor `[B]`.
@@ -230,7 +230,7 @@ class TextModel(tf.Module):
 
     @tf.function(input_signature=[_EXAMPLES], autograph=False)
     def examples(self, examples: tf.Tensor) -> dict[str, tf.Tensor]:
-        """Scores and continues what serialized `tf.Example`s have.
+        """Scores and continues the texts of serialized `tf.Example`s.
 
         An example has a feature `text`, which is scored, or `prompt`, which is continued, or both.
 
@@ -255,7 +255,7 @@ class TextModel(tf.Module):
 
     @tf.function(input_signature=[_TEXTS], autograph=False)
     def senses(self, texts: tf.Tensor) -> dict[str, tf.Tensor]:
-        """Which senses the words of texts have, given the words before them.
+        """Senses of the words of texts, given the words before them.
 
         Only for models whose words have senses, with the output layer
         `keras_drill.KernelizedBayesianSoftmax`. Texts are read as by `score`.
@@ -286,12 +286,12 @@ class TextModel(tf.Module):
 
     @tf.function(input_signature=[_SENSES], autograph=False)
     def sense_contexts(self, senses: tf.Tensor) -> dict[str, tf.Tensor]:
-        """Where a text that the model was exported with shows senses.
+        """Contexts of senses, from the text that was exported with the model.
 
         Only for models that were given `contexts`.
 
         Args:
-            senses: Integer tensor `[B]`: ids, as `senses` gives them.
+            senses: Integer tensor `[B]`: ids, as `senses` returns them.
 
         Returns:
             Dictionary of
@@ -329,10 +329,10 @@ class TextModel(tf.Module):
     def signatures(self) -> dict:
         """The functions a server offers, by name.
 
-        `serving_default`, what a request gets that names no signature, is `continue`: the one
-        thing everybody expects of a language model, and with the greedy default a pure function
-        of the prompt. Only models whose words have senses offer `senses`, and only those with
-        examples of them `sense_contexts`.
+        `serving_default`, for requests that name no signature, is `continue`: the one thing
+        everybody expects of a language model, and with the greedy default a pure function of the
+        prompt. Only models whose words have senses offer `senses`, and only those with examples of
+        them `sense_contexts`.
         """
         signatures = {
             "serving_default": self.continue_text,
@@ -350,7 +350,7 @@ class TextModel(tf.Module):
 
     @property
     def has_senses(self) -> bool:
-        """Whether words have senses that `senses` can tell."""
+        """Whether words have several senses."""
         return isinstance(self._step.head, KernelizedBayesianSoftmax)
 
     def _read(self, texts):

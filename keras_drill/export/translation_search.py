@@ -1,4 +1,4 @@
-"""Searching the answers to sources: what comes first, how long they may be, what they must not be.
+"""Search for the outputs of sources: their beginnings, lengths and constraints.
 
 B sources, S tokens of the longest one, P tokens of the longest prefix.
 """
@@ -31,18 +31,18 @@ class TokenRows(NamedTuple):
 
 
 class TranslationSearch:
-    """Runs searches for the answers to sources; the part of `Translator` that knows ids only.
+    """Runs searches for the outputs of sources; the part of `Translator` that knows ids only.
 
     Args:
         step: The model's decoding step.
-        vocabulary: The words of the answers.
-        constraints: What answers must not be.
+        vocabulary: The words of the outputs.
+        constraints: Constraints on outputs.
         writes_unknown: Whether the unknown word may be written.
         max_source_tokens: To how many tokens sources are cut.
         max_tokens: See `Translator`.
         max_ratio: See `Translator`.
         seed: Seed of a sampler.
-        num_samples: How many answers a sampler draws for each source.
+        num_samples: Number of outputs that a sampler draws for each source.
     """
 
     def __init__(
@@ -73,7 +73,7 @@ class TranslationSearch:
         self._compiled: dict[str, Any] = {}
 
     def room(self, source: TokenRows, prefix: TokenRows) -> tf.Tensor:
-        """Most tokens of each answer, its prefix and the end token included: `[B]`."""
+        """Most tokens of each output, its prefix and the end token included: `[B]`."""
         room = tf.fill(tf.shape(source.lengths), self.max_tokens)
         if self.max_ratio is not None:
             lengths = tf.minimum(source.lengths, self.max_source_tokens)
@@ -87,12 +87,12 @@ class TranslationSearch:
     def __call__(
         self, search: Any, source: TokenRows, prefix: TokenRows, rows: Any = None
     ) -> Beams:
-        """What a search finds, in graphs and outside of them.
+        """Result of a search, in graphs and outside of them.
 
         Args:
             search: A `BeamSearch` or a `Sampler`.
             source: The sources, with end tokens.
-            prefix: The beginnings of answers, without.
+            prefix: The beginnings of outputs, without.
             rows: Integers `[B]`, of which a sampler draws others for each; `None`: all zero.
         """
         rows = tf.zeros_like(source.lengths) if rows is None else tf.cast(rows, tf.int32)

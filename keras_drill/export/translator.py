@@ -1,4 +1,4 @@
-"""An encoder–decoder that takes sources and gives answers, both as text.
+"""An encoder–decoder from source texts to target texts.
 
 Shapes: B texts, S words of the longest one, n answers to each, L words of the longest one.
 """
@@ -32,11 +32,11 @@ _LENGTHS = tf.TensorSpec([None], tf.int32)
 class Translator(tf.Module):
     """Text in, text out: an encoder–decoder with the words of both its sides.
 
-    What `export_translator` writes, usable as it is in the exporting process. The answer to a text
-    depends on nothing else in the batch. Line breaks are spaces, and unknown words are read as such
-    and never written. An empty text has one answer, the empty one, with log-probability 0.
+    The model that `export_translator` writes, for use in this process. The outputs for a text do
+    not depend on the rest of the batch. Line breaks are spaces, and unknown words are read as such
+    and never written. An empty text has one output, the empty text, with log-probability 0.
 
-    Several answers to a text are different texts. Where two of the sequences that a beam search
+    Several outputs for a text are different texts. Where two of the sequences that a beam search
     found are the same text, the next ones take their place: further beams first, then those of
     another search with twice as many beams and without groups. Samples are independent of each
     other, and may well be the same.
@@ -45,14 +45,15 @@ class Translator(tf.Module):
         model: A built `keras_drill.SequenceToSequence`.
         source: The `Side` of the sources.
         target: The `Side` of the targets; may be the same.
-        search: Finds the answers. The default is `BeamSearch(5, length_penalty=1.0)`, of which one
-            is given back. A `Sampler` draws them.
-        max_source_tokens: Sources are cut to so many tokens. It may be more than in training where
-            the model can read them: recurrent encoders and sinusoidal positions can.
-        max_tokens: Most tokens of an answer.
-        max_ratio: An answer has no more than 10 tokens and so many for each token of its source,
-            but room for those that a `MinLength` asks for. `None`: `max_tokens` alone limits it.
-        constraints: What answers must not be, or should not: see `keras_drill.decoding`.
+        search: Search for the outputs. The default is `BeamSearch(5, length_penalty=1.0)`, of which
+            one is given back. A `Sampler` draws them.
+        max_source_tokens: Sources are cut to so many tokens. The limit may be higher than in
+            training if the model can read longer sources: recurrent encoders and sinusoidal
+            positions can.
+        max_tokens: Most tokens of an output.
+        max_ratio: An output has at most 10 tokens plus so many for each token of its source, and
+            room for those that a `MinLength` requires. `None`: `max_tokens` alone limits it.
+        constraints: Constraints on outputs: see `keras_drill.decoding`.
         truncation_side: Which side of long sources is cut, `"right"` or `"left"`.
         turn_separator: The word between turns: of long sources the oldest turns are cut first.
             Only with `truncation_side="left"`.
@@ -60,7 +61,7 @@ class Translator(tf.Module):
             attended to most stands for it then. For models that attend to the source, and beam
             search.
         seed: Seed of a sampler, from 0 to 2**32 - 1.
-        num_samples: How many answers a sampler draws for each text.
+        num_samples: Number of outputs that a sampler draws for each text.
 
     Raises:
         ValueError: An argument is out of range, the model has fewer learned positions than may be
@@ -146,34 +147,31 @@ class Translator(tf.Module):
 
     @property
     def num_answers(self) -> int:
-        """How many answers a text has, at most: n."""
+        """Most outputs of a text: n."""
         if isinstance(self.search, BeamSearch):
             return self.search.num_results or self.search.num_beams
         return self.num_samples
 
     @tf.function(input_signature=[_TEXTS], autograph=False)
     def translate(self, texts: tf.Tensor) -> dict[str, tf.Tensor]:
-        """Answers texts.
+        """Translates texts.
 
         Args:
             texts: String tensor `[B]`.
 
         Returns:
-            Dictionary of
-            `texts` `[B, n]`: the answers, the best first;
-            `scores` `[B, n]`: what they are ranked by, log-probabilities over length penalties;
-            negative infinity where there are fewer answers, whose text is empty;
-            `log_probs` `[B, n]`: log-probabilities;
-            `lengths` `[B, n]`: in tokens, an end token included;
-            `is_truncated` `[B, n]`: whether an answer met `max_tokens` or `max_ratio` before its
-            end;
-            `source_lengths` `[B]`: tokens of the texts before they were cut, an end token included.
+            Dictionary of `texts` `[B, n]`: the outputs, the best first; `scores` `[B, n]`:
+            log-probabilities over length penalties, by which outputs are ranked; negative infinity
+            for missing outputs, whose text is empty; `log_probs` `[B, n]`: log-probabilities;
+            `lengths` `[B, n]`: in tokens, an end token included; `is_truncated` `[B, n]`: whether
+            an output reached `max_tokens` or `max_ratio` before its end; `source_lengths` `[B]`:
+            tokens of the texts before they were cut, an end token included.
         """
         return self._answers(texts, None, None)
 
     @tf.function(input_signature=[_TEXTS, _PREFIXES], autograph=False)
     def complete(self, texts: tf.Tensor, prefixes: tf.Tensor) -> dict[str, tf.Tensor]:
-        """Answers texts, with the beginning of each answer given.
+        """Translates texts, with a forced beginning of each output.
 
         Args:
             texts: String tensor `[B]`.
@@ -192,20 +190,20 @@ class Translator(tf.Module):
             texts: Strings `[B]`.
             prefixes: Strings `[B]`, see `complete`; `None`: no text has one.
             rows: Integers `[B]`, which rows of all texts these are: a sampler draws others for each
-                row. `None`: the same answers to the same text.
+                row. `None`: the same outputs for the same text.
         """
         if self.runs_in_graphs and rows is None:
             return self.translate(texts) if prefixes is None else self.complete(texts, prefixes)
         return self._answers(texts, prefixes, rows)
 
     def score(self, sources: Any, targets: Any) -> dict[str, tf.Tensor]:
-        """Log-probability of answers given their sources, word by word.
+        """Log-probability of targets given their sources, word by word.
 
         Like `answer`, for calls outside of graphs; exported models have it in `examples`.
 
         Args:
             sources: Strings `[B]`.
-            targets: As many strings, the answers to score, of any length.
+            targets: As many strings, the targets to score, of any length.
 
         Returns:
             Dictionary of `words`, `log_probs`, `lengths`, `total_log_probs` and `perplexities` as
@@ -217,26 +215,24 @@ class Translator(tf.Module):
 
     @property
     def runs_in_graphs(self) -> bool:
-        """Whether the tokenizers do, and with them what is exported."""
+        """Whether both tokenizers run in graphs, so that the model can be exported."""
         return self.source.tokenizer.runs_in_graphs and self.target.tokenizer.runs_in_graphs
 
     @tf.function(input_signature=[_EXAMPLES], autograph=False)
     def examples(self, examples: tf.Tensor) -> dict[str, tf.Tensor]:
-        """Answers what serialized `tf.Example`s have, and scores what should be answered.
+        """Translates the sources of serialized `tf.Example`s, and scores their targets.
 
-        An example has a feature `source`, which is answered, and may have one `target`, which is
-        scored as the answer to it.
+        An example has a feature `source`, which is translated, and may have a `target`, which is
+        scored given the source.
 
         Args:
             examples: String tensor `[B]`.
 
         Returns:
-            Dictionary of
-            `answers` `[B]`: the best answers as by `translate`;
-            `words` `[B, T]`: the words of the targets as the model knows them, an end token last;
-            `log_probs` `[B, T]`: log-probability of each, given the source and those before it;
-            `lengths` `[B]`: how many words, 0 where there is no target;
-            `total_log_probs` `[B]`: sums of `log_probs`;
+            Dictionary of `answers` `[B]`: the best outputs as by `translate`; `words` `[B, T]`: the
+            words of the targets as the model knows them, an end token last; `log_probs` `[B, T]`:
+            log-probability of each, given the source and those before it; `lengths` `[B]`: how many
+            words, 0 where there is no target; `total_log_probs` `[B]`: sums of `log_probs`;
             `perplexities` `[B]`: exp(-total_log_probs / lengths), 0 where there is no target;
             `problems` `[B]`: what is wrong with an example, for which all else is empty, or `""`.
         """
@@ -268,7 +264,7 @@ class Translator(tf.Module):
             )
         if not isinstance(self.search, BeamSearch):
             raise ValueError(
-                "`replace_unknown` needs a beam search, which tells what the model attends to. "
+                "`replace_unknown` needs a beam search, which returns the attention to the source. "
                 f"Received: search={self.search!r}"
             )
         self.search = changed(self.search, return_attention=True)

@@ -26,10 +26,10 @@ def linear_cross_entropy(
 
         lse(s) - (1 - e) s_y - e mean(s) + z lse(s)^2
 
-    where e is `label_smoothing` and z is `z_loss`. It is exact, with exact gradients for
-    `hidden`, `labels`, `bias` and `sample_weight`: logits are made for a tile of tokens at a
-    time, the loss and its gradients at once, and dropped. It runs eagerly, in `tf.function`, under
-    XLA, and under `jax.jit`, on every device. `keras_drill.OutputLayer` is the layer of it.
+    where e is `label_smoothing` and z is `z_loss`. The loss is exact, with exact gradients for
+    `hidden`, `labels`, `bias` and `sample_weight`: logits are made for a tile of tokens at a time,
+    the loss and its gradients at once, and dropped. The function runs eagerly, in `tf.function`,
+    under XLA, and under `jax.jit`, on every device. `keras_drill.OutputLayer` is the layer of it.
 
     - *Precision*: the products are in the dtype of `hidden`; the softmax, the loss, and the sums
       of the gradients over tiles are in float32, or in float64 if `hidden` is. Gradients have the
@@ -42,8 +42,8 @@ def linear_cross_entropy(
 
     Args:
         hidden: `[..., d]`, floats.
-        labels: `[V, d]`, a tensor or a variable: the output table, as an embedding has it. Of a
-            `Dense` layer take `ops.transpose(layer.kernel)`. A variable whose rows are split over
+        labels: `[V, d]`, a tensor or a variable: the output table, as an embedding has it. For a
+            `Dense` layer use `ops.transpose(layer.kernel)`. A variable whose rows are split over
             devices (`keras_drill.distribute.layout_map`) stays split; of a tensor JAX decides.
         targets: `[...]`, integers in `[0, V)`.
         bias: `[V]`, or `None`.
@@ -58,7 +58,7 @@ def linear_cross_entropy(
         z_loss: Coefficient of the squared log-normaliser.
         label_gradient: Whether labels get a gradient; without, they are a constant. `None` is
             `True`, but for a variable that is not trainable.
-        training: Whether gradients will be asked for. With `False` they are right, but cost more.
+        training: Whether gradients will be needed. With `False` they are right, but cost more.
         tile_size: Tokens of a tile. `None` derives it from `tile_bytes`.
         tile_bytes: Memory of a tile of logits; `None` is 144 MiB, or three eighths of what the
             labels' gradient takes if that is more.

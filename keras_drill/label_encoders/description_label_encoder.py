@@ -26,8 +26,8 @@ class DescriptionLabelEncoder(LabelEncoder):
     The network runs once per training step over all words, whatever the number of tokens. If
     words have several senses, all senses of a word share its description, also after they move.
 
-    The descriptions are weights that are not trained. They are saved with the other weights; the
-    config contains only their shape and dtype.
+    The descriptions are weights that are not trained. A saved model contains them; the config
+    contains only their shape and dtype.
 
     Shapes:
         embeddings: `[M, d]`; descriptions: `[V, ...]`; labels: `[M, d_h]`.
@@ -40,7 +40,7 @@ class DescriptionLabelEncoder(LabelEncoder):
             dtype.
         residual_to_input: Add the word's embedding, where it has one. `False` makes labels of
             descriptions alone: the output layer then has no embeddings of its own.
-        embedding_dropout: Share of the words whose embedding is left out of a training step.
+        embedding_dropout: Share of the words whose embedding is dropped in a training step.
         seed: Seed of that choice.
         **kwargs: Keyword arguments of `keras.layers.Layer`.
 

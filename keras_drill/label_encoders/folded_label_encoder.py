@@ -7,7 +7,7 @@ from keras_drill.label_encoders.label_encoder import LabelEncoder
 
 @keras.saving.register_keras_serializable(package="keras_drill")
 class FoldedLabelEncoder(LabelEncoder):
-    """What is left of a label encoder once its labels are a constant: the hidden side.
+    """A label encoder whose labels are a constant: the hidden side.
 
     `OutputLayer.folded()` makes it.
 

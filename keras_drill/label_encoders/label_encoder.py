@@ -12,7 +12,7 @@ class UnquantizedDense(keras.layers.Dense):
     """A `Dense` that `Model.quantize` leaves as it is, as it does subclasses.
 
     A quantised layer has other weights, of which the config of an output layer knows nothing; and
-    what a label encoder holds is small beside the embeddings.
+    the weights of a label encoder are small beside the embeddings.
 
     Args:
         *args: Positional arguments of `keras.layers.Dense`.
@@ -66,7 +66,7 @@ class LabelEncoder(keras.layers.Layer):
         **kwargs: Keyword arguments of `keras.layers.Layer`.
 
     Raises:
-        TypeError: This class is instantiated itself and not a subclass.
+        TypeError: `LabelEncoder` itself is instantiated, not a subclass.
     """
 
     def __init__(self, **kwargs: Any):
@@ -105,12 +105,11 @@ class LabelEncoder(keras.layers.Layer):
 
     @property
     def reads_embeddings(self) -> bool:
-        """Whether labels are made of embeddings at all; an output layer has none of its own
-        otherwise."""
+        """Whether labels are computed from embeddings. Otherwise an output layer has none."""
         return True
 
     def check_words(self, vocabulary_size: int) -> None:
-        """Raises `ValueError` if this is not for that number of words."""
+        """Raises `ValueError` if the encoder has another number of words."""
         return
 
     def call(

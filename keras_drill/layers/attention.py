@@ -14,7 +14,7 @@ from keras_drill.types import Shape, Tensor
 
 
 def masked_softmax(scores, mask):
-    """Softmax over the last axis of what `mask` leaves; 0 where it leaves nothing."""
+    """Softmax over the unmasked entries of the last axis; 0 where it leaves nothing."""
     scores = ops.where(mask, scores, ops.full_like(scores, -1e30))  # -inf - -inf would be NaN
     highest = ops.max(scores, axis=-1, keepdims=True, initial=-1e30)  # there may be no scores
     shares = ops.exp(scores - highest)
@@ -40,7 +40,7 @@ class Attention(keras.layers.Layer):
 
     Call arguments:
         query: `[B, T, d_q]`.
-        source: What `project` gave.
+        source: Output of `project`.
         positions: Integers `[B, T]`, the queries' places in the target; `None` is 0, 1, ....
 
     Returns:
@@ -48,7 +48,7 @@ class Attention(keras.layers.Layer):
 
     Args:
         score: An `AttentionScore`; `None` is `GeneralScore()`.
-        window: An `AttentionWindow` for local attention; `None` looks at the whole source.
+        window: An `AttentionWindow` for local attention; `None` attends to the whole source.
         **kwargs: Keyword arguments of `keras.layers.Layer`.
 
     Example:

@@ -14,7 +14,7 @@ from keras_drill.types import Activation, Shape, Tensor
 
 @keras.saving.register_keras_serializable(package="keras_drill")
 class AttentionCell(keras.layers.Layer):
-    """A recurrent cell that looks at a source, and reads again what it saw.
+    """A recurrent cell with attention to a source, which reads its last attention output.
 
         y_t, s_t = cell([x_t; a_{t-1}], s_{t-1})
         a_t = activation(W [context_t; y_t]),    context_t = attention(y_t, source),    a_0 = 0
@@ -112,12 +112,12 @@ class AttentionCell(keras.layers.Layer):
 
     def get_initial_state(self, batch_size: int | None = None) -> list:
         raise ValueError(
-            "`initial_state` must be what the cell's `start(memory)` gives; AttentionRNN is called "
+            "`initial_state` must be the output of the cell's `start(memory)`: call AttentionRNN "
             "with the memory. Received: None"
         )
 
     def start(self, memory: Tensor, mask: Tensor | None = None, states: Any = None) -> list:
-        """What an RNN over this cell begins in: the source is projected once.
+        """Initial state of an RNN over this cell: the source is projected once.
 
         Args:
             memory: `[B, S, m]`.

@@ -15,7 +15,7 @@ class AttentionFeedback(OutputFeedback):
 
     Args:
         attentional_state: A built `AttentionalState`.
-        source: What its `project` gave.
+        source: Output of its `project`.
         num_steps: T.
         batch_size: B.
 

@@ -1,4 +1,4 @@
-"""What attention to a source is made of: how well positions match, and which may be looked at.
+"""Parts of attention to a source: how well positions match, and which may be attended to.
 
 B sequences, T positions that ask (queries), S positions of the source (memory), a width of the
 scores.
@@ -16,7 +16,7 @@ from keras_drill.types import Shape, Tensor
 class AttentionScore(keras.layers.Layer, abc.ABC):
     """Abstract: how well a query matches a position of the source.
 
-    What depends on the source alone is computed once by `keys`, however many queries there are.
+    `keys` computes once what depends on the source alone, for any number of queries.
     """
 
     @abc.abstractmethod
@@ -150,7 +150,7 @@ class AdditiveScore(AttentionScore):
 
 
 class AttentionWindow(keras.layers.Layer, abc.ABC):
-    """Abstract: which positions of the source a query may look at ("local attention")."""
+    """Abstract: the positions of the source to which a query may attend ("local attention")."""
 
     @abc.abstractmethod
     def call(self, query: Tensor, positions: Tensor, lengths: Tensor, num_positions: int) -> tuple:

@@ -1,4 +1,4 @@
-"""The output of a recurrent decoder that looks at a source.
+"""The output of a recurrent decoder with attention to a source.
 
 R rows, R / B for each of B sources; T positions, H units, d features of the result.
 """
@@ -13,13 +13,13 @@ from keras_drill.types import Initializer, Shape, Tensor
 
 
 class AttentionalState(keras.layers.Layer):
-    """What a decoder says at a position, from its state and what that made it look at.
+    """Output of a decoder at a position, from its state and its attention to the source.
 
         a_t = tanh(W [context_t; h_t]),    context_t = attention(h_t, source)
 
     Call arguments:
         states: h `[R, T, H]`.
-        source: What `project` gave.
+        source: Output of `project`.
         positions: Integers `[R, T]`, the states' places in the target; `None` is 0, 1, ....
 
     Output shape: `[R, T, d]`.
@@ -66,7 +66,7 @@ class AttentionalState(keras.layers.Layer):
         self.built = True
 
     def project(self, memory: Tensor, mask: Tensor | None = None) -> dict[str, Tensor]:
-        """What the source is to every state; nothing without attention."""
+        """The projected source, the same for every state; nothing without attention."""
         return {} if self.attention is None else self.attention.project(memory, mask)
 
     def call(
@@ -79,7 +79,7 @@ class AttentionalState(keras.layers.Layer):
     ) -> tuple[Tensor, Tensor | None]:
         """One position of every row: `[R, d]` of `[R, H]`, where rows may share a source.
 
-        Also what each row attends to, `[R, S]`; `None` without attention.
+        Also each row's attention, `[R, S]`; `None` without attention.
         """
         states = ops.cast(states, self.compute_dtype)
         if self.attention is None:

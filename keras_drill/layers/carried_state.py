@@ -36,7 +36,7 @@ def zero_carried_state(layer: keras.Layer) -> None:
 
 @contextlib.contextmanager
 def zero_state(layer: keras.Layer) -> Iterator[None]:
-    """Begins a text of its own: the carried state is zero, and in the end what it was before.
+    """Begins a text of its own: the carried state is zero, and it is restored at the end.
 
     A layer that is built meanwhile is left with zeros.
 

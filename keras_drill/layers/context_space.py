@@ -14,10 +14,10 @@ class ContextSpace(keras.layers.Layer):
         context = length · x / |x|,    x = (state − mean) A
 
     A has the `dim` principal axes of the states that `adapt` saw; with `whiten`, each divided by
-    the standard deviation along it. It is a linear map, so that a model with this layer in front
+    the standard deviation along it. `A` is a linear map, so that a model with this layer in front
     of its head reads states as they are. With `num_words` states are centred by the mean of their
-    word, for states that the word itself has a part in: nothing of a word is left but what
-    differs between its occurrences.
+    word. Use it for states that depend on the word itself: only the differences between its
+    occurrences remain.
 
     The length is fixed because a score grows with it: a trainable one grows without end, and the
     senses follow single contexts.
@@ -28,7 +28,7 @@ class ContextSpace(keras.layers.Layer):
         dim: Number of principal axes d; at most D.
         whiten: Whether the axes are of equal variance.
         length: Length of the contexts.
-        num_words: Number of words V whose means are taken off, or `None` for one mean of all.
+        num_words: Number of words V whose means are subtracted, or `None` for one mean of all.
         **kwargs: Keyword arguments of `keras.layers.Layer`.
 
     Raises:
@@ -76,7 +76,7 @@ class ContextSpace(keras.layers.Layer):
         )
 
     def adapt(self, states: np.ndarray, words: np.ndarray | None = None) -> None:
-        """Takes mean and axes of states.
+        """Computes the mean and the axes from states.
 
         Args:
             states: `[N, D]`.

@@ -18,9 +18,9 @@ class LSTM(Recurrent):
         h_t = σ(o) ⊙ tanh(c_t)
 
     The weights are those of `keras.layers.LSTM`, in the same order and layout, and can be copied
-    either way. What differs is the arithmetic (see `lstm_sequence`): `x W` is one product for all
-    time steps, the derivative is written by hand, the gates are kept for it only in training, and
-    under mixed precision the state and the gates' arithmetic stay in float32.
+    either way. The arithmetic differs (see `lstm_sequence`): `x W` is one product for all time
+    steps, the derivative is written by hand, the gates are kept for it only in training, and under
+    mixed precision the state and the gates' arithmetic stay in float32.
 
     With TensorFlow on a GPU the recurrence is cuDNN's where there is no mask; XLA cannot compile
     that, and under mixed precision the state is in the compute dtype while cuDNN runs.

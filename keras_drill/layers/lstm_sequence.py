@@ -72,7 +72,7 @@ def lstm_sequence(x, kernel, recurrent_kernel, bias, h0, c0, mask=None, store_ga
         h0, c0: `[B, H]`, the state before the first step.
         mask: `None`, or `[T, B]` bool.
         store_gates: keep the gates for the hand-written derivative. Without them the memory is a
-            third, and a derivative, if one is asked for, is the backend's own of the loop.
+            third, and a derivative is the backend's own of the loop.
 
     Returns:
         `(outputs [T, B, H], (h [B, H], c [B, H]))`, all in the dtype of `c0`.

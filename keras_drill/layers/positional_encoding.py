@@ -11,7 +11,7 @@ POSITIONS = ("sinusoidal", "learned")
 
 @keras.saving.register_keras_serializable(package="keras_drill")
 class PositionalEncoding(keras.layers.Layer):
-    """Adds to every position of a sequence a vector that tells which it is.
+    """Adds a vector to every position of a sequence that encodes the position.
 
         sinusoidal: sin(t / 10000^{i / (n - 1)}) for i < n, then the cosines;  n = d / 2
         learned: row t of a table
@@ -24,8 +24,8 @@ class PositionalEncoding(keras.layers.Layer):
 
     Args:
         kind: "sinusoidal" (no weights, any length) or "learned".
-        max_length: Rows of the learned table. Positions beyond give an error where the length is
-            known when tracing, and NaN where it is not.
+        max_length: Rows of the learned table. Positions beyond are an error if the length is known
+            when tracing, and NaN otherwise.
         **kwargs: Keyword arguments of `keras.layers.Layer`.
 
     Example:

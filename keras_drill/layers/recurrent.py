@@ -32,7 +32,7 @@ def check_batch_size(x: Tensor, state: Tensors) -> Tensor:
 
 
 class Recurrent(keras.layers.Layer):
-    """Abstract recurrent layer: weights, state and masks. Subclasses give the recurrence.
+    """Abstract recurrent layer: weights, state and masks. Subclasses define the recurrence.
 
     A subclass sets `num_gates` and `num_states`, and implements `bias_shape`, `run_sequence` on
     time-major tensors, and one step with its derivative.

@@ -1,4 +1,4 @@
-"""What the recurrences of the LSTM and the GRU have in common. Everything is time-major."""
+"""Shared parts of the recurrences of the LSTM and the GRU. Everything is time-major."""
 
 import keras
 from keras import ops

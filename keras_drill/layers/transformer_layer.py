@@ -18,7 +18,7 @@ from keras_drill.types import Activation, Shape, Tensor
 
 @keras.saving.register_keras_serializable(package="keras_drill")
 class TransformerLayer(keras.layers.Layer):
-    """Self-attention, attention to a source if asked, and a feed-forward network.
+    """Self-attention, optional attention to a source, and a feed-forward network.
 
         x = x + D(SelfAttention(n(x)))
         x = x + D(SourceAttention(n(x), source))          with `attends_source`
@@ -200,13 +200,13 @@ class TransformerLayer(keras.layers.Layer):
             x: `[R, 1, d]`.
             cache: Keys and values `[R, L, N, H]` of the positions before.
             position: Integers `[R]`, the position of `x` in each row.
-            source: What `project_source` gave for the B sources.
+            source: Output of `project_source` for the B sources.
             source_mask: `None` or bool `[B, S]`.
-            return_attention: Whether to tell what is taken of the source.
+            return_attention: Whether to return the attention to the source.
 
         Returns:
             `[R, 1, d]`, and the cache with this position; and the weights of the source's
-            positions, `[R, S]`, the mean of the heads, float32, where asked.
+            positions, `[R, S]`, the mean of the heads, float32, if requested.
         """
         new_cache = cache
         weights: list[Tensor] = []

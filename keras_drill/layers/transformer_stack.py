@@ -145,12 +145,12 @@ class TransformerStack(keras.layers.Layer):
             tokens: Integers `[R]`.
             caches: Each layer's cache.
             position: Integers `[R]`, how many tokens each row has read.
-            sources: What `project_source` gave, where layers attend to a source.
+            sources: Output of `project_source`, where layers attend to a source.
             source_mask: `None` or bool `[B, S]`.
-            return_attention: Whether to tell what the last layer takes of the source.
+            return_attention: Whether to return the last layer's attention to the source.
 
         Returns:
-            Hidden states `[R, d]` and the new caches; and weights `[R, S]`, float32, where asked.
+            Hidden states `[R, d]` and the new caches; and weights `[R, S]`, float32, if requested.
         """
         x = self._embed(tokens[:, None], position, training=False)  # [R, 1, d]
         sources = sources or [None] * self.num_layers

@@ -13,10 +13,10 @@ from keras_drill.types import Tensor
 class Perplexity(TokenMean):
     """`exp` of the mean negative log-probability of the targets, over all batches.
 
-    Takes what either kind of model predicts: log-probabilities of all words `[..., V]` (plain Keras
-    models with an `OutputLayer`; logits are normalised), or the target's alone `[...]` (what a
-    `LanguageModel` gives its metrics). In a `LanguageModel` tokens count by their sample weight,
-    and masked ones not at all; a plain Keras model hands its metrics no mask, so give it
+    Predictions may be those of either kind of model: log-probabilities of all words `[..., V]`
+    (plain Keras models with an `OutputLayer`; logits are normalised), or only the target's `[...]`
+    (as from a `LanguageModel`). In a `LanguageModel` tokens count by their sample weight, and
+    masked ones not at all; a plain Keras model passes no mask to its metrics, so use
     `sample_weight` and `weighted_metrics`.
 
     Callbacks such as `keras.callbacks.EarlyStopping("val_perplexity")` know that less is better.
@@ -62,10 +62,10 @@ class Perplexity(TokenMean):
 
 
 def targets_and_predictions(y_true, y_pred) -> tuple:
-    """Targets `[...]` and what is predicted for them, `[...]` or `[..., V]`, as tensors.
+    """Targets `[...]` and predictions, `[...]` or `[..., V]`, as tensors.
 
     Raises:
-        ValueError: They do not belong together.
+        ValueError: The shapes do not match.
     """
     if y_pred is None:
         raise ValueError(

@@ -1,4 +1,4 @@
-"""How near texts come to references: BLEU, chrF and plainer figures, by sacrebleu."""
+"""Scores of texts against references: BLEU, chrF and plainer figures, by sacrebleu."""
 
 import collections
 import dataclasses
@@ -26,9 +26,9 @@ class TextScores:
         chrf: chrF of the corpus (character n-grams up to 6, β = 2), from 0 to 100.
         exact_match: Percentage of the texts that are equal to a reference.
         length_ratio: Words of the texts over words of the references; NaN without the latter.
-        bleu_signature: How sacrebleu computed `bleu`. `bleu_1` differs in the order of n-grams,
-            which signatures leave out.
-        chrf_signature: How sacrebleu computed `chrf`.
+        bleu_signature: sacrebleu's signature of `bleu`. `bleu_1` differs in the order of n-grams,
+            which signatures omit.
+        chrf_signature: sacrebleu's signature of `chrf`.
     """
 
     sentences: int
@@ -49,12 +49,12 @@ def score_texts(
 ) -> TextScores:
     """Scores texts against references, with sacrebleu.
 
-    The texts are what a reader would see: no subword pieces, no spaces before punctuation. Figures
-    of different papers compare when the signatures are equal.
+    Texts are those that a reader sees: no subword pieces, no spaces before punctuation. Figures of
+    different papers compare when the signatures are equal.
 
     Args:
         hypotheses: The texts to score.
-        references: What each should have been: a text, or several that are equally right.
+        references: The right texts: a text, or several that are equally right.
         tokenize: sacrebleu's tokenizer for BLEU: `"13a"` for languages with spaces, `"zh"`,
             `"ja-mecab"`, `"char"`, ..., and `"none"` for texts that are words with spaces between.
         lowercase: Whether upper and lower case count as equal.
@@ -103,12 +103,12 @@ def score_texts(
 def distinct_n(texts: Sequence[str], n: int, tokenize: str = "13a") -> float:
     """Share of different n-grams among all n-grams of the texts: distinct-n, from 0 to 1.
 
-    It falls with the amount of text, so compare models on equally many texts. The paper divides
-    by the number of words; this divides by the number of n-grams, as most papers since. For n = 1
-    they are the same.
+    The share falls with the amount of text, so compare models on equally many texts. The paper
+    divides by the number of words; this divides by the number of n-grams, as most papers since. For
+    n = 1 they are the same.
 
     Args:
-        texts: What a model wrote. Texts shorter than n words have no n-grams.
+        texts: Outputs of a model. Texts shorter than n words have no n-grams.
         n: Words in an n-gram.
         tokenize: sacrebleu's tokenizer, see `score_texts`.
 
@@ -137,7 +137,7 @@ def distinct_n(texts: Sequence[str], n: int, tokenize: str = "13a") -> float:
 def count_words(
     texts: Iterable[str], tokenize: str = "13a", lowercase: bool = False
 ) -> collections.Counter[str]:
-    """How often each word occurs in texts, words being what BLEU takes for words.
+    """Counts the words of texts, with BLEU's tokenization.
 
     Args:
         texts: For example the target side of the training set.
@@ -191,8 +191,8 @@ def chrf_metric(lowercase: bool) -> "CHRF":
 
 
 def reference_streams(references: References) -> list[list[Any]]:
-    """References as sacrebleu takes them: the first of all texts, the second of all, ..., and
-    `None`, which its type hints leave out, where a text has no more.
+    """References in sacrebleu's layout: the first of all texts, the second of all, ..., and `None`,
+    which its type hints leave out, where a text has no more.
 
     >>> reference_streams(["a", ["b", "c"]])
     [['a', 'b'], [None, 'c']]
@@ -205,7 +205,7 @@ def reference_streams(references: References) -> list[list[Any]]:
 def check_texts(
     hypotheses: Sequence[str], references: References, name: str = "hypotheses"
 ) -> None:
-    """Refuses what sacrebleu would fail at, or would silently leave out."""
+    """Refuses texts at which sacrebleu would fail, or which it would silently drop."""
     if isinstance(hypotheses, str) or isinstance(references, str):
         raise ValueError(f"`{name}` and `references` must be sequences of texts. Received: a str")
     if len(hypotheses) != len(references) or len(hypotheses) == 0:

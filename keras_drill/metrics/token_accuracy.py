@@ -20,12 +20,12 @@ class TokenAccuracy(TokenMean):
     """Share of tokens whose target is the most probable word, or one of the `top_k`.
 
     In a `LanguageModel` the fused loss counts the words that are more probable than the target,
-    which costs a comparison for every score; plain Keras models give log-probabilities of all words
-    `[..., V]`. Of words that are equally probable the first comes first, as in an argmax. Tokens
-    count by their sample weight, masked ones of a `LanguageModel` not at all.
+    which costs a comparison for every score; plain Keras models predict log-probabilities of all
+    words `[..., V]`. Of words that are equally probable the first comes first, as in an argmax.
+    Tokens count by their sample weight, masked ones of a `LanguageModel` not at all.
 
     Args:
-        top_k: How many words count as right.
+        top_k: Number of most probable words that count as right.
         name: Name of the metric; `None` is "accuracy", or "top_5_accuracy" for `top_k=5`.
         dtype: Dtype of the sums.
 
@@ -57,7 +57,7 @@ class TokenAccuracy(TokenMean):
         Args:
             y_true: Target words `[...]`, or `[..., 1]`.
             y_pred: Log-probabilities of all words `[..., V]`; those of the targets `[...]` only
-                from a `LanguageModel`, which gives their ranks as well.
+                from a `LanguageModel`, which also has their ranks.
             sample_weight: Weights of the tokens, `[...]` or a prefix of that shape. Tokens of
                 weight 0 may have any target.
 

@@ -13,10 +13,10 @@ class TokenMean(keras.metrics.Metric):
 
         mean = Σ weight · value / Σ weight
 
-    Unlike `keras.metrics.Mean` it does not depend on how tokens were cut into batches, and it stays
-    right however many there are: a float32 sum of ones ends at 2²⁴, and of batches it drifts long
-    before. Here each sum is two numbers, the second of which keeps what rounding takes from the
-    first. Under `tf.distribute` the replicas' sums are added up.
+    Unlike `keras.metrics.Mean`, the mean does not depend on how tokens are split into batches, and
+    stays precise for any number of tokens: a float32 sum of ones ends at 2²⁴, and of batches it
+    drifts long before. Here each sum is two numbers, the second of which keeps the rounding error
+    of the first. Under `tf.distribute` sums are accumulated over replicas.
 
     Args:
         name: Name of the metric.

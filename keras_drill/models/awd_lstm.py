@@ -25,8 +25,8 @@ class AWDLSTM(RecurrentBackbone):
 
     Call arguments:
         tokens: `[B, T]` int.
-        initial_state: `None`, or a flat list of tensors as `initial_state(batch_size)` gives. With
-            it the call is functional: the carried state is neither read nor written.
+        initial_state: `None`, or a flat list of tensors like that of `initial_state(batch_size)`.
+            With it the call is functional: the carried state is neither read nor written.
         return_state: return `(hidden, new_state)`.
         mask: `None`, or bool `[B, T]`. The state is carried through masked steps, so after prompts
             of different lengths each row's state is that of its last true word.

@@ -1,4 +1,4 @@
-"""What a backbone takes and gives, as far as it is known before any data are."""
+"""Inputs and outputs of a backbone, as far as they are known before any data."""
 
 from typing import Any
 

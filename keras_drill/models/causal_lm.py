@@ -1,4 +1,4 @@
-"""What a language model takes over of a `CausalLM` of keras-hub."""
+"""The parts of a `CausalLM` of keras-hub that a language model uses."""
 
 from typing import Any, NamedTuple
 
@@ -9,12 +9,12 @@ from keras_drill.types import Tensor
 
 
 class CausalLMParts(NamedTuple):
-    """How a `CausalLM` comes to its logits: `cap(hidden . labels)`.
+    """The parts of a `CausalLM` that compute its logits: `cap(hidden . labels)`.
 
     Attributes:
         backbone: Maps the model's inputs to hidden states `[B, T, d]`.
         embedding: The `ReversibleEmbedding` whose output table the labels are.
-        soft_cap: What bounds the logits, or `None`.
+        soft_cap: The bound of the logits, or `None`.
         dtype: Policy of the product.
     """
 
@@ -29,8 +29,8 @@ def parts_of(causal_lm: Any) -> CausalLMParts:
 
     Raises:
         ImportError: keras-hub is not installed.
-        ValueError: It is none, its logits are not those of a `ReversibleEmbedding`, or it has
-            quantised layers that would train.
+        ValueError: `causal_lm` is no `CausalLM`, its logits are not those of a
+            `ReversibleEmbedding`, or it has quantised layers that would train.
     """
     check_causal_lm(causal_lm)
     logits, soft_cap = _without_soft_cap(causal_lm.output)

@@ -1,4 +1,4 @@
-"""What a model takes once it has left Python."""
+"""Input signatures of exported models."""
 
 from typing import Any
 
@@ -23,7 +23,7 @@ class ExportableModel(SaveSignature, keras.Model):
         Args:
             filepath: Folder to write to.
             *args: Other arguments of `keras.Model.export`.
-            input_signature: What the exported model takes. `None` is what the backbone takes, in
+            input_signature: Signature of the exported model. `None` is what the backbone takes, in
                 batches of any size and, where it was not declared for one, any length.
             **kwargs: Other arguments of `keras.Model.export`.
         """

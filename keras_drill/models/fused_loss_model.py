@@ -1,4 +1,4 @@
-"""What models with a fused loss have in common, whatever their backbone reads."""
+"""Base class of models with a fused loss."""
 
 from typing import Any
 
@@ -126,8 +126,8 @@ class FusedLossModel(FitsOnWorkers, ExportableModel):
         Args:
             optimizer: Name or instance.
             metrics: Metrics whose `y_pred` is the log-probability `[B, T]` of each target. They
-                count tokens by their sample weight and leave out masked ones. "accuracy" and the
-                names of Keras' sparse accuracies are `keras_drill.metrics.TokenAccuracy`.
+                weigh tokens by their sample weight and ignore masked ones. "accuracy" and the names
+                of Keras' sparse accuracies are `keras_drill.metrics.TokenAccuracy`.
             weighted_metrics: The same.
             **kwargs: Other arguments of `keras.Model.compile`, but for `loss`.
 
@@ -175,16 +175,16 @@ class FusedLossModel(FitsOnWorkers, ExportableModel):
             y_pred = self(x, training=True)
             loss = self.compute_loss(x, y, y_pred, sample_weight)
 
-        and `self.get_metrics_result()` at its end. In a loop outside of `train_step`, leave out
+        and `self.get_metrics_result()` at its end. In a loop outside of `train_step`, omit
         `y_pred`: `model.compute_loss(x, y, sample_weight=sample_weight)`.
 
         Args:
-            x: What the backbone reads. Needed where `y_pred` is `None`.
+            x: Inputs of the backbone. Needed where `y_pred` is `None`.
             y: Targets `[B, T]` or `[B, T, 1]`.
-            y_pred: The `StepOutput` that the model gives inside `train_step` and `test_step`, or
+            y_pred: The `StepOutput` that the model returns inside `train_step` and `test_step`, or
                 `None`, which runs the backbone.
             sample_weight: Weights of the tokens, `[B, T]` or `[B]`.
-            training: Whether gradients will be asked for.
+            training: Whether gradients will be needed.
 
         Returns:
             A scalar, or losses `[B, T]` with `reduction="none"`.
@@ -198,9 +198,9 @@ class FusedLossModel(FitsOnWorkers, ExportableModel):
                 y_pred = self(x, training=training)
         if not isinstance(y_pred, StepOutput):
             raise ValueError(
-                "`y_pred` must be what the model gives inside `train_step` or `test_step`, or "
-                "None: log-probabilities of all words are not needed for the loss, which never "
-                "builds them. Write `loss = model.compute_loss(x, y, sample_weight=...)`. "
+                "`y_pred` must be the model's output inside `train_step` or `test_step`, or None: "
+                "the loss does not use log-probabilities of all words. Write "
+                "`loss = model.compute_loss(x, y, sample_weight=...)`. "
                 f"Received: y_pred={y_pred!r}"
             )
         y = targets_of(y, y_pred.hidden)

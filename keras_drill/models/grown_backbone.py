@@ -12,7 +12,7 @@ def grown_backbone(
 ) -> keras.Model:
     """A copy of `backbone` for `by` more words, whose embeddings are those of the word `read_as`.
 
-    It is made from the backbone's config, wherever that says `vocabulary_size`, or `input_dim` of
+    The copy is made from the backbone's config, with another `vocabulary_size`, or `input_dim` of
     an embedding.
 
     Raises:

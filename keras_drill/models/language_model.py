@@ -75,14 +75,13 @@ class LanguageModel(PreprocessedModel, FusedLossModel):  # type: ignore[misc]  #
     ) -> "LanguageModel":
         """A pretrained model of keras-hub, to be trained with the fused loss.
 
-        Backbone, embedding and preprocessor are the very ones of `causal_lm`: what is trained here
-        is trained there, and its `generate` and `save_to_preset` go on from that. Probabilities
-        are those of its logits: tied or not, with or without a soft cap, at the precision of its
-        `ReversibleEmbedding`. Where that is quantised, the table is read back and multiplied in
-        the compute dtype, where `causal_lm` rounds hidden states to int8 first.
+        The model shares backbone, embedding and preprocessor with `causal_lm`, whose `generate` and
+        `save_to_preset` use the trained weights. Probabilities are those of its logits: tied or
+        not, with or without a soft cap, at the precision of its `ReversibleEmbedding`. A quantised
+        table is dequantised to the compute dtype, while `causal_lm` rounds hidden states to int8.
 
-        LoRA is enabled on `causal_lm.backbone`, before or after. Frozen labels get no gradient,
-        which is then not computed either.
+        Enable LoRA on `causal_lm.backbone`, before or after. The gradient of frozen labels is not
+        computed.
 
         Args:
             causal_lm: A `keras_hub.models.CausalLM`.
@@ -95,8 +94,8 @@ class LanguageModel(PreprocessedModel, FusedLossModel):  # type: ignore[misc]  #
 
         Raises:
             ImportError: keras-hub is not installed.
-            ValueError: `causal_lm` is none, has logits that do not come from a
-                `ReversibleEmbedding`, or has quantised layers that are to train.
+            ValueError: `causal_lm` is no `CausalLM`, has logits that do not come from a
+                `ReversibleEmbedding`, or has quantised layers that would train.
         """
         parts = parts_of(causal_lm)
         head = OutputLayer(
@@ -112,12 +111,13 @@ class LanguageModel(PreprocessedModel, FusedLossModel):  # type: ignore[misc]  #
         return cls(parts.backbone, head, **kwargs)
 
     def with_head(self, head: OutputLayer) -> "LanguageModel":
-        """The same trained model with another output layer, which begins where this one's is.
+        """The same trained model with another output layer, which begins with the same
+        probabilities.
 
-        The new head takes over labels and biases, so that every word keeps its log-probability up
-        to rounding, and fine-tuning goes on from there:
+        The new head begins with the labels and biases of this one, so that every word keeps its
+        log-probability up to rounding:
 
-        - `DrillOutput(..., gated=True)`: what it adds to the embeddings starts at 0.
+        - `DrillOutput(..., gated=True)`: its addition to the embeddings starts at 0.
         - `MixtureOfSoftmaxes(..., gated=True)`: every context is the hidden state at first.
         - `KernelizedBayesianSoftmax(...)`: senses are copies of their word, weighed by biases of
           `-log(number of senses)` where words have different numbers of them (`use_bias=True`);
@@ -132,11 +132,11 @@ class LanguageModel(PreprocessedModel, FusedLossModel):  # type: ignore[misc]  #
 
         Returns:
             A model of the same backbone, not compiled yet. It shares the backbone's weights with
-            this model, and of this model's head what `head` was given.
+            this model, and the parts of this model's head that `head` was made with.
 
         Raises:
-            ValueError: `head` cannot begin with the probabilities that this model gives, or this
-                model's head is not a softmax over inner products itself.
+            ValueError: `head` cannot begin with this model's probabilities, or this model's head is
+                not a softmax over inner products.
         """
         begin_from(head, self.head)
         return type(self)(

@@ -19,7 +19,7 @@ def make_stateless(model: keras.Model) -> keras.Model:
             describes.
 
     Returns:
-        A model with the same weights, not compiled. It shares nothing with `model`.
+        A model with the same weights, not compiled. The copy shares nothing with `model`.
 
     Raises:
         ValueError: The model is not built, or its config does not describe its weights.

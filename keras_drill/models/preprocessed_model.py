@@ -1,4 +1,4 @@
-"""Models that take what their preprocessor reads: strings, as a rule."""
+"""Models that take the inputs of their preprocessor: strings, as a rule."""
 
 from collections.abc import Callable
 from typing import Any
@@ -33,7 +33,7 @@ class PreprocessedModel(keras.Model):
         **kwargs: Any,
     ) -> Any:
         """Trains the model; see `keras.Model.fit`. With a `preprocessor`, `x` and the first of
-        `validation_data` are what it reads."""
+        `validation_data` are its inputs."""
         options = {
             "epochs": epochs,
             "verbose": verbose,
@@ -182,7 +182,7 @@ class PreprocessedRows(keras.utils.PyDataset):
 
 
 def preprocess(preprocessor: Callable, x: Any, y: Any = None, sample_weight: Any = None) -> tuple:
-    """What a preprocessor makes of a batch, `(x, y, sample_weight)` as far as there are any."""
+    """Output of a preprocessor for a batch, `(x, y, sample_weight)` as far as there are any."""
     batch = preprocessor(x, y=y, sample_weight=sample_weight)
     return batch if isinstance(batch, tuple) else (batch,)
 
@@ -191,8 +191,8 @@ def _num_rows(x) -> int:
     if isinstance(x, str | bytes) or not (hasattr(x, "__getitem__") and hasattr(x, "__len__")):
         raise ValueError(
             "`x` must be a list or an array with a row for each example (or a dictionary of such), "
-            "or a tf.data.Dataset of batches, where the model has a `preprocessor`. Of other data "
-            "set `model.preprocessor = None`, and give what the preprocessor would. "
+            "or a tf.data.Dataset of batches, for a model with a `preprocessor`. For other data "
+            "set `model.preprocessor = None` and preprocess the data yourself. "
             f"Received: {x!r}"
         )
     return _num_rows(next(iter(x.values()))) if isinstance(x, dict) else len(x)

@@ -18,7 +18,7 @@ from keras_drill.types import Shape, Tensor, Tensors
 class RecurrentBackbone(keras.Model):
     """Abstract backbone: tokens to hidden states through a stack of recurrent layers.
 
-    Subclasses set `layer_class`, and may give `layer_arguments` that only their layers have. The
+    Subclasses set `layer_class`, and may set `layer_arguments` that only their layers have. The
     stack runs time-major: a batch is transposed twice, whatever the number of layers.
     """
 
@@ -102,8 +102,8 @@ class RecurrentBackbone(keras.Model):
 
     @property
     def inputs_shape(self) -> Shape | None:
-        """What a `LanguageModel` builds it for, or `None` where data must tell the batch first. A
-        subclass that takes other inputs gives `None`, too."""
+        """Input shape for which a `LanguageModel` builds it, or `None` if the batch size is not
+        known. A subclass that takes other inputs gives `None`, too."""
         is_open = self.stateful and self.batch_size is None
         return None if is_open else (self.batch_size, None)
 

@@ -42,8 +42,8 @@ class RecurrentDecoder(keras.layers.Layer):
     Args:
         embedding: Embedding of the target's words.
         layers: `keras_drill.layers.LSTM`s or `GRU`s, time-major, that return sequences and states.
-        bridges: What makes the states to start in of the encoder's: a layer for each state of each
-            layer, in turn; none where the states are taken as they are.
+        bridges: The layer from the encoder's states to the initial states: a layer for each state
+            of each layer, in turn; none where the states are taken as they are.
         attentional_state: An `AttentionalState`.
         input_feeding: Whether the hidden state is fed back.
         dropout: Rate of D, whose masks are shared by all time steps.
@@ -190,7 +190,7 @@ class RecurrentDecoder(keras.layers.Layer):
         return hidden * ops.cast(kept[-1][:, None], hidden.dtype)
 
     def empty_cache(self, states: list[list[Tensor]]) -> tuple:
-        """What `step` wants to know before the first word, from the states of the encoder."""
+        """State of `step` before the first word, from the states of the encoder."""
         states = self.initial_state(states)
         batch_size = ops.shape(states[0][0])[0]
         fed = ops.zeros((batch_size, self.hidden_size), self.compute_dtype)
@@ -203,14 +203,13 @@ class RecurrentDecoder(keras.layers.Layer):
 
         Args:
             tokens: Integers `[R]`.
-            source: What the attentional state's `project` gave.
+            source: Output of the attentional state's `project`.
             cache: Each layer's states, the hidden states that are fed back, and how many words
                 each row has read.
             kept: `None`, or factors `[R, size]` of words, each layer's outputs and the result.
 
         Returns:
-            Hidden states `[R, d]`, the new cache, and what each row attended to, `[R, S]`, or
-            `None`.
+            Hidden states `[R, d]`, the new cache, and each row's attention, `[R, S]`, or `None`.
         """
         kept = kept or [1.0] * (len(self.recurrent_layers) + 2)
 

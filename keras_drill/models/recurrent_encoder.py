@@ -18,7 +18,7 @@ class RecurrentEncoder(keras.layers.Layer):
 
     Call arguments:
         source: `[B, S]` int.
-        mask: `None` or bool `[B, S]`. What is masked is not read.
+        mask: `None` or bool `[B, S]`. Masked tokens are not read.
         training: Whether to drop.
 
     Returns:
@@ -30,7 +30,7 @@ class RecurrentEncoder(keras.layers.Layer):
         layers: `keras_drill.layers.LSTM`s or `GRU`s, time-major, that return sequences and states.
         backward_layers: As many that read backwards; none where only one direction is read.
         dropout: Rate of D, whose masks are shared by all time steps.
-        reverse: Whether what reads forwards reads backwards.
+        reverse: Whether the forward layers read backwards.
         seed: Integer for the dropouts, or `None` for a random one.
         **kwargs: Keyword arguments of `keras.layers.Layer`.
     """

@@ -50,7 +50,7 @@ class RecurrentEncoderDecoder(QuantizableBackbone):
         reverse_source: Whether an encoder of one direction reads the source backwards.
         dropout: Rate on embedded words, between layers, and on the result; all time steps of a
             sequence drop the same.
-        pad_id: The word that fills up short rows of source and target; `None`: there is none.
+        pad_id: The word that pads short rows of source and target; `None`: there is none.
         seed: Integer for all random choices but the attention's, or `None` for a random one.
         embedding: `None`, or the embedding of the target's words: a `keras.layers.Embedding`, or a
             `keras_drill.SenseEmbedding`, which weighs senses by their posterior given the hidden
@@ -206,7 +206,7 @@ class RecurrentEncoderDecoder(QuantizableBackbone):
 
     @property
     def inputs_shape(self) -> dict[str, Shape]:
-        """What a model around it is built for before there are any words."""
+        """Input shapes for which a model around it is built."""
         return PAIRS_SHAPE
 
     def build(self, input_shape: dict[str, Shape]) -> None:
@@ -268,7 +268,7 @@ class RecurrentEncoderDecoder(QuantizableBackbone):
     def read_column_with_attention(
         self, tokens: Tensor, constants: Any, cache: Any
     ) -> tuple[Any, Any, Any]:
-        """As `read_column`, and what each row attended to, `[R, S]`."""
+        """As `read_column`, and each row's attention, `[R, S]`."""
         return self.decoder.step(tokens, constants, cache)
 
     def compute_mask(

@@ -14,14 +14,14 @@ CELLS: dict[str, type[Recurrent]] = {"lstm": LSTM, "gru": GRU}
 def make_layers(
     cell: str, units: int, count: int, seeds: Sequence[int | None], name: str, dtype: Any
 ) -> list[Recurrent]:
-    """Layers over time-major sequences that give sequences and states.
+    """Layers over time-major sequences that return sequences and states.
 
     Args:
         cell: One of `CELLS`.
         units: Size of each.
         count: How many.
         seeds: Two for the weights of each layer, and from place 50 on one for each layer itself.
-        name: What their names begin with.
+        name: Beginning of their names.
         dtype: Their dtype policy.
     """
     bound = units**-0.5

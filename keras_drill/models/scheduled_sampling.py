@@ -33,7 +33,7 @@ class ScheduledSampling(keras.layers.Layer):
         **kwargs: Keyword arguments of `keras.layers.Layer`.
 
     Attributes:
-        step: Training steps so far, a variable: training that is resumed goes on exactly.
+        step: Training steps so far, a variable: a training run resumes exactly.
 
     Example:
 
@@ -106,7 +106,7 @@ class ScheduledSampling(keras.layers.Layer):
 
 
 class OwnWords:
-    """Which words of a batch a model reads from itself, and what it says there.
+    """Positions at which a model reads its own words, and these words.
 
     Args:
         model: A model with `backbone` and `head`.

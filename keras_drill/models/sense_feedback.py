@@ -50,7 +50,7 @@ class AttentiveSenseFeedback(OutputFeedback):
 
         x_t = [Σ_j P(sense j of word t | D(a_{t-1})) w_j; a_{t-1}]
 
-    The second part is input feeding, and may be left out. D is the dropout of what the output layer
+    The second part is input feeding, and is optional. D is the dropout of what the output layer
     reads.
 
     Args:

@@ -30,8 +30,8 @@ class SequenceToSequence(FusedLossModel):
 
     Args:
         backbone: A `keras.Model` or layer that maps such inputs to hidden states `[B, T, d_h]`:
-            `keras_drill.models.Transformer`, `RecurrentEncoderDecoder`, or one of your own. It is
-            built for integers of any shape here, unless it is built already.
+            `keras_drill.models.Transformer`, `RecurrentEncoderDecoder`, or one of your own. The
+            model builds the backbone for integers of any shape, unless it is built already.
         head: A `keras_drill.OutputLayer`.
         label_smoothing: Share of a target's probability that is spread over all words.
         reduction: As in `keras_drill.OutputLayer.loss`.

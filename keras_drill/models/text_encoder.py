@@ -1,4 +1,4 @@
-"""A pretrained encoder of keras-hub, as what reads words, alone or where they stand."""
+"""A pretrained encoder of keras-hub that reads words, alone or in context."""
 
 import hashlib
 import importlib.util
@@ -25,7 +25,7 @@ class WordContext(NamedTuple):
 
     Attributes:
         before: The text before it, in its line.
-        word: The word as it stands there.
+        word: The word as written.
         after: The text after it.
     """
 
@@ -42,7 +42,7 @@ class TextEncoder:
     and its mean over all tokens, which sentence encoders are trained for.
 
     Args:
-        backbone: A keras-hub backbone that takes `token_ids` and `padding_mask` and gives
+        backbone: A keras-hub backbone that takes `token_ids` and `padding_mask` and returns
             `sequence_output`, or one tensor.
         tokenizer: Its tokenizer, with a mask.
         window: Most tokens before the word, and after it.
@@ -146,12 +146,11 @@ class TextEncoder:
         return True
 
     def states(self, contexts: Sequence[WordContext], masked: bool = True) -> np.ndarray:
-        """What the encoder makes of contexts.
+        """Hidden states of contexts.
 
         Args:
             contexts: N contexts.
-            masked: Whether a mask stands in place of the word, so that the states tell what the
-                context says of it, and not which word it is.
+            masked: Whether to mask the word, so that the states depend on the context only.
 
         Returns:
             `[N, 2, width]` float32: the state at the word, and the mean state.
@@ -171,13 +170,12 @@ class TextEncoder:
     def embed(
         self, texts: Sequence[str], progress: Callable[[int, int], None] | None = None
     ) -> np.ndarray:
-        """What the encoder makes of texts alone, such as words or their definitions.
-
-        It is the mean state of the last layer over all tokens. `DescriptionLabelEncoder` makes
-        labels of it. Texts of which the tokenizer knows nothing have all the same.
+        """Vectors of texts, such as words or their definitions: the mean state of the last layer
+        over all tokens. `DescriptionLabelEncoder` makes labels of it. Texts of which the tokenizer
+        knows nothing have all the same.
 
         Args:
-            texts: N texts, of which what goes beyond `2 * window + 1` tokens is cut off.
+            texts: N texts, truncated to `2 * window + 1` tokens.
             progress: Called with the texts that are done, and N.
 
         Returns:

@@ -1,4 +1,4 @@
-"""What a model with a fused loss gives inside its train and test step, and what that is made of."""
+"""Output of a model with a fused loss inside its train and test step."""
 
 import functools
 from collections.abc import Callable, Iterator
@@ -19,10 +19,10 @@ _stepping = ContextVar("stepping", default=None)
 
 
 class StepOutput(NamedTuple):
-    """What a `FusedLossModel` gives inside its train or test step, for `compute_loss`.
+    """Output of a `FusedLossModel` inside its train or test step, for `compute_loss`.
 
     Attributes:
-        log_probs: `None`: log-probabilities of all words are what a step does not compute.
+        log_probs: `None`: a step does not compute log-probabilities of all words.
         hidden: Hidden states `[B, T, d_h]`.
         mask: `[B, T]`, false where a token does not count, or `None`.
         teacher_hidden: Those `[B, T, d_t]` of a `Distiller`'s teacher, or `None`.
@@ -42,7 +42,7 @@ class LossTracker(TokenMean):
 
 
 def in_step(step: Callable) -> Callable:
-    """A train or test step in which the model gives `StepOutput`."""
+    """A train or test step in which the model returns `StepOutput`."""
 
     @functools.wraps(step)
     def wrapper(self, *args, **kwargs):
@@ -54,7 +54,7 @@ def in_step(step: Callable) -> Callable:
 
 @contextmanager
 def stepping(model: keras.Model) -> Iterator[None]:
-    """Makes `model` give `StepOutput` when it is called."""
+    """Makes `model` return `StepOutput` when it is called."""
     token = _stepping.set(model)
     try:
         yield
@@ -83,7 +83,7 @@ def targets_of(y: Tensor, hidden: Tensor) -> Tensor:
     """Targets as integers `[B, T]`.
 
     Raises:
-        ValueError: They are not as many as the tokens.
+        ValueError: The number of targets is not that of the tokens.
     """
     y = ops.convert_to_tensor(y)
     shape = ops.shape(hidden)[:-1]
@@ -108,5 +108,5 @@ def weights_of(y: Tensor, mask: Tensor | None, sample_weight: Tensor | None) -> 
 
 
 def num_unmasked(y: Tensor, mask: Tensor | None, dtype: str) -> Tensor:
-    """How many tokens Keras' own losses divide the sum by."""
+    """Number of tokens by which Keras' own losses divide the sum."""
     return ops.cast(ops.size(y), dtype) if mask is None else ops.sum(ops.cast(mask, dtype))

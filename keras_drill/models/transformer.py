@@ -19,8 +19,8 @@ class Transformer(TransformerBackbone):
         memory = encoder(source),    hidden_t = decoder(target_{<=t}, memory)
 
     Backbone of a `keras_drill.SequenceToSequence`. The sizes of the paper: the defaults are "base";
-    "big" has `embedding_dim=1024, num_heads=16, feed_forward_dim=4096, dropout=0.3`. That of the
-    KerBS paper has `embedding_dim=288, num_layers=5, num_heads=2, feed_forward_dim=507`.
+    "big" has `embedding_dim=1024, num_heads=16, feed_forward_dim=4096, dropout=0.3`. The KerBS
+    paper's Transformer has `embedding_dim=288, num_layers=5, num_heads=2, feed_forward_dim=507`.
 
     Input: `{"source": [B, S], "target": [B, T]}`, integers. Output shape: `[B, T, embedding_dim]`,
     whose mask leaves out the target's padding.
@@ -39,7 +39,7 @@ class Transformer(TransformerBackbone):
         positions: "sinusoidal" or "learned".
         max_length: Rows of the tables of learned positions.
         scale_embedding: Whether embeddings are multiplied by √d.
-        pad_id: The word that fills up short rows of source and target; `None`: there is none.
+        pad_id: The word that pads short rows of source and target; `None`: there is none.
         seed: Integer for all random choices, or `None` for a random one.
         embedding: `None`, or the embedding of the target's words: a `keras.layers.Embedding`, or a
             `keras_drill.SenseEmbedding`, which then weighs senses by their usage: all positions run
@@ -95,7 +95,7 @@ class Transformer(TransformerBackbone):
 
     @property
     def inputs_shape(self) -> Mapping[str, Shape]:
-        """What a model around it is built for before there are any words."""
+        """Input shapes for which a model around it is built."""
         return PAIRS_SHAPE
 
     def build(self, input_shape: Mapping[str, Shape]) -> None:
@@ -145,8 +145,8 @@ class Transformer(TransformerBackbone):
     def read_column_with_attention(
         self, tokens: Tensor, constants: Any, cache: Any
     ) -> tuple[Any, Any, Any]:
-        """As `read_column`, and what each row attended to, `[R, S]`: the last layer's attention to
-        the source, the mean of its heads."""
+        """As `read_column`, and each row's attention, `[R, S]`: the last layer's attention to the
+        source, the mean of its heads."""
         caches, position = cache
         sources, mask = constants
         hidden, caches, attention = self.decoder.step(
@@ -208,7 +208,7 @@ class TransformerLanguageBackbone(TransformerBackbone):
 
     @property
     def inputs_shape(self) -> Shape:
-        """What a `LanguageModel` builds it for before there are any tokens."""
+        """Input shape for which a `LanguageModel` builds it."""
         return (None, None)
 
     def build(self, input_shape: Shape) -> None:

@@ -1,4 +1,4 @@
-"""What logits lack to be log-probabilities."""
+"""The log-normalizer of logits."""
 
 import keras
 from keras import ops

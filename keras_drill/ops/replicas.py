@@ -1,4 +1,4 @@
-"""What a replica of `tf.distribute` knows of the others; alone where there are none."""
+"""Functions for replicas of `tf.distribute`; alone where there are none."""
 
 import keras
 
@@ -16,7 +16,7 @@ def num_replicas() -> int:
 
 
 def replica_id() -> int | Tensor:
-    """Which of the replicas runs this: 0 outside of a replica's step."""
+    """Number of the replica that runs this: 0 outside of a replica's step."""
     if num_replicas() == 1:
         return 0
     import tensorflow as tf

@@ -1,4 +1,4 @@
-"""Weights on which every optimizer takes steps of another size."""
+"""Weights with scaled optimizer steps."""
 
 from collections.abc import Callable
 

@@ -15,7 +15,7 @@ _STRIDE = 1327217909
 class SeedGenerator(keras.random.SeedGenerator):
     """Seeds of a layer's random draws, other ones on each replica of `tf.distribute`.
 
-    Keras gives every replica the same seed, and so the same dropout mask (keras issue 20611). On
+    Keras uses the same seed, and so the same dropout mask, on every replica (keras issue 20611). On
     one device, and on the first replica, the seeds are those of `keras.random.SeedGenerator`. The
     state is the same on all replicas, so that training resumes exactly.
     """

@@ -13,15 +13,15 @@ _FEW = 1024  # of rows this short all entries are ordered at once
 def top_k(x: Tensor, k: int) -> tuple[Tensor, Tensor]:
     """The `k` largest entries of each row and their places, as `keras.ops.top_k` finds them.
 
-    A row is cut into blocks. The `k` largest entries lie in the `k` blocks with the largest maxima,
-    so that all but `k` blocks are only reduced to their maxima, which vector instructions do;
-    TensorFlow's own operation compares entry by entry. Of equal entries the first count, on every
-    backend and under every compiler: blocks with equal maxima are taken in their order, and
+    A row is split into blocks. The `k` largest entries lie in the `k` blocks with the largest
+    maxima, so that all but `k` blocks are only reduced to their maxima, which vector instructions
+    do; TensorFlow's own operation compares entry by entry. Of equal entries the first count, on
+    every backend and under every compiler: blocks with equal maxima are taken in their order, and
     searched in their order, and -0 equals 0.
 
     Args:
         x: `[..., n]`, floats, with static n; no entry is NaN.
-        k: How many, at most n.
+        k: Number of entries, at most n.
 
     Returns:
         `(values, indices)`, each `[..., k]`, the largest first.

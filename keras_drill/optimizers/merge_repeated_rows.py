@@ -4,18 +4,16 @@ import keras
 
 
 def merge_repeated_rows(optimizer: keras.optimizers.Optimizer) -> keras.optimizers.Optimizer:
-    """Makes an optimizer add up what several lookups of a word say of its embedding, before all
-    else.
+    """Makes an optimizer sum the gradients of several lookups of a word before it uses them.
 
-    On TensorFlow the gradient of a table that is only looked up in, such as an input embedding
-    that is not tied, has a row for every lookup (`tf.IndexedSlices`). Keras 3 clips and squares
-    these rows one by one, so that a clipped step has another length than it should, and Adam
-    divides by another size than the gradient's: for three lookups of a word that ask for the same
-    step, by 1/√3 of it. The gradient that is clipped and squared here is that of the table. On JAX
-    it always is, and the optimizer is left as it is.
+    On TensorFlow the gradient of an embedding that is not tied has a row for every lookup
+    (`tf.IndexedSlices`). Keras 3 clips and squares these rows one by one. A clipped step then has
+    the wrong length, and Adam divides by the wrong size: for three equal rows of a word, by 1/√3 of
+    the gradient. The gradient that is clipped and squared here is that of the table. On JAX it
+    always is, and the optimizer is left as it is.
 
-    Models of this package do it in `compile`. The optimizer's class and its configuration stay
-    what they are; no gradient becomes as large as its table.
+    Models of this package do it in `compile`. The optimizer's class and its configuration stay the
+    same; no gradient becomes as large as its table.
 
     Args:
         optimizer: `keras.optimizers.Optimizer`, of a loop of one's own.

@@ -19,14 +19,14 @@ _ROWS, _WIDTH = 5, 3  # of the small variable; they differ, so that rows are not
 def reset_optimizer_rows(
     optimizer: keras.optimizers.Optimizer, variable: Tensor, rows: Tensor
 ) -> None:
-    """Gives rows of a variable the slots (momentum, velocity, ...) that a new optimizer would.
+    """Resets the slots (momentum, velocity, ...) of rows of a variable.
 
-    It works on any Keras optimizer, also in a `LossScaleOptimizer` or `MultiOptimizer`: slots are
-    the lists that an optimizer keeps in parallel to its variables, and their initial values are
-    those of a new optimizer of the same config. Slots with an entry per row are reset, but not
-    what all rows share (a factored Adafactor's column sums, the number of iterations). Averages of
-    the weights begin again at the weights. An optimizer that has no slots yet, or does not train
-    the variable, is left alone.
+    The function works on any Keras optimizer, also in a `LossScaleOptimizer` or `MultiOptimizer`:
+    slots are the lists that an optimizer keeps in parallel to its variables, and their initial
+    values are those of a new optimizer of the same config. Slots with an entry per row are reset,
+    but not state that all rows share (a factored Adafactor's column sums, the number of
+    iterations). Averages of the weights begin again at the weights. An optimizer that has no slots
+    yet, or does not train the variable, is left alone.
 
     Args:
         optimizer: `keras.optimizers.Optimizer`.

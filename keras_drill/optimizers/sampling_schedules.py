@@ -1,4 +1,4 @@
-"""How often a model reads its own words, as a function of the training step."""
+"""Rates of scheduled sampling as functions of the training step."""
 
 import math
 

@@ -15,10 +15,10 @@ TOLERANCES = {"float64": 1e-5, "float32": 1e-4}
 
 
 def begin_from(new: Any, old: Any) -> None:
-    """Builds the output layer `new`, and gives it the probabilities of the trained layer `old`.
+    """Builds the output layer `new` with the probabilities of the trained layer `old`.
 
     Raises:
-        ValueError: It is built already, or there is no way to.
+        ValueError: `new` is built already, or cannot have these probabilities.
     """
     if new.built:
         raise ValueError(f"`head` must be new, not built yet. Received: {new!r}, built")

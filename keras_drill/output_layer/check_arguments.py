@@ -1,4 +1,4 @@
-"""What an output layer's constructor refuses."""
+"""Arguments that an output layer's constructor refuses."""
 
 from typing import Any
 

@@ -5,7 +5,7 @@ from keras import ops
 
 
 def embedding_table(embedding: keras.layers.Embedding):
-    """The table `[V, d]` that stands for words at the output.
+    """The table `[V, d]` of words at the output.
 
     - A plain embedding's is its variable, with LoRA the sum of variable and product, a tensor.
     - A quantised embedding keeps integers and scales: it is asked for the vectors of all words.
@@ -23,7 +23,7 @@ def embedding_table(embedding: keras.layers.Embedding):
 
 
 def embedding_variable(embedding: keras.layers.Embedding) -> tuple[keras.Variable, int]:
-    """The variable that `embedding_table` is made of, and its axis of words."""
+    """The variable of `embedding_table`, and its axis of words."""
     variables = {variable.name: variable for variable in embedding.variables}
     if not getattr(embedding, "tie_weights", True):
         return variables["reverse_embeddings"], 1

@@ -79,10 +79,10 @@ def log_prob(head, hidden, targets, sample_weight):
 
 
 def add_fused_loss(head, hidden, targets, sample_weight, label_smoothing, training):
-    """Adds the loss to those of the layer, and gives the targets' log-probabilities.
+    """Adds the loss to those of the layer, and returns the targets' log-probabilities.
 
-    Masked tokens count nothing, neither in the sum nor in the mean. What is added is a replica's
-    own mean: Keras divides added losses by the number of replicas itself.
+    Masked tokens contribute to neither the sum nor the mean. The loss is a replica's own
+    mean: Keras divides added losses by the number of replicas itself.
     """
     hidden, targets, weights = check_tokens(head, hidden, targets, sample_weight)
     mask, count = keras_mask(hidden), ops.size(targets)

@@ -58,8 +58,8 @@ class OutputLayer(WordProbabilities):
             layer computes its labels from the embedding's table (weight tying). The table stays
             shared when a model that also computes the hidden states from it is saved, cloned or
             made from its config; otherwise see `tie_to`. The embedding may be quantised or have
-            LoRA. If it is an untied `ReversibleEmbedding`, its output table is used. `None`
-            gives the layer label embeddings of its own.
+            LoRA. If it is an untied `ReversibleEmbedding`, its output table is used. With `None`
+            the layer has label embeddings of its own.
         label_encoder: A `keras_drill.LabelEncoder`; `None` is the identity.
         score: A `keras_drill.scores.Score`; `None` is the inner product.
         composition: A `keras_drill.compositions.Composition`; `None` is the softmax, or
@@ -276,8 +276,8 @@ class OutputLayer(WordProbabilities):
         """The same output layer for inference: its label encoder has become a constant.
 
         Returns:
-            A built `OutputLayer` that gives the same probabilities at the cost of weight tying,
-            frozen. It shares nothing with this layer: later training does not reach it.
+            A built, frozen `OutputLayer` with the same probabilities at the cost of weight tying.
+            The copy shares nothing with this layer: later training does not reach it.
         """
         return fold(self)
 

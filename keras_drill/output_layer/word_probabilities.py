@@ -1,4 +1,4 @@
-"""What an output layer makes of hidden states: probabilities and losses of words."""
+"""Outputs of an output layer for hidden states: probabilities and losses of words."""
 
 import keras
 from keras import ops
@@ -41,11 +41,11 @@ class WordProbabilities(TiedLayer):
         """Shape of the hidden states that the layer was built for.
 
         Raises:
-            ValueError: It is not built yet.
+            ValueError: The layer is not built yet.
         """
         if self._hidden_shape is None:
             raise ValueError(
-                "The layer must be built, by a call or by `build`, for what is asked of it. "
+                "The layer must be built first, by a call or by `build`. "
                 f"Received: {self!r}, not built"
             )
         return self._hidden_shape
@@ -78,8 +78,8 @@ class WordProbabilities(TiedLayer):
     ) -> Tensor:
         """Cross-entropy of `targets`, fused: log-probabilities of all words are never built.
 
-        The mean is already divided by the number of replicas of `tf.distribute`: add up the losses
-        and gradients of the replicas, and do not divide them again.
+        The mean is already divided by the number of replicas of `tf.distribute`: sum the losses and
+        gradients of the replicas, and do not divide them again.
 
         Args:
             hidden: `[..., d_h]`.
@@ -176,8 +176,8 @@ class WordProbabilities(TiedLayer):
                 whose last rows, of which no label is made, are what new words are read as.
 
         Returns:
-            A built output layer that shares nothing with this one. Where words have several senses,
-            a new one has as few as it may.
+            A built output layer that shares nothing with this one. If words have several senses, a
+            new one has the fewest possible.
 
         Raises:
             ValueError: The label encoder is another, or an argument does not fit it.
@@ -200,8 +200,8 @@ class WordProbabilities(TiedLayer):
         return rows if rows.shape[0] == num_labels else rows[:num_labels]
 
     def label_terms(self) -> Tensors:
-        """What the score needs of the labels beside themselves, such as KerBS' norms: tensors
-        `[M]`, as they are at inference. Of an inner product there are none."""
+        """Values that the score computes from labels, such as KerBS' norms: tensors `[M]`, as they
+        are at inference. Of an inner product there are none."""
         labels = ops.cast(self.encoded_labels(), self.compute_dtype)
         return self.score.label_terms(labels, self._score_parameters())
 
@@ -213,8 +213,8 @@ class WordProbabilities(TiedLayer):
 
         Args:
             hidden: `[..., d_h]`.
-            labels: What `encoded_labels` gave.
-            label_terms: What `label_terms` gave, which are then not computed either (and are
+            labels: Output of `encoded_labels`.
+            label_terms: Output of `label_terms`, which are then not computed either (and are
                 constants to a gradient); `None` computes them.
         """
         return self._log_probs(hidden, labels, training=False, label_terms=label_terms)
@@ -275,9 +275,9 @@ class WordProbabilities(TiedLayer):
 
     @property
     def labels_are_frozen(self) -> bool:
-        """Whether nothing trains that the labels are made of. Then their gradient is not computed:
-        a third of the work and most of the memory. It is never where the score has parameters,
-        whose gradients are made from it."""
+        """Whether the labels do not train. Then their gradient is not computed, which saves a third
+        of the work and most of the memory. Labels of a score with parameters always count as
+        trained, because the parameters' gradients need theirs."""
         if self.score.parameter_initializers:
             return False
         table = [self.label_embeddings] if self.embedding is None else self.embedding.variables

@@ -12,7 +12,8 @@ from keras_drill.types import Initializer
 class BilinearOutput(OutputLayer):
     """A bilinear output layer: scores `E W h + b`.
 
-    See `keras_drill.BilinearLabelEncoder`. It holds `d * d_h + V` weights beside the embeddings.
+    See `keras_drill.BilinearLabelEncoder`. The layer holds `d * d_h + V` weights beside the
+    embeddings.
 
     Args:
         vocabulary_size: Number of words V.

@@ -12,7 +12,7 @@ from keras_drill.types import Activation, Initializer
 class DrillOutput(OutputLayer):
     """The deep residual output layer (DRILL): scores `E^(k) . h + b`.
 
-    See `keras_drill.ResidualLabelEncoder`. It holds `k (d^2 + d) + V` weights beside the
+    See `keras_drill.ResidualLabelEncoder`. The layer holds `k (d^2 + d) + V` weights beside the
     embeddings.
 
     Args:

@@ -12,8 +12,8 @@ from keras_drill.types import Activation, Initializer
 class DualNonlinearOutput(OutputLayer):
     """A dual nonlinear output layer: scores `g_out(E) . g_in(h) + b`.
 
-    See `keras_drill.DualNonlinearLabelEncoder`. It holds `d * d_j + d_j * d_h + 2 d_j + V` weights
-    beside the embeddings.
+    See `keras_drill.DualNonlinearLabelEncoder`. The layer holds `d * d_j + d_j * d_h + 2 d_j + V`
+    weights beside the embeddings.
 
     Args:
         vocabulary_size: Number of words V.

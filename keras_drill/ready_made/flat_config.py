@@ -1,4 +1,4 @@
-"""Configs of output layers whose constructors take the arguments of a part they make."""
+"""Configs of output layers whose constructors have the arguments of one of their parts."""
 
 import keras
 

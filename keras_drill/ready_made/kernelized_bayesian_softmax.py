@@ -42,8 +42,8 @@ class KernelizedBayesianSoftmax(OutputLayer):
             that `keras_drill.SenseReallocation` needs. Default: `True`.
         use_bias: Whether every sense has a bias; the paper has none.
         **kwargs: Other arguments of `keras_drill.OutputLayer`, except `score` and `composition`.
-            Any `label_encoder` can be used with the kernel. On CPUs a tile takes at least 192 MiB
-            unless `tile_bytes` is given.
+            Any `label_encoder` can be used with the kernel. On CPUs a tile has at least 192 MiB
+            unless `tile_bytes` is set.
 
     Raises:
         ValueError: An argument is out of range, or contradicts the `SenseEmbedding`.
@@ -148,7 +148,7 @@ class KernelizedBayesianSoftmax(OutputLayer):
         return ops.reshape(log_probs, (*ops.shape(hidden)[:-1], self.num_senses))
 
     def sense_posteriors(self, hidden: Tensor, words: Tensor) -> Tensor:
-        """Which sense words have, given the hidden states that predict them.
+        """Probabilities of words' senses, given the hidden states that predict the words.
 
         Args:
             hidden: `[..., d_h]`.

@@ -17,8 +17,8 @@ class MixtureOfSoftmaxes(OutputLayer):
 
     Args:
         vocabulary_size: Number of words V.
-        embedding: A `keras.layers.Embedding` to take the labels from; `None` for label embeddings
-            of its own.
+        embedding: A `keras.layers.Embedding` with the labels; `None` for label embeddings of its
+            own.
         num_mixtures: Number of components K.
         context_dim: Width of the contexts; `None` is that of the embeddings.
         context_dropout: Dropout rate on the contexts, one mask for all time steps.

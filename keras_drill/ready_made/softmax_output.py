@@ -9,7 +9,7 @@ from keras_drill.output_layer import OutputLayer
 class SoftmaxOutput(OutputLayer):
     """The plain softmax output layer: scores `W h + b`.
 
-    It holds `V * d_h + V` weights.
+    The layer holds `V * d_h + V` weights.
 
     Args:
         vocabulary_size: Number of words V.

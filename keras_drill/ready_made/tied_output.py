@@ -9,7 +9,7 @@ from keras_drill.output_layer import OutputLayer
 class TiedOutput(OutputLayer):
     """Weight tying: the word embeddings are the labels, scores `E h + b`.
 
-    It holds V weights of its own.
+    The layer holds V weights of its own.
 
     Args:
         vocabulary_size: Number of words V.

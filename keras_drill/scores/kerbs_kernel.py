@@ -28,7 +28,7 @@ class KerBSKernel(Score):
 
         f(c) = (exp(t c) - 1) / (2 ((exp(t) - 1) / t - 1))  for c > 1e-7,    f(c) = c  otherwise.
 
-    A vector of zeros scores 0 and takes no gradient.
+    A vector of zeros has the score 0 and no gradient.
 
     Args:
         variant: "paper" or "reference".

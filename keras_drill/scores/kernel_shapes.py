@@ -1,4 +1,4 @@
-"""The functions `f` of the cosine that `KerBSKernel` is made of, and their derivatives.
+"""The functions `f` of the cosine in `KerBSKernel`, and their derivatives.
 
 Equations: see `KerBSKernel`. Everything is element by element, of broadcastable tensors.
 """

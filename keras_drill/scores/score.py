@@ -55,7 +55,7 @@ class Score(ABC):
 
         Args:
             hidden, labels: As in `scores`.
-            label_terms: What `label_terms` gave.
+            label_terms: Output of `label_terms`.
         """
         is_double = keras.backend.standardize_dtype(hidden.dtype) == "float64"
         products = saturated(
@@ -93,7 +93,9 @@ class Score(ABC):
         hidden_terms: Tensors,
         label_terms: Tensors,
     ) -> tuple[Tensor, Tensors, Tensors]:
-        """Derivatives of a loss whose derivative for the scores is `row_weights * derivative`.
+        """Derivatives of a loss, from its derivative with respect to the scores.
+
+        The latter is `row_weights * derivative`.
 
         Args:
             derivative: `[R, M]` in the accumulator's dtype.
@@ -101,9 +103,9 @@ class Score(ABC):
             products, hidden_terms, label_terms: As given to `of_products`.
 
         Returns:
-            The derivative for the products `[R, M]`, row weights left out as well; sums over the
-            labels, a tuple of `[R]`, for `hidden_gradients`, row weights left out; and sums over
-            the rows, a tuple of `[M]`, for `label_gradients`, row weights included.
+            The derivative with respect to the products `[R, M]`, without row weights; sums over the
+            labels, a tuple of `[R]`, for `hidden_gradients`, without row weights; and sums over the
+            rows, a tuple of `[M]`, for `label_gradients`, with row weights.
         """
 
     def product_sums(
@@ -140,11 +142,11 @@ class Score(ABC):
     def label_gradients(
         self, gradient: Tensor, label_sums: Tensors, labels: Tensor, label_terms: Tensors
     ) -> tuple[Tensor | None, Tensors]:
-        """What else belongs to the gradient for `labels`, and the parameters' gradients.
+        """Remaining terms of the gradient with respect to `labels`, and the parameters' gradients.
 
         Args:
             gradient: `[M, d]`, the part that goes through the products.
-            label_sums: As `product_gradients` returned them, added up over all rows.
+            label_sums: As `product_gradients` returned them, summed over all rows.
             labels, label_terms: As before.
 
         Returns:
@@ -169,7 +171,7 @@ class Score(ABC):
     def pair_gradients(
         self, derivative: Tensor, hidden: Tensor, labels: Tensor, parameters: Tensors
     ) -> tuple[Tensor, Tensor, Tensors]:
-        """Gradients of a loss whose derivative for `pair_scores` is `derivative` `[..., S]`.
+        """Gradients of a loss, from its derivative with respect to `pair_scores`.
 
         Returns:
             Gradients for hidden `[..., d]`, for labels `[..., S, d]` and, in a tuple, for the

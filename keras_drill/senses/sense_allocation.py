@@ -142,7 +142,7 @@ class SenseAllocation(keras.layers.Layer):
             log_probs: `[N]`, log-probabilities of the targets.
             posteriors: `[N, S]`, probabilities of the target's senses given the target, 0 where
                 there are no more.
-            weights: `[N]`, or `None`. Tokens of weight 0 are left out, others count as one.
+            weights: `[N]`, or `None`. Tokens of weight 0 are ignored, others count as one.
         """
         log_probs, posteriors = ops.cast(log_probs, "float32"), ops.cast(posteriors, "float32")
         counted = ops.ones_like(log_probs)
@@ -162,7 +162,7 @@ class SenseAllocation(keras.layers.Layer):
         )
 
     def assign(self, sense_to_word: Tensor) -> None:
-        """Gives every sense to a word, outside compiled functions.
+        """Assigns every sense to a word, outside compiled functions.
 
         Args:
             sense_to_word: `[M]` integers.

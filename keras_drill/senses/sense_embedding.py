@@ -109,7 +109,7 @@ class SenseEmbedding(keras.layers.Embedding):
         return self.weigh(*self.look_up(words), context=context)
 
     def look_up(self, words: Tensor) -> tuple[Tensor, ...]:
-        """What `weigh` needs to know of words, so that a time loop need not look it up.
+        """Inputs of `weigh` for words, so that a time loop needs no look-up.
 
         Args:
             words: `[...]` integers.
@@ -135,7 +135,7 @@ class SenseEmbedding(keras.layers.Embedding):
         *parameters: Tensor,
         context: Tensor | None = None,
     ) -> Tensor:
-        """The expected sense `[..., d]`, of what `look_up` gave and a context `[..., d]`."""
+        """The expected sense `[..., d]`, from the output of `look_up` and a context `[..., d]`."""
         if context is None:
             logits = ops.log(usage + 1e-12)  # senses that were never used weigh the same
         else:

@@ -108,11 +108,10 @@ class SenseReallocator:
         self.iteration: int | None = None
 
     def step(self, iteration: int | None = None) -> dict[str, Any] | None:
-        """Takes note of a training step that was made, and allocates if it was the last of an
-        interval.
+        """Counts a training step, and allocates if it was the last of an interval.
 
         Args:
-            iteration: Training steps made so far; `None` asks the optimizer.
+            iteration: Training steps made so far; `None` uses the optimizer's.
 
         Returns:
             The allocation's entry of `history`, or `None` if there was none.

@@ -116,7 +116,7 @@ def test_wrong_arguments_are_named():
     with pytest.raises(ValueError, match="`attention` must look at the whole source"):
         AttentionCell(keras.layers.LSTMCell(H), Attention(window=MonotonicWindow(2)), SIZE)
     cell = AttentionCell(keras.layers.LSTMCell(H), Attention(), SIZE)
-    with pytest.raises(ValueError, match="`initial_state` must be what"):
+    with pytest.raises(ValueError, match="`initial_state` must be the output"):
         keras.layers.RNN(cell)(np.ones((B, T, D_TARGET), "float32"))
     with pytest.raises(ValueError, match="`cell` must be an AttentionCell"):
         AttentionRNN(keras.layers.LSTMCell(H))

@@ -8,8 +8,8 @@ from keras_drill.senses.policies.sense_statistics import SenseStatistics
 class AllocationPolicy(ABC):
     """Decides which senses move to which words.
 
-    A policy is pure NumPy, keeps no state and draws no random numbers: the same statistics give
-    the same moves. It has to leave every word with `min_senses` to `max_senses` senses.
+    A policy is pure NumPy, keeps no state and draws no random numbers: equal statistics lead to
+    equal moves. Afterwards every word must have `min_senses` to `max_senses` senses.
     """
 
     @abstractmethod
@@ -17,7 +17,7 @@ class AllocationPolicy(ABC):
         """Moves by the statistics of an interval.
 
         Args:
-            statistics: What is known of senses and words. Not changed.
+            statistics: Statistics of senses and words. Not changed.
 
         Returns:
             The senses that move and the words that they move to, both `[K]`, in the order of

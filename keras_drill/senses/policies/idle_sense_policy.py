@@ -10,22 +10,22 @@ from keras_drill.senses.policies.sense_statistics import SenseStatistics
 
 @keras.saving.register_keras_serializable(package="keras_drill")
 class IdleSensePolicy(AllocationPolicy):
-    """Takes senses that their words do not use, and gives them to words that use all they have.
+    """Moves senses that their words do not use to words that use all of theirs.
 
         share_m = usage_m / usage of all senses of m's word
         sense m is idle  <=>  share_m < idle_share
         need_i = count_i · (-running mean of log p(i)) · senses_i
 
-    Words without an idle sense and with less than `max_senses`, the neediest first, take one idle
-    sense each, the least used first. A word keeps its `min_senses` most used senses. Words that did
-    not occur in the interval take none. Ties go to the lower index.
+    Words without an idle sense and with less than `max_senses` receive one idle sense each, the
+    neediest word first and the least used sense first. A word keeps its `min_senses` most used
+    senses. Words that did not occur in the interval receive none. Ties go to the lower index.
 
-    The papers' policies ask how well a word is predicted, which depends on its frequency and on how
-    predictable it is at all more than on its number of senses. This one asks whether the last sense
-    that a word got was put to use: of two senses for one cluster of contexts the better one soon
-    takes all, so the share of the other tells that it is not needed. The number of senses in the
-    need is the evidence so far: a word that uses three is likelier to have a fourth than a word
-    that left its second idle. No threshold depends on the vocabulary or on the loss.
+    The papers' policies depend on how well a word is predicted. That depends more on its frequency
+    than on its number of senses. This policy depends on whether a word uses its last sense: of two
+    senses for one cluster of contexts the better one soon takes all, so the share of the other
+    tells that it is not needed. The number of senses in the need is the evidence so far: a word
+    that uses three is likelier to have a fourth than a word that left its second idle. No threshold
+    depends on the vocabulary or on the loss.
 
     A moved sense starts with the mean usage and needs time to be adopted before it counts as idle.
     Let `momentum` times `interval` of `keras_drill.SenseReallocator` be around a half, so that it

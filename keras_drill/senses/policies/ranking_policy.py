@@ -12,17 +12,17 @@ _TINY = 1e-7
 
 @keras.saving.register_keras_serializable(package="keras_drill")
 class RankingPolicy(AllocationPolicy):
-    """Gives a sense to frequent words in the order of a rank: what the paper's authors ran.
+    """Moves senses to frequent words in the order of a rank, as the paper's authors' code does.
 
         rank_w = (count_w + 1e-7) / (prob_sum_w + 1e-7) / (√count_w + 1e-7)
 
     Words with the smallest rank come first; those whose count in the interval is not above that of
-    the upper half's last word, or that have `max_senses`, are left out. Each takes one sense: the
-    least used one that has not been tried yet and whose word has more than `min_senses` at that
+    the upper half's last word, or that have `max_senses`, are left out. Each receives one sense:
+    the least used one that has not been tried yet and whose word has more than `min_senses` at that
     moment. A sense that is refused is not tried again. At most `ratio` of the vocabulary's size
     moves at a time. Ties go to the lower index.
 
-    Words that take senses may give some too; a word may even be given its own sense, which then
+    Words that receive senses may also lose some; a word may even be given its own sense, which then
     starts anew and counts as a move.
 
     Args:

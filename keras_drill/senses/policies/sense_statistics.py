@@ -6,7 +6,7 @@ import numpy as np
 
 @dataclasses.dataclass(frozen=True)
 class SenseStatistics:
-    """What an allocation policy decides by, as NumPy arrays.
+    """Statistics for an allocation policy, as NumPy arrays.
 
     Args:
         sense_to_word: `[M]` integers, the word of every sense.

@@ -11,13 +11,13 @@ from keras_drill.senses.policies.sense_statistics import SenseStatistics
 
 @keras.saving.register_keras_serializable(package="keras_drill")
 class ThresholdPolicy(AllocationPolicy):
-    """Gives a sense to every word whose log-probability stays under a threshold.
+    """Moves a sense to every word whose mean log-probability is under a threshold.
 
         word i is needy  <=>  running mean of log p(i) where i is the target < threshold
 
-    Needy words, the neediest first, take one sense each: the least used one of a word that can
+    Needy words, the neediest first, receive one sense each: the least used one of a word that can
     spare it, which is one with more than `min_senses` senses that is not needy itself. A needy word
-    that has `max_senses` takes none. Words that have not occurred are not needy. Ties go to the
+    that has `max_senses` receives none. Words that have not occurred are not needy. Ties go to the
     lower index.
 
     Args:
@@ -28,7 +28,7 @@ class ThresholdPolicy(AllocationPolicy):
 
     Example:
 
-    Word 1 is predicted badly and takes sense 2, the less used one of word 0:
+    Word 1 is predicted badly and receives sense 2, the less used one of word 0:
 
     >>> policy = keras_drill.senses.policies.ThresholdPolicy(-5.0)
     >>> statistics = keras_drill.senses.policies.SenseStatistics(
