@@ -5,6 +5,7 @@ import re
 import pytest
 
 from benchmarks.accelerator.__main__ import parse_arguments
+from docs.prose_figures import find_unknown
 from docs.render_results import BLOCK, PICTURES, outdated, pages
 from docs.results_data import RESULTS, ROOT, load_results
 from tests.docs.pages import prose_of
@@ -62,3 +63,16 @@ def test_the_documentation_is_short():
     names = [str(page.relative_to(ROOT)) for page in (ROOT / "docs").glob("**/*.md")]
     words = sum(len(prose_of(name).split()) for name in names if "generated" not in name)
     assert words <= 25_000
+
+
+@pytest.mark.parametrize("page", ["README.md", *(f"docs/results/{p.name}" for p in RESULT_PAGES)])
+def test_figures_in_prose_are_in_files(page):
+    overview = page in ("README.md", "docs/results/index.md")
+    unknown = find_unknown((ROOT / page).read_text(encoding="utf-8"), overview)
+    assert not unknown, f"{page}: write {unknown} to `prose` of a file under results/"
+
+
+def test_a_figure_that_no_file_holds_is_found():
+    page = "<!-- results: decoding/lstm begin -->\n<!-- results: decoding/lstm end -->\n"
+    assert find_unknown(page + "It is 1.6 times as fast.") == []
+    assert find_unknown(page + "It is 1.96 times as fast.") == ["1.96"]
