@@ -74,7 +74,14 @@ setup(
         ],
         "jax": ["jax>=0.6.1"],
         "types": ["mypy>=1.15"],
-        "docs": ["sphinx>=8.1", "myst-parser>=4", "furo>=2024.8"],
+        "docs": [
+            "sphinx>=8.1",
+            "myst-parser>=4",
+            "furo>=2024.8",
+            # The tutorials, which run while the site is built.
+            "matplotlib>=3.8",
+            "keras-hub>=0.25",
+        ],
         "package": ["build>=1.2"],
         "mutation": ["cosmic-ray>=8.4", "coverage>=7.6"],
         "benchmarks": ["torch>=2.4", "scipy>=1.11", "scikit-learn>=1.4", "keras-hub>=0.25"],

@@ -1,5 +1,7 @@
 """Settings of the documentation site, which `make docs` builds."""
 
+from docs.write_notebooks import GENERATED, read_outputs, show_outputs
+
 project = "keras_drill"
 author = copyright = "The keras_drill authors"
 extensions = ["myst_parser"]
@@ -19,12 +21,14 @@ nitpicky = True
 highlight_language = "text"
 
 
-def _offer_notebook(app, docname, source):
-    """Ends the page of a tutorial with its notebook."""
+def _add_outputs(app, docname, source):
+    """Shows what the code of a tutorial prints and draws, and offers its notebook."""
     folder, _, name = docname.partition("/")
     if folder == "tutorials" and name != "index":
-        source[0] += f"\n{{download}}`Download this page as a notebook <generated/{name}.ipynb>`\n"
+        page = show_outputs(source[0], read_outputs(name), name, GENERATED)
+        offer = f"{{download}}`Download this page as a notebook <generated/{name}.ipynb>`"
+        source[0] = f"{page}\n{offer}\n"
 
 
 def setup(app):
-    app.connect("source-read", _offer_notebook)
+    app.connect("source-read", _add_outputs)

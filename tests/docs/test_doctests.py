@@ -4,12 +4,28 @@ import doctest
 
 import pytest
 
-from docs import charts, docstring_to_markdown, results_data, write_notebooks, write_reference
+from docs import (
+    charts,
+    docstring_to_markdown,
+    prose_figures,
+    results_data,
+    run_page,
+    write_notebooks,
+    write_reference,
+)
 
 
 @pytest.mark.parametrize(
     "module",
-    [charts, docstring_to_markdown, results_data, write_notebooks, write_reference],
+    [
+        charts,
+        docstring_to_markdown,
+        prose_figures,
+        results_data,
+        run_page,
+        write_notebooks,
+        write_reference,
+    ],
     ids=lambda m: m.__name__,
 )
 def test_examples(module):

@@ -8,11 +8,13 @@ from pathlib import Path
 
 import pytest
 
+import keras_drill
+import keras_drill.data
 from docs.write_reference import GENERATED, write_pages
 from keras_drill.workbench.cli import main as program
 from keras_drill.workbench.cli import train
 from keras_drill.workbench.cli.main import main
-from keras_drill.workbench.tasks.load_config import load_config
+from keras_drill.workbench.tasks.load_config import CONFIGS, load_config
 from tests.docs.pages import PAGE_ON_JAX, ROOT, run_code, text_of
 
 PAGES = sorted(
@@ -56,6 +58,13 @@ def test_links_lead_somewhere(page):
         if anchor:
             name = str(found.resolve().relative_to(ROOT))
             assert anchor in anchors(name), f"{page} links to {target}"
+
+
+def test_answers_of_the_first_page_have_code_that_runs():
+    rows = re.findall(r"^\| (.*\?) \| \[.*\]\((.*)\) \|$", text_of("docs/index.md"), re.M)
+    assert len(rows) >= 13
+    for question, target in rows:
+        assert "```python" in text_of(f"docs/{target.partition('#')[0]}"), question
 
 
 @pytest.mark.parametrize("page", PAGES)
@@ -123,6 +132,17 @@ def test_options_in_synopses_exist(page, capsys):
         usage = capsys.readouterr().out
         for option in re.findall(r"(?<![\w-])--?[a-z][a-z-]*(?![\w.-])", line.split(" ", 2)[-1]):
             assert option in usage, f"{page}: {line}"
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_options_of_recipes_exist(page):
+    options = {name for config in CONFIGS for name in config.options()}
+    sections = "|".join(sorted({name.partition(".")[0] for name in options}))
+    head = keras_drill.KernelizedBayesianSoftmax(5, embedding_dim=3)
+    rooms = {"data": keras_drill.data, "decoding": keras_drill.decoding, "head": head}
+    for name in re.findall(rf"`((?:{sections})\.(?!html)[a-z_]+)", text_of(page)):
+        room, _, thing = name.partition(".")
+        assert name in options or hasattr(rooms.get(room), thing), f"{page} names {name}"
 
 
 @pytest.mark.parametrize("page", PAGES)
