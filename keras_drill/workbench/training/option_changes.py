@@ -7,6 +7,10 @@ from typing import Any, NamedTuple
 from keras_drill.workbench.tasks.config import RunConfig
 
 
+# What decides the scores of outputs, and with them the best epoch where it is chosen by a score.
+_SCORING = ("decoding.tokenize", "decoding.score_lowercase")
+
+
 class OptionChange(NamedTuple):
     """An option with another value than before.
 
@@ -63,6 +67,9 @@ def option_changes(config: RunConfig, recorded: Mapping[str, Any]) -> list[Optio
         if before in (value, "auto"):  # the latter where other options, which are known, decide
             continue
         is_allowed, reason = field.metadata["may_change"], ""
+        if name in _SCORING and config.decoding.best_by != "perplexity":
+            is_allowed = False
+            reason = f", and decoding.best_by = {config.decoding.best_by!r} compares epochs by it"
         if name == "training.epochs" and config.optimizer.ends_with_last_epoch:
             is_allowed = False
             reason = (

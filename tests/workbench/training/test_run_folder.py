@@ -2,8 +2,9 @@ import numpy as np
 import pytest
 
 from keras_drill.workbench.tasks.errors import ConfigError, RunError
+from keras_drill.workbench.tasks.load_config import load_config
 from keras_drill.workbench.training.checkpoints import CheckpointStore, TrainingState
-from keras_drill.workbench.training.option_changes import recorded_options
+from keras_drill.workbench.training.option_changes import option_changes, recorded_options
 from keras_drill.workbench.training.run_folder import RunFolder, read_history, write_history
 from tests.workbench.training.tiny import tiny_config
 from tests.workbench.training.tiny_pairs import tiny_pairs_config
@@ -60,6 +61,20 @@ def test_another_last_epoch_of_a_schedule_that_ends_there_is_refused(tmp_path):
             folder.check(config.replace({"training.epochs": 4}))
         with pytest.raises(RunError, match=r"optimizer.decay_steps is 0 there, not 9"):
             folder.check(config.replace({"training.epochs": 4, "optimizer.decay_steps": 9}))
+
+
+@pytest.mark.parametrize(
+    "name, value", [("decoding.tokenize", "char"), ("decoding.score_lowercase", "true")]
+)
+def test_a_trained_run_may_be_scored_otherwise_unless_a_score_chose_its_epoch(name, value):
+    config = load_config("small-translation-tied")
+    recorded = recorded_options(config)
+    (change,) = option_changes(config.replace({name: value}), recorded)
+    assert (change.name, change.now, change.is_allowed) == (name, value, True)
+    by_score = {"decoding.best_by": "bleu", "decoding.validation_sentences": 7}
+    chosen = config.replace(by_score)
+    (change,) = option_changes(chosen.replace({name: value}), recorded_options(chosen))
+    assert not change.is_allowed and "best_by = 'bleu'" in str(change)
 
 
 def edited(folder, before, after):

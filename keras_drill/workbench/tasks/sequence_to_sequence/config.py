@@ -295,11 +295,13 @@ class DecodingConfig:
         'how sacrebleu cuts words for BLEU; "auto": "none" for data.tokenizer = "whitespace" '
         'without Moses, else "13a"',
         choices=("auto", "13a", "intl", "char", "none", "zh"),
+        may_change=True,
     )
     score_lowercase: str = option(
         "auto",
         'whether BLEU and chrF ignore case, "true" or "false"; "auto": as data.lowercase',
         choices=AUTO_OR_BOOL,
+        may_change=True,
     )
     attention_maps: int = option(
         2, "answers whose attention to show in the report", minimum=0, may_change=True
