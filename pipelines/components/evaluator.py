@@ -16,6 +16,7 @@ from keras_drill.workbench.analysis.gains import Gain, bleu_gain
 from keras_drill.workbench.report.page.elements import element, table
 from keras_drill.workbench.report.page.formatting import MISSING
 from keras_drill.workbench.tasks.errors import RunError
+from keras_drill.workbench.tasks.sequence_to_sequence.ceiling import Ceiling
 from keras_drill.workbench.tasks.task import AnsweringTask, Task
 from keras_drill.workbench.training.evaluate_examples import (
     EvaluatedExamples,
@@ -93,6 +94,7 @@ class Evaluator(Component):
             element("h2", "Verdict"),
             element("p", element("strong", "Blessed" if verdict.blessed else "Refused")),
             element("ul", *(element("li", reason) for reason in verdict.reasons)),
+            *(element("p", note) for note in verdict.notes),
         ]
         if verdict.bins:
             rows = [
@@ -143,11 +145,16 @@ class Evaluator(Component):
         if isinstance(self.task, AnsweringTask):
             references = [text.decode(errors="replace") for text in texts]
             scoring = self.task.scoring
+            ceiling = self._ceiling(inputs["transformed"], references)
             decision.check_bleu(
-                candidate, None if version is None else baseline, references, scoring
+                candidate, None if version is None else baseline, references, scoring, ceiling
             )
         decision.check_words(first=version is None)
         return decision.verdict(version)
+
+    def _ceiling(self, transformed: Path, references: list[str]) -> Ceiling:
+        target = self.task.load_vocabulary(transformed).target
+        return Ceiling.measure(target, references, self.task.scoring)
 
     def _words(self, transformed: Path) -> tuple[dict[bytes, int], bytes]:
         """How often each word of the model's answers occurs in the training text, and the one that
@@ -169,11 +176,12 @@ class _Decision:
         self.against = against
         self.pro: list[str] = []
         self.contra: list[str] = []
+        self.notes: list[str] = []
         self.figures: dict[str, Any] = {}
 
     def verdict(self, baseline: int | None) -> Verdict:
         reasons = self.contra or self.pro
-        return Verdict(not self.contra, reasons, baseline, self.figures, self._bins())
+        return Verdict(not self.contra, reasons, baseline, self.figures, self._bins(), self.notes)
 
     def check_perplexity(self, first: bool) -> None:
         compared = self.compared
@@ -201,9 +209,12 @@ class _Decision:
         baseline: EvaluatedExamples | None,
         references: list[str],
         scoring: Mapping[str, Any],
+        ceiling: Ceiling,
     ) -> None:
         bleu = score_texts(candidate.answers, references, **scoring).bleu
-        self.figures["BLEU"] = bleu
+        self.figures |= {"BLEU": bleu, "highest reachable BLEU": ceiling.bleu}
+        if not ceiling.is_reached:
+            self.notes.append(f"Highest reachable scores: {ceiling}")
         if baseline is not None:
             # Where there are answers, they are what counts.
             self.pro, self.contra = [], [one for one in self.contra if "is above" in one]

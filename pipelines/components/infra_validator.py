@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import tensorflow as tf
 from tensorflow.core.protobuf import saved_model_pb2
 
 from keras_drill.export import unserved_operations
@@ -80,7 +81,7 @@ class InfraValidator(Component):
     def _ask(self, folder: Path, texts: list[bytes]) -> dict[str, Any]:
         """What `query_model` finds."""
         requests = {
-            name: {key: _to_lists(values) for key, values in example_inputs(names, texts).items()}
+            name: {key: to_lists(values) for key, values in example_inputs(names, texts).items()}
             for name, names in _signatures(folder).items()
         }
         with tempfile.TemporaryDirectory() as temporary:
@@ -105,11 +106,11 @@ class InfraValidator(Component):
         return json.loads(lines[-1])
 
 
-def _to_lists(values: Any) -> list:
+def to_lists(values: Any) -> list:
     """Values as `query_model` reads them."""
     if isinstance(values, np.ndarray):
         return [values.dtype.name, values.tolist()]
-    return ["string", [value.hex() for value in values]]
+    return ["string", [tf.compat.as_bytes(value).hex() for value in values]]
 
 
 def _signatures(folder: Path) -> dict[str, list[str]]:

@@ -19,6 +19,7 @@ class Verdict:
         baseline: The served version that it was compared with; `None` where there was none.
         figures: The figures behind the reasons, by name.
         bins: The comparison by how often words occur in the training text, rarest first.
+        notes: What a reader of the figures should know, a sentence each.
     """
 
     blessed: bool
@@ -26,6 +27,7 @@ class Verdict:
     baseline: int | None = None
     figures: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     bins: Sequence[Mapping[str, Any]] = ()
+    notes: Sequence[str] = ()
 
     def save(self, folder: Path) -> None:
         """Writes `verdict.json`."""

@@ -1,9 +1,13 @@
 """What a model that is asked alone, and in a batch, must not do."""
 
+import json
+
 import numpy as np
 import pytest
 import tensorflow as tf
 
+from keras_drill.export.warmup_requests import example_inputs
+from pipelines.components.infra_validator import to_lists
 from pipelines.components.query_model import ask, same, tensor
 
 X = {"x": tf.constant([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]])}
@@ -60,3 +64,15 @@ def test_requests_come_back_from_json():
     texts = tensor("string", [b"\xff a".hex(), b"".hex()])
     assert texts.numpy().tolist() == [b"\xff a", b""]
     assert tensor("int32", [[1, 2]]).dtype == tf.int32
+
+
+@pytest.mark.parametrize(
+    "name", ["prompts", "texts", "prefixes", "examples", "max_new_tokens", "seed", "top_p"]
+)
+@pytest.mark.parametrize("texts", [["a cat", "é"], [b"a cat", b"\xff"]], ids=["str", "bytes"])
+def test_every_input_of_a_signature_goes_through_json(name, texts):
+    values = example_inputs([name], texts)[name]
+    read = tensor(*json.loads(json.dumps(to_lists(values))))
+    expected = tf.constant(values)
+    assert read.dtype == expected.dtype
+    np.testing.assert_array_equal(read, expected)

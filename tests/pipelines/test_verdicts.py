@@ -11,6 +11,7 @@ from keras_drill.export import ModelCard
 from keras_drill.export.served_versions import ServedVersions
 from keras_drill.workbench.tasks.errors import RunError
 from keras_drill.workbench.tasks.make_task import make_task
+from keras_drill.workbench.tasks.sequence_to_sequence.ceiling import Ceiling
 from keras_drill.workbench.training.evaluate_examples import EvaluatedExamples
 from pipelines.command_line import main
 from pipelines.components import evaluator as evaluator_module
@@ -24,6 +25,8 @@ from tests.pipelines.corpora import tiny_task
 
 LINES = [b"the cat sees a dog .", b"a bird", b"", b"the old bird hears the cat ."] * 31
 COUNTS = {b"the": 900, b"a": 700, b"cat": 60, b"dog": 50, b"bird": 3, b"<eos>": 500, b".": 300}
+
+CEILING = Ceiling(bleu=93.1, chrf=95.2, exact_match=50, unknown=0.041, changes={"in case": 0.5})
 
 
 def evaluated(log_prob, lines=LINES, known=COUNTS, answers=None, noise=0.3, seed=0):
@@ -219,6 +222,7 @@ def evaluate(given, tmp_path, monkeypatch):
         columns = dict.fromkeys(task.columns, LINES)
         monkeypatch.setattr(task, "read_columns", lambda data: {"train": columns, "test": columns})
         monkeypatch.setattr(component, "_words", lambda transformed: (COUNTS, b"<unk>"))
+        monkeypatch.setattr(component, "_ceiling", lambda transformed, references: CEILING)
         (tmp_path / "verdict").mkdir(exist_ok=True)
         inputs = {"examples": tmp_path, "transformed": tmp_path, "model": given["model"]}
         component.run(inputs, tmp_path / "verdict", lambda *told: None)
@@ -324,6 +328,8 @@ def test_answers_are_evaluated_by_bleu(worse_perplexity, min_bleu, evaluate):
     if verdict.blessed:
         assert verdict.figures["BLEU"] > verdict.figures["BLEU before"]
         assert verdict.reasons[0].startswith("BLEU ")
+        assert verdict.figures["highest reachable BLEU"] == CEILING.bleu
+        assert verdict.notes == [f"Highest reachable scores: {CEILING}"]
     else:
         assert "is below 99" in stop
     verdict, _ = evaluate(before, candidate, "autoencoder", **options)
