@@ -92,6 +92,7 @@ def test_trigger(losses, n, switches_at):
     assert switched == [switches_at is not None and i >= switches_at for i in range(len(losses))]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("optimizer", ["sgd", "adam"])
 def test_average_is_evaluated_and_left_but_steps_are_made_from_the_weights(optimizer):
     plain = fit(make_model(optimizer), keras.callbacks.Callback(), epochs=4)
@@ -111,6 +112,7 @@ def test_average_is_evaluated_and_left_but_steps_are_made_from_the_weights(optim
     assert_equal([ops.convert_to_numpy(v) for v in model.trainable_variables], found.epochs[-1])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("saved_after", [1, 3])
 def test_resume_is_exact(saved_after, tmp_path):
     expected = make_model("adam")

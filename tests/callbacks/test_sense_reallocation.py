@@ -87,6 +87,7 @@ def whole():
     return state(model), callback.history, history
 
 
+@pytest.mark.slow
 def test_fit_does_what_a_loop_of_ones_own_does(whole):
     expected, allocations, history = whole
     other = make_model()
@@ -114,6 +115,7 @@ def test_fit_does_what_a_loop_of_ones_own_does(whole):
     assert_same_history(reallocator.history, allocations)
 
 
+@pytest.mark.slow
 def test_resume_in_the_middle_of_an_interval_is_exact(whole, tmp_path):
     expected, allocations, _ = whole
     first, model = make_callback(), make_model()
@@ -130,6 +132,7 @@ def test_resume_in_the_middle_of_an_interval_is_exact(whole, tmp_path):
     assert_same_history(second.history, allocations)
 
 
+@pytest.mark.slow
 def test_a_saved_model_goes_on_exactly(whole, tmp_path):
     model = make_model()
     fit(model, make_callback(), epochs=1)
@@ -141,6 +144,7 @@ def test_a_saved_model_goes_on_exactly(whole, tmp_path):
     assert_same(state(loaded), whole[0])
 
 
+@pytest.mark.slow
 def test_state_set_when_an_epoch_begins_counts():
     """As the training of runs does, which calls `fit` first."""
     saved = make_model()
@@ -162,6 +166,7 @@ def test_state_set_when_an_epoch_begins_counts():
     assert [record["iteration"] for record in again.history] == [3]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("steps, acts_at", [(2, [4, 9]), (5, [5, 10])])
 def test_several_steps_per_execution(steps, acts_at):
     # Epochs of 5 steps: executions end after 2, 4, 5, 7, 9, 10 or after 5, 10.
@@ -171,6 +176,7 @@ def test_several_steps_per_execution(steps, acts_at):
     assert sum(record["tokens"] for record in callback.history) == acts_at[-1] * B * T
 
 
+@pytest.mark.slow
 def test_accumulated_gradients_count_as_one_iteration():
     optimizer = keras.optimizers.Adam(0.03, gradient_accumulation_steps=2)
     callback = make_callback(interval=2)
@@ -192,6 +198,7 @@ def test_allocation_changes_under_xla():
     np.testing.assert_allclose(ops.convert_to_numpy(log_probs), materialised, rtol=1e-4)
 
 
+@pytest.mark.slow
 @on_tensorflow
 def test_tensorboard_files(tmp_path):
     from tensorflow.core.util import event_pb2

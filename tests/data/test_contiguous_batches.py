@@ -106,6 +106,7 @@ def test_every_target_is_predicted_from_the_context_that_is_asked_for(
     np.testing.assert_array_equal(np.concatenate([t[0] for t, *_ in last]), tokens[-1])
 
 
+@pytest.mark.slow
 def test_variable_lengths_are_those_of_awd_lstm():
     batches = ContiguousBatches(np.zeros(4 * 70_001), 4, 70, variable_length=True, seed=1)
     epochs = [[e[0].shape[1] for e in arrays(batches.dataset(epoch))] for epoch in range(3)]
@@ -216,6 +217,7 @@ def test_wrong_arguments():
         ContiguousBatches(np.zeros(5), 1, 1).dataset(first_batch=6)
 
 
+@pytest.mark.slow
 def test_each_replica_of_a_mirrored_strategy_gets_rows_of_its_own(tmp_path):
     program = """
 import numpy as np, tensorflow as tf

@@ -93,6 +93,7 @@ def test_several_at_once_make_one_entry(lines, tmp_path):
     assert entries == {"", ".lock"}
 
 
+@pytest.mark.slow
 def test_killed_while_writing(lines, tmp_path):
     cache = tmp_path / "cache"
     program = (

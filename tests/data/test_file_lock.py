@@ -6,6 +6,7 @@ import pytest
 from keras_drill.data.file_lock import file_lock
 
 
+@pytest.mark.slow
 def test_a_killed_process_lets_go(tmp_path):
     program = (
         "import sys\n"

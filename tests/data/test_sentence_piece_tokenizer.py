@@ -48,6 +48,7 @@ def test_it_gives_what_the_library_gives(tokenizer, tmp_path):
         assert [piece.decode() for piece in found] == library.encode(line, out_type=str)
 
 
+@pytest.mark.slow
 def test_in_graphs_and_saved_models(tokenizer, tmp_path):
     module = tf.Module()
     module.tokenizer = tokenizer

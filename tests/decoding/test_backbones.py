@@ -120,6 +120,7 @@ def test_greedy_is_the_argmax_of_a_recomputation(model):
             assert tokens[row, t] == scores[row, t - 1].argmax()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("make", [readme_lstm, stateful_sequential, transformer])
 def test_compiled_and_alone(make):
     step, sampler = LanguageModelStep(model_with(*make())), TopKSampler(5)
@@ -183,6 +184,7 @@ def test_a_transformer_with_a_cache():
         generate(model, PROMPTS, LENGTH, inputs=3)
 
 
+@pytest.mark.slow
 def test_a_transformer_with_a_source():
     backbone = Transformer(V, D, num_layers=1, num_heads=2, feed_forward_dim=7, dropout=0.0)
     source = np.array([[3, 5, 7, 11], [4, 6, 0, 0]], "int32")

@@ -107,6 +107,7 @@ def test_a_wide_beam_equals_brute_force(seed, penalty):
         assert [int((s > -np.inf).sum()) for s in scores] == there
 
 
+@pytest.mark.slow
 def test_narrow_beams_are_what_a_plain_loop_finds():
     """The textbook's beam search, one sequence at a time, with lists."""
     for seed, penalty, size in itertools.product(range(3), (0.0, 0.8), (1, 3)):
@@ -134,6 +135,7 @@ class WithoutEarlyStop(BeamSearch):
         return ops.all(rows.finished)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("penalty", [0.0, 1.0, -0.5])
 def test_early_stopping_changes_nothing(penalty):
     for seed in range(4):
@@ -174,6 +176,7 @@ def test_forbidden_words_and_own_ends():
     assert (lengths[0] <= 2).all() and (lengths[1] <= 4).all() and (tokens[0, :, 2:] == PAD).all()
 
 
+@pytest.mark.slow
 def test_groups_differ_and_one_group_is_plain():
     model = Table(6, vocabulary_size=7)
     apart = BeamSearch(4, num_groups=4, diversity=1e3)
@@ -217,6 +220,7 @@ def diverse_beams(model, prompt, num_beams, num_groups, diversity, penalty):
     return groups
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("penalty", [0.0, 1.0])
 @pytest.mark.parametrize("diversity", [0.3, 2.0])
 def test_groups_are_those_of_a_plain_loop(diversity, penalty):
@@ -237,6 +241,7 @@ def test_groups_are_those_of_a_plain_loop(diversity, penalty):
     assert some_ended > 6
 
 
+@pytest.mark.slow
 def test_compiled():
     model, search = Table(8), BeamSearch(3, 0.6)
     buffer = np.array([[2, 0, 0, 0, 0], [0, 2, 0, 0, 0]])
@@ -301,6 +306,7 @@ def test_generate_takes_a_beam_search():
             generate(step, prompts, L, **options, **wrong)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("end", [END, None])
 @pytest.mark.parametrize("penalty", [0.0, 1.5, pytest.param(-0.5, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("kind", [BeamSearch, AddonsBeamSearch])
@@ -322,6 +328,7 @@ def test_no_continuation_that_could_be_chosen_is_left_out(kind, penalty, end):
             np.testing.assert_allclose(a, b, rtol=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "forbidden", [[0, 5], *(pytest.param(x, marks=pytest.mark.slow) for x in ([], [*range(3, 21)]))]
 )

@@ -237,6 +237,7 @@ def test_the_end_may_stand_in_the_prompt():
         assert written.index(END) == len(written) - 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("search", [TopPSampler(0.9), BeamSearch(3)], ids=by_name)
 def test_compiled_it_gives_the_same(search):
     model, (tokens, lengths) = Table(8, V), buffer([[2], [0, 4, 0], [4, 3]])

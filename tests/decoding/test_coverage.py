@@ -112,6 +112,7 @@ def test_addons_count_what_was_seen_by_beams_that_have_ended():
     np.testing.assert_allclose(BeamSearch().coverage(rows), np.add(seen, unseen), rtol=1e-5)
 
 
+@pytest.mark.slow
 def test_compiled_it_gives_the_same():
     model, search = AttendingTable(8), BeamSearch(3, 0.6, coverage_penalty=0.4)
     tokens = np.array([[2, 0, 0, 0, 0], [0, 2, 0, 0, 0]], "int32")
@@ -169,6 +170,7 @@ BACKBONES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", BACKBONES)
 def test_the_attention_of_models_is_that_of_whole_sequences(kind, monkeypatch):
     skip_float16_heads_of_jax(kind == "Transformer, float16")

@@ -50,6 +50,7 @@ def all_translations(model, source):
     return sorted(found.items(), key=lambda item: -item[1])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", BACKBONES)
 def test_a_wide_beam_finds_the_best_translations_of_every_source(kind):
     model = make_model(kind)

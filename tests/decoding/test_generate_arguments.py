@@ -53,6 +53,7 @@ def test_prompts_that_end_are_told_of(model):
         generate(model, [[3, END]], 7)
 
 
+@pytest.mark.slow
 def test_a_keras_model_with_an_output_layer_generates():
     keras.utils.set_random_seed(2)
     embedding = keras.layers.Embedding(V, 5)

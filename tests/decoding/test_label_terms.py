@@ -91,6 +91,7 @@ class FusedOnce(LanguageModelStep):
         return lambda hidden: score(hidden) + ops.where(ops.arange(V) == 3, 0.0, -20.0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("step", [Fused, FusedOnce])
 @pytest.mark.parametrize("variant", ["paper", "inner_product"])
 @pytest.mark.parametrize("sampler", [BeamSearch(3), GreedySampler()])
@@ -100,6 +101,7 @@ def test_what_a_subclass_of_the_step_says_is_heard(sampler, variant, step):
     assert (tokens[0, 2:] == 3).all() and (tokens[1, 1:] == 3).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("sampler", "dtype"),
     [
@@ -149,6 +151,7 @@ def test_each_search_has_those_of_its_moment():
     assert abs(ops.convert_to_numpy(after) - ops.convert_to_numpy(before)).max() > 1e-3
 
 
+@pytest.mark.slow
 def test_generation_is_that_of_recomputed_probabilities():
     model = model_with("paper")
     result = generate(model, [[2, 3, 5], [7]], 9)
@@ -158,6 +161,7 @@ def test_generation_is_that_of_recomputed_probabilities():
         np.testing.assert_array_equal(row[prompt:length], best[prompt - 1 :])
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(keras.backend.backend() != "tensorflow", reason="looks at TensorFlow's graph")
 def test_the_labels_are_read_only_for_the_product():
     import tensorflow as tf

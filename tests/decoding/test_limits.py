@@ -39,6 +39,7 @@ def test_all_words_may_be_drawn_from():
     assert drawn == {0, 1, 2, 3}
 
 
+@pytest.mark.slow
 def test_the_first_and_the_last_word_may_be_forbidden_and_banned():
     for word in (0, V - 1):
         for options in (

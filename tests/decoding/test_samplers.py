@@ -83,6 +83,7 @@ def test_the_loop_stops_when_all_have_ended(model):
     assert step.calls <= 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "sampler",
     [*SAMPLERS[2:], *(pytest.param(sampler, marks=pytest.mark.slow) for sampler in SAMPLERS[:2])],
@@ -101,6 +102,7 @@ def test_a_batch_gives_the_same_as_one_by_one(model, sampler):
         )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sampler", [TemperatureSampler(), TopPSampler(0.9)], ids=by_name)
 def test_seeds(model, sampler):
     def text(seed):
@@ -135,6 +137,7 @@ def test_scanned_prompt_equals_parallel_prompt(model):
             np.testing.assert_allclose(numpy(a), numpy(b), atol=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "sampler",
     [
@@ -203,6 +206,7 @@ def test_a_stateful_model_keeps_its_own_state(stateful_model):
     assert numpy(result.tokens)[0, 5] == scores.argmax()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["mixed_bfloat16", "mixed_float16"])
 def test_mixed_precision(model, dtype):
     mixed = awd_lstm_with_drill(dtype)
@@ -325,6 +329,7 @@ def test_top_p_of_1_drops_no_word(p):
     np.testing.assert_array_equal(keep_top_p(probabilities, p), probabilities)
 
 
+@pytest.mark.slow
 def test_samples_of_a_prompt_are_independent_and_reproducible(model):
     def draw_texts(prompts, num_samples):
         result = generate(
@@ -340,6 +345,7 @@ def test_samples_of_a_prompt_are_independent_and_reproducible(model):
     assert draw_texts(PROMPTS[:1], 2) == [five[0][:2]]
 
 
+@pytest.mark.slow
 def test_rows_end_where_they_are_told(model):
     free = generate(model, PROMPTS, LENGTH)
     tokens = np.zeros((3, LENGTH), "int32")

@@ -107,6 +107,7 @@ def assert_same_row(together, alone, row):
             np.testing.assert_array_equal(found, expected, err_msg=name)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "signature",
     [
@@ -130,6 +131,7 @@ def test_many_senses_at_once_are_those_of_one_at_a_time(senses_model):
         assert_same_row(together, answers(senses_model, "senses", NASTY[row : row + 1]), row)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "signature", [pytest.param("translate", marks=pytest.mark.slow), "examples"]
 )
@@ -139,6 +141,7 @@ def test_many_translations_at_once_are_those_of_one_at_a_time(signature, transla
         assert_same_row(together, answers(translator[0], signature, [text]), row)
 
 
+@pytest.mark.slow
 def test_a_language_model_scores_and_continues_examples(text_model):
     texts, prompts = NASTY[:4], NASTY[4:8]
     examples = [
@@ -163,6 +166,7 @@ def test_a_language_model_scores_and_continues_examples(text_model):
     assert not any(found["problems"].numpy())
 
 
+@pytest.mark.slow
 def test_a_translator_answers_examples_and_scores_their_targets(translator):
     translator, model = translator
     sources, targets = [*SENTENCES, b"the cat"], [*SENTENCES[::-1], b""]

@@ -53,6 +53,7 @@ def test_another_process_answers_byte_for_byte_without_keras(folder, text_model,
     assert signatures == sorted(SIGNATURES)
 
 
+@pytest.mark.slow
 def test_signatures_have_the_batch_first_and_free(folder):
     signatures = dict(meta_graph(folder).signature_def)
     signatures.pop("__saved_model_init_op")
@@ -100,6 +101,7 @@ def test_batching_parameters_are_what_the_server_reads(folder):
     }
 
 
+@pytest.mark.slow
 def test_warmup_requests_are_answered(folder):
     loaded = tf.saved_model.load(str(folder))
     seen = set()

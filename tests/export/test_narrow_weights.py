@@ -29,6 +29,7 @@ def rounded(value, kind):
     return min(candidates, key=lambda one: np.square(one - value).sum())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_weights_are_rounded_and_nothing_else_changes(kind, model, vocabulary):
     module = TextModel(model, WordTokenizer(), vocabulary, **SETTINGS)

@@ -60,6 +60,7 @@ def ids_of(vocabulary, text):
     return np.array(ids)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", MODELS)
 def test_score_is_the_models_log_probability(name, models, text_models, vocabulary):
     answer = text_models[name].score(TEXTS)
@@ -72,6 +73,7 @@ def test_score_is_the_models_log_probability(name, models, text_models, vocabula
         )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", WITH_SENSES)
 def test_senses_are_the_posteriors_of_the_output_layer(name, models, text_models, vocabulary):
     model = models[name]

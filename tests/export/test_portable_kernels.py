@@ -43,6 +43,7 @@ def operations(graph):
     }
 
 
+@pytest.mark.slow
 def test_an_exported_model_runs_without_a_gpu(model, vocabulary, tmp_path, monkeypatch):
     tokens = tf.TensorSpec([None, None], tf.int32)
     traced = tf.function(model.backbone.call).get_concrete_function(tokens)

@@ -31,6 +31,7 @@ def ids_of(vocabulary, text):
     return ids[:-1]
 
 
+@pytest.mark.slow
 def test_score_is_the_models_log_probability(model, vocabulary, text_model):
     answer = text_model.score(TEXTS)
     for row, text in enumerate(TEXTS):
@@ -48,6 +49,7 @@ def test_score_is_the_models_log_probability(model, vocabulary, text_model):
     )
 
 
+@pytest.mark.slow
 def test_score_in_tiles(model, vocabulary, text_model, monkeypatch):
     monkeypatch.setattr("keras_drill.export.tiles._TILE_BYTES", 4 * 23 * 7)
     tiled = TextModel(model, WordTokenizer(), vocabulary)
@@ -56,6 +58,7 @@ def test_score_in_tiles(model, vocabulary, text_model, monkeypatch):
     )
 
 
+@pytest.mark.slow
 def test_top_k_is_the_best_of_the_next_distribution(model, vocabulary, text_model):
     answer = text_model.top_k(TEXTS)
     for row, text in enumerate(TEXTS):
@@ -68,6 +71,7 @@ def test_top_k_is_the_best_of_the_next_distribution(model, vocabulary, text_mode
 
 
 # Some texts end with an empty line: the end token, which is continued.
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:.*end with the end token:UserWarning")
 @pytest.mark.parametrize("sampler", [GreedySampler(), TopKSampler(5)])
 def test_continue_is_generate(model, vocabulary, sampler):
@@ -115,6 +119,7 @@ def ending_model():
     return model
 
 
+@pytest.mark.slow
 def test_a_continuation_ends_with_the_end_token(ending_model, vocabulary):
     text_model = TextModel(
         ending_model, WordTokenizer(), vocabulary, sampler=TopKSampler(9), max_new_tokens=13
@@ -131,6 +136,7 @@ def test_a_continuation_ends_with_the_end_token(ending_model, vocabulary):
     assert 1 in lengths and 13 in lengths and len(set(lengths)) > 5
 
 
+@pytest.mark.slow
 def test_samples_are_independent_of_how_many_there_are(text_model):
     five = text_model.continue_samples(TEXTS, 5)["texts"].numpy().reshape(4, 5)
     two = text_model.continue_samples(TEXTS, 2)["texts"].numpy().reshape(4, 2)
@@ -141,6 +147,7 @@ def test_samples_are_independent_of_how_many_there_are(text_model):
     np.testing.assert_array_equal(np.concatenate(parts), two.reshape(-1))
 
 
+@pytest.mark.slow
 def test_stop_strings(model, vocabulary, text_model):
     stops = (") there", "don't", ",)")
     stopping = TextModel(model, WordTokenizer(), vocabulary, stop_strings=stops, **SETTINGS)

@@ -251,6 +251,7 @@ def test_half_precision_products_accumulate_in_float32(dtype, tolerance):
     assert_close(d_hidden, expected["contexts"], tolerance)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(keras.backend.backend() != "tensorflow", reason="TensorFlow's compilers")
 @pytest.mark.parametrize("jit_compile", [False, True])
 def test_compiled_functions_and_dynamic_token_counts(jit_compile):

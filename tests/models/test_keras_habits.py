@@ -50,6 +50,7 @@ def make_data(kind="functional"):
     return inputs.get(kind, tokens), targets
 
 
+@pytest.mark.slow
 def test_a_model_of_a_built_backbone_is_built(tmp_path):
     """Weights are counted, shown, loaded and restored before the first `fit`."""
     model, other = make_model(), make_model()
@@ -67,6 +68,7 @@ def test_a_model_of_a_built_backbone_is_built(tmp_path):
     assert history.epoch == [2]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["sequential", "features", "both"])
 def test_inputs_of_any_kind(kind, tmp_path):
     model = make_model(kind)
@@ -77,6 +79,7 @@ def test_inputs_of_any_kind(kind, tmp_path):
     np.testing.assert_allclose(loaded(inputs), model(inputs), rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.slow
 @on_tensorflow
 @pytest.mark.parametrize("kind", ["functional", "sequential", "both"])
 def test_an_exported_model_takes_batches_of_any_size_and_length(kind, tmp_path):
@@ -93,6 +96,7 @@ def test_an_exported_model_takes_batches_of_any_size_and_length(kind, tmp_path):
     assert {spec.dtype for spec in specs if len(spec.shape) == 2} == {tf.int32}
 
 
+@pytest.mark.slow
 @on_tensorflow
 @pytest.mark.parametrize("kind", ["functional", "sequential", "both"])
 def test_a_saved_model_has_a_signature_of_words(kind, tmp_path):
@@ -112,6 +116,7 @@ def test_a_saved_model_has_a_signature_of_words(kind, tmp_path):
     np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_targets_with_an_axis_of_one():
     tokens, targets = make_data()
     found = [
@@ -122,6 +127,7 @@ def test_targets_with_an_axis_of_one():
     np.testing.assert_allclose(found[2], found[0], rtol=1e-6)
 
 
+@pytest.mark.slow
 @on_tensorflow
 def test_shapes_that_are_known_here_and_not_there():
     """A stateful backbone knows its batch size and `tf.data` does not; nor, at times, the rank."""
@@ -150,6 +156,7 @@ def test_shapes_that_are_known_here_and_not_there():
     model.fit(dataset, verbose=0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("steps", [1, 3])
 def test_steps_per_execution(steps):
     model = make_model()
@@ -205,6 +212,7 @@ def test_no_layer_is_left_to_build(kind, head):
     assert unbuilt == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", OWN_BACKBONES)
 def test_weights_are_there_before_any_data(kind, tmp_path):
     """They can be counted, shown, and loaded."""
@@ -246,6 +254,7 @@ def test_a_step_is_traced_once(kind, metrics, one_batch, monkeypatch):
     assert len(traces) == 1
 
 
+@pytest.mark.slow
 @on_tensorflow  # on JAX Keras makes all variables before, without training
 def test_layers_that_only_training_calls_are_trained():
     class Backbone(keras.Model):

@@ -63,6 +63,7 @@ def test_protocol(backbone_class):
     np.testing.assert_array_equal(hidden, backbone(tokens()))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("backbone_class", BACKBONES)
 def test_carried_and_passed_states_equal_one_long_text(backbone_class):
     carried = make(backbone_class, stateful=True)
@@ -110,6 +111,7 @@ def test_with_one_sense_a_word_nothing_changes(backbone_class):
     np.testing.assert_allclose(senses(tokens()), plain(tokens()), atol=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("backbone_class", [SENSE_AWDLSTM, SENSE_GRU])
 def test_words_are_embedded_by_the_posterior_of_their_senses(backbone_class):
     backbone = make(backbone_class)
@@ -191,6 +193,7 @@ def test_dropouts_follow_the_seed():
     assert (runs[0][0] != runs[2][0]).any()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("backbone_class", BACKBONES)
 def test_saving_and_cloning(backbone_class, tmp_path):
     backbone = make(backbone_class, stateful=True, batch_size=B)
@@ -210,6 +213,7 @@ if ON_TENSORFLOW:
     POLICIES += [("float32", False), ("mixed_bfloat16", False)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "backbone_class, policy, jit_compile",
     [
@@ -240,6 +244,7 @@ def test_training_with_a_tied_head(backbone_class, policy, jit_compile):
         keras.config.set_dtype_policy(before)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not ON_TENSORFLOW, reason="a TensorFlow signature")
 @pytest.mark.parametrize("backbone_class", BACKBONES)
 def test_one_trace_serves_all_lengths(backbone_class):

@@ -88,6 +88,7 @@ def test_masks_go_through(name):
     np.testing.assert_array_equal(mask, tokens != 0)
 
 
+@pytest.mark.slow
 def test_static_and_dynamic_shapes_meet():
     if keras.backend.backend() != "tensorflow":
         pytest.skip("shapes are static on JAX")
@@ -186,6 +187,7 @@ def test_a_shared_embedding_has_its_own(name):
         keras_drill.TiedOutput(V, keras.layers.Embedding(V, D), **{name: value})
 
 
+@pytest.mark.slow
 def test_other_backends_are_refused_at_once():
     pretend = "import keras; keras.backend.backend = lambda: 'torch'\n"
     result = subprocess.run(

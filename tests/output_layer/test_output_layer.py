@@ -199,6 +199,7 @@ def test_targets_out_of_range_are_an_error():
     assert np.isfinite(float(head.loss(hidden, targets, weights)))
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(keras.backend.backend() != "tensorflow", reason="AutoGraph")
 def test_a_loop_of_ones_own_is_traced_without_complaint(caplog, monkeypatch):
     import tensorflow as tf

@@ -47,6 +47,7 @@ def make_data(seed=0):
     return hidden, rng.integers(0, V, (B, T)), rng.random((B, T)).astype("float32")
 
 
+@pytest.mark.slow
 @every_head
 def test_probabilities_are_normalised_and_the_loss_is_theirs(name):
     head = HEADS[name]()
@@ -150,6 +151,7 @@ def test_dropout_of_contexts_has_one_mask_for_all_steps():
     assert not np.allclose(outputs[:, 0], head(hidden)[:, 0], atol=1e-3)
 
 
+@pytest.mark.slow
 def test_training_records_the_use_of_senses():
     head = sense_head()
     hidden, targets, weights = make_data()
@@ -234,6 +236,7 @@ def shares_everything(model):
     )
 
 
+@pytest.mark.slow
 def test_senses_stay_shared_through_saving_and_configuration(tmp_path):
     model, embedding = tied_model()
     tokens = make_data()[1]

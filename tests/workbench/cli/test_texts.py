@@ -131,6 +131,7 @@ def test_what_fails_leaves_the_output_as_it_was(folder, tmp_path, run_main, stan
     assert output.read_text() == "before" and list(tmp_path.iterdir()) == [output]
 
 
+@pytest.mark.slow
 def test_a_file_is_one_text_unless_its_lines_are(folder, tmp_path, run_main):
     (tmp_path / "a.txt").write_bytes(b"the cat\r\na dog\r\n")
     words = ["score", folder / "tied", "--total", "--file", tmp_path / "a.txt"]
@@ -143,6 +144,7 @@ def test_a_file_is_one_text_unless_its_lines_are(folder, tmp_path, run_main):
     ]
 
 
+@pytest.mark.slow
 def test_senses_as_json(folder, run_main):
     words = ["score", "--senses", folder / "kerbs", "--format", "json", "the cat"]
     record = json.loads(run_main(*words)[1])
@@ -150,6 +152,7 @@ def test_senses_as_json(folder, run_main):
     assert all(math.isclose(sum(one.values()), 1, abs_tol=1e-4) for one in record["senses"])
 
 
+@pytest.mark.slow
 def test_generated_texts_as_json(folder, tmp_path, run_main, standard_input):
     standard_input(b"the cat\n\xff\na dog\n")
     words = ["generate", folder / "tied", "--max-tokens", "3", "--seed", "5"]
