@@ -6,7 +6,6 @@ from typing import Any, NamedTuple
 
 from keras_drill.workbench.tasks.config import RunConfig
 
-
 # What decides the scores of outputs, and with them the best epoch where it is chosen by a score.
 _SCORING = ("decoding.tokenize", "decoding.score_lowercase")
 
