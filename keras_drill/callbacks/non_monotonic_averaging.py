@@ -32,7 +32,7 @@ class NonMonotonicAveraging(keras.callbacks.Callback):
     averaged.
 
     To resume: save `get_state()`, a flat dictionary of arrays (`np.savez(file, **state)`), with the
-    model at the end of an epoch, and give it to `set_state` before the next `fit`. Training then
+    model at the end of an epoch, and pass it to `set_state` before the next `fit`. Training then
     continues as if it had not been interrupted.
 
     Args:

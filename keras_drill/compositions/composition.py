@@ -9,8 +9,8 @@ from keras_drill.types import Shape, Tensor
 class Composition(keras.layers.Layer, ABC):
     """Turns scores of labels into probabilities of words.
 
-    A composition tells the fused loss which contexts to score, and which labels (columns of the
-    score matrix) sum to a target's probability:
+    A composition defines for the fused loss which contexts to score, and which labels (columns of
+    the score matrix) sum to a target's probability:
 
         log p(y) = lse_k( log_prior_k + lse(scores_k[columns of y]) - lse(scores_k) )
 

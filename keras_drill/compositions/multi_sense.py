@@ -83,7 +83,7 @@ class MultiSense(Composition):
     def word_log_probs(self, sense_log_probs: Tensor) -> Tensor:
         """`[..., M]` log-probabilities of senses to those `[..., V]` of words.
 
-        Scores of senses, which lack one number for all, give words' that lack the same.
+        Scores of senses up to a constant become scores of words up to the same constant.
         """
         columns, mask = self.allocation.columns(ops.arange(self.allocation.vocabulary_size))
         rows = ops.reshape(sense_log_probs, (-1, sense_log_probs.shape[-1]))

@@ -178,15 +178,15 @@ class ContiguousBatches:
         epochs in one `fit`, pass `epochs` here and `steps_per_epoch=num_batches` there (without,
         `fit` would begin the first one again at each epoch). For several workers,
         `strategy.distribute_datasets_from_function(lambda context: batches.dataset(
-        num_shards=context.num_input_pipelines, shard=context.input_pipeline_id))` gives each
-        worker its own rows.
+        num_shards=context.num_input_pipelines, shard=context.input_pipeline_id))` yields each
+        worker's own rows.
 
         Args:
             epoch: number of the first epoch, from 0.
             first_batch: which batch of that epoch to begin with, from 0.
             epochs: how many epochs, the first one (in part) included.
             num_shards: into how many parts to cut the rows.
-            shard: which of these parts to give.
+            shard: index of the part.
 
         Returns:
             Dataset of known cardinality.

@@ -26,9 +26,9 @@ class Corpus:
       `test/` full of text files. `test_2016.txt` and `test_2017.txt` are two texts, and refused.
     - A folder without such names is read as all its files that end in `.txt` or `.txt.gz`, in the
       order of their names, those of sub-folders too.
-    - A file, or several, is cut by lines: the first 90 % for training, 5 % for validation, and
-      the last 5 % for testing, contiguous, the same at each call. Where one of the three would be
-      blank, only lines with words are counted.
+    - A file, or several, is cut by lines: the first 90 % for training, 5 % for validation, and the
+      last 5 % for testing, contiguous, the same at each call. If one of the three would be blank,
+      only lines with words are counted.
     - A mapping `{"train": ..., "valid": ..., "test": ...}` names the files, or holds `Lines`.
 
     That is for training. To evaluate a text as a whole, use `split=False`: a file, or several, is

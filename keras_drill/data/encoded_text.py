@@ -81,14 +81,14 @@ class EncodedText:
     ) -> "EncodedText":
         """Encodes a text, or reads it from the cache where the same was encoded before.
 
-        An entry of the cache is a folder of TFRecord shards, named by a fingerprint of the
-        text's bytes, the tokenizer and the vocabulary. It is written beside and renamed: a
-        process killed at any moment leaves no half entry, and several may encode at once.
+        An entry of the cache is a folder of TFRecord shards, named by a fingerprint of the text's
+        bytes, the tokenizer and the vocabulary. The folder is written beside and renamed: a process
+        killed at any moment leaves no half entry, and several may encode at once.
 
         Args:
             lines: the text, such as `TextLines(path)`, or a list of strings.
             tokenizer: splits the lines into words.
-            vocabulary: gives the words' ids.
+            vocabulary: returns the words' ids.
             cache: folder of the cache, made where it is missing; `None` for no cache.
             verbose: 1 to show progress.
         """

@@ -51,8 +51,8 @@ class PairBatches:
         max_length: Most tokens of a side, its end token counted; `None` for any number.
         long_pairs: Treatment of pairs with a longer side. "drop" leaves them out. "cut" keeps
             `max_length` tokens of it: of a source the last one stays the end token, a target has
-            none then, for it does not end there. "end" gives it one all the same, which teaches
-            models to stop in the middle of sentences.
+            none then, for it does not end there. "end" adds one, which teaches models to stop in
+            the middle of sentences.
         max_length_ratio: Pairs with a side more than so many times as long as the other, end
             tokens not counted, are dropped; `None` for none.
         shuffle: Whether to shuffle. Without, every batch and epoch comes in the order of `order`.

@@ -18,8 +18,9 @@ class PreprocessedTokenizer(Tokenizer):
     """Preprocesses text, then cuts it into words; and the other way round.
 
     The steps are a part of the tokenizer and of its configuration: wherever it goes, text is
-    treated alike. Where a step cannot run in graphs (`runs_in_graphs` is false), neither can the
-    whole: exported models then take `tokenizer` alone, and their callers `preprocess` and `undo`.
+    treated alike. If a step cannot run in graphs (`runs_in_graphs` is false), neither can the
+    tokenizer: exported models then take `tokenizer` alone, and their callers `preprocess` and
+    `undo`.
 
     Args:
         preprocessing: The steps, in the order in which text goes through them.

@@ -20,8 +20,8 @@ class Preprocessing(abc.ABC):
     """A step from text to text, in front of a tokenizer: see `PreprocessedTokenizer`.
 
     Attributes:
-        runs_in_graphs: Whether `tf.function`, tf.data and SavedModels can run it. What cannot
-            raises a `ValueError` there.
+        runs_in_graphs: Whether `tf.function`, tf.data and SavedModels can run it. Other steps raise
+            a `ValueError` there.
     """
 
     runs_in_graphs = True
@@ -162,8 +162,8 @@ class MosesTokenization(_MosesScript):
             Languages without a list in Moses use the English one.
         aggressive_dashes: Whether to cut at dashes inside words, and write these `@-@`.
         escape: Whether to write `& | < > ' " [ ]` as `&amp;` and so on.
-        symbols: Words to leave whole, `__eou__` for example. What stands between them is treated as
-            text of its own.
+        symbols: Words to leave whole, `__eou__` for example. Text between them is treated as text
+            of its own.
 
     Example:
 

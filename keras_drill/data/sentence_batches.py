@@ -130,7 +130,7 @@ class SentenceBatches:
             first_batch: which batch of that epoch to begin with, from 0.
             epochs: how many epochs, the first one (in part) included.
             num_shards: into how many parts to cut the rows of each batch.
-            shard: which of these parts to give.
+            shard: index of the part.
 
         Returns:
             Dataset of known cardinality.

@@ -155,7 +155,7 @@ class SentencePieceTokenizer(Tokenizer):
             beside.write_bytes(self._model)
 
     def pieces(self) -> list[str]:
-        """All pieces that text may give, in the model's order.
+        """All possible pieces of text, in the model's order.
 
         Raises:
             ValueError: One of them is not UTF-8.

@@ -83,7 +83,7 @@ class StreamedText:
         Args:
             lines: The text, such as `TextLines(path)`, or a list of strings.
             tokenizer: Splits the lines into words.
-            vocabulary: Gives the words' ids.
+            vocabulary: Returns the words' ids.
             cache: Folder of the cache, made where it is missing.
             verbose: 1 to show progress.
         """

@@ -25,8 +25,8 @@ class TextLines(Lines):
 
     Args:
         files: path or paths of the files, read in this order.
-        first_line: first line to give, counted from 0 over all files.
-        num_lines: how many lines to give; `None` for all that follow.
+        first_line: first line, counted from 0 over all files.
+        num_lines: number of lines; `None` for all that follow.
 
     Example:
 

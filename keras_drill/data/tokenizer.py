@@ -12,12 +12,12 @@ from keras_drill.data.checks import shown
 class Tokenizer(tf.Module, abc.ABC):
     """Splits text into words with graph operations, and puts words together again.
 
-    A tokenizer holds no Python state that its operations depend on after they are traced: inside
-    a `tf.function` or a SavedModel it gives the very words that it gave in training.
+    A tokenizer holds no Python state that its operations depend on after they are traced: inside a
+    `tf.function` or a SavedModel its words are those of training.
 
     Attributes:
-        runs_in_graphs: Whether that is so. What `PreprocessedTokenizer` puts in front of a
-            tokenizer may run in Python only.
+        runs_in_graphs: Whether that is so. The steps of a `PreprocessedTokenizer` may run in Python
+            only.
     """
 
     @property

@@ -29,7 +29,7 @@ class Vocabulary(tf.Module):
     Args:
         tokens: the words in the order of their ids, special tokens among them.
         counts: how often each word occurs in the training text, or `None`.
-        unknown_token: stands for every word that is not in the list; must be in the list.
+        unknown_token: represents every word that is not in the list; must be in the list.
         end_token: ends each line; must be in the list.
         start_token: starts each independent sentence; may be missing from the list.
         pad_token: pads batches; may be missing from the list.
@@ -92,11 +92,10 @@ class Vocabulary(tf.Module):
     ) -> "Vocabulary":
         """Counts the words of a text and keeps the most frequent ones.
 
-        The special tokens come first, in the order given, then the words by falling count, those
-        of equal count in alphabetical order (of their UTF-8 bytes), so that the order of the
-        files does not matter. Words that are left out are counted with the unknown token, and a
-        text that already has the unknown token in it does not get a second one. The end token is
-        counted once per line.
+        The special tokens come first, in the order given, then the words by falling count, those of
+        equal count in alphabetical order (of their UTF-8 bytes), so that the order of the files
+        does not matter. Other words are counted as the unknown token, and a text that already has
+        the unknown token in it does not get a second one. The end token is counted once per line.
 
         Args:
             lines: the training text, such as `TextLines(path)`, or a list of strings.
@@ -158,7 +157,7 @@ class Vocabulary(tf.Module):
 
     @staticmethod
     def counts_path(path: str | os.PathLike) -> Path:
-        """Where the counts are kept: beside `vocabulary.txt`, in `vocabulary.counts`."""
+        """The file of the counts: beside `vocabulary.txt`, in `vocabulary.counts`."""
         return Path(path).with_suffix(".counts")
 
     def save(self, path: str | os.PathLike) -> None:

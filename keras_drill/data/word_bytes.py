@@ -8,7 +8,7 @@ from keras_drill.data.checks import check_is, check_texts, is_whole
 def word_bytes(words: Sequence[str], length: int) -> np.ndarray:
     """The bytes of words, as descriptions for a `keras_drill.DescriptionLabelEncoder`.
 
-    They need no list of characters: any word, also one that comes later, has them.
+    Bytes need no list of characters: any word, also one that comes later, has them.
 
     Args:
         words: V words.

@@ -44,14 +44,13 @@ _SPACING = (
 class WordPieceTokenizer(Tokenizer):
     """Splits text into words as BERT does, and words into the longest pieces that are known.
 
-    Text is cut at white space, and around every punctuation mark and CJK ideograph; characters
-    that are not seen (Unicode Cf) are left out. A piece that does not begin a word begins with
-    `##`, and a word that the pieces do not make up is `<unk>` as a whole. Runs in graphs, by
-    tensorflow-text.
+    Text is cut at white space, and around every punctuation mark and CJK ideograph; invisible
+    characters (Unicode Cf) are dropped. A piece that does not begin a word begins with `##`, and a
+    word that the pieces do not make up is `<unk>` as a whole. Runs in graphs, by tensorflow-text.
 
-    `detokenize` joins the pieces to the same words. How punctuation and ideographs were spaced is
-    lost, and is guessed: no space before `. , ; : ! ? % ) ] }`, nor after `( [ { $`, around `- / _`
-    and an apostrophe between letters, inside pairs of quotes, and inside `1,000.5`.
+    `detokenize` joins the pieces to the same words. Spaces around punctuation and ideographs are
+    lost, and are guessed: no space before `. , ; : ! ? % ) ] }`, nor after `( [ { $`, around
+    `- / _` and an apostrophe between letters, inside pairs of quotes, and inside `1,000.5`.
     `SentencePieceTokenizer` restores spaces exactly. Case and accents are kept: for others, see
     `PreprocessedTokenizer`.
 
@@ -167,7 +166,7 @@ class WordPieceTokenizer(Tokenizer):
         replace_file(path, "".join(f"{piece}\n" for piece in self._pieces))
 
     def pieces(self) -> list[str]:
-        """All pieces that text may give, in the order given, symbols last; without `<unk>`."""
+        """All possible pieces of text, in the order given, symbols last; without `<unk>`."""
         return [piece for piece in self._pieces if piece != _UNKNOWN]
 
     def tokenize(self, text: tf.Tensor) -> tf.Tensor | tf.RaggedTensor:

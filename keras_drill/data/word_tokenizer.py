@@ -33,8 +33,8 @@ _SPACING = (
 class WordTokenizer(Tokenizer):
     """Splits raw text into words, numbers and single punctuation marks.
 
-    The text is normalised (Unicode NFKC), lower-cased, and cut into: words with the apostrophes
-    inside them (`don't`), a full stop staying with the word that it touches (`x.name` gives `x`
+    The text is normalised (Unicode NFKC), lower-cased, and split into: words with the apostrophes
+    inside them (`don't`), a full stop staying with the word that it touches (`x.name` becomes `x`
     and `.name`); abbreviations (`e.g.`); numbers with the points and commas inside them
     (`1,000.5`); runs of full stops; and single other characters. `<unk>`, `<eos>`, `<sos>` and
     `<pad>` stay whole. Bytes that are not UTF-8 become U+FFFD.

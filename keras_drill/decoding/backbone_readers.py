@@ -63,7 +63,7 @@ class StateReader(BackboneReader):
 
     Args:
         backbone: Has `initial_state(batch_size)`, a list of tensors, and is called with
-            `initial_state=..., return_state=True`, which gives `(hidden, new_state)`.
+            `initial_state=..., return_state=True`, which returns `(hidden, new_state)`.
     """
 
     name = "state"
@@ -93,11 +93,11 @@ class CacheReader(BackboneReader):
     """A backbone that keeps what it needs of earlier columns, and can share constants.
 
     Args:
-        backbone: Has two methods. `begin_decoding(inputs, batch_size, length)` gives
+        backbone: Has two methods. `begin_decoding(inputs, batch_size, length)` returns
             `(constants, cache)` as `DecodingStep.begin` does: caches wide enough for `length`
-            columns, positions, an encoded source. `read_column(tokens, constants, cache)` gives the
-            hidden states `[R, d]` of the next column `[R]` and the new cache. A backbone that can
-            tell what it attends to also has `read_column_with_attention` and `source_mask`, as
+            columns, positions, an encoded source. `read_column(tokens, constants, cache)` returns
+            the hidden states `[R, d]` of the next column `[R]` and the new cache. A backbone that
+            can return its attention also has `read_column_with_attention` and `source_mask`, as
             `DecodingStep` has them.
     """
 
@@ -113,8 +113,8 @@ class CacheReader(BackboneReader):
 class PrefixReader(BackboneReader):
     """Any causal backbone: reads what was written from the beginning again for each column.
 
-    Its state is what was written, in a buffer as wide as the longest result. What stands behind the
-    current column (zeros) is read as well, which a causal backbone does not notice.
+    Its state is what was written, in a buffer as wide as the longest result. Zeros after the
+    current column are also read, which does not affect a causal backbone.
 
     Args:
         backbone: Maps tokens `[B, T]` to hidden states `[B, T, d]`.

@@ -227,7 +227,7 @@ class BeamSearch(Search):
         return ((5.0 + ops.cast(count, "float32")) / 6.0) ** self.length_penalty
 
     def coverage(self, rows: Rows) -> Any:
-        """How far the source was looked at, from 0, where all of it was, downwards: `[R]`."""
+        """Coverage of the source by attention, from 0 (all of it) downwards: `[R]`."""
         looks = ops.sum(rows.attention, axis=1)  # [R, S]
         looks = ops.minimum(ops.maximum(looks, 1e-30), 1.0)
         return ops.sum(ops.where(rows.source_mask, ops.log(looks), 0.0), axis=-1)

@@ -29,7 +29,7 @@ class Constraint(abc.ABC):
 
         Args:
             log_probs: Float32 tensor `[R, V]`, negative infinity for words that are ruled out.
-            rows: What was written so far; the next word is that of column `rows.index`.
+            rows: The tokens so far; the next word is that of column `rows.index`.
 
         Returns:
             Float32 tensor `[R, V]`.

@@ -21,7 +21,7 @@ class DecodingStep(abc.ABC):
     R = B.
 
     - *Constants* are shared by all rows of a sequence and do not change, for example an encoded
-      source: any nested structure of tensors whose first dimension is B. They are never copied
+      source: any nested structure of tensors whose first dimension is B. Constants are never copied
       per row. A step that combines rows with constants reshapes its rows `[R, ...]` to
       `[B, K, ...]`, as if the K rows were K positions of a query.
     - The *state* holds what each row has read so far: any nested structure of tensors whose first
@@ -61,9 +61,8 @@ class DecodingStep(abc.ABC):
         """Before the first column.
 
         Args:
-            inputs: What the model reads besides the words that are written, the source of a
-                translation for instance: a nested structure of tensors with first dimension B.
-                `None` for language models.
+            inputs: Other inputs of the model, the source of a translation for instance: a nested
+                structure of tensors with first dimension B. `None` for language models.
             batch_size: B, an integer or a scalar tensor.
             length: Columns that there are at most, an integer or a scalar tensor.
 
@@ -105,7 +104,7 @@ class DecodingStep(abc.ABC):
         return None
 
     def source_mask(self, constants: Any) -> Any:
-        """Which positions of the source `read_with_attention` tells of: booleans `[B, S]`.
+        """Positions of the source in the output of `read_with_attention`: booleans `[B, S]`.
 
         Optional, as `read_with_attention`: only models that attend to a source have these.
         """
@@ -129,7 +128,7 @@ class DecodingStep(abc.ABC):
         """Reads the first `count` columns of a buffer, without evaluating any word.
 
         Args:
-            tokens: Integer tensor `[B, L]`, the buffer that will be filled.
+            tokens: Integer tensor `[B, L]`, the buffer of the search.
             count: Columns to read, from 0 to L: a Python integer, or a scalar tensor where the
                 number is known only when the graph runs.
             constants: From `begin`.

@@ -81,7 +81,7 @@ class LanguageModelStep(DecodingStep):
 
     @property
     def variables(self) -> list[Any]:
-        """Those of the backbone and of the folded output layer; shared ones are there twice."""
+        """Variables of the backbone and of the folded output layer; shared ones are there twice."""
         return [*self._reader.backbone.variables, *self.head.variables]
 
     def read_whole(self, tokens: Tensor) -> Any:

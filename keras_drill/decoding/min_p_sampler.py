@@ -12,8 +12,8 @@ from keras_drill.types import Tensor
 class MinPSampler(TemperatureSampler):
     """Draws among the words that are at least `p` times as probable as the best one, renormalised.
 
-    Where the model is sure, few words are left; where it is not, many. The temperature applies
-    first, then the cut.
+    If the model is certain, few words remain; where it is not, many. The temperature applies first,
+    then the cut.
 
     Args:
         p: Above 0 and at most 1, which leaves the most probable words alone.

@@ -106,7 +106,7 @@ class Search(abc.ABC):
         return ops.all(rows.finished)
 
     def may_win(self, rows: Rows, memory: Any) -> Any:
-        """Which rows may still become results, themselves or in what continues them: `[R]`."""
+        """Rows that may still become results, themselves or by their continuations: `[R]`."""
         return ops.ones_like(rows.finished)
 
     def begin(

@@ -10,10 +10,10 @@ def distribute_batches(
 ) -> Any:
     """Data for `fit` on global batches under a strategy: each replica gets its rows.
 
-    Batch k of an epoch is the same whatever the number of workers, cut into as many parts as there
-    are replicas, the first rows to the first replica; so a run can resume at `first_batch` with
-    another number of workers. Nothing is read twice or skipped. `Dataset.shard` and the sharding of
-    `tf.distribute` itself give other batches for every number of workers.
+    Batch k of an epoch is the same whatever the number of workers, split into as many parts as
+    there are replicas, the first rows to the first replica; so a run can resume at `first_batch`
+    with another number of workers. Nothing is read twice or skipped. `Dataset.shard` and the
+    sharding of `tf.distribute` itself make other batches for every number of workers.
 
     Args:
         batches: `ContiguousBatches`, `SentenceBatches`, `PairBatches`, or whatever has their
@@ -23,7 +23,7 @@ def distribute_batches(
         first_batch: As in `batches.dataset`.
 
     Returns:
-        A dataset, or a `tf.distribute.DistributedDataset`. Tell `fit` its length, with
+        A dataset, or a `tf.distribute.DistributedDataset`. Set its length in `fit` by
         `steps_per_epoch=batches.num_batches - first_batch`, and likewise `validation_steps`: Keras
         does not know that of the latter, and makes one more step, on no rows, to find its end.
 

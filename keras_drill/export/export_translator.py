@@ -38,7 +38,7 @@ def export_translator(
         model: A built `keras_drill.SequenceToSequence`.
         directory: The model's folder, `saved_models/<name>`; made when missing.
         source: Tokenizer and vocabulary of the sources.
-        target: Those of the targets.
+        target: The same of the targets.
         version: A positive integer that is not there yet. Defaults to one more than the greatest.
         warmup_texts: Sources that TensorFlow Serving sends before the model takes requests; none
             writes no warm-up file.

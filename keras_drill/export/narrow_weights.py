@@ -17,8 +17,8 @@ class NarrowWeights(tf.Module):
 
     Matrices are narrowed; vectors, which are few numbers, and whole numbers are left as they are.
     `"int8"` has a scale for each row or each column of a matrix: whichever of the two loses less.
-    Sums and products are those of the model, in its own precision: what is gained is the size of
-    the files and of the weights in memory, and a call takes a wide copy of those that it uses.
+    Sums and products are those of the model, in its own precision: files and weights in memory are
+    smaller, and a call makes a wide copy of the weights that it uses.
 
     Args:
         variables: Keras variables.

@@ -50,7 +50,7 @@ def unserved_operations(folder: str | os.PathLike) -> dict[str, str]:
     The graph is read, and nothing of it is loaded or run.
 
     Args:
-        folder: That of a SavedModel.
+        folder: Folder of a SavedModel.
 
     Returns:
         For each operation a place where it is used: the node, and the function that it is in.

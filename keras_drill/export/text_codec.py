@@ -20,8 +20,8 @@ class TextCodec(tf.Module):
     Args:
         tokenizer: A `keras_drill.data.Tokenizer`.
         vocabulary: A `keras_drill.data.Vocabulary`, or an `AssetVocabulary`.
-        unit: What an end token ends: a `"line"`, or a `"paragraph"`, whose lines are joined first,
-            see `keras_drill.data.Paragraphs`.
+        unit: The unit that an end token ends: a `"line"`, or a `"paragraph"`, whose lines are
+            joined first, see `keras_drill.data.Paragraphs`.
 
     Example:
 
@@ -46,11 +46,11 @@ class TextCodec(tf.Module):
         self.start_id = vocabulary.end_id if vocabulary.start_id is None else vocabulary.start_id
 
     def words_of_prompts(self, texts: Any) -> Any:
-        """Words of texts that go on, ragged `[B, (T)]`, with an end token for each line break."""
+        """Words of texts to continue, ragged `[B, (T)]`, with an end token for each line break."""
         return self._words_of_lines(self._joined(texts))[:, :-1]
 
     def ids_of_prompts(self, texts: Any) -> Any:
-        """Ids of texts that go on, ragged `[B, (T)]`."""
+        """Ids of texts to continue, ragged `[B, (T)]`."""
         return self.vocabulary.ids(self.words_of_prompts(texts))
 
     def ids_of_texts(self, texts: Any) -> Any:

@@ -264,13 +264,11 @@ class TextModel(tf.Module):
             texts: String tensor `[B]`.
 
         Returns:
-            Dictionary of
-            `words` `[B, T]`: the words as the model knows them, unknown ones replaced;
-            `senses` `[B, T, S]`: ids of the senses of each word, ascending, the same wherever the
-            word occurs; -1 where it has no more;
-            `probabilities` `[B, T, S]`: of these senses, given the word and those before it; they
-            add up to 1, and are 0 where there is no sense;
-            `lengths` `[B]`: how many words.
+            Dictionary of `words` `[B, T]`: the words as the model knows them, unknown ones
+            replaced; `senses` `[B, T, S]`: ids of the senses of each word, ascending, the same
+            wherever the word occurs; -1 where it has no more; `probabilities` `[B, T, S]`: of these
+            senses, given the word and those before it; they sum to 1, and are 0 where there is no
+            sense; `lengths` `[B]`: how many words.
         """
         hidden, ids, words, lengths = self._read(texts)
         head = self._step.head
@@ -294,10 +292,9 @@ class TextModel(tf.Module):
             senses: Integer tensor `[B]`: ids, as `senses` returns them.
 
         Returns:
-            Dictionary of
-            `before`, `after` `[B, K]`: what stands before the word of the sense, and after it, the
-            most probable example first; both `""` where there are no more;
-            `probabilities` `[B, K]`: of the sense there, given the word and those before it.
+            Dictionary of `before`, `after` `[B, K]`: text before and after the word of the sense,
+            the most probable example first; both `""` where there are no more; `probabilities`
+            `[B, K]`: of the sense there, given the word and those before it.
         """
         if self.contexts is None:
             raise ValueError("The model must have `contexts`. Received: contexts=None")

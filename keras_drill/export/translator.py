@@ -36,10 +36,10 @@ class Translator(tf.Module):
     not depend on the rest of the batch. Line breaks are spaces, and unknown words are read as such
     and never written. An empty text has one output, the empty text, with log-probability 0.
 
-    Several outputs for a text are different texts. Where two of the sequences that a beam search
-    found are the same text, the next ones take their place: further beams first, then those of
-    another search with twice as many beams and without groups. Samples are independent of each
-    other, and may well be the same.
+    Several outputs for a text are different texts. If two sequences of a beam search are the same
+    text, the next ones replace them: further beams first, then those of another search with twice
+    as many beams and without groups. Samples are independent of each other, and may well be the
+    same.
 
     Args:
         model: A built `keras_drill.SequenceToSequence`.
@@ -54,12 +54,11 @@ class Translator(tf.Module):
         max_ratio: An output has at most 10 tokens plus so many for each token of its source, and
             room for those that a `MinLength` requires. `None`: `max_tokens` alone limits it.
         constraints: Constraints on outputs: see `keras_drill.decoding`.
-        truncation_side: Which side of long sources is cut, `"right"` or `"left"`.
+        truncation_side: Side at which long sources are truncated, `"right"` or `"left"`.
         turn_separator: The word between turns: of long sources the oldest turns are cut first.
             Only with `truncation_side="left"`.
-        replace_unknown: Whether an unknown word may be written, and the word of the source that it
-            attended to most stands for it then. For models that attend to the source, and beam
-            search.
+        replace_unknown: Whether to replace unknown words by the source word with the most
+            attention. For models that attend to the source, and beam search.
         seed: Seed of a sampler, from 0 to 2**32 - 1.
         num_samples: Number of outputs that a sampler draws for each text.
 
@@ -249,7 +248,7 @@ class Translator(tf.Module):
 
     def find(self, texts: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, Beams]:
         """Sources `[B, S]` of texts `[B]` in ids, their lengths `[B]` before they were cut, and the
-        answers to them."""
+        outputs for them."""
         source = self._read(texts)
         beams = self._find(self.search, source, self._prefix(texts, None))
         return source.ids, source.lengths, beams
@@ -364,7 +363,7 @@ class Translator(tf.Module):
         return score_words(self._step.head, hidden, ids, words, lengths)
 
     def written(self, beams: Beams) -> tf.Tensor:
-        """Ids `[B, n, L]` of answers without their start, end tokens after them."""
+        """Ids `[B, n, L]` of outputs without their start, end tokens after them."""
         tokens = beams.tokens[:, :, 1:]
         is_written = tf.sequence_mask(beams.lengths - 1, tf.shape(tokens)[2])
         return tf.where(is_written, tokens, self.target.vocabulary.end_id)

@@ -19,7 +19,7 @@ class AttentionCell(keras.layers.Layer):
         y_t, s_t = cell([x_t; a_{t-1}], s_{t-1})
         a_t = activation(W [context_t; y_t]),    context_t = attention(y_t, source),    a_0 = 0
 
-    The cell of a `keras.layers.RNN`, whose `initial_state` must be what `start` makes of the
+    The cell of a `keras.layers.RNN`, whose `initial_state` must be the output of `start` for the
     source; `AttentionRNN` sees to it. a_t is the output.
     `keras_drill.models.RecurrentEncoderDecoder` is faster.
 

@@ -43,8 +43,8 @@ def with_batch_size(model: keras.Model, batch_size: int) -> keras.Model:
         batch_size: Rows of every batch of the copy.
 
     Returns:
-        A model with the same weights, not compiled. It shares nothing with `model`. Layers that
-        carry state begin with zeros; a model without them is copied as it is.
+        A model with the same weights, not compiled. The copy shares nothing with `model`. Layers
+        that carry state begin with zeros; a model without them is copied as it is.
 
     Raises:
         ValueError: `batch_size` is not positive, the model is not built, or its config does not

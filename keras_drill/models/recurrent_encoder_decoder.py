@@ -31,7 +31,7 @@ class RecurrentEncoderDecoder(QuantizableBackbone):
     computed inside the time loop.
 
     Input: `{"source": [B, S], "target": [B, T]}`, integers. Output shape: `[B, T, embedding_dim]`,
-    whose mask leaves out the target's padding, which must come after its words.
+    whose mask excludes the target's padding, which must come after its words.
 
     Scheduled sampling (`own_words`) samples words inside the time loop, each from the decoder's
     prediction after the words sampled before it, with the dropout of the step. The loop then runs

@@ -36,8 +36,8 @@ class OutputLayer(WordProbabilities):
     it in their first step.
 
     `head.loss(hidden, targets)` returns the cross-entropy without building the matrix of all
-    log-probabilities. It processes the tokens tile by tile and computes the scores, the loss and
-    the gradients of each tile together (the fused loss).
+    log-probabilities. The fused loss processes the tokens tile by tile and computes the scores, the
+    loss and the gradients of each tile together.
 
     `head(hidden, targets=targets)` adds the fused loss to the layer's losses (`add_loss`) and
     returns the log-probabilities of the targets. A functional model with several outputs can be

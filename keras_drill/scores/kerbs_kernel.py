@@ -17,11 +17,11 @@ class KerBSKernel(Score):
         score(h, w) = |h| |w| f(cos(h, w))
         f(c) = -b/θ (exp(-θ c) - 1),    b = θ² / (2 (exp(-θ) + θ - 1))
 
-    θ = 0 is the inner product. A larger θ gives a label a wider kernel: f(0.5) / f(1) is 0.27 for
-    θ = -2, 0.5 for θ = 0 and 0.73 for θ = 2. In the paper's notation `a = -b/θ`. The closed forms
-    cancel near θ = 0; here a power series stands in for them where θ is small, so that value and
-    derivatives keep the precision of their dtype from θ = 0 to θ = ±20. A θ beyond ±80,
-    near the end of float32, is taken as ±80.
+    θ = 0 is the inner product. A label with a larger θ has a wider kernel: f(0.5) / f(1) is 0.27
+    for θ = -2, 0.5 for θ = 0 and 0.73 for θ = 2. In the paper's notation `a = -b/θ`. The closed
+    forms cancel near θ = 0; here a power series stands in for them where θ is small, so that value
+    and derivatives keep the precision of their dtype from θ = 0 to θ = ±20. A θ beyond ±80, near
+    the end of float32, is taken as ±80.
 
     `variant="reference"` is the kernel of the authors' code: with `t = exp(τ(θ))`, τ the identity
     in [-4, 3] and squashed into (-5, 4) outside,

@@ -15,8 +15,8 @@ class Score(ABC):
 
         score(h, e) = F(h . e; terms(h), terms(e, parameters))
 
-    So the fused loss multiplies matrices itself, and what it asks of a score is cheap and
-    element-wise. A score has no state: parameters that belong to labels (a kernel's width, say) are
+    So the fused loss multiplies matrices itself, and a score only computes cheap, element-wise
+    operations. A score has no state: parameters that belong to labels (a kernel's width, say) are
     handed to it as `parameters`, a tuple of tensors whose first axis is the number of labels M.
 
     The inner product itself needs nothing but the defaults of this class.

@@ -9,7 +9,7 @@ from keras_drill.types import Tensor
 
 @keras.saving.register_keras_serializable(package="keras_drill")
 class SenseAllocation(keras.layers.Layer):
-    """Which sense belongs to which word, and how much each is used.
+    """The word of each sense, and how much each sense is used.
 
     The state that an output layer with several senses a word shares with its input embedding. The
     number of senses and all shapes are fixed; which word a sense belongs to may change while

@@ -24,10 +24,10 @@ class SenseEmbedding(keras.layers.Embedding):
 
     as in a tied `keras_drill.KernelizedBayesianSoftmax`. The posterior needs the hidden state of
     the previous step, so recurrent backbones compute it inside their time loop. Without a context
-    the weights are the running usage of the senses. They do not depend on hidden states, which is
-    faster and suits models that process all positions in parallel. `keras_drill.SenseReallocation`
-    updates the usage. Before the end of its first interval, or without it, all senses have the
-    same weight.
+    the weights are the running usage of the senses. These weights do not depend on hidden states,
+    which is faster and suits models that process all positions in parallel.
+    `keras_drill.SenseReallocation` updates the usage. Before the end of its first interval, or
+    without it, all senses have the same weight.
 
     Call arguments:
         words: `[...]` integers.

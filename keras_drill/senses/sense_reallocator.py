@@ -127,7 +127,7 @@ class SenseReallocator:
         """Ends the interval now: folds its statistics into the averages and moves senses.
 
         Args:
-            iteration: As in `step`. It goes into the history and into the seed.
+            iteration: As in `step`. The number enters the history and the seed.
 
         Returns:
             The allocation's entry of `history`, or `None` if the head or its embedding is frozen.
