@@ -157,7 +157,7 @@ test-docs: $(TOOLS) docs
 docs: $(VENV)/installed-$(VERSION)-docs
 	@$(BIN)/python -m docs.render_results --check
 	@TF_CPP_MIN_LOG_LEVEL=3 $(BIN)/python -m docs.write_reference
-	@$(BIN)/python -m docs.write_notebooks
+	@TF_CPP_MIN_LOG_LEVEL=3 $(BIN)/python -m docs.write_notebooks
 	@$(BIN)/python -m sphinx --builder html --fresh-env --fail-on-warning --keep-going --quiet docs build/site
 	@echo "built build/site/index.html"
 
