@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from keras_drill.fused_loss.inputs import WalkOptions
+from keras_drill.fused_loss.inputs import Distillation
 from keras_drill.types import Tensor
 
 
@@ -26,25 +26,24 @@ class Lesson(NamedTuple):
         return self.log_probs[k], self.teacher_normalizer, self.normalizer, self.sums
 
 
-def block_derivative(options: WalkOptions, of_targets, scores, taught: tuple):
+def block_derivative(distillation: Distillation, of_targets, scores, taught: tuple):
     """The derivative `[T, B]` of the mixed loss with respect to a block's scores.
 
     Args:
-        options: `WalkOptions`.
+        distillation: `Distillation`.
         of_targets: The targets' part, or `None` where its weight is 0.
         scores: `[T, B]`.
         taught: `Lesson.of_block`.
     """
     log_probs, teacher_normalizer, normalizer, sums = taught
-    log_p, log_q = both(options, scores, log_probs, teacher_normalizer, normalizer)
-    distillation = options.distillation
+    log_p, log_q = both(distillation, scores, log_probs, teacher_normalizer, normalizer)
     of_teacher = distillation.divergence.derivative(log_p, log_q, sums)
     return distillation.mix(of_targets, of_teacher, power=1)
 
 
-def both(options, scores, log_probs, teacher_normalizer, normalizer):
+def both(distillation: Distillation, scores, log_probs, teacher_normalizer, normalizer):
     """Log-probabilities `[T, B]` of teacher and student at the temperature."""
-    temperature = options.distillation.temperature
+    temperature = distillation.temperature
     log_q = tempered(scores, temperature) - normalizer[:, None]
     if teacher_normalizer is None:
         return log_probs, log_q

@@ -1,6 +1,7 @@
 """The strategy for any score: a tile's inner products are kept, all else is made of them twice."""
 
 from functools import partial
+from typing import Any
 
 import keras
 from keras import ops
@@ -131,12 +132,12 @@ def _derivatives(
 ):
     products = anew(products, log_normalizer)
     scores = biased_scores(options, products, hidden_terms, bias, label_terms)
-    derivative = None
+    derivative: Any = None
     if not taught or options.distillation.cross_entropy_weight:
         parts = scores, log_normalizer, dense, smoothed, of_words, index, columns, shares
         derivative = _of_targets(options, *parts)
     if taught:
-        derivative = block_derivative(options, derivative, scores, taught)
+        derivative = block_derivative(options.distillation, derivative, scores, taught)
     if options.logit_soft_cap is not None:
         derivative = derivative * cap_slopes(options, scores)
     if exists is not None:

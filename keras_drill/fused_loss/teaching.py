@@ -11,7 +11,7 @@ from keras import ops
 
 from keras_drill.fused_loss.biased_scores import biased_scores
 from keras_drill.fused_loss.first_pass import TileScores, tile_scores
-from keras_drill.fused_loss.inputs import StoredTeacher, WalkInputs, WalkOptions
+from keras_drill.fused_loss.inputs import Distillation, StoredTeacher, WalkInputs, WalkOptions
 from keras_drill.fused_loss.label_blocks import LabelBlock, Labels, cut_labels
 from keras_drill.fused_loss.label_shard import NEVER
 from keras_drill.fused_loss.lesson import Lesson, both, tempered
@@ -27,7 +27,8 @@ class Teaching:
 
     Args:
         inputs: `WalkInputs` of the student, with a teacher.
-        options: `WalkOptions` of the student, with a `Distillation`.
+        options: `WalkOptions` of the student.
+        distillation: `Distillation`.
         labels: The student's `Labels`.
         floats_per_label: The width that labels were cut for.
         compiled: Makes an element-wise function one pass over memory, where that pays.
@@ -37,20 +38,22 @@ class Teaching:
         self,
         inputs: WalkInputs,
         options: WalkOptions,
+        distillation: Distillation,
         labels: Labels,
         floats_per_label: int,
         compiled,
     ):
         self._options = options
+        self._distillation = distillation
         self._labels = labels
         self._compiled = compiled
-        self._temperature = options.distillation.temperature
+        self._temperature = distillation.temperature
         self._is_stored = isinstance(inputs.teacher, StoredTeacher)
         self._sums = compiled(partial(_sums, options))
         self._tempered_mass = compiled(partial(_tempered_mass, options))
         self._mass = compiled(partial(_mass, self._temperature))
         if not self._is_stored:
-            teacher, of_teacher = inputs.teacher, options.distillation.teacher
+            teacher, of_teacher = inputs.teacher, distillation.teacher
             self._teacher_labels = cut_labels(teacher, of_teacher, floats_per_label, labels.shard)
             self._words = Words(teacher, of_teacher, self._teacher_labels, compiled)
             self._strategy = RecomputedProducts(
@@ -84,11 +87,10 @@ class Teaching:
 
     def losses(self, of_targets: Tensor, lesson: Lesson) -> Tensor:
         """The losses `[T]`, from those of the targets."""
-        distillation = self._options.distillation
-        divergence = ops.maximum(
-            distillation.divergence.value(lesson.sums), 0.0
-        )  # but for rounding
-        return distillation.mix(of_targets, divergence, power=2)
+        distillation = self._distillation
+        # None is negative, but for rounding.
+        divergences = ops.maximum(distillation.divergence.value(lesson.sums), 0.0)
+        return distillation.mix(of_targets, divergences, power=2)
 
     def _blocks(self, scores: TileScores):
         return zip(scores.kept, self._labels.blocks, strict=True)
@@ -132,7 +134,7 @@ class Teaching:
 
 def _sums(options, products, of_scores, log_probs, teacher_normalizer, normalizer):
     scores = biased_scores(options, products, *of_scores)
-    pair = both(options, scores, log_probs, teacher_normalizer, normalizer)
+    pair = both(options.distillation, scores, log_probs, teacher_normalizer, normalizer)
     return options.distillation.divergence.sums(*pair)
 
 

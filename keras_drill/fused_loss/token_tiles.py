@@ -104,7 +104,8 @@ class TokenTiles:
         self._shard = shard
         self._weights = _clear(self._arrange(weights), counted)
         self._inputs = self._arrange_inputs(inputs, options)
-        self._teacher = self._arrange_teacher(inputs.teacher, options.distillation)
+        self._teacher_options: Any = options.distillation and options.distillation.teacher
+        self._teacher = self._arrange_teacher(inputs.teacher)
 
     def _arrange_inputs(self, inputs: WalkInputs, options: WalkOptions) -> WalkInputs:
         """The tensors of tokens, arranged; contexts are cleared by tiles."""
@@ -122,10 +123,10 @@ class TokenTiles:
             targets=_clear(self._arrange(targets, "int32"), counted),
         )
 
-    def _arrange_teacher(self, teacher, distillation):
+    def _arrange_teacher(self, teacher):
         if isinstance(teacher, StoredTeacher):
             return StoredTeacher(*(_clear(self._arrange(x), self._counted) for x in teacher))
-        return teacher and self._arrange_inputs(teacher, distillation.teacher)
+        return teacher and self._arrange_inputs(teacher, self._teacher_options)
 
     def _equal_size(self, with_gradients: bool):
         """T, so that there is little to fill up."""
@@ -145,7 +146,7 @@ class TokenTiles:
             return tile._replace(teacher=StoredTeacher(*(self._rows(x, index) for x in teacher)))
         if teacher is None:
             return tile
-        return tile._replace(teacher=self._tile(teacher, self._options.distillation.teacher, index))
+        return tile._replace(teacher=self._tile(teacher, self._teacher_options, index))
 
     def _tile(self, inputs: WalkInputs, options: WalkOptions, index) -> Tile:
         num_contexts, width = inputs.contexts.shape[1:]

@@ -105,7 +105,9 @@ def walk(
         strategy = RecomputedProducts(options, labels, words, compiled)
     teaching = None
     if options.distillation is not None:
-        teaching = Teaching(inputs, options, labels, floats_per_label, compiled)
+        teaching = Teaching(
+            inputs, options, options.distillation, labels, floats_per_label, compiled
+        )
     d_labels = None
     if with_gradients and not options.labels_are_frozen:
         d_labels = MatrixSum(num_labels, width, options.accumulator_dtype)

@@ -139,7 +139,9 @@ class Distiller(PreprocessedModel, FusedLossModel):  # type: ignore[misc]  # Ker
     def choose_positions(self, weights: Tensor | None, targets: Tensor) -> Tensor | None:
         return self.student.choose_positions(weights, targets)
 
-    def _evaluate(self, output: StepOutput, *arguments) -> tuple:
+    def _evaluate(
+        self, output: StepOutput, y, weights, label_smoothing, reduction, training
+    ) -> tuple:
         teacher = HeadTeacher(
             self.teacher.head,
             output.teacher_hidden,
@@ -148,7 +150,17 @@ class Distiller(PreprocessedModel, FusedLossModel):  # type: ignore[misc]  # Ker
             self.temperature,
             self.cross_entropy_weight,
         )
-        return loss_and_statistics(self.head, output.hidden, *arguments, self._wants_ranks, teacher)
+        return loss_and_statistics(
+            self.head,
+            output.hidden,
+            y,
+            weights,
+            label_smoothing,
+            reduction,
+            training,
+            self._wants_ranks,
+            teacher,
+        )
 
     def get_config(self) -> dict:
         return {

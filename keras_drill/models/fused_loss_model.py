@@ -242,11 +242,14 @@ class FusedLossModel(FitsOnWorkers, ExportableModel):
             total = ops.divide_no_nan(total, all_divided)
         return total + added
 
-    def _evaluate(self, output: StepOutput, *arguments) -> tuple:
+    def _evaluate(
+        self, output: StepOutput, y, weights, label_smoothing, reduction, training
+    ) -> tuple:
         """The head's loss, log-probabilities and, where a metric wants them, ranks."""
+        arguments = output.hidden, y, weights, label_smoothing, reduction, training
         if self._wants_ranks:
-            return self.head.loss_log_prob_and_rank(output.hidden, *arguments)
-        return *self.head.loss_and_log_prob(output.hidden, *arguments), None
+            return self.head.loss_log_prob_and_rank(*arguments)
+        return *self.head.loss_and_log_prob(*arguments), None
 
     def compute_metrics(
         self, x: Tensor, y: Tensor, y_pred: Tensor, sample_weight: Tensor | None = None
