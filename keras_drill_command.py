@@ -1,3 +1,4 @@
+# PYTHON_ARGCOMPLETE_OK
 """Starts `keras-drill`.
 
 A module of its own, beside the package, because importing the package imports all of its layers,

@@ -48,6 +48,7 @@ setup(
     ],
     extras_require={
         "analysis": ["scipy>=1.11"],
+        "completion": ["argcomplete>=3.1"],
         "serve": _SERVE,
         "browser": ["playwright>=1.45"],
         "pretrained": ["keras-hub>=0.25", "safetensors>=0.4"],
@@ -55,6 +56,7 @@ setup(
         "subwords": ["sentencepiece>=0.2"],
         "translation": ["sentencepiece>=0.2", "sacrebleu>=2.4", "sacremoses>=0.1"],
         "test": [
+            "argcomplete>=3.1",
             "pytest>=8",
             "pytest-xdist>=3.5",
             "hypothesis>=6.100",

@@ -20,6 +20,7 @@ from keras_drill.workbench.cli import (
     translate,
 )
 from keras_drill.workbench.cli.argument_parser import ArgumentParser, take_overrides
+from keras_drill.workbench.cli.completion import complete
 from keras_drill.workbench.cli.exit_status import exit_status
 from keras_drill.workbench.cli.streams import prepare_interrupts, prepare_streams, prepare_warnings
 from keras_drill.workbench.tasks.config.option import suggest
@@ -83,6 +84,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """
     interrupts: list[int] = []
     if argv is None:
+        complete(make_parser)
         interrupts = prepare_interrupts()
         prepare_streams()
         prepare_warnings("keras-drill")
