@@ -23,6 +23,7 @@ class MultiSense(Composition):
         min_senses: Fewest senses of a word.
         max_senses: Most senses of a word.
         dynamic: Whether senses may move from word to word.
+        usage_by: As in `keras_drill.senses.SenseAllocation`.
         **kwargs: Keyword arguments of `keras.layers.Layer`.
 
     Attributes:
@@ -41,11 +42,18 @@ class MultiSense(Composition):
         min_senses: int = 1,
         max_senses: int = 4,
         dynamic: bool = True,
+        usage_by: str = "posterior",
         **kwargs: Any,
     ):
         super().__init__(**kwargs)
         self.allocation = SenseAllocation(
-            vocabulary_size, num_senses, min_senses, max_senses, dynamic, name="allocation"
+            vocabulary_size,
+            num_senses,
+            min_senses,
+            max_senses,
+            dynamic,
+            usage_by,
+            name="allocation",
         )
 
     def share(self, allocation: SenseAllocation) -> None:

@@ -7,10 +7,8 @@ import numpy as np
 from keras import ops
 
 from keras_drill.compositions import MultiSense, Softmax
+from keras_drill.senses.copies_of_words import bias_of_copies, copies_of_words
 
-# Copies of a word differ by this share of the labels' size: enough for them to part in training,
-# and with shares d whose mean is 0, log mean exp(h . d) is only (h . d)^2 / 2.
-APART = 3e-4
 TOLERANCES = {"float64": 1e-5, "float32": 1e-4}
 
 
@@ -55,21 +53,12 @@ def _copy_labels(new, labels, words):
             f"`embedding_dim` of the head must be None or the model's {labels.shape[1]}. "
             f"Received: embedding_dim={new.embedding_dim}"
         )
-    copies = labels[words]
-    if len(words) > len(labels):
-        size = APART * np.sqrt(np.mean(np.square(labels, dtype="float64")))
-        shift = size * np.random.default_rng(0).normal(size=copies.shape)
-        counts = np.bincount(words)
-        means = np.stack([np.bincount(words, column) for column in shift.T], 1) / counts[:, None]
-        copies = copies + (shift - means[words])
-    new.label_embeddings.assign(copies.astype(labels.dtype))
+    new.label_embeddings.assign(copies_of_words(labels, words))
 
 
 def _copy_biases(new, old, words):
     biases = np.zeros(old.vocabulary_size) if old.bias is None else np.asarray(old.bias)
-    biases, counts = biases[words], np.bincount(words)
-    if counts.min() != counts.max():
-        biases = biases - np.log(counts)[words]
+    biases = biases[words] + bias_of_copies(words)
     if new.bias is not None:
         new.bias.assign(biases.astype("float32"))
     elif biases.any():

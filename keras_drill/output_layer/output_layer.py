@@ -189,7 +189,7 @@ class OutputLayer(WordProbabilities):
             self.label_embeddings = self.add_weight(
                 shape=(rows, width if is_read else 0),
                 trainable=is_read,
-                initializer=self.embeddings_initializer,
+                initializer=self._labels_start(),
                 regularizer=self.embeddings_regularizer,
                 constraint=self.embeddings_constraint,
                 name="label_embeddings",
@@ -201,7 +201,7 @@ class OutputLayer(WordProbabilities):
         self.bias = None
         if self.use_bias:
             self.bias = self.add_weight(
-                shape=(rows,), initializer=self.bias_initializer, name="bias", autocast=False
+                shape=(rows,), initializer=self._bias_start(), name="bias", autocast=False
             )
         if not isinstance(self.embedding, SenseEmbedding):
             self.own_score_parameters = [
@@ -219,6 +219,14 @@ class OutputLayer(WordProbabilities):
             context_shape = self.composition.context_shape(hidden_shape)
             self.label_encoder.build((num_labels, width), context_shape)
         self.built = True
+
+    def _labels_start(self) -> Any:
+        """Initializer of the layer's own label embeddings."""
+        return self.embeddings_initializer
+
+    def _bias_start(self) -> Any:
+        """Initializer of the biases."""
+        return self.bias_initializer
 
     @property
     def embeddings(self) -> Tensor:

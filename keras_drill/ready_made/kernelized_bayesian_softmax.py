@@ -7,6 +7,7 @@ from keras_drill.compositions import MultiSense
 from keras_drill.output_layer import OutputLayer
 from keras_drill.scores import InnerProduct, KerBSKernel
 from keras_drill.senses import SenseAllocation, SenseEmbedding
+from keras_drill.senses.copies_of_words import bias_start, check_senses_start, labels_start
 from keras_drill.types import Tensor
 
 VARIANTS = ("paper", "reference", "inner_product")
@@ -31,8 +32,9 @@ class KernelizedBayesianSoftmax(OutputLayer):
         vocabulary_size: Number of words V.
         embedding: A `keras_drill.SenseEmbedding` to share senses, kernel parameters and allocation
             with; `None` for senses of its own.
-        num_senses: Number of senses M. If this or one of the next four arguments is `None`, the
-            value of the `SenseEmbedding` is used, or the default if there is no `SenseEmbedding`.
+        num_senses: Number of senses M. If this or another argument up to `senses_start` is `None`,
+            the value of the `SenseEmbedding` is used, or the default if there is no
+            `SenseEmbedding`.
             Default: three per word.
         min_senses: Fewest senses of a word. Default: 1.
         max_senses: Most senses of a word. Default: 4.
@@ -40,6 +42,11 @@ class KernelizedBayesianSoftmax(OutputLayer):
             kernel). Default: "paper".
         dynamic_allocation: Whether senses may move. If `True`, the layer collects the statistics
             that `keras_drill.SenseReallocation` needs. Default: `True`.
+        usage_by: Statistic by which senses count as used: "posterior", given the target, or
+            "probability", as in equation 13 of the paper. Default: "posterior".
+        senses_start: "random", or "copies": one label a word is drawn, and its senses begin as
+            copies that differ by 3e-4 of the labels' size. Where words have different numbers n
+            of senses, biases begin at -log n. Default: "random".
         use_bias: Whether every sense has a bias; the paper has none.
         **kwargs: Other arguments of `keras_drill.OutputLayer`, except `score` and `composition`.
             Any `label_encoder` can be used with the kernel. On CPUs a tile has at least 192 MiB
@@ -77,6 +84,8 @@ class KernelizedBayesianSoftmax(OutputLayer):
         max_senses: int | None = None,
         variant: str | None = None,
         dynamic_allocation: bool | None = None,
+        usage_by: str | None = None,
+        senses_start: str | None = None,
         use_bias: bool = False,
         **kwargs: Any,
     ):
@@ -86,6 +95,8 @@ class KernelizedBayesianSoftmax(OutputLayer):
             "max_senses": max_senses,
             "variant": variant,
             "dynamic_allocation": dynamic_allocation,
+            "usage_by": usage_by,
+            "senses_start": senses_start,
         }
         score = composition = None  # the embedding's
         if not isinstance(embedding, SenseEmbedding):
@@ -101,6 +112,7 @@ class KernelizedBayesianSoftmax(OutputLayer):
                 1 if min_senses is None else min_senses,
                 4 if max_senses is None else max_senses,
                 True if dynamic_allocation is None else dynamic_allocation,
+                "posterior" if usage_by is None else usage_by,
                 dtype=kwargs.get("dtype"),
             )
         super().__init__(
@@ -116,6 +128,11 @@ class KernelizedBayesianSoftmax(OutputLayer):
         self.min_senses = senses.min_senses
         self.max_senses = senses.max_senses
         self.dynamic_allocation = senses.dynamic
+        self.usage_by = senses.usage_by
+        self.senses_start = "random" if senses_start is None else senses_start
+        if isinstance(embedding, SenseEmbedding):
+            self.senses_start = embedding.senses_start
+        check_senses_start(self.senses_start)
         self.variant = "inner_product"
         if isinstance(self.score, KerBSKernel):
             self.variant = self.score.variant
@@ -170,6 +187,12 @@ class KernelizedBayesianSoftmax(OutputLayer):
         scores = ops.where(mask, scores, ops.full_like(scores, float("-inf")))
         return ops.reshape(ops.softmax(scores), (*ops.shape(words), self.max_senses))
 
+    def _labels_start(self) -> Any:
+        return labels_start(self.embeddings_initializer, self.allocation, self.senses_start)
+
+    def _bias_start(self) -> Any:
+        return bias_start(self.bias_initializer, self.allocation, self.senses_start)
+
     def _make_folded(self, **arguments):
         return KernelizedBayesianSoftmax(
             self.vocabulary_size,
@@ -191,4 +214,6 @@ class KernelizedBayesianSoftmax(OutputLayer):
             "max_senses": self.max_senses,
             "variant": self.variant,
             "dynamic_allocation": self.dynamic_allocation,
+            "usage_by": self.usage_by,
+            "senses_start": self.senses_start,
         }

@@ -6,6 +6,8 @@ from keras import ops
 
 from keras_drill.types import Tensor
 
+USAGE_BY = ("posterior", "probability")
+
 
 @keras.saving.register_keras_serializable(package="keras_drill")
 class SenseAllocation(keras.layers.Layer):
@@ -25,12 +27,13 @@ class SenseAllocation(keras.layers.Layer):
         sense_to_word: `[M]` int32, the word of every sense.
         senses_of_word: `[V, S]` int32, the senses of every word, -1 where there are no more. Always
             in step with `sense_to_word`.
-        usage: `[M]`, running average of the probability that a token's sense is this one.
+        usage: `[M]`, running average of the probability that a token's sense is this one; see
+            `usage_by`.
         word_log_prob: `[V]`, running average of the log-probability given to a word where it is the
             target; 0 for words that have not occurred.
         word_count, log_prob_sum, prob_sum: `[V]`, sums over this interval's occurrences of a word:
             one, log-probability, probability.
-        usage_sum: `[M]`, this interval's sum of the senses' posterior probabilities.
+        usage_sum: `[M]`, this interval's sum of the probabilities of the targets' senses.
 
     Args:
         vocabulary_size: Number of words V.
@@ -38,6 +41,8 @@ class SenseAllocation(keras.layers.Layer):
         min_senses: Fewest senses of a word.
         max_senses: Most senses of a word, S.
         dynamic: Whether senses may move. Without, no statistics are gathered.
+        usage_by: Statistic of `usage`: "posterior", the probability of a sense given the target,
+            or "probability", that of the sense itself, as in equation 13 of the paper.
         **kwargs: Keyword arguments of `keras.layers.Layer`.
 
     Raises:
@@ -63,9 +68,14 @@ class SenseAllocation(keras.layers.Layer):
         min_senses: int = 1,
         max_senses: int = 4,
         dynamic: bool = True,
+        usage_by: str = "posterior",
         **kwargs: Any,
     ):
         super().__init__(**kwargs)
+        if usage_by not in USAGE_BY:
+            raise ValueError(
+                f"`usage_by` must be one of {USAGE_BY}. Received: usage_by={usage_by!r}"
+            )
         num_senses = 3 * vocabulary_size if num_senses is None else num_senses
         if not 1 <= min_senses <= max_senses:
             raise ValueError(
@@ -82,8 +92,9 @@ class SenseAllocation(keras.layers.Layer):
         self.min_senses = min_senses
         self.max_senses = max_senses
         self.dynamic = dynamic
+        self.usage_by = usage_by
 
-        sense_to_word = np.arange(num_senses, dtype="int32") % vocabulary_size
+        sense_to_word = self.initial_sense_to_word
         self.sense_to_word = self._state("sense_to_word", sense_to_word)
         self.senses_of_word = self._state("senses_of_word", self._table(sense_to_word))
         self.usage = self._state("usage", np.full(num_senses, 1 / num_senses, "float32"))
@@ -117,6 +128,11 @@ class SenseAllocation(keras.layers.Layer):
             synchronization="on_read",
             name=name,
         )
+
+    @property
+    def initial_sense_to_word(self) -> np.ndarray:
+        """`sense_to_word` before any sense moves: senses are dealt out one word after another."""
+        return np.arange(self.num_senses, dtype="int32") % self.vocabulary_size
 
     def columns(self, words: Tensor) -> tuple[Tensor, Tensor]:
         """The senses of words.
@@ -156,6 +172,8 @@ class SenseAllocation(keras.layers.Layer):
         self.word_count.assign_add(by_word(ops.ones_like(counted)))
         self.log_prob_sum.assign_add(by_word(log_probs))
         self.prob_sum.assign_add(by_word(ops.exp(log_probs)))
+        if self.usage_by == "probability":
+            posteriors = ops.exp(log_probs)[:, None] * posteriors
         usage = ops.reshape(counted[:, None] * posteriors, (-1,))
         self.usage_sum.assign_add(
             ops.segment_sum(usage, ops.reshape(columns, (-1,)), self.num_senses)
@@ -210,6 +228,7 @@ class SenseAllocation(keras.layers.Layer):
             "min_senses": self.min_senses,
             "max_senses": self.max_senses,
             "dynamic": self.dynamic,
+            "usage_by": self.usage_by,
         }
 
     def get_config(self) -> dict:

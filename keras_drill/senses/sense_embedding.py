@@ -5,6 +5,7 @@ from keras import ops
 
 from keras_drill.label_encoders import IdentityLabelEncoder
 from keras_drill.scores import KerBSKernel, Score
+from keras_drill.senses.copies_of_words import check_senses_start, labels_start
 from keras_drill.senses.sense_allocation import SenseAllocation
 from keras_drill.types import Initializer, Shape, Tensor, Tensors
 
@@ -48,6 +49,9 @@ class SenseEmbedding(keras.layers.Embedding):
             `GRULanguageBackbone` use. "posterior" needs an output layer without a label encoder.
         embeddings_initializer: Of the senses; `None` is uniform within ±1/√d. From the ±0.05 of
             Keras' embeddings, encoder–decoders learn much later which sense to take.
+        usage_by: As in `keras_drill.senses.SenseAllocation`.
+        senses_start: "random", or "copies": `embeddings_initializer` draws one embedding a word,
+            and its senses begin as copies that differ by 3e-4 of the embeddings' size.
         **kwargs: Keyword arguments of `keras.layers.Embedding`, but for `input_dim`.
 
     Attributes:
@@ -70,6 +74,8 @@ class SenseEmbedding(keras.layers.Embedding):
         - [Miao et al., 2019](https://arxiv.org/abs/1911.00274), equations 6 and 7
     """
 
+    embeddings_initializer: Any  # of Keras' own layer
+
     def __init__(
         self,
         vocabulary_size: int,
@@ -81,14 +87,23 @@ class SenseEmbedding(keras.layers.Embedding):
         score: Score | None = None,
         weighting: str = "posterior",
         embeddings_initializer: Initializer | None = None,
+        usage_by: str = "posterior",
+        senses_start: str = "random",
         **kwargs: Any,
     ):
         if weighting not in WEIGHTINGS:
             raise ValueError(
                 f"`weighting` must be one of {WEIGHTINGS}. Received: weighting={weighting!r}"
             )
+        check_senses_start(senses_start)
         allocation = SenseAllocation(
-            vocabulary_size, num_senses, min_senses, max_senses, dynamic, name="allocation"
+            vocabulary_size,
+            num_senses,
+            min_senses,
+            max_senses,
+            dynamic,
+            usage_by,
+            name="allocation",
         )
         if embeddings_initializer is None:
             bound = output_dim**-0.5
@@ -97,9 +112,14 @@ class SenseEmbedding(keras.layers.Embedding):
         self.allocation = allocation
         self.score = KerBSKernel() if score is None else score
         self.weighting = weighting
+        self.senses_start = senses_start
 
     def build(self, input_shape: Shape | None = None) -> None:
+        initializer = self.embeddings_initializer
+        # Keras takes it from the attribute.
+        self.embeddings_initializer = labels_start(initializer, self.allocation, self.senses_start)
         super().build(input_shape)
+        self.embeddings_initializer = initializer
         self.score_parameters = [
             self.add_weight(shape=(self.input_dim,), initializer=value, name=name, autocast=False)
             for name, value in self.score.parameter_initializers.items()
@@ -203,6 +223,7 @@ class SenseEmbedding(keras.layers.Embedding):
             **self.allocation.arguments,
             "score": keras.saving.serialize_keras_object(self.score),
             "weighting": self.weighting,
+            "senses_start": self.senses_start,
         }
 
     @classmethod

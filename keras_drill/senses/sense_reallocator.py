@@ -26,10 +26,10 @@ class SenseReallocator:
         usage_m         <- (1 - β)^Q   usage_m         + (1 - (1 - β)^Q)   mean q_m
 
     where n_i is how often word i was the target in the interval of Q steps and q_m the posterior
-    probability of sense m given the target, averaged over all tokens. This differs from the paper
-    in two ways: equation 12 is printed without the factor β on its second term (here both are
-    weighted means), and equation 13 and the authors' code average the sense's probability, not its
-    posterior. Then the policy chooses the senses to move. Every moved sense is reset: θ and the
+    probability of sense m given the target, averaged over all tokens, or with
+    `usage_by="probability"` of the head the sense's probability, as in equation 13 and the authors'
+    code. Equation 12 is printed without the factor β on its second term; here both are weighted
+    means. Then the policy chooses the senses to move. Every moved sense is reset: θ and the
     optimizer's slots get their initial values, the usage becomes the mean usage, and the embedding
     is kept or restarted. The statistics of the next interval start at zero.
 

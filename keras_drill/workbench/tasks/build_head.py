@@ -30,6 +30,8 @@ def build_sense_embedding(
         dynamic=options.dynamic,
         score=InnerProduct() if is_plain else KerBSKernel(options.variant),
         weighting=options.weighting,
+        usage_by=options.usage,
+        senses_start=options.start,
         embeddings_initializer=_initializer(config),
         name="embedding",
     )
@@ -80,6 +82,8 @@ def build_head(
             max_senses=config.senses.max_senses,
             variant=config.senses.variant,
             dynamic_allocation=config.senses.dynamic,
+            usage_by=config.senses.usage,
+            senses_start=config.senses.start,
             **arguments,
         )
     return keras_drill.OutputLayer(vocabulary_size, **arguments)

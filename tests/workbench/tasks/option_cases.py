@@ -108,6 +108,8 @@ HEAD = [
     Case(
         "senses.weighting", ["posterior", "usage"], at("backbone.embedding.weighting"), KERBS, BOTH
     ),
+    Case("senses.start", ["random", "copies"], at("head.senses_start"), KERBS, BOTH),
+    Case("senses.usage", ["posterior", "probability"], at("head.usage_by"), KERBS, BOTH),
     Case("senses.dynamic", [True, False], at("head.dynamic_allocation"), KERBS),
     Case(
         "senses.policy",

@@ -113,6 +113,17 @@ class SensesConfig:
         "(faster)",
         choices=("posterior", "usage"),
     )
+    start: str = option(
+        "random",
+        'the senses of a word begin at "random", or as "copies" of one embedding',
+        choices=("random", "copies"),
+    )
+    usage: str = option(
+        "posterior",
+        'how much a sense is used: its "posterior" given the word, or its "probability" (the '
+        "paper's)",
+        choices=("posterior", "probability"),
+    )
     dynamic: bool = option(True, "move little-used senses to words that need more")
     policy: str = option(
         "ranking",
