@@ -95,13 +95,15 @@ class GeneralScore(AttentionScore):
 class AdditiveScore(AttentionScore):
     """`score(h, s) = v · tanh(h W_q + s W_m)`, a small network on both ("MLP", "concat").
 
-    Normalised: `g v / |v| · tanh(h W_q + s W_m + b)`, with g starting at `units ** -0.5`.
+    Normalised: `g v / |v| · tanh(h W_q + s W_m + b)`, with g starting at `units ** -0.5`. With
+    `num_layers` above 1, each further layer maps the network's x to `tanh(x W + b)` before v.
 
     Its element-wise part is `[B, T, S, units]`: the dearest of the scores.
 
     Args:
         units: Width a of the network.
         normalized: Whether v has a length of its own, and the network a bias.
+        num_layers: Layers of the network, all of `units`.
         **kwargs: Keyword arguments of `keras.layers.Layer`.
 
     References:
@@ -109,12 +111,14 @@ class AdditiveScore(AttentionScore):
         - [Salimans & Kingma, 2016](https://arxiv.org/abs/1602.07868) (normalisation)
     """
 
-    def __init__(self, units: int, normalized: bool = False, **kwargs: Any):
+    def __init__(self, units: int, normalized: bool = False, num_layers: int = 1, **kwargs: Any):
         super().__init__(**kwargs)
-        if not isinstance(units, int) or units < 1:
-            raise ValueError(f"`units` must be a positive integer. Received: units={units!r}")
+        for name, value in (("units", units), ("num_layers", num_layers)):
+            if not isinstance(value, int) or value < 1:
+                raise ValueError(f"`{name}` must be a positive integer. Received: {name}={value!r}")
         self.units = units
         self.normalized = normalized
+        self.num_layers = num_layers
 
     def build(self, query_shape: Shape, memory_shape: Shape) -> None:
         self.query_kernel = self.add_weight(
@@ -123,6 +127,13 @@ class AdditiveScore(AttentionScore):
         self.memory_kernel = self.add_weight(
             shape=(memory_shape[-1], self.units), name="memory_kernel"
         )
+        self.further_layers = [
+            (
+                self.add_weight(shape=(self.units, self.units), name=f"kernel_{i}"),
+                self.add_weight(shape=(self.units,), initializer="zeros", name=f"bias_{i}"),
+            )
+            for i in range(1, self.num_layers)
+        ]
         self.v = self.add_weight(shape=(self.units,), initializer="glorot_uniform", name="v")
         if self.normalized:
             self.g = self.add_weight(
@@ -143,10 +154,18 @@ class AdditiveScore(AttentionScore):
             query = query + cast(self.bias)
             v = cast(self.g) * v * ops.rsqrt(ops.sum(ops.square(v)))
         # Not as a product of many small matrices, which aborts in TensorFlow 2.16 on CPUs.
-        return ops.einsum("btsa,a->bts", ops.tanh(query[:, :, None] + keys[:, None]), v)
+        x = ops.tanh(query[:, :, None] + keys[:, None])
+        for kernel, bias in self.further_layers:
+            x = ops.tanh(ops.einsum("btsa,ac->btsc", x, cast(kernel)) + cast(bias))
+        return ops.einsum("btsa,a->bts", x, v)
 
     def get_config(self) -> dict:
-        return {**super().get_config(), "units": self.units, "normalized": self.normalized}
+        return {
+            **super().get_config(),
+            "units": self.units,
+            "normalized": self.normalized,
+            "num_layers": self.num_layers,
+        }
 
 
 class AttentionWindow(keras.layers.Layer, abc.ABC):

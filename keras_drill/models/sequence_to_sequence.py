@@ -40,7 +40,8 @@ class SequenceToSequence(FusedLossModel):
         loss_positions: Share of the target's positions, in (0, 1], that contribute to the loss of
             a training step; each position is drawn independently. The output layer computes only
             these. Their losses are divided by `loss_positions`, so that the loss and its gradients
-            are unbiased.
+            are unbiased. "one" draws exactly one position of each example, among those of weight,
+            and multiplies its loss by their number.
         seed: Integer seed for the choice of positions, or `None` for a random one.
         **kwargs: Keyword arguments of `keras.Model`.
 
@@ -75,7 +76,7 @@ class SequenceToSequence(FusedLossModel):
         label_smoothing: float = 0.0,
         reduction: str | None = "sum_over_batch_size",
         scheduled_sampling: ScheduledSampling | None = None,
-        loss_positions: float = 1.0,
+        loss_positions: float | str = 1.0,
         seed: int | None = None,
         **kwargs: Any,
     ):
@@ -85,14 +86,16 @@ class SequenceToSequence(FusedLossModel):
                 "`scheduled_sampling` must be a keras_drill.ScheduledSampling or None. "
                 f"Received: scheduled_sampling={scheduled_sampling!r}"
             )
-        if not 0 < loss_positions <= 1:
+        is_share = isinstance(loss_positions, int | float) and 0 < loss_positions <= 1
+        if not is_share and loss_positions != "one":
             raise ValueError(
-                f"`loss_positions` must be in (0, 1]. Received: loss_positions={loss_positions}"
+                '`loss_positions` must be in (0, 1], or "one". '
+                f"Received: loss_positions={loss_positions!r}"
             )
         self.scheduled_sampling = scheduled_sampling
         self.loss_positions = loss_positions
         self.seed = seed
-        self.seed_generator = SeedGenerator(seed) if loss_positions < 1 else None
+        self.seed_generator = None if loss_positions == 1 else SeedGenerator(seed)
         self.build_early(PAIRS_SHAPE)
 
     def run_backbone(self, inputs: Any, training: bool | None) -> Any:
@@ -110,7 +113,17 @@ class SequenceToSequence(FusedLossModel):
         if self.seed_generator is None:
             return weights
         uniforms = keras.random.uniform(ops.shape(targets), seed=self.seed_generator)
-        chosen = ops.cast(uniforms < self.loss_positions, "float32") / self.loss_positions
+        if self.loss_positions == "one":
+            counted = ops.ones_like(uniforms)
+            if weights is not None:
+                counted = ops.cast(ops.not_equal(weights, 0), uniforms.dtype)
+            # Uniform numbers may be 0, but not -1.
+            place = ops.argmax(ops.where(counted > 0, uniforms, -ops.ones_like(uniforms)), axis=1)
+            chosen = ops.one_hot(place, ops.shape(targets)[1], dtype=uniforms.dtype)
+            chosen = chosen * ops.sum(counted, axis=1, keepdims=True)
+        else:
+            share = float(self.loss_positions)
+            chosen = ops.cast(uniforms < share, "float32") / share
         return chosen if weights is None else weights * ops.cast(chosen, weights.dtype)
 
     def get_config(self) -> dict:

@@ -33,7 +33,10 @@ def scores_of(score, query, memory):
     v = w["v"] * (w["g"] / np.linalg.norm(w["v"]) if score.normalized else 1)
     for t, s in np.ndindex(found.shape):
         inner = query[t] @ w["query_kernel"] + memory[s] @ w["memory_kernel"] + w.get("bias", 0)
-        found[t, s] = v @ np.tanh(inner)
+        x = np.tanh(inner)
+        for layer in range(1, score.num_layers):
+            x = np.tanh(x @ w[f"kernel_{layer}"] + w[f"bias_{layer}"])
+        found[t, s] = v @ x
     return found
 
 
@@ -58,6 +61,7 @@ SCORES = {
     "scaled general": lambda: GeneralScore(scaled=True),
     "additive": lambda: AdditiveScore(A),
     "normalized": lambda: AdditiveScore(A, normalized=True),
+    "of layers": lambda: AdditiveScore(A, num_layers=3),
 }
 WINDOWS = {
     "global": lambda: None,
@@ -166,6 +170,7 @@ def test_dtypes(policy):
     ("make_wrong", "message"),
     [
         (lambda: AdditiveScore(0), "`units` must be a positive integer"),
+        (lambda: AdditiveScore(2, num_layers=0), "`num_layers` must be a positive integer"),
         (lambda: MonotonicWindow(0), "`radius` must be a positive integer"),
         (lambda: PredictiveWindow(1.5), "`radius` must be a positive integer"),
         (lambda: Attention(DotScore()).build((B, T, DQ), (B, S, DM)), "of the same width"),

@@ -195,6 +195,24 @@ def test_positions_are_chosen_one_by_one_at_their_rate():
         make("recurrent", loss_positions=0.0)
 
 
+def test_one_position_of_each_example_is_chosen_evenly():
+    model = make("recurrent", loss_positions="one", seed=3)
+    labels = np.zeros((500, 7), "int32")
+    chosen = ops.convert_to_numpy(model.choose_positions(None, labels))
+    assert ((chosen == 7).sum(axis=1) == 1).all() and ((chosen == 0).sum(axis=1) == 6).all()
+    assert chosen.mean(axis=0) == pytest.approx(np.ones(7), abs=0.5)
+    weights = np.ones((500, 7), "float32") * [2, 0, 1, 1, 0, 0, 0]
+    weights[0] = 0
+    chosen = ops.convert_to_numpy(model.choose_positions(ops.convert_to_tensor(weights), labels))
+    assert not chosen[0].any() and not chosen[:, [1, 4, 5, 6]].any()
+    assert ((chosen[1:] > 0).sum(axis=1) == 1).all()
+    assert set(np.unique(chosen[:, 0])) == {0.0, 6.0} and set(np.unique(chosen[:, 2])) == {0.0, 3.0}
+    again = type(model).from_config(model.get_config())
+    assert again.loss_positions == "one" and again.seed_generator is not None
+    with pytest.raises(ValueError, match=r"in \(0, 1\], or \"one\". Received: .*'two'"):
+        make("recurrent", loss_positions="two")
+
+
 @every_backbone
 def test_empty_batches_and_sources_of_padding(kind):
     model = make(kind)
