@@ -27,7 +27,7 @@ def replaced_file(path: str | os.PathLike) -> Iterator[Path]:
     """
     path = Path(os.path.realpath(path))
     if path.exists() and not path.is_file():
-        raise ValueError(f"`path` must be a file, or nothing yet. Received: {str(path)!r}")
+        raise ValueError(f"`path` must be a file or must not exist. Received: path={str(path)!r}")
     path.parent.mkdir(parents=True, exist_ok=True)
     try:  # the same suffix: some writers choose their format by it
         descriptor, name = tempfile.mkstemp(

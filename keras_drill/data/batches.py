@@ -7,7 +7,7 @@ from keras_drill.data.untuned import untuned
 
 
 def check_at_least_one(**numbers: int | None) -> None:
-    """Checks arguments that are counts; `None` is none."""
+    """Raises `ValueError` if an argument is neither a positive integer nor `None`."""
     for name, number in numbers.items():
         if number is None:
             continue
@@ -33,14 +33,14 @@ def check_first_batch(num_batches: int, first_batch: int) -> None:
 
 
 def check_epochs(epoch: int, epochs: int) -> None:
-    """Checks which epochs are asked for."""
+    """Checks that `epoch` is an integer of at least 0 and `epochs` one of at least 1."""
     if not is_whole(epoch) or epoch < 0:
         raise ValueError(f"`epoch` must be an integer from 0. Received: epoch={epoch!r}")
     check_at_least_one(epochs=epochs)
 
 
 def check_id(**ids: int | None) -> None:
-    """Checks arguments that are ids of tokens; `None` is none."""
+    """Raises `ValueError` if an argument is neither a token id nor `None`."""
     for name, each in ids.items():
         if each is not None and (not is_whole(each) or each < 0):
             raise ValueError(
@@ -49,7 +49,14 @@ def check_id(**ids: int | None) -> None:
 
 
 def check_shard(batch_size: int | None, num_shards: int, shard: int) -> None:
-    """Checks which rows of the batches are asked for; `None` where batches differ in size."""
+    """Checks `num_shards` and `shard`, which select the rows of each batch.
+
+    Args:
+        batch_size: Rows of each batch, or `None` if batches differ in size. `num_shards` must
+            divide it.
+        num_shards: Number of parts of each batch.
+        shard: The selected part, from 0 to `num_shards - 1`.
+    """
     are_whole = is_whole(num_shards) and is_whole(shard)
     if not are_whole or num_shards < 1 or not 0 <= shard < num_shards:
         raise ValueError(

@@ -243,7 +243,7 @@ def encode_blocks(
 
 
 def encoded_fingerprint(lines: Lines, tokenizer: Tokenizer, vocabulary: Vocabulary) -> str:
-    """Hexadecimal digest of a text and of all that its ids depend on."""
+    """Returns a hexadecimal digest of the lines, the tokenizer and the vocabulary."""
     description = {
         "format": _FORMAT,
         "lines": lines.fingerprint(),

@@ -44,7 +44,11 @@ class ParallelText:
 
 
 def read_pairs(files) -> ParallelText:
-    """The pairs of one file of two columns, or of two text files, checked to match."""
+    """Reads sentence pairs from a file with tab-separated columns, or from two text files.
+
+    Raises:
+        ValueError: `files` has another form, or the two files differ in their number of lines.
+    """
     if not isinstance(files, str | os.PathLike | Iterable):
         raise ValueError(
             "`path` must be a file of two columns, or a file of sources and one of targets. "

@@ -87,11 +87,11 @@ class PreprocessedTokenizer(Tokenizer):
 
 
 class PreprocessedLines(Lines):
-    """Lines as a tokenizer behind some preprocessing gets them, to train it on.
+    """Preprocessed lines of a text, for training the tokenizer of a `PreprocessedTokenizer`.
 
     Args:
         lines: The lines of a text, or a list of texts.
-        preprocessing: The steps, in the order in which the lines go through them.
+        preprocessing: The preprocessing steps, in the order of application.
 
     Example:
 

@@ -28,27 +28,31 @@ class SentenceBatches:
         targets[1]        4  9  0  0
         sample_weight[1]  1  1  0  0
 
-    Empty lines are dropped. Sentences are shuffled by `seed`, otherwise in each epoch; then pools
-    of `bucket_batches` batches are sorted by length, so that a batch holds sentences of like length
-    and little padding, and the batches are shuffled. The same `seed` and `epoch` make the same
-    batches on every machine, and an epoch can be entered at any batch without reading those before
-    it.
+    Empty lines are dropped. With `shuffle=True` each epoch has a different order:
+
+    1. The sentences are shuffled.
+    2. Pools of `bucket_batches` batches are sorted by length. The sentences of a batch then have
+       similar lengths and need little padding.
+    3. The batches are shuffled.
+
+    The same `seed` and `epoch` give the same batches on every machine. `dataset` can start at any
+    batch of an epoch without reading the earlier ones.
 
     Args:
         text: the encoded text.
         batch_size: sentences per batch.
         end_id: the end token, as in `text`.
-        start_id: comes before each sentence; `None` takes the end token for it.
+        start_id: token before each sentence. Defaults to `end_id`.
         pad_id: The padding of short sentences.
         max_length: longer sentences (counted with their end token) are cut to this many targets;
             `None` cuts none.
         length_multiple: lengths are padded to a multiple of this: fewer shapes to compile for.
             Equal to `max_length`, it makes the length static.
-        shuffle: whether to shuffle sentences and batches; without, the order is the text's.
+        shuffle: whether to shuffle sentences and batches. If `False`, they follow the text.
         bucket_batches: batches in a pool that is sorted by length; 1 for none. Needs `shuffle`.
-        fill_last_batch: whether to fill the last batch up with empty sentences of weight 0, so
-            that all have `batch_size` rows; without, it is smaller.
-        seed: for `shuffle`.
+        fill_last_batch: whether to pad the last batch to `batch_size` rows with empty sentences
+            of weight 0. If `False`, the last batch may have fewer rows.
+        seed: seed of the shuffling.
 
     Attributes:
         num_batches: batches per epoch.

@@ -17,14 +17,21 @@ PREFIX = "tfds:"
 def tfds_pairs(
     name: str, source: str | None = None, target: str | None = None, split: bool = True
 ) -> dict[str, ParallelText]:
-    """The pairs of a data set, by split; downloads and prepares it where it is not yet.
+    """Returns the sentence pairs of a tensorflow-datasets data set, by split.
+
+    Downloads and prepares the data set if needed.
 
     Args:
         name: Name, configuration and version, as for `tfds.builder`.
-        source: Feature of the sources, mostly a language.
-        target: Feature of the targets. Without the two, its supervised keys.
-        split: Whether a data set that has training pairs alone is split, and one without training
-            pairs is refused.
+        source: Feature that contains the source texts, usually a language code such as `"de"`.
+        target: Feature that contains the target texts. If `source` and `target` are both `None`,
+            the supervised keys of the data set are used.
+        split: If `True`, the data set must have a training split. If it has no other split, the
+            training pairs are divided into train, valid and test. If `False`, the splits stay as
+            they are.
+
+    Returns:
+        A dict from "train", "valid" and "test" to `ParallelText`. Missing splits are omitted.
 
     Raises:
         ImportError: tensorflow-datasets is not installed.
@@ -54,7 +61,9 @@ def tfds_pairs(
     }
     if there["train"] is None and (split or not any(there.values())):
         needed = "a split 'train'" if split else f"one of the splits {list(SPLITS)}"
-        raise ValueError(f"{name} must have {needed}. Received: {list(builder.info.splits)}")
+        raise ValueError(
+            f"The data set {name} must have {needed}. Received: splits {list(builder.info.splits)}"
+        )
     pairs = {
         each: ParallelText(*[_TfdsLines(builder, config, alias, side) for side in sides])
         for each, alias in there.items()

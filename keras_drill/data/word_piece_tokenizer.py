@@ -145,8 +145,9 @@ class WordPieceTokenizer(Tokenizer):
         words = dict(islice(whole, max_words))
         if not words:
             raise ValueError(
-                "`lines` must hold words of the characters that `character_coverage` covers. "
-                f"Received: {len(counts)} words, character_coverage={character_coverage}"
+                "`lines` must contain a word whose characters are all covered by "
+                "`character_coverage`. Give more text or raise `character_coverage`. "
+                f"Received: {len(counts)} different words, character_coverage={character_coverage}"
             )
         try:
             return cls([*symbols, *_learn(words, vocabulary_size - len(symbols))], symbols)

@@ -10,13 +10,14 @@ from keras_drill.types import Tensor
 
 @keras.saving.register_keras_serializable(package="keras_drill")
 class MinPSampler(TemperatureSampler):
-    """Draws among the words that are at least `p` times as probable as the best one, renormalised.
+    """Samples from the words that are at least `p` times as probable as the most probable word.
 
-    If the model is certain, few words remain; where it is not, many. The temperature applies first,
-    then the cut.
+    The other words are dropped, and the remaining probabilities are normalised. If the model is
+    certain, few words remain; if it is uncertain, many remain. The temperature is applied before
+    words are dropped.
 
     Args:
-        p: Above 0 and at most 1, which leaves the most probable words alone.
+        p: Share of the largest probability, in (0, 1]. With 1, only the most probable words remain.
         temperature: Positive, see `TemperatureSampler`.
 
     Example:

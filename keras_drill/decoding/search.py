@@ -189,15 +189,15 @@ class Search(abc.ABC):
 
 
 class Loop:
-    """One call of a search: what its steps need and never change.
+    """Constants of one search, which its steps need and never change.
 
     Args:
         search: The `Search`.
         step: The model's `DecodingStep`.
         constants: Output of `step.begin`.
-        forbidden: Boolean array `[V]`.
+        forbidden: Booleans `[V]`, true for words never to generate.
         constraints: Functions of `(log_probs, rows)` that return new log-probabilities.
-        ends: From `Rows` to booleans `[R]`, or None.
+        ends: Function from `Rows` to booleans `[R]`, true for rows that have ended; or `None`.
     """
 
     def __init__(

@@ -8,14 +8,14 @@ from keras_drill.data import Vocabulary
 
 
 class AssetVocabulary(tf.Module):
-    """The words and ids of a `Vocabulary`, looked up in a text file.
+    """Vocabulary that reads its words and ids from a text file.
 
-    In a SavedModel the file becomes an asset, `assets/<name of the file>`, and the tables are
-    filled from it when the model is loaded.
+    A SavedModel stores the file as the asset `assets/<file name>`. Loading the SavedModel fills
+    the lookup tables from this asset.
 
     Args:
         vocabulary: The `Vocabulary`.
-        path: The file it was saved to, one word per line.
+        path: File that contains the saved vocabulary, one word per line.
     """
 
     def __init__(self, vocabulary: Vocabulary, path: str | os.PathLike):

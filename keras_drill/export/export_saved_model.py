@@ -36,32 +36,37 @@ def export_saved_model(
 ) -> Path:
     """Exports a language model as a SavedModel that takes and returns text.
 
-    The model is written as `directory/<version>/` with the signatures `continue`, `sample`,
-    `score`, `top_k`, `examples`, `serving_default` (= `continue`) and, where words have several
-    senses, `senses` and, with `contexts`, `sense_contexts`, which `TextModel` documents. The
-    SavedModel holds only what inference needs: the label encoder has become a constant, senses
-    belong to the words that they belong to now, dropout and optimizer are gone, the vocabulary is
-    an asset. Loading it needs TensorFlow, and tensorflow-text if the tokenizer uses its operations;
-    neither Keras nor this package.
+    The model is written to `directory/<version>/` with these signatures, see `TextModel`:
 
-    The version's folder appears by a rename when it is complete. An export that is killed leaves
-    a hidden folder `.<version>.*`, which servers pass over and may be deleted.
+    - `continue` (also `serving_default`), `sample`, `score`, `top_k` and `examples`;
+    - `senses`, if words have several senses;
+    - `sense_contexts`, if `contexts` is given.
+
+    The SavedModel contains only what inference needs. The label encoder becomes a constant, the
+    allocation of senses is fixed, and the vocabulary is an asset. Dropout and optimizer are
+    removed.
+
+    Loading the SavedModel requires TensorFlow, but neither Keras nor this package. It also requires
+    tensorflow-text if the tokenizer uses operations of that library.
+
+    The version's folder is renamed into place once it is complete. A killed export leaves a hidden
+    folder `.<version>.*`. Servers ignore this folder, and you can delete it.
 
     Args:
         model: A built `keras_drill.LanguageModel`.
-        directory: The model's folder, `saved_models/<name>`; made when missing.
+        directory: The model's folder, such as `saved_models/<name>`. Created if missing.
         tokenizer: Splits and joins text as in training.
         vocabulary: The model's words.
-        version: A positive integer that is not there yet. Defaults to one more than the greatest.
+        version: A positive integer that no version has yet. Defaults to one more than the highest.
         sampler: Chooses the words of `continue`. Defaults to `GreedySampler()`.
-        seed: Seed of that sampler.
-        max_new_tokens: Length of a continuation that does not end by itself, and the maximum for
-            `sample`.
+        seed: Seed of `sampler`.
+        max_new_tokens: Length of a continuation that does not reach its end token, and the
+            maximum for `sample`.
         k: Number of words that `top_k` returns.
         forbidden_tokens: Ids never to generate. Defaults to the unknown, start and pad tokens.
         stop_strings: Strings at which continuations end; see `TextModel`.
         warmup_texts: Texts that TensorFlow Serving sends through every signature before the model
-            takes requests; none writes no warm-up file.
+            takes requests. If empty, no warm-up file is written.
         weights: Type of the stored weights, `"float32"`, `"bfloat16"`, `"float16"` or `"int8"`; see
             `keras_drill.export.NarrowWeights`.
         card: Written as `model_card.md` and `model_card.json` to `assets.extra`.

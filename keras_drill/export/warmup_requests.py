@@ -37,11 +37,14 @@ def write_warmup_requests(path: str | os.PathLike, requests: list[tuple[str, dic
 
 
 def example_inputs(names: Iterable[str], texts: Sequence[str | bytes]) -> dict[str, Any]:
-    """Inputs that a signature of an exported model answers.
+    """Creates example inputs for a signature of an exported model.
 
     Args:
-        names: The names of its inputs.
-        texts: What every one of them is made of, one value for each.
+        names: Names of the signature's inputs.
+        texts: Example texts. Every input gets one value for each text.
+
+    Returns:
+        A dict from names of inputs to their values.
 
     Example:
 

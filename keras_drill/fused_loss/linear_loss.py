@@ -34,13 +34,13 @@ def linear_loss(
     teacher: Any = None,
     **options: Any,
 ) -> Tensor:
-    """`linear_cross_entropy`, or a divergence from a teacher.
+    """Shared implementation of `linear_cross_entropy` and of the divergences from a teacher.
 
     Args:
-        targets: `None` where the loss is the teacher's alone.
-        teacher: `None`, or a function of the weights `[N]` that gives the teacher as in
-            `WalkInputs`, and whether it is valid.
-        **options: Those of `WalkOptions`.
+        targets: `None` if only the teacher contributes to the loss.
+        teacher: `None`, or a function that takes the token weights `[N]` or `None` and returns a
+            pair: the teacher as in `WalkInputs`, and whether it is valid. If not, the loss is NaN.
+        **options: Fields of `WalkOptions`.
         hidden, labels, bias, sample_weight, ignore_index, reduction, label_gradient, training,
             tile_bytes, logit_soft_cap: As in `linear_cross_entropy`.
     """

@@ -61,7 +61,7 @@ def rows_without_scores(rows: int) -> int:
 
 
 def padded_tokens(size: int) -> int:
-    """Tokens of a tile that is to hold `size`: padded, on accelerators, never cut to a divisor."""
+    """Returns the number of tokens of a tile that holds at least `size`, which accelerators pad."""
     if not is_accelerator() or size <= _ROW_MULTIPLE:
         return size
     return math.ceil(size / _ROW_MULTIPLE) * _ROW_MULTIPLE

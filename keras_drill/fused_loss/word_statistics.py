@@ -185,7 +185,7 @@ class Words:
 
 
 def relative_scores(scores, log_normalizer, log_priors):
-    """Log-probabilities of contexts and labels together, `[R, B]`."""
+    """Returns joint log-probabilities of contexts and labels, `[R, B]`."""
     scores = scores - log_normalizer[:, None]
     return scores if log_priors is None else scores + ops.reshape(log_priors, (-1, 1))
 
@@ -248,7 +248,17 @@ def _clear(x, exists):
 
 
 def num_better(scores, target_scores, here):
-    """How many of `[T, B]` come before the target's `[T, 1]`, which is number `here` `[T]`."""
+    """Counts the words of a block that rank before the target: those with a higher score, or with
+    an equal one and a lower index.
+
+    Args:
+        scores: Scores of the block's words, `[T, B]`.
+        target_scores: Scores of the targets, `[T, 1]`.
+        here: Index of each target relative to the block, `[T]`. It may be outside the block.
+
+    Returns:
+        `[T]`.
+    """
     index, here = ops.arange(scores.shape[1], dtype="int32"), here[:, None]
     is_better = ops.where(index < here, scores >= target_scores, scores > target_scores)
     # Compilers may round a score here and not there: the target does not come before itself.

@@ -36,15 +36,15 @@ def make_stateless(model: keras.Model) -> keras.Model:
 
 
 def with_batch_size(model: keras.Model, batch_size: int) -> keras.Model:
-    """Returns a copy of a trained model that carries the state of another number of rows.
+    """Returns a copy of a trained stateful model for another batch size.
 
     Args:
         model: A built model, as in `make_stateless`.
-        batch_size: Rows of every batch of the copy.
+        batch_size: Number of rows in every batch of the copy.
 
     Returns:
-        A model with the same weights, not compiled. The copy shares nothing with `model`. Layers
-        that carry state begin with zeros; a model without them is copied as it is.
+        A model with the same weights, not compiled. The copy shares nothing with `model`, and
+        its carried state is zero. If `model` carries no state, the copy accepts the same batches.
 
     Raises:
         ValueError: `batch_size` is not positive, the model is not built, or its config does not

@@ -190,10 +190,9 @@ def preprocess(preprocessor: Callable, x: Any, y: Any = None, sample_weight: Any
 def _num_rows(x) -> int:
     if isinstance(x, str | bytes) or not (hasattr(x, "__getitem__") and hasattr(x, "__len__")):
         raise ValueError(
-            "`x` must be a list or an array with a row for each example (or a dictionary of such), "
-            "or a tf.data.Dataset of batches, for a model with a `preprocessor`. For other data "
-            "set `model.preprocessor = None` and preprocess the data yourself. "
-            f"Received: {x!r}"
+            "With a `preprocessor`, `x` must be a list, an array, a dictionary of these, or a "
+            "tf.data.Dataset of batches. To use other data, preprocess it yourself and set "
+            f"`model.preprocessor = None`. Received: x={x!r}"
         )
     return _num_rows(next(iter(x.values()))) if isinstance(x, dict) else len(x)
 

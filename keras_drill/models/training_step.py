@@ -42,7 +42,7 @@ class LossTracker(TokenMean):
 
 
 def in_step(step: Callable) -> Callable:
-    """A train or test step in which the model returns `StepOutput`."""
+    """Decorates a train or test step so that the model returns `StepOutput` during the step."""
 
     @functools.wraps(step)
     def wrapper(self, *args, **kwargs):

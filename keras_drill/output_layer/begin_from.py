@@ -23,8 +23,9 @@ def begin_from(new: Any, old: Any) -> None:
     is_plain = isinstance(old.composition, Softmax) and old.score.is_linear
     if not is_plain or old.label_encoder.hidden_network is not None:
         raise ValueError(
-            "The model's head must be a softmax over inner products of hidden states and labels, "
-            f"for another to begin from it. Received: {old!r}"
+            "The head of the model must be a single softmax over inner products of hidden states "
+            "and labels, such as `TiedOutput`. Other heads cannot be replaced by `with_head`. "
+            f"Received: {old!r}"
         )
     for name in ("vocabulary_size", "logit_soft_cap"):
         if getattr(new, name) != getattr(old, name):

@@ -41,8 +41,8 @@ def check_arguments(head):
     if head.pad_labels_to is not None:
         if isinstance(head.composition, MultiSense):
             raise ValueError(
-                "`pad_labels_to` must be None where words have several senses: choose another "
-                f"`num_senses`. Received: pad_labels_to={head.pad_labels_to}"
+                "`pad_labels_to` must be None if words have several senses. Set `num_senses` to "
+                f"the padded number of labels instead. Received: pad_labels_to={head.pad_labels_to}"
             )
         if head.pad_labels_to < head.vocabulary_size:
             raise ValueError(

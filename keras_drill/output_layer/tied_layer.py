@@ -10,13 +10,13 @@ from keras_drill.types import Tensor
 
 
 class TiedLayer(keras.layers.Layer):
-    """A layer that may share an embedding with the model that it is in.
+    """Base class for layers that can share an embedding with the surrounding model.
 
-    The embedding stays shared through saving, cloning and configs, wherever it can be found: see
-    `tie_to`. It is the model's: `trainable` of this layer does not concern it.
+    Saving, cloning and `from_config` keep the embedding shared; `tie_to` lists the conditions. The
+    embedding belongs to the model: setting `trainable` of this layer does not change the embedding.
 
     Args:
-        embedding: A `keras.layers.Embedding`, or `None`.
+        embedding: The `keras.layers.Embedding` to share, or `None`.
         **kwargs: Keyword arguments of `keras.layers.Layer`.
     """
 

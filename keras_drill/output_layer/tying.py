@@ -42,18 +42,20 @@ def path_of(embedding, found: list[Found]) -> str | None:
 
 
 def find_original(copy: keras.layers.Embedding, path: str | None, found: list[Found]):
-    """The embedding that stands where that of an output layer's config stood.
+    """Finds the embedding that an output layer shares after both were rebuilt from their configs.
 
     Args:
-        copy: What the config made. It is the original itself if Keras knew that it is shared.
-        path: Where it stood, or `None` if that is not known: then its name must do.
-        found: The embeddings that there are.
+        copy: Embedding that the output layer's config created. It is the original itself if Keras
+            restored the sharing.
+        path: Path of the original embedding, or `None` if it is not known. If no embedding has this
+            path, embeddings with the name of `copy` are used.
+        found: Paths and embeddings of the rebuilt model.
 
     Returns:
-        The embedding, or `None` if there is none.
+        The embedding to share, or `None` if no embedding matches.
 
     Raises:
-        ValueError: Several are of that name, and of that shape.
+        ValueError: Several embeddings match.
     """
     if path_of(copy, found) is not None:
         return copy

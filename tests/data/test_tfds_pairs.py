@@ -106,7 +106,7 @@ def test_errors(builders, monkeypatch):
     with pytest.raises(ValueError, match="Received: source=None, target=None"):
         ParallelCorpus(name)
     builders["tests"] = Builder("tests", splits=("test",))
-    with pytest.raises(ValueError, match=r"must have a split 'train'. Received: \['test'\]"):
+    with pytest.raises(ValueError, match=r"must have a split 'train'. Received: splits \['test'\]"):
         ParallelCorpus("tfds:tests")
     monkeypatch.setitem(sys.modules, "tensorflow_datasets", None)
     with pytest.raises(ImportError, match="pip install tensorflow-datasets"):
