@@ -1,4 +1,4 @@
-"""Public functions, and small operations that several rooms of the package share."""
+"""Public functions, and small operations that several parts of the package share."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -6,8 +6,8 @@ import keras
 
 if keras.backend.backend() not in ("tensorflow", "jax"):
     raise ImportError(
-        "keras_drill runs on Keras' TensorFlow and JAX backends: set the environment variable "
-        "KERAS_BACKEND to one of them before Keras is imported. "
+        "keras_drill runs on Keras' TensorFlow and JAX backends. Set the environment variable "
+        "KERAS_BACKEND to 'tensorflow' or 'jax' before importing Keras. "
         f"Received: backend {keras.backend.backend()!r}"
     )
 
@@ -20,7 +20,7 @@ __all__ = ["linear_cross_entropy", "linear_kl_divergence", "sparse_linear_kl_div
 
 
 def __getattr__(name: str) -> Any:
-    # Only when it is asked for: the fused loss itself is built on the modules of this package.
+    # Imported on first use: the modules of the fused loss import modules of this package.
     if name == "linear_cross_entropy":
         from keras_drill.fused_loss.linear_cross_entropy import linear_cross_entropy
 

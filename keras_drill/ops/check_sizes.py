@@ -1,4 +1,4 @@
-"""Refuses tensors whose sizes turn out to be wrong only when a graph runs."""
+"""Checks sizes of tensors, also sizes that are known only when a graph runs."""
 
 import re
 from collections.abc import Sequence
@@ -9,19 +9,24 @@ from keras import ops
 
 
 def check_sizes(x: Any, sizes: Sequence[Any], message: str) -> Any:
-    """Returns `x`, every axis of which must have the size that is expected.
+    """Checks the size of each axis of `x`, and returns `x`.
 
-    Sizes that are known while tracing raise at once. Others are compared when a TensorFlow graph
-    runs. XLA leaves assertions out: there another number of entries fails, in an operation that is
-    named by the message, and other sizes with as many entries pass.
+    Sizes that are known while tracing are checked at once. A TensorFlow graph checks the others
+    when the graph runs. XLA drops assertions: a wrong number of entries still fails there, in an
+    operation whose name is `message`. XLA does not detect wrong sizes with the right number of
+    entries.
 
     Args:
         x: A tensor.
         sizes: For each axis an integer, a scalar tensor, or `None` for any size.
-        message: What is expected, and what to do: whole sentences.
+        message: The beginning of the error message, in whole sentences: what is expected, and what
+            to do.
+
+    Returns:
+        `x`. Use the returned tensor instead of `x`, so that the check is part of the graph.
 
     Raises:
-        ValueError: A size is another.
+        ValueError: A size that is known while tracing is wrong.
     """
     found = ops.shape(x)
     pairs = [(a, b) for a, b in zip(found, sizes, strict=True) if a is not None and b is not None]
@@ -38,7 +43,8 @@ def check_sizes(x: Any, sizes: Sequence[Any], message: str) -> Any:
         x = tf.identity(x)  # graph optimisation may remove a reshape with its control inputs
     expected = [a if b is None else b for a, b in zip(found, sizes, strict=True)]
     checked = tf.reshape(x, expected, name=re.sub(r"[^A-Za-z0-9]+", "_", message).strip("_"))
-    # Sizes that were only compared stay open: what is made of them waits for the comparison.
+    # Sizes that are compared at run time stay unknown: operations that read the shape then depend
+    # on the comparison.
     checked.set_shape(
         [
             a if b is None or isinstance(b, int) else None

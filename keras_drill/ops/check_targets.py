@@ -4,18 +4,20 @@ from keras import ops
 
 
 def check_targets(targets, vocabulary_size: int, weights=None):
-    """Refuses targets outside the vocabulary, wherever they carry weight.
+    """Checks that targets with a weight other than 0 are in the vocabulary.
 
-    Concrete targets raise at once. Inside a TensorFlow graph an assertion does. Where nothing can
-    be raised (XLA, JAX) the caller turns the losses of the invalid tokens into NaN.
+    Concrete targets are checked at once, symbolic ones by an assertion in the TensorFlow graph.
+    XLA and JAX cannot raise: the caller must turn the losses of invalid tokens into NaN.
 
     Args:
         targets: `[N]` integers.
         vocabulary_size: Number of words.
-        weights: `[N]`, or `None`. A token of weight 0 may have any target (-100, say).
+        weights: `[N]`, or `None`. A token of weight 0 may have any target, for example -100.
 
     Returns:
-        Targets that are safe to index with, and a boolean mask of the valid tokens.
+        - `[N]`, the targets, with 0 in place of those outside the vocabulary.
+        - `[N]` booleans, False for invalid tokens: their target is outside the vocabulary, and
+          their weight is not 0.
 
     Raises:
         ValueError: A target is out of range.
@@ -29,20 +31,23 @@ def check_targets(targets, vocabulary_size: int, weights=None):
 
 
 def check_entries(x, valid, expected: str) -> None:
-    """Refuses wrong entries, at once where they are concrete and in a TensorFlow graph by an
-    assertion. Elsewhere the caller must see to them.
+    """Raises an error if an entry of `x` is not valid.
+
+    Concrete tensors are checked at once, symbolic tensors of TensorFlow by an assertion in the
+    graph. Symbolic tensors of JAX are not checked.
 
     Args:
         x: A tensor `[N, ...]`.
-        valid: Booleans, `[N, ...]` or of its first axes.
-        expected: What the entries must be, naming the argument.
+        valid: Booleans, of the shape of `x` or of the first axes of that shape.
+        expected: The beginning of the error message: the argument's name, and what its entries
+            must be.
 
     Raises:
-        ValueError: An entry is not valid.
+        ValueError: An entry of a concrete tensor is not valid.
     """
     try:
         wrong = np.asarray(x)[~np.asarray(valid)]
-    except (TypeError, NotImplementedError):  # a symbolic tensor, of JAX and of TensorFlow
+    except (TypeError, NotImplementedError):  # a symbolic tensor: of JAX, of TensorFlow
         wrong = None
     if wrong is not None and wrong.size:
         raise ValueError(f"{expected}. Received: {wrong[:5].tolist()}")

@@ -1,4 +1,4 @@
-"""The kind of device that computes, which decides how work is cut and what XLA needs told."""
+"""The kind of device (CPU, GPU or TPU), on which tile sizes and workarounds for XLA depend."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,7 +12,10 @@ _assumed: ContextVar[str | None] = ContextVar("assumed_device", default=None)
 
 
 def device_kind() -> str:
-    """Returns "cpu", "gpu" or "tpu": the kind of device that computes, or the assumed one."""
+    """Returns the kind of device that computes, "cpu", "gpu" or "tpu".
+
+    Inside `assume_device`, this is the assumed kind.
+    """
     assumed = _assumed.get()
     if assumed is not None:
         return assumed
@@ -28,13 +31,13 @@ def device_kind() -> str:
 
 @contextmanager
 def assume_device(kind: str) -> Iterator[None]:
-    """Traces for another kind of device than the present one.
+    """Makes `device_kind` return `kind` inside the `with` block, to trace for another device.
 
     Args:
         kind: "cpu", "gpu" or "tpu".
 
     Raises:
-        ValueError: There is no such kind.
+        ValueError: `kind` is another string.
     """
     if kind not in KINDS:
         raise ValueError(f"`kind` must be one of {KINDS}. Received: kind={kind!r}")
@@ -46,5 +49,5 @@ def assume_device(kind: str) -> Iterator[None]:
 
 
 def is_accelerator() -> bool:
-    """Whether a GPU or TPU computes."""
+    """Returns whether `device_kind` is "gpu" or "tpu"."""
     return device_kind() != "cpu"

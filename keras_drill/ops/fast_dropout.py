@@ -12,14 +12,14 @@ def fast_dropout(x, rate: float, seed_generator):
         y_i = x_i b_i / q,    b_i ~ Bernoulli(q) independently,    q = 1 − rate
 
     `keras.random.dropout` draws 32 random bits per entry, which costs about as much as a matrix
-    product when the entries are a recurrent matrix or the embeddings of a vocabulary. Here one draw
-    serves two entries, so `q` is a multiple of 2⁻¹⁶. The scale uses that very `q`, so the
-    expectation is exact.
+    product if the entries are a recurrent matrix or the embeddings of a vocabulary. This function
+    uses 16 bits per entry. It therefore rounds `q` to a multiple of 2⁻¹⁶. It scales by the rounded
+    `q`, so the expectation is exact.
 
     Args:
         x: float tensor.
         rate: float in `[0, 1)`, the probability of dropping an entry.
-        seed_generator: a `keras.random.SeedGenerator`; it advances by one draw.
+        seed_generator: a `keras.random.SeedGenerator`, which advances by one draw.
 
     Returns:
         A tensor like `x`.

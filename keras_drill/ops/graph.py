@@ -1,4 +1,4 @@
-"""What the fused loss needs of TensorFlow's graphs, and other backends do by themselves."""
+"""Operations of the fused loss that control how TensorFlow and XLA order and fuse operations."""
 
 import functools
 
@@ -8,16 +8,16 @@ from keras import ops
 from keras_drill.ops.device_kind import device_kind, is_accelerator
 from keras_drill.ops.private_interfaces import is_compiled_by_xla, put_rows_in_place
 
-FOLDS = 8  # more than 8 columns at once are slower than none folded
+FOLDS = 8  # more than 8 are slower than no folding
 
 
 def fuse(function):
-    """Compiles an element-wise function of tensors into one pass over memory, where that pays.
+    """Returns an element-wise function that XLA compiles into one pass over memory in a graph.
 
-    TensorFlow runs one operation after the other, and each reads and writes whole tensors. While
-    it traces a graph, the function becomes a part of that graph that XLA compiles, once for every
-    shape it meets; matrix products outside stay with TensorFlow, which is faster at them. Eagerly
-    the function runs as it is, and JAX compiles everything anyway.
+    Without XLA, TensorFlow runs one operation after the other, and each reads and writes whole
+    tensors. XLA compiles the function once for every input shape. Matrix products outside of the
+    function stay with TensorFlow, which computes them faster. In eager mode and on JAX, which
+    compiles everything, the function is returned unchanged.
 
     Args:
         function: takes and returns nested tensors.
@@ -35,8 +35,8 @@ def with_dependencies(x, *earlier):
     """Returns `x`, which becomes available only after the tensors `earlier` are computed.
 
     TensorFlow starts every operation whose inputs are available. Without this order, the results
-    of many independent steps would be in memory at the same time. Backends whose compiler orders
-    the steps get `x` unchanged.
+    of many independent steps would be in memory at the same time. On JAX, whose compiler orders
+    the steps, `x` is returned unchanged.
     """
     if keras.backend.backend() != "tensorflow":
         return x
@@ -47,11 +47,11 @@ def with_dependencies(x, *earlier):
 
 
 def with_data_dependency(x, sums):
-    """Returns `x`, which compilers for CPUs compute only after `sums`.
+    """Returns `x`, which XLA on CPUs uses only after it has computed `sums`.
 
-    XLA computes an operation there as soon as its inputs are available, and holds the result in
-    memory. The returned value depends on the sign of `sums`: XLA cannot know that sums of
-    exponentials are never negative.
+    On CPUs, XLA computes an operation as soon as its inputs are available, and keeps the result in
+    memory. The returned value depends on the sign of `sums`, so operations on the value come
+    later. XLA cannot know that sums of exponentials are never negative.
 
     Args:
         x: A tensor.
@@ -65,14 +65,18 @@ def with_data_dependency(x, sums):
 
 
 def fold_columns(combine, x):
-    """`[R, B]`, soon to be reduced over B by `combine`, as `[R, B / 8]` or a little wider.
+    """Reduces the number of columns of a matrix to about an eighth, before a reduction over them.
 
-    On CPUs XLA leaves reductions to a library, and writes down all that they read. Folded first,
-    that is an eighth. Elsewhere a reduction computes what it reads, so nothing is folded.
+    On CPUs, XLA leaves reductions to a library and stores their whole input in memory. A folded
+    input needs an eighth of the memory. In all other cases the matrix is returned unchanged.
 
     Args:
-        combine: `ops.maximum` or `ops.add`.
-        x: The matrix. B is static.
+        combine: `ops.maximum` or `ops.add`, the operation of the reduction that follows.
+        x: `[R, B]`, with static B.
+
+    Returns:
+        `[R, B // 8 + B % 8]`, whose reduction by `combine` over the columns equals that of `x`; or
+        `x` itself.
     """
     size = x.shape[1] // FOLDS
     if size == 0 or not _is_compiled_for_cpu():
@@ -82,16 +86,16 @@ def fold_columns(combine, x):
 
 
 def computes_anew() -> bool:
-    """Whether `anew` does anything."""
+    """Returns whether `anew` has an effect: on JAX, on a GPU or TPU."""
     return keras.backend.backend() == "jax" and is_accelerator()
 
 
 def anew(x, *earlier):
     """Returns `x`, which JAX computes again on accelerators, after the tensors `earlier`.
 
-    XLA stores an element-wise result that several reductions read, in float32. Computing the
-    result again avoids these matrices: KerBS needs 1.8 GiB instead of 4.8 at 8,192 tokens, 32,768
-    words and width 1,024, in about the same time on H100 and H200.
+    Without this function, XLA stores an element-wise result that several reductions read, in
+    float32. Computing the result again avoids these matrices, in about the same time. With KerBS
+    peak memory falls from 4.8 to 1.8 GiB (8,192 tokens, 32,768 words, width 1,024).
     """
     if not computes_anew():
         return x
@@ -101,11 +105,14 @@ def anew(x, *earlier):
 
 
 def vector_product(a, b):
-    """The product of a vector and a matrix, or of a matrix and a vector.
+    """Returns the product of a vector and a matrix, or of a matrix and a vector.
 
-    For CPUs XLA computes these while it computes the matrix: entry by entry, and down its columns.
-    A product of two matrices it leaves to a library, at a tenth to a half of the time. For
-    accelerators it leaves all products to a library, but computes a sum along with the matrix.
+    On CPUs, XLA computes such a product entry by entry, together with the matrix. XLA leaves a
+    product of two matrices to a library, which takes a tenth to a half of the time. On CPUs the
+    function therefore makes a matrix of two equal vectors.
+
+    On accelerators, XLA leaves all products to a library, which reads the matrix from memory. A sum
+    can be computed together with the matrix, so the function uses a sum there.
     """
     if is_accelerator() and (keras.backend.backend() == "jax" or is_compiled_by_xla()):
         return ops.sum(a[:, None] * b, axis=0) if len(a.shape) == 1 else ops.sum(a * b, axis=1)
@@ -117,7 +124,7 @@ def vector_product(a, b):
 
 
 def _is_compiled_for_cpu() -> bool:
-    """Whether TensorFlow traces for XLA, and no device is other than a CPU."""
+    """Returns whether TensorFlow traces for XLA, and all devices are CPUs."""
     if keras.backend.backend() != "tensorflow" or not is_compiled_by_xla():
         return False
     return device_kind() == "cpu"
@@ -126,13 +133,13 @@ def _is_compiled_for_cpu() -> bool:
 def matrix_product(
     a, b, transpose_a: bool = False, transpose_b: bool = False, dtype: str | None = None
 ):
-    """The product of two matrices, each transposed first if so asked.
+    """Returns the product of two matrices.
 
     Args:
         a, b: The matrices, of one dtype.
-        transpose_a, transpose_b: Whether to transpose them.
-        dtype: Dtype of the result; `None` for that of the matrices. Accelerators round only
-            there: their matrix units add up in float32.
+        transpose_a, transpose_b: Whether to transpose the matrix first.
+        dtype: Dtype of the result; `None` is the matrices' dtype. On JAX, accelerators compute
+            the sums in float32 and round once, to this dtype.
     """
     if keras.backend.backend() != "tensorflow":
         return _jax_product(a, b, transpose_a, transpose_b, dtype)
@@ -154,8 +161,8 @@ def _jax_product(a, b, transpose_a, transpose_b, dtype):
 def _tensorflow_product(a, b, transpose_a, transpose_b):
     import tensorflow as tf
 
-    # `tf.einsum` takes another routine of oneDNN, up to a fifth faster at these products and slower
-    # at the others: measured on CPUs for many labels. In float16 it would add up in float16.
+    # `tf.einsum` uses another oneDNN routine: measured on CPUs with many labels, up to a fifth
+    # faster for these products and slower for others. For float16 it would sum in float16.
     is_thin = a.shape[0] is None or a.shape[0] < 512
     if a.dtype != tf.float16:
         if transpose_b and not transpose_a and is_thin:
@@ -166,7 +173,7 @@ def _tensorflow_product(a, b, transpose_a, transpose_b):
 
 
 def put_rows(x, start, rows):
-    """`x` with `rows` in place of its own from row `start` on, a number or a scalar tensor."""
+    """Returns `x` with `rows` in place of its rows from `start` on, an integer or scalar tensor."""
     if keras.backend.backend() != "tensorflow" or is_compiled_by_xla():
         return ops.slice_update(x, [start] + [0] * (len(x.shape) - 1), rows)
     return put_rows_in_place(x, start, rows)  # `ops.slice_update` copies

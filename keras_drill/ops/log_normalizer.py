@@ -1,4 +1,4 @@
-"""The log-normalizer of logits."""
+"""The log-normalizer of logits: the logarithm of the sum of their exponentials."""
 
 import keras
 from keras import ops
@@ -8,19 +8,20 @@ from keras_drill.types import Tensor
 
 
 def log_normalizer(logits: Tensor, best: Tensor) -> Tensor:
-    """The logarithm of the sum of a row's exponentials, given where its largest entry stands.
+    """Returns the logarithm of the sum of each row's exponentials.
 
     Args:
         logits: `[N, V]`, floats.
-        best: `[N]`, integers.
+        best: `[N]`, integers: the column of each row's largest logit.
 
     Returns:
         `[N]`, in the logits' dtype.
     """
     if keras.backend.backend() != "tensorflow" or is_compiled_by_xla():
         return ops.logsumexp(logits, axis=-1)
-    # TensorFlow has a softmax in one pass on CPUs, which takes a third of the time of this sum's
-    # four. The probability of the best word is at least 1 / V, so its logarithm is exact.
+    # On CPUs, TensorFlow's softmax is one pass over memory and takes a third of the time of
+    # `logsumexp`, which is four passes. The probability of the best word is at least 1 / V, so its
+    # logarithm is precise.
     best = best[:, None]
     log_probs = ops.log(ops.take_along_axis(ops.softmax(logits), best, axis=1))
     return (ops.take_along_axis(logits, best, axis=1) - log_probs)[:, 0]

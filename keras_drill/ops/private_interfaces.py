@@ -1,7 +1,8 @@
-"""All that the package uses of Keras and TensorFlow beyond what they promise to keep.
+"""All uses of private interfaces of Keras and TensorFlow in this package.
 
-Each function says why the public interface does not do. `tests/ops/test_private_interfaces.py`
-fails when one of them changes, and when another module uses such an interface itself.
+The docstring of each function says why a public interface does not suffice.
+`tests/ops/test_private_interfaces.py` fails if a private interface changes, or if another module
+of the package uses one.
 """
 
 import contextlib
@@ -15,10 +16,11 @@ import keras
 
 
 def keras_mask(tensor):
-    """The mask that a layer attached to its output, or `None`.
+    """Returns the mask that a layer attached to its output, or `None`.
 
-    Layers get it as an argument; a model that hands hidden states to a function does not. It is an
-    attribute of tensors, but JAX keeps masks of its tracers in a table of Keras' own.
+    Keras passes masks to layers as an argument, but not to a model that passes hidden states to a
+    function. The public attribute of tensors does not suffice: for JAX tracers Keras keeps the
+    masks in a table.
     """
     from keras.src.backend import get_keras_mask
 
@@ -26,10 +28,11 @@ def keras_mask(tensor):
 
 
 def is_symbolic() -> bool:
-    """Whether Keras only asks for shapes and types, with inputs that may not be of the right type.
+    """Returns whether Keras calls a layer symbolically, only to find shapes and dtypes.
 
-    The scope is public, but not the question. Under `tf.distribute` Keras builds models for the
-    mean over replicas of a batch, which makes floats of words.
+    The inputs of such a call may have a wrong dtype. For example, under `tf.distribute` Keras
+    builds a model with the replicas' mean of a batch, so word ids are floats. Keras' scope for
+    symbolic calls is public, but the test for the scope is not.
     """
     from keras.src.backend.common.symbolic_scope import in_symbolic_scope
 
@@ -37,9 +40,9 @@ def is_symbolic() -> bool:
 
 
 def called_model() -> keras.Layer | None:
-    """The outermost layer or model that is being called, such as the one that `fit` trains.
+    """Returns the outermost layer or model of the present call, such as the model in `fit`.
 
-    A layer is told neither who calls it nor what loss its output goes into.
+    Publicly, a layer cannot find out which model calls it, and which loss reads its output.
     """
     from keras.src.backend.common import global_state
 
@@ -48,9 +51,10 @@ def called_model() -> keras.Layer | None:
 
 
 def replace_sublayer(layer: keras.Layer, name: str, new: keras.Layer) -> None:
-    """Puts `new` in place of the layer that is the attribute `name` of `layer`, built or not.
+    """Replaces the layer in the attribute `name` of `layer` by `new`.
 
-    Assigning alone keeps tracking the old one, and Keras refuses it in a built layer.
+    If the attribute is only assigned, Keras keeps tracking the old layer. In a built layer Keras
+    raises an error.
     """
     old = getattr(layer, name)
     layer._tracker.unlock()
@@ -61,21 +65,22 @@ def replace_sublayer(layer: keras.Layer, name: str, new: keras.Layer) -> None:
 
 
 def attention_dropout(attention: keras.layers.MultiHeadAttention) -> keras.layers.Dropout:
-    """The dropout of a built layer's attention weights.
+    """Returns the layer that drops attention weights in a built `MultiHeadAttention`.
 
-    Keras makes it, and takes none.
+    The constructor accepts a dropout rate, but no dropout layer.
     """
     return attention._dropout_layer
 
 
 class SaveSignature(keras.Layer):
-    """Base of layers that say what `tf.saved_model.save` offers as their signature.
+    """Base class of layers that define the serving signature for `tf.saved_model.save`.
 
-    Keras makes it from the shapes that a layer was built for, all of them floats.
+    Without this class, Keras makes the signature from the shapes that the layer was built for, and
+    takes all inputs for floats.
     """
 
     def save_signature(self) -> Any:
-        """A `tf.function` with an input signature; here, what Keras makes."""
+        """Returns a `tf.function` with an input signature. The default is Keras' signature."""
         return super()._default_save_signature
 
     @property
@@ -84,13 +89,18 @@ class SaveSignature(keras.Layer):
 
 
 class FitsOnWorkers(keras.Model):
-    """Base of models that `fit` and `evaluate` on replicas and on workers.
+    """Base class of models whose `fit` and `evaluate` work under all `tf.distribute` strategies.
 
-    Steps of Keras fail there (keras issue 20585): it builds a model from the mean over replicas of
-    a batch, which is none where they have unequal parts or are on several workers, and under
-    `MultiWorkerMirroredStrategy` it takes the mean of scalars over their first axis. So the model
-    is built from one replica's part, and scalars get that axis, while Keras wants it. Backends
-    other than TensorFlow have no strategies. On one device the first step is traced once.
+    Keras' own steps fail under some strategies (keras issue 20585):
+
+    - Keras builds a model with the mean of a batch over its replicas. There is no such mean if the
+      replicas' parts have unequal sizes, or are on several workers. This class builds the model
+      with one replica's part.
+    - Under `MultiWorkerMirroredStrategy`, Keras takes the mean of scalars over their first axis,
+      which they do not have. This class adds that axis for versions of Keras with this fault.
+
+    Backends other than TensorFlow have no strategies. On one device TensorFlow traces the training
+    step only once, because the optimizer is built before.
     """
 
     def compile(self, *args: Any, **kwargs: Any) -> None:
@@ -99,8 +109,8 @@ class FitsOnWorkers(keras.Model):
         if is_shared and _on_logical_cpus(strategy):
             if kwargs.get("jit_compile") is True:
                 raise ValueError(
-                    "`jit_compile` must be False or 'auto' on several logical CPUs: XLA compiles "
-                    "for one of them, and cannot use the variables of another. "
+                    "`jit_compile` must be False or 'auto' on several logical CPUs, because XLA "
+                    "cannot use the variables of another logical CPU. "
                     "Received: jit_compile=True"
                 )
             kwargs["jit_compile"] = False
@@ -145,10 +155,11 @@ class FitsOnWorkers(keras.Model):
             self._symbolic_build(data_batch=data_batch)
 
     def make_train_function(self, force: bool = False) -> Any:
-        # Variables that are made while TensorFlow traces a step have it traced once more. Under a
-        # strategy, and on JAX, Keras makes the optimizer's before; here it would not.
+        # TensorFlow traces a step twice if the first tracing creates variables. Keras creates the
+        # optimizer's variables before tracing only under a strategy and on JAX.
         alone = getattr(self, "_distribute_strategy", self) is None
-        are_built = all(layer.built for layer in self._flatten_layers())  # some only in training
+        # Some layers are built only by the first training step.
+        are_built = all(layer.built for layer in self._flatten_layers())
         if alone and are_built and not self.optimizer.built:
             self.optimizer.build(self.trainable_variables)
         return super().make_train_function(force)
@@ -161,8 +172,8 @@ class FitsOnWorkers(keras.Model):
         on_cpus = any("CPU" in device for device in strategy.extended.worker_devices)
         if self.steps_per_execution != 1 and (over_rows or on_cpus):
             raise ValueError(
-                "`steps_per_execution` must be 1 on workers, and on several CPUs: TensorFlow "
-                "cannot run their steps in a loop. "
+                "`steps_per_execution` must be 1 on several workers or several CPUs, because "
+                "TensorFlow cannot run their steps in a loop. "
                 f"Received: steps_per_execution={self.steps_per_execution}"
             )
         if not over_rows:
@@ -176,9 +187,10 @@ class FitsOnWorkers(keras.Model):
 
 @contextlib.contextmanager
 def _even_batches() -> Iterator[None]:
-    """Says which batches a distribution of Keras' takes, where JAX says what it cannot partition.
+    """Replaces JAX' error about a batch that does not divide by the number of devices.
 
-    JAX' class of error is private.
+    The new error says which batch sizes a `keras.distribution` accepts. JAX' error class is
+    private.
     """
     try:
         yield
@@ -186,27 +198,27 @@ def _even_batches() -> Iterator[None]:
         if type(error).__name__ != "IndivisibleError":
             raise
         raise ValueError(
-            "Every batch, the last one too, must have as many rows as the devices that share it, "
-            "or a multiple of them: drop the rest with `dataset.batch(size, drop_remainder=True)`, "
-            "or pad the batch with rows whose `sample_weight` is 0. Received a batch for which JAX "
-            f"says: {error}"
+            "The number of rows of every batch, also of the last one, must be a multiple of the "
+            "number of devices that share the batch. Drop the last batch with "
+            "`dataset.batch(size, drop_remainder=True)`, or pad it with rows whose `sample_weight` "
+            f"is 0. Received: a batch for which JAX raises: {error}"
         ) from error
 
 
 def _on_logical_cpus(strategy: Any) -> bool:
-    """Whether replicas of this process are CPUs that TensorFlow makes of one.
+    """Returns whether the replicas of this process are logical CPUs of one physical CPU.
 
-    It is no private interface, but what is refused on them is refused here.
+    The function uses no private interface. It is here because only this module needs it.
     """
     devices = strategy.extended.worker_devices
     return len(devices) > 1 and any("CPU" in device for device in devices)
 
 
 def means_over_rows(strategy: Any) -> bool:
-    """Whether Keras, under this strategy, takes the mean of workers' scalars over an axis that
-    they do not have.
+    """Returns whether Keras, under this strategy, takes the mean of scalars over their first axis.
 
-    There is no telling from its version when that will be mended.
+    Scalars have no axis, so such a mean fails. The function calls Keras' private function with a
+    recording strategy, because the first version of Keras without this fault is not known.
     """
     import tensorflow as tf
     from keras.src.backend.tensorflow.trainer import reduce_per_replica
@@ -233,13 +245,16 @@ def means_over_rows(strategy: Any) -> bool:
 
 
 def sum_gradients_first(optimizer: keras.optimizers.Optimizer) -> None:
-    """Makes an optimizer, under `tf.distribute`, add up the replicas' gradients before all else.
+    """Makes an optimizer sum the replicas' gradients before it clips or checks them.
 
-    Keras clips each replica's own gradient, and tells infinities in it, before it adds them up, so
-    that clipping, and the scale of the loss, would depend on the number of replicas.
+    Under `tf.distribute`, Keras clips each replica's gradient, and searches it for infinities,
+    before it sums the gradients. Clipping and loss scaling would depend on the number of replicas.
+
+    Args:
+        optimizer: The optimizer, which is changed in place.
 
     Raises:
-        ValueError: Gradients are to be accumulated, or weights to be averaged, by the optimizer.
+        ValueError: The optimizer uses `gradient_accumulation_steps` or `use_ema`.
     """
     import tensorflow as tf
 
@@ -249,20 +264,20 @@ def sum_gradients_first(optimizer: keras.optimizers.Optimizer) -> None:
     apply = optimizer.apply
 
     def apply_sums(grads, trainable_variables=None):
-        if not optimizer._sums_gradients_first:  # one that it is in did
+        if not optimizer._sums_gradients_first:  # an outer optimizer has summed them
             return apply(grads, trainable_variables)
         if not optimizer.built:
             raise ValueError(
-                "The optimizer must be built before a replica's step, where TensorFlow cannot make "
-                "variables: call `optimizer.build(model.trainable_variables)` in "
-                f"`strategy.scope()`. Received: {optimizer.name!r}, not built"
+                "The optimizer must be built before a replica's step, because TensorFlow cannot "
+                "create variables there. Call `optimizer.build(model.trainable_variables)` in "
+                f"`strategy.scope()`. Received: optimizer {optimizer.name!r}, which is not built"
             )
         grads = list(grads)
         replica = tf.distribute.get_replica_context()
         own = [grad for grad in grads if grad is not None]
         sums = iter(replica.all_reduce(tf.distribute.ReduceOp.SUM, own))
         grads = [None if grad is None else next(sums) for grad in grads]
-        _stop_accumulating(optimizer)  # again, as a MultiOptimizer may know its own only once built
+        _stop_accumulating(optimizer)  # again: `build` of a MultiOptimizer may add optimizers
         return apply(grads, trainable_variables)
 
     optimizer.apply = apply_sums
@@ -277,13 +292,13 @@ def _stop_accumulating(optimizer: keras.optimizers.Optimizer) -> None:
         if single.gradient_accumulation_steps:
             raise ValueError(
                 "`gradient_accumulation_steps` must be `None` under `tf.distribute`, where Keras "
-                "accumulates no gradients: give each replica fewer rows and take more replicas, or "
-                "train on one device. Received: gradient_accumulation_steps="
+                "accumulates no gradients. Use more replicas with fewer rows each, or train on one "
+                "device. Received: gradient_accumulation_steps="
                 f"{single.gradient_accumulation_steps}"
             )
         if single.use_ema:
             raise ValueError(
-                "`use_ema` must be False under `tf.distribute`, where Keras' averages fail: take "
+                "`use_ema` must be False under `tf.distribute`, where Keras' averages fail. Use "
                 "`keras_drill.callbacks.NonMonotonicAveraging`, or train on one device. "
                 f"Received: use_ema={single.use_ema}"
             )
@@ -291,7 +306,7 @@ def _stop_accumulating(optimizer: keras.optimizers.Optimizer) -> None:
 
 
 def all_layers(layer: keras.Layer) -> list[keras.Layer]:
-    """`layer` and all layers inside it, at any depth, each once.
+    """Returns `layer` and all layers inside `layer`, at any depth, each once.
 
     Only models have a public list of their layers.
     """
@@ -299,27 +314,33 @@ def all_layers(layer: keras.Layer) -> list[keras.Layer]:
 
 
 def direct_layers(layer: keras.Layer) -> list[keras.Layer]:
-    """The layers right inside `layer`, in the order in which they came to be there.
+    """Returns the layers directly inside `layer`, in the order of their assignment.
 
-    Only models have a public list of their layers, and it leaves out what is in lists.
+    Only models have a public list of their layers, without layers that are in Python lists.
     """
     return list(layer._layers)
 
 
 def producer(tensor: keras.KerasTensor) -> tuple[keras.Operation, int, list[keras.KerasTensor]]:
-    """The operation that a symbolic tensor was computed by, the number of that call among the
-    operation's calls, and the tensors that went into it.
+    """Returns how a symbolic tensor was computed.
 
-    Keras shows the operations of a finished functional model, but not of a tensor on its own.
+    Keras lists the operations of a finished functional model, but not those of a single tensor.
+
+    Returns:
+        The operation, the index of this call among the operation's calls, and the input tensors.
     """
     operation, node_index, _ = tensor._keras_history
     return operation, node_index, operation._inbound_nodes[node_index].input_tensors
 
 
 def call_arguments(tensor: keras.KerasTensor) -> tuple[tuple, dict]:
-    """The arguments of the call that a symbolic tensor came from, by position and by name.
+    """Returns the arguments of the call that computed a symbolic tensor.
 
-    As `producer`; what is not a tensor (a constant, an option) is nowhere else.
+    As for `producer`, Keras has no public interface. The arguments include constants and options,
+    which `producer` omits.
+
+    Returns:
+        The positional arguments and the keyword arguments.
     """
     operation, node_index, _ = tensor._keras_history
     arguments = operation._inbound_nodes[node_index].arguments
@@ -327,31 +348,32 @@ def call_arguments(tensor: keras.KerasTensor) -> tuple[tuple, dict]:
 
 
 def replace_loss_tracker(model: keras.Model, metric: keras.metrics.Metric) -> None:
-    """Makes `metric` what a compiled model reports as its loss, and adds each batch's loss to.
+    """Makes a compiled model report its loss by `metric`, instead of Keras' own metric.
 
-    The public way, a metric of the model's own, reports the loss beside Keras' and is saved with
-    the weights, which could not be loaded into models saved before.
+    A further, public metric would report a second loss. Its variables would be saved with the
+    weights, which would then not load into models without this metric.
     """
     object.__setattr__(model, "_loss_tracker", metric)  # untracked, as `compile` sets its own
 
 
 def loss_tracker(model: keras.Model) -> keras.metrics.Metric | None:
-    """The metric that a model reports as its loss, `None` where it was not compiled.
+    """Returns the metric that a model reports as its loss, or `None` before `compile`.
 
-    `Model.metrics` has it among others, which may have its name.
+    `Model.metrics` contains this metric, but other metrics in the list may have the same name.
     """
     return model._loss_tracker
 
 
-# What Keras calls an optimizer's averages of the weights, which begin at the weights.
+# Name of an optimizer's attribute with the averages of the weights, which begin at the weights.
 AVERAGES_OF_WEIGHTS = "_model_variables_moving_average"
 
 
 def single_optimizers(optimizer: keras.optimizers.Optimizer) -> list[keras.optimizers.Optimizer]:
-    """Those that make the steps: `optimizer`, or what is in a `LossScaleOptimizer`, a
-    `MultiOptimizer`, or one in the other; of a `MultiOptimizer` that is not built, what it knows.
+    """Returns the optimizers that update variables: `optimizer`, or those inside of it.
 
-    Keras has no interface for it.
+    `LossScaleOptimizer` and `MultiOptimizer`, which may be nested, only contain other optimizers.
+    A `MultiOptimizer` that is not built may not have all its optimizers yet. Keras has no public
+    interface for this.
     """
     return [each for each in _with_inner_optimizers(optimizer) if _inner_optimizers(each) is None]
 
@@ -368,17 +390,20 @@ def _inner_optimizers(optimizer) -> list[keras.optimizers.Optimizer] | None:
 
 
 def trained_variables(optimizer: keras.optimizers.Optimizer) -> list[keras.Variable]:
-    """The variables that an optimizer trains, in the order of its slots.
+    """Returns the variables that an optimizer trains, in the order of its slots.
 
-    Keras has no public way from a variable to its slots.
+    Keras has no public interface to find the slots of a variable.
     """
     return list(getattr(optimizer, "_trainable_variables", []))
 
 
 def slot_lists(optimizer: keras.optimizers.Optimizer) -> dict[str, list]:
-    """By name of the attribute, the lists that an optimizer keeps in parallel to its variables.
+    """Returns an optimizer's lists of slots: one slot for each trained variable, in that order.
 
-    `Optimizer.variables` has all slots, but does not say which belongs to which variable.
+    `Optimizer.variables` contains all slots, but does not say which variable a slot belongs to.
+
+    Returns:
+        A dictionary from the name of the optimizer's attribute to the list.
     """
     number = len(trained_variables(optimizer))
     return {
@@ -394,9 +419,9 @@ def slot_lists(optimizer: keras.optimizers.Optimizer) -> dict[str, list]:
 
 
 def is_compiled_by_xla() -> bool:
-    """Whether TensorFlow traces for XLA, which has its own way with memory.
+    """Returns whether TensorFlow traces for XLA, which manages memory differently.
 
-    There is no public way to ask.
+    There is no public interface to find out.
     """
     import tensorflow as tf
 
@@ -404,9 +429,9 @@ def is_compiled_by_xla() -> bool:
 
 
 def zeros_of_its_own(shape, dtype: str):
-    """Zeros that share their memory with no other tensor, so that they may be changed in place.
+    """Returns zeros that share memory with no other tensor, for updates in place.
 
-    Graphs merge equal tensors: two calls of `tf.zeros` are one.
+    `tf.zeros` is not suitable: graphs merge equal tensors, so two calls may share memory.
     """
     import tensorflow as tf
 
@@ -414,9 +439,10 @@ def zeros_of_its_own(shape, dtype: str):
 
 
 def add_rows_in_place(total, indices, rows):
-    """`total` with `rows` added to the rows `indices`, in its own memory.
+    """Adds `rows` to the rows `indices` of `total` in place, and returns the result.
 
-    Every public function copies the whole tensor. Whatever else reads `total` must be done by then.
+    Every public function copies the whole tensor. All other operations that read `total` must be
+    finished before.
     """
     import tensorflow as tf
 
@@ -424,9 +450,9 @@ def add_rows_in_place(total, indices, rows):
 
 
 def put_rows_in_place(x, start, rows):
-    """`x` with `rows` in place of its own from row `start` on.
+    """Returns `x` with `rows` in place of its rows from `start` on.
 
-    The public function copies; this does not where nothing else uses `x`.
+    The public function copies `x`. This function does not, if no other operation uses `x`.
     """
     import tensorflow as tf
 
@@ -441,9 +467,9 @@ def put_rows_in_place(x, start, rows):
 
 
 def run_cudnn(mode: str, x, parameters, h0, c0):
-    """cuDNN's LSTM or GRU over `x` `[T, B, d]` without a mask.
+    """Runs cuDNN's LSTM or GRU, without a mask.
 
-    Keras' own layers reach it, but with weights, dropout and layout that are not ours.
+    Keras' own layers can run it too, but not with the weights, dropout and layout of this package.
 
     Args:
         mode: "lstm" or "gru".
@@ -470,9 +496,9 @@ def run_cudnn(mode: str, x, parameters, h0, c0):
 
 
 def is_tensorflow_operation(name: str) -> bool:
-    """Whether an operation came with TensorFlow, whatever else this process has loaded.
+    """Returns whether an operation is part of TensorFlow itself, not of a loaded library.
 
-    Nothing public lists the operations.
+    There is no public list of operations.
     """
     import tensorflow as tf
 
@@ -480,13 +506,14 @@ def is_tensorflow_operation(name: str) -> bool:
 
 
 def sentence_piece_pieces(model: bytes, shared_name: str):
-    """A `tensorflow_text.SentencepieceTokenizer` whose model lives as long as the process.
+    """Returns a `tensorflow_text.SentencepieceTokenizer` whose model lives as long as the process.
 
-    tensorflow-text leaves the model to the kernel that made it, and kernels go with every
-    `keras.utils.set_random_seed`: "Resource ... does not exist". Named resources stay.
+    In tensorflow-text, the kernel that creates the model owns it. Every
+    `keras.utils.set_random_seed` deletes kernels, and later calls fail with "Resource ... does not
+    exist". Resources with a shared name stay.
 
     Args:
-        model: A trained model.
+        model: A trained SentencePiece model, serialized.
         shared_name: A name that no other model has.
     """
     import tensorflow as tf

@@ -1,21 +1,22 @@
-"""A derivative taken inside of a derivative that is written by hand."""
+"""Automatic differentiation inside a gradient that is written by hand."""
 
 import keras
 
 
 def pull_back(function, arrays, upstream) -> list:
-    """From the derivative for `function(*arrays)`, those for `arrays`.
+    """Returns the loss's gradients for `arrays`, given its gradient for `function(*arrays)`.
 
-    For the parts of an `ops.custom_gradient` that need no formula of their own. On TensorFlow it
-    must not be called in the forward part, where tapes do not record.
+    The function is for parts of an `ops.custom_gradient` for which automatic differentiation is
+    good enough. On TensorFlow, call it in the backward part only: tapes do not record in the
+    forward part.
 
     Args:
-        function: Maps tensors to a tensor, without variables: those do not count as arguments.
+        function: Maps tensors to a tensor. Variables that it reads get no gradient.
         arrays: A list of tensors.
-        upstream: The derivative, in the shape and dtype of what `function` gives.
+        upstream: The gradient of the loss for `function(*arrays)`, of that shape and dtype.
 
     Returns:
-        Tensors as `arrays`; zeros for those that the function does not use.
+        A list of gradients with the shapes of `arrays`; zeros for unused arrays.
 
     Example:
 

@@ -1,4 +1,4 @@
-"""Functions for replicas of `tf.distribute`; alone where there are none."""
+"""Functions for replicas of `tf.distribute`. They also work without replicas, and on JAX."""
 
 import keras
 
@@ -6,8 +6,10 @@ from keras_drill.types import Tensor
 
 
 def num_replicas() -> int:
-    """Replicas that add up their gradients: a mean over a replica's tokens is divided by it, as
-    Keras' own losses do. 1 outside `tf.distribute`."""
+    """Returns how many `tf.distribute` replicas sum their gradients; 1 without a strategy.
+
+    A replica's mean loss is divided by this number, as in Keras' own losses.
+    """
     if keras.backend.backend() != "tensorflow":
         return 1
     import tensorflow as tf
@@ -16,7 +18,7 @@ def num_replicas() -> int:
 
 
 def replica_id() -> int | Tensor:
-    """Number of the replica that runs this: 0 outside of a replica's step."""
+    """Returns the index of the replica that runs this code, 0 outside of a replica's step."""
     if num_replicas() == 1:
         return 0
     import tensorflow as tf
@@ -26,9 +28,10 @@ def replica_id() -> int | Tensor:
 
 
 def sum_over_replicas(values: Tensor) -> Tensor:
-    """The sum of what every replica has, inside a replica's step; elsewhere `values` themselves.
+    """Returns the sum of all replicas' `values`, inside a replica's step.
 
-    Nothing flows back through it.
+    No gradient passes through the sum. Outside of a replica's step the function returns `values`
+    unchanged.
     """
     if num_replicas() == 1:
         return values

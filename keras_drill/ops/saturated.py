@@ -1,4 +1,4 @@
-"""Products that are larger than their dtype can tell."""
+"""Clips matrix products that overflow float16."""
 
 import keras
 from keras import ops
@@ -9,14 +9,17 @@ _LARGEST_FLOAT16 = 65504.0
 
 
 def saturated(products: Tensor, dtype: str) -> Tensor:
-    """Matrix products in a wider dtype; those that float16 made infinite as its largest number.
+    """Casts matrix products to a wider dtype, with float16's infinities as ±65,504.
 
-    Infinite scores have no probabilities. No loss scaling mends that, as the loss is not what was
-    too large, so that every later step would be skipped. Of finite ones the gradient leads back.
+    An infinite logit makes the loss NaN. Loss scaling cannot help, because the overflow is not in
+    the gradients: every later step would be skipped. With a finite logit training continues.
 
     Args:
-        products: Of any shape.
-        dtype: float32 or float64.
+        products: A tensor of any shape.
+        dtype: "float32" or "float64".
+
+    Returns:
+        The products in `dtype`. Those from float16 are at most 65,504, its largest number.
 
     Example:
 

@@ -20,18 +20,21 @@ def check_learning_rate_multiplier(multiplier: float) -> None:
 def stored_initializer(
     initializer: keras.initializers.Initializer, multiplier: float
 ) -> Callable[..., Tensor]:
-    """Draws a weight from a clone of `initializer`, as it is stored for `scaled_steps`."""
+    """Returns an initializer that draws from `initializer` and divides by `multiplier`.
+
+    This is how `scaled_steps` expects a weight to be stored.
+    """
     return lambda shape, dtype=None: initializer.clone()(shape, dtype=dtype) / multiplier
 
 
 def scaled_steps(stored: Tensor, multiplier: float) -> Tensor:
-    """The value of a weight that is stored divided by `multiplier`.
+    """Returns the value of a weight that is stored divided by `multiplier`.
 
-        w = c v,    with the gradient of w for that of v
+        w = c v,    where the gradient of the loss with respect to w serves as that for v
 
-    An optimizer's step on `v` then moves `w` by `c` times what it would move a weight of its own,
-    whether steps grow with gradients (SGD) or not (Adam): no other way of scaling is right for
-    both, and for the norm that gradients are clipped to. Weight decay shrinks `v` and `w` alike.
+    Each optimizer step then moves `w` `c` times as far as without this function. The factor is
+    the same for optimizers whose steps grow with the gradient (SGD) and others (Adam). Gradient
+    clipping does not depend on `c`. Weight decay shrinks `v` and `w` by the same share.
 
     Args:
         stored: `v`, float tensor.

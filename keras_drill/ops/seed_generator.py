@@ -7,17 +7,19 @@ from keras import ops
 
 from keras_drill.ops.replicas import replica_id
 
-_NUM_SEEDS = 2**31 - 2  # what Keras on TensorFlow takes a seed modulo
-# Multiples of the golden section of that number are far apart: at 512 replicas, 2.5 million draws.
+_NUM_SEEDS = 2**31 - 2  # Keras on TensorFlow takes seeds modulo this number
+# `_NUM_SEEDS` divided by the golden ratio. Multiples of this number are far apart: the seeds of
+# 512 replicas differ by at least 2.5 million draws.
 _STRIDE = 1327217909
 
 
 class SeedGenerator(keras.random.SeedGenerator):
-    """Seeds of a layer's random draws, other ones on each replica of `tf.distribute`.
+    """Seed generator for a layer's random draws, with different seeds on each replica.
 
-    Keras uses the same seed, and so the same dropout mask, on every replica (keras issue 20611). On
-    one device, and on the first replica, the seeds are those of `keras.random.SeedGenerator`. The
-    state is the same on all replicas, so that training resumes exactly.
+    Keras uses the same seed, and so the same dropout mask, on every replica of `tf.distribute`
+    (keras issue 20611). On one device, and on the first replica, the seeds are those of
+    `keras.random.SeedGenerator`. The state is the same on all replicas, so that training resumes
+    exactly.
     """
 
     def next(self, ordered: bool = True) -> Any:
@@ -30,8 +32,13 @@ class SeedGenerator(keras.random.SeedGenerator):
 
 
 def derived_seed(seed: int | None, index: int) -> int | None:
-    """A seed for the random choice number `index` of a layer: no two of them draw alike.
+    """Returns the seed for one of a layer's several sources of randomness.
 
-    The first is `seed` itself. `None` stays `None`, which is a random seed.
+    Args:
+        seed: The layer's seed, or `None` for random seeds.
+        index: Number of the source, from 0. Each index has its own seed; 0 has `seed` itself.
+
+    Returns:
+        A seed, or `None` if `seed` is `None`.
     """
     return None if seed is None else (seed + index * _STRIDE) % _NUM_SEEDS if index else seed

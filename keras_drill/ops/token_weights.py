@@ -5,30 +5,30 @@ from keras_drill.ops.check_sizes import check_sizes
 
 
 def rank_is_unknown(tensor) -> bool:
-    """Whether even the number of axes is not known while tracing, as `tf.data` may have it."""
+    """Returns whether the number of axes is unknown while tracing, as `tf.data` allows."""
     return getattr(tensor.shape, "rank", 0) is None
 
 
 def token_weights(sample_weight, tokens, dtype: str = "float32"):
-    """Weights of samples as weights of their tokens.
+    """Returns one weight for each token, from weights of tokens or of whole samples.
 
     Args:
-        sample_weight: `[...]` of the shape of `tokens`, a prefix of that shape (one weight for a
-            sequence, say), or with one more axis of size 1.
+        sample_weight: Weights of the shape of `tokens`, or of a prefix of that shape (for example
+            one weight per sequence). A further last axis of size 1 is allowed.
         tokens: A tensor `[...]` with one entry per token.
-        dtype: Of the result.
+        dtype: Dtype of the result.
 
     Returns:
         Weights of the shape of `tokens`.
 
     Raises:
-        ValueError: The shape of `sample_weight` is another.
+        ValueError: `sample_weight` has another shape.
     """
     weights = ops.cast(ops.convert_to_tensor(sample_weight), dtype)
     message = "`sample_weight` must have the targets' shape, or a prefix of it."
     if rank_is_unknown(weights):
         flat = ops.reshape(weights, (-1, 1))
-        # A weight of a prefix of the shape stands for as many tokens as follow one another.
+        # A prefix of the shape: each weight is repeated for the tokens of its sample.
         times = ops.size(tokens) // ops.maximum(ops.size(flat), 1)
         flat = ops.reshape(ops.broadcast_to(flat, (ops.size(flat), times)), (-1,))
         return ops.reshape(check_sizes(flat, (ops.size(tokens),), message), ops.shape(tokens))
@@ -54,21 +54,30 @@ def token_weights(sample_weight, tokens, dtype: str = "float32"):
 
 
 def _or_one(size, expected):
-    """What an axis of `size` must be if it may also be 1, for all tokens alike."""
+    """Returns the size that an axis must have: `expected`, or 1 if `size` is 1 (broadcasting)."""
     if isinstance(size, int):
         return 1 if size == 1 else expected
     return ops.where(ops.equal(size, 1), size, expected)
 
 
 def same_shape(a, b) -> bool:
-    """Whether two shapes may be equal, where `None` is a size that is not known yet."""
+    """Returns whether two shapes may be equal. `None` stands for an unknown size."""
     return len(a) == len(b) and all(x == y or None in (x, y) for x, y in zip(a, b, strict=True))
 
 
 def at_least_one_token(hidden, targets, weights, dtype: str) -> tuple:
-    """Hidden states, `[N]` targets and `[N]` weights or `None` of a walk.
+    """Flattens targets and weights, and adds a token of weight 0 to a batch without tokens.
 
-    A batch without tokens gets one of weight 0, as there is nothing to walk over otherwise.
+    The fused loss iterates over tiles of tokens, and needs at least one.
+
+    Args:
+        hidden: `[..., d]`, hidden states.
+        targets: `[...]`, integers.
+        weights: `[...]`, or `None`.
+        dtype: Dtype of the added token's weight.
+
+    Returns:
+        Hidden states, targets `[N]`, and weights `[N]` or `None`.
     """
     targets = ops.reshape(targets, (-1,))
     weights = None if weights is None else ops.reshape(weights, (-1,))
@@ -79,7 +88,7 @@ def at_least_one_token(hidden, targets, weights, dtype: str) -> tuple:
 
 
 def unflatten(per_token, shape):
-    """`[N]` to a shape; for a batch without tokens, N is 1 all the same."""
+    """Reshapes `[N]` to `shape`, and drops the token that `at_least_one_token` added."""
     if 0 in [size for size in shape if isinstance(size, int)]:
         per_token = per_token[:0]
     return ops.reshape(per_token, shape)

@@ -7,17 +7,18 @@ from keras import ops
 
 from keras_drill.types import Tensor
 
-_FEW = 1024  # of rows this short all entries are ordered at once
+_FEW = 1024  # shorter rows are not split into blocks
 
 
 def top_k(x: Tensor, k: int) -> tuple[Tensor, Tensor]:
-    """The `k` largest entries of each row and their places, as `keras.ops.top_k` finds them.
+    """Returns the `k` largest entries of each row and their indices, faster than Keras' `top_k`.
 
-    A row is split into blocks. The `k` largest entries lie in the `k` blocks with the largest
-    maxima, so that all but `k` blocks are only reduced to their maxima, which vector instructions
-    do; TensorFlow's own operation compares entry by entry. Of equal entries the first count, on
-    every backend and under every compiler: blocks with equal maxima are taken in their order, and
-    searched in their order, and -0 equals 0.
+    The function splits a row into blocks. The `k` largest entries lie in the `k` blocks with the
+    largest maxima, so only these blocks are searched. Vector instructions compute the maxima,
+    while TensorFlow's own operation compares entry by entry.
+
+    Of equal entries those with the lowest indices are returned, on every backend and with every
+    compiler: blocks with equal maxima are chosen and searched in their order, and -0 equals 0.
 
     Args:
         x: `[..., n]`, floats, with static n; no entry is NaN.
@@ -47,12 +48,15 @@ def top_k(x: Tensor, k: int) -> tuple[Tensor, Tensor]:
 
 
 def _stable_top_k(x: Tensor, k: int) -> tuple[Tensor, Tensor]:
-    """`ops.top_k` with -0 equal to 0: XLA, on either backend, sorts -0 below 0."""
+    """Applies `ops.top_k` with -0 replaced by 0, because XLA sorts -0 below 0."""
     return ops.top_k(ops.where(ops.equal(x, 0), ops.zeros_like(x), x), k)
 
 
 def _block_size(n: int, k: int) -> int:
-    """About as many maxima as entries of the chosen blocks; a divisor of n, where there is one."""
+    """Returns the number of entries of a block, preferably a divisor of `n`.
+
+    With this size there are about as many blocks as entries in the `k` chosen blocks.
+    """
     best = math.isqrt(n // k)
     divisors = [size for size in range(best // 2 + 1, 2 * best) if n % size == 0]
     return min(divisors, key=lambda size: abs(size - best), default=best)

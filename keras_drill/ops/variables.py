@@ -1,4 +1,4 @@
-"""Variables made beside those of a model."""
+"""Creates variables that belong to no layer."""
 
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -8,12 +8,17 @@ import keras
 
 
 def variable_like(variable: keras.Variable, value: Any, **options: Any) -> keras.Variable:
-    """A new variable of another's path, which a distribution of Keras' puts where that one is.
+    """Creates a variable with the path of another variable.
+
+    A `keras.distribution` then places both on the same devices.
 
     Args:
-        variable: The other.
-        value: Its first value.
-        **options: Keyword arguments of `keras.Variable`, but for the name.
+        variable: The variable whose path is used.
+        value: Initial value of the new variable.
+        **options: Keyword arguments of `keras.Variable`, except `name`.
+
+    Returns:
+        The new variable.
     """
     *scopes, name = variable.path.split("/")
     with ExitStack() as stack:
@@ -24,7 +29,7 @@ def variable_like(variable: keras.Variable, value: Any, **options: Any) -> keras
 
 @contextmanager
 def on_one_device() -> Iterator[None]:
-    """Where variables are made as if there were no distribution of Keras'."""
+    """Creates the variables inside the `with` block without the current `keras.distribution`."""
     distribution = keras.distribution.distribution()
     keras.distribution.set_distribution(None)
     try:

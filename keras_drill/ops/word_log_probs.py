@@ -1,4 +1,4 @@
-"""From labels to words, where words have several labels."""
+"""Log-probabilities of words that have several labels (output embeddings)."""
 
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -16,26 +16,28 @@ def word_log_probs(
     nothing: float = -np.inf,
     compiled: Callable = lambda function: function,
 ) -> Tensor:
-    """The logarithm of each word's sum over its labels' probabilities.
+    """Returns the log-probability of each word: the logarithm of the sum over its labels.
 
     Args:
-        label_log_probs: `[N, M]`.
-        columns: `[V, S]` integers, the labels of each word.
-        mask: `[V, S]`, which of them there are.
-        nothing: Finite where a word may have none: its sum's logarithm is about this.
-        compiled: Makes an element-wise function one pass over memory, where that pays.
+        label_log_probs: `[N, M]`, log-probabilities of the labels.
+        columns: `[V, S]` integers, the labels of each word. Unused entries may have any value.
+        mask: `[V, S]` booleans, False for unused entries of `columns`.
+        nothing: Log-probability of masked entries. Use a finite number if a word may have no
+            labels: the word's log-probability is then about this number.
+        compiled: Decorator that compiles an element-wise function, such as
+            `keras_drill.ops.graph.fuse`.
 
     Returns:
         `[N, V]`.
     """
-    # A label's row is gathered as one piece. A compiler would fuse the transpositions with what
-    # comes after, and compute logarithms entry by entry, at three times the time.
+    # Transposed, so that the row of a label is gathered as one piece. A compiler would fuse the
+    # transpositions with the rest and compute logarithms entry by entry, in three times the time.
     rows = compiled(partial(_of_rows, nothing))(ops.transpose(label_log_probs), columns, mask)
     return ops.transpose(rows)
 
 
 def log_sum_exp(terms: Sequence[Tensor]) -> Tensor:
-    """Entry by entry, of tensors of one shape."""
+    """Returns `log Σ_i exp(terms[i])` entry by entry, for tensors of one shape."""
     if len(terms) == 1:
         return terms[0]
     top = terms[0]
@@ -46,7 +48,7 @@ def log_sum_exp(terms: Sequence[Tensor]) -> Tensor:
 
 
 def _of_rows(nothing, label_log_probs, columns, mask):
-    """`[V, N]` from `[M, N]`."""
+    """Returns the words' log-probabilities `[V, N]`, from those of the labels `[M, N]`."""
     return log_sum_exp(
         [
             ops.where(mask[:, s : s + 1], ops.take(label_log_probs, columns[:, s], axis=0), nothing)
