@@ -16,7 +16,6 @@ from keras_drill.workbench.analysis.gains import Gain, bleu_gain
 from keras_drill.workbench.report.page.elements import element, table
 from keras_drill.workbench.report.page.formatting import MISSING
 from keras_drill.workbench.tasks.errors import RunError
-from keras_drill.workbench.tasks.sequence_to_sequence.ceiling import Ceiling
 from keras_drill.workbench.tasks.task import AnsweringTask, Task
 from keras_drill.workbench.training.evaluate_examples import (
     EvaluatedExamples,
@@ -145,16 +144,13 @@ class Evaluator(Component):
         if isinstance(self.task, AnsweringTask):
             references = [text.decode(errors="replace") for text in texts]
             scoring = self.task.scoring
-            ceiling = self._ceiling(inputs["transformed"], references)
+            words = self.task.load_vocabulary(inputs["transformed"])
+            ceiling = self.task.measure_ceiling(words, references)
             decision.check_bleu(
                 candidate, None if version is None else baseline, references, scoring, ceiling
             )
         decision.check_words(first=version is None)
         return decision.verdict(version)
-
-    def _ceiling(self, transformed: Path, references: list[str]) -> Ceiling:
-        target = self.task.load_vocabulary(transformed).target
-        return Ceiling.measure(target, references, self.task.scoring)
 
     def _words(self, transformed: Path) -> tuple[dict[bytes, int], bytes]:
         """How often each word of the model's answers occurs in the training text, and the one that
@@ -209,7 +205,7 @@ class _Decision:
         baseline: EvaluatedExamples | None,
         references: list[str],
         scoring: Mapping[str, Any],
-        ceiling: Ceiling,
+        ceiling: Any,
     ) -> None:
         bleu = score_texts(candidate.answers, references, **scoring).bleu
         self.figures |= {"BLEU": bleu, "highest reachable BLEU": ceiling.bleu}

@@ -222,7 +222,8 @@ def evaluate(given, tmp_path, monkeypatch):
         columns = dict.fromkeys(task.columns, LINES)
         monkeypatch.setattr(task, "read_columns", lambda data: {"train": columns, "test": columns})
         monkeypatch.setattr(component, "_words", lambda transformed: (COUNTS, b"<unk>"))
-        monkeypatch.setattr(component, "_ceiling", lambda transformed, references: CEILING)
+        monkeypatch.setattr(task, "load_vocabulary", lambda transformed: None)
+        monkeypatch.setattr(task, "measure_ceiling", lambda *_: CEILING, raising=False)
         (tmp_path / "verdict").mkdir(exist_ok=True)
         inputs = {"examples": tmp_path, "transformed": tmp_path, "model": given["model"]}
         component.run(inputs, tmp_path / "verdict", lambda *told: None)

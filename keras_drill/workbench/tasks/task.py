@@ -432,6 +432,10 @@ class AnsweringTask(Task):
     def scoring(self) -> dict[str, Any]:
         """`tokenize` and `lowercase` of `keras_drill.metrics.score_texts`, by the options."""
 
+    @abc.abstractmethod
+    def measure_ceiling(self, run_vocabulary: Any, references: Sequence[str]) -> Any:
+        """The highest scores that a model of these words can reach, those of the references."""
+
 
 class ContinuingTask(Task):
     """A task whose models continue texts."""

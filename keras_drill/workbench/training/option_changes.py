@@ -66,9 +66,9 @@ def option_changes(config: RunConfig, recorded: Mapping[str, Any]) -> list[Optio
         if before in (value, "auto"):  # the latter where other options, which are known, decide
             continue
         is_allowed, reason = field.metadata["may_change"], ""
-        if name in _SCORING and config.decoding.best_by != "perplexity":
+        if name in _SCORING and (best_by := now["decoding"]["best_by"]) != "perplexity":
             is_allowed = False
-            reason = f", and decoding.best_by = {config.decoding.best_by!r} compares epochs by it"
+            reason = f", and decoding.best_by = {best_by!r} compares epochs by it"
         if name == "training.epochs" and config.optimizer.ends_with_last_epoch:
             is_allowed = False
             reason = (

@@ -249,7 +249,7 @@ class SequenceToSequenceTask(AnsweringTask):
         answers = answer_all(translator, sources, verbose=1)
         warn_of_limits(answers, self.config)
         references = [line.decode() for line in text.lines.target]
-        ceiling = Ceiling.measure(run_vocabulary.target, references, self.scoring)
+        ceiling = self.measure_ceiling(run_vocabulary, references)
         if not ceiling.is_reached:
             print(f"{split}: {ceiling}", flush=True)
         return Answers.score(
@@ -362,6 +362,9 @@ class SequenceToSequenceTask(AnsweringTask):
             card=card,
             **self._limits(run_vocabulary),
         )
+
+    def measure_ceiling(self, run_vocabulary: Any, references: Sequence[str]) -> Ceiling:
+        return Ceiling.measure(run_vocabulary.target, references, self.scoring)
 
     @property
     def scoring(self) -> dict[str, Any]:
