@@ -1,6 +1,7 @@
 """Attention of a recurrent decoder to a source.
 
-B sequences, T positions that ask (queries), S positions of the source (memory).
+Shape letters: B sequences, T positions of the decoder (queries), S positions of the source
+(memory).
 """
 
 from typing import Any
@@ -14,7 +15,10 @@ from keras_drill.types import Shape, Tensor
 
 
 def masked_softmax(scores, mask):
-    """Softmax over the unmasked entries of the last axis; 0 where it leaves nothing."""
+    """Returns the softmax over the unmasked entries of the last axis.
+
+    Masked entries are 0, and so are all entries of a row without unmasked entries.
+    """
     scores = ops.where(mask, scores, ops.full_like(scores, -1e30))  # -inf - -inf would be NaN
     highest = ops.max(scores, axis=-1, keepdims=True, initial=-1e30)  # there may be no scores
     shares = ops.exp(scores - highest)
@@ -23,7 +27,15 @@ def masked_softmax(scores, mask):
 
 
 def by_source(rows, num_sources):
-    """Rows `[R, ...]` as `[B, R / B, ...]`, those of each of B sources; of none `[0, 1, ...]`."""
+    """Groups rows by their source.
+
+    Args:
+        rows: `[R, ...]`, the rows of one source next to each other.
+        num_sources: Number of sources B.
+
+    Returns:
+        `[B, R / B, ...]`, or `[0, 1, ...]` if there are no sources.
+    """
     num_rows = ops.shape(rows)[0]
     if isinstance(num_sources, int) and isinstance(num_rows, int):
         per_source = max(num_rows // max(num_sources, 1), 1)
@@ -34,14 +46,16 @@ def by_source(rows, num_sources):
 
 @keras.saving.register_keras_serializable(package="keras_drill")
 class Attention(keras.layers.Layer):
-    """Contexts: for each query the mean of the source, weighted by how well positions match.
+    """Attention that returns a context for each query: a weighted mean of the source's positions.
+
+    A softmax of scores, which measure how well query and position match, gives the weights:
 
         alignments = softmax_s(score(h_t, m_s)),    context_t = Σ_s alignments_ts m_s
 
     Call arguments:
         query: `[B, T, d_q]`.
         source: Output of `project`.
-        positions: Integers `[B, T]`, the queries' places in the target; `None` is 0, 1, ....
+        positions: Integers `[B, T]`, the queries' positions in the target; `None` is 0, 1, ....
 
     Returns:
         Contexts `[B, T, d_m]` and alignments `[B, T, S]`, float32.
@@ -73,11 +87,12 @@ class Attention(keras.layers.Layer):
         self.built = True
 
     def project(self, memory: Tensor, mask: Tensor | None = None) -> dict[str, Tensor]:
-        """All that is the same for every query.
+        """Computes the tensors that are the same for all queries.
 
         Args:
             memory: `[B, S, d_m]`.
-            mask: `None` or bool `[B, S]`. A source of which nothing counts has contexts of 0.
+            mask: `None` or bool `[B, S]`, False for positions to ignore. The context of a source
+                without other positions is 0.
 
         Returns:
             Tensors with first dimension B, for `call`.
@@ -131,10 +146,10 @@ class Attention(keras.layers.Layer):
 
 @keras.saving.register_keras_serializable(package="keras_drill")
 class MultiHeadSourceAttention(keras.layers.Layer):
-    """Scaled dot products in several heads, each with projections of its own.
+    """Multi-head scaled dot-product attention with the interface of `Attention`.
 
-    The parameters of a `keras.layers.MultiHeadAttention`, in the form of `Attention`: the source is
-    projected once. Contexts have the queries' width; the alignments are the mean over the heads.
+    The layer has the weights of a `keras.layers.MultiHeadAttention`, and projects the source only
+    once. Contexts have the queries' width. The alignments are the mean over the heads.
 
     Call arguments and results: as for `Attention`.
 
@@ -169,8 +184,8 @@ class MultiHeadSourceAttention(keras.layers.Layer):
         self.built = True
 
     def project(self, memory: Tensor, mask: Tensor | None = None) -> dict[str, Tensor]:
-        """As `Attention.project`."""
-        memory = ops.cast(ops.add(memory, 0), self.compute_dtype)  # without a mask of Keras'
+        """Computes the tensors that are the same for all queries, as `Attention.project` does."""
+        memory = ops.cast(ops.add(memory, 0), self.compute_dtype)  # a tensor without a Keras mask
         if mask is None:
             mask = ops.ones(ops.shape(memory)[:2], "bool")
         heads = self.heads

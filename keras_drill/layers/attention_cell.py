@@ -1,6 +1,7 @@
 """Attention around any cell of a `keras.layers.RNN`.
 
-B sequences, S positions of the source, H units of the cell, d features of the result.
+Shape letters: B sequences, S positions of the source, H units of the cell, d features of the
+output.
 """
 
 from typing import Any
@@ -14,31 +15,31 @@ from keras_drill.types import Activation, Shape, Tensor
 
 @keras.saving.register_keras_serializable(package="keras_drill")
 class AttentionCell(keras.layers.Layer):
-    """A recurrent cell with attention to a source, which reads its last attention output.
+    """A recurrent cell with attention to a source, which also reads its previous output.
 
         y_t, s_t = cell([x_t; a_{t-1}], s_{t-1})
         a_t = activation(W [context_t; y_t]),    context_t = attention(y_t, source),    a_0 = 0
 
-    The cell of a `keras.layers.RNN`, whose `initial_state` must be the output of `start` for the
-    source; `AttentionRNN` sees to it. a_t is the output.
+    The cell's output is a_t. Use the cell in `AttentionRNN`. In a `keras.layers.RNN`, pass the
+    output of the cell's `start` for the source as `initial_state`.
     `keras_drill.models.RecurrentEncoderDecoder` is faster.
 
     Call arguments:
         inputs: x `[B, d_x]`.
-        states: The cell's states, a `[B, d]`, and the source: a list of tensors.
+        states: A list of tensors: the inner cell's states, a `[B, d]`, and the projected source.
 
     Returns:
         a `[B, d]`, and the states after the step.
 
     Args:
-        cell: Any cell of Keras' protocol (`keras.layers.LSTMCell`, `GRUCell`,
-            `StackedRNNCells`, ...) without dropout of its own: its masks are to be drawn before the
-            time loop and forgotten after it, which `keras.layers.RNN` does for Keras' own cells
-            only, and not for a cell inside another. Put `keras_drill.layers.VariationalDropout`,
-            whose masks are the same at all steps, around the RNN.
+        cell: Any Keras cell (`keras.layers.LSTMCell`, `GRUCell`, `StackedRNNCells`, ...) without
+            dropout. `keras.layers.RNN` resets the dropout masks of Keras' own cells, but not of a
+            cell inside another cell. Put `keras_drill.layers.VariationalDropout`, whose masks are
+            the same at all steps, before or after the RNN.
         attention: `keras_drill.layers.Attention` without a window, or `MultiHeadSourceAttention`.
-        size: d.
-        activation: Of a. Luong et al. have a tanh, tensorflow-addons' `AttentionWrapper` none.
+        size: Width d of the output.
+        activation: Activation of a. Luong et al. use tanh. tensorflow-addons' `AttentionWrapper`
+            uses no activation.
         **kwargs: Keyword arguments of `keras.layers.Layer`.
 
     Example:
@@ -65,13 +66,14 @@ class AttentionCell(keras.layers.Layer):
         for inner in getattr(cell, "cells", [cell]):
             if getattr(inner, "dropout", 0) or getattr(inner, "recurrent_dropout", 0):
                 raise ValueError(
-                    "`cell` must have no dropout, which Keras resets only in cells that it knows: "
-                    f"drop inputs and outputs. Received: cell={cell!r}"
+                    "`cell` must have no dropout, because Keras does not reset the masks of a cell "
+                    "inside another cell. Put keras_drill.layers.VariationalDropout before or "
+                    f"after the RNN instead. Received: cell={cell!r}"
                 )
         if getattr(attention, "window", None) is not None:
             raise ValueError(
-                "`attention` must look at the whole source: a cell does not know its place in the "
-                f"target. Received: attention with window={attention.window!r}"
+                "`attention` must have no window, because a cell does not know its position in the "
+                f"target. Use `window=None`. Received: attention with window={attention.window!r}"
             )
         self.cell = cell
         self.attention = attention
@@ -80,16 +82,16 @@ class AttentionCell(keras.layers.Layer):
         self.dense = keras.layers.Dense(
             size, activation, use_bias=False, dtype=self.dtype_policy, name="dense"
         )
-        self._names: list[str] = []  # of what the source is
+        self._names: list[str] = []  # of the projected source's tensors
 
     @property
     def state_size(self) -> list[int]:
-        """Of the states that change: the cell's, and a."""
+        """Sizes of the states that change: the inner cell's states, and a."""
         return [*keras.tree.flatten(self.cell.state_size), self.size]
 
     @property
     def output_size(self) -> int:
-        """d."""
+        """Width of the output, d."""
         return self.size
 
     def build(self, inputs_shape: tuple[int | None, int]) -> None:
@@ -97,7 +99,7 @@ class AttentionCell(keras.layers.Layer):
             self.cell.build((inputs_shape[0], inputs_shape[-1] + self.size))
 
     def build_attention(self, memory_shape: Shape) -> None:
-        """For a source of a shape `[B, S, m]`."""
+        """Builds the attention for a source of shape `[B, S, m]`."""
         if self._names:
             return
         size = getattr(self.cell, "output_size", None)
@@ -112,17 +114,18 @@ class AttentionCell(keras.layers.Layer):
 
     def get_initial_state(self, batch_size: int | None = None) -> list:
         raise ValueError(
-            "`initial_state` must be the output of the cell's `start(memory)`: call AttentionRNN "
-            "with the memory. Received: None"
+            "`initial_state` must be the output of the cell's `start(memory)`. Use AttentionRNN, "
+            "which calls `start`, or pass `initial_state`. Received: initial_state=None"
         )
 
     def start(self, memory: Tensor, mask: Tensor | None = None, states: Any = None) -> list:
-        """Initial state of an RNN over this cell: the source is projected once.
+        """Projects the source, and returns the initial state of an RNN over this cell.
 
         Args:
-            memory: `[B, S, m]`.
-            mask: `None` or bool `[B, S]`, which of the source counts.
-            states: `None`, or a list of the inner cell's states: an encoder's last.
+            memory: The source, `[B, S, m]`.
+            mask: `None` or bool `[B, S]`, False for positions of the source to ignore.
+            states: The inner cell's initial states, for example an encoder's last states; `None`
+                is zeros.
 
         Returns:
             A list of tensors, for `initial_state`.
@@ -166,19 +169,20 @@ class AttentionCell(keras.layers.Layer):
 
 @keras.saving.register_keras_serializable(package="keras_drill")
 class AttentionRNN(keras.layers.RNN):
-    """A `keras.layers.RNN` over an `AttentionCell`, called with the source as well.
+    """A `keras.layers.RNN` over an `AttentionCell`, which also takes the source as an argument.
 
     Call arguments:
         sequences: `[B, T, d_x]`.
         memory: The source `[B, S, m]`.
-        sequences_mask: `None` or bool `[B, T]`; states are carried through masked steps. Keras'
-            RNN can do that with a source on TensorFlow only.
-        memory_mask: `None` or bool `[B, S]`, which of the source counts.
-        initial_state: `None`, or a list of the inner cell's states `[B, H]`: an encoder's last.
-        training: Whether to train.
+        sequences_mask: `None` or bool `[B, T]`. Masked steps do not change the states. With a
+            source, Keras' RNN supports masks on TensorFlow only.
+        memory_mask: `None` or bool `[B, S]`, False for positions of the source to ignore.
+        initial_state: List of the inner cell's initial states `[B, H]`, for example an encoder's
+            last states; `None` is zeros.
+        training: Whether the layer is called for training.
 
-    Output shape: `[B, d]`, or `[B, T, d]` with `return_sequences=True`; then, with
-    `return_state=True`, the inner cell's states, a, and the source as the attention reads it.
+    Output shape: `[B, d]`, or `[B, T, d]` with `return_sequences=True`. With `return_state=True`
+    the inner cell's states, a, and the projected source follow.
 
     Args:
         cell: An `AttentionCell`.
@@ -215,8 +219,8 @@ class AttentionRNN(keras.layers.RNN):
     ) -> Any:
         if sequences_mask is not None and keras.backend.backend() != "tensorflow":
             raise ValueError(
-                "`sequences_mask` must be None on this backend: leave padding out of the loss. "
-                f"Received: sequences_mask={sequences_mask!r}"
+                "`sequences_mask` must be None on JAX. Give padding the weight 0 in the loss "
+                f"instead. Received: sequences_mask={sequences_mask!r}"
             )
         states = self.cell.start(memory, memory_mask, initial_state)
         return super().call(sequences, states, mask=sequences_mask, training=training)

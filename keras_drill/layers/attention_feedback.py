@@ -1,4 +1,4 @@
-"""A decoder's attentional state of the step before as a part of its next input."""
+"""Feeds a decoder's previous attentional state back as a part of its next input."""
 
 import keras
 from keras import ops
@@ -8,16 +8,17 @@ from keras_drill.ops.pull_back import pull_back
 
 
 class AttentionFeedback(OutputFeedback):
-    """Input feeding: `x_t = a_{t-1}`, the attentional state of the decoder's last state; x_0 = 0.
+    """Input feeding: `x_t = a_{t-1}`, the previous attentional state of the decoder; x_0 = 0.
 
-    The derivative for the state is taken at each step, those for the source and the weights after
-    the loop, for all steps at once. Nothing is kept for them: attention is computed again.
+    The gradient for the decoder's state is computed at each step. The gradients for the source and
+    the weights are computed after the loop, for all steps at once. The attention is then computed
+    again, so that no intermediate results are stored.
 
     Args:
         attentional_state: A built `AttentionalState`.
         source: Output of its `project`.
-        num_steps: T.
-        batch_size: B.
+        num_steps: Number of steps T.
+        batch_size: Number of sequences B.
 
     References:
         - [Luong et al., 2015](https://arxiv.org/abs/1508.04025), section 3.3
@@ -53,8 +54,16 @@ class AttentionFeedback(OutputFeedback):
         return pull_back(feed, shared, ops.cast(d_x, outputs.dtype))
 
     def _feed(self, outputs, before, *shared):
-        """x `[T, B, d]` from the states `[T, B, H]` of the steps before, as a function of the
-        source and the weights that it is given."""
+        """Computes the decoder's inputs as a function that can be differentiated.
+
+        Args:
+            outputs: `[T, B, H]`, the decoder's states after the previous steps.
+            before: `[T, B]`, the indices of the previous steps, -1 before the first one.
+            *shared: The source's tensors, then the weights.
+
+        Returns:
+            x, `[T, B, d]`.
+        """
         arrays, weights = shared[: len(self.names)], shared[len(self.names) :]
         source = {"mask": self.mask, **dict(zip(self.names, arrays, strict=True))}
         with keras.StatelessScope(list(zip(self.variables, weights, strict=True))):

@@ -1,7 +1,10 @@
-"""Parts of attention to a source: how well positions match, and which may be attended to.
+"""Scores and windows for attention to a source.
 
-B sequences, T positions that ask (queries), S positions of the source (memory), a width of the
-scores.
+A score measures how well a query matches a position of the source. A window limits the positions
+that a query attends to.
+
+Shape letters: B sequences, T positions of the decoder (queries), S positions of the source
+(memory), a width of the keys.
 """
 
 import abc
@@ -14,23 +17,30 @@ from keras_drill.types import Shape, Tensor
 
 
 class AttentionScore(keras.layers.Layer, abc.ABC):
-    """Abstract: how well a query matches a position of the source.
+    """Base class for scores, which measure how well a query matches a position of the source.
 
-    `keys` computes once what depends on the source alone, for any number of queries.
+    `keys` computes the part that depends on the source alone. It is called once for any number of
+    queries.
     """
 
     @abc.abstractmethod
     def keys(self, memory: Tensor) -> Tensor:
-        """`[B, S, d_m]` to keys `[B, S, a]`."""
+        """Computes keys `[B, S, a]` from the source `[B, S, d_m]`."""
 
     @abc.abstractmethod
     def call(self, query: Tensor, keys: Tensor) -> Tensor:
-        """Scores `[B, T, S]` of queries `[B, T, d_q]`."""
+        """Computes scores `[B, T, S]` from queries `[B, T, d_q]` and keys."""
 
 
 @keras.saving.register_keras_serializable(package="keras_drill")
 class DotScore(AttentionScore):
-    """`score(h, s) = h · s`, or `h · s / sqrt(d)` where `scaled`. Both have the same width.
+    """Dot product of query and source position: `score(h, s) = h · s`.
+
+    Queries and source must have the same width.
+
+    Args:
+        scaled: Whether to divide the score by the square root of the width.
+        **kwargs: Keyword arguments of `keras.layers.Layer`.
 
     References:
         - [Luong et al., 2015](https://arxiv.org/abs/1508.04025), "dot"
@@ -43,8 +53,8 @@ class DotScore(AttentionScore):
     def build(self, query_shape: Shape, memory_shape: Shape) -> None:
         if query_shape[-1] != memory_shape[-1]:
             raise ValueError(
-                "`DotScore` needs queries and a memory of the same width; GeneralScore does not. "
-                f"Received: queries of shape {tuple(query_shape)}, memory of shape "
+                "`DotScore` needs queries and a memory of the same width. Use GeneralScore for "
+                f"other widths. Received: queries of shape {tuple(query_shape)}, memory of shape "
                 f"{tuple(memory_shape)}"
             )
 
@@ -62,7 +72,11 @@ class DotScore(AttentionScore):
 
 @keras.saving.register_keras_serializable(package="keras_drill")
 class GeneralScore(AttentionScore):
-    """`score(h, s) = g h · (s W)`; g is 1, or a weight that starts at 1 where `scaled`.
+    """Dot product of the query and a linear map of the source: `score(h, s) = g h · (s W)`.
+
+    Args:
+        scaled: Whether g is a trainable weight, which starts at 1. Without it g is always 1.
+        **kwargs: Keyword arguments of `keras.layers.Layer`.
 
     References:
         - [Luong et al., 2015](https://arxiv.org/abs/1508.04025), "general"
@@ -93,17 +107,18 @@ class GeneralScore(AttentionScore):
 
 @keras.saving.register_keras_serializable(package="keras_drill")
 class AdditiveScore(AttentionScore):
-    """`score(h, s) = v · tanh(h W_q + s W_m)`, a small network on both ("MLP", "concat").
+    """Small network on query and source position: `score(h, s) = v · tanh(h W_q + s W_m)`.
 
-    Normalised: `g v / |v| · tanh(h W_q + s W_m + b)`, with g starting at `units ** -0.5`. With
-    `num_layers` above 1, each further layer maps the network's x to `tanh(x W + b)` before v.
+    This score is also known as "MLP" or "concat". With `normalized=True` it is
+    `g v / |v| · tanh(h W_q + s W_m + b)`, where g starts at `units ** -0.5`. With `num_layers`
+    above 1, each further layer maps the output x of the previous one to `tanh(x W + b)`.
 
-    Its element-wise part is `[B, T, S, units]`: the dearest of the scores.
+    This score needs the most time and memory: it computes tensors `[B, T, S, units]`.
 
     Args:
-        units: Width a of the network.
-        normalized: Whether v has a length of its own, and the network a bias.
-        num_layers: Layers of the network, all of `units`.
+        units: Width a of the network's layers.
+        normalized: Whether to use a trainable length g of v, and a bias.
+        num_layers: Number of layers of the network.
         **kwargs: Keyword arguments of `keras.layers.Layer`.
 
     References:
@@ -169,29 +184,37 @@ class AdditiveScore(AttentionScore):
 
 
 class AttentionWindow(keras.layers.Layer, abc.ABC):
-    """Abstract: the positions of the source to which a query may attend ("local attention")."""
+    """Base class for windows, which limit the positions that a query attends to.
+
+    Attention with a window is known as "local attention".
+    """
 
     @abc.abstractmethod
     def call(self, query: Tensor, positions: Tensor, lengths: Tensor, num_positions: int) -> tuple:
-        """The window of every query.
+        """Computes the window of every query.
 
         Args:
             query: `[B, T, d_q]`.
-            positions: Integers `[B, T]`, the queries' places in the target.
-            lengths: Integers `[B]`, the source's lengths.
-            num_positions: S.
+            positions: Integers `[B, T]`, the queries' positions in the target.
+            lengths: Integers `[B]`, the numbers of unmasked source positions.
+            num_positions: Number of source positions S, with padding.
 
         Returns:
-            Booleans `[B, T, S]`, the positions seen, and factors `[B, T, S]` of their weights or
-            `None`.
+            Booleans `[B, T, S]`, True for positions inside the window; and `None`, or factors
+            `[B, T, S]` by which attention weights are multiplied.
         """
 
 
 @keras.saving.register_keras_serializable(package="keras_drill")
 class MonotonicWindow(AttentionWindow):
-    """Positions at most `radius` away from the query's own place in the target ("local-m").
+    """Window around the source position with the index of the query in the target ("local-m").
 
-    Past the end of the source the window stays at its last position.
+    The window contains the positions at most `radius` away. For queries beyond the end of the
+    source, its centre is the source's last position.
+
+    Args:
+        radius: Largest distance from the centre.
+        **kwargs: Keyword arguments of `keras.layers.Layer`.
 
     References:
         - [Luong et al., 2015](https://arxiv.org/abs/1508.04025), section 3.2
@@ -215,12 +238,17 @@ class MonotonicWindow(AttentionWindow):
 
 @keras.saving.register_keras_serializable(package="keras_drill")
 class PredictiveWindow(AttentionWindow):
-    """A window around a place that the query predicts ("local-p").
+    """Window around a source position p that the layer predicts from the query h ("local-p").
 
-        p = (S - 1) σ(v · tanh(h W)),    |s - p| <= radius
-        factors exp(-(s - p)² / (2 (radius / 2)²))
+        p = (S - 1) σ(v · tanh(h W))
 
-    Positions count from 0, so p reaches from the first to the last of the source's S positions.
+    The window contains the positions s with `|s - p| <= radius`. Their attention weights are
+    multiplied by `exp(-(s - p)² / (2 (radius / 2)²))`. Positions count from 0, so p lies between
+    the first and the last of the source's S positions.
+
+    Args:
+        radius: Largest distance from p.
+        **kwargs: Keyword arguments of `keras.layers.Layer`.
 
     References:
         - [Luong et al., 2015](https://arxiv.org/abs/1508.04025), section 3.2
@@ -250,6 +278,7 @@ class PredictiveWindow(AttentionWindow):
 
 
 def check_radius(radius: int) -> int:
+    """Returns `radius`, or raises `ValueError` if it is not a positive integer."""
     if not isinstance(radius, int) or radius < 1:
         raise ValueError(f"`radius` must be a positive integer. Received: radius={radius!r}")
     return radius

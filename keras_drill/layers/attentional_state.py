@@ -1,6 +1,7 @@
 """The output of a recurrent decoder with attention to a source.
 
-R rows, R / B for each of B sources; T positions, H units, d features of the result.
+Shape letters: R rows, R / B for each of B sources; S positions of a source, T positions of the
+decoder, H units, d features of the output.
 """
 
 from typing import Any
@@ -13,21 +14,22 @@ from keras_drill.types import Initializer, Shape, Tensor
 
 
 class AttentionalState(keras.layers.Layer):
-    """Output of a decoder at a position, from its state and its attention to the source.
+    """Computes a decoder's output at a position from its state and its attention to the source.
 
         a_t = tanh(W [context_t; h_t]),    context_t = attention(h_t, source)
 
     Call arguments:
-        states: h `[R, T, H]`.
+        states: The decoder's states h, `[R, T, H]`.
         source: Output of `project`.
-        positions: Integers `[R, T]`, the states' places in the target; `None` is 0, 1, ....
+        positions: Integers `[R, T]`, the states' positions in the target; `None` is 0, 1, ....
 
     Output shape: `[R, T, d]`.
 
     Args:
-        size: d.
-        attention: `keras_drill.layers.Attention` or the like; `None`: there is no context.
-        kernel_initializer: Of W.
+        size: Width d of the output.
+        attention: `keras_drill.layers.Attention`, or a layer with the same methods. With `None`,
+            a_t = tanh(W h_t).
+        kernel_initializer: Initializer of W.
         **kwargs: Keyword arguments of `keras.layers.Layer`.
 
     References:
@@ -66,7 +68,7 @@ class AttentionalState(keras.layers.Layer):
         self.built = True
 
     def project(self, memory: Tensor, mask: Tensor | None = None) -> dict[str, Tensor]:
-        """The projected source, the same for every state; nothing without attention."""
+        """Returns the projected source, the same for all states; `{}` without attention."""
         return {} if self.attention is None else self.attention.project(memory, mask)
 
     def call(
@@ -77,9 +79,15 @@ class AttentionalState(keras.layers.Layer):
     def step(
         self, states: Tensor, source: dict[str, Tensor], positions: Tensor
     ) -> tuple[Tensor, Tensor | None]:
-        """One position of every row: `[R, d]` of `[R, H]`, where rows may share a source.
+        """Computes the output at one position of every row, where rows may share a source.
 
-        Also each row's attention, `[R, S]`; `None` without attention.
+        Args:
+            states: `[R, H]`, the rows of one source next to each other.
+            source: Output of `project` for the B sources.
+            positions: Integers `[R]`, the rows' positions in the target.
+
+        Returns:
+            Outputs `[R, d]`, and attention weights `[R, S]`, `None` without attention.
         """
         states = ops.cast(states, self.compute_dtype)
         if self.attention is None:

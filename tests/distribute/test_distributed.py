@@ -54,7 +54,7 @@ def test_several_steps_at_a_time_and_accumulated_gradients_are_refused(name, num
         assert "Received: gradient_accumulation_steps=2" in said and "not refused" not in said
         assert "Received: steps_per_execution=2" in said
         assert "Received: use_ema=True" in said
-        assert "call `optimizer.build(model.trainable_variables)`" in said
+        assert "Call `optimizer.build(model.trainable_variables)`" in said
         assert ("Received: jit_compile=True" in said) == (name == "mirrored")
 
 

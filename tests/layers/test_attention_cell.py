@@ -113,7 +113,7 @@ def test_a_mask_that_keras_cannot_apply_is_refused():
 def test_wrong_arguments_are_named():
     with pytest.raises(ValueError, match="`cell` must have no dropout"):
         AttentionCell(keras.layers.LSTMCell(H, dropout=0.1), Attention(), SIZE)
-    with pytest.raises(ValueError, match="`attention` must look at the whole source"):
+    with pytest.raises(ValueError, match="`attention` must have no window"):
         AttentionCell(keras.layers.LSTMCell(H), Attention(window=MonotonicWindow(2)), SIZE)
     cell = AttentionCell(keras.layers.LSTMCell(H), Attention(), SIZE)
     with pytest.raises(ValueError, match="`initial_state` must be the output"):
