@@ -1,4 +1,4 @@
-"""Recurrent layers, attention, the layers of Transformers, dropouts, and spaces of contexts."""
+"""Recurrent layers, attention, layers of Transformers, dropout layers and `ContextSpace`."""
 
 from keras_drill.layers.attention import Attention, MultiHeadSourceAttention
 from keras_drill.layers.attention_cell import AttentionCell, AttentionRNN

@@ -1,7 +1,7 @@
-"""State that recurrent layers carry from batch to batch: finding, zeroing, keeping, ignoring it.
+"""Functions to find, zero, restore and ignore the state that recurrent layers carry.
 
-Wherever something else is read in the middle of a text (an evaluation, an analysis, a prompt to
-continue), the text goes on afterwards as if nothing had happened.
+If a model reads something else in the middle of a text (an evaluation, an analysis, a prompt), the
+state is restored afterwards, so the results for the text do not change.
 """
 
 import contextlib
@@ -13,11 +13,14 @@ from keras_drill.ops.private_interfaces import all_layers
 
 
 def carried_state(layer: keras.Layer) -> list[keras.Variable]:
-    """Variables in which `layer` and the layers inside it carry state from batch to batch.
+    """Returns the variables in which a layer carries state from batch to batch.
 
-    Those of Keras' own recurrent layers with `stateful=True`, and of any layer or model with a list
-    `state_variables`, as the backbones and recurrent layers of this package have. Each once; none
-    before they are built.
+    The function searches `layer` and all layers inside. It finds the states of Keras' recurrent
+    layers with `stateful=True`. It also finds the variables in a list `state_variables`, which
+    the backbones and recurrent layers of this package have. A layer that is not built has none.
+
+    Returns:
+        A list that contains each variable once.
     """
     found: dict[int, keras.Variable] = {}
     for inner in all_layers(layer):
@@ -36,12 +39,12 @@ def zero_carried_state(layer: keras.Layer) -> None:
 
 @contextlib.contextmanager
 def zero_state(layer: keras.Layer) -> Iterator[None]:
-    """Begins a text of its own: the carried state is zero, and it is restored at the end.
+    """Sets the carried state to zero, and restores it at the end of the `with` block.
 
-    A layer that is built meanwhile is left with zeros.
+    A layer that is built inside the block keeps zeros.
 
     Args:
-        layer: A layer or model; one that carries no state is left alone.
+        layer: A layer or model. A layer without carried state is not changed.
 
     Example:
 
@@ -71,9 +74,10 @@ def zero_state(layer: keras.Layer) -> Iterator[None]:
 
 @contextlib.contextmanager
 def without_carried_state(layer: keras.Layer) -> Iterator[None]:
-    """Meanwhile layers begin with zeros, of any batch size, and carry nothing from call to call.
+    """Makes stateful layers stateless inside the `with` block, for any batch size.
 
-    For code that may be traced into a graph, where state that is written would stay written.
+    Use this function for code that may be traced into a graph. In a graph, `zero_state` could not
+    undo a write to the state.
     """
     stateful = [inner for inner in all_layers(layer) if getattr(inner, "stateful", False)]
     try:
@@ -86,5 +90,5 @@ def without_carried_state(layer: keras.Layer) -> Iterator[None]:
 
 
 def _on_replicas(variable):
-    """The variable, or under a `tf.distribute` strategy its part on each replica here."""
+    """Returns a list of the variable, or of its copies on this process's replicas."""
     return getattr(variable.value, "values", None) or [variable]

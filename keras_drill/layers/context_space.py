@@ -9,30 +9,32 @@ from keras_drill.types import Shape, Tensor
 
 @keras.saving.register_keras_serializable(package="keras_drill")
 class ContextSpace(keras.layers.Layer):
-    """Makes contexts of an encoder's states: centred, on principal axes, of one length.
+    """Converts an encoder's states to contexts: centred, on principal axes, of a fixed length.
 
         context = length · x / |x|,    x = (state − mean) A
 
-    A has the `dim` principal axes of the states that `adapt` saw; with `whiten`, each divided by
-    the standard deviation along it. `A` is a linear map, so that a model with this layer in front
-    of its head reads states as they are. With `num_words` states are centred by the mean of their
-    word. Use it for states that depend on the word itself: only the differences between its
-    occurrences remain.
+    The columns of A are the `dim` principal axes of the states that `adapt` gets. With `whiten`,
+    each axis is divided by the standard deviation along the axis. The layer is part of the model,
+    in front of the head, so the model's input stays the encoder's states.
 
-    The length is fixed because a score grows with it: a trainable one grows without end, and the
-    senses follow single contexts.
+    With `num_words`, the mean of a state's word is subtracted. Use `num_words` for states that
+    depend on the word itself: only the differences between the word's occurrences remain.
+
+    The length is fixed because scores grow with the length. A trainable length would grow without
+    bound, and senses would follow single contexts.
 
     Shape letters: N states of width D, V words.
 
     Args:
         dim: Number of principal axes d; at most D.
-        whiten: Whether the axes are of equal variance.
+        whiten: Whether to scale the axes to equal variance.
         length: Length of the contexts.
-        num_words: Number of words V whose means are subtracted, or `None` for one mean of all.
+        num_words: Number of words V whose means are subtracted; `None` subtracts the mean of all
+            states.
         **kwargs: Keyword arguments of `keras.layers.Layer`.
 
     Raises:
-        ValueError: An argument is out of range; in `adapt`, the states are too few.
+        ValueError: An argument is out of range. `adapt` raises it if there are too few states.
 
     Example:
 
@@ -80,14 +82,14 @@ class ContextSpace(keras.layers.Layer):
 
         Args:
             states: `[N, D]`.
-            words: `[N]`, the word of each, where means are by word. Words that do not occur get
-                the mean of all.
+            words: `[N]`, the word of each state, with `num_words`; else `None`. Words that do not
+                occur get the mean of all states.
         """
         states = np.asarray(states, "float64")
         if states.ndim != 2 or len(states) <= self.dim:
             raise ValueError(
-                f"`states` must be more than the {self.dim} axes to be found. "
-                f"Received: shape {states.shape}"
+                f"`states` must have shape [N, D] with N > `dim`, which is {self.dim}. "
+                f"Received: states of shape {states.shape}"
             )
         if not self.built:
             self.build(states.shape)
@@ -112,8 +114,8 @@ class ContextSpace(keras.layers.Layer):
         return np.zeros(number, int) if words is None else np.asarray(words)
 
     def call(self, states: Tensor, words: Tensor | None = None) -> Tensor:
-        """Contexts `[N, d]` of states `[N, D]`; `words` `[N]` where means are by word."""
-        # In float32: what is left of large states after centring is small, and made large.
+        """Computes contexts `[N, d]` of states `[N, D]`; `words` `[N]` only with `num_words`."""
+        # In float32: the differences of large states are small, and are then scaled up.
         mean = self.mean if self.num_words is None else ops.take(self.mean, words, axis=0)
         x = ops.matmul(ops.cast(states, self.mean.dtype) - mean, self.axes)
         squares = ops.sum(ops.square(x), axis=-1, keepdims=True)

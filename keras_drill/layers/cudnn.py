@@ -1,4 +1,4 @@
-"""cuDNN's recurrences on the TensorFlow backend. Everything is time-major."""
+"""cuDNN's LSTM and GRU on the TensorFlow backend. All sequences are time-major."""
 
 import contextlib
 from collections.abc import Iterator
@@ -10,7 +10,10 @@ from keras_drill.ops.private_interfaces import all_layers, run_cudnn
 
 
 def has_cudnn() -> bool:
-    """Whether recurrent layers run on cuDNN: TensorFlow, built with CUDA, and a GPU to run on."""
+    """Returns whether recurrent layers can use cuDNN.
+
+    They can on the TensorFlow backend with a GPU, if TensorFlow is built with CUDA.
+    """
     if keras.backend.backend() != "tensorflow":
         return False
     import tensorflow as tf
@@ -20,13 +23,14 @@ def has_cudnn() -> bool:
 
 @contextlib.contextmanager
 def portable_kernels(layer: keras.Layer) -> Iterator[None]:
-    """Meanwhile recurrent layers of this package and of Keras use kernels that every device has.
+    """Switches cuDNN off in recurrent layers inside the `with` block.
 
-    For tracing what is exported: a graph with cuDNN's kernels does not run on a server without a
-    GPU, wherever the weights are.
+    Use this function to trace a graph for export: a graph with cuDNN's kernels does not run on a
+    server without a GPU.
 
     Args:
-        layer: A layer or model; all layers inside it are meant.
+        layer: A layer or model. Recurrent layers of this package and of Keras are changed, also
+            those inside other layers.
     """
     settings = [
         (inner, name, getattr(inner, name))
@@ -44,17 +48,17 @@ def portable_kernels(layer: keras.Layer) -> Iterator[None]:
 
 
 def cudnn_lstm(x, kernel, recurrent_kernel, bias, h0, c0):
-    """`lstm_sequence` without a mask. The state is in the dtype of `x` while it runs."""
+    """Runs `lstm_sequence` on cuDNN, without a mask. The state has the dtype of `x` meanwhile."""
     weights = ops.split(kernel, 4, axis=1) + ops.split(recurrent_kernel, 4, axis=1)
-    biases = [ops.zeros_like(bias), bias]  # cuDNN adds a bias on either side
+    biases = [ops.zeros_like(bias), bias]  # cuDNN adds one bias to x W and another to h U
     outputs, h, c = _run("lstm", x, weights, biases, h0, c0)
     return outputs, (h, c)
 
 
 def cudnn_gru(x, kernel, recurrent_kernel, bias, h0):
-    """`gru_sequence` without a mask. The state is in the dtype of `x` while it runs."""
+    """Runs `gru_sequence` on cuDNN, without a mask. The state has the dtype of `x` meanwhile."""
 
-    def reset_gate_first(array, axis):  # cuDNN has r, z, n where Keras has z, r, n
+    def reset_gate_first(array, axis):  # the order of gates is r, z, n in cuDNN, z, r, n in Keras
         z, r, n = ops.split(array, 3, axis=axis)
         return [r, z, n]
 

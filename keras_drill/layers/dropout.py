@@ -7,14 +7,14 @@ from keras_drill.ops.seed_generator import SeedGenerator
 
 @keras.saving.register_keras_serializable(package="keras_drill")
 class Dropout(keras.layers.Dropout):
-    """`keras.layers.Dropout` with other masks on each replica of `tf.distribute`.
+    """`keras.layers.Dropout` with different masks on each replica of `tf.distribute`.
 
     On one device the masks are those of Keras for the same seed.
 
     Args:
         rate: float in `[0, 1]`, the probability of dropping an entry.
         noise_shape: as in `keras.layers.Dropout`.
-        seed: integer, or `None` for a random one.
+        seed: integer, or `None` for a random seed.
         **kwargs: Keyword arguments of `keras.layers.Layer`.
 
     Example:
@@ -37,7 +37,7 @@ class Dropout(keras.layers.Dropout):
 
 
 def separate_replicas(dropout: keras.layers.Dropout) -> None:
-    """Makes a dropout of Keras draw another mask on each replica of `tf.distribute`."""
+    """Makes a dropout layer of Keras draw different masks on each replica of `tf.distribute`."""
     if dropout.rate > 0:
-        # A new generator would leave the old one's state among the layer's variables.
+        # With a new generator, the state of the old one would stay among the layer's variables.
         dropout.seed_generator.__class__ = SeedGenerator

@@ -14,8 +14,8 @@ class EmbeddingDropout(keras.layers.Layer):
         y[b, t, :] = vectors[b, t, :] · mask[tokens[b, t]],
         mask[v] ~ Bernoulli(1 − rate) / (1 − rate)
 
-    This is dropout on the rows of the embedding matrix, applied to the looked-up vectors: the
-    `[V, d]` product is never built, and weight tying sees the matrix undropped.
+    This is dropout on the rows of the embedding matrix, applied to the looked-up vectors. The layer
+    makes no copy `[V, d]` of the matrix, and a tied output layer reads the matrix without dropout.
 
     Call arguments:
         vectors: `[..., d]`, the embeddings of `tokens`.
@@ -24,7 +24,7 @@ class EmbeddingDropout(keras.layers.Layer):
     Args:
         rate: float in `[0, 1)`, the probability of dropping a word.
         vocabulary_size: number of words V.
-        seed: integer, or `None` for a random one.
+        seed: integer, or `None` for a random seed.
 
     Example:
 

@@ -1,6 +1,7 @@
-"""The time loop of a recurrent stack whose input depends on its last output, and its derivative.
+"""The time loop of a recurrent stack that reads its own last output, and the loop's gradients.
 
-T time steps, B sequences, H units, d features of the input, G gates. Everything is time-major.
+Shape letters: T time steps, B sequences, H units, d features of the input, G entries of the gates.
+All sequences are time-major. `kept` arrays are dropout masks, already scaled.
 """
 
 from typing import NamedTuple
@@ -19,44 +20,47 @@ from keras_drill.types import Tensor
 
 
 class Arguments(NamedTuple):
-    """All that has a derivative. What there is none of is an empty list."""
+    """The inputs of the loop that get gradients. Missing inputs are empty lists."""
 
     steps: list  # the feedback's `[T, B, ...]`
     shared: list  # the feedback's arrays of any shape
     state: list  # each layer's states `[B, H]` before the first step
-    known: list  # what the first layer reads before x, `[T, B, d_known]`
+    known: list  # the part of the first layer's input that is not fed back, `[T, B, d_known]`
     weights: list  # each layer's W, U, b
 
 
 class Trace(NamedTuple):
-    """What the derivative wants to know of a step; of all steps, with T as first axis."""
+    """Results of a step that the backward loop needs. For all steps, T is the first axis."""
 
     state: list  # each layer's states `[B, H]` after the step
     gates: list  # each layer's gates `[B, 4H]`
-    x: Tensor  # what was fed back, after dropout, `[B, d]`
-    residuals: list  # the feedback's `[B, ...]`
+    x: Tensor  # the feedback, after dropout, `[B, d]`
+    residuals: list  # the feedback's intermediate results `[B, ...]`
 
 
 class StepGradient(NamedTuple):
-    """The derivatives that a step gives; those of all steps, with T as first axis."""
+    """Gradients that one step of the backward loop computes. For all steps, T is the first axis."""
 
     state: list  # for each layer's states before the step
     deltas: list  # for each layer's gates before their activations
     steps: list  # for the feedback's `steps`
-    x: list  # for x; only where something is shared
+    x: list  # for x; empty if `Arguments.shared` is empty
 
 
 class FeedbackLoop:
-    """One loop over time for all layers, and one back, which only propagates what must be in turn.
+    """One forward and one backward loop over time for all layers of a stack.
+
+    The backward loop computes only the gradients that each step needs from the next step. The
+    other gradients are computed after the loop, for all steps at once.
 
     Args:
         feedback: A `keras_drill.layers.output_feedback.OutputFeedback`.
         layers: Recurrent layers.
         kept: Dropout masks: of the first layer's whole input, then of each layer's output.
         mask: `None`, or `[T, B]`.
-        num_known: How many of the first layer's inputs stand before x.
-        dtype: Of products.
-        state_dtype: Of states and element-wise arithmetic.
+        num_known: Number of features that precede x in the first layer's input.
+        dtype: Dtype of matrix products.
+        state_dtype: Dtype of states and element-wise arithmetic.
     """
 
     def __init__(self, feedback, layers, kept, mask, num_known, dtype, state_dtype):
@@ -71,7 +75,15 @@ class FeedbackLoop:
         self.state_dtype = state_dtype
 
     def run(self, *arguments):
-        """The fields of `Arguments` to all states `[T, B, H]`, flat, and their derivative."""
+        """Runs the forward loop, in the form that `ops.custom_gradient` expects.
+
+        Args:
+            *arguments: The fields of `Arguments`.
+
+        Returns:
+            A flat tuple of the states after every step, `[T, B, H]` each, and the function that
+            computes the gradients.
+        """
         arguments = Arguments(*arguments)
         trace = self.forward(arguments)
 
@@ -85,7 +97,11 @@ class FeedbackLoop:
         return ops.cast(x * ops.cast(kept, x.dtype), self.dtype)
 
     def input_kernels(self, weights):
-        """The first layer's kernel of what is known, and each layer's kernel of its other input."""
+        """Splits the first layer's kernel into the rows for `known` and those for x.
+
+        Returns:
+            The rows for `known`, and a list: the rows for x, then the other layers' kernels.
+        """
         first, *others = [layer_weights[0] for layer_weights in weights]
         return first[: self.num_known], [first[self.num_known :], *others]
 
@@ -110,7 +126,7 @@ class FeedbackLoop:
         return scan_steps(step, start, inputs)[1]
 
     def forward_step(self, state, inputs, arguments: Arguments, kernels) -> Trace:
-        """The layers in turn: each reads the one below, the first what is fed back."""
+        """Computes one time step: the feedback x, then the layers from the first to the last."""
         steps, fixed, known_gates, mask = inputs
         output = self.drop(state[-1][0], self.kept_output)
         x, residuals = self.feedback.value(output, steps, fixed, arguments.shared)
@@ -126,8 +142,10 @@ class FeedbackLoop:
         return Trace(new_states, all_gates, inputs[0], residuals)
 
     def backward(self, arguments: Arguments, trace: Trace, upstream) -> Arguments:
-        """From the derivatives for all states, those for the arguments: one product each over all
-        T·B rows, after the loop."""
+        """Computes the gradients for the arguments from those for the states after every step.
+
+        After the backward loop, each gradient is one product over all T·B rows.
+        """
         before = keras.tree.map_structure(previous_steps, arguments.state, trace.state)
         first, gradients = self.backward_loop(arguments, trace, before, upstream)
         d_shared = []
@@ -153,7 +171,11 @@ class FeedbackLoop:
         return Arguments(gradients.steps, d_shared, first.state, d_known, d_weights)
 
     def backward_loop(self, arguments, trace, before, upstream) -> tuple:
-        """What the first step leaves (`StepGradient`), and all steps."""
+        """Runs the backward loop.
+
+        Returns:
+            `StepGradient` of the first time step, and of all steps.
+        """
         _, kernels = self.input_kernels(arguments.weights)
         kernels = [ops.transpose(kernel) for kernel in kernels]
         recurrent_kernels = [ops.transpose(weights[1]) for weights in arguments.weights]
@@ -174,7 +196,7 @@ class FeedbackLoop:
         return scan_steps(step, start, inputs, reverse=True)
 
     def backward_step(self, d_next, inputs, shared, kernels, recurrent_kernels) -> StepGradient:
-        """The layers in turn from the last to the first, then what is fed back."""
+        """Computes the gradients of one step: the layers from last to first, then the feedback."""
         upstream, trace, old, steps, fixed, mask = inputs
         d_state = keras.tree.map_structure(ops.add, d_next, upstream)
         d_previous: list[list[Tensor]] = [[] for _ in self.layers]
@@ -202,7 +224,7 @@ class FeedbackLoop:
         return StepGradient(d_previous, deltas, d_steps, [d_x] if shared else [])
 
     def weights_gradient(self, index, delta, known, trace, before) -> list:
-        """Derivatives for a layer's W, U and b."""
+        """Returns the gradients for a layer's W, U and b."""
         layer = self.layers[index]
         x_delta, h_delta = layer.gate_shares(delta)
         x = trace.x

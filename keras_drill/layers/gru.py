@@ -29,14 +29,14 @@ class GRU(Recurrent):
 
     Call arguments:
         inputs: as above.
-        initial_state: `None`, or `[h]`. A layer that is given its state neither reads nor writes
-            the state it carries.
-        mask: `None`, or bool `[B, T]` (`[T, B]`). The state is carried through masked steps.
+        initial_state: `None`, or `[h]`. With an initial state, a stateful layer neither reads nor
+            writes its carried state.
+        mask: `None`, or bool `[B, T]` (`[T, B]`). Masked steps do not change the state.
         training: whether to drop weights.
 
     Args:
-        units: H.
-        **kwargs: as for `keras_drill.layers.LSTM`, but for `unit_forget_bias`.
+        units: number of units H.
+        **kwargs: arguments of `keras_drill.layers.LSTM`, except `unit_forget_bias`.
 
     Example:
 

@@ -1,6 +1,8 @@
-"""The GRU recurrence over a sequence, with a hand-written derivative.
+"""The GRU recurrence over a sequence, with hand-written gradients.
 
-T time steps, B sequences, d input features, H units. Everything here is time-major.
+Shape letters: T time steps, B sequences, d input features, H units. All sequences are time-major.
+Names that begin with `d_` or `d` are gradients of the loss; `delta` is the gradient for the gates
+before their activations.
 """
 
 import keras
@@ -17,10 +19,16 @@ from keras_drill.types import Tensor
 
 
 def gru_cell(x_gates, h_gates, h):
-    """One time step from the input's and the state's share of the gates, `[B, 3H]` each.
+    """Computes one time step.
+
+    Args:
+        x_gates: `x W + b_0`, the input's part of the gates before their activations, `[B, 3H]`.
+        h_gates: `h U + b_1`, the state's part, `[B, 3H]`.
+        h: The state before the step, `[B, H]`.
 
     Returns:
-        z, r, n and the state's share of n, and the new h, `[B, H]` each.
+        The tuple `(z, r, n, h_n)`, where `h_n` is the state's part of n, and the new h. All are
+        `[B, H]`.
     """
     x_z, x_r, x_n = ops.split(x_gates, 3, axis=-1)
     h_z, h_r, h_n = ops.split(h_gates, 3, axis=-1)
@@ -30,12 +38,17 @@ def gru_cell(x_gates, h_gates, h):
 
 
 def gru_cell_gradient(gates, previous_h, dh):
-    """The derivative of `gru_cell`, from its `gates` `[B, 4H]`.
+    """Computes the gradients of `gru_cell`.
+
+    Args:
+        gates: The first result of `gru_cell`, concatenated to `[B, 4H]`.
+        previous_h: The state before the step, `[B, H]`.
+        dh: The gradient for the new state, `[B, H]`.
 
     Returns:
-        Derivatives `[B, 4H]` for the gates before their activations: z, r, the state's share of n,
-        the input's share of n. And the part of the derivative for `previous_h` that does not pass
-        through the gates.
+        - `[B, 4H]`, the gradients for z, r, the state's part of n, and the input's part of n,
+          before their activations.
+        - `[B, H]`, the part of the gradient for `previous_h` that does not pass through the gates.
     """
     z, r, n, h_n = ops.split(gates, 4, axis=-1)
     delta_n = dh * (1 - z) * (1 - n * n)
@@ -52,7 +65,14 @@ def gru_cell_gradient(gates, previous_h, dh):
 
 
 def shares(delta):
-    """The input's and the state's `[..., 3H]` in the derivative that `gru_cell_gradient` gave."""
+    """Splits the first result of `gru_cell_gradient` into the gradients for `x W` and for `h U`.
+
+    Args:
+        delta: `[..., 4H]`.
+
+    Returns:
+        The gradients for the input's and for the state's part of the gates, `[..., 3H]` each.
+    """
     units = delta.shape[-1] // 4
     of_input = ops.concatenate([delta[..., : 2 * units], delta[..., 3 * units :]], axis=-1)
     return of_input, delta[..., : 3 * units]
@@ -66,15 +86,15 @@ def gru_sequence(x, kernel, recurrent_kernel, bias, h0, mask=None, store_gates: 
         z = σ(x_z + h_z),    r = σ(x_r + h_r),    n = tanh(x_n + r ⊙ h_n)
         h_t = z ⊙ h_{t-1} + (1 − z) ⊙ n
 
-    Where `mask` is false the state is carried through. The loop, the derivative and the dtypes are
-    arranged as in `lstm_sequence`.
+    Masked steps do not change the state. The loop, the gradients and the dtypes are arranged as in
+    `lstm_sequence`.
 
     Args:
         x: `[T, B, d]`.
         kernel, recurrent_kernel, bias: `[d, 3H]`, `[H, 3H]`, `[2, 3H]`, in the dtype of `x`.
         h0: `[B, H]`, the state before the first step.
-        mask: `None`, or `[T, B]` bool.
-        store_gates: keep the gates for the hand-written derivative.
+        mask: `None`, or `[T, B]` bool, False for masked steps.
+        store_gates: whether to store the gates for the hand-written gradients.
 
     Returns:
         `(outputs [T, B, H], (h [B, H],))`, in the dtype of `h0`.
@@ -109,7 +129,7 @@ def gru_sequence(x, kernel, recurrent_kernel, bias, h0, mask=None, store_gates: 
 
 
 def _forward(x, kernel, recurrent_kernel, bias, h0, masks, store_gates: bool):
-    """h `[T, B, H]` after every step, and the gates `[T, B, 4H]` if asked."""
+    """Returns h `[T, B, H]` after every step and, with `store_gates`, the gates `[T, B, 4H]`."""
     dtype = keras.backend.standardize_dtype(x.dtype)
     cell_dtype = keras.backend.standardize_dtype(h0.dtype)
 
@@ -131,8 +151,19 @@ def _forward(x, kernel, recurrent_kernel, bias, h0, masks, store_gates: bool):
 
 
 def _backward(recurrent_kernel, gates, previous_h, d_outputs, masks):
-    """From the derivative for every h, those for h0 `[B, H]`, and for the gates before their
-    activations `[T, B, 4H]`, as `gru_cell_gradient` has them."""
+    """Runs the backward loop.
+
+    Args:
+        recurrent_kernel: `[H, 3H]`.
+        gates: `[T, B, 4H]`, from `_forward`.
+        previous_h: `[T, B, H]`, the state before each step.
+        d_outputs: `[T, B, H]`, the gradient for h after every step.
+        masks: A tuple of the mask `[T, B, 1]`, or `()`.
+
+    Returns:
+        The gradient for h0, `[B, H]`, and the first results of `gru_cell_gradient` for all steps,
+        `[T, B, 4H]`.
+    """
     cell_dtype = keras.backend.standardize_dtype(previous_h.dtype)
     transposed = ops.transpose(recurrent_kernel)
 

@@ -1,10 +1,10 @@
-"""Configs of layers that other layers are given."""
+"""Serializes layers that are arguments of other layers."""
 
 import keras
 
 
 def serialize_layer(layer: keras.layers.Layer | None) -> dict | None:
-    """The layer's config without what was done with it, for that is not of the layer."""
+    """Returns the layer's config without its build config, so that the copy is not built."""
     if layer is None:
         return None
     config = keras.saving.serialize_keras_object(layer)
@@ -13,7 +13,12 @@ def serialize_layer(layer: keras.layers.Layer | None) -> dict | None:
 
 
 def deserialize_layers(config: dict, *names: str) -> dict:
-    """The config, with layers in place of what `serialize_layer` gave."""
+    """Returns `config` with layers in place of the configs that `serialize_layer` returned.
+
+    Args:
+        config: Config of the outer layer, which is not changed.
+        *names: Names of the arguments that are layers.
+    """
     made = {
         name: keras.saving.deserialize_keras_object(config[name])
         for name in names

@@ -18,12 +18,14 @@ class LSTM(Recurrent):
         h_t = σ(o) ⊙ tanh(c_t)
 
     The weights are those of `keras.layers.LSTM`, in the same order and layout, and can be copied
-    either way. The arithmetic differs (see `lstm_sequence`): `x W` is one product for all time
-    steps, the derivative is written by hand, the gates are kept for it only in training, and under
-    mixed precision the state and the gates' arithmetic stay in float32.
+    either way. The computation differs (see `lstm_sequence`):
 
-    With TensorFlow on a GPU the recurrence is cuDNN's where there is no mask; XLA cannot compile
-    that, and under mixed precision the state is in the compute dtype while cuDNN runs.
+    - `x W` is one product for all time steps.
+    - The gradients are written by hand. The gates are stored for them only in training.
+    - Under mixed precision, states and gates are computed in float32.
+
+    With TensorFlow on a GPU the layer uses cuDNN if there is no mask. XLA cannot compile cuDNN's
+    operations. Under mixed precision the state has the compute dtype while cuDNN runs.
 
     Input shape: `[B, T, d]`, or `[T, B, d]` with `time_major=True`.
 
@@ -32,24 +34,24 @@ class LSTM(Recurrent):
 
     Call arguments:
         inputs: as above.
-        initial_state: `None`, or `[h, c]`. A layer that is given its state neither reads nor writes
-            the state it carries.
-        mask: `None`, or bool `[B, T]` (`[T, B]`). The state is carried through masked steps.
+        initial_state: `None`, or `[h, c]`. With an initial state, a stateful layer neither reads
+            nor writes its carried state.
+        mask: `None`, or bool `[B, T]` (`[T, B]`). Masked steps do not change the state.
         training: whether to drop weights.
 
     Args:
-        units: H.
-        return_sequences: return the outputs of all time steps, not just the last.
-        return_state: return the state as well.
-        stateful: start each batch from the state the previous one ended in. Needs a static batch
-            size. `reset_state()` zeroes it.
+        units: number of units H.
+        return_sequences: whether to return the outputs of all time steps, not only the last.
+        return_state: whether to return the state as well.
+        stateful: whether each batch starts from the last state of the previous batch. This needs a
+            static batch size. `reset_state()` zeroes the state.
         time_major: whether time is the first axis of inputs, outputs and mask.
         weight_dropout: probability of dropping an entry of the recurrent matrix U, drawn once per
             batch.
-        unit_forget_bias: add 1 to the initial bias of the forget gate.
-        kernel_initializer, recurrent_initializer, bias_initializer: of W, U, b.
-        kernel_regularizer, recurrent_regularizer, bias_regularizer: of W, U, b.
-        seed: integer for the dropped weights, or `None` for a random one.
+        unit_forget_bias: whether the initial bias of the forget gate is 1.
+        kernel_initializer, recurrent_initializer, bias_initializer: initializers of W, U, b.
+        kernel_regularizer, recurrent_regularizer, bias_regularizer: regularizers of W, U, b.
+        seed: integer for the dropped weights, or `None` for a random seed.
 
     Example:
 

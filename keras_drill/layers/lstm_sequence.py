@@ -1,6 +1,8 @@
-"""The LSTM recurrence over a sequence, with a hand-written derivative.
+"""The LSTM recurrence over a sequence, with hand-written gradients.
 
-T time steps, B sequences, d input features, H units. Everything here is time-major.
+Shape letters: T time steps, B sequences, d input features, H units. All sequences are time-major.
+Names that begin with `d_` or `d` are gradients of the loss; `delta` is the gradient for the gates
+before their activations.
 """
 
 import keras
@@ -17,10 +19,14 @@ from keras_drill.types import Tensor
 
 
 def lstm_cell(z, c):
-    """One time step from the gates `z` `[B, 4H]` before their activations and the cell state `c`.
+    """Computes one time step.
+
+    Args:
+        z: `[B, 4H]`, the gates before their activations.
+        c: `[B, H]`, the cell state before the step.
 
     Returns:
-        The four activated gates, the new h and the new c, `[B, H]` each.
+        A tuple of the four activated gates, the new h, and the new c. All are `[B, H]`.
     """
     i, f, g, o = ops.split(z, 4, axis=-1)
     i, f, g, o = ops.sigmoid(i), ops.sigmoid(f), ops.tanh(g), ops.sigmoid(o)
@@ -29,10 +35,16 @@ def lstm_cell(z, c):
 
 
 def lstm_cell_gradient(gates, c, previous_c, dh, dc):
-    """The derivative of `lstm_cell`, from its activated `gates` `[B, 4H]` and its results.
+    """Computes the gradients of `lstm_cell`.
+
+    Args:
+        gates: `[B, 4H]`, the activated gates.
+        c: `[B, H]`, the cell state after the step.
+        previous_c: `[B, H]`, the cell state before the step.
+        dh, dc: `[B, H]`, the gradients for h and c after the step.
 
     Returns:
-        Derivatives for the gates before their activations `[B, 4H]`, and for `previous_c`.
+        The gradients for the gates before their activations, `[B, 4H]`, and for `previous_c`.
     """
     i, f, g, o = ops.split(gates, 4, axis=-1)
     tanh_c = ops.tanh(c)
@@ -56,23 +68,25 @@ def lstm_sequence(x, kernel, recurrent_kernel, bias, h0, c0, mask=None, store_ga
         c_t = σ(f) ⊙ c_{t-1} + σ(i) ⊙ tanh(g)
         h_t = σ(o) ⊙ tanh(c_t)
 
-    Where `mask` is false the state is carried through and `h_t` repeats `h_{t-1}`.
+    Masked steps do not change the state: `h_t` repeats `h_{t-1}`.
 
-    Only `h U` runs inside the time loop. With δ_t the derivative with respect to the four gates
-    before their activations, the backward loop only does `δ_t U^T`, and afterwards
+    The only matrix product inside the time loop is `h U`. Let δ_t be the gradient for the four
+    gates before their activations. The only matrix product of the backward loop is `δ_t U^T`. The
+    other gradients,
 
-        dW = Σ_t x_t^T δ_t,    dU = Σ_t h_{t-1}^T δ_t,    db = Σ_t δ_t,    dx_t = δ_t W^T
+        dW = Σ_t x_t^T δ_t,    dU = Σ_t h_{t-1}^T δ_t,    db = Σ_t δ_t,    dx_t = δ_t W^T,
 
-    are one product each over all T·B rows. Products run in the dtype of `x`; the cell state and
-    everything element by element in the dtype of `c0` (float32 under mixed precision).
+    are computed after the loop, for all T·B rows at once. Matrix products have the dtype of `x`.
+    The cell state and element-wise operations have the dtype of `c0` (float32 under mixed
+    precision).
 
     Args:
         x: `[T, B, d]`.
         kernel, recurrent_kernel, bias: `[d, 4H]`, `[H, 4H]`, `[4H]`, in the dtype of `x`.
         h0, c0: `[B, H]`, the state before the first step.
-        mask: `None`, or `[T, B]` bool.
-        store_gates: keep the gates for the hand-written derivative. Without them the memory is a
-            third, and a derivative is the backend's own of the loop.
+        mask: `None`, or `[T, B]` bool, False for masked steps.
+        store_gates: whether to store the gates for the hand-written gradients. Without them the
+            function needs a third of the memory, and the backend differentiates the loop itself.
 
     Returns:
         `(outputs [T, B, H], (h [B, H], c [B, H]))`, all in the dtype of `c0`.
@@ -110,7 +124,10 @@ def lstm_sequence(x, kernel, recurrent_kernel, bias, h0, c0, mask=None, store_ga
 
 
 def _forward(x, kernel, recurrent_kernel, bias, h0, c0, masks, store_gates: bool):
-    """h and c `[T, B, H]` after every step, and the gates `[T, B, 4H]` if asked."""
+    """Returns h and c `[T, B, H]` after every step and, with `store_gates`, the gates.
+
+    The gates are `[T, B, 4H]`.
+    """
     dtype = keras.backend.standardize_dtype(x.dtype)
     cell_dtype = keras.backend.standardize_dtype(c0.dtype)
 
@@ -131,8 +148,20 @@ def _forward(x, kernel, recurrent_kernel, bias, h0, c0, masks, store_gates: bool
 
 
 def _backward(recurrent_kernel, gates, c, previous_c, d_outputs, dc_last, masks):
-    """From the derivatives for every h and the last c, those for h0 and c0 `[B, H]`, and for the
-    gates before their activations `[T, B, 4H]`."""
+    """Runs the backward loop.
+
+    Args:
+        recurrent_kernel: `[H, 4H]`.
+        gates: `[T, B, 4H]`, from `_forward`.
+        c, previous_c: `[T, B, H]`, the cell state after and before each step.
+        d_outputs: `[T, B, H]`, the gradient for h after every step.
+        dc_last: `[B, H]`, the gradient for the last c.
+        masks: A tuple of the mask `[T, B, 1]`, or `()`.
+
+    Returns:
+        The gradients for h0 and c0, `[B, H]`, and for the gates before their activations,
+        `[T, B, 4H]`.
+    """
     cell_dtype = keras.backend.standardize_dtype(c.dtype)
     transposed = ops.transpose(recurrent_kernel)
 

@@ -1,6 +1,7 @@
 """A stack of recurrent layers whose input depends on the stack's own last output.
 
-T time steps, B sequences, H units, d features of the input, G gates. Everything is time-major.
+Shape letters: T time steps, B sequences, H units, d features of the input. All sequences are
+time-major.
 """
 
 import abc
@@ -13,21 +14,22 @@ from keras_drill.types import Tensor
 
 
 class OutputFeedback(abc.ABC):
-    """An input of a recurrent stack that depends on the stack's last output, and its derivative.
+    """Base class for an input of a recurrent stack that depends on the stack's last output.
 
-        x_t = value(h_{t-1}, what is known of step t, what is shared by all steps)
+        x_t = value(h_{t-1}, steps[t], fixed[t], shared)
 
-    The senses of a word given the state that predicted it, attention that is fed back, or words
-    that are drawn while training, for instance. `h` is the last layer's output after its dropout.
+    Here `h` is the last layer's output after its dropout. Examples are the senses of a word given
+    the state that predicted the word, the previous attention output, and words that the model
+    samples in training. A subclass also computes the gradients of `value`.
 
     Args:
         size: Width d of x.
-        steps: Arrays `[T, B, ...]` of which each step sees its own row, with a derivative.
-        fixed: The same, without a derivative.
-        shared: Arrays that all steps see (weights, an encoded source); their derivative is made
-            after the time loop, by one call for all steps.
-        residuals: Zeros `[B, ...]`, in the shapes and types of what `value` keeps for the
-            derivative.
+        steps: Arrays `[T, B, ...]` that get gradients. Each step reads its own part `[B, ...]`.
+        fixed: The same, without gradients.
+        shared: Arrays that all steps read (weights, an encoded source). Their gradients are
+            computed after the time loop, by one call for all steps.
+        residuals: Zeros `[B, ...]` with the shapes and dtypes of the intermediate results that
+            `value` returns for the gradients.
     """
 
     def __init__(self, size: int, steps=(), fixed=(), shared=(), residuals=()):
@@ -39,26 +41,37 @@ class OutputFeedback(abc.ABC):
 
     @abc.abstractmethod
     def value(self, output, steps, fixed, shared) -> tuple[Tensor, list]:
-        """The input of one step.
+        """Computes the input of one step.
 
         Args:
-            output: h `[B, H]` of the step before.
-            steps: This step's rows `[B, ...]` of `steps`.
-            fixed: The same of `fixed`.
-            shared: As `shared`.
+            output: h of the previous step, `[B, H]`.
+            steps, fixed: This step's parts `[B, ...]` of the constructor's `steps` and `fixed`.
+            shared: The constructor's `shared`.
 
         Returns:
-            x `[B, d]`, and a list of what `gradient` will want to know again.
+            x `[B, d]`, and a list of intermediate results for `gradient`, its `residuals`.
         """
 
     @abc.abstractmethod
     def gradient(self, d_x, output, steps, fixed, shared, residuals) -> tuple[Tensor, list]:
-        """From the derivative for x `[B, d]`, those for h `[B, H]` and for this step's `steps`."""
+        """Computes the gradients of one step.
+
+        Args:
+            d_x: The gradient for x, `[B, d]`.
+            output, steps, fixed, shared: As for `value`.
+            residuals: The intermediate results that `value` returned.
+
+        Returns:
+            The gradient for `output`, `[B, H]`, and a list of those for `steps`.
+        """
 
     def shared_gradient(self, d_x, outputs, steps, fixed, shared, residuals) -> list:
-        """From the derivatives for x of all steps, `[T, B, d]`, those for `shared`.
+        """Computes the gradients for `shared`, for all steps at once.
 
-        All arguments but `shared` have T as first axis here.
+        The arguments are those of `gradient`, and all except `shared` have T as first axis.
+
+        Returns:
+            A list of gradients, one for each array in `shared`.
         """
         return []
 
@@ -68,23 +81,24 @@ def feedback_sequence(feedback, layers, weights, kept, mask, state, known=None):
 
         x_t = feedback.value(h_{t-1}, ...),    h_t, ... = layers([known_t, x_t], state)
 
-    One loop over time for all layers, and a hand-written derivative: as in `lstm_sequence`, the
-    backward loop only propagates the derivative δ_t for the gates, and the weights' gradients are
-    one product each over all T·B rows afterwards. The product of what is known beforehand with its
-    weights is one product before the loop.
+    There is one loop over time for all layers, and the gradients are written by hand. As in
+    `lstm_sequence`, the backward loop only propagates the gradients for the gates. The weights'
+    gradients are computed after the loop, for all T·B rows at once. The product of `known` and its
+    weights is computed before the loop, also for all rows.
 
     Args:
         feedback: An `OutputFeedback`.
         layers: `keras_drill.layers.LSTM`s or `GRU`s.
-        weights: What `read_weights` gave for each layer.
+        weights: The output of each layer's `read_weights`.
         kept: Dropout masks: of the first layer's whole input `[B, d]`, then of each layer's output.
-            No derivative.
-        mask: `None`, or `[T, B]`; the state is carried through masked steps.
-        state: The flat list of states `[B, H]` before the first step.
-        known: `None`, or what the first layer reads before x, `[T, B, d_known]`.
+            They get no gradients.
+        mask: `None`, or `[T, B]`. Masked steps do not change the state.
+        state: A flat list of the states before the first step, `[B, H]` each.
+        known: `[T, B, d_known]`, the part of the first layer's input that is not fed back, or
+            `None`.
 
     Returns:
-        The flat list of states after every step, `[T, B, H]` each.
+        A flat list of the states after every step, `[T, B, H]` each.
     """
     num_states = layers[0].num_states
     loop = FeedbackLoop(

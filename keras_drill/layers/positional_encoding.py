@@ -13,8 +13,10 @@ POSITIONS = ("sinusoidal", "learned")
 class PositionalEncoding(keras.layers.Layer):
     """Adds a vector to every position of a sequence that encodes the position.
 
-        sinusoidal: sin(t / 10000^{i / (n - 1)}) for i < n, then the cosines;  n = d / 2
-        learned: row t of a table
+    The vector of position t is
+
+    - "sinusoidal": sin(t / 10000^{i / (n - 1)}) for i < n = d / 2, then the cosines;
+    - "learned": row t of a trainable table.
 
     Call arguments:
         x: `[B, T, d]`.
@@ -24,8 +26,8 @@ class PositionalEncoding(keras.layers.Layer):
 
     Args:
         kind: "sinusoidal" (no weights, any length) or "learned".
-        max_length: Rows of the learned table. Positions beyond are an error if the length is known
-            when tracing, and NaN otherwise.
+        max_length: Number of learned positions. A longer sequence raises an error if the length is
+            known while tracing. Otherwise the further positions become NaN.
         **kwargs: Keyword arguments of `keras.layers.Layer`.
 
     Example:
@@ -44,7 +46,7 @@ class PositionalEncoding(keras.layers.Layer):
             raise ValueError(f"`kind` must be one of {POSITIONS}. Received: kind={kind!r}")
         if (kind == "learned") != (max_length is not None):
             raise ValueError(
-                "`max_length` must be given for learned positions, and for them alone. "
+                "`max_length` must be an integer if `kind` is 'learned', else None. "
                 f"Received: kind={kind!r}, max_length={max_length!r}"
             )
         self.kind = kind
@@ -68,7 +70,7 @@ class PositionalEncoding(keras.layers.Layer):
         positions = positions + ops.reshape(ops.cast(start, positions.dtype), (-1, 1))  # [B, T]
         if self.max_length is not None:
             encoding = ops.take(self.table, ops.minimum(positions, self.max_length - 1), axis=0)
-            # Where the length is known too late to raise: as everywhere, NaN and not garbage.
+            # An unknown length cannot raise an error while tracing: NaN shows the error instead.
             is_row = (positions < self.max_length)[..., None]
             encoding = ops.where(is_row, encoding, ops.full_like(encoding, math.nan))
         else:

@@ -1,4 +1,4 @@
-"""The part of a recurrent layer that does not depend on its cell."""
+"""Base class of the recurrent layers: everything that does not depend on the cell."""
 
 from typing import Any, NamedTuple
 
@@ -13,7 +13,7 @@ from keras_drill.types import Initializer, Regularizer, Shape, Tensor, Tensors
 
 
 class RecurrentWeights(NamedTuple):
-    """W, U and b of a recurrent layer, as tensors."""
+    """The kernel W, recurrent kernel U and bias b of a recurrent layer, as tensors."""
 
     kernel: Tensor
     recurrent_kernel: Tensor
@@ -21,21 +21,23 @@ class RecurrentWeights(NamedTuple):
 
 
 def check_batch_size(x: Tensor, state: Tensors) -> Tensor:
-    """Returns `x` `[T, B, ...]`, whose B must be that of the carried `state` `[B, H]`."""
+    """Checks that the batch size of `x` `[T, B, ...]` is that of the carried state; returns `x`."""
     rows = state[0].shape[0]
     return check_sizes(
         x,
         (None, rows, *[None] * (len(x.shape) - 2)),
-        f"`stateful=True` carries the state of {rows} rows from batch to batch: every batch must "
-        f"have {rows} rows. `keras_drill.models.make_stateless(model)` takes any batch.",
+        f"Every batch must have {rows} rows, because `stateful=True` carries the state of {rows} "
+        "rows from batch to batch. For other batch sizes use "
+        "`keras_drill.models.make_stateless(model)`.",
     )
 
 
 class Recurrent(keras.layers.Layer):
-    """Abstract recurrent layer: weights, state and masks. Subclasses define the recurrence.
+    """Base class of recurrent layers: weights, state and masks. Subclasses define the recurrence.
 
-    A subclass sets `num_gates` and `num_states`, and implements `bias_shape`, `run_sequence` on
-    time-major tensors, and one step with its derivative.
+    A subclass sets `num_gates` and `num_states`. It implements `bias_shape`, and `run_sequence` for
+    time-major tensors. For loops over a whole stack of layers it also implements one step and the
+    step's gradients.
     """
 
     num_gates: int
@@ -96,35 +98,64 @@ class Recurrent(keras.layers.Layer):
         mask: Tensor | None,
         training: bool,
     ) -> tuple[Tensor, Tensors]:
-        """Returns `(outputs [T, B, H], state)`; `x` is `[T, B, d]`, `mask` `None` or `[T, B]`."""
+        """Runs the layer over a sequence.
+
+        Args:
+            x: `[T, B, d]`.
+            weights: Output of `read_weights`.
+            state: The states before the first step, `[B, H]` each.
+            mask: `None`, or `[T, B]`.
+            training: Whether the layer is called for training.
+
+        Returns:
+            Outputs `[T, B, H]`, and the states after the last step.
+        """
         raise NotImplementedError
 
-    # One time step and its derivative, for loops over a whole stack of layers.
+    # One time step and its gradients, for loops over a whole stack of layers.
 
     def run_step(
         self, x_gates: Tensor, recurrent_kernel: Tensor, bias: Tensor, state: Tensors
     ) -> tuple[list[Tensor], Tensor]:
-        """The state after a step of which `x W` `[B, G]` is known, its first tensor being the
-        output; and the gates."""
+        """Computes one time step.
+
+        Args:
+            x_gates: `x W`, `[B, G]`.
+            recurrent_kernel, bias: U and b.
+            state: The states before the step, `[B, H]` each.
+
+        Returns:
+            The states after the step, of which the first is the output; and the gates, for
+            `step_gradient`.
+        """
         raise NotImplementedError
 
     def step_gradient(
         self, gates: Tensor, state: Tensors, previous_state: Tensors, d_state: Tensors
     ) -> tuple[Tensor, list[Tensor]]:
-        """From the derivative for the state after a step, those for the gates before their
-        activations `[B, G]` and, where it does not pass through them, for the state before."""
+        """Computes the gradients of one time step.
+
+        Args:
+            gates: The gates that `run_step` returned.
+            state, previous_state: The states after and before the step.
+            d_state: The gradients for `state`.
+
+        Returns:
+            The gradient for the gates before their activations, and for each previous state the
+            part of the gradient that does not pass through the product with U.
+        """
         raise NotImplementedError
 
     def gate_shares(self, delta: Tensor) -> tuple[Tensor, Tensor]:
-        """Derivatives for `x W` and for `h U`, in what `step_gradient` gave."""
+        """Splits the first result of `step_gradient` into the gradients for `x W` and `h U`."""
         raise NotImplementedError
 
     def bias_gradient(self, x_delta: Tensor, h_delta: Tensor) -> Tensor:
-        """The derivative for b, from those `[T, B, G]` of all steps."""
+        """Computes the gradient for b from the results of `gate_shares` for all steps."""
         raise NotImplementedError
 
     def read_weights(self, training: bool) -> RecurrentWeights:
-        """The weights in the compute dtype, U with this batch's dropped entries."""
+        """Returns the weights in the compute dtype; in training, with dropout on U."""
         # Reshaping reads a variable into a tensor, which a custom gradient needs on TensorFlow.
         kernel, recurrent_kernel, bias = (
             ops.cast(ops.reshape(weight, weight.shape), self.compute_dtype)
@@ -139,7 +170,7 @@ class Recurrent(keras.layers.Layer):
     @property
     def state_dtype(self) -> str:
         """Dtype of the state and of element-wise arithmetic: at least float32."""
-        # Not `result_type`, which knows no float64 on JAX.
+        # Not `result_type`, which returns float32 for float64 on JAX.
         return "float64" if self.compute_dtype == "float64" else "float32"
 
     def build(self, input_shape: Shape) -> None:
@@ -165,7 +196,8 @@ class Recurrent(keras.layers.Layer):
             batch_size = input_shape[1 if self.time_major else 0]
             if batch_size is None:
                 raise ValueError(
-                    "`stateful=True` needs a static batch size. "
+                    "`stateful=True` needs a static batch size. Give the batch size in the input's "
+                    "shape, for example by keras.Input(batch_shape=...). "
                     f"Received: input_shape={tuple(input_shape)}"
                 )
             self.state_variables = [
@@ -183,7 +215,7 @@ class Recurrent(keras.layers.Layer):
         return self.bias_initializer(shape, dtype=dtype)
 
     def initial_state(self, batch_size: int) -> list[Tensor]:
-        """Zeros: a list of `num_states` tensors `[batch_size, units]`."""
+        """Returns a list of `num_states` tensors of zeros, `[batch_size, units]` each."""
         return [
             ops.zeros((batch_size, self.units), self.state_dtype) for _ in range(self.num_states)
         ]

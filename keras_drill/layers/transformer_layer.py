@@ -1,7 +1,7 @@
-"""One layer of a Transformer, for whole sequences and one position at a time.
+"""One layer of a Transformer, for whole sequences or one position at a time.
 
-B sequences, T positions of the layer, S positions of the source, L positions of a cache, d width,
-N heads, H width of a head.
+Shape letters: B sequences, T positions of the sequence, S positions of the source, L positions of a
+cache, d width, N heads, H width of a head.
 """
 
 from functools import partial
@@ -31,25 +31,25 @@ class TransformerLayer(keras.layers.Layer):
     Call arguments:
         x: `[B, T, d]`.
         source: `[B, S, d]`, with `attends_source`.
-        mask: `None` or bool `[B, T]`, the positions of `x` that may be attended to.
-        source_mask: `None` or bool `[B, S]`.
-        training: whether to drop.
+        mask: `None` or bool `[B, T]`, False for positions of `x` to ignore.
+        source_mask: `None` or bool `[B, S]`, False for positions of the source to ignore.
+        training: whether dropout is on.
 
     Output shape: `[B, T, d]`.
 
     Args:
         num_heads: Number of heads N, a divisor of d.
         feed_forward_dim: Width of the feed-forward network's inner layer.
-        causal: Whether a position attends to itself and those before it only.
-        attends_source: Whether there is attention to a source.
-        dropout: Rate on each sublayer's output.
-        attention_dropout: Rate on attention weights. Above 0 Keras computes attention without its
-            fused routines.
-        activation_dropout: Rate on the feed-forward network's inner layer.
+        causal: Whether a position attends only to itself and to earlier positions.
+        attends_source: Whether the layer also attends to a source.
+        dropout: Dropout rate on each sublayer's output.
+        attention_dropout: Dropout rate on attention weights. With a rate above 0, Keras does not
+            use fused attention.
+        activation_dropout: Dropout rate on the feed-forward network's inner layer.
         activation: Activation σ of the feed-forward network.
         norm_first: Whether to normalise before each sublayer, or after.
         layer_norm_epsilon: ε of the layer normalisations.
-        seed: Integer for all dropouts, or `None` for a random one.
+        seed: Integer for all dropout masks, or `None` for a random seed.
         **kwargs: Keyword arguments of `keras.layers.Layer`.
 
     Example:
@@ -175,12 +175,12 @@ class TransformerLayer(keras.layers.Layer):
         return self._run(x, attend_to_itself, attend_to_source, training)
 
     def project_source(self, source: Tensor) -> tuple[Tensor, Tensor]:
-        """Keys and values `[B, S, N, H]` of a source, the same for every position that reads it."""
+        """Returns the source's keys and values `[B, S, N, H]`, which are the same for all steps."""
         attention = self.source_attention
         return attention.key_dense(source), attention.value_dense(source)
 
     def empty_cache(self, batch_size: int, length: int) -> tuple[Tensor, Tensor]:
-        """Keys and values `[B, L, N, H]` of positions that are still to be read."""
+        """Returns zeros `[B, L, N, H]` for the keys and values of L positions to be read."""
         width = self.outer.kernel.shape[-1]
         shape = (batch_size, length, self.num_heads, width // self.num_heads)
         return ops.zeros(shape, self.compute_dtype), ops.zeros(shape, self.compute_dtype)
@@ -194,19 +194,20 @@ class TransformerLayer(keras.layers.Layer):
         source_mask: Tensor | None = None,
         return_attention: bool = False,
     ) -> tuple:
-        """Reads one more position, for inference, in R rows: R / B rows for each of B sources.
+        """Reads one more position of R rows, for inference. Each of B sources has R / B rows.
 
         Args:
             x: `[R, 1, d]`.
-            cache: Keys and values `[R, L, N, H]` of the positions before.
+            cache: Keys and values `[R, L, N, H]` of the previous positions.
             position: Integers `[R]`, the position of `x` in each row.
             source: Output of `project_source` for the B sources.
-            source_mask: `None` or bool `[B, S]`.
+            source_mask: `None` or bool `[B, S]`, False for positions of the source to ignore.
             return_attention: Whether to return the attention to the source.
 
         Returns:
-            `[R, 1, d]`, and the cache with this position; and the weights of the source's
-            positions, `[R, S]`, the mean of the heads, float32, if requested.
+            The output `[R, 1, d]` and the cache with this position. With `return_attention=True`
+            also the attention weights of the source's positions, `[R, S]` in float32, the mean over
+            the heads.
         """
         new_cache = cache
         weights: list[Tensor] = []
@@ -217,9 +218,9 @@ class TransformerLayer(keras.layers.Layer):
         def attend_to_itself(x):
             nonlocal new_cache
             attention, (keys, values) = self.self_attention, cache
-            # Selected, not sliced in: stock operations only, on every backend.
+            # Written by `where`, which is a standard operation on every backend.
             new_cache = (
-                ops.where(is_here, attention.key_dense(x), keys),  # of [R, 1, N, H]
+                ops.where(is_here, attention.key_dense(x), keys),  # key_dense: [R, 1, N, H]
                 ops.where(is_here, attention.value_dense(x), values),
             )
             return _attend(attention, x, *new_cache, read)
@@ -232,9 +233,19 @@ class TransformerLayer(keras.layers.Layer):
         return x, new_cache, *weights
 
     def _read_source(self, keys, values, source_mask, weights, x):
-        """Attention of `x` `[R, 1, d]` to what `project_source` gave; adds to `weights`, if any."""
+        """Computes the attention of `x` `[R, 1, d]` to the source.
+
+        Args:
+            keys, values: Output of `project_source`.
+            source_mask: `None` or bool `[B, S]`.
+            weights: A list to which the attention weights are appended, or `None`.
+            x: `[R, 1, d]`.
+
+        Returns:
+            `[R, 1, d]`.
+        """
         mask = None if source_mask is None else source_mask[:, None, None, :]
-        # The rows of a source are as good as positions that read it: nothing is copied.
+        # The rows of a source are treated as positions, so that keys and values are not copied.
         rows = by_source(x[:, 0], ops.shape(keys)[0])  # [B, R / B, d]
         if weights is not None:
             of_rows = _weigh(self.source_attention, rows, keys, mask)  # [B, R / B, S]
@@ -243,7 +254,14 @@ class TransformerLayer(keras.layers.Layer):
         return ops.reshape(attended, ops.shape(x))
 
     def _run(self, x, attend_to_itself, attend_to_source, training):
-        """The sublayers with their sums and normalisations, around two functions that attend."""
+        """Runs the sublayers with residual sums and normalisations.
+
+        Args:
+            x: `[..., d]`.
+            attend_to_itself, attend_to_source: Functions that compute the two attentions of an
+                input `[..., d]`.
+            training: Whether dropout is on.
+        """
 
         def feed_forward(x):
             return self.outer(self.inner_dropout(self.inner(x), training=training))
@@ -278,15 +296,15 @@ class TransformerLayer(keras.layers.Layer):
 
 
 def _attend(attention, x, keys, values, mask):
-    """What `attention` makes of `x` `[B, T, d]` where keys and values are at hand."""
+    """Returns the output of the layer `attention` for `x` `[B, T, d]` and given keys and values."""
     query = attention.query_dense(x)  # [B, T, N, H]
-    # In the keys' dtype, as the layer itself: a state may come back in another.
+    # A caller may keep the cache in another dtype than the layer's.
     keys, values = (ops.cast(y, query.dtype) for y in (keys, values))
     return attention.output_dense(ops.dot_product_attention(query, keys, values, mask=mask))
 
 
 def _weigh(attention, x, keys, mask):
-    """What `attention` takes of each of the keys for `x` `[B, T, d]`, mean of heads `[B, T, S]`."""
+    """Returns the attention weights `[B, T, S]` of `x` `[B, T, d]`, the mean over the heads."""
     query = ops.cast(attention.query_dense(x), "float32")  # [B, T, N, H]
     scores = ops.einsum("btnh,bsnh->bnts", query, ops.cast(keys, "float32"))
     scores = scores / query.shape[-1] ** 0.5

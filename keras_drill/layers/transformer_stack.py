@@ -1,4 +1,4 @@
-"""Token embeddings and the layers of a Transformer above them: an encoder, or a decoder."""
+"""The encoder or decoder of a Transformer: token embeddings and a stack of layers."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -14,17 +14,19 @@ from keras_drill.types import Shape, Tensor
 
 @keras.saving.register_keras_serializable(package="keras_drill")
 class TransformerStack(keras.layers.Layer):
-    """Embedded tokens, with their positions, through a stack of `TransformerLayer`s.
+    """Embeds tokens, adds positional encodings, and applies a stack of `TransformerLayer`s.
 
         x = D(√d E[tokens] + positions)
-        x = layer_L(... layer_1(x)),   and a last normalisation with `norm_first`
+        x = layer_L(... layer_1(x))
+
+    With `norm_first`, a layer normalisation follows.
 
     Call arguments:
         tokens: `[B, T]` int.
-        source: `[B, S, d]`, where the layers attend to a source.
-        mask: `None` or bool `[B, T]`, the tokens that may be attended to.
-        source_mask: `None` or bool `[B, S]`.
-        training: whether to drop.
+        source: `[B, S, d]`, if the layers attend to a source.
+        mask: `None` or bool `[B, T]`, False for tokens to ignore.
+        source_mask: `None` or bool `[B, S]`, False for positions of the source to ignore.
+        training: whether dropout is on.
 
     Output shape: `[B, T, d]`.
 
@@ -33,10 +35,10 @@ class TransformerStack(keras.layers.Layer):
         num_layers: Number of layers L.
         layer_arguments: Constructor arguments of every `TransformerLayer`.
         positions: "sinusoidal" or "learned".
-        max_length: Rows of the table of learned positions.
+        max_length: Number of learned positions.
         scale_embedding: Whether embeddings are multiplied by √d.
-        dropout: Rate on the embedded tokens.
-        seed: Integer for all dropouts, or `None` for a random one.
+        dropout: Dropout rate on the embedded tokens.
+        seed: Integer for all dropout masks, or `None` for a random seed.
         **kwargs: Keyword arguments of `keras.layers.Layer`.
 
     Example:
@@ -122,12 +124,12 @@ class TransformerStack(keras.layers.Layer):
         return x if self.final_norm is None else self.final_norm(x)
 
     def project_source(self, source: Tensor) -> list[tuple[Tensor, Tensor]]:
-        """Each layer's keys and values of the source, which do not change from step to step."""
-        source = ops.add(source, 0)  # another tensor, without the mask that Dense would warn of
+        """Returns each layer's keys and values of the source, which are the same for all steps."""
+        source = ops.add(source, 0)  # a tensor without a Keras mask: Dense would warn of the mask
         return [layer.project_source(source) for layer in self.transformer_layers]
 
     def empty_caches(self, batch_size: int, length: int) -> list[tuple[Tensor, Tensor]]:
-        """Each layer's keys and values `[B, length, N, H]`, of no token yet."""
+        """Returns each layer's cache of `length` positions, before the first token."""
         return [layer.empty_cache(batch_size, length) for layer in self.transformer_layers]
 
     def step(
@@ -139,18 +141,19 @@ class TransformerStack(keras.layers.Layer):
         source_mask: Tensor | None = None,
         return_attention: bool = False,
     ) -> tuple:
-        """Reads one more token of each row, for inference, in R rows: R / B for each of B sources.
+        """Reads one more token of R rows, for inference. Each of B sources has R / B rows.
 
         Args:
             tokens: Integers `[R]`.
             caches: Each layer's cache.
-            position: Integers `[R]`, how many tokens each row has read.
-            sources: Output of `project_source`, where layers attend to a source.
-            source_mask: `None` or bool `[B, S]`.
+            position: Integers `[R]`, the number of tokens that each row has read before.
+            sources: Output of `project_source`, if the layers attend to a source.
+            source_mask: `None` or bool `[B, S]`, False for positions of the source to ignore.
             return_attention: Whether to return the last layer's attention to the source.
 
         Returns:
-            Hidden states `[R, d]` and the new caches; and weights `[R, S]`, float32, if requested.
+            Hidden states `[R, d]` and the new caches. With `return_attention=True` also the
+            attention weights `[R, S]`, in float32.
         """
         x = self._embed(tokens[:, None], position, training=False)  # [R, 1, d]
         sources = sources or [None] * self.num_layers

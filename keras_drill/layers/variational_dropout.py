@@ -18,7 +18,7 @@ class VariationalDropout(keras.layers.Layer):
     Args:
         rate: float in `[0, 1)`, the probability of dropping a feature of a sequence.
         time_major: whether time is the first axis.
-        seed: integer, or `None` for a random one.
+        seed: integer, or `None` for a random seed.
 
     Example:
 
