@@ -1,4 +1,4 @@
-"""Senses: several embeddings a word, and how many each word has."""
+"""Words with several embeddings (senses), and changes to the number of senses of each word."""
 
 from keras_drill.senses.sense_allocation import SenseAllocation
 from keras_drill.senses.sense_embedding import SenseEmbedding

@@ -1,4 +1,4 @@
-"""Senses that begin as copies of their word."""
+"""Initializers that make all senses of a word nearly equal copies of one embedding."""
 
 from collections.abc import Callable
 from typing import Any
@@ -7,13 +7,14 @@ import keras
 import numpy as np
 
 SENSES_STARTS = ("random", "copies")
-# Copies of a word differ by this share of the labels' size: enough for them to part in training,
-# and with shares d whose mean is 0, log mean exp(h . d) is only (h . d)^2 / 2.
+# Size of the differences between a word's copies, relative to the labels' size. It is large enough
+# for the copies to diverge in training. The differences d of a word have the mean 0, so they
+# change the word's logit by only log mean exp(h . d), which is about (h . d)^2 / 2.
 _APART = 3e-4
 
 
 def check_senses_start(senses_start: str) -> None:
-    """Raises `ValueError` for a start that there is none of."""
+    """Raises `ValueError` if `senses_start` is not one of `SENSES_STARTS`."""
     if senses_start not in SENSES_STARTS:
         raise ValueError(
             f"`senses_start` must be one of {SENSES_STARTS}. "
@@ -22,14 +23,17 @@ def check_senses_start(senses_start: str) -> None:
 
 
 def copies_of_words(labels: np.ndarray, sense_to_word: np.ndarray) -> np.ndarray:
-    """A label for every sense: that of its word, moved a little, by 0 in the mean of a word.
+    """Returns a label for every sense: the label of its word plus a small random difference.
+
+    The differences of a word's senses have the mean 0. If all words have one sense, the result is
+    `labels`.
 
     Args:
-        labels: `[V, d]`, of the words.
-        sense_to_word: `[M]` integers.
+        labels: `[V, d]`, the labels of words.
+        sense_to_word: `[M]` integers, the word of every sense.
 
     Returns:
-        `[M, d]`, of the dtype of `labels`. Of words with one sense each, the labels themselves.
+        `[M, d]`, in the dtype of `labels`.
     """
     copies = labels[sense_to_word]
     if len(sense_to_word) > len(labels) and labels.size:
@@ -43,9 +47,16 @@ def copies_of_words(labels: np.ndarray, sense_to_word: np.ndarray) -> np.ndarray
 
 
 def bias_of_copies(sense_to_word: np.ndarray) -> np.ndarray:
-    """Float64 `[M]`: -log of the number of senses of a sense's word, or 0 where all have as many.
+    """Returns biases of senses that keep the probabilities of words.
 
-    With it, words have the probability that one sense would have.
+    With these biases, the copies of a word together have the probability of a single sense.
+
+    Args:
+        sense_to_word: `[M]` integers, the word of every sense.
+
+    Returns:
+        Float64 `[M]`: minus the logarithm of the number of senses of the sense's word. If all words
+        have equally many senses, all biases are 0.
     """
     counts = np.bincount(sense_to_word)
     if counts.min() == counts.max():
@@ -54,10 +65,10 @@ def bias_of_copies(sense_to_word: np.ndarray) -> np.ndarray:
 
 
 def labels_start(initializer: Any, allocation: Any, senses_start: str) -> Callable:
-    """An initializer of the labels `[M, d]` of senses.
+    """Returns an initializer of the senses' labels `[M, d]`.
 
     Args:
-        initializer: Of the labels where `senses_start` is "random", else of words.
+        initializer: Initializer of the senses' labels with "random", of the words' with "copies".
         allocation: `SenseAllocation`, in which no sense has moved yet.
         senses_start: "random" or "copies".
     """
@@ -74,7 +85,7 @@ def labels_start(initializer: Any, allocation: Any, senses_start: str) -> Callab
 
 
 def bias_start(initializer: Any, allocation: Any, senses_start: str) -> Callable:
-    """An initializer of the biases of senses; arguments as in `labels_start`."""
+    """Returns an initializer of the senses' biases. The arguments are those of `labels_start`."""
     if senses_start == "random":
         return initializer
 

@@ -5,15 +5,16 @@ import numpy as np
 
 
 class ReallocationHistory(list[dict[str, Any]]):
-    """The allocations so far, a list with one dictionary for each.
+    """List of all reallocations so far, with one dictionary for each.
 
-    - `iteration`: when it was.
-    - `tokens`: tokens counted in the interval before.
+    - `iteration`: training step of the reallocation.
+    - `tokens`: number of tokens counted in the interval before.
     - `moves`: number of senses that moved.
-    - `senses`, `from_words`, `to_words`: `[moves]`, which senses, and whose they were and are now.
+    - `senses`, `from_words`, `to_words`: `[moves]`, the senses that moved, their old words and
+      their new words.
     - `words_by_senses`: `[max_senses + 1]`, how many words have 0, 1, 2, ... senses afterwards.
 
-    `to_arrays` and `assign` serve checkpoints.
+    Checkpoints use `to_arrays` and `assign` to save and restore the list.
 
     Example:
 
@@ -28,7 +29,7 @@ class ReallocationHistory(list[dict[str, Any]]):
     """
 
     def record(self, iteration, tokens, senses, from_words, to_words, words_by_senses):
-        """Appends an allocation."""
+        """Appends a reallocation. The arguments are the entries of its dictionary."""
         self.append(
             {
                 "iteration": int(iteration),
@@ -42,7 +43,7 @@ class ReallocationHistory(list[dict[str, Any]]):
         )
 
     def to_arrays(self) -> dict[str, np.ndarray]:
-        """The whole history as a few arrays."""
+        """Returns the whole history as a flat dictionary of arrays."""
         arrays = {
             name: np.array([record[name] for record in self])
             for name in ("iteration", "tokens", "moves", "words_by_senses")
@@ -53,7 +54,7 @@ class ReallocationHistory(list[dict[str, Any]]):
         return arrays
 
     def assign(self, arrays: Mapping[str, np.ndarray]) -> None:
-        """Becomes the history that `to_arrays` gave."""
+        """Replaces the history by one that `to_arrays` returned."""
         self.clear()
         ends = np.cumsum(arrays["moves"]).astype(int)
         for i, end in enumerate(ends):

@@ -11,42 +11,44 @@ USAGE_BY = ("posterior", "probability")
 
 @keras.saving.register_keras_serializable(package="keras_drill")
 class SenseAllocation(keras.layers.Layer):
-    """The word of each sense, and how much each sense is used.
+    """Stores the word of each sense, and how much each sense is used.
 
-    The state that an output layer with several senses a word shares with its input embedding. The
-    number of senses and all shapes are fixed; which word a sense belongs to may change while
-    training, without anything being compiled anew.
+    An output layer with several senses per word shares this state with a tied input embedding. The
+    number of senses and all shapes are fixed. The word of a sense may change in training, without
+    recompilation.
 
-    Two kinds of statistics are kept. `record` adds to the sums of the present interval, which are
-    right on any number of replicas; `keras_drill.SenseReallocation` folds them into running
-    averages at the interval's end and moves senses by them.
+    There are two kinds of statistics. `record` adds to the sums of the present interval, which are
+    correct on any number of replicas. At the end of the interval,
+    `keras_drill.SenseReallocation` updates running averages with the sums. Then it moves senses
+    according to the statistics.
 
     Shape letters: V words, M senses, S most senses of a word, N tokens.
 
     Attributes:
         sense_to_word: `[M]` int32, the word of every sense.
-        senses_of_word: `[V, S]` int32, the senses of every word, -1 where there are no more. Always
-            in step with `sense_to_word`.
+        senses_of_word: `[V, S]` int32, the senses of every word, padded with -1. `assign` updates
+            this variable together with `sense_to_word`.
         usage: `[M]`, running average of the probability that a token's sense is this one; see
             `usage_by`.
-        word_log_prob: `[V]`, running average of the log-probability given to a word where it is the
-            target; 0 for words that have not occurred.
-        word_count, log_prob_sum, prob_sum: `[V]`, sums over this interval's occurrences of a word:
-            one, log-probability, probability.
+        word_log_prob: `[V]`, running average of a word's log-probability at tokens whose target is
+            the word; 0 for words that have not occurred.
+        word_count: `[V]`, how often each word was the target in this interval.
+        log_prob_sum, prob_sum: `[V]`, sums of the log-probability and of the probability at these
+            tokens.
         usage_sum: `[M]`, this interval's sum of the probabilities of the targets' senses.
 
     Args:
         vocabulary_size: Number of words V.
-        num_senses: Number of senses M; `None` is three a word.
+        num_senses: Number of senses M; `None` is three per word.
         min_senses: Fewest senses of a word.
         max_senses: Most senses of a word, S.
-        dynamic: Whether senses may move. Without, no statistics are gathered.
+        dynamic: Whether senses may move. With False no statistics are collected.
         usage_by: Statistic of `usage`: "posterior", the probability of a sense given the target,
             or "probability", that of the sense itself, as in equation 13 of the paper.
         **kwargs: Keyword arguments of `keras.layers.Layer`.
 
     Raises:
-        ValueError: The senses do not suffice for the words, or are more than they may have.
+        ValueError: `num_senses` is too small or too large for the number of words.
 
     Example:
 
@@ -117,7 +119,7 @@ class SenseAllocation(keras.layers.Layer):
         )
 
     def _sum(self, name: str, size: int):
-        # Not `add_weight`, whose replicas would each add their increment to the whole value.
+        # Not `add_weight`, with which every replica would add its increment to the total.
         return keras.Variable(
             lambda shape, dtype: ops.zeros(shape, dtype),
             shape=(size,),
@@ -131,18 +133,17 @@ class SenseAllocation(keras.layers.Layer):
 
     @property
     def initial_sense_to_word(self) -> np.ndarray:
-        """`sense_to_word` before any sense moves: senses are dealt out one word after another."""
+        """`sense_to_word` before any sense moves: sense j belongs to word j modulo V."""
         return np.arange(self.num_senses, dtype="int32") % self.vocabulary_size
 
     def columns(self, words: Tensor) -> tuple[Tensor, Tensor]:
-        """The senses of words.
+        """Looks up the senses of words.
 
         Args:
             words: `[...]` integers.
 
         Returns:
-            Senses `[..., S]` int32, 0 where there are no more, and a mask `[..., S]` of those that
-            there are.
+            Senses `[..., S]` int32, padded with 0, and a mask `[..., S]`, False for padding.
         """
         senses = ops.take(self.senses_of_word, words, axis=0)
         mask = senses >= 0
@@ -156,9 +157,9 @@ class SenseAllocation(keras.layers.Layer):
         Args:
             targets: `[N]` integers.
             log_probs: `[N]`, log-probabilities of the targets.
-            posteriors: `[N, S]`, probabilities of the target's senses given the target, 0 where
-                there are no more.
-            weights: `[N]`, or `None`. Tokens of weight 0 are ignored, others count as one.
+            posteriors: `[N, S]`, probabilities of the target's senses given the target, padded with
+                0.
+            weights: `[N]`, or `None`. Tokens of weight 0 are ignored. All other tokens count once.
         """
         log_probs, posteriors = ops.cast(log_probs, "float32"), ops.cast(posteriors, "float32")
         counted = ops.ones_like(log_probs)
@@ -191,13 +192,13 @@ class SenseAllocation(keras.layers.Layer):
         sense_to_word = np.asarray(sense_to_word)
         if sense_to_word.shape != (self.num_senses,):
             raise ValueError(
-                f"`sense_to_word` must hold {self.num_senses} words. "
-                f"Received: shape {sense_to_word.shape}"
+                f"`sense_to_word` must have shape ({self.num_senses},). "
+                f"Received: sense_to_word of shape {sense_to_word.shape}"
             )
         if sense_to_word.min() < 0 or sense_to_word.max() >= self.vocabulary_size:
             raise ValueError(
-                f"`sense_to_word` must hold words in [0, {self.vocabulary_size}). Received: "
-                f"{sense_to_word.min()} to {sense_to_word.max()}"
+                f"`sense_to_word` must contain words in [0, {self.vocabulary_size}). Received: "
+                f"words from {sense_to_word.min()} to {sense_to_word.max()}"
             )
         counts = np.bincount(sense_to_word, minlength=self.vocabulary_size)
         wrong = np.flatnonzero((counts < self.min_senses) | (counts > self.max_senses))
@@ -211,7 +212,7 @@ class SenseAllocation(keras.layers.Layer):
         self.sense_to_word.assign(sense_to_word)
 
     def _table(self, sense_to_word: np.ndarray) -> np.ndarray:
-        """`[V, S]`, the senses of every word in ascending order, then -1."""
+        """Returns `[V, S]`, the senses of every word in ascending order, padded with -1."""
         by_word = np.argsort(sense_to_word, kind="stable")
         words = sense_to_word[by_word]
         first = np.searchsorted(words, np.arange(self.vocabulary_size))
@@ -221,7 +222,7 @@ class SenseAllocation(keras.layers.Layer):
 
     @property
     def arguments(self) -> dict:
-        """Constructor arguments of an equal allocation, but for those of every layer."""
+        """Constructor arguments of this allocation, without those of `keras.layers.Layer`."""
         return {
             "vocabulary_size": self.vocabulary_size,
             "num_senses": self.num_senses,

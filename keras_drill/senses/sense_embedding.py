@@ -14,21 +14,22 @@ WEIGHTINGS = ("posterior", "usage")
 
 @keras.saving.register_keras_serializable(package="keras_drill")
 class SenseEmbedding(keras.layers.Embedding):
-    """Input embedding of words that have several senses: the expected embedding of a word's sense.
+    """Input embedding of words with several senses: the weighted mean of a word's sense embeddings.
 
         e_t = sum_j P(sense j of word x_t | context) w_j
 
-    If a context is given, the hidden state `h` that predicted the word, the weights are the exact
-    posterior over the word's senses,
+    The context is the hidden state `h` that predicted the word. With a context, the weights are the
+    exact posterior over the word's senses,
 
         P(j) = softmax_j K(h, w_j),
 
     as in a tied `keras_drill.KernelizedBayesianSoftmax`. The posterior needs the hidden state of
-    the previous step, so recurrent backbones compute it inside their time loop. Without a context
-    the weights are the running usage of the senses. These weights do not depend on hidden states,
-    which is faster and suits models that process all positions in parallel.
-    `keras_drill.SenseReallocation` updates the usage. Before the end of its first interval, or
-    without it, all senses have the same weight.
+    the previous step, so recurrent backbones compute it inside their time loop.
+
+    Without a context, the weights are proportional to the running usage of the senses. These
+    weights do not depend on hidden states, which is faster and suits models that process all
+    positions in parallel. `keras_drill.SenseReallocation` updates the usage at the end of each
+    interval. Before the first update, all senses have the same weight.
 
     Call arguments:
         words: `[...]` integers.
@@ -39,20 +40,22 @@ class SenseEmbedding(keras.layers.Embedding):
     Args:
         vocabulary_size: Number of words V.
         output_dim: Width of the embeddings d.
-        num_senses: Number of senses M; `None` is three a word.
+        num_senses: Number of senses M; `None` is three per word.
         min_senses: Fewest senses of a word.
         max_senses: Most senses of a word.
         dynamic: Whether senses may move from word to word.
         score: `keras_drill.scores.Score` that compares contexts with senses; `None` is the KerBS
-            kernel. A tied output layer shares it and its parameters.
-        weighting: "posterior" or "usage": what `keras_drill.models.AWDLSTM` and
+            kernel. A tied output layer shares the score and its parameters.
+        weighting: "posterior" or "usage", the weights that `keras_drill.models.AWDLSTM` and
             `GRULanguageBackbone` use. "posterior" needs an output layer without a label encoder.
-        embeddings_initializer: Of the senses; `None` is uniform within ±1/√d. From the ±0.05 of
-            Keras' embeddings, encoder–decoders learn much later which sense to take.
+        embeddings_initializer: Initializer of the sense embeddings; `None` is uniform within ±1/√d.
+            With the ±0.05 of Keras' embeddings, encoder–decoders learn much later which sense to
+            use.
         usage_by: As in `keras_drill.senses.SenseAllocation`.
-        senses_start: "random", or "copies": `embeddings_initializer` draws one embedding a word,
-            and its senses begin as copies that differ by 3e-4 of the embeddings' size.
-        **kwargs: Keyword arguments of `keras.layers.Embedding`, but for `input_dim`.
+        senses_start: "random" draws each sense by `embeddings_initializer`. "copies" draws one
+            embedding per word. The word's senses begin as copies of this embedding, with
+            differences of 3e-4 of the embeddings' size.
+        **kwargs: Keyword arguments of `keras.layers.Embedding`, except `input_dim`.
 
     Attributes:
         allocation: `SenseAllocation`, which sense belongs to which word.
@@ -116,7 +119,7 @@ class SenseEmbedding(keras.layers.Embedding):
 
     def build(self, input_shape: Shape | None = None) -> None:
         initializer = self.embeddings_initializer
-        # Keras takes it from the attribute.
+        # `Embedding.build` reads the initializer from this attribute.
         self.embeddings_initializer = labels_start(initializer, self.allocation, self.senses_start)
         super().build(input_shape)
         self.embeddings_initializer = initializer
@@ -129,16 +132,17 @@ class SenseEmbedding(keras.layers.Embedding):
         return self.weigh(*self.look_up(words), context=context)
 
     def look_up(self, words: Tensor) -> tuple[Tensor, ...]:
-        """Inputs of `weigh` for words, so that a time loop needs no look-up.
+        """Looks up the inputs of `weigh`, so that a time loop needs no look-up.
 
         Args:
             words: `[...]` integers.
 
         Returns:
-            Senses `[..., S, d]`; a mask `[..., S]` of those that there are; their running usage and
-            the score's parameters, `[..., S]` each.
+            A tuple of `[..., S, d]`, the embeddings of the words' senses; `[..., S]`, a mask, False
+            for padding; `[..., S]`, the senses' running usage; and `[..., S]` for each of the
+            score's parameters.
         """
-        # Keras hands on the ids of a model without an integer Input as floats.
+        # Keras passes the ids of a model without an integer Input as floats.
         columns, mask = self.allocation.columns(ops.cast(words, "int32"))
         return (
             ops.take(ops.cast(self.embeddings, self.compute_dtype), columns, axis=0),
@@ -155,9 +159,14 @@ class SenseEmbedding(keras.layers.Embedding):
         *parameters: Tensor,
         context: Tensor | None = None,
     ) -> Tensor:
-        """The expected sense `[..., d]`, from the output of `look_up` and a context `[..., d]`."""
+        """Returns the weighted mean of sense embeddings, `[..., d]`.
+
+        Args:
+            senses, mask, usage, *parameters: The output of `look_up`.
+            context: `None`, or `[..., d]`.
+        """
         if context is None:
-            logits = ops.log(usage + 1e-12)  # senses that were never used weigh the same
+            logits = ops.log(usage + 1e-12)  # equal weights for a word whose usage is 0
         else:
             logits = self.score.pair_scores(context, senses, parameters)
         logits = ops.where(mask, logits, ops.full_like(logits, float("-inf")))
@@ -167,7 +176,16 @@ class SenseEmbedding(keras.layers.Embedding):
     def weigh_gradient(
         self, upstream: Tensor, senses: Tensor, mask: Tensor, parameters: Tensors, context: Tensor
     ) -> tuple[Tensor, Tensor, Tensors]:
-        """The derivative of `weigh` with a context, for the context, senses and parameters."""
+        """Computes the gradients of `weigh` with a context.
+
+        Args:
+            upstream: `[..., d]`, the gradient for the output of `weigh`.
+            senses, mask, parameters: From the output of `look_up`.
+            context: `[..., d]`.
+
+        Returns:
+            The gradients for the context, the senses, and the parameters.
+        """
         upstream = ops.cast(upstream, parameters[0].dtype if parameters else "float32")
         logits = self.score.pair_scores(context, senses, parameters)
         logits = ops.where(mask, logits, ops.full_like(logits, float("-inf")))
@@ -184,13 +202,17 @@ class SenseEmbedding(keras.layers.Embedding):
         return (*words_shape, self.output_dim)
 
     def save_own_variables(self, store: Any) -> None:
-        keras.layers.Layer.save_own_variables(self, store)  # Embedding's own knows of one variable
+        keras.layers.Layer.save_own_variables(self, store)  # Embedding's method saves one variable
 
     def load_own_variables(self, store: Any) -> None:
         keras.layers.Layer.load_own_variables(self, store)
 
     def check_head(self, head: Any) -> None:
-        """Raises `ValueError` unless an output layer can be tied to this embedding."""
+        """Raises `ValueError` if an output layer cannot be tied to this embedding.
+
+        Args:
+            head: The `keras_drill.OutputLayer`.
+        """
         allocation = getattr(head.composition, "allocation", None)
         if allocation is None or allocation.arguments != self.allocation.arguments:
             raise ValueError(
@@ -209,9 +231,9 @@ class SenseEmbedding(keras.layers.Embedding):
             head.label_encoder, IdentityLabelEncoder
         ):
             raise ValueError(
-                "`label_encoder` must be None where the embedding weighs its senses by their "
-                "posterior, which it computes from the embeddings themselves; with a label "
-                'encoder make it SenseEmbedding(..., weighting="usage"). Received: '
+                "`label_encoder` must be None if the embedding weights senses by their posterior, "
+                "because it computes the posterior from the embeddings without the label encoder. "
+                'Use SenseEmbedding(..., weighting="usage") with a label encoder. Received: '
                 f"label_encoder={head.label_encoder!r}"
             )
 
@@ -235,5 +257,5 @@ class SenseEmbedding(keras.layers.Embedding):
 
 
 def _posterior(logits):
-    """Softmax over senses, without Keras' warning where every word has one."""
+    """Returns the softmax over senses, without Keras' warning about an axis of size 1."""
     return ops.ones_like(logits) if logits.shape[-1] == 1 else ops.softmax(logits)

@@ -10,11 +10,11 @@ from keras_drill.senses.policies import AllocationPolicy, RankingPolicy, SenseSt
 from keras_drill.senses.reallocation_history import ReallocationHistory
 
 MOVED_EMBEDDINGS = ("keep", "near")
-_NOISE = 0.1  # of a restarted embedding, relative to the length of the one it is near
+_NOISE = 0.1  # length of the noise of a restarted embedding, relative to the copied embedding
 
 
 class SenseReallocator:
-    """Moves little-used senses to words that need more, every so many training steps.
+    """Moves little-used senses to words that need more, once per interval of training steps.
 
     In your own training loop, call `step` after every training step. With `fit`, use the callback
     `keras_drill.SenseReallocation`.
@@ -41,20 +41,20 @@ class SenseReallocator:
     Args:
         head: A `keras_drill.KernelizedBayesianSoftmax`, or an `OutputLayer` with the composition
             `MultiSense`, whose senses may move. Tied or not, with any label encoder.
-        optimizer: The `keras.optimizers.Optimizer` that trains it, whose slots are reset. `None`
-            where there are none.
-        interval: Steps between allocations, Q.
+        optimizer: The `keras.optimizers.Optimizer` that trains the head, whose slots are reset.
+            With `None` no slots are reset.
+        interval: Number of steps Q between reallocations.
         policy: A `keras_drill.senses.policies.AllocationPolicy`; `None` is `RankingPolicy()`.
         momentum: β, in (0, 1].
-        moved_embedding: "keep", or "near" to restart at the most used embedding of the word that a
-            sense moves to, with noise of a tenth of its length. A bias, if there is one, is treated
-            likewise (without noise).
-        seed: Seed of that noise.
+        moved_embedding: "keep" keeps the embedding of a moved sense. "near" replaces it by the most
+            used embedding of its new word, plus noise of a tenth of that embedding's length. A bias
+            is replaced without noise.
+        seed: Seed of the noise.
 
     Attributes:
-        history: `ReallocationHistory`, one dictionary per allocation.
-        iteration: Of the last `step`; `None` where it is not known. Steps may be skipped: an
-            allocation is made where a multiple of `interval` lies after this one.
+        history: `ReallocationHistory`, one dictionary per reallocation.
+        iteration: Iteration of the last `step`, or `None` if unknown. If steps are skipped,
+            `step` reallocates as soon as a multiple of `interval` is reached or passed.
 
     Raises:
         ValueError: An argument is out of range, or the head's senses cannot move.
@@ -89,7 +89,7 @@ class SenseReallocator:
         allocation = getattr(getattr(head, "composition", None), "allocation", None)
         if allocation is None:
             raise ValueError(
-                "`head` must be an output layer with several senses a word, such as "
+                "`head` must be an output layer with several senses per word, such as "
                 f"keras_drill.KernelizedBayesianSoftmax. Received: head={head!r}"
             )
         if not allocation.dynamic:
@@ -108,13 +108,13 @@ class SenseReallocator:
         self.iteration: int | None = None
 
     def step(self, iteration: int | None = None) -> dict[str, Any] | None:
-        """Counts a training step, and allocates if it was the last of an interval.
+        """Counts a training step, and reallocates senses after the last step of an interval.
 
         Args:
-            iteration: Training steps made so far; `None` uses the optimizer's.
+            iteration: Number of training steps so far; `None` uses the optimizer's `iterations`.
 
         Returns:
-            The allocation's entry of `history`, or `None` if there was none.
+            The new entry of `history`, or `None` without a reallocation.
         """
         iteration = self._iteration(iteration)
         previous = iteration - 1 if self.iteration is None else self.iteration
@@ -124,13 +124,13 @@ class SenseReallocator:
         return self.reallocate(iteration)
 
     def reallocate(self, iteration: int | None = None) -> dict[str, Any] | None:
-        """Ends the interval now: folds its statistics into the averages and moves senses.
+        """Ends the interval now: updates the running averages and moves senses.
 
         Args:
-            iteration: As in `step`. The number enters the history and the seed.
+            iteration: As in `step`. The history stores it, and the noise depends on it.
 
         Returns:
-            The allocation's entry of `history`, or `None` if the head or its embedding is frozen.
+            The new entry of `history`, or `None` if the head or its embedding is frozen.
         """
         iteration = self._iteration(iteration)
         if not self.head.learns_senses:
@@ -139,9 +139,9 @@ class SenseReallocator:
         word_count = _read(allocation.word_count)
         if not word_count.any():
             warnings.warn(
-                "No tokens were counted since the last allocation, so no senses are moved. They "
-                "are counted by the output layer's own loss while training (`head.loss`, "
-                "`keras_drill.LanguageModel`), not by a Keras loss on its log-probabilities.",
+                "No tokens were counted since the last reallocation, so no senses are moved. Only "
+                "the output layer's own loss counts tokens in training (`head.loss`, "
+                "`keras_drill.LanguageModel`). A Keras loss on its log-probabilities does not.",
                 stacklevel=2,
             )
             senses = words = np.zeros(0, int)
@@ -186,12 +186,13 @@ class SenseReallocator:
             return int(iteration)
         if self.optimizer is None:
             raise ValueError(
-                "`iteration` must be given where there is no optimizer to ask. Received: None"
+                "`iteration` must be an integer if the reallocator has no optimizer. "
+                "Received: iteration=None"
             )
         return int(ops.convert_to_numpy(self.optimizer.iterations))
 
     def _statistics(self, word_count) -> SenseStatistics:
-        """Folds the interval's sums into the running averages."""
+        """Updates the running averages with the interval's sums, and returns the statistics."""
         allocation = self._allocation
         word_count, log_prob_sum, prob_sum, usage_sum = (
             _read(total).astype("float64") for total in self._sums
@@ -215,7 +216,7 @@ class SenseReallocator:
         )
 
     def _apply(self, statistics, senses, words, iteration):
-        """Makes moved senses start anew, all but their words."""
+        """Resets moved senses: usage, score parameters, embeddings and optimizer slots."""
         if not len(senses):
             return
         head, usage = self.head, statistics.usage.copy()
@@ -237,7 +238,7 @@ class SenseReallocator:
 
     def _restart_near(self, statistics, senses, words, iteration):
         ends = np.cumsum(statistics.senses_per_word)
-        sources = statistics.by_word[ends[words] - 1]  # most used of each word
+        sources = statistics.by_word[ends[words] - 1]  # the most used sense of each word
         rows = ops.convert_to_numpy(ops.take(self.head.embeddings, sources, axis=0))  # [K, d]
         direction = np.random.default_rng([self.seed, iteration]).normal(size=rows.shape)
         direction /= np.linalg.norm(direction, axis=-1, keepdims=True)
@@ -253,7 +254,7 @@ class SenseReallocator:
 
 
 def check_reallocation_arguments(interval, policy, momentum, moved_embedding):
-    """Raises `ValueError` for arguments of `SenseReallocator` that are out of range."""
+    """Raises `ValueError` if an argument of `SenseReallocator` is out of range."""
     if not isinstance(interval, int) or interval < 1:
         raise ValueError(
             f"`interval` must be a positive number of steps. Received: interval={interval!r}"
@@ -273,5 +274,5 @@ def check_reallocation_arguments(interval, policy, momentum, moved_embedding):
 
 
 def _read(variable) -> np.ndarray:
-    """A copy; sums of replicas are added up."""
+    """Returns a copy of a variable as an array, summed over replicas if the variable is a sum."""
     return np.array(ops.convert_to_numpy(variable))

@@ -314,7 +314,7 @@ def test_bad_arguments():
     senses = keras_drill.SenseEmbedding(V, D)
     bad(r"`weighting` must be", lambda: keras_drill.SenseEmbedding(V, D, weighting="mean"))
     bad(
-        r"`label_encoder` must be None where .* weighting=\"usage\"",
+        r"`label_encoder` must be None if .* weighting=\"usage\"",
         lambda: kerbs(V, senses, label_encoder=keras_drill.ResidualLabelEncoder(depth=2)),
     )
     bad(
@@ -332,5 +332,5 @@ def test_bad_arguments():
         lambda: keras_drill.OutputLayer(V, senses, score=keras_drill.scores.InnerProduct()),
     )
     allocation = sense_head().allocation
-    bad(r"`sense_to_word` must hold 67 words", lambda: allocation.assign(np.arange(V)))
+    bad(r"`sense_to_word` must have shape \(67,\)", lambda: allocation.assign(np.arange(V)))
     bad(r"must give every word 1 to 4 senses. Received: 0", lambda: allocation.assign([1] * M))

@@ -247,19 +247,19 @@ def test_nonsense_is_refused(options, message):
 def test_senses_that_cannot_move_are_refused():
     with pytest.raises(ValueError, match=r"`dynamic_allocation=True` .* Received: head="):
         SenseReallocator(make_head(dynamic_allocation=False))
-    with pytest.raises(ValueError, match=r"several senses a word, .* Received: head="):
+    with pytest.raises(ValueError, match=r"several senses per word, .* Received: head="):
         SenseReallocator(keras_drill.OutputLayer(V))
     with pytest.raises(ValueError, match=r"`num_senses` .* Received: num_senses=5"):
         make_head(num_senses=5)
-    with pytest.raises(ValueError, match=r"`iteration` must be given .* Received: None"):
+    with pytest.raises(ValueError, match=r"`iteration` must be an integer .* Received: iteration=None"):
         SenseReallocator(make_head()).step()
 
 
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
-        ({3: -1}, r"words in \[0, 7\). Received: -1 to 6"),
-        ({3: 7}, r"words in \[0, 7\). Received: 0 to 7"),
+        ({3: -1}, r"words in \[0, 7\). Received: words from -1 to 6"),
+        ({3: 7}, r"words in \[0, 7\). Received: words from 0 to 7"),
         ({0: 1, 7: 1, 14: 1}, "1 to 4 senses. Received: 0 for word 0"),
         ({2: 0, 3: 0}, "1 to 4 senses. Received: 5 for word 0"),
     ],
@@ -271,7 +271,7 @@ def test_an_allocation_that_is_none_is_refused(changed, message):
         words[sense] = word
     with pytest.raises(ValueError, match=message):
         allocation.assign(words)
-    with pytest.raises(ValueError, match=r"must hold 17 words. Received: shape \(16,\)"):
+    with pytest.raises(ValueError, match=r"must have shape \(17,\). Received: .* of shape \(16,\)"):
         allocation.assign(words[1:])
 
 

@@ -6,26 +6,26 @@ from keras_drill.senses.policies.sense_statistics import SenseStatistics
 
 
 class AllocationPolicy(ABC):
-    """Decides which senses move to which words.
+    """Base class for policies, which decide which senses move to which words.
 
-    A policy is pure NumPy, keeps no state and draws no random numbers: equal statistics lead to
-    equal moves. Afterwards every word must have `min_senses` to `max_senses` senses.
+    A policy uses only NumPy, keeps no state and draws no random numbers: equal statistics lead to
+    equal moves. After the moves every word must have `min_senses` to `max_senses` senses.
     """
 
     @abstractmethod
     def moves(self, statistics: SenseStatistics) -> tuple[np.ndarray, np.ndarray]:
-        """Moves by the statistics of an interval.
+        """Decides which senses move, from the statistics of an interval.
 
         Args:
-            statistics: Statistics of senses and words. Not changed.
+            statistics: Statistics of senses and words, which the policy must not change.
 
         Returns:
-            The senses that move and the words that they move to, both `[K]`, in the order of
-            decision. A sense is in it once at most.
+            The senses that move and their new words, both `[K]`, in the order of decision. Each
+            sense occurs at most once.
         """
 
     def get_config(self) -> dict:
-        """Constructor arguments, so that `type(self)(**config)` makes an equal policy."""
+        """Returns the constructor arguments: `type(self)(**config)` is an equal policy."""
         return {}
 
     @classmethod

@@ -10,37 +10,38 @@ from keras_drill.senses.policies.sense_statistics import SenseStatistics
 
 @keras.saving.register_keras_serializable(package="keras_drill")
 class IdleSensePolicy(AllocationPolicy):
-    """Moves senses that their words do not use to words that use all of theirs.
+    """Moves unused (idle) senses to words that use all their senses.
 
         share_m = usage_m / usage of all senses of m's word
         sense m is idle  <=>  share_m < idle_share
         need_i = count_i · (-running mean of log p(i)) · senses_i
 
-    Words without an idle sense and with less than `max_senses` receive one idle sense each, the
-    neediest word first and the least used sense first. A word keeps its `min_senses` most used
-    senses. Words that did not occur in the interval receive none. Ties go to the lower index.
+    Words without an idle sense and with fewer than `max_senses` senses receive one idle sense each.
+    The word with the greatest need and the least used sense come first. A word keeps its
+    `min_senses` most used senses. Words that did not occur in the interval receive no sense. Ties
+    are resolved in favour of the lower index.
 
-    The papers' policies depend on how well a word is predicted. That depends more on its frequency
-    than on its number of senses. This policy depends on whether a word uses its last sense: of two
-    senses for one cluster of contexts the better one soon takes all, so the share of the other
-    tells that it is not needed. The number of senses in the need is the evidence so far: a word
-    that uses three is likelier to have a fourth than a word that left its second idle. No threshold
-    depends on the vocabulary or on the loss.
+    The papers' policies depend on how well a word is predicted, and so more on the word's frequency
+    than on its number of senses. This policy depends on whether a word uses its last sense. If two
+    senses represent one cluster of contexts, the better one soon gets all tokens. The low share of
+    the other sense then shows that it is not needed. The need grows with the number of senses
+    because a word that uses three senses is likelier to need a fourth than a word that did not use
+    a second one. No threshold depends on the vocabulary or the loss.
 
-    A moved sense starts with the mean usage and needs time to be adopted before it counts as idle.
-    Let `momentum` times `interval` of `keras_drill.SenseReallocator` be around a half, so that it
-    has several intervals.
+    A moved sense starts with the mean usage, and needs several intervals before its usage is
+    informative. Choose `momentum` and `interval` of `keras_drill.SenseReallocator` such that their
+    product is around a half.
 
     Args:
-        idle_share: Share of a word's usage below which a sense is idle; less than
-            `1 / max_senses`, so that senses used alike are not idle.
+        idle_share: Share of a word's usage below which a sense is idle. Choose less than
+            `1 / max_senses`, so that no sense is idle if a word uses all senses equally.
 
     Raises:
         ValueError: `idle_share` is not in (0, 1/2).
 
     Example:
 
-    Word 1 uses its only sense; word 0 leaves sense 2 idle:
+    Word 1 uses its only sense. Sense 2 of word 0 is idle:
 
     >>> policy = keras_drill.senses.policies.IdleSensePolicy()
     >>> statistics = keras_drill.senses.policies.SenseStatistics(

@@ -12,21 +12,22 @@ _TINY = 1e-7
 
 @keras.saving.register_keras_serializable(package="keras_drill")
 class RankingPolicy(AllocationPolicy):
-    """Moves senses to frequent words in the order of a rank, as the paper's authors' code does.
+    """Moves senses to frequent words in the order of a rank, as in the KerBS authors' code.
 
         rank_w = (count_w + 1e-7) / (prob_sum_w + 1e-7) / (√count_w + 1e-7)
 
-    Words with the smallest rank come first; those whose count in the interval is not above that of
-    the upper half's last word, or that have `max_senses`, are left out. Each receives one sense:
-    the least used one that has not been tried yet and whose word has more than `min_senses` at that
-    moment. A sense that is refused is not tried again. At most `ratio` of the vocabulary's size
-    moves at a time. Ties go to the lower index.
+    The policy handles words by increasing rank. It skips words that have `max_senses` senses, and
+    words whose count in the interval is not above the count of the upper half's least frequent
+    word. Every other word receives one sense: the least used sense that was not considered before
+    and whose word has more than `min_senses` senses at that moment. A sense that is rejected is not
+    considered again. The number of moves is limited by `ratio`. Ties are resolved in favour of the
+    lower index.
 
-    Words that receive senses may also lose some; a word may even be given its own sense, which then
-    starts anew and counts as a move.
+    Words that receive senses may also lose senses. A word may even receive its own sense, which is
+    then reset and counts as a move.
 
     Args:
-        ratio: Most moves, as a share of the vocabulary's size.
+        ratio: Largest number of moves, as a share of the number of words.
 
     Raises:
         ValueError: `ratio` is not in (0, 1].
@@ -66,9 +67,10 @@ class RankingPolicy(AllocationPolicy):
         may_take[takers] = True
 
         senses = statistics.by_usage
-        # Words that take none never come to have more than they have now.
+        # The number of senses of a word that receives no sense never grows.
         senses = senses[((counts > statistics.min_senses) | may_take)[owner[senses]]]
-        owners, counts = owner[senses].tolist(), counts.tolist()  # lists: NumPy is slow by element
+        # Lists, because single elements of NumPy arrays are slow.
+        owners, counts = owner[senses].tolist(), counts.tolist()
         moved: list[int] = []
         words: list[int] = []
         place = 0
@@ -87,7 +89,7 @@ class RankingPolicy(AllocationPolicy):
         return senses[np.array(moved, int)], np.array(words, int)
 
     def _takers(self, statistics):
-        """Words of the frequent half, those with the smallest rank first."""
+        """Returns the words of the frequent half by increasing rank."""
         count = statistics.word_count.astype("float64")
         ratio = (count + _TINY) / (statistics.prob_sum.astype("float64") + _TINY)
         by_rank = np.argsort(ratio / (np.sqrt(count) + _TINY), kind="stable")

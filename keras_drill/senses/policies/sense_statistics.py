@@ -6,15 +6,15 @@ import numpy as np
 
 @dataclasses.dataclass(frozen=True)
 class SenseStatistics:
-    """Statistics for an allocation policy, as NumPy arrays.
+    """Statistics of senses and words for an `AllocationPolicy`, as NumPy arrays.
 
     Args:
         sense_to_word: `[M]` integers, the word of every sense.
         usage: `[M]`, running average of the sense's posterior probability given the target.
-        word_log_prob: `[V]`, running average of the log-probability given to a word where it is the
-            target; 0 for words that have not occurred.
-        word_count: `[V]`, how often every word was the target in the present interval.
-        prob_sum: `[V]`, sum of the probabilities given to it there.
+        word_log_prob: `[V]`, running average of a word's log-probability at tokens whose target is
+            the word; 0 for words that have not occurred.
+        word_count: `[V]`, how often each word was the target in the present interval.
+        prob_sum: `[V]`, sum of the word's probability over these tokens.
         min_senses: Fewest senses of a word.
         max_senses: Most senses of a word.
 
@@ -43,22 +43,22 @@ class SenseStatistics:
 
     @cached_property
     def senses_per_word(self) -> np.ndarray:
-        """`[V]`, how many senses every word has."""
+        """`[V]`, the number of senses of each word."""
         return np.bincount(self.sense_to_word, minlength=len(self.word_count))
 
     @cached_property
     def by_usage(self) -> np.ndarray:
-        """`[M]`, senses by rising usage; ties go to the lower index."""
+        """`[M]`, senses by increasing usage; for ties, by index."""
         return np.argsort(self.usage, kind="stable")
 
     @cached_property
     def by_word(self) -> np.ndarray:
-        """`[M]`, senses by their word, and those of a word by rising usage."""
+        """`[M]`, senses sorted by word, and for each word by increasing usage."""
         return self.by_usage[np.argsort(self.sense_to_word[self.by_usage], kind="stable")]
 
     @cached_property
     def place_in_word(self) -> np.ndarray:
-        """`[M]`, how many senses of the same word come before a sense in `by_word`."""
+        """`[M]`, how many senses of the same word come before each sense in `by_word`."""
         counts, owner = self.senses_per_word, self.sense_to_word[self.by_word]
         place = np.empty(len(owner), int)
         place[self.by_word] = np.arange(len(owner)) - (np.cumsum(counts) - counts)[owner]

@@ -11,14 +11,14 @@ from keras_drill.senses.policies.sense_statistics import SenseStatistics
 
 @keras.saving.register_keras_serializable(package="keras_drill")
 class ThresholdPolicy(AllocationPolicy):
-    """Moves a sense to every word whose mean log-probability is under a threshold.
+    """Moves a sense to every word whose mean log-probability is below a threshold.
 
-        word i is needy  <=>  running mean of log p(i) where i is the target < threshold
+        word i is needy  <=>  running mean of log p(i), if i is the target, < threshold
 
-    Needy words, the neediest first, receive one sense each: the least used one of a word that can
-    spare it, which is one with more than `min_senses` senses that is not needy itself. A needy word
-    that has `max_senses` receives none. Words that have not occurred are not needy. Ties go to the
-    lower index.
+    Needy words receive one sense each, beginning with the lowest mean log-probability. The policy
+    takes the least used senses of words that are not needy and have more than `min_senses` senses.
+    A needy word that has `max_senses` senses receives no sense. Words that have not occurred are
+    not needy. Ties are resolved in favour of the lower index.
 
     Args:
         threshold: ε, a log-probability; at most 0.
@@ -28,7 +28,7 @@ class ThresholdPolicy(AllocationPolicy):
 
     Example:
 
-    Word 1 is predicted badly and receives sense 2, the less used one of word 0:
+    Word 1 has a low log-probability and receives sense 2, the less used sense of word 0:
 
     >>> policy = keras_drill.senses.policies.ThresholdPolicy(-5.0)
     >>> statistics = keras_drill.senses.policies.SenseStatistics(
@@ -63,8 +63,8 @@ class ThresholdPolicy(AllocationPolicy):
         takers = np.flatnonzero(needy & (counts < statistics.max_senses))
         takers = takers[np.argsort(statistics.word_log_prob[takers], kind="stable")]
 
-        # Words either take or give, so how many senses one can spare does not change on the way:
-        # all but its `min_senses` most used ones.
+        # No word both receives and loses senses, so the number of senses that a word can spare does
+        # not change: all except its `min_senses` most used senses.
         spare = counts - statistics.min_senses
         givable = (statistics.place_in_word < spare[owner]) & ~needy[owner]  # [M]
         senses = statistics.by_usage[givable[statistics.by_usage]]
