@@ -1,4 +1,4 @@
-"""Metrics for language models, and scores of the texts that models write."""
+"""Metrics for language models, and scores of generated texts."""
 
 from keras_drill.metrics.perplexity import Perplexity
 from keras_drill.metrics.text_scores import TextScores, count_words, distinct_n, score_texts

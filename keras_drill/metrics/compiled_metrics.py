@@ -1,4 +1,4 @@
-"""Metrics for models that never build the log-probabilities of all words."""
+"""Checks and replaces metrics of models that never compute the log-probabilities of all words."""
 
 import keras
 
@@ -6,7 +6,7 @@ from keras_drill.metrics.token_accuracy import TokenAccuracy
 
 _ACCURACIES = ("accuracy", "acc", "sparse_categorical_accuracy", "SparseCategoricalAccuracy")
 _TOP_5 = ("sparse_top_k_categorical_accuracy", "SparseTopKCategoricalAccuracy")
-# Keras' own that compare a prediction of all words with the target.
+# Keras' metrics that need a prediction of all words.
 _CLASSES = (
     keras.metrics.Accuracy,
     keras.metrics.BinaryAccuracy,
@@ -31,12 +31,18 @@ _FUNCTIONS = (
 
 
 def compiled_metrics(*given) -> list | None:
-    """The metrics of a `LanguageModel`, from its arguments `metrics` and `weighted_metrics`.
+    """Returns the metrics of a `LanguageModel` as one list.
 
-    Names of Keras' sparse accuracies become a `TokenAccuracy` of that name.
+    Names of Keras' sparse accuracies are replaced by a `TokenAccuracy` of the same name.
+
+    Args:
+        *given: The arguments `metrics` and `weighted_metrics` of `compile`.
+
+    Returns:
+        A list of metrics, or `None` if there are none.
 
     Raises:
-        ValueError: A metric of Keras wants the log-probabilities of all words.
+        ValueError: A metric of Keras needs the log-probabilities of all words.
     """
     metrics = []
     for group in given:
@@ -53,9 +59,9 @@ def _usable(metric):
     found = keras.metrics.get(metric) if isinstance(metric, str) else metric
     if isinstance(found, _CLASSES) or found in _FUNCTIONS:
         raise ValueError(
-            "`metrics` must do with the log-probability of each target, as a LanguageModel never "
-            "builds those of all words. Use keras_drill.metrics.TokenAccuracy(top_k=1) for "
-            "accuracies and keras_drill.metrics.Perplexity() for cross-entropies. "
+            "`metrics` must not need the log-probabilities of all words, because a LanguageModel "
+            "computes only those of the targets. Use keras_drill.metrics.TokenAccuracy(top_k=1) "
+            "for accuracies and keras_drill.metrics.Perplexity() for cross-entropies. "
             f"Received: {metric!r}"
         )
     return metric

@@ -11,15 +11,17 @@ from keras_drill.types import Tensor
 
 @keras.saving.register_keras_serializable(package="keras_drill")
 class Perplexity(TokenMean):
-    """`exp` of the mean negative log-probability of the targets, over all batches.
+    """Perplexity: `exp` of the targets' mean negative log-probability, over all batches.
 
-    Predictions may be those of either kind of model: log-probabilities of all words `[..., V]`
-    (plain Keras models with an `OutputLayer`; logits are normalised), or only the target's `[...]`
-    (as from a `LanguageModel`). In a `LanguageModel` tokens count by their sample weight, and
-    masked ones not at all; a plain Keras model passes no mask to its metrics, so use
-    `sample_weight` and `weighted_metrics`.
+    Predictions are log-probabilities of all words `[..., V]` or of the targets `[...]`. A plain
+    Keras model with an `OutputLayer` returns the former, and may return logits instead, which the
+    metric normalises. A `LanguageModel` returns the latter.
 
-    Callbacks such as `keras.callbacks.EarlyStopping("val_perplexity")` know that less is better.
+    In a `LanguageModel`, tokens count by their sample weight, and masked tokens are ignored. A
+    plain Keras model passes no mask to its metrics: use `sample_weight` and `weighted_metrics`.
+
+    Callbacks such as `keras.callbacks.EarlyStopping("val_perplexity")` recognise that a lower
+    perplexity is better.
 
     Args:
         name: Name of the metric.
@@ -36,9 +38,9 @@ class Perplexity(TokenMean):
 
     def __init__(self, name: str = "perplexity", dtype: Any = None):
         super().__init__(name=name, dtype=dtype)
-        self._direction = "down"  # what Keras' callbacks go by
+        self._direction = "down"  # Keras' callbacks read this attribute
 
-    def update_state(  # type: ignore[override]  # Keras hands it targets and predictions
+    def update_state(  # type: ignore[override]  # Keras passes targets and predictions
         self, y_true: Tensor, y_pred: Tensor, sample_weight: Tensor | None = None
     ) -> None:
         """Adds a batch.
@@ -62,16 +64,16 @@ class Perplexity(TokenMean):
 
 
 def targets_and_predictions(y_true, y_pred) -> tuple:
-    """Targets `[...]` and predictions, `[...]` or `[..., V]`, as tensors.
+    """Checks shapes, and returns targets `[...]` and predictions `[...]` or `[..., V]` as tensors.
 
     Raises:
-        ValueError: The shapes do not match.
+        ValueError: The shapes do not match, or `y_pred` is `None`.
     """
     if y_pred is None:
         raise ValueError(
-            "`y_pred` must be log-probabilities. Received: None. In a `train_step` of your own, "
-            "`LanguageModel.compute_loss` has updated the metrics already: return "
-            "`self.get_metrics_result()`"
+            "`y_pred` must be log-probabilities. In your own `train_step`, return "
+            "`self.get_metrics_result()`: `LanguageModel.compute_loss` has updated the metrics "
+            "already. Received: y_pred=None"
         )
     y_true, y_pred = ops.convert_to_tensor(y_true), ops.convert_to_tensor(y_pred)
     targets, predicted = tuple(y_true.shape), tuple(y_pred.shape)

@@ -1,4 +1,4 @@
-"""Scores of texts against references: BLEU, chrF and plainer figures, by sacrebleu."""
+"""Scores of texts against references: BLEU, chrF and others, computed by sacrebleu."""
 
 import collections
 import dataclasses
@@ -17,17 +17,19 @@ References = Sequence[str | Sequence[str]]
 
 @dataclasses.dataclass(frozen=True)
 class TextScores:
-    """Scores of texts against references, the more the better, made by `score_texts`.
+    """Scores of texts against references, the output of `score_texts`.
 
     Args:
         sentences: Number of texts.
-        bleu: BLEU of the corpus with n-grams up to 4, from 0 to 100.
-        bleu_1: The same with single words only, as papers on dialog report it.
-        chrf: chrF of the corpus (character n-grams up to 6, β = 2), from 0 to 100.
+        bleu: BLEU of the corpus with n-grams up to 4, from 0 to 100. Higher is better.
+        bleu_1: BLEU of the corpus with single words only, as in papers on dialog.
+        chrf: chrF of the corpus (character n-grams up to 6, β = 2), from 0 to 100. Higher is
+            better.
         exact_match: Percentage of the texts that are equal to a reference.
-        length_ratio: Words of the texts over words of the references; NaN without the latter.
-        bleu_signature: sacrebleu's signature of `bleu`. `bleu_1` differs in the order of n-grams,
-            which signatures omit.
+        length_ratio: Number of words in the texts divided by that of the references; NaN if the
+            references have no words.
+        bleu_signature: sacrebleu's signature of `bleu`. `bleu_1` differs only in the order of
+            n-grams, which signatures omit.
         chrf_signature: sacrebleu's signature of `chrf`.
     """
 
@@ -49,22 +51,26 @@ def score_texts(
 ) -> TextScores:
     """Scores texts against references, with sacrebleu.
 
-    Texts are those that a reader sees: no subword pieces, no spaces before punctuation. Figures of
-    different papers compare when the signatures are equal.
+    Pass texts as a reader sees them, without subword pieces and without spaces before punctuation.
+    Scores are comparable with those of a paper if the signatures are equal.
 
     Args:
         hypotheses: The texts to score.
-        references: The right texts: a text, or several that are equally right.
+        references: For each text one reference, or a sequence of several references.
         tokenize: sacrebleu's tokenizer for BLEU: `"13a"` for languages with spaces, `"zh"`,
-            `"ja-mecab"`, `"char"`, ..., and `"none"` for texts that are words with spaces between.
-        lowercase: Whether upper and lower case count as equal.
+            `"ja-mecab"`, `"char"`, ..., and `"none"` for texts that are already tokenized.
+        lowercase: Whether to ignore the difference between upper and lower case.
+
+    Returns:
+        A `TextScores`.
 
     Raises:
         ImportError: sacrebleu is not installed.
+        ValueError: An argument is not valid.
 
     Warns:
-        UserWarning: A hundred texts and more end in a full stop after a space, or their references
-            do and they do not, or a hundred references have capitals and no text has one.
+        UserWarning: Texts or references seem to be tokenized, or only the texts are in lower case.
+            At least a hundred texts or references must show this.
 
     Example:
 
@@ -101,19 +107,19 @@ def score_texts(
 
 
 def distinct_n(texts: Sequence[str], n: int, tokenize: str = "13a") -> float:
-    """Share of different n-grams among all n-grams of the texts: distinct-n, from 0 to 1.
+    """Computes distinct-n: the number of different n-grams divided by the number of all n-grams.
 
-    The share falls with the amount of text, so compare models on equally many texts. The paper
-    divides by the number of words; this divides by the number of n-grams, as most papers since. For
-    n = 1 they are the same.
+    Distinct-n falls with the amount of text, so compare models on equally many texts. The original
+    paper divides by the number of words. This function divides by the number of n-grams, like most
+    later papers. For n = 1 the two are equal.
 
     Args:
         texts: Outputs of a model. Texts shorter than n words have no n-grams.
-        n: Words in an n-gram.
+        n: Number of words in an n-gram.
         tokenize: sacrebleu's tokenizer, see `score_texts`.
 
     Returns:
-        The share; NaN when there are no n-grams.
+        A number from 0 to 1, or NaN if there are no n-grams.
 
     Example:
 
@@ -142,7 +148,7 @@ def count_words(
     Args:
         texts: For example the target side of the training set.
         tokenize: sacrebleu's tokenizer, see `score_texts`.
-        lowercase: Whether upper and lower case count as equal.
+        lowercase: Whether to ignore the difference between upper and lower case.
 
     Example:
 
@@ -158,13 +164,13 @@ def count_words(
 def split_words(
     texts: Iterable[str], tokenize: str = "13a", lowercase: bool = False
 ) -> Iterable[list[str]]:
-    """Each text as the list of its words, see `count_words`."""
+    """Returns each text as a list of words. The arguments are those of `count_words`."""
     tokenizer = bleu_metric(tokenize, lowercase).tokenizer
     return (tokenizer((text.lower() if lowercase else text).rstrip()).split() for text in texts)
 
 
 def import_sacrebleu() -> ModuleType:
-    """The library, or an error that says how to get it."""
+    """Returns the module sacrebleu, or raises an error that says how to install it."""
     try:
         import sacrebleu
     except ImportError as error:
@@ -175,24 +181,27 @@ def import_sacrebleu() -> ModuleType:
 
 
 def bleu_metric(tokenize: str, lowercase: bool, **options: bool) -> "BLEU":
-    """sacrebleu's BLEU, its tokenizer's name checked."""
+    """Returns sacrebleu's BLEU, after checking the name of the tokenizer."""
     metric = import_sacrebleu().BLEU
     if tokenize not in metric.TOKENIZERS:
         raise ValueError(
             f"`tokenize` must be one of {', '.join(metric.TOKENIZERS)}. Received: {tokenize!r}"
         )
-    # What looks like tokenized text would be reported at every score: `score_texts` warns once.
+    # `force` suppresses sacrebleu's warning about tokenized text at every score. `score_texts`
+    # warns once instead.
     return metric(tokenize=tokenize, lowercase=lowercase, force=True, **options)
 
 
 def chrf_metric(lowercase: bool) -> "CHRF":
-    """sacrebleu's chrF2."""
+    """Returns sacrebleu's chrF2."""
     return import_sacrebleu().CHRF(lowercase=lowercase)
 
 
 def reference_streams(references: References) -> list[list[Any]]:
-    """References in sacrebleu's layout: the first of all texts, the second of all, ..., and `None`,
-    which its type hints leave out, where a text has no more.
+    """Returns references in sacrebleu's layout.
+
+    The first list has the first reference of each text, the second list the second, and so on. A
+    text without a further reference has `None`, which sacrebleu accepts but its type hints omit.
 
     >>> reference_streams(["a", ["b", "c"]])
     [['a', 'b'], [None, 'c']]
@@ -205,7 +214,12 @@ def reference_streams(references: References) -> list[list[Any]]:
 def check_texts(
     hypotheses: Sequence[str], references: References, name: str = "hypotheses"
 ) -> None:
-    """Refuses texts at which sacrebleu would fail, or which it would silently drop."""
+    """Raises `ValueError` for texts on which sacrebleu would fail, or which it would ignore.
+
+    Args:
+        hypotheses, references: As in `score_texts`.
+        name: Name of the argument `hypotheses` in error messages.
+    """
     if isinstance(hypotheses, str) or isinstance(references, str):
         raise ValueError(f"`{name}` and `references` must be sequences of texts. Received: a str")
     if len(hypotheses) != len(references) or len(hypotheses) == 0:
@@ -227,9 +241,9 @@ def check_texts(
 def _different_steps(
     hypotheses: Sequence[str], references: Sequence[str], tokenize: str, lowercase: bool
 ) -> Iterator[str]:
-    """Signs that texts and references did not go through the same steps before.
+    """Returns warnings if texts and references seem to be preprocessed differently.
 
-    The messages have no numbers, so that Python shows each once.
+    The messages contain no numbers, so that Python shows each message only once.
     """
     if not any(text.strip() for text in hypotheses):
         return
@@ -238,24 +252,24 @@ def _different_steps(
     )
     if tokenize != "none" and cut >= _MANY:
         yield (
-            "A hundred `hypotheses` or more end in ' .', as texts do that were cut into words: "
-            "their BLEU does not compare with that of texts as they are written"
+            "A hundred `hypotheses` or more end in ' .' and seem to be tokenized. Their BLEU is "
+            "not comparable with that of texts that are not tokenized"
         )
     elif cut_references >= _MANY and 2 * cut < cut_references:
         yield (
-            "A hundred `references` or more end in ' .', as texts do that were cut into words, and "
-            "the `hypotheses` do not: give both as they are written, or both cut into words"
+            "A hundred `references` or more end in ' .' and seem to be tokenized, but the "
+            "`hypotheses` do not. Pass both without tokenization, or both tokenized"
         )
     have_capitals = sum(text != text.lower() for text in references) >= _MANY
     if not lowercase and have_capitals and all(text == text.lower() for text in hypotheses):
         yield (
-            "No text of the `hypotheses` has capitals, and a hundred `references` or more do: "
+            "A hundred `references` or more have capitals, but none of the `hypotheses` does. "
             "`lowercase=True` scores both in lower case"
         )
 
 
 def _exact_match(hypotheses: Sequence[str], references: References, lowercase: bool) -> float:
-    """Percentage of texts that are a reference but for runs of white space, and around them."""
+    """Returns the percentage of texts that equal a reference, ignoring extra white space."""
 
     def key(text: str) -> str:
         return " ".join((text.lower() if lowercase else text).split())

@@ -11,7 +11,7 @@ from keras_drill.metrics.perplexity import targets_and_predictions
 from keras_drill.metrics.token_mean import TokenMean
 from keras_drill.types import Tensor
 
-# The ranks that belong to the log-probabilities a `LanguageModel` is about to hand its metrics.
+# Ranks of the targets whose log-probabilities a `LanguageModel` passes to its metrics.
 _ranks = ContextVar("ranks", default=None)
 
 
@@ -19,10 +19,11 @@ _ranks = ContextVar("ranks", default=None)
 class TokenAccuracy(TokenMean):
     """Share of tokens whose target is the most probable word, or one of the `top_k`.
 
-    In a `LanguageModel` the fused loss counts the words that are more probable than the target,
-    which costs a comparison for every score; plain Keras models predict log-probabilities of all
-    words `[..., V]`. Of words that are equally probable the first comes first, as in an argmax.
-    Tokens count by their sample weight, masked ones of a `LanguageModel` not at all.
+    In a `LanguageModel`, the fused loss counts the words that are more probable than the target,
+    which costs one comparison per logit. Plain Keras models predict log-probabilities of all
+    words `[..., V]`. Among equally probable words, the word with the lowest index ranks first, as
+    in an argmax. Tokens count by their sample weight. Masked tokens of a `LanguageModel` are
+    ignored.
 
     Args:
         top_k: Number of most probable words that count as right.
@@ -47,22 +48,22 @@ class TokenAccuracy(TokenMean):
             name = "accuracy" if top_k == 1 else f"top_{top_k}_accuracy"
         super().__init__(name=name, dtype=dtype)
         self.top_k = top_k
-        self._direction = "up"  # what Keras' callbacks go by
+        self._direction = "up"  # Keras' callbacks read this attribute
 
-    def update_state(  # type: ignore[override]  # Keras hands it targets and predictions
+    def update_state(  # type: ignore[override]  # Keras passes targets and predictions
         self, y_true: Tensor, y_pred: Tensor, sample_weight: Tensor | None = None
     ) -> None:
         """Adds a batch.
 
         Args:
             y_true: Target words `[...]`, or `[..., 1]`.
-            y_pred: Log-probabilities of all words `[..., V]`; those of the targets `[...]` only
-                from a `LanguageModel`, which also has their ranks.
+            y_pred: Log-probabilities of all words `[..., V]`. A `LanguageModel` may pass those of
+                the targets `[...]`, because it also passes the targets' ranks.
             sample_weight: Weights of the tokens, `[...]` or a prefix of that shape. Tokens of
                 weight 0 may have any target.
 
         Raises:
-            ValueError: The targets' log-probabilities came without ranks.
+            ValueError: `y_pred` is the targets' log-probabilities, without ranks.
         """
         y_true, y_pred = targets_and_predictions(y_true, y_pred)
         if len(y_pred.shape) == len(y_true.shape) + 1:
@@ -71,10 +72,10 @@ class TokenAccuracy(TokenMean):
             ranks = ops.reshape(_ranks.get(), ops.shape(y_true))
         else:
             raise ValueError(
-                "`y_pred` must be log-probabilities of all words, [..., V]: that of the target "
-                "does not tell whether another word's is higher. Train a "
-                "keras_drill.LanguageModel, which hands over ranks, or let the output layer return "
-                f"all log-probabilities. Received: y_pred of shape {tuple(y_pred.shape)}"
+                "`y_pred` must be log-probabilities of all words, [..., V], because those of the "
+                "targets do not show which words are more probable. Let the output layer return "
+                "all log-probabilities, or train a keras_drill.LanguageModel, which passes ranks. "
+                f"Received: y_pred of shape {tuple(y_pred.shape)}"
             )
         super().update_state(ranks < self.top_k, sample_weight)
 
@@ -84,7 +85,7 @@ class TokenAccuracy(TokenMean):
 
 @contextmanager
 def given_ranks(ranks) -> Iterator[None]:
-    """Within, metrics take the targets' log-probabilities to have these ranks, or `None`."""
+    """Passes the targets' ranks, or `None`, to `TokenAccuracy` metrics inside the `with` block."""
     token = _ranks.set(ranks)
     try:
         yield
@@ -93,7 +94,16 @@ def given_ranks(ranks) -> Iterator[None]:
 
 
 def _ranks_among_all(targets, log_probs):
-    """How many of `[..., V]` come before the target `[...]`; all where there is no such word."""
+    """Returns the targets' ranks: how many words are more probable.
+
+    Args:
+        targets: `[...]` integers.
+        log_probs: `[..., V]`.
+
+    Returns:
+        `[...]`, from 0. The rank is V for a target outside the vocabulary or with a log-probability
+        of NaN.
+    """
     num_words = log_probs.shape[-1]
     here = ops.cast(ops.reshape(targets, (-1,)), "int32")
     log_probs = ops.reshape(log_probs, (-1, num_words))

@@ -9,14 +9,14 @@ from keras_drill.types import Tensor
 
 @keras.saving.register_keras_serializable(package="keras_drill")
 class TokenMean(keras.metrics.Metric):
-    """Mean of a value per token, over all batches, where tokens count by their weight.
+    """Weighted mean of one value per token, over all tokens of all batches.
 
         mean = Σ weight · value / Σ weight
 
-    Unlike `keras.metrics.Mean`, the mean does not depend on how tokens are split into batches, and
-    stays precise for any number of tokens: a float32 sum of ones ends at 2²⁴, and of batches it
-    drifts long before. Here each sum is two numbers, the second of which keeps the rounding error
-    of the first. Under `tf.distribute` sums are accumulated over replicas.
+    Unlike `keras.metrics.Mean`, the mean does not depend on how tokens are split into batches. It
+    is precise for any number of tokens, although a float32 sum of ones stops growing at 2²⁴. Each
+    sum is stored as two numbers, and the second number is the rounding error of the first. Under
+    `tf.distribute`, the sums are accumulated over replicas.
 
     Args:
         name: Name of the metric.
@@ -48,7 +48,7 @@ class TokenMean(keras.metrics.Metric):
         Args:
             values: `[...]`, one for each token.
             sample_weight: Weights of the tokens, `[...]` or a prefix of that shape. Tokens of
-                weight 0 may have any value, NaN too.
+                weight 0 may have any value, also NaN.
         """
         values = ops.cast(values, self.dtype)
         if sample_weight is None:
@@ -59,12 +59,17 @@ class TokenMean(keras.metrics.Metric):
         self.add(ops.sum(products), ops.sum(weights))
 
     def add(self, total: Tensor, count: Tensor) -> None:
-        """Adds tokens whose weighted values sum to `total`, and whose weights sum to `count`."""
+        """Adds tokens.
+
+        Args:
+            total: Sum of the tokens' weights times values.
+            count: Sum of the tokens' weights.
+        """
         _add(self.total, self.total_rest, ops.cast(total, self.dtype))
         _add(self.count, self.count_rest, ops.cast(count, self.dtype))
 
     def mean(self) -> Tensor:
-        """The mean so far; 0 before the first token."""
+        """Returns the mean so far, 0 before the first token."""
         total = ops.add(self.total, self.total_rest)
         return ops.divide_no_nan(total, ops.add(self.count, self.count_rest))
 
@@ -73,7 +78,7 @@ class TokenMean(keras.metrics.Metric):
 
 
 def _add(total, rest, x) -> None:
-    """Adds `x` to the sum `total + rest`, to which nothing is lost."""
+    """Adds `x` to `total`, and the rounding error of this addition to `rest`."""
     before = ops.copy(total)
     after = before + x
     added = after - before

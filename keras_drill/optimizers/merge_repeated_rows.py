@@ -1,4 +1,4 @@
-"""Makes an optimizer see one gradient a row where a word was looked up more than once."""
+"""Sums an embedding's gradients of repeated lookups of a word before an optimizer uses them."""
 
 import keras
 
@@ -9,14 +9,15 @@ def merge_repeated_rows(optimizer: keras.optimizers.Optimizer) -> keras.optimize
     On TensorFlow the gradient of an embedding that is not tied has a row for every lookup
     (`tf.IndexedSlices`). Keras 3 clips and squares these rows one by one. A clipped step then has
     the wrong length, and Adam divides by the wrong size: for three equal rows of a word, by 1/√3 of
-    the gradient. The gradient that is clipped and squared here is that of the table. On JAX it
-    always is, and the optimizer is left as it is.
+    the gradient. With this function, Keras clips and squares the embedding matrix's gradient. On
+    JAX this is always so, and the function does not change the optimizer.
 
-    Models of this package do it in `compile`. The optimizer's class and its configuration stay the
-    same; no gradient becomes as large as its table.
+    Models of this package call this function in `compile`. The optimizer's class and its config
+    stay the same. Gradients stay sparse: none becomes as large as the embedding matrix.
 
     Args:
-        optimizer: `keras.optimizers.Optimizer`, of a loop of one's own.
+        optimizer: `keras.optimizers.Optimizer` of your own training loop, which is changed in
+            place.
 
     Returns:
         The same optimizer.
@@ -38,13 +39,13 @@ def merge_repeated_rows(optimizer: keras.optimizers.Optimizer) -> keras.optimize
 
 
 def _merged(gradient):
-    """`gradient`, with the sum of a row's gradients where it comes first, and zeros later."""
+    """Returns a gradient in which the first lookup of a word has the sum, later ones zeros."""
     import tensorflow as tf
 
     if not isinstance(gradient, tf.IndexedSlices):
         return gradient
     indices = gradient.indices
-    lookups = tf.shape(indices)[0]  # not as many as there are different words: XLA wants one shape
+    lookups = tf.shape(indices)[0]  # not the number of different words: XLA needs a fixed shape
     first = tf.math.unsorted_segment_min(tf.range(lookups), indices, gradient.dense_shape[0])
     sums = tf.math.unsorted_segment_sum(gradient.values, tf.gather(first, indices), lookups)
     return tf.IndexedSlices(sums, indices, gradient.dense_shape)

@@ -1,4 +1,4 @@
-"""Makes an optimizer forget rows of a variable."""
+"""Resets an optimizer's slots for some rows of a variable."""
 
 import keras
 import numpy as np
@@ -13,7 +13,7 @@ from keras_drill.ops.private_interfaces import (
 from keras_drill.ops.variables import on_one_device, variable_like
 from keras_drill.types import Tensor
 
-_ROWS, _WIDTH = 5, 3  # of the small variable; they differ, so that rows are not taken for columns
+_ROWS, _WIDTH = 5, 3  # of the small variable; different, so that rows differ from columns
 
 
 def reset_optimizer_rows(
@@ -21,12 +21,11 @@ def reset_optimizer_rows(
 ) -> None:
     """Resets the slots (momentum, velocity, ...) of rows of a variable.
 
-    The function works on any Keras optimizer, also in a `LossScaleOptimizer` or `MultiOptimizer`:
-    slots are the lists that an optimizer keeps in parallel to its variables, and their initial
-    values are those of a new optimizer of the same config. Slots with an entry per row are reset,
-    but not state that all rows share (a factored Adafactor's column sums, the number of
-    iterations). Averages of the weights begin again at the weights. An optimizer that has no slots
-    yet, or does not train the variable, is left alone.
+    The function works on any Keras optimizer, also inside of a `LossScaleOptimizer` or
+    `MultiOptimizer`. It gets the initial values from a new optimizer of the same config. Slots with
+    an entry per row are reset. State that all rows share (a factored Adafactor's column sums, the
+    number of iterations) is not. Averages of the weights begin again at the weights. An optimizer
+    that has no slots yet, or does not train the variable, is not changed.
 
     Args:
         optimizer: `keras.optimizers.Optimizer`.
@@ -60,7 +59,7 @@ def _reset_rows(optimizer, variable, rows):
         if not initial.ndim or len(initial) != _ROWS:
             continue
         follows = np.array_equal(initial, np.asarray(ops.convert_to_numpy(small)))
-        # Keras starts the average at zero and replaces it in the first iteration of all.
+        # Keras starts the average at zero, and sets it to the weights in iteration 1 only.
         if follows or name == AVERAGES_OF_WEIGHTS:
             value = ops.cast(variable, slot.dtype)
         else:
@@ -70,7 +69,7 @@ def _reset_rows(optimizer, variable, rows):
 
 
 def _slots(optimizer, index: int) -> dict[str, keras.Variable]:
-    """Attribute and slot, for the variable at `index`."""
+    """Returns a dictionary from attribute names to the slots of the variable at `index`."""
     return {
         name: slots[index]
         for name, slots in slot_lists(optimizer).items()
@@ -79,15 +78,15 @@ def _slots(optimizer, index: int) -> dict[str, keras.Variable]:
 
 
 def _small_like(variable) -> keras.Variable:
-    """A variable with few rows, and the path, which some optimizers look at."""
+    """Returns a variable with few rows and the same path, which some optimizers read."""
     shape = (_ROWS, *[_WIDTH] * (len(variable.shape) - 1))
     values = np.random.default_rng(0).normal(size=shape)
     return variable_like(variable, values, dtype=variable.dtype)
 
 
 def _new_like(optimizer, variable):
-    """A new optimizer of the same config, with slots for a variable."""
-    # The learning rate has no part in it, and a schedule may be of a class unknown to Keras.
+    """Returns a new optimizer with the same config and slots for `variable`."""
+    # Slots do not depend on the learning rate, and Keras may not know the class of a schedule.
     config = {**optimizer.get_config(), "learning_rate": 0.1}
     new = type(optimizer).from_config(config)
     new.build([variable])

@@ -1,4 +1,4 @@
-"""Rates of scheduled sampling as functions of the training step."""
+"""Schedules for the rate of scheduled sampling, as functions of the training step."""
 
 import math
 
@@ -10,14 +10,16 @@ from keras_drill.types import Tensor
 
 @keras.saving.register_keras_serializable(package="keras_drill")
 class LinearSchedule(keras.optimizers.schedules.LearningRateSchedule):
-    """A rate that goes from one value to another in equal steps, and stays there.
+    """Scheduled sampling rate that changes linearly to a final rate, and then stays constant.
 
         rate_i = initial_rate + (final_rate − initial_rate) · min(i / steps, 1)
 
+    Here i is the training step, from 0.
+
     Args:
-        steps: Training steps until the final rate.
-        final_rate: In [0, 1].
-        initial_rate: In [0, 1].
+        steps: Number of training steps until the final rate.
+        final_rate: Last rate, in [0, 1].
+        initial_rate: First rate, in [0, 1].
 
     Example:
 
@@ -54,12 +56,14 @@ class LinearSchedule(keras.optimizers.schedules.LearningRateSchedule):
 
 @keras.saving.register_keras_serializable(package="keras_drill")
 class ExponentialSchedule(keras.optimizers.schedules.LearningRateSchedule):
-    """A rate that rises from 0 towards 1, fast at first.
+    """Scheduled sampling rate that rises exponentially from 0 towards 1, fast at first.
 
         rate_i = 1 − k^i
 
+    Here i is the training step, from 0.
+
     Args:
-        k: In (0, 1).
+        k: Number in (0, 1). A larger `k` makes the rise slower.
 
     Example:
 
@@ -86,12 +90,14 @@ class ExponentialSchedule(keras.optimizers.schedules.LearningRateSchedule):
 
 @keras.saving.register_keras_serializable(package="keras_drill")
 class InverseSigmoidSchedule(keras.optimizers.schedules.LearningRateSchedule):
-    """A rate that rises from nearly 0 to 1, fastest around step k ln k, where it is a half.
+    """Scheduled sampling rate that rises from nearly 0 to 1 along a sigmoid.
 
         rate_i = 1 − k / (k + exp(i / k))
 
+    Here i is the training step, from 0. The rate rises fastest at step k ln k, where it is 1/2.
+
     Args:
-        k: At least 1; the larger, the later and the slower.
+        k: Number of at least 1. A larger `k` makes the rise start later and take longer.
 
     Example:
 

@@ -14,16 +14,19 @@ class SequenceLengthSchedule(keras.optimizers.schedules.LearningRateSchedule):
 
         rate(step) = learning_rate(step) · lengths[step mod len(lengths)] / sequence_length
 
-    The loss is a mean over tokens, so without it a short sequence would move the weights as far as
-    a long one. Scaling the loss instead would differ once gradients are clipped: the clipped
-    gradient is what has to shrink. A schedule counts the optimizer's own steps, so it stays right
-    under `steps_per_execution`, in a compiled step and after a resume.
+    The loss is a mean over tokens. Without this schedule, a short sequence would change the weights
+    as much as a long sequence. Scaling the loss has no effect on clipped gradients, so the schedule
+    scales the learning rate.
+
+    A schedule reads the number of the optimizer's steps. It is therefore correct with
+    `steps_per_execution`, in compiled steps, and after training resumes.
 
     Args:
-        learning_rate: float or `LearningRateSchedule`, the rate of a batch of `sequence_length`.
-        lengths: integers, the sequence length of each training step in order. After the last one
-            they repeat.
-        sequence_length: the length that has the full rate.
+        learning_rate: float or `LearningRateSchedule`, the rate for sequences of
+            `sequence_length`.
+        lengths: integers, the sequence length of each training step in order. After the last step
+            the list repeats.
+        sequence_length: the length with the full learning rate.
 
     Example:
 

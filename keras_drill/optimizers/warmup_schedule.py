@@ -10,10 +10,10 @@ DECAYS = ("constant", "inverse-sqrt", "cosine", "linear")
 
 @keras.saving.register_keras_serializable(package="keras_drill")
 class WarmupSchedule(keras.optimizers.schedules.LearningRateSchedule):
-    """A learning rate that rises to a peak and then stays or falls.
+    """Learning rate that rises to a peak, and then stays constant or falls.
 
-    With n the number of the step, from 1, w = `warmup_steps`, D = `decay_steps`, f =
-    `final_share` and t = min((n − w) / D, 1):
+    Let n be the number of the training step, from 1, w = `warmup_steps`, D = `decay_steps`,
+    f = `final_share` and t = min((n − w) / D, 1). The learning rate is
 
         rate = learning_rate · n / w                                     while n < w, then
         constant       learning_rate
@@ -26,10 +26,10 @@ class WarmupSchedule(keras.optimizers.schedules.LearningRateSchedule):
 
     Args:
         learning_rate: the rate at the peak.
-        warmup_steps: steps in which the rate rises, linearly.
+        warmup_steps: number of steps in which the rate rises linearly.
         decay: "constant", "inverse-sqrt", "cosine" or "linear".
-        decay_steps: steps after the warm-up in which "cosine" and "linear" fall.
-        final_share: the part of the rate that they leave.
+        decay_steps: number of steps after the warm-up in which "cosine" and "linear" fall.
+        final_share: final rate of "cosine" and "linear", as a share of `learning_rate`.
 
     Example:
 
@@ -65,7 +65,7 @@ class WarmupSchedule(keras.optimizers.schedules.LearningRateSchedule):
             )
         if not 0 <= final_share <= 1:
             raise ValueError(
-                f"`final_share` must be from 0 to 1. Received: final_share={final_share}"
+                f"`final_share` must be in [0, 1]. Received: final_share={final_share}"
             )
         self.learning_rate = learning_rate
         self.warmup_steps = warmup_steps

@@ -151,7 +151,7 @@ def test_bad_arguments_are_named(call, message):
 @pytest.mark.parametrize(
     ("text", "reference", "options", "message"),
     [
-        ("a dog.", "A dog.", {}, "No text of the `hypotheses` has capitals"),
+        ("a dog.", "A dog.", {}, "none of the `hypotheses` does"),
         ("a dog.", "A dog.", {"lowercase": True}, None),
         ("A dog.", "A dog .", {}, "`hypotheses` do not"),
         ("A dog.", "A dog .", {"tokenize": "none"}, "`hypotheses` do not"),
