@@ -12,12 +12,12 @@ from keras_drill.ops.variables import variable_like
 class NonMonotonicAveraging(keras.callbacks.Callback):
     """Averages the weights over training steps once validation has stopped improving (NT-ASGD).
 
-    Training starts averaging at the first check k whose loss is worse than the best of the losses
-    that are more than n checks old,
+    Let v_k be the validation loss at check k. Averaging starts after the first check whose loss is
+    worse than the best of the losses that are more than n checks old:
 
-        v_k > min(v_0, ..., v_{k-n-1}),    n = `non_monotone_interval`,
+        v_k > min(v_0, ..., v_{k-n-1}),    n = `non_monotone_interval`.
 
-    and from then on, with w_s the weights after step s and K the step of the switch,
+    Let w_s be the weights after step s, and K the step after which averaging starts. The average is
 
         w̄ = 1/(s − K) Σ_{i=K+1..s} w_i.
 
@@ -26,20 +26,20 @@ class NonMonotonicAveraging(keras.callbacks.Callback):
     `EarlyStopping`, so that they save and compare w̄. An `EarlyStopping` with a patience of less
     than n + 2 checks may end the training before averaging begins.
 
-    The callback works with any optimizer. After the switch it needs memory for two copies of the
-    trainable weights: the mean is stored as two float32 numbers, because after a million steps a
-    single float32 number no longer changes. With `steps_per_execution=m` every m-th step is
-    averaged.
+    The callback works with any optimizer. Averaging needs memory for two copies of the trainable
+    weights: the mean is stored as two float32 numbers, because after a million steps a single
+    float32 number no longer changes. With `steps_per_execution=m`, only the weights after every
+    m-th step are averaged.
 
     To resume: save `get_state()`, a flat dictionary of arrays (`np.savez(file, **state)`), with the
     model at the end of an epoch, and pass it to `set_state` before the next `fit`. Training then
     continues as if it had not been interrupted.
 
     Args:
-        monitor: the logged value to evaluate; smaller is better.
-        non_monotone_interval: n.
-        average_from_start: Whether to average from the first step on, whatever the losses: the
-            fine-tuning stage of AWD-LSTM, which starts from trained weights.
+        monitor: Name of the logged value to check. Lower values are better.
+        non_monotone_interval: Number of checks n.
+        average_from_start: Whether to average from the first step on, for any losses. Use this for
+            the fine-tuning stage of AWD-LSTM, which starts from trained weights.
 
     Example:
 
@@ -70,12 +70,12 @@ class NonMonotonicAveraging(keras.callbacks.Callback):
         self.averaging = average_from_start
         self.num_averaged = 0
         self.average_in_model = False
-        # w̄ is the sum of the two; while it is in the model, the first holds w itself.
+        # w̄ is the sum of the two. While the model holds w̄, `_means` holds w.
         self._means: list[keras.Variable] = []
         self._rests: list[keras.Variable] = []
 
     def check(self, loss: float) -> bool:
-        """Takes the next validation loss; returns whether weights are averaged from now on."""
+        """Records the next validation loss; returns whether weights are averaged from now on."""
         n = self.non_monotone_interval
         older = self.losses[:-n] if n else self.losses
         if not self.averaging and older and loss > min(older):
@@ -85,7 +85,7 @@ class NonMonotonicAveraging(keras.callbacks.Callback):
 
     def on_train_begin(self, logs: dict[str, Any] | None = None) -> None:
         if self._means and keras.distribution.distribution() is not None:
-            # `set_state` did not know where the weights are.
+            # `set_state` creates its variables without the model, so on one device.
             pairs = list(self._averaged())
             self._means = [_variable_for(v, ops.convert_to_numpy(mean)) for mean, _, v in pairs]
             self._rests = [_variable_for(v, ops.convert_to_numpy(rest)) for _, rest, v in pairs]
@@ -101,7 +101,7 @@ class NonMonotonicAveraging(keras.callbacks.Callback):
             self._means, self._rests = _zeros_like(variables), _zeros_like(variables)
         self.num_averaged += 1
         for mean, rest, variable in self._averaged():
-            # mean += (w - mean) / n, with what rounding takes from the sum kept in `rest`.
+            # mean += (w - mean) / n, with the rounding error of this sum stored in `rest`.
             before = ops.copy(mean)
             change = (ops.cast(variable, mean.dtype) - before - rest) / self.num_averaged + rest
             after = before + change
@@ -131,7 +131,7 @@ class NonMonotonicAveraging(keras.callbacks.Callback):
         self._put_average_in()
 
     def get_state(self) -> dict[str, np.ndarray]:
-        """Everything but the model's weights that a resume needs, as arrays."""
+        """Returns the arrays that training needs to resume, in addition to the model's weights."""
         state = {
             "losses": np.array(self.losses),
             "averaging": np.array(self.averaging),
@@ -143,13 +143,13 @@ class NonMonotonicAveraging(keras.callbacks.Callback):
         return {**state, **means, **rests}
 
     def set_state(self, state: Mapping[str, np.ndarray]) -> None:
-        """Takes what `get_state` gave; `state` may be the file that `np.load` opened."""
+        """Restores the output of `get_state`, which may be a file opened by `np.load`."""
         self.losses = state["losses"].tolist()
         self.averaging = bool(state["averaging"])
         self.num_averaged = int(state["num_averaged"])
         self.average_in_model = bool(state["average_in_model"])
         number = sum(name.startswith(("mean_", "sum_")) for name in state)
-        if "sum_0" in state:  # of version 0.1, where the first held Σ w_i
+        if "sum_0" in state:  # of version 0.1, which stored Σ w_i
             divisor = 1 if self.average_in_model else max(self.num_averaged, 1)
             means = [state[f"sum_{i}"] / divisor for i in range(number)]
             rests = [np.zeros_like(mean) for mean in means]
@@ -167,7 +167,7 @@ class NonMonotonicAveraging(keras.callbacks.Callback):
             average = ops.copy(mean)
             mean.assign(ops.cast(variable, mean.dtype))
             variable.assign(ops.cast(average, variable.dtype))
-            # Weights may hold less than a mean does.
+            # Weights may have a lower precision than the mean.
             rest.assign_add(average - ops.cast(variable, mean.dtype))
         self.average_in_model = True
 

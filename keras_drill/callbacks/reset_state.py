@@ -7,15 +7,15 @@ from keras_drill.layers.carried_state import zero_carried_state, zero_state
 
 
 class ResetState(keras.callbacks.Callback):
-    """Zeroes the carried state of stateful backbones where a text begins.
+    """Sets the carried state of stateful backbones to zero at the beginning of a text.
 
-    At the beginning of each epoch the state becomes zero. An evaluation begins with zero and
-    restores the state afterwards, so evaluating in the middle of training changes nothing.
+    The state becomes zero at the beginning of each epoch and of each evaluation. At the end of an
+    evaluation the callback restores the state, so an evaluation inside `fit` does not influence
+    training.
 
-    The callback finds every layer of the model that carries state, at any depth: with
-    `stateful=True`, those of this package and Keras' own recurrent layers. Under a `tf.distribute`
-    strategy every replica has a state of its own. Batches for evaluation must have the batch size
-    of training.
+    The callback finds every layer of the model that carries state, at any depth: layers of this
+    package and Keras' recurrent layers with `stateful=True`. Under a `tf.distribute` strategy every
+    replica has its own state. Batches for evaluation must have the batch size of training.
 
     Example:
 

@@ -14,19 +14,18 @@ from keras_drill.senses.sense_reallocator import SenseReallocator, check_realloc
 
 
 class SenseReallocation(keras.callbacks.Callback):
-    """Moves little-used senses to words that need more while a model trains: `SenseReallocator` as
-    a callback.
+    """Moves little-used senses to words that need more, in `fit`.
 
-    The callback reallocates senses after the optimizer's iterations `interval`, 2 `interval`, ...
-    With `steps_per_execution=m` it runs only after every m-th iteration, and reallocates at the
-    first one that is not earlier than planned. Under `tf.distribute` it sums the statistics of all
-    replicas.
+    This is `keras_drill.SenseReallocator` as a callback. It reallocates senses after the
+    optimizer's iterations `interval`, 2 `interval`, ... With `steps_per_execution=m` the callback
+    runs only after every m-th iteration, and reallocates as soon as the planned iteration is
+    reached or passed. Under `tf.distribute` it sums the statistics of all replicas.
 
-    At the end of an epoch it logs, for the progress bar, `History` and other callbacks,
+    At the end of an epoch the callback adds to the logs
 
     - `sense_moves`: how many senses moved in this epoch,
-    - `mean_senses`: the mean number of senses of words that have more than one. (Over all words the
-      mean never changes: it is M / V.)
+    - `mean_senses`: the mean number of senses of words that have more than one. (The mean over all
+      words never changes.)
 
     The fused loss of the output layer collects the log-probabilities that the policy needs, as in
     `keras_drill.LanguageModel`. A Keras loss on the layer's outputs collects nothing.
@@ -36,24 +35,24 @@ class SenseReallocation(keras.callbacks.Callback):
     history as a flat dictionary of arrays (`np.savez(file, **state)`), and `set_state` restores it.
 
     Args:
-        interval: Training steps between allocations.
+        interval: Number of training steps between reallocations.
         policy: A `keras_drill.senses.policies.AllocationPolicy`; `None` is `RankingPolicy()`.
         momentum: β of the running averages, in (0, 1].
-        moved_embedding: "keep", or "near" to restart at the most used embedding of the word that a
-            sense moves to.
-        seed: Seed of the restart's noise.
-        head: The output layer; `None` finds it in the model.
-        log_dir: Folder for TensorBoard: after every allocation the number of moves, `mean_senses`
-            and the histograms of senses per word and of θ. `None` writes nothing.
+        moved_embedding: "keep" keeps the embedding of a moved sense. "near" replaces it by the most
+            used embedding of its new word, plus noise.
+        seed: Seed of the noise.
+        head: The output layer; `None` finds the output layer in the model.
+        log_dir: Folder for TensorBoard. After every reallocation, the callback writes the number of
+            moves, `mean_senses`, and histograms of senses per word and of θ. `None` writes nothing.
 
     Attributes:
         history: `keras_drill.senses.reallocation_history.ReallocationHistory`, a list with one
-            dictionary per allocation: `iteration`, `tokens`, `moves`, `senses`, `from_words`,
+            dictionary per reallocation: `iteration`, `tokens`, `moves`, `senses`, `from_words`,
             `to_words`, `words_by_senses`.
 
     Raises:
-        ValueError: An argument is out of range; in `fit`, the model has no output layer whose
-            senses may move, or several.
+        ValueError: An argument is out of range. `fit` raises it if the model has no output layer
+            whose senses may move, or several.
 
     Example:
 
@@ -72,7 +71,7 @@ class SenseReallocation(keras.callbacks.Callback):
         - [Miao et al., 2019](https://arxiv.org/abs/1911.00274)
     """
 
-    _reallocator: SenseReallocator  # from the beginning of training on
+    _reallocator: SenseReallocator  # set at the beginning of training
 
     def __init__(
         self,
@@ -94,8 +93,8 @@ class SenseReallocation(keras.callbacks.Callback):
         self.head = head
         self.log_dir = log_dir
         self.history = ReallocationHistory()
-        self._num_logged = 0  # of the history's allocations, those in the logs of an epoch
-        self._writer: Any = None  # `tf.summary.SummaryWriter`, from the first allocation on
+        self._num_logged = 0  # number of the history's entries that are in an epoch's logs
+        self._writer: Any = None  # `tf.summary.SummaryWriter`, set at the first reallocation
 
     def on_train_begin(self, logs: dict[str, Any] | None = None) -> None:
         model = self.model
@@ -137,11 +136,11 @@ class SenseReallocation(keras.callbacks.Callback):
             self._writer = None
 
     def get_state(self) -> dict[str, np.ndarray]:
-        """The history, as arrays."""
+        """Returns the history as a flat dictionary of arrays."""
         return {**self.history.to_arrays(), "num_logged": np.array(self._num_logged)}
 
     def set_state(self, state: Mapping[str, np.ndarray]) -> None:
-        """Takes what `get_state` gave; `state` may be the file that `np.load` opened."""
+        """Restores the output of `get_state`, which may be a file opened by `np.load`."""
         self.history.assign(state)
         self._num_logged = int(state["num_logged"])
 
@@ -166,7 +165,7 @@ class SenseReallocation(keras.callbacks.Callback):
         return float(counts[counts > 1].mean()) if (counts > 1).any() else 1.0
 
     def _write(self, record):
-        import tensorflow as tf  # TensorBoard's files are written by TensorFlow, on any backend
+        import tensorflow as tf  # TensorFlow writes TensorBoard's files, on any backend
 
         if self._writer is None:
             self._writer = tf.summary.create_file_writer(str(self.log_dir))

@@ -7,29 +7,32 @@ from keras_drill.metrics.text_scores import References, TextScores, score_texts
 
 
 class TranslationScores(keras.callbacks.Callback):
-    """Writes texts for validation sources after every epoch, and logs their BLEU and chrF.
+    """Generates texts for validation sources after every epoch, and logs their BLEU and chrF.
 
     The callback adds the scores to the epoch's logs. Put it **before** the callbacks that read
     them: `EarlyStopping`, `ModelCheckpoint`, `CSVLogger` and `TensorBoard`. Put it after
     `NonMonotonicAveraging`, so that it evaluates the average. Higher scores are better, which
     Keras cannot guess: use `EarlyStopping(monitor="val_bleu", mode="max")`.
 
-    Decoding takes longer than `val_loss`: a few hundred sentences and a greedy search are enough to
-    watch training by. Training continues in the same state: keep dropout off in `translate`, as
-    searches do.
+    Decoding takes longer than computing `val_loss`. A few hundred sentences and a greedy search are
+    enough to follow training. `translate` must not use dropout, whose random numbers would change
+    the training run. The searches of this package use none.
 
     Args:
-        translate: Maps a list of sources to a list of as many texts, by the model as it is at that
-            time. Sources may have any form that `translate` takes: strings, or rows of ids.
+        translate: Function that maps a list of sources to a list of as many texts, with the model's
+            present weights. Sources may have any form that `translate` accepts, for example strings
+            or rows of ids.
         sources: The validation sources.
-        references: The right texts: a string, or several that are equally right.
-        scores: Attributes of `keras_drill.metrics.TextScores` to log, each as `val_` and its name.
+        references: For each source one reference, or a sequence of several references.
+        scores: Attributes of `keras_drill.metrics.TextScores` to log. The logged name is `val_` and
+            the attribute's name.
         tokenize: sacrebleu's tokenizer for BLEU, see `keras_drill.metrics.score_texts`.
-        lowercase: Whether upper and lower case count as equal.
+        lowercase: Whether to ignore the difference between upper and lower case.
 
     Attributes:
-        hypotheses: The texts of the last epoch; `None` before.
-        text_scores: All their scores, with sacrebleu's signatures; `None` before.
+        hypotheses: The texts of the last epoch; `None` before the first epoch ends.
+        text_scores: All scores of these texts, with sacrebleu's signatures; `None` before the first
+            epoch ends.
 
     Raises:
         ImportError: sacrebleu is not installed.
@@ -67,7 +70,7 @@ class TranslationScores(keras.callbacks.Callback):
                 "`sources` and `references` must have the same length. "
                 f"Received: {len(sources)} and {len(references)}"
             )
-        # What is wrong with the references, or missing, is better known before the first epoch.
+        # Raises errors about references, or a missing sacrebleu, before the first epoch.
         score_texts([""] * len(references), references, tokenize, lowercase)
         self.translate = translate
         self.sources = sources

@@ -1,4 +1,4 @@
-"""Compositions turn scores of labels into log-probabilities of words."""
+"""Compositions, which turn scores of labels into log-probabilities of words."""
 
 from keras_drill.compositions.composition import Composition
 from keras_drill.compositions.mixture import Mixture

@@ -7,18 +7,19 @@ from keras_drill.types import Shape, Tensor
 
 
 class Composition(keras.layers.Layer, ABC):
-    """Turns scores of labels into probabilities of words.
+    """Base class for compositions, which turn scores of labels into probabilities of words.
 
     A composition defines for the fused loss which contexts to score, and which labels (columns of
-    the score matrix) sum to a target's probability:
+    the score matrix) contribute to a target's probability. With lse the logarithm of the sum of
+    exponentials,
 
         log p(y) = lse_k( log_prior_k + lse(scores_k[columns of y]) - lse(scores_k) )
 
     Shape letters: N tokens, K contexts per token, M labels, S columns per target, V words.
 
     Attributes:
-        num_contexts: K.
-        has_logits: Whether there are scores of words, `logits`, whose log-softmax `log_probs` is.
+        num_contexts: Number of contexts per token K.
+        has_logits: Whether the method `logits` is available, and `log_probs` is its log-softmax.
     """
 
     has_logits = False
@@ -32,39 +33,64 @@ class Composition(keras.layers.Layer, ABC):
         self.built = True
 
     def context_shape(self, hidden_shape: Shape) -> Shape:
-        """Shape of the contexts but for N and K, which a label encoder gets to see."""
+        """Returns the contexts' shape for a label encoder, which reads its last entry."""
         return tuple(hidden_shape)
 
     def num_labels(self, vocabulary_size: int) -> int:
-        """Number of labels M of `vocabulary_size` words."""
+        """Returns the number of labels M for `vocabulary_size` words."""
         return vocabulary_size
 
     def words_of_labels(self) -> Tensor | None:
-        """`[M]`, the word of every label, or `None` where label j is the only label of word j."""
+        """Returns the word of every label, `[M]`, or `None` if word j has only label j."""
         return None
 
     @abstractmethod
     def contexts(
         self, hidden: Tensor, training: bool | None = None
     ) -> tuple[Tensor, Tensor | None]:
-        """`[..., d_h]` hidden states to contexts `[N, K, d]` and log-priors `[N, K]`, None where
-        K = 1."""
+        """Computes contexts from hidden states.
+
+        Args:
+            hidden: `[..., d_h]`.
+            training: Whether dropout is on.
+
+        Returns:
+            Contexts `[N, K, d]`, and log-priors `[N, K]` or `None` if K is 1.
+        """
 
     @abstractmethod
     def columns(self, targets: Tensor) -> tuple[Tensor, Tensor | None]:
-        """`[N]` targets to the columns `[N, S]` that make them up, and their mask or None."""
+        """Returns the labels of targets.
+
+        Args:
+            targets: `[N]` integers.
+
+        Returns:
+            Columns of the score matrix `[N, S]`, and a mask `[N, S]`, False for padding, or `None`
+            without padding.
+        """
 
     def word_labels(self) -> WordLabels | None:
-        """`keras_drill.fused_loss.inputs.WordLabels`, or `None` where label j is the only label
-        of word j."""
+        """Returns the labels of all words as `keras_drill.fused_loss.inputs.WordLabels`.
+
+        `None` means that word j has only label j.
+        """
         return None
 
     @abstractmethod
     def log_probs(self, scores: Tensor, log_priors: Tensor | None) -> Tensor:
-        """`[N, K, M]` scores and `[N, K]` log-priors to log-probabilities `[N, V]` of words."""
+        """Computes log-probabilities of words.
+
+        Args:
+            scores: `[N, K, M]`.
+            log_priors: `[N, K]`, or `None` if K is 1.
+
+        Returns:
+            `[N, V]`.
+        """
 
     def logits(self, scores: Tensor) -> Tensor:
-        """`[N, K, M]` scores to those `[N, V]` of words, where `has_logits`."""
+        """Computes logits of words `[N, V]` from scores `[N, K, M]`, only with `has_logits`."""
         raise NotImplementedError
 
     def record(
@@ -77,16 +103,16 @@ class Composition(keras.layers.Layer, ABC):
         """Records the tokens of a training step, after their loss.
 
         Args:
-            targets, log_probs: `[N]`, the words and their log-probabilities.
+            targets, log_probs: `[N]`, the targets and their log-probabilities.
             posteriors: `[N, S]`, probabilities of the target's labels given the target, or `None`
-                where S = 1.
+                if S is 1.
             weights: `[N]`, or `None`.
         """
-        return  # TensorFlow's AutoGraph cannot convert a function of a docstring alone
+        return  # TensorFlow's AutoGraph cannot convert a function that has only a docstring
 
     def constant_copy(self) -> "Composition":
-        """A composition of the same config for inference, not built yet, that shares nothing."""
+        """Returns a composition for inference with the same config, not built, without sharing."""
         return type(self).from_config(self.get_config())
 
     def get_config(self) -> dict:
-        return super().get_config()  # overridden, or Keras would refuse a DTypePolicy as `dtype`
+        return super().get_config()  # without this override Keras rejects a DTypePolicy as `dtype`

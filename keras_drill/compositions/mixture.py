@@ -11,21 +11,21 @@ from keras_drill.types import Initializer, Shape, Tensor
 
 @keras.saving.register_keras_serializable(package="keras_drill")
 class Mixture(Composition):
-    """A mixture of softmaxes over the same labels.
+    """Mixture of softmaxes: K softmaxes over the same labels, with K contexts.
 
         p(y) = sum_k π_k softmax(scores of c_k)_y,
         c_k = tanh(h W_k + b_k),    π = softmax(h P)
 
-    With gates, `c_k = h + g_k * tanh(h W_k + b_k)`, where the g_k are 0 at first: the mixture
-    begins as the one softmax that a trained model has.
+    With gates, `c_k = h + g_k * tanh(h W_k + b_k)`. The g_k are 0 at first, so a mixture that is
+    added to a trained model begins with the model's probabilities.
 
     Args:
         num_mixtures: Number of components K.
-        context_dim: Width of the contexts c_k; `None` is that of the embeddings.
-        context_dropout: Dropout rate on the contexts, with one mask for all time steps (the
-            second-last axis of the hidden states, where they have three).
-        gated: Whether contexts are hidden states plus a gated part. Gates are 0 at first, and
-            contexts are as wide as the hidden states.
+        context_dim: Width of the contexts c_k; `None` is the embeddings' width.
+        context_dropout: Dropout rate on the contexts. All time steps (the second axis of hidden
+            states with three axes) have the same mask.
+        gated: Whether contexts are hidden states plus a gated part, which is 0 at first. Contexts
+            must then be as wide as the hidden states.
         kernel_initializer: Initializer of W and P.
         seed: Seed of the dropout masks.
         **kwargs: Keyword arguments of `keras.layers.Layer`.

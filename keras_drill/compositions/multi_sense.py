@@ -13,13 +13,13 @@ from keras_drill.types import Tensor
 
 @keras.saving.register_keras_serializable(package="keras_drill")
 class MultiSense(Composition):
-    """Several labels a word: the probability of a word is the sum of its senses' probabilities.
+    """Several labels (senses) per word, whose probabilities sum to the word's probability.
 
         log p(y) = lse(scores of y's senses) - lse(scores of all senses)
 
     Args:
         vocabulary_size: Number of words V.
-        num_senses: Number of senses M; `None` is three a word.
+        num_senses: Number of senses M; `None` is three per word.
         min_senses: Fewest senses of a word.
         max_senses: Most senses of a word.
         dynamic: Whether senses may move from word to word.
@@ -75,7 +75,7 @@ class MultiSense(Composition):
         return self.allocation.columns(targets)
 
     def words_of_labels(self) -> Tensor:
-        # A tensor, not a variable: a custom gradient on TensorFlow refuses to touch a variable.
+        # A tensor, because custom gradients on TensorFlow do not accept variables.
         return ops.reshape(self.allocation.sense_to_word, (-1,))
 
     def word_labels(self) -> WordLabels:
@@ -89,9 +89,9 @@ class MultiSense(Composition):
         return self.word_log_probs(scores[:, 0])
 
     def word_log_probs(self, sense_log_probs: Tensor) -> Tensor:
-        """`[..., M]` log-probabilities of senses to those `[..., V]` of words.
+        """Computes log-probabilities of words `[..., V]` from those of senses `[..., M]`.
 
-        Scores of senses up to a constant become scores of words up to the same constant.
+        A constant that is added to all senses of a row is added to all words of the row.
         """
         columns, mask = self.allocation.columns(ops.arange(self.allocation.vocabulary_size))
         rows = ops.reshape(sense_log_probs, (-1, sense_log_probs.shape[-1]))
@@ -106,7 +106,7 @@ class MultiSense(Composition):
         weights: Tensor | None,
     ) -> None:
         if self.allocation.dynamic:
-            if posteriors is None:  # at most one sense a word
+            if posteriors is None:  # at most one sense per word
                 posteriors = ops.ones_like(log_probs)[:, None]
             self.allocation.record(targets, log_probs, posteriors, weights)
 

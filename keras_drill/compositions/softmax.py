@@ -7,7 +7,7 @@ from keras_drill.types import Tensor
 
 @keras.saving.register_keras_serializable(package="keras_drill")
 class Softmax(Composition):
-    """One context a token, one label a word: `p(y) = exp(s_y) / sum_j exp(s_j)`."""
+    """One context per token and one label per word: `p(y) = exp(s_y) / sum_j exp(s_j)`."""
 
     has_logits = True
 

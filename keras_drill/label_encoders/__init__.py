@@ -1,4 +1,4 @@
-"""Label encoders turn word embeddings into output labels."""
+"""Label encoders, which turn word embeddings into labels (output embeddings)."""
 
 from keras_drill.label_encoders.bilinear_label_encoder import BilinearLabelEncoder
 from keras_drill.label_encoders.description_label_encoder import DescriptionLabelEncoder

@@ -11,13 +11,13 @@ from keras_drill.types import Initializer, Shape
 class BilinearLabelEncoder(LabelEncoder):
     """Bilinear mapping between labels and hidden states: scores `E W h`.
 
-    The product is computed as `E (W h)`: mapping the hidden states of a batch costs `N d d_h`
-    operations, mapping all labels would cost `V d d_h`. The layer has `d * d_h` weights.
+    The layer computes `E (W h)`. Mapping the N hidden states of a batch needs `N d d_h` operations,
+    while mapping all V labels would need `V d d_h`. The layer has `d * d_h` weights.
 
     Args:
         kernel_initializer: Initializer of `W`.
-        learning_rate_multiplier: Multiplies every step of the optimizer on `W`, which all words
-            share and which is stored divided by it; see `ResidualNetwork`.
+        learning_rate_multiplier: Multiplies every step of the optimizer on `W`. `W` is stored
+            divided by this number; see `ResidualNetwork`.
         **kwargs: Keyword arguments of `keras.layers.Layer`.
 
     Example:

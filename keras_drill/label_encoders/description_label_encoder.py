@@ -12,7 +12,7 @@ from keras_drill.types import Shape, Tensor
 
 @keras.saving.register_keras_serializable(package="keras_drill")
 class DescriptionLabelEncoder(LabelEncoder):
-    """Labels from a description of every word, beside its embedding or instead of it.
+    """Computes labels from a description of every word, with or without the word's embedding.
 
         label_w = [k_w E_w] + network(descriptions_w)
 
@@ -33,19 +33,21 @@ class DescriptionLabelEncoder(LabelEncoder):
         embeddings: `[M, d]`; descriptions: `[V, ...]`; labels: `[M, d_h]`.
 
     Args:
-        descriptions: `[V, ...]` floats (features) or integers (ids, all padded to one length); or
-            their `{"shape": ..., "dtype": ...}`, of values that weights will be loaded into.
+        descriptions: `[V, ...]` floats (features) or integers (ids, all padded to one length). Or a
+            dictionary `{"shape": ..., "dtype": ...}`, if the values will be loaded with the
+            weights.
         network: A layer that maps descriptions to `[V, d_h]`; `None` is a `Dense` layer without
-            bias over features. A `keras.Sequential` over ids begins with a `keras.Input` of their
-            dtype.
-        residual_to_input: Add the word's embedding, where it has one. `False` makes labels of
-            descriptions alone: the output layer then has no embeddings of its own.
+            bias over features. A `keras.Sequential` over ids must begin with a `keras.Input` of the
+            ids' dtype.
+        residual_to_input: Whether to add the word's embedding if the word has one. With `False`,
+            labels depend only on descriptions, and the output layer has no embeddings.
         embedding_dropout: Share of the words whose embedding is dropped in a training step.
-        seed: Seed of that choice.
+        seed: Seed for choosing these words.
         **kwargs: Keyword arguments of `keras.layers.Layer`.
 
     Raises:
-        ValueError: An argument is out of range, or there is not one description for each word.
+        ValueError: An argument is out of range, or the number of descriptions is not the number of
+            words.
 
     Example:
 
@@ -135,7 +137,7 @@ class DescriptionLabelEncoder(LabelEncoder):
 
     def build(self, embeddings_shape: Shape, hidden_shape: Shape) -> None:
         if self.label_network is None:
-            # No bias: what is added to all labels alike changes no probability of a softmax.
+            # No bias: a vector that is added to all labels does not change a softmax.
             self.label_network = UnquantizedDense(
                 hidden_shape[-1], use_bias=False, dtype=self.dtype_policy, name="label_network"
             )
@@ -167,7 +169,7 @@ class DescriptionLabelEncoder(LabelEncoder):
         return ops.cast(kept, embeddings.dtype) * embeddings + ops.cast(labels, embeddings.dtype)
 
     def _kept(self, training):
-        """`[V, 1]`: 1 where a word's embedding counts."""
+        """Returns `[V, 1]`: 1 for words whose embedding is added, else 0."""
         kept = ops.convert_to_tensor(self.has_embedding)[:, None]
         if training and self.embedding_dropout:
             drawn = keras.random.uniform(kept.shape, seed=self.seed_generator, dtype=kept.dtype)
@@ -200,7 +202,13 @@ class DescriptionLabelEncoder(LabelEncoder):
 
 
 def _rows_of_labels(rows, words, count):
-    """Rows `[V, ...]` of words to those `[count, ...]` of labels, zeros where these are padding."""
+    """Returns the rows of labels `[count, ...]` from those of words `[V, ...]`, padded with zeros.
+
+    Args:
+        rows: `[V, ...]`.
+        words: `[M]`, the word of every label, or `None` if label j is that of word j.
+        count: Number of labels, with padding.
+    """
     if words is not None:
         rows = ops.take(rows, words, axis=0)
     missing = count - rows.shape[0]

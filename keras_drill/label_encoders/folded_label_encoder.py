@@ -7,12 +7,12 @@ from keras_drill.label_encoders.label_encoder import LabelEncoder
 
 @keras.saving.register_keras_serializable(package="keras_drill")
 class FoldedLabelEncoder(LabelEncoder):
-    """A label encoder whose labels are a constant: the hidden side.
+    """Label encoder for inference, where labels are constant: it maps only hidden states.
 
-    `OutputLayer.folded()` makes it.
+    `OutputLayer.folded()` creates this layer.
 
     Args:
-        hidden_network: The layer that maps hidden states to contexts, or `None`.
+        hidden_network: The layer that maps hidden states to contexts; `None` is the identity.
         **kwargs: Keyword arguments of `keras.layers.Layer`.
     """
 

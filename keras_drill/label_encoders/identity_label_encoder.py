@@ -5,7 +5,7 @@ from keras_drill.label_encoders.label_encoder import LabelEncoder
 
 @keras.saving.register_keras_serializable(package="keras_drill")
 class IdentityLabelEncoder(LabelEncoder):
-    """Labels are the embeddings themselves: plain softmax and weight tying.
+    """Uses the embeddings themselves as labels, as a plain softmax and weight tying do.
 
     Example:
 

@@ -9,15 +9,15 @@ from keras_drill.types import Shape, Tensor
 
 @keras.saving.register_keras_serializable(package="keras_drill")
 class UnquantizedDense(keras.layers.Dense):
-    """A `Dense` that `Model.quantize` leaves as it is, as it does subclasses.
+    """A `Dense` layer that `Model.quantize` does not change, because it is a subclass.
 
-    A quantised layer has other weights, of which the config of an output layer knows nothing; and
-    the weights of a label encoder are small beside the embeddings.
+    A quantised layer has other weights, which an output layer could not restore from its config.
+    The weights of a label encoder are small compared with the embeddings.
 
     Args:
         *args: Positional arguments of `keras.layers.Dense`.
-        learning_rate_multiplier: Multiplies every step of the optimizer on the weights, which are
-            stored divided by it.
+        learning_rate_multiplier: Multiplies every step of the optimizer on the weights. The weights
+            are stored divided by this number.
         **kwargs: Keyword arguments of `keras.layers.Dense`.
     """
 
@@ -47,15 +47,15 @@ class UnquantizedDense(keras.layers.Dense):
 
 
 class LabelEncoder(keras.layers.Layer):
-    """Maps word embeddings to output labels, and hidden states to the space the labels live in.
+    """Base class of layers that map embeddings to labels, and hidden states to contexts.
 
-    A label encoder is a pair of networks, either of which may be missing (the identity):
-    `label_network` turns embeddings `[V, d]` into labels `[V, d_j]`, `hidden_network` turns hidden
-    states `[..., d_h]` into context vectors `[..., d_j]`. Subclasses set them in `__init__`, or in
-    `build` where they need the widths.
+    A label encoder has two networks. `label_network` maps embeddings `[V, d]` to labels `[V, d_j]`.
+    `hidden_network` maps hidden states `[..., d_h]` to contexts `[..., d_j]`. Each of them may be
+    `None`, which is the identity. Subclasses set the networks in `__init__`, or in `build` if they
+    depend on the widths.
 
-    At inference the labels are a constant: `OutputLayer.folded()` computes them once and keeps
-    `hidden_network` only.
+    At inference the labels are constant: `OutputLayer.folded()` computes the labels once, and keeps
+    only `hidden_network`.
 
     Shapes:
         embeddings: `[V, d]`.
@@ -66,7 +66,7 @@ class LabelEncoder(keras.layers.Layer):
         **kwargs: Keyword arguments of `keras.layers.Layer`.
 
     Raises:
-        TypeError: `LabelEncoder` itself is instantiated, not a subclass.
+        TypeError: `LabelEncoder` itself is instantiated, instead of a subclass.
     """
 
     def __init__(self, **kwargs: Any):
@@ -80,17 +80,18 @@ class LabelEncoder(keras.layers.Layer):
         self.hidden_network: keras.layers.Layer | None = None
 
     def build(self, embeddings_shape: Shape, hidden_shape: Shape) -> None:
-        """Creates the networks.
+        """Builds the networks.
 
         Args:
             embeddings_shape: Shape of the embeddings, `(V, d)`.
             hidden_shape: Shape of the hidden states, `(..., d_h)`.
 
         Raises:
-            ValueError: Labels and contexts would not have the same width.
+            ValueError: Labels and contexts would have different widths.
         """
         for network in (self.label_network, self.hidden_network):
-            if network is not None and not self.trainable:  # it may be younger than that
+            # A network may be created after `trainable` was set.
+            if network is not None and not self.trainable:
                 network.trainable = False
         label_width = self._label_width(embeddings_shape)
         hidden_width = self._output_width(self.hidden_network, hidden_shape)
@@ -105,28 +106,28 @@ class LabelEncoder(keras.layers.Layer):
 
     @property
     def reads_embeddings(self) -> bool:
-        """Whether labels are computed from embeddings. Otherwise an output layer has none."""
+        """Whether labels depend on embeddings. With False, the output layer has no embeddings."""
         return True
 
     def check_words(self, vocabulary_size: int) -> None:
-        """Raises `ValueError` if the encoder has another number of words."""
+        """Raises `ValueError` if the encoder is for another number of words."""
         return
 
     def call(
         self, embeddings: Tensor, training: bool | None = None, words: Tensor | None = None
     ) -> Tensor:
-        """`encode_labels`."""
+        """Returns `encode_labels` of the arguments."""
         return self.encode_labels(embeddings, training=training, words=words)
 
     def encode_labels(
         self, embeddings: Tensor, training: bool | None = None, words: Tensor | None = None
     ) -> Tensor:
-        """Embeddings to labels.
+        """Maps embeddings to labels.
 
         Args:
             embeddings: `[M, d]`.
             training: Whether dropout is on.
-            words: `[M]`, the word of every label, where words have several; `None` where label j
+            words: `[M]`, the word of every label, if words have several labels. `None` if label j
                 is that of word j.
 
         Returns:
@@ -137,7 +138,7 @@ class LabelEncoder(keras.layers.Layer):
         return self.label_network(embeddings, training=training)
 
     def encode_hidden(self, hidden: Tensor, training: bool | None = None) -> Tensor:
-        """`[..., d_h]` hidden states to `[..., d_j]` contexts."""
+        """Maps hidden states `[..., d_h]` to contexts `[..., d_j]`."""
         if self.hidden_network is None:
             return hidden
         return self.hidden_network(hidden, training=training)
@@ -146,14 +147,14 @@ class LabelEncoder(keras.layers.Layer):
         return (*embeddings_shape[:-1], self._label_width(embeddings_shape))
 
     def get_config(self) -> dict:
-        return super().get_config()  # overridden, or Keras would refuse a DTypePolicy as `dtype`
+        return super().get_config()  # without this override Keras rejects a DTypePolicy as `dtype`
 
     def _label_width(self, embeddings_shape) -> int:
         return self._output_width(self.label_network, embeddings_shape)
 
     @staticmethod
     def _output_width(network, shape) -> int:
-        """Width after `network`, which is built if it is not yet."""
+        """Returns the width of the output of `network`, and builds `network` if necessary."""
         if network is None:
             return shape[-1]
         if not network.built:

@@ -7,7 +7,7 @@ from keras_drill.label_encoders.residual_network import ResidualNetwork
 from keras_drill.ops.seed_generator import derived_seed
 from keras_drill.types import Activation, Initializer
 
-_HIDDEN_SIDE = 1000  # number of a seed, above those that other layers of a model may have
+_HIDDEN_SIDE = 1000  # index for `derived_seed`, above the indices of a model's other layers
 
 
 @keras.saving.register_keras_serializable(package="keras_drill")
@@ -22,18 +22,19 @@ class ResidualLabelEncoder(LabelEncoder):
 
     Args:
         depth: Number of layers of the label network.
-        units: Width of every layer; `None` is the embedding's.
-        activation: Any Keras activation; the paper uses sigmoid, tanh and relu.
-        dropout: Dropout rate on the input of every layer, where the authors' code has it; the
-            paper writes it on the output. With `dual` the hidden states that enter the first layer
-            are dropped too, which the authors do not do.
-        variational_dropout: Draw one mask for all labels instead of one for each.
-        residual_to_input: Add the word embedding to every layer's output.
-        residual_to_previous: Add the previous layer's output to every later layer's.
-        dual: Put a network of the same kind on the hidden states as well.
-        gated: Multiply every layer's activation by a trainable gate, one number for each unit, that
-            starts at 0: labels are the embeddings at first, whatever the depth, and a trained
-            model that gets the layer keeps its probabilities.
+        units: Width of every layer; `None` is the embedding's width.
+        activation: Any Keras activation. The paper uses sigmoid, tanh and relu.
+        dropout: Dropout rate on the input of every layer, as in the authors' code. (The paper has
+            it on the output.) With `dual`, dropout also applies to the hidden states in front of
+            the first layer, which the authors' code does not do.
+        variational_dropout: Whether to draw one mask for all labels instead of one for each.
+        residual_to_input: Whether to add the word embedding to every layer's output.
+        residual_to_previous: Whether to add the previous layer's output to the output of every
+            layer after the first.
+        dual: Whether to apply a second network of the same kind to the hidden states.
+        gated: Whether to multiply every layer's activation by a trainable gate, one number for each
+            unit, which starts at 0. At first labels are the embeddings, for any depth. A trained
+            model to which the layer is added keeps its probabilities.
         kernel_initializer: Initializer of the kernels.
         seed: Seed of the dropout masks.
         learning_rate_multiplier: Multiplies every step of the optimizer on the networks' weights;
@@ -86,7 +87,7 @@ class ResidualLabelEncoder(LabelEncoder):
         self.seed = seed
         self.learning_rate_multiplier = learning_rate_multiplier
         self.label_network = self._network("label_network", seed)
-        # With the seed of the label network, both networks would drop the same entries.
+        # With the same seed, both networks would drop the same entries.
         self.hidden_network = (
             self._network("hidden_network", derived_seed(seed, _HIDDEN_SIDE)) if dual else None
         )

@@ -21,33 +21,36 @@ class ResidualNetwork(keras.layers.Layer):
 
         X_i = [g_i *] act(dropout(X_{i-1}) U_i + u_i) + [X_{i-1}] + X,    X_0 = X.
 
-    The skip to the input is on unless switched off; the one to the previous layer is optional and
-    starts at `i = 2`, where it first differs from the input. With gates g_i, all 0 at first, the
-    network begins as the identity (but for skips to the previous layer, which add X again).
+    The parts in brackets are optional. `residual_to_input=False` removes the last term. The term
+    `X_{i-1}` begins at `i = 2`, because X_0 is the input. The gates g_i are 0 at first, so a gated
+    network begins as the identity (with `residual_to_previous`, as a multiple of the input).
 
     Shapes:
         inputs: `[..., d]`; output: `[..., units]`.
 
     Args:
         depth: Number of layers.
-        units: Width of every layer; `None` is the input's. Skips need equal widths.
-        activation: Any Keras activation; the paper uses sigmoid, tanh and relu.
-        dropout: Dropout rate on the input of every layer, where the authors' code has it; the
-            paper writes it on the output.
-        variational_dropout: Draw one mask of width `d` for all rows (all labels) instead of one for
-            each entry.
-        residual_to_input: Add the input to every layer's output.
-        residual_to_previous: Add the previous layer's output to every later layer's.
-        gated: Multiply every layer's activation by a gate `[units]` that starts at 0.
+        units: Width of every layer; `None` is the input's width. Residual connections need equal
+            widths.
+        activation: Any Keras activation. The paper uses sigmoid, tanh and relu.
+        dropout: Dropout rate on the input of every layer, as in the authors' code. (The paper has
+            it on the output.)
+        variational_dropout: Whether to draw one mask of width `d` for all rows (all labels) instead
+            of one for each entry.
+        residual_to_input: Whether to add the input to every layer's output.
+        residual_to_previous: Whether to add the previous layer's output to the output of every
+            layer after the first.
+        gated: Whether to multiply every layer's activation by a gate `[units]`, which starts at 0.
         kernel_initializer: Initializer of the `U_i`.
         seed: Seed of the dropout masks.
-        learning_rate_multiplier: Multiplies every step of the optimizer on this network's weights,
-            which are stored divided by it. One step on them moves all labels together, so that
-            Adam, whose steps do not shrink with the gradient, may need 0.1.
+        learning_rate_multiplier: Multiplies every step of the optimizer on this network's weights.
+            The weights are stored divided by this number. One step on them changes all labels
+            together, so Adam, whose steps do not shrink with the gradient, may need 0.1.
         **kwargs: Keyword arguments of `keras.layers.Layer`.
 
     Raises:
-        ValueError: An argument is out of range, or a skip would add different widths.
+        ValueError: An argument is out of range, or a residual connection would add different
+            widths.
 
     Example:
 
@@ -140,12 +143,12 @@ class ResidualNetwork(keras.layers.Layer):
         return outputs
 
     def _drop(self, inputs, kernel, training):
-        """The product's operands, with dropout on the input side."""
+        """Returns the operands of the matrix product, with dropout on the inputs."""
         if not training or not self.dropout:
             return inputs, kernel
         if not self.variational_dropout:
             return fast_dropout(inputs, self.dropout, self.seed_generator), kernel
-        # One mask for all rows: X diag(m) U, and scaling the kernel's rows is as good as free.
+        # One mask for all rows: X diag(m) U. Scaling the kernel's rows costs almost nothing.
         mask = keras.random.dropout(
             ops.ones((kernel.shape[0], 1), self.compute_dtype),
             self.dropout,

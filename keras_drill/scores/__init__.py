@@ -1,4 +1,4 @@
-"""Scores compare context vectors with labels."""
+"""Scores, which compare context vectors with labels."""
 
 from keras_drill.scores.inner_product import InnerProduct
 from keras_drill.scores.kerbs_kernel import KerBSKernel

@@ -17,14 +17,16 @@ class KerBSKernel(Score):
         score(h, w) = |h| |w| f(cos(h, w))
         f(c) = -b/θ (exp(-θ c) - 1),    b = θ² / (2 (exp(-θ) + θ - 1))
 
-    θ = 0 is the inner product. A label with a larger θ has a wider kernel: f(0.5) / f(1) is 0.27
-    for θ = -2, 0.5 for θ = 0 and 0.73 for θ = 2. In the paper's notation `a = -b/θ`. The closed
-    forms cancel near θ = 0; here a power series stands in for them where θ is small, so that value
-    and derivatives keep the precision of their dtype from θ = 0 to θ = ±20. A θ beyond ±80, near
-    the end of float32, is taken as ±80.
+    With θ = 0 the kernel is the inner product. A label with a larger θ has a wider kernel:
+    f(0.5) / f(1) is 0.27 for θ = -2, 0.5 for θ = 0 and 0.73 for θ = 2. In the paper's notation
+    `a = -b/θ`.
 
-    `variant="reference"` is the kernel of the authors' code: with `t = exp(τ(θ))`, τ the identity
-    in [-4, 3] and squashed into (-5, 4) outside,
+    Near θ = 0 the closed forms lose precision by cancellation, so a power series replaces them for
+    small θ. Values and gradients therefore have the precision of their dtype from θ = 0 to θ = ±20.
+    A θ beyond ±80, near the range of float32, is clipped to ±80.
+
+    `variant="reference"` is the kernel of the authors' code. Let `t = exp(τ(θ))`, where τ is the
+    identity in [-4, 3] and maps other θ into (-5, 4). Then
 
         f(c) = (exp(t c) - 1) / (2 ((exp(t) - 1) / t - 1))  for c > 1e-7,    f(c) = c  otherwise.
 
@@ -34,7 +36,7 @@ class KerBSKernel(Score):
         variant: "paper" or "reference".
 
     Raises:
-        ValueError: `variant` is neither.
+        ValueError: `variant` is another string.
 
     Example:
 
@@ -56,17 +58,22 @@ class KerBSKernel(Score):
         return {"theta": keras.initializers.Constant(theta)}
 
     def value(self, theta: Tensor, cos: Tensor) -> Tensor:
-        """`f`, the score of unit vectors: of broadcastable tensors θ and cosine."""
+        """Computes `f`, the score of unit vectors.
+
+        Args:
+            theta: θ of the labels.
+            cos: Cosine of context and label, of a shape that can be broadcast with `theta`.
+        """
         theta, cos = _as_floats(theta, cos)
         return self._shape.value(cos, self._shape.terms(theta))
 
     def derivative_by_cos(self, theta: Tensor, cos: Tensor) -> Tensor:
-        """`∂f/∂cos`, shapes as in `value`."""
+        """Computes `∂f/∂cos`. The arguments are those of `value`."""
         theta, cos = _as_floats(theta, cos)
         return self._shape.slope(cos, self._shape.terms(theta))
 
     def derivative_by_theta(self, theta: Tensor, cos: Tensor) -> Tensor:
-        """`∂f/∂θ`, shapes as in `value`."""
+        """Computes `∂f/∂θ`. The arguments are those of `value`."""
         theta, cos = _as_floats(theta, cos)
         terms = self._shape.terms(theta)
         return self._shape.by_theta(self._shape.value(cos, terms), self._shares(cos, terms), terms)
@@ -96,7 +103,7 @@ class KerBSKernel(Score):
     ) -> tuple[Tensor, Tensors, Tensors]:
         # With p = h·w and K = |h| |w| f(p / (|h| |w|)):
         #     ∂K/∂p = f',   ∂K/∂|h| = |w| (f - c f'),   ∂K/∂|w| = |h| (f - c f').
-        # `shares` are what the last two and ∂K/∂θ are made of by factors of each label alone.
+        # `shares` are matrices: times factors of each label, they give the last two and ∂K/∂θ.
         (_, _, inverse), (_, _, label_inverse, *terms) = hidden_terms, label_terms
         cos = products * inverse * label_inverse
         by_products = derivative * self._shape.slope(cos, terms)
@@ -115,7 +122,7 @@ class KerBSKernel(Score):
 
     def _sums(self, cos, by_products, row_weights, hidden_terms, label_terms):
         (norm, _, _), (label_norm, _, _, *terms) = hidden_terms, label_terms
-        # Multiples of the one matrix that is written down anyway: it is read once for each.
+        # All shares are multiples of `by_products`, which is stored anyway and read once for each.
         shares = [by_products * ratio for ratio in self._shape.ratios(cos, terms)]
         weighted_norm = row_weights * norm[:, 0]
         hidden_sum = vector_product(shares[0], label_norm * self._shape.slack(terms))
@@ -132,7 +139,7 @@ class KerBSKernel(Score):
     ) -> tuple[Tensor | None, Tensors]:
         norm, direction, inverse, *terms = label_terms
         labels = ops.cast(labels, gradient.dtype)
-        # Sums over rows: |h| (f - c f'), and |h| c f' as every row's part of `gradient` is f' h.
+        # Sums over rows of |h| (f - c f') and of |h| c f': a row's part of `gradient` is f' h.
         slack = self._shape.slack(terms) * label_sums[0]
         linear = inverse * ops.sum(gradient * labels, axis=-1)
         d_theta = norm * self._shape.by_theta(linear + slack, label_sums, terms)
@@ -140,7 +147,7 @@ class KerBSKernel(Score):
         return along[:, None] * labels, (d_theta,)
 
     def scores(self, hidden: Tensor, labels: Tensor, parameters: Tensors) -> Tensor:
-        # The backends' own derivative of the closed form is noise near θ = 0.
+        # Automatic differentiation of the closed form has no precision near θ = 0.
         @ops.custom_gradient
         def scores(hidden, labels, theta):
             terms = self.hidden_terms(hidden), self.label_terms(labels, (theta,))
@@ -196,7 +203,7 @@ class KerBSKernel(Score):
         return d_hidden, d_labels, (derivative * norm * label_norm * by_theta,)
 
     def _pairs(self, hidden, labels):
-        """Cosines `[..., S]`, and what `_norms` gives of both, `[..., 1]` and `[..., S]`."""
+        """Returns cosines `[..., S]`, and the results of `_norms` for hidden states and labels."""
         products = InnerProduct().pair_scores(hidden, labels, ())
         norms = tuple(x[..., None] for x in self._norms(hidden))
         label_norms = self._norms(labels)
@@ -210,16 +217,19 @@ class KerBSKernel(Score):
         return PaperShape if self.variant == "paper" else ReferenceShape
 
     def _shares(self, cos, terms):
-        """What derivatives by norms and θ are made of, by factors of each label alone."""
+        """Returns matrices that give `∂f/∂θ` and `f - c f'`, after products with label factors."""
         slope = self._shape.slope(cos, terms)
         return [slope * ratio for ratio in self._shape.ratios(cos, terms)]
 
     def _norms(self, vectors):
-        """Norms `[R]` as the kernel takes them; the true norms' and these norms' reciprocals."""
+        """Returns the norms that the kernel uses, 1 / the true norms, and 1 / the kernel's norms.
+
+        The "reference" variant adds 1e-7 to the true norms.
+        """
         is_double = keras.backend.standardize_dtype(vectors.dtype) == "float64"
         vectors = ops.cast(vectors, "float64" if is_double else "float32")
         norms = ops.sqrt(ops.sum(ops.square(vectors), axis=-1))
-        # Zeros have no direction: they score 0 and take no gradient along themselves.
+        # Vectors of zeros have no direction: their score and gradient are 0.
         directions = ops.divide_no_nan(ops.ones_like(norms), norms)
         if self.variant == "paper":
             return norms, directions, directions

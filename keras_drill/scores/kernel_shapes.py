@@ -1,6 +1,7 @@
 """The functions `f` of the cosine in `KerBSKernel`, and their derivatives.
 
-Equations: see `KerBSKernel`. Everything is element by element, of broadcastable tensors.
+`KerBSKernel` has the equations. All functions are element-wise, for tensors that can be broadcast.
+In comments, `c` is the cosine.
 """
 
 import math
@@ -10,18 +11,22 @@ from keras import ops
 
 from keras_drill.ops.device_kind import is_accelerator
 
-# Below this, power series stand in for closed forms that cancel.
+# For smaller |θ|, power series replace closed forms, which would lose precision by cancellation.
 SMALL_THETA = 0.5
 
 
 class PaperShape:
-    """`f`, its slope, and what else derivatives take, from terms that are functions of θ alone."""
+    """The paper's `f` and functions for its gradients.
+
+    `terms` computes everything that depends on θ alone, once for all cosines. The number of
+    matrices ("shares") that the gradients need is `num_shares`.
+    """
 
     num_shares = 1
 
     @staticmethod
     def terms(theta):
-        # Past this an infinite slope times a probability of 0 would be NaN.
+        # For larger |θ| the slope may be infinite, and its product with a probability of 0 NaN.
         theta = ops.clip(theta, -80.0, 80.0)
         b, growth = _paper_scale(theta)
         divisor = ops.where(ops.abs(theta) < SMALL_THETA, ops.ones_like(theta), theta)
@@ -41,32 +46,32 @@ class PaperShape:
     def slope(cos, terms):
         """`f'`."""
         theta, b, *_ = terms
-        return b * ops.exp(-(theta * cos))  # the exponential that `value` has
+        return b * ops.exp(-(theta * cos))  # the same exponential as in `value`
 
     @staticmethod
     def ratios(cos, terms):
-        """Of the share `q` with `f - c f' = θ q` to the slope: (exp(θ c) - 1 - θ c) / θ²."""
+        """Returns `q / f'` for the share q with `f - c f' = θ q`: (exp(θ c) - 1 - θ c) / θ²."""
         theta, _, inverse, _ = terms
         x = theta * cos
         small = ops.square(cos) * _remainder(x)
-        # On CPUs a quotient: of `value`, `slope` and this there is then one exponential to compute.
+        # On CPUs a quotient, so that `value`, `slope` and `ratios` share one exponential.
         growth = ops.exp(x) if is_accelerator() else 1 / ops.exp(-x)
         large = (growth - 1 - x) * ops.square(inverse)
         return (ops.where(ops.abs(theta) < SMALL_THETA, small, large),)
 
     @staticmethod
     def slack(terms):
-        """The factor that makes `f - c f'` of the first share."""
+        """Returns the factor with which the first share is `f - c f'`."""
         return terms[0]
 
     @staticmethod
     def by_theta(value, shares, terms):
-        """`∂f/∂θ = (b'/b) f - q`, or its sum from sums of `f` and of the shares."""
+        """Returns `∂f/∂θ = (b'/b) f - q`, or its sum if `value` and `shares` are sums."""
         return terms[3] * value - shares[0]
 
 
 class ReferenceShape:
-    """The authors' `f`, in the same manner, from terms that are functions of raw θ alone."""
+    """The `f` of the authors' code, with the methods of `PaperShape`."""
 
     num_shares = 2
 
@@ -98,7 +103,7 @@ class ReferenceShape:
 
     @staticmethod
     def ratios(cos, terms):
-        """Of the shares `f - c f'` and `∂f/∂θ` to the slope."""
+        """Returns the shares `f - c f'` and `∂f/∂θ`, divided by the slope `f'`."""
         t, _, slope, growth = terms
         cos = ops.where(cos > 1e-7, cos, ops.zeros_like(cos))
         rise = -ops.expm1(-t * cos) / t  # f / f'
@@ -114,7 +119,7 @@ class ReferenceShape:
 
 
 def _paper_scale(theta):
-    """`b(θ)` and `b'(θ) / b(θ)`, from `g = 1/b = 2 (exp(-θ) + θ - 1) / θ²`."""
+    """Returns `b(θ)` and `b'(θ) / b(θ)`, from `g = 1/b = 2 (exp(-θ) + θ - 1) / θ²`."""
     is_small = ops.abs(theta) < 1
     small = ops.where(is_small, theta, ops.zeros_like(theta))
     large = ops.where(is_small, ops.ones_like(theta), theta)
@@ -133,13 +138,13 @@ def _paper_scale(theta):
 
 
 def _remainder(x):
-    """`(exp(x) - 1 - x) / x²` where |x| is at most `SMALL_THETA`."""
+    """Returns `(exp(x) - 1 - x) / x²`, for |x| of at most `SMALL_THETA`."""
     terms = 15 if keras.backend.standardize_dtype(x.dtype) == "float64" else 7
     return _series(x, [1 / math.factorial(k + 2) for k in range(terms)])
 
 
 def _series(x, coefficients):
-    """`Σ_k coefficients[k] x^k`."""
+    """Returns `Σ_k coefficients[k] x^k`."""
     total = coefficients[-1]
     for coefficient in reversed(coefficients[:-1]):
         total = total * x + coefficient

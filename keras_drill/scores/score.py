@@ -8,23 +8,22 @@ from keras_drill.types import Initializer, Tensor, Tensors
 
 
 class Score(ABC):
-    """Compares context vectors with labels, and knows its own derivative.
+    """Base class for scores, which compare context vectors with labels.
 
-    A score is a function of the inner product of context and label, entry by entry, and of a few
-    numbers for each context and for each label, its *terms* (a norm, say):
+    A score is an element-wise function of the inner product of context and label, and of *terms*: a
+    few numbers for each context and for each label, for example their norms.
 
         score(h, e) = F(h . e; terms(h), terms(e, parameters))
 
-    So the fused loss multiplies matrices itself, and a score only computes cheap, element-wise
-    operations. A score has no state: parameters that belong to labels (a kernel's width, say) are
-    handed to it as `parameters`, a tuple of tensors whose first axis is the number of labels M.
-
-    The inner product itself needs nothing but the defaults of this class.
+    The fused loss computes the matrix products itself, and the score computes only cheap,
+    element-wise operations and their gradients. A score has no state. Parameters that belong to
+    labels, for example a kernel's width, are passed as `parameters`: a tuple of tensors whose
+    first axis is the number of labels M.
 
     Attributes:
         parameter_initializers: Name and initializer of every parameter, in order.
         num_label_sums: Number of `label_sums` that `product_gradients` returns.
-        is_linear: Whether a score is its inner product, as it is.
+        is_linear: Whether the score is the inner product itself.
     """
 
     is_linear = False
@@ -38,7 +37,7 @@ class Score(ABC):
         return 0
 
     def scores(self, hidden: Tensor, labels: Tensor, parameters: Tensors) -> Tensor:
-        """Scores of every row against every label.
+        """Computes the scores of every row with every label.
 
         Args:
             hidden: `[R, d]`, in the compute dtype.
@@ -51,7 +50,7 @@ class Score(ABC):
         return self.scores_of_terms(hidden, labels, self.label_terms(labels, parameters))
 
     def scores_of_terms(self, hidden: Tensor, labels: Tensor, label_terms: Tensors) -> Tensor:
-        """`scores`, for loops in which the labels stay as they are: not to be differentiated.
+        """Computes `scores` for loops in which the labels stay constant, without gradients.
 
         Args:
             hidden, labels: As in `scores`.
@@ -64,21 +63,21 @@ class Score(ABC):
         return self.of_products(products, self.hidden_terms(hidden), label_terms)
 
     def hidden_terms(self, hidden: Tensor) -> Tensors:
-        """Tensors `[R, 1]` in the accumulator's dtype, made from `hidden` `[R, d]`."""
+        """Computes the terms of `hidden` `[R, d]`: tensors `[R, 1]` in the accumulator's dtype."""
         return ()
 
     def label_terms(self, labels: Tensor, parameters: Tensors) -> Tensors:
-        """Tensors `[M]` in the accumulator's dtype, made from `labels` `[M, d]` and parameters."""
+        """Computes the terms of `labels` `[M, d]`: tensors `[M]` in the accumulator's dtype."""
         return ()
 
     @abstractmethod
     def of_products(self, products: Tensor, hidden_terms: Tensors, label_terms: Tensors) -> Tensor:
-        """Scores of inner products.
+        """Computes scores from inner products.
 
         Args:
-            products: `[R, M]` in the accumulator's dtype.
-            hidden_terms: Tuple of `[R, 1]`.
-            label_terms: Tuple of `[M]`, or `[R, M]` where every row has labels of its own.
+            products: `[R, M]` in the accumulator's dtype, inner products.
+            hidden_terms: Tuple of tensors `[R, 1]`.
+            label_terms: Tuple of tensors `[M]`, or `[R, M]` if every row has its own labels.
 
         Returns:
             `[R, M]`.
@@ -93,19 +92,19 @@ class Score(ABC):
         hidden_terms: Tensors,
         label_terms: Tensors,
     ) -> tuple[Tensor, Tensors, Tensors]:
-        """Derivatives of a loss, from its derivative with respect to the scores.
-
-        The latter is `row_weights * derivative`.
+        """Computes gradients of a loss from its gradient with respect to the scores.
 
         Args:
-            derivative: `[R, M]` in the accumulator's dtype.
-            row_weights: `[R]`, kept apart so that the large matrix need not be scaled.
-            products, hidden_terms, label_terms: As given to `of_products`.
+            derivative: `[R, M]` in the accumulator's dtype. `row_weights[:, None] * derivative` is
+                the gradient with respect to the scores.
+            row_weights: `[R]`, separate so that the large matrix need not be scaled.
+            products, hidden_terms, label_terms: As in `of_products`.
 
         Returns:
-            The derivative with respect to the products `[R, M]`, without row weights; sums over the
-            labels, a tuple of `[R]`, for `hidden_gradients`, without row weights; and sums over the
-            rows, a tuple of `[M]`, for `label_gradients`, with row weights.
+            - `[R, M]`, the gradient with respect to the products, without row weights.
+            - A tuple of tensors `[R]` for `hidden_gradients`, sums over the labels, without row
+              weights.
+            - A tuple of tensors `[M]` for `label_gradients`, sums over the rows, with row weights.
         """
 
     def product_sums(
@@ -116,47 +115,57 @@ class Score(ABC):
         hidden_terms: Tensors,
         label_terms: Tensors,
     ) -> tuple[Tensors, Tensors] | None:
-        """The sums that `product_gradients` returns, computed from its first result.
+        """Computes the sums that `product_gradients` returns from its first result.
 
-        JAX calls this method on accelerators, with the first result rounded to the compute dtype,
-        and stores no further matrix `[R, M]`. `None` keeps the sums of `product_gradients`.
+        The fused loss calls this method on JAX with accelerators, so that no further matrix
+        `[R, M]` is stored. The first result is rounded to the compute dtype before.
 
         Args:
-            by_products: `[R, M]` in the accumulator's dtype.
-            row_weights, products, hidden_terms, label_terms: As given to `product_gradients`.
+            by_products: `[R, M]` in the accumulator's dtype, the first result.
+            row_weights, products, hidden_terms, label_terms: As in `product_gradients`.
+
+        Returns:
+            The sums, or `None` to use those of `product_gradients`.
         """
         return None
 
     def hidden_gradients(
         self, gradient: Tensor, hidden_sums: Tensors, hidden: Tensor, hidden_terms: Tensors
     ) -> Tensor:
-        """The whole gradient for `hidden` `[R, d]`.
+        """Computes the whole gradient for `hidden` `[R, d]`.
 
         Args:
-            gradient: `[R, d]`, the part that goes through the products.
-            hidden_sums: As `product_gradients` returned them, row weights included.
-            hidden, hidden_terms: As before.
+            gradient: `[R, d]`, the part of the gradient that passes through the products.
+            hidden_sums: The sums over labels that `product_gradients` returned, times the row
+                weights.
+            hidden: `[R, d]`.
+            hidden_terms: Output of the method `hidden_terms`.
+
+        Returns:
+            `[R, d]`.
         """
         return gradient
 
     def label_gradients(
         self, gradient: Tensor, label_sums: Tensors, labels: Tensor, label_terms: Tensors
     ) -> tuple[Tensor | None, Tensors]:
-        """Remaining terms of the gradient with respect to `labels`, and the parameters' gradients.
+        """Computes the rest of the gradient for `labels`, and the gradients for the parameters.
 
         Args:
-            gradient: `[M, d]`, the part that goes through the products.
-            label_sums: As `product_gradients` returned them, summed over all rows.
-            labels, label_terms: As before.
+            gradient: `[M, d]`, the part of the gradient that passes through the products.
+            label_sums: The sums that `product_gradients` returned, over all rows.
+            labels: `[M, d]`.
+            label_terms: Output of the method `label_terms`.
 
         Returns:
-            `None`, or `[M, d]` to be added to `gradient`, and a tuple of `[M]`.
+            `[M, d]` to be added to `gradient`, or `None`; and a tuple of tensors `[M]`, one for
+            each parameter.
         """
         return None, ()
 
     @abstractmethod
     def pair_scores(self, hidden: Tensor, labels: Tensor, parameters: Tensors) -> Tensor:
-        """Scores of every row against some labels of its own, differentiable.
+        """Computes the scores of every row with its own S labels. Gradients can be taken.
 
         Args:
             hidden: `[..., d]`.
@@ -171,7 +180,11 @@ class Score(ABC):
     def pair_gradients(
         self, derivative: Tensor, hidden: Tensor, labels: Tensor, parameters: Tensors
     ) -> tuple[Tensor, Tensor, Tensors]:
-        """Gradients of a loss, from its derivative with respect to `pair_scores`.
+        """Computes gradients of a loss from its gradient with respect to `pair_scores`.
+
+        Args:
+            derivative: `[..., S]`, the gradient with respect to `pair_scores`.
+            hidden, labels, parameters: As in `pair_scores`.
 
         Returns:
             Gradients for hidden `[..., d]`, for labels `[..., S, d]` and, in a tuple, for the
@@ -179,7 +192,7 @@ class Score(ABC):
         """
 
     def get_config(self) -> dict:
-        """Constructor arguments, so that `type(self)(**config)` makes an equal score."""
+        """Returns the constructor arguments: `type(self)(**config)` is an equal score."""
         return {}
 
     @classmethod
