@@ -40,6 +40,14 @@ def test_linear_cross_entropy():
     assert seconds >= 0 and ratio > 0  # seconds are rounded to milliseconds
 
 
+def test_distillation(tmp_path):
+    file = tmp_path / "found.json"
+    run("distillation", "--sizes", "53,101,7,11", "--rounds", 1, "--json", file)
+    (row,) = json.loads(file.read_text())["tables"]["loss"]["rows"]
+    assert row[0] == "53 × 101 × 7 × 11"
+    assert row[3] > 0
+
+
 def test_tatoeba_pairs(tmp_path):
     texts = {
         "tatoeba.de": "Hallo.\nEin Haus.\nHi.\nDas Haus.\n",

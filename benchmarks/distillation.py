@@ -1,0 +1,142 @@
+"""Fused distillation against `keras.distillation.LogitsDistillation`.
+
+    python -m benchmarks.distillation [--sizes N,V,d,teacher_d ...] [--json FILE]
+
+For every size: seconds, and peak memory beyond the inputs and gradients, of the loss
+`CE / 2 + KL / 2` at temperature 2, with the gradients for the student's hidden states and labels.
+Keras' strategy gets the logits of both models, as `keras.distillation.Distiller` hands them to it.
+Every measurement has a process of its own; times alternate between processes.
+"""
+
+import argparse
+import json
+import statistics
+import time
+from pathlib import Path
+
+import numpy as np
+
+from benchmarks.timing import describe, in_fresh_process, median_ratio, peak_memory
+
+SIZES = ("2048,32000,512,1024", "1024,128256,512,1024")
+METHODS = ("fused", "keras")
+TEMPERATURE = 2.0
+COMMAND = "python -m benchmarks.distillation --json results/distillation.json"
+
+
+def make_arrays(size: str, seed: int) -> list[np.ndarray]:
+    n, v, d, teacher_d = map(int, size.split(","))
+    rng = np.random.default_rng(seed)
+    arrays = []
+    for width in (d, teacher_d):
+        arrays.append(rng.standard_normal((n, width), dtype="float32"))
+        arrays.append(rng.standard_normal((v, width), dtype="float32") / np.sqrt(width, dtype="f"))
+    return [*arrays, rng.integers(0, v, n).astype("int32")]
+
+
+def make_step(method: str, size: str, seed: int):
+    """A compiled function of nothing: the loss, and gradients for hidden states and labels."""
+    import keras
+    import tensorflow as tf
+
+    import keras_drill
+
+    hidden, labels, teacher_hidden, teacher_labels, targets = map(
+        tf.constant, make_arrays(size, seed)
+    )
+    of_targets = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+    # Named by a string, Keras 3.15 takes the divergence of logits in place of probabilities.
+    of_teacher = keras.distillation.LogitsDistillation(TEMPERATURE, keras.losses.KLDivergence())
+
+    def fused():
+        return keras_drill.ops.linear_kl_divergence(
+            hidden,
+            labels,
+            teacher_hidden,
+            teacher_labels,
+            targets=targets,
+            temperature=TEMPERATURE,
+        )
+
+    def with_logits():
+        logits = tf.matmul(hidden, labels, transpose_b=True)
+        teacher_logits = tf.matmul(teacher_hidden, teacher_labels, transpose_b=True)
+        distillation = of_teacher.compute_loss(teacher_logits, logits)
+        return 0.5 * of_targets(targets, logits) + 0.5 * distillation
+
+    loss_function = {"fused": fused, "keras": with_logits}[method]
+
+    @tf.function
+    def step():
+        with tf.GradientTape() as tape:
+            tape.watch([hidden, labels])
+            loss = loss_function()
+        return loss, *tape.gradient(loss, [hidden, labels])
+
+    return step
+
+
+def measure_once(kind: str, method: str, size: str, seed: int) -> list[float]:
+    """In this process: `[bytes]` of "memory", or the loss and seconds of two runs of "time"."""
+    if kind == "memory":
+        make_step(method, "1024,4096,32,32", seed)()  # libraries, compiler
+        return [peak_memory(make_step(method, size, seed))]
+    step = make_step(method, size, seed)
+    loss, seconds = float(step()[0]), []
+    for _ in range(2):
+        start = time.perf_counter()
+        float(step()[0])
+        seconds.append(time.perf_counter() - start)
+    return [loss, *seconds]
+
+
+def measure(size: str, rounds: int, seed: int) -> list:
+    """A row of the table."""
+
+    def run(kind, method):
+        arguments = "--once", kind, method, "--sizes", size, "--seed", str(seed)
+        return json.loads(in_fresh_process("benchmarks.distillation", *arguments))
+
+    n, v, d, _ = map(int, size.split(","))
+    gradient_bytes = 4 * (n * d + v * d)
+    mib = {m: (run("memory", m)[0] - gradient_bytes) / 2**20 for m in METHODS}
+    seconds: dict[str, list[float]] = {method: [] for method in METHODS}
+    losses = {}
+    for _ in range(rounds):
+        for method in METHODS:
+            losses[method], *found = run("time", method)
+            seconds[method] += found
+    if not np.isclose(losses["fused"], losses["keras"], rtol=1e-3):
+        raise RuntimeError(f"the losses differ: {losses}")
+    return [
+        " × ".join(f"{int(number):,}" for number in size.split(",")),
+        *(round(statistics.median(seconds[m]), 2) for m in METHODS),
+        round(median_ratio(seconds["keras"], seconds["fused"]), 2),
+        *(round(mib[m]) for m in METHODS),
+        round(mib["keras"] / mib["fused"], 1) if mib["fused"] > 0 else None,
+    ]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.distillation")
+    parser.add_argument("--sizes", nargs="+", default=SIZES, metavar="N,V,d,teacher_d")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--json", type=Path, help="file for the results")
+    parser.add_argument("--once", nargs=2, help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.once:
+        print(json.dumps(measure_once(*options.once, options.sizes[0], options.seed)))
+        return
+    rows = [measure(size, options.rounds, options.seed) for size in options.sizes]
+    columns = ["N × V × d × teacher's d", "fused s", "Keras s", "Keras s / fused"]
+    columns += ["fused MiB", "Keras MiB", "Keras MiB / fused"]
+    table = {"columns": columns, "rows": rows}
+    found = {"command": COMMAND, "hardware": describe(), "tables": {"loss": table}}
+    print(json.dumps(found, indent=2, ensure_ascii=False))
+    if options.json:
+        options.json.write_text(json.dumps(found, indent=2, ensure_ascii=False) + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,101 @@
+"""A small language model that learns from a larger one, against the same model trained alone.
+
+    python -m benchmarks.distillation_study --folder build/distillation-study
+
+For each seed a teacher is trained on the demo's text until validation stops improving. Then
+students begin with the same weights and take the same steps: from the targets alone, and from both
+with each divergence. The best epoch of validation is tested. The same command again goes on where
+it was.
+"""
+
+import argparse
+import json
+import math
+import statistics
+from pathlib import Path
+
+import keras
+
+import keras_drill
+from benchmarks.new_heads import load, train
+from keras_drill.models import AWDLSTM
+
+TEACHER, STUDENT = {"embedding_dim": 256, "units": 512}, {"embedding_dim": 64, "units": 96}
+STUDENTS = {
+    "alone": None,
+    "forward KL": {"divergence": "forward_kl"},
+    "forward KL, temperature 2": {"divergence": "forward_kl", "temperature": 2.0},
+    "reverse KL": {"divergence": "reverse_kl"},
+    "Jensen-Shannon": {"divergence": "jensen_shannon"},
+}
+
+
+def language_model(vocabulary_size: int, seed: int, dropout: float, **sizes: int):
+    keras.utils.set_random_seed(seed)
+    backbone = AWDLSTM(
+        vocabulary_size,
+        num_layers=2,
+        dropout=dropout,
+        hidden_dropout=dropout,
+        input_dropout=dropout,
+        embedding_dropout=0.0,
+        weight_dropout=dropout,
+        seed=seed,
+        **sizes,
+    )
+    backbone.build((None, None))
+    head = keras_drill.TiedOutput(vocabulary_size, backbone.embedding)
+    return keras_drill.LanguageModel(backbone, head)
+
+
+def measure(folder: Path, size: int, ids: dict, seed: int, epochs: int, at_most: int) -> dict:
+    """Results of a seed, by model."""
+    of_teacher = folder / f"teacher-{seed}.weights.h5"
+    found = {}
+    for name, arguments in {"teacher": None, **STUDENTS}.items():
+        results = folder / f"{name.replace(' ', '-').replace(',', '')}-{seed}.json"
+        if not results.exists():
+            if name == "teacher":
+                model = language_model(size, seed, 0.3, **TEACHER)
+                result = train(model, ids, of_teacher, 0.003, at_most, 2, seed)
+            else:
+                model = language_model(size, seed, 0.1, **STUDENT)
+                if arguments is not None:
+                    teacher = language_model(size, seed, 0.3, **TEACHER)
+                    teacher.load_weights(of_teacher)
+                    teacher.trainable = False
+                    model = keras_drill.Distiller(teacher, model, **arguments)
+                file = results.with_suffix(".weights.h5")
+                result = train(model, ids, file, 0.003, epochs, math.inf, seed)
+            results.write_text(json.dumps(result))
+        found[name] = json.loads(results.read_text())
+        print(f"seed {seed}, {name}: {found[name]}", flush=True)
+    return found
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.distillation_study")
+    parser.add_argument("--folder", type=Path, default=Path("build/distillation-study"))
+    parser.add_argument("--data", help="a text; without, the demo's")
+    parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2])
+    parser.add_argument("--epochs", type=int, default=20, help="of the students")
+    parser.add_argument("--at-most", type=int, default=25, help="epochs of the teacher")
+    options = parser.parse_args()
+    options.folder.mkdir(parents=True, exist_ok=True)
+    size, ids = load(options.folder, options.data)
+    print(f"{size:,} words, {len(ids['train']):,} tokens", flush=True)
+    found = [
+        measure(options.folder, size, ids, seed, options.epochs, options.at_most)
+        for seed in options.seeds
+    ]
+    print("| model | valid ppl | test ppl | test ppl by seed |\n|---|--:|--:|--:|")
+    for name in found[0]:
+        valid, test = ([results[name][split] for results in found] for split in ("valid", "test"))
+        by_seed = " ".join(f"{x:.1f}" for x in test)
+        print(
+            f"| {name} | {statistics.mean(valid):.1f} | {statistics.mean(test):.1f} | {by_seed} |"
+        )
+
+
+if __name__ == "__main__":
+    main()
