@@ -171,7 +171,7 @@ def test_what_the_chief_cannot_do_ends_all(tmp_path):
     with training("multi-worker", options, folder) as processes:
         (status, said), (other_status, other_said) = ended(processes)
     assert status == other_status == 1
-    assert "holds files that are no run" in said
+    assert "holds files but no run" in said
     assert "worker 0 has failed" in other_said and "Traceback" not in other_said
 
 

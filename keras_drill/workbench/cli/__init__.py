@@ -1,1 +1,1 @@
-"""The command line. Nothing heavy is imported before the arguments have been understood."""
+"""The command line. TensorFlow is imported only after the arguments were parsed and checked."""

@@ -1,4 +1,4 @@
-"""How a language model adapts to a text that it is evaluated on, as arguments."""
+"""Arguments for language models that adapt to the text that they are evaluated on."""
 
 import argparse
 from collections.abc import Sequence
@@ -38,16 +38,17 @@ def add_adaptation_arguments(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--dynamic-rule",
         choices=("rms", "sgd"),
-        help="how: scaled by the gradients on training text, or plain SGD (default: rms)",
+        help="update rule: rms scales steps by the gradients on training text, sgd is plain SGD "
+        "(default: rms)",
     )
     group.add_argument(
-        "--dynamic-rate", type=number(at_least=0), metavar="RATE", help="learning rate"
+        "--dynamic-rate", type=number(at_least=0), metavar="RATE", help="learning rate of --dynamic"
     )
     group.add_argument(
         "--dynamic-decay",
         type=number(at_least=0, at_most=1),
         metavar="DECAY",
-        help="decay towards the trained weights, at each segment",
+        help="decay towards the trained weights after each segment",
     )
     group.add_argument(
         "--dynamic-length",
@@ -59,22 +60,22 @@ def add_adaptation_arguments(parser: argparse.ArgumentParser) -> None:
         "--dynamic-rows",
         type=whole_number(1),
         metavar="N",
-        help="parts of the text that are read side by side: more are faster and adapt less "
-        f"(default: {Adaptation.rows})",
+        help="number of parts of the text that are read in parallel: more parts are faster and "
+        f"adapt less (default: {Adaptation.rows})",
     )
     group.add_argument(
         "--cache",
         action="store_true",
-        help="neural cache: words that stood in similar contexts become more probable",
+        help="neural cache: words that occurred in similar contexts become more probable",
     )
     group.add_argument(
-        "--cache-size", type=whole_number(1), metavar="N", help="how many contexts are kept"
+        "--cache-size", type=whole_number(1), metavar="N", help="number of contexts in the cache"
     )
     group.add_argument(
         "--cache-theta",
         type=number(at_least=0),
         metavar="THETA",
-        help="how much more similar contexts count",
+        help="weight of the similarity of contexts; 0 treats all contexts alike",
     )
     group.add_argument(
         "--cache-weight",
@@ -86,16 +87,19 @@ def add_adaptation_arguments(parser: argparse.ArgumentParser) -> None:
         "--search-tokens",
         type=whole_number(2),
         metavar="N",
-        help="tokens of the validation text that settings are chosen on (default: "
+        help="number of tokens of the validation text on which settings are chosen (default: "
         f"{Adaptation.search_tokens:,})",
     )
 
 
 def given_adaptation(args: argparse.Namespace) -> Adaptation | None:
-    """How models adapt by the arguments; `None`: not at all.
+    """Makes the `Adaptation` that the arguments ask for.
+
+    Returns:
+        The adaptation, or `None` without `--dynamic` and `--cache`.
 
     Raises:
-        ConfigError: There is a setting of something that was not asked for.
+        ConfigError: A setting is given without its `--dynamic` or `--cache`.
     """
     for option, settings in _SETTINGS.items():
         for name in settings:
@@ -122,7 +126,7 @@ def given_adaptation(args: argparse.Namespace) -> Adaptation | None:
 
 
 def check_adapts(args: argparse.Namespace, configs: Sequence[RunConfig]) -> None:
-    """Makes sure that the models of runs are language models."""
+    """Raises `RunError` unless all runs have language models."""
     for folder, config in zip(args.folders, configs, strict=True):
         if config.reads_sources:
             raise RunError(

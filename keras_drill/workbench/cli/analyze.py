@@ -21,8 +21,8 @@ def add_parser(commands) -> argparse.ArgumentParser:
         description=(
             "Analyses the output layers of the best models of runs: the numerical rank of their\n"
             "log-probabilities over a text, the words that can never be the most probable, and,\n"
-            "for two runs or more with the same words, what the others are better at than the\n"
-            "first, by word frequency. Prints tables and writes one HTML page with plots."
+            "for two or more runs with the same vocabulary, the differences between the first run\n"
+            "and the others, by word frequency. Prints tables and writes an HTML page with plots."
         ),
         epilog="Example:\n  keras-drill analyze runs/tied runs/drill --tokens 4096",
     )
@@ -34,28 +34,31 @@ def add_parser(commands) -> argparse.ArgumentParser:
         type=whole_number(2),
         default=2048,
         metavar="N",
-        help="tokens that the rank is measured on; no greater rank is found (default: %(default)s)",
+        help="number of tokens on which the rank is measured, and the largest rank that can be "
+        "found (default: %(default)s)",
     )
     parser.add_argument(
         "--tolerance",
         type=number(above=0, below=1),
         default=1e-12,
         metavar="T",
-        help="singular values above this part of the greatest count (default: %(default)s)",
+        help="the rank is the number of singular values above T times the largest one (default: "
+        "%(default)s)",
     )
     parser.add_argument(
         "--bound",
         type=number(above=0),
         default=100.0,
         metavar="B",
-        help="search hidden states with components up to this; those of an LSTM or a GRU are "
-        "within 1 (default: %(default)s)",
+        help="largest absolute value of a hidden state's component in the search; components of "
+        "an LSTM or a GRU are at most 1 (default: %(default)s)",
     )
     parser.add_argument(
         "--max-programs",
         type=whole_number(0),
         metavar="N",
-        help="most words per run to decide by a linear program (default: all that need one)",
+        help="maximum number of words per run to decide by a linear program (default: all words "
+        "that need one)",
     )
     return parser
 

@@ -1,4 +1,4 @@
-"""How the words of a command line are understood."""
+"""Parser of command lines, including a recipe's options such as `--training.epochs`."""
 
 import argparse
 import dataclasses
@@ -13,14 +13,14 @@ from keras_drill.workbench.tasks.errors import ConfigError
 from keras_drill.workbench.tasks.load_config import all_options
 
 _OVERRIDE = re.compile(r"--([a-z][a-z_-]*\.[A-Za-z_-]+)(?:=(.*))?", re.DOTALL)
-_GUARD = "\0"  # no word of a command line has one
+_GUARD = "\0"  # cannot occur in a word of a command line
 
 
 class ArgumentParser(argparse.ArgumentParser):
-    """An `argparse` parser whose errors are one message, and which expands no abbreviations.
+    """`argparse` parser that prints errors on one line and accepts no abbreviated options.
 
     Args:
-        program: What error messages begin with.
+        program: Name of the program, with which error messages begin.
         **kwargs: See `argparse.ArgumentParser`.
     """
 
@@ -31,7 +31,9 @@ class ArgumentParser(argparse.ArgumentParser):
         )
 
     def parse_words(self, words: Sequence[str]) -> argparse.Namespace:
-        """Parses words among which options stand anywhere; none does after the first `--`.
+        """Parses a command line with options at any position.
+
+        Words after the first `--` are never options.
 
         Example:
 
@@ -60,7 +62,10 @@ class ArgumentParser(argparse.ArgumentParser):
         sys.exit(2)
 
     def _suggest(self, name: str) -> str:
-        """What to put after an unknown option: its full name, or the nearest of this command."""
+        """Returns a hint for an unknown option, which may be empty.
+
+        The hint is the full name of a recipe's option, or the most similar option of this command.
+        """
         own = sorted(set(re.findall("--[a-z-]+", self.format_usage())))
         sections: dict[str, list[str]] = {}
         for option in all_options():
@@ -82,16 +87,20 @@ class ArgumentParser(argparse.ArgumentParser):
 def take_overrides(
     words: Sequence[str], options: Mapping[str, dataclasses.Field] | None = None
 ) -> tuple[list[str], dict[str, str | list[str]]]:
-    """Takes `--section.key value` and `--section.key=value`, a recipe's options, out of the words.
+    """Separates a recipe's options from the other words of a command line.
 
-    An option that is a list may be repeated.
+    These options have the form `--section.key value` or `--section.key=value`. Options with a list
+    of values may be repeated.
 
     Args:
         words: The words of a command line.
-        options: The options by full name; `None` for those of recipes.
+        options: The options by full name; `None` for the options of recipes.
 
     Returns:
         The other words, and a mapping from the option's full name to its value.
+
+    Raises:
+        ConfigError: An option is unknown, lacks a value, or is repeated.
 
     Example:
 
@@ -124,7 +133,7 @@ def take_overrides(
 
 
 def _guarded(words: Sequence[str]) -> list[str]:
-    """The words without the first `--`; what argparse must not take for an option is marked."""
+    """Removes the first `--`, and marks the words after it so that argparse reads no options."""
     place = words.index("--") if "--" in words else len(words)
     before = [re.sub(r"^(--[a-z-]+=)--$", rf"\1{_GUARD}--", word) for word in words[:place]]
     return before + [_GUARD + word for word in words[place + 1 :]]

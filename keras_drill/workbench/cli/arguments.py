@@ -1,4 +1,4 @@
-"""Arguments that several commands have, and what can be said about values before any work."""
+"""Arguments that several commands share, and checks of their values before any work."""
 
 import argparse
 import itertools
@@ -14,13 +14,13 @@ from keras_drill.workbench.tasks.errors import ConfigError, RunError
 from keras_drill.workbench.tasks.load_config import all_options, load_config
 
 MAX_INT = 2**31 - 1
-MAX_TOKENS = 50  # of what is added to a text, by default
+MAX_TOKENS = 50  # default maximum length of a continuation
 _SAMPLER_SETTINGS = ("sampler", "temperature", "k", "p", "min_p", "seed")
-_DATA_SET = "tfds:"  # and the name of a data set, in place of a path
+_DATA_SET = "tfds:"  # prefix of the name of a data set, which may be given instead of a path
 
 
 def whole_number(at_least: int, at_most: int = MAX_INT) -> Callable[[str], int]:
-    """A `type` for `add_argument`: whole numbers in a range.
+    """Returns a `type` for `add_argument` that accepts whole numbers in a range.
 
     Example:
 
@@ -49,7 +49,14 @@ def number(
     at_least: float = -math.inf,
     at_most: float = math.inf,
 ) -> Callable:
-    """A `type` for `add_argument`: finite numbers in a range, above or at least one of them."""
+    """Returns a `type` for `add_argument` that accepts finite numbers in a range.
+
+    Args:
+        above: Exclusive lower limit; if given, `at_least` is ignored.
+        below: Exclusive upper limit.
+        at_least: Inclusive lower limit.
+        at_most: Inclusive upper limit.
+    """
     limits = [f"at least {at_least:g}" if above is None else f"above {above:g}"]
     limits += [f"below {below:g}"] if below < math.inf else []
     limits += [f"at most {at_most:g}"] if at_most < math.inf else []
@@ -70,7 +77,7 @@ def number(
 
 
 def add_run_argument(parser: argparse.ArgumentParser) -> None:
-    """Adds `RUN`, one folder."""
+    """Adds the argument `RUN`, the folder of one run."""
     parser.add_argument("folder", metavar="RUN", help="folder of the run")
 
 
@@ -80,25 +87,31 @@ def add_checkpoint_argument(parser: argparse.ArgumentParser) -> None:
         "--checkpoint",
         type=_checkpoint,
         metavar="STEP|last",
-        help="the model of this checkpoint, by its step, or of the last (default: the best model)",
+        help="use the model of the checkpoint of this step, or of the last checkpoint (default: "
+        "the best model)",
     )
 
 
 def add_text_and_report_arguments(parser: argparse.ArgumentParser, report: str) -> None:
-    """Adds `--data` and `--report`; `report` says where the page is by default."""
+    """Adds `--data` and `--report`.
+
+    Args:
+        parser: The parser of a command.
+        report: Default path of the page in words, for the help text.
+    """
     parser.add_argument(
         "--data",
         action="append",
         metavar="PATH",
-        help="a text that is read as a whole, in place of the corpus of the run: a file, a folder "
-        "with any of the splits, or, for pairs, a file of sources and one of targets, each with "
-        "a --data of its own",
+        help="text to use as a whole instead of the corpus of the run: a file, or a folder with "
+        "any of the splits; for pairs give --data twice, with a file of sources and a file of "
+        "targets",
     )
     parser.add_argument(
         "--report",
         metavar="FILE.html",
-        help=f"the page, one HTML file (default: {report}; with --data or --checkpoint the name "
-        "says so, and no page is overwritten)",
+        help=f"path of the HTML page (default: {report}; with --data or --checkpoint these are "
+        "part of the file's name, and existing pages are not overwritten)",
     )
 
 
@@ -109,7 +122,7 @@ def add_sampling_arguments(parser: argparse.ArgumentParser, default: str) -> Non
         "--max-tokens",
         type=whole_number(1, 1_000_000),
         metavar="N",
-        help=f"most words to add (default: {MAX_TOKENS})",
+        help=f"maximum number of words to add (default: {MAX_TOKENS})",
     )
     group.add_argument(
         "--stop",
@@ -128,49 +141,51 @@ def add_sampler_arguments(parser: argparse.ArgumentParser, title: str, default: 
         "--sampler",
         choices=all_options()["samples.sampler"].metadata["choices"],
         default=default,
-        help="greedy takes the most probable word, the others draw (default: %(default)s)",
+        help="greedy takes the most probable word, the others draw words (default: %(default)s)",
     )
     group.add_argument(
         "--temperature",
         type=number(above=0),
         default=1.0,
         metavar="T",
-        help="less than 1: safer words, more: bolder ones (default: %(default)s)",
+        help="below 1: more probable words are preferred; above 1: texts vary more (default: "
+        "%(default)s)",
     )
     group.add_argument(
         "--k",
         type=whole_number(1),
         default=40,
         metavar="K",
-        help="top-k draws among K words (default: %(default)s)",
+        help="top-k draws among the K most probable words (default: %(default)s)",
     )
     group.add_argument(
         "--p",
         type=number(above=0, at_most=1),
         default=0.9,
         metavar="P",
-        help="top-p draws among words of this total probability (default: %(default)s)",
+        help="top-p draws among the most probable words with a total probability of P (default: "
+        "%(default)s)",
     )
     group.add_argument(
         "--min-p",
         type=number(above=0, at_most=1),
         default=0.1,
         metavar="P",
-        help="min-p draws among words that are P times as probable as the best (default: "
-        "%(default)s)",
+        help="min-p draws among words at least P times as probable as the most probable word "
+        "(default: %(default)s)",
     )
     group.add_argument(
         "--seed",
         type=whole_number(0, 2**32 - 1),
         default=0,
         metavar="S",
-        help="another seed, another text (default: %(default)s)",
+        help="seed of the random draws (default: %(default)s)",
     )
     return group
 
 
 def sampler_settings(args: argparse.Namespace) -> dict[str, Any]:
-    """The settings of `add_sampler_arguments`, by name."""
+    """Returns the values of the arguments of `add_sampler_arguments`, by name."""
     return {name: getattr(args, name) for name in _SAMPLER_SETTINGS}
 
 
@@ -189,49 +204,49 @@ def _stop_string(text: str) -> str:
 
 
 def check_runs(folders: Sequence[str], checkpoint: int | str | None) -> list[RunConfig]:
-    """Makes sure that folders are those of runs with a model; gives their options."""
+    """Returns the options of runs. Raises `RunError` if a folder is not a run with a model."""
     configs = []
     for folder in folders:
         path = Path(folder)
         if not path.is_dir():
-            what = "is a file" if path.exists() else "is not there"
-            hint = "; each file of a text takes a --data of its own" if path.exists() else ""
+            what = "is a file" if path.exists() else "does not exist"
+            hint = "; give each file of a text with its own --data" if path.exists() else ""
             raise RunError(f"{folder} {what}; expected the folder of a run{hint}")
         if not (path / "config.toml").is_file():
-            raise RunError(f"{folder} is not the folder of a run: there is no config.toml in it")
+            raise RunError(f"{folder} is not the folder of a run: it has no file config.toml")
         configs.append(load_config(path / "config.toml", is_run=True))
         if checkpoint is None and not (path / "model.keras").is_file():
             raise RunError(
-                f"{folder} has no model yet: there is one after the first epoch of "
-                "`keras-drill train`"
+                f"{folder} has no model yet; `keras-drill train` writes a model after the first "
+                "epoch"
             )
     return configs
 
 
 def check_continues(folder: str, checkpoint: int | str | None) -> RunConfig:
-    """Makes sure that a folder is that of a run whose model continues texts."""
+    """Returns the options of a run. Raises `RunError` if its model does not continue texts."""
     (config,) = check_runs([folder], checkpoint)
     if config.reads_sources:
         raise RunError(
-            f"the model of {folder} does not continue texts, it answers them (its task is "
-            f"{config.task}): use `keras-drill translate`"
+            f"the model of {folder} does not continue texts (its task is {config.task}): use "
+            "`keras-drill translate`"
         )
     return config
 
 
 def check_answers(folder: str, checkpoint: int | str | None) -> RunConfig:
-    """Makes sure that a folder is that of a run whose model answers sources."""
+    """Returns the options of a run. Raises `RunError` if its model only continues texts."""
     (config,) = check_runs([folder], checkpoint)
     if not config.reads_sources:
         raise RunError(
-            f"the model of {folder} does not answer texts, it continues them (its task is "
+            f"the model of {folder} does not translate or answer texts (its task is "
             f"{config.task}): use `keras-drill generate`"
         )
     return config
 
 
 def folder_name(name: str) -> str:
-    """A `type` for `add_argument`: the name of a folder in another one, which it cannot leave.
+    """A `type` for `add_argument` that accepts the name of a folder, and refuses paths.
 
     Example:
 
@@ -247,7 +262,9 @@ def folder_name(name: str) -> str:
 
 
 def some_path(path: str) -> str:
-    """A `type` for `add_argument`: a path; what an unset variable of a shell leaves is none.
+    """A `type` for `add_argument` that accepts any path that is not empty.
+
+    An unset variable of a shell gives an empty argument.
 
     Example:
 
@@ -261,20 +278,20 @@ def some_path(path: str) -> str:
 
 
 def absolute(data: str) -> str:
-    """The path of a text from anywhere; the name of a data set stays as it is."""
+    """Returns the absolute path of a text; the name of a data set is returned unchanged."""
     return data if data.startswith(_DATA_SET) else os.path.abspath(data)
 
 
 def check_data(data: str | None) -> None:
-    """Makes sure that there is something where `--data` says."""
+    """Raises `FileNotFoundError` if the path of `--data` does not exist."""
     if data is None or data.startswith(_DATA_SET):
         return
     if not data or not Path(data).exists():
-        raise FileNotFoundError(f"--data {data!r}: there is nothing there")
+        raise FileNotFoundError(f"--data must be an existing path. Received: {data!r}")
 
 
 def check_text(data: Sequence[str] | None) -> list[str] | None:
-    """The paths of one text, of `--data` given once or several times, from anywhere."""
+    """Returns the absolute paths of one text, from `--data` given once or several times."""
     if data is None:
         return None
     for path in data:
@@ -283,40 +300,58 @@ def check_text(data: Sequence[str] | None) -> list[str] | None:
 
 
 def output_file(option: str, path: str | os.PathLike) -> Path:
-    """The place of a file that will be written; its folder is made, or the place refused, now."""
+    """Checks that a file can be written later, and creates its folder.
+
+    Args:
+        option: The option that names the file, for messages.
+        path: The path of the file.
+
+    Returns:
+        The path of the file.
+
+    Raises:
+        ConfigError: The path is not a regular file, or its folder is not writable.
+    """
     path = Path(path)
     if path.exists() and not path.is_file():
-        what = "a folder" if path.is_dir() else "no ordinary file"
+        what = "a folder" if path.is_dir() else "not a regular file"
         raise ConfigError(f"{option} must be a file, and {path} is {what}")
     output_folder(option, path.parent)
     return path
 
 
 def output_folder(option: str, path: str | os.PathLike) -> Path:
-    """A folder that will be written to, made where it is missing."""
+    """Creates a folder if it is missing, and returns its path.
+
+    Raises:
+        ConfigError: The path is not a folder, or the folder is not writable.
+    """
     path = Path(path)
     try:
         path.mkdir(parents=True, exist_ok=True)
     except (FileExistsError, NotADirectoryError):
-        raise ConfigError(f"{option} cannot be there: {path} is not a folder") from None
+        raise ConfigError(f"{option} cannot be written: {path} is not a folder") from None
     except OSError as error:
-        raise ConfigError(f"{option} cannot be there: {path}: {error.strerror}") from None
+        raise ConfigError(f"{option} cannot be written: {path}: {error.strerror}") from None
     if not os.access(path, os.W_OK | os.X_OK):
-        raise ConfigError(f"{option} cannot be there: nothing may be written in {path}")
+        raise ConfigError(f"{option} cannot be written: no permission to write in {path}")
     return path
 
 
 def report_file(
     args: argparse.Namespace, folders: Sequence[str], name: str, about: Sequence[str] = ()
 ) -> Path:
-    """Where a page goes: `--report`, in the folder of the only run, or beside several.
+    """Returns the path of a page, and creates its folder.
+
+    The path is `--report` if given. Otherwise the page is in the folder of a single run, or beside
+    the folders of several runs.
 
     Args:
         args: The arguments, with `--report`.
         folders: The runs.
-        name: Name of the page about the runs themselves.
-        about: What else the page is about, see `other_than_run`. Its name says so, and has a number
-            where there is such a page already, which is not overwritten.
+        name: Default name of the page.
+        about: Parts to append to the name, see `other_than_run`. If such a page exists, a number
+            is appended too, so that the page is not overwritten.
     """
     if args.report is not None:
         return output_file("--report", args.report)
@@ -333,6 +368,6 @@ def report_file(
 
 
 def other_than_run(args: argparse.Namespace) -> list[str]:
-    """What a page is about that is not the best model of a run on its own corpus."""
+    """Returns the names of `--data` and `--checkpoint` if given, for the name of a page."""
     names = [Path(path).name for path in args.data or ()]
     return names + ([] if args.checkpoint is None else [f"checkpoint-{args.checkpoint}"])

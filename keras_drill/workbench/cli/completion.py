@@ -8,19 +8,19 @@ from keras_drill.workbench.tasks.load_config import recipe_names
 
 
 def complete(make_parser: Callable[[], Any]) -> None:
-    """Completes the words of a command line if a shell asks for it, and ends the process then.
+    """Completes a command line and ends the process, if a shell has asked for a completion.
 
-    A shell asks by environment variables, once it has evaluated the output of
+    A shell asks through environment variables, after it has evaluated the output of
     `register-python-argcomplete keras-drill`.
 
     Args:
-        make_parser: Makes the parser and those of the commands.
+        make_parser: Function that makes the main parser and the parsers of the commands by name.
 
     Source: https://github.com/kislyuk/argcomplete
     """
     if "_ARGCOMPLETE" not in os.environ:
         return
-    import argcomplete  # from the extra `completion`, as the command that registers it
+    import argcomplete  # installed by the extra `completion`
 
     parser, commands = make_parser()
     files = argcomplete.completers.FilesCompleter()

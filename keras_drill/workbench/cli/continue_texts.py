@@ -1,8 +1,8 @@
-"""Lets an exported model continue texts, with nothing but TensorFlow and tensorflow-text.
+"""Program that continues texts with an exported model, using only TensorFlow and tensorflow-text.
 
     python continue_texts.py MODEL TEXT ...
 
-The demo runs this file as a program of its own.
+`keras-drill demo` runs this file in a separate process.
 """
 
 import sys

@@ -13,7 +13,7 @@ from keras_drill.workbench.tasks.load_config import load_config
 
 _PROMPTS = ("the", "if the", "a class", "the function")
 _MAX_EPOCHS = 20
-_MAX_BYTES = 4_000_000  # of text read in all epochs; more than the default text takes
+_MAX_BYTES = 4_000_000  # bytes of text read in all epochs; the default text needs fewer
 _LEVEL = 1.05  # with three seeds the default text gives tied 74.6 to 77.0, and DRILL 75.1 to 76.1
 
 
@@ -23,24 +23,25 @@ def add_parser(commands) -> argparse.ArgumentParser:
         help="train, compare, export and serve two small models",
         description=(
             "Trains a small AWD-LSTM with a tied softmax and one with a DRILL output layer,\n"
-            "compares them, exports the better one, and lets it continue texts in a process of\n"
-            "its own that has TensorFlow and nothing of this package. Takes a few minutes."
+            "compares the models and exports the better one. The exported model then continues\n"
+            "texts in a separate process, which uses TensorFlow without this package.\n"
+            "The demo takes a few minutes."
         ),
         epilog="Examples:\n  keras-drill demo\n  keras-drill demo --data book.txt --run runs/book",
     )
     parser.add_argument(
         "--data",
         metavar="PATH",
-        help="a text file, or a folder with train, valid and test text (default: the prose of the "
-        "Python language reference, which Python carries along)",
+        help="a text file, or a folder with train, valid and test text (default: the text of the "
+        "Python language reference, which is part of Python)",
     )
     parser.add_argument(
-        "--run", metavar="RUN", dest="folder", help="where to keep everything (default: runs/demo)"
+        "--run", metavar="RUN", dest="folder", help="folder of the runs (default: runs/demo)"
     )
     parser.add_argument(
         "--directory",
         default="saved_models",
-        help="where exported models are kept (default: %(default)s)",
+        help="folder of exported models (default: %(default)s)",
     )
     return parser
 
@@ -69,7 +70,7 @@ def run(args: argparse.Namespace) -> int:
         folders.append(RunFolder(folder / head))
         train_run(config, folders[-1])
 
-    print("\n[3/4] Comparing the two, and exporting the better one", flush=True)
+    print("\n[3/4] Comparing the two models, and exporting the better one", flush=True)
     report = folder / "report.html"
     summaries = compare_runs(folders, report, title="A tied softmax and DRILL")
     perplexities = [summary.test_perplexity or summary.valid_perplexity for summary in summaries]
@@ -86,12 +87,12 @@ def run(args: argparse.Namespace) -> int:
         max_tokens=50,
     )
 
-    print(f"\n[4/4] {exported} continues texts, in a process of its own", flush=True)
+    print(f"\n[4/4] {exported} continues texts in a separate process", flush=True)
     _continue_texts(exported)
 
     print(f"\n{comparison_table(summaries)}\n")
     if max(measured) < _LEVEL * min(measured):
-        print("The two are level: with another seed either may be ahead.\n")
+        print("The two models are level: with another seed, either may be ahead.\n")
     print(f"model   {exported}\nreport  {report}\n\nNext:")
     run, text = shlex.quote(str(best.path)), shlex.quote(str(data))
     print(f'  {_command()} generate {run} "{_PROMPTS[0]}" --temperature 0.8')
@@ -102,14 +103,14 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _places(args: argparse.Namespace) -> tuple[Path, Path]:
-    """The folder of the demo and the text."""
+    """Returns the folder of the demo and the path of its text."""
     if args.data is not None:
         data = Path(args.data)
         return Path(args.folder or f"runs/demo-{data.resolve().stem}"), data
     from keras_drill.data import pydoc_topics
 
     folder = Path(args.folder or "runs/demo")
-    # Other versions of Python have other words: a demo is resumed with the text it began with.
+    # Versions of Python have different texts, and a resumed demo must use the same text as before.
     if not (folder / "text" / "train.txt").exists():
         pydoc_topics(folder / "text")
     return folder, folder / "text"
@@ -131,7 +132,7 @@ def _config(recipe: str, data: Path) -> RunConfig:
 
 
 def _continue_texts(exported: Path) -> None:
-    """Runs a script that imports TensorFlow and tensorflow-text only, isolated from this code."""
+    """Runs `continue_texts.py` in a separate process that cannot import this package."""
     script = Path(__file__).with_name("continue_texts.py")
     environment = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3"}
     result = subprocess.run(
@@ -141,9 +142,9 @@ def _continue_texts(exported: Path) -> None:
         text=True,
     )
     if result.returncode:
-        raise RuntimeError(f"the exported model cannot be used:\n{result.stderr}")
+        raise RuntimeError(f"the exported model cannot continue texts:\n{result.stderr}")
 
 
 def _command() -> str:
-    """How this program is called where it was installed."""
+    """Returns the path of the program `keras-drill`, quoted for a shell."""
     return shlex.quote(os.path.relpath(Path(sys.executable).with_name("keras-drill")))

@@ -23,10 +23,10 @@ def add_parser(commands) -> argparse.ArgumentParser:
         "evaluate",
         help="evaluate one or several models and write a report",
         description=(
-            "Prints the perplexities of the best models of runs and writes a report, one HTML\n"
-            "page with learning curves, samples, and, for two runs or more with the same words,\n"
-            "what the second is better at than the first, by word frequency.\n"
-            "The texts are the validation and the test text of the runs, or --data."
+            "Prints the perplexities of the best models of runs and writes a report, an HTML page\n"
+            "with learning curves, samples and, for two or more runs with the same vocabulary, a\n"
+            "comparison by word frequency.\n"
+            "The texts are the validation and test texts of the runs, or --data."
         ),
         epilog=(
             "Examples:\n"
@@ -39,7 +39,7 @@ def add_parser(commands) -> argparse.ArgumentParser:
     parser.add_argument("folders", nargs="+", metavar="RUN", help="folders of the runs")
     add_checkpoint_argument(parser)
     add_text_and_report_arguments(parser, "report.html in the folder of the only run, or beside")
-    parser.add_argument("--json", metavar="FILE", help="writes all figures as JSON, too")
+    parser.add_argument("--json", metavar="FILE", help="also write all figures as JSON")
     add_adaptation_arguments(parser)
     return parser
 

@@ -1,4 +1,4 @@
-"""How a program ends: its last message and its exit status."""
+"""Exit status and error message of a program."""
 
 import sys
 import traceback
@@ -17,23 +17,23 @@ def exit_status(
     show_traceback: bool = False,
     interrupts: Sequence[int] = (),
 ) -> int:
-    """Runs a command; what goes wrong is one message on the standard error stream.
+    """Runs a command, and reports an error as one message on standard error.
 
     Args:
-        command: The command, which gives its exit status.
-        program: What the message begins with.
-        show_traceback: Whether to show where in the code an error came from.
-        interrupts: Not empty once Ctrl-C was received; see `prepare_interrupts`.
+        command: The command, which returns its exit status.
+        program: Name of the program, with which the message begins.
+        show_traceback: Whether to print the traceback of an error.
+        interrupts: List that is not empty after Ctrl-C, see `prepare_interrupts`.
 
     Returns:
-        The exit status: that of the command, or 1 for a failure, 2 for wrong usage, 130 after
-        Ctrl-C, 129 and 143 after SIGHUP and SIGTERM, 141 when nobody reads the output any more.
+        The command's exit status, or 1 for a failure, 2 for wrong usage, 130 after Ctrl-C, 129
+        after SIGHUP, 143 after SIGTERM, and 141 if the reader of the output has ended.
     """
     try:
         status = command()
         sys.stdout.flush()
         return status
-    except SystemExit as stop:  # how argparse ends after help and mistakes
+    except SystemExit as stop:  # argparse raises this after help and wrong usage
         if not isinstance(stop.code, int):
             raise
         return stop.code
@@ -43,11 +43,11 @@ def exit_status(
     except KeyboardInterrupt:
         print(f"\n{program}: interrupted", file=sys.stderr)
         return _INTERRUPTED
-    except BrokenPipeError:  # the reader, `head` for example, has seen enough
+    except BrokenPipeError:  # the reader, for example `head`, has ended
         discard_output()
         return _BROKEN_PIPE
     except Exception as error:
-        if interrupts:  # a library made another error of it
+        if interrupts:  # a library has replaced `KeyboardInterrupt` by another error
             print(f"\n{program}: interrupted", file=sys.stderr)
             return _INTERRUPTED
         if show_traceback:
@@ -55,8 +55,8 @@ def exit_status(
         message = message_of(error)
         if message is None:
             message = (
-                f"a mistake in the program, {type(error).__name__}: {error}; please report it with "
-                "what --traceback shows"
+                f"a bug in the program, {type(error).__name__}: {error}; please report this error "
+                "with the output of --traceback"
             )
         print(f"{program}: error: {message}", file=sys.stderr)
         return exit_status_of(error)

@@ -28,12 +28,12 @@ from keras_drill.workbench.tasks.errors import ConfigError
 def add_parser(commands) -> argparse.ArgumentParser:
     parser = commands.add_parser(
         "export",
-        help="write a model as a SavedModel that takes and gives text",
+        help="write a model as a SavedModel whose inputs and outputs are texts",
         description=(
             "Writes the best model of a run as DIRECTORY/NAME/VERSION/, which TensorFlow Serving\n"
-            "loads: text in, text out, with the tokenizer and the vocabulary inside. The settings\n"
-            "below are those of the signature `continue`, or of `translate` if the model answers\n"
-            "sources."
+            "loads. Inputs and outputs are texts: the SavedModel contains the tokenizer and the\n"
+            "vocabulary. The settings below apply to the signature `continue` of language models\n"
+            "and to the signature `translate` of models with sources."
         ),
         epilog=(
             "Examples:\n"
@@ -50,33 +50,34 @@ def add_parser(commands) -> argparse.ArgumentParser:
         type=some_path,
         default="saved_models",
         metavar="DIRECTORY",
-        help="where models are kept (default: %(default)s)",
+        help="folder of exported models (default: %(default)s)",
     )
     parser.add_argument(
         "--name",
         metavar="NAME",
         type=folder_name,
-        help="name of the model (default: that of the run's folder)",
+        help="name of the model (default: name of the run's folder)",
     )
     parser.add_argument(
         "--version",
         type=whole_number(1, 2**63 - 1),
         metavar="N",
-        help="number of the version (default: one more than the last)",
+        help="version number (default: last version plus 1)",
     )
     parser.add_argument(
         "--weights",
         choices=("float32", "bfloat16", "float16", "int8"),
         default="float32",
-        help="what weights are kept in; what that costs and saves is measured for the model card",
+        help="type of the stored weights; the model card shows its effect on quality, size and "
+        "time (default: %(default)s)",
     )
     parser.add_argument(
         "--sense-contexts",
         type=whole_number(0),
         default=0,
         metavar="N",
-        help="examples of each sense of a word to keep in the model, from its training text, for "
-        "servers to show (models whose words have senses; default: %(default)s)",
+        help="maximum number of training examples of each sense to store in the model, so that "
+        "servers can show them (models whose words have senses; default: %(default)s)",
     )
     _add_card_arguments(parser)
     add_sampling_arguments(parser, default="greedy")
@@ -86,19 +87,20 @@ def add_parser(commands) -> argparse.ArgumentParser:
 
 
 def _add_card_arguments(parser: argparse.ArgumentParser) -> None:
-    """What people are told of the model."""
+    """Adds `--licence` and `--limit`, which appear on the model card."""
     parser.add_argument(
         "--licence",
         default="not stated",
         metavar="TEXT",
-        help="for the model card (default: %(default)s)",
+        help="licence on the model card (default: %(default)s)",
     )
     parser.add_argument(
         "--limit",
         action="append",
         default=[],
         metavar="TEXT",
-        help="for the model card: what the model must not be used for; may be given several times",
+        help="use that the model is not suitable for, on the model card; may be given several "
+        "times",
     )
 
 
@@ -145,7 +147,7 @@ def _sampling(args: argparse.Namespace) -> dict[str, Any]:
 
 
 def _check_settings(args: argparse.Namespace, config: RunConfig) -> None:
-    """Refuses settings of the other kind of model, which would change nothing."""
+    """Raises `ConfigError` for settings that have no effect on this kind of model."""
     if config.reads_sources:
         changed = [
             name for name, value in _sampling(args).items() if value != args.sampling_defaults[name]
@@ -154,25 +156,25 @@ def _check_settings(args: argparse.Namespace, config: RunConfig) -> None:
         changed = [name for name in given_search_arguments(args) if name != "max_tokens"]
     if args.sense_contexts and (config.reads_sources or not config.head.has_senses):
         raise ConfigError(
-            f"--sense-contexts has no meaning for {args.folder}: it takes a model that continues "
+            f"--sense-contexts has no effect for {args.folder}: it needs a model that continues "
             "texts and whose words have senses"
         )
     if changed:
-        does = "answers sources" if config.reads_sources else "continues texts"
+        does = "translates or answers texts" if config.reads_sources else "continues texts"
         raise ConfigError(
-            f"--{changed[0].replace('_', '-')} has no meaning for {args.folder}, whose model {does}"
+            f"--{changed[0].replace('_', '-')} has no effect for {args.folder}, whose model {does}"
         )
 
 
 def _directory(args: argparse.Namespace) -> Path:
-    """The folder of the model, in which the version will appear."""
+    """Returns the folder of the exported model, to which the version is added."""
     name = Path(args.folder).resolve().name if args.name is None else args.name
     directory = output_folder("--directory", args.directory) / name
     if directory.exists() and not directory.is_dir():
         raise ConfigError(f"--name {name}: {directory} is a file")
     if args.version is not None and (directory / str(args.version)).exists():
         raise ConfigError(
-            f"--version {args.version}: {directory / str(args.version)} must not be there yet; "
-            "exports are never overwritten"
+            f"--version {args.version}: {directory / str(args.version)} must not exist, as exports "
+            "are never overwritten"
         )
     return directory

@@ -23,14 +23,14 @@ from keras_drill.workbench.cli.texts import (
 )
 from keras_drill.workbench.tasks.errors import ConfigError
 
-_ROWS = 64  # that are continued at once
+_ROWS = 64  # texts in a batch
 
 
 def add_parser(commands) -> argparse.ArgumentParser:
     parser = commands.add_parser(
         "generate",
-        help="let a model continue texts",
-        description="Lets the best model of a run continue texts, up to the end of the line.",
+        help="continue texts with a model",
+        description="Continues texts with the best model of a run, up to the end of the line.",
         epilog=(
             "Examples:\n"
             '  keras-drill generate runs/a "the"\n'
@@ -47,7 +47,7 @@ def add_parser(commands) -> argparse.ArgumentParser:
         nargs="*",
         default=[],
         metavar="PROMPT",
-        help="texts to continue; without any, the lines of the standard input",
+        help="texts to continue (default: the lines of standard input)",
     )
     parser.add_argument(
         "-n",
@@ -65,7 +65,8 @@ def add_parser(commands) -> argparse.ArgumentParser:
 def run(args: argparse.Namespace) -> int:
     if args.num_samples > 1 and args.sampler == "greedy":
         raise ConfigError(
-            f"-n {args.num_samples} needs a --sampler that draws: greedy always says the same"
+            f"-n {args.num_samples} needs a --sampler that draws words: greedy gives the same text "
+            "each time"
         )
     check_continues(args.folder, args.checkpoint)
     check_output(args)
@@ -94,7 +95,7 @@ def run(args: argparse.Namespace) -> int:
         for batch in batches(blocks, most=max(_ROWS // args.num_samples, 1)):
             for record in _continuations(text_model, batch, args.num_samples):
                 if args.format == "text":
-                    # A line for a line, so that answers can be put beside their prompts.
+                    # Every prompt gives the same number of lines, so that lines can be aligned.
                     file.write((record["text"] if record else "") + "\n")
                 elif record:
                     file.write(json.dumps(record, ensure_ascii=False) + "\n")
@@ -105,7 +106,7 @@ def run(args: argparse.Namespace) -> int:
 def _continuations(
     text_model, batch: list[Text], num_samples: int
 ) -> Iterator[dict[str, Any] | None]:
-    """What was drawn for every prompt, one after the other; `None` where a prompt is no text."""
+    """Yields the record of each sample of each prompt; `None` for prompts that are not UTF-8."""
     import tensorflow as tf
 
     contents = tf.constant([prompt.content or "" for prompt in batch], tf.string)

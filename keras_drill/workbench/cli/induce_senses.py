@@ -14,11 +14,11 @@ def add_parser(commands) -> argparse.ArgumentParser:
         "induce-senses",
         help="find senses of words in a text by a pretrained encoder",
         description=(
-            "Reads the contexts of words by a pretrained encoder, with the word masked, trains a\n"
-            "KerBS output layer on them, and shows which senses it found: their share, the words\n"
-            "near to them, and contexts. Prints tables and writes the page of `keras-drill\n"
-            "senses`, which shows the folder again. States of contexts are kept in the folder: a\n"
-            "second call with other options computes but those that it needs more."
+            "Encodes the contexts of words with a pretrained encoder that masks the word. Then\n"
+            "trains a KerBS output layer on the states, and shows the senses that were found:\n"
+            "share, nearest words and contexts. Prints tables and writes an HTML page, which\n"
+            "`keras-drill senses FOLDER` writes again. The encoder's states are cached in the\n"
+            "folder, so a second call with other options computes only missing states."
         ),
         epilog=(
             "Example:\n  keras-drill induce-senses bank crane --data wiki.txt "
@@ -26,24 +26,29 @@ def add_parser(commands) -> argparse.ArgumentParser:
         ),
     )
     parser.add_argument("words", nargs="+", metavar="WORD", help="words to find senses of")
-    parser.add_argument("--data", required=True, metavar="TEXT", help="text file, one text a line")
+    parser.add_argument("--data", required=True, metavar="TEXT", help="file with one text per line")
     parser.add_argument(
         "--encoder",
         required=True,
         metavar="PRESET",
-        help="an encoder of keras-hub: its name, or a folder, also in Hugging Face's format",
+        help="an encoder of keras-hub: the name of a preset, or a folder in the format of "
+        "keras-hub or Hugging Face",
     )
-    parser.add_argument("--run", required=True, dest="folder", metavar="FOLDER", help="for results")
-    parser.add_argument("--report", metavar="FILE.html", help="the page (default: in the folder)")
+    parser.add_argument(
+        "--run", required=True, dest="folder", metavar="FOLDER", help="folder for the results"
+    )
+    parser.add_argument(
+        "--report", metavar="FILE.html", help="path of the page (default: senses.html in FOLDER)"
+    )
     for name, default, least, text in (
-        ("senses", 3, 1, "senses of each word"),
-        ("most", 1000, 3, "most contexts of a word to read, drawn from all"),
-        ("others", 400, 1, "other frequent words to tell the words from"),
-        ("window", 32, 1, "most tokens before and after a word to read"),
-        ("steps", 400, 1, "training steps of 512 contexts"),
-        ("nearest", 5, 1, "words to show near to a sense"),
-        ("contexts", 3, 1, "contexts to show of a sense"),
-        ("seed", 0, 0, "of the contexts drawn, and of training"),
+        ("senses", 3, 1, "number of senses of each word"),
+        ("most", 1000, 3, "maximum number of contexts of each word, drawn at random"),
+        ("others", 400, 1, "number of other frequent words to distinguish the words from"),
+        ("window", 32, 1, "maximum number of tokens to read on either side of a word"),
+        ("steps", 400, 1, "number of training steps, with 512 contexts each"),
+        ("nearest", 5, 1, "number of nearest words to show for each sense"),
+        ("contexts", 3, 1, "number of contexts to show for each sense"),
+        ("seed", 0, 0, "seed of the drawn contexts and of training"),
     ):
         parser.add_argument(
             f"--{name}",
@@ -60,7 +65,7 @@ def run(args: argparse.Namespace) -> int:
     folder = output_folder("--run", args.folder)
     if not (folder / _FILE).exists() and set(folder.iterdir()) - {folder / "contexts"}:
         raise ConfigError(
-            f"{folder} holds files that are no induced senses; give --run a new or an empty folder"
+            f"{folder} holds files but no induced senses; give --run a new or an empty folder"
         )
     report = report_file(args, [args.folder], "senses.html")
 

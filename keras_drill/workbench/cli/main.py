@@ -45,19 +45,19 @@ _FIRST_STEPS = """\
 keras-drill trains, evaluates and serves language models. The five commands to begin with:
 
   keras-drill demo                                                train and compare two small models
-  keras-drill train small-drill --data text.txt --run runs/drill  train a model on a text of yours
+  keras-drill train small-drill --data text.txt --run runs/drill  train a model on your text
   keras-drill evaluate runs/drill                                 perplexity, and a report
-  keras-drill generate runs/drill "the"                           let it continue a text
+  keras-drill generate runs/drill "the"                           continue a text
   keras-drill export runs/drill                                   write a SavedModel
 
 All commands: keras-drill --help. Recipes: keras-drill recipes."""
 
 
 def make_parser() -> tuple[ArgumentParser, dict[str, ArgumentParser]]:
-    """The parser of the whole program, and those of its commands by name."""
+    """Makes the parser of the program, and returns it with the commands' parsers by name."""
     parser = ArgumentParser(
         prog="keras-drill",
-        description="Train, evaluate and export models of language with deep output layers.",
+        description="Train, evaluate and export language models with deep output layers.",
         epilog="Begin with: keras-drill demo   or   keras-drill recipes",
     )
     parser.add_argument("--version", action="version", version=f"keras-drill {_version()}")
@@ -75,12 +75,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Runs one command.
 
     Args:
-        argv: the words of the command line. `None` for those of the process, whose standard
-            streams and Ctrl-C are then taken care of, too.
+        argv: the words of the command line. `None` uses the process's command line, and also sets
+            up its standard streams, warnings and Ctrl-C.
 
     Returns:
-        The exit status: 0, 1 for a failure, 2 for wrong usage, 130 after Ctrl-C, 129 and 143 after
-        SIGHUP and SIGTERM, 141 when nobody reads the output any more.
+        The exit status, see `exit_status`.
     """
     interrupts: list[int] = []
     if argv is None:
@@ -107,8 +106,8 @@ def _parse(words: list[str]):
     if first in commands:
         args = commands[first].parse_words(words[1:])
     elif first is None or first.startswith("-"):  # options of `train` alone, without a command
-        parser.parse_args(words[:1])  # help, the version, or a mistake
-        parser.error(f"the command stands first, {first} after it")
+        parser.parse_args(words[:1])  # ends the process for --help, --version and errors
+        parser.error(f"the command must come first, and {first} after it")
     else:
         parser.error(f"unknown command {first!r}{suggest(first, sorted(commands))}")
     if overrides and not args.takes_options:

@@ -1,4 +1,4 @@
-"""What is said about an error: one message, in the words of the command line."""
+"""Messages for errors, with options' names in place of arguments' names."""
 
 import re
 import sys
@@ -7,7 +7,7 @@ from typing import Any, TypeGuard
 from keras_drill.workbench.tasks.errors import ConfigError, RunError
 from keras_drill.workbench.tasks.load_config import all_options
 
-# Arguments of functions, as the command line calls them.
+# Command line options by the names of function arguments.
 _OPTIONS = {
     "path": "--data",
     "max_new_tokens": "--max-tokens",
@@ -20,13 +20,13 @@ _OPTIONS = {
 
 
 def message_of(error: Exception) -> str | None:
-    """The message for an error about what the user gave; `None` for a mistake of this program."""
+    """Returns the message for an error that the user can fix, or `None` for a bug."""
     if isinstance(error, RunError | ConfigError):
         return str(error)
     if isinstance(error, OSError) and error.strerror and error.filename:
         return f"{error.filename}: {error.strerror}"
     if isinstance(error, MemoryError) or _is_tensorflow(error, "ResourceExhaustedError"):
-        return "there is not enough memory for this: give less text, or fewer tokens, at a time"
+        return "out of memory: process less text, or fewer tokens, at a time"
     if isinstance(error, OSError | ValueError | ImportError):
         return in_command_language(str(error))
     if _is_tensorflow(error, "OpError"):
@@ -35,7 +35,7 @@ def message_of(error: Exception) -> str | None:
 
 
 def in_command_language(message: str) -> str:
-    """A message of a Python function in the words of the command line.
+    """Rewrites the error message of a Python function for the command line.
 
     Example:
 
@@ -52,7 +52,7 @@ def in_command_language(message: str) -> str:
     body, received = body.rstrip(". "), received.rstrip(".")
     value = re.fullmatch(r"(?:\w+=)?'([^']*)'|(\w+)=([^=]*)", received)
     if value is None:
-        # Several arguments: the message names those that matter, with their values.
+        # With several arguments, the message itself names the relevant ones and their values.
         return body if re.match(r"\w+=", received) else f"{body}: {received}"
     shown = value[1] if value[1] is not None else value[3]
     if shown in body.split():
@@ -61,7 +61,9 @@ def in_command_language(message: str) -> str:
 
 
 def _what_failed(message: str) -> str:
-    """The line of a message of TensorFlow's that says what is wrong, among those that say where.
+    """Selects the line of a TensorFlow message that describes the error.
+
+    Other lines describe where in a graph or a program the error occurred.
 
     Example:
 
@@ -77,6 +79,6 @@ def _what_failed(message: str) -> str:
     return (told or [message.strip()])[-1]
 
 
-def _is_tensorflow(error: Exception, name: str) -> TypeGuard[Any]:  # its classes have no hints
+def _is_tensorflow(error: Exception, name: str) -> TypeGuard[Any]:  # untyped classes
     tensorflow = sys.modules.get("tensorflow")
     return tensorflow is not None and isinstance(error, getattr(tensorflow.errors, name))

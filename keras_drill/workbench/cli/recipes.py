@@ -18,7 +18,7 @@ def add_parser(commands) -> argparse.ArgumentParser:
     parser = commands.add_parser(
         "recipes",
         help="list the recipes, or print one",
-        description="Lists the recipes, or prints one with all its options, to be edited.",
+        description="Lists the recipes, or prints one recipe with all its options for editing.",
     )
     parser.add_argument("recipe", nargs="?", metavar="RECIPE", help="the recipe to print")
     return parser
@@ -41,7 +41,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _group(tasks: dict[str, str]) -> dict[str, list[str]]:
-    """Names of recipes under titles: where to start, small ones by task, sizes of papers."""
+    """Groups the names of recipes by title: first steps, small models by task, sizes of papers."""
     others = [name for name in tasks if name not in _FIRST]
     small = [name for name in others if name.startswith("small-")]
     return {

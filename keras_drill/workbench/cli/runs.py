@@ -11,20 +11,24 @@ def add_parser(commands) -> argparse.ArgumentParser:
         "runs",
         help="list runs with their figures",
         description=(
-            "Lists the runs in a folder and in its folders: what each is, how far it has come\n"
-            "(new, training, interrupted, finished, stopped early, or damaged), and its figures."
+            "Lists the runs in a folder and its subfolders, with output layer, state (new,\n"
+            "training, interrupted, finished, stopped early, or damaged), epochs and perplexities."
         ),
         epilog="Examples:\n  keras-drill runs\n  keras-drill runs runs/demo",
     )
     parser.add_argument(
-        "folder", nargs="?", default="runs", metavar="FOLDER", help="default: %(default)s"
+        "folder",
+        nargs="?",
+        default="runs",
+        metavar="FOLDER",
+        help="folder that holds the runs (default: %(default)s)",
     )
     return parser
 
 
 def run(args: argparse.Namespace) -> int:
     if not Path(args.folder).is_dir():
-        raise RunError(f"{args.folder} is no folder: name the one that your runs are in")
+        raise RunError(f"{args.folder} is not a folder; give the folder that holds the runs")
 
     from keras_drill.workbench.cli.streams import import_tensorflow
 

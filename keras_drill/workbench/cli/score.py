@@ -30,11 +30,11 @@ def add_parser(commands) -> argparse.ArgumentParser:
         help="log-probability per word and perplexity of texts",
         description=(
             "Prints the natural log-probability of every word of a text under the best model of a\n"
-            "run, and the perplexity. Words that the model does not know are shown as <unk>, and\n"
-            "every line counts with its <eos>. A file or the standard input is one text, whose\n"
-            "lines follow one another; with --lines each line is a text of its own.\n"
-            "Of a model that answers sources the words of the answers are told. Then a text is a\n"
-            "source, a tab and an answer, and so is each line; or --sources has the sources."
+            "run, and the perplexity. Words outside the vocabulary are shown as <unk>, and every\n"
+            "line ends with <eos>. A file or standard input is one text; with --lines each line\n"
+            "is a separate text.\n"
+            "For models that translate or answer, a text or line has a source, a tab and a\n"
+            "target, or --sources names a file with the sources. Only targets are scored."
         ),
         epilog=(
             "Examples:\n"
@@ -52,21 +52,22 @@ def add_parser(commands) -> argparse.ArgumentParser:
     add_checkpoint_argument(parser)
     parser.add_argument("texts", nargs="*", default=[], metavar="TEXT", help="texts to score")
     parser.add_argument(
-        "--file", metavar="FILE", help="score a file; '-' is the standard input, also the default"
+        "--file", metavar="FILE", help="score a file (default: '-', the standard input)"
     )
     parser.add_argument(
-        "--lines", action="store_true", help="every line of the file is a text of its own"
+        "--lines", action="store_true", help="score every line of the file as a separate text"
     )
     parser.add_argument(
         "--sources",
         metavar="FILE",
-        help="what the lines of the text answer, line for line (models that answer sources)",
+        help="file with the source of each line (models that translate or answer texts)",
     )
-    parser.add_argument("--total", action="store_true", help="only the sums, not every word")
+    parser.add_argument("--total", action="store_true", help="print only the sum of each text")
     parser.add_argument(
         "--senses",
         action="store_true",
-        help="also how probable each sense of each word is (models whose words have senses)",
+        help="also print the probability of each sense of each word (models whose words have "
+        "senses)",
     )
     add_output_arguments(parser, ("text", "tsv", "json"))
     return parser
@@ -100,7 +101,7 @@ def run(args: argparse.Namespace) -> int:
                 log_prob += sum(record["log_probs"])
             file.flush()
         if not texts:
-            raise ValueError(f"{args.file or 'standard input'}: there is no text to score")
+            raise ValueError(f"{args.file or 'standard input'} must have a text to score")
         if texts > 1:
             told = f"{log_prob:10.4f}  all {texts} texts: {sums(log_prob, words)}"
             print(told, file=file if args.format == "text" else sys.stderr)
@@ -117,17 +118,17 @@ def _check(args: argparse.Namespace) -> RunConfig:
     if args.senses and args.total:
         raise ConfigError("give --senses or --total, not both")
     if args.senses and args.format == "tsv":
-        raise ConfigError("give --senses with --format text or json: tsv has no place for them")
+        raise ConfigError("--senses requires --format text or json. Received: --format tsv")
     for option in ("file", "sources"):
         name = getattr(args, option)
         if name not in (None, "-") and not Path(name).exists():
-            raise FileNotFoundError(f"--{option} {name!r}: there is nothing there")
+            raise FileNotFoundError(f"--{option} must be an existing file. Received: {name!r}")
     (config,) = check_runs([args.folder], args.checkpoint)
     meaningless = ("lines", "senses") if config.reads_sources else ("sources",)
     for option in meaningless:
         if getattr(args, option):
-            does = "answers sources" if config.reads_sources else "continues texts"
-            raise ConfigError(f"--{option} has no meaning for {args.folder}, whose model {does}")
+            does = "translates or answers texts" if config.reads_sources else "continues texts"
+            raise ConfigError(f"--{option} has no effect for {args.folder}, whose model {does}")
     if args.sources == "-" and args.file in (None, "-"):
         raise ConfigError("give --sources or --file as a file: both cannot be the standard input")
     if args.senses and not config.head.has_senses:
@@ -147,14 +148,14 @@ def _texts(args: argparse.Namespace, reader: TextReader) -> Iterable[list[Text]]
 
 
 def _whole(blocks: Iterable[list[Text]]) -> Iterator[list[Text]]:
-    """One text of all lines that can be read."""
+    """Joins all readable lines to one text; yields nothing if all lines are empty."""
     lines = [text.content for block in blocks for text in block if text.content is not None]
     if any(line.strip() for line in lines):
         yield [Text(1, "\n".join(lines), "the text")]
 
 
 def _pairs(args: argparse.Namespace, reader: TextReader) -> Iterable[list[Text]]:
-    """Texts of a source, a tab and an answer."""
+    """Returns blocks of texts, each of which is a source, a tab and a target."""
     if args.sources is None:
         blocks = [reader.arguments(args.texts)] if args.texts else reader.lines(args.file or "-")
         return ([_checked_pair(text, reader) for text in block] for block in blocks)
@@ -164,9 +165,8 @@ def _pairs(args: argparse.Namespace, reader: TextReader) -> Iterable[list[Text]]
     )
     if len(sources) != len(targets):
         raise ValueError(
-            f"line {min(len(sources), len(targets)) + 1} of "
-            f"{args.sources if len(sources) > len(targets) else name} and those after it have no "
-            f"counterpart: {len(sources)} lines in {args.sources}, {len(targets)} in {name}"
+            "--sources must have as many lines as the file of targets. Received: "
+            f"{len(sources)} lines in {args.sources}, {len(targets)} lines in {name}"
         )
     return [[_joined(*pair) for pair in zip(sources, targets, strict=True)]]
 
@@ -174,7 +174,7 @@ def _pairs(args: argparse.Namespace, reader: TextReader) -> Iterable[list[Text]]
 def _checked_pair(text: Text, reader: TextReader) -> Text:
     if text.content is None or "\t" in text.content:
         return text
-    return reader.pass_over(text.number, text.where, "there is no tab after a source")
+    return reader.pass_over(text.number, text.where, "it has no tab between source and target")
 
 
 def _joined(source: Text, target: Text) -> Text:
@@ -185,7 +185,7 @@ def _joined(source: Text, target: Text) -> Text:
 
 
 class _TextScorer:
-    """Figures of texts under a model that continues them."""
+    """Scores texts with a model that continues texts."""
 
     def __init__(self, loaded: Any, senses: bool):
         from keras_drill.decoding import GreedySampler
@@ -215,7 +215,7 @@ class _TextScorer:
 
 
 class _AnswerScorer:
-    """Figures of answers, given their sources, under a model that answers."""
+    """Scores targets given their sources, with a model that translates or answers texts."""
 
     def __init__(self, loaded: Any):
         task = loaded.answering_task

@@ -1,4 +1,4 @@
-"""How scored texts are written."""
+"""Output formats of scored texts."""
 
 import json
 import math
@@ -10,6 +10,7 @@ COLUMNS = ("number", "log_prob", "num_words", "perplexity", "text")
 
 
 def as_text(record: dict[str, Any], total: bool) -> str:
+    """Formats a scored text for people: one line per word unless `total`, and a line of sums."""
     lines = []
     if not total:
         senses = record.get("senses", [{}] * record["num_words"])
@@ -21,24 +22,27 @@ def as_text(record: dict[str, Any], total: bool) -> str:
 
 
 def sums(log_prob: float, num_words: int) -> str:
-    # No text has a perplexity that a float cannot hold, but the loss of a broken model may be NaN.
+    """Formats number of words and perplexity."""
+    # The limit avoids an overflow of `exp`.
     return f"{num_words} words, perplexity {math.exp(min(-log_prob / num_words, 700)):.4f}"
 
 
 def as_tsv(record: dict[str, Any], total: bool) -> str:
+    """Formats a scored text as a line with the columns `COLUMNS`, and the source if it has one."""
     figures = (record["number"], f"{record['log_prob']:.6f}", record["num_words"])
     texts = [escaped(record[name]) for name in ("text", "source") if name in record]
     return "\t".join(map(str, (*figures, f"{record['perplexity']:.6f}", *texts))) + "\n"
 
 
 def as_json(record: dict[str, Any], total: bool) -> str:
+    """Formats a scored text as a line of JSON, with `total` without its words."""
     if total:
         record = {name: one for name, one in record.items() if name not in ("words", "log_probs")}
     return json.dumps(_rounded(record), ensure_ascii=False) + "\n"
 
 
 def _rounded(value: Any) -> Any:
-    """The value without digits that float32 does not have; JSON knows no infinity."""
+    """Rounds floats to 6 digits, and replaces infinite ones and NaN by `None`, as JSON needs."""
     if isinstance(value, float):
         return round(value, 6) if math.isfinite(value) else None
     if isinstance(value, list):

@@ -1,4 +1,4 @@
-"""How answers are searched, as arguments: by default, as the options of the run say."""
+"""Arguments for the search of outputs, with the options of the run as defaults."""
 
 import argparse
 import math
@@ -9,7 +9,7 @@ from keras_drill.workbench.tasks.config.option import check_value
 from keras_drill.workbench.tasks.errors import ConfigError
 from keras_drill.workbench.tasks.load_config import all_options
 
-# Options of [decoding] that are arguments, and what stands for their values in the help.
+# Options of [decoding] that are arguments, with the names of their values in the help.
 _ARGUMENTS = {
     "num_beams": "K",
     "length_penalty": "A",
@@ -28,13 +28,13 @@ _ARGUMENTS = {
 
 
 def add_search_arguments(parser: argparse.ArgumentParser, but: Collection[str] = ()) -> None:
-    """Adds the settings of a beam search, those of the run by default.
+    """Adds the settings of the beam search. The defaults are the options of the run.
 
     Args:
         parser: The parser of a command.
-        but: Options that the command has already.
+        but: Options that the command already has, which are not added.
     """
-    group = parser.add_argument_group("how answers are searched (default: [decoding] of the run)")
+    group = parser.add_argument_group("search of outputs (default: options [decoding] of the run)")
     options = all_options()
     for name, metavar in {"num_results": "N", **_ARGUMENTS}.items():
         if name in but:
@@ -58,28 +58,32 @@ def add_search_arguments(parser: argparse.ArgumentParser, but: Collection[str] =
 
 
 def given_search_arguments(args: argparse.Namespace) -> dict[str, Any]:
-    """Those of the arguments that were given."""
+    """Returns the search arguments that were given, by name."""
     values = {name: getattr(args, name) for name in ("num_results", *_ARGUMENTS)}
     return {name: value for name, value in values.items() if value is not None}
 
 
 def search_changes(args: argparse.Namespace, config: Any) -> dict[str, Any]:
-    """What the arguments change of the options of a run, by their full names."""
+    """Returns the options of a run that the arguments change, by full name.
+
+    Raises:
+        ConfigError: The changed options contradict each other.
+    """
     given = given_search_arguments(args)
     results = given.get("num_results", config.decoding.num_results)
     if results > given.get("num_beams", math.inf):
         raise ConfigError(f"-n must be at most --num-beams = {given['num_beams']}, not {results}")
     if results > config.decoding.num_beams:
-        # As many beams as it takes, the same number in each group.
+        # The smallest number of beams that suffices, with the same number in each group.
         groups = given.get("num_groups", config.decoding.num_groups)
         given.setdefault("num_beams", math.ceil(results / groups) * groups)
     changes = {f"decoding.{name}": value for name, value in given.items()}
-    config.replace(changes)  # what contradicts itself is refused now
+    config.replace(changes)  # raises an error for options that contradict each other
     return changes
 
 
 def _value(field: Any) -> Callable[[str], Any]:
-    """A `type` for `add_argument`: what the option takes."""
+    """Returns a `type` for `add_argument` that accepts the values of an option."""
 
     def convert(text: str) -> Any:
         try:

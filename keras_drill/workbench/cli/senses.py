@@ -20,12 +20,12 @@ from keras_drill.workbench.tasks.errors import RunError
 def add_parser(commands) -> argparse.ArgumentParser:
     parser = commands.add_parser(
         "senses",
-        help="the senses of words in a model with a KerBS output layer",
+        help="show the senses of words in a model with a KerBS output layer",
         description=(
-            "Shows which words of the best model of a run have how many senses, and of some\n"
-            "words, how each sense is used: its share, its kernel parameter, the words nearest to\n"
-            "it, and the contexts in which it is most probable. Prints tables and writes one HTML\n"
-            "page with plots of context vectors, kernels and their parameters."
+            "Shows how many senses the words of the best model of a run have. For some words,\n"
+            "shows each sense: its share, its kernel parameter, its nearest words, and contexts\n"
+            "in which the sense is the most probable. Prints tables and writes an HTML page with\n"
+            "plots of context vectors, kernels and their parameters."
         ),
         epilog="Example:\n  keras-drill senses runs/kerbs bank interest monday --tokens 500000",
     )
@@ -35,35 +35,35 @@ def add_parser(commands) -> argparse.ArgumentParser:
         nargs="*",
         default=[],
         metavar="WORD",
-        help="words to look at (default: the most frequent of those with the most senses)",
+        help="words to show (default: content words whose senses depend most on the context)",
     )
     add_checkpoint_argument(parser)
     add_text_and_report_arguments(parser, "senses.html in the folder of the run")
     parser.add_argument(
         "--split",
         choices=("train", "valid", "test"),
-        help="the part of a corpus to read (default: train, or the first that --data has)",
+        help="split of the text to read (default: train, or the first split of --data)",
     )
     parser.add_argument(
         "--tokens",
         type=whole_number(1),
         default=200_000,
         metavar="N",
-        help="how much of it to read, from its beginning (default: %(default)s)",
+        help="number of tokens to read from the beginning of the text (default: %(default)s)",
     )
     parser.add_argument(
         "--nearest",
         type=whole_number(1),
         default=5,
         metavar="N",
-        help="words to show near to a sense (default: %(default)s)",
+        help="number of nearest words to show for each sense (default: %(default)s)",
     )
     parser.add_argument(
         "--contexts",
         type=whole_number(1),
         default=3,
         metavar="N",
-        help="contexts to show of a sense (default: %(default)s)",
+        help="number of contexts to show for each sense (default: %(default)s)",
     )
     return parser
 
@@ -102,11 +102,11 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _run_induced(args: argparse.Namespace) -> int:
-    """The page of a folder of `keras-drill induce-senses`."""
+    """Shows the senses in a folder that `keras-drill induce-senses` wrote."""
     if args.data is not None:
         raise RunError(
-            f"{args.folder} has senses that `keras-drill induce-senses` found in a text of its "
-            "own: for another text, call it again"
+            f"--data cannot be used with {args.folder}, whose senses come from the text of "
+            "`keras-drill induce-senses`; for another text, call that command again"
         )
     reader = TextReader()
     words = [text.content for text in reader.arguments(args.words) if text.content is not None]

@@ -15,11 +15,11 @@ _LOOPBACK = ("127.0.0.1", "::1", "localhost")
 def add_parser(commands) -> argparse.ArgumentParser:
     parser = commands.add_parser(
         "serve",
-        help="try exported models: a page, and TensorFlow Serving's interfaces",
+        help="serve exported models for development, with a web page, REST and gRPC",
         description=(
-            "A development server. It answers for the models under a folder as TensorFlow Serving\n"
-            "does, over REST and gRPC, and shows a page to try them on. It takes up new versions\n"
-            "by itself. For anything but development use TensorFlow Serving."
+            "Starts a development server for the models in a folder. The server has the REST and\n"
+            "gRPC interfaces of TensorFlow Serving, and a web page to try the models. It loads\n"
+            "new versions automatically. For production use TensorFlow Serving."
         ),
         epilog=(
             "Examples:\n"
@@ -29,13 +29,14 @@ def add_parser(commands) -> argparse.ArgumentParser:
         ),
     )
     parser.add_argument(
-        "folder", metavar="SAVED_MODELS", help="the folder with NAME/VERSION/ of each model"
+        "folder", metavar="SAVED_MODELS", help="folder that has a folder NAME/VERSION/ per model"
     )
     parser.add_argument(
         "--host",
         default="127.0.0.1",
         metavar="ADDRESS",
-        help="where to listen; any but %(default)s lets other machines in, without a password",
+        help="address to listen on; any address but %(default)s gives other machines access, "
+        "without a password",
     )
     ports = whole_number(0, 65535)
     parser.add_argument(
@@ -43,22 +44,22 @@ def add_parser(commands) -> argparse.ArgumentParser:
         type=ports,
         default=8501,
         metavar="N",
-        help="of the page and REST; 0: any free one (default: %(default)s)",
+        help="port of the web page and REST; 0: any free port (default: %(default)s)",
     )
     parser.add_argument(
         "--grpc-port",
         type=ports,
         default=8500,
         metavar="N",
-        help="of gRPC; 0: any free one (default: %(default)s)",
+        help="port of gRPC; 0: any free port (default: %(default)s)",
     )
-    parser.add_argument("--no-grpc", action="store_true", help="do without gRPC")
+    parser.add_argument("--no-grpc", action="store_true", help="do not serve gRPC")
     parser.add_argument(
         "--allow-host",
         action="append",
         default=[],
         metavar="NAME",
-        help="a name that browsers may know this machine by; may be given several times",
+        help="further host name that browsers may use for this machine; may be given several times",
     )
     parser.add_argument(
         "--label",
@@ -66,7 +67,7 @@ def add_parser(commands) -> argparse.ArgumentParser:
         default=[],
         type=_label,
         metavar="NAME:LABEL=VERSION",
-        help="a label for a version of a model; may be given several times",
+        help="label of a model's version; may be given several times",
     )
     _add_limits(parser)
     return parser
@@ -74,48 +75,48 @@ def add_parser(commands) -> argparse.ArgumentParser:
 
 def _add_limits(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("batches and limits")
-    group.add_argument("--no-batching", action="store_true", help="answer every request by itself")
+    group.add_argument("--no-batching", action="store_true", help="do not batch requests")
     group.add_argument(
         "--max-batch-size",
         type=whole_number(1, 10_000),
         default=32,
         metavar="N",
-        help="most rows of requests that are answered together (default: %(default)s)",
+        help="maximum number of texts in a batch (default: %(default)s)",
     )
     group.add_argument(
         "--batch-delay",
         type=number(above=-1e-9, at_most=1000),
         default=5.0,
         metavar="MS",
-        help="milliseconds that a request waits for others (default: %(default)g)",
+        help="milliseconds that a request waits for other requests (default: %(default)g)",
     )
     group.add_argument(
         "--max-request-bytes",
         type=whole_number(1),
         default=4 * 1024 * 1024,
         metavar="N",
-        help="most bytes of a request (default: %(default)s)",
+        help="maximum number of bytes of a request (default: %(default)s)",
     )
     group.add_argument(
         "--max-rows",
         type=whole_number(1),
         default=1024,
         metavar="N",
-        help="most texts of a request (default: %(default)s)",
+        help="maximum number of texts in a request (default: %(default)s)",
     )
     group.add_argument(
         "--max-text-bytes",
         type=whole_number(1),
         default=64 * 1024,
         metavar="N",
-        help="most bytes of a text (default: %(default)s)",
+        help="maximum number of bytes of a text (default: %(default)s)",
     )
     group.add_argument(
         "--timeout",
         type=number(above=0, at_most=86_400),
         default=60.0,
         metavar="SECONDS",
-        help="longest that a request may take (default: %(default)g)",
+        help="maximum duration of a request (default: %(default)g)",
     )
 
 
@@ -152,8 +153,8 @@ def run(args: argparse.Namespace) -> int:
         serve(options, _announce)
     except OSError as error:
         raise RunError(
-            f"cannot listen on {args.host}: {error.strerror or error}; --port and --grpc-port "
-            "choose others"
+            f"cannot listen on {args.host}: {error.strerror or error}; choose other ports with "
+            "--port and --grpc-port"
         ) from error
     return 0
 
@@ -162,32 +163,32 @@ def _announce(server: Any) -> None:
     host = server.options.host
     shown = f"[{host}]" if ":" in host else host
     lines = [
-        "This is a development server; for anything else use TensorFlow Serving.",
+        "This is a development server; for production use TensorFlow Serving.",
         f"page  http://{shown}:{server.port}/",
         f"REST  http://{shown}:{server.port}/v1/models/NAME",
     ]
     if server.grpc_port is not None:
         lines.append(f"gRPC  {shown}:{server.grpc_port}")
     if host not in _LOOPBACK:
-        lines.append("Everybody who reaches this machine can use it: there is no password.")
-    lines.append("Ctrl-C stops it.")
+        lines.append("Everyone who can reach this machine can use the server without a password.")
+    lines.append("Press Ctrl-C to stop the server.")
     print("\n".join(lines), file=sys.stderr, flush=True)
 
 
 def _base_folder(folder: str) -> Path:
     base = Path(folder)
     if not base.is_dir():
-        what = "is a file" if base.exists() else "is not there"
+        what = "is a file" if base.exists() else "does not exist"
         raise RunError(f"{folder} {what}; expected the folder of exported models")
     for path in base.iterdir():
         if path.name.isdigit() and (path / "saved_model.pb").exists():
             raise ConfigError(
-                f"{folder} is one model, with its versions; give the folder above: "
+                f"{folder} is the folder of one model; give the folder that contains it: "
                 f"{base.resolve().parent}"
             )
     if (base / "saved_model.pb").exists():
         raise ConfigError(
-            f"{folder} is one version of a model; give the folder of models, in which it is "
+            f"{folder} is one version of a model; give the folder of models, which contains it as "
             "NAME/VERSION"
         )
     return base

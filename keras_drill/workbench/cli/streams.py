@@ -14,20 +14,24 @@ from keras_drill.workbench.cli.messages import in_command_language
 
 
 def prepare_streams() -> None:
-    """Makes the standard streams UTF-8, whatever the locale, and replaces closed ones.
+    """Sets the standard streams to UTF-8 in any locale, and replaces closed streams.
 
-    Texts are UTF-8 on their way in, so they are on their way out, also under `LC_ALL=C`.
+    Texts are read as UTF-8, so they are also written as UTF-8, for example with `LC_ALL=C`.
     """
     for name, errors in (("stdout", "surrogateescape"), ("stderr", "backslashreplace")):
         stream = getattr(sys, name)
-        if stream is None:  # closed: `print` to it would go elsewhere, or fail
+        if stream is None:  # closed, so `print` to it would fail or use another stream
             setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115
         elif isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(encoding="utf-8", errors=errors)
 
 
 def prepare_interrupts() -> list[int]:
-    """Remembers Ctrl-C in the list that is returned, also where a library loses the exception."""
+    """Records Ctrl-C, even if a library suppresses `KeyboardInterrupt`.
+
+    Returns:
+        A list that is empty until Ctrl-C is pressed.
+    """
     received: list[int] = []
 
     def handle(number, frame):
@@ -40,7 +44,7 @@ def prepare_interrupts() -> list[int]:
 
 
 def prepare_warnings(program: str) -> None:
-    """Shows the warnings of libraries as messages of the program, each text once."""
+    """Makes Python print warnings as messages of the program, each text once."""
     shown: set[str] = set()
 
     def show(message, category, filename, lineno, file=None, line=None):
@@ -53,7 +57,10 @@ def prepare_warnings(program: str) -> None:
 
 
 def discard_output() -> None:
-    """Lets what is still to be written to a pipe that nobody reads go nowhere, without a word."""
+    """Redirects standard streams to /dev/null if they are pipes whose reader has ended.
+
+    Otherwise Python would print an error when it flushes the streams at its end.
+    """
     with open(os.devnull, "w") as nowhere:
         for stream in (sys.stdout, sys.stderr):
             try:
@@ -63,14 +70,14 @@ def discard_output() -> None:
 
 
 def import_tensorflow() -> None:
-    """Imports TensorFlow and all of this package; what is logged meanwhile is shown on failure."""
+    """Imports TensorFlow and this package, and shows their log messages only on failure."""
     with _without_log():
         import_tensorflow_alone()
-        import keras_drill.api  # noqa: F401  Keras finds a saved model's classes once imported
+        import keras_drill.api  # noqa: F401  registers the classes of saved models with Keras
 
 
 def import_tensorflow_alone() -> None:
-    """Imports TensorFlow, and what exported models need of tensorflow-text."""
+    """Imports TensorFlow, and the operations of tensorflow-text that exported models need."""
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     with _without_log():
         import tensorflow as tf
@@ -84,10 +91,11 @@ def import_tensorflow_alone() -> None:
 
 @contextlib.contextmanager
 def _without_log() -> Iterator[None]:
-    """Holds back what is written to the standard error stream inside the block, unless it fails.
+    """Context manager that hides output on standard error, unless an exception is raised.
 
-    TensorFlow writes several lines about missing CUDA drivers to it before any log level applies,
-    and would hide a short error message among them. Whoever waits at a terminal meanwhile is told.
+    TensorFlow logs several lines about missing CUDA drivers before any log level applies. Error
+    messages of this program would be hard to find among these. A message on a terminal says that
+    TensorFlow is being loaded.
     """
     if "tensorflow" not in sys.modules and sys.stderr.isatty():
         print("loading TensorFlow", file=sys.stderr)

@@ -1,4 +1,4 @@
-"""Texts that come from arguments, files and pipes, and where the answers to them go."""
+"""Input texts from arguments, files and pipes, and output to a file or standard output."""
 
 import codecs
 import contextlib
@@ -15,7 +15,7 @@ from typing import Any, TextIO
 
 from keras_drill.workbench.cli.arguments import output_file
 
-_MAX_BYTES = 1 << 16  # of a batch whose texts are padded to the longest
+_MAX_BYTES = 1 << 16  # maximum size of a batch, whose texts are padded to the longest text
 _MAX_LINE_BYTES = 1 << 28
 _ESCAPES = {ord(each): f"\\u{ord(each):04x}" for each in "\v\f\x1c\x1d\x1e\x85\u2028\u2029"} | {
     ord("\\"): "\\\\",
@@ -32,9 +32,9 @@ class Text:
     """One text of the input.
 
     Args:
-        number: its place among the arguments or lines, from 1.
-        content: the text; `None` where it could not be read, which has been said.
-        where: its place in words, for errors.
+        number: number of the argument or line, from 1.
+        content: the text; `None` if it is not valid, which the reader has reported.
+        where: position of the text in words, for errors.
     """
 
     number: int
@@ -43,10 +43,10 @@ class Text:
 
 
 class TextReader:
-    """Reads texts and says which of them cannot be read, without losing the others.
+    """Reads texts, and skips invalid texts with a message on standard error.
 
     Attributes:
-        passed_over: how many texts could not be read.
+        passed_over: number of skipped texts.
 
     Example:
 
@@ -58,15 +58,18 @@ class TextReader:
         self.passed_over = 0
 
     def arguments(self, words: Sequence[str]) -> list[Text]:
-        """The texts that are given as arguments."""
-        # In other locales, too, the bytes that were typed are UTF-8.
+        """Returns the texts that are given as arguments."""
+        # The typed bytes are UTF-8, also in other locales.
         return [
             self._text(f"text {number}", number, os.fsencode(word))
             for number, word in enumerate(words, start=1)
         ]
 
     def lines(self, name: str) -> Iterator[list[Text]]:
-        """The lines of a file, or of the standard input for `"-"`: as many as there are yet."""
+        """Yields the lines of a file, or of standard input if `name` is `"-"`.
+
+        The lines come in blocks, as soon as they are available.
+        """
         return self._lines(_open(name), "standard input" if name == "-" else name)
 
     def _lines(
@@ -87,7 +90,7 @@ class TextReader:
 
     def _text(self, where: str, number: int, content: bytes) -> Text:
         place = content.find(b"\0")
-        problem = f"byte {place + 1} is NUL, which is no text"
+        problem = f"byte {place + 1} is NUL, which texts must not contain"
         if place < 0:
             try:
                 return Text(number, content.decode("utf-8"), where)
@@ -96,14 +99,20 @@ class TextReader:
         return self.pass_over(number, where, problem)
 
     def pass_over(self, number: int, where: str, problem: str) -> Text:
-        """The place of a text that cannot be taken; says why."""
+        """Reports an invalid text on standard error, and returns a `Text` without content.
+
+        Args:
+            number: Number of the text.
+            where: Position of the text in words.
+            problem: Why the text is invalid.
+        """
         self.passed_over += 1
-        print(f"keras-drill: error: {where}: {problem}; it is passed over", file=sys.stderr)
+        print(f"keras-drill: error: {where}: {problem}; this text is skipped", file=sys.stderr)
         return Text(number, None, where)
 
 
 def batches(blocks: Iterable[Sequence[Text]], most: int = 64) -> Iterator[list[Text]]:
-    """Cuts blocks of texts into batches of `most` or fewer to work on at once, in their order."""
+    """Splits blocks of texts into batches of at most `most` texts, in the texts' order."""
     for block in blocks:
         batch: list[Text] = []
         longest = 0
@@ -119,7 +128,11 @@ def batches(blocks: Iterable[Sequence[Text]], most: int = 64) -> Iterator[list[T
 
 @contextlib.contextmanager
 def answers_to(path: str | None) -> Iterator[TextIO]:
-    """The file that answers go to: the standard output, or one that appears whole at the end."""
+    """Context manager for the file that outputs are written to.
+
+    Args:
+        path: Path of the file, which appears when it is complete; `None` is standard output.
+    """
     if path is None:
         yield sys.stdout
         return
@@ -135,7 +148,7 @@ def add_output_arguments(parser, formats: Sequence[str]) -> None:
         "--format",
         choices=tuple(formats),
         default="text",
-        help="text to read, or records, one a line, for programs (default: %(default)s)",
+        help="text for people, or one record per line for programs (default: %(default)s)",
     )
     parser.add_argument(
         "--output",
@@ -145,10 +158,10 @@ def add_output_arguments(parser, formats: Sequence[str]) -> None:
 
 
 def escaped(text: str) -> str:
-    """The text as a column of a line that every reader takes for one.
+    """Escapes a text for a column of a TSV file.
 
-    Tabs, backslashes, and all that Unicode or Python call a line break are escaped as in JSON; so
-    is a quote at the beginning, with which readers of CSV begin a column of several lines.
+    Tabs, backslashes and all line breaks of Unicode and Python are escaped as in JSON. A quote at
+    the beginning is escaped too, because CSV readers would begin a quoted column there.
 
     Example:
 
@@ -160,7 +173,7 @@ def escaped(text: str) -> str:
 
 
 def check_output(args) -> None:
-    """Makes sure that `--output` can be written."""
+    """Raises `ConfigError` if the file of `--output` cannot be written."""
     if args.output is not None:
         output_file("--output", args.output)
 
@@ -169,23 +182,23 @@ def _open(name: str) -> contextlib.AbstractContextManager[BufferedIOBase]:
     if name != "-":
         return Path(name).open("rb")
     if sys.stdin is None:
-        raise ValueError("the standard input is closed, and no texts are given")
+        raise ValueError("give texts as arguments or in a file, as the standard input is closed")
     if sys.stdin.isatty():
-        print("Type texts, one a line; Ctrl-D ends them.", file=sys.stderr)
-    # Its hint, `BinaryIO`, leaves `read1` out.
+        print("Type one text per line, and Ctrl-D at the end.", file=sys.stderr)
+    # The type hint of the buffer, `BinaryIO`, lacks `read1`.
     return contextlib.nullcontext(sys.stdin.buffer)  # type: ignore[arg-type]  # is buffered
 
 
 def _check_ends(block: list[bytes], shown: str) -> None:
     if sum(line.count(b"\r") for line in block) >= len(block):
         raise ValueError(
-            f"{shown}: lines end in a carriage return alone, as on old Macs, and a line feed is "
-            "expected: convert them with tr '\\r' '\\n'"
+            f"{shown}: lines must end with a line feed, not with a carriage return alone; convert "
+            "the file with tr '\\r' '\\n'"
         )
 
 
 def _blocks(file: BufferedIOBase, shown: str) -> Iterator[list[bytes]]:
-    """Lists of lines, each as soon as its lines are there; of a gzipped file, what is in it."""
+    """Yields lists of lines as soon as they are available, and unpacks gzipped files."""
     reader: Any = file
     if not isinstance(reader, io.BufferedReader):
         reader = io.BufferedReader(reader)
@@ -199,17 +212,17 @@ def _blocks(file: BufferedIOBase, shown: str) -> Iterator[list[bytes]]:
 
 
 def _check_utf8(beginning: bytes, shown: str) -> None:
-    """Raises one error for UTF-16, each of whose lines would be one."""
+    """Raises `ValueError` for UTF-16, instead of one message for each line."""
     marks = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
     if beginning.startswith(marks) or (len(beginning) == 4 and beginning.count(0) == 2):
         raise ValueError(
-            f"{shown}: this is UTF-16 text, and UTF-8 is expected: convert it with "
+            f"{shown}: the text must be UTF-8, not UTF-16; convert the file with "
             "iconv -f UTF-16 -t UTF-8"
         )
 
 
 def _lines_of(file: BufferedIOBase) -> Iterator[list[bytes]]:
-    parts: list[bytes] = []  # of a line whose end is still to come
+    parts: list[bytes] = []  # beginning of a line whose end was not read yet
     size = 0
     while chunk := file.read1(1 << 16):
         *lines, rest = chunk.split(b"\n")
@@ -219,7 +232,7 @@ def _lines_of(file: BufferedIOBase) -> Iterator[list[bytes]]:
             yield lines
         parts.append(rest)
         size += len(rest)
-        if size > _MAX_LINE_BYTES:  # a device that never ends, for example
-            raise ValueError(f"a line has more than {_MAX_LINE_BYTES >> 20} MiB: this is no text")
+        if size > _MAX_LINE_BYTES:  # for example a device that never ends
+            raise ValueError(f"a line must have at most {_MAX_LINE_BYTES >> 20} MiB")
     if any(parts):
         yield [b"".join(parts)]

@@ -20,23 +20,23 @@ _PATHS = (
 def add_parser(commands) -> argparse.ArgumentParser:
     parser = commands.add_parser(
         "train",
-        help="train a model, or resume a training",
+        help="train a model, or resume a training run",
         description=(
-            "Trains a model by a recipe and keeps everything in one folder.\n"
-            "The same command again, or just `keras-drill train --run RUN`, resumes a training\n"
-            "that was interrupted, exactly where its last checkpoint was made."
+            "Trains a model by a recipe, and keeps all files of the run in one folder.\n"
+            "The same command, or `keras-drill train --run RUN`, resumes an interrupted run from\n"
+            "its last checkpoint."
         ),
         epilog=(
             "Any option of the recipe can be given as --section.key VALUE:\n"
             "  keras-drill train small-drill --data text.txt --run runs/a --head.depth 4\n"
-            "`keras-drill recipes RECIPE` shows them all."
+            "`keras-drill recipes RECIPE` shows all options."
         ),
     )
     parser.add_argument(
         "recipe",
         nargs="?",
         metavar="RECIPE|FILE.toml",
-        help="name of a recipe, or a file like one; not needed to resume",
+        help="name of a recipe, or path of a recipe file; not needed to resume a run",
     )
     parser.add_argument(
         "--data",
@@ -47,10 +47,12 @@ def add_parser(commands) -> argparse.ArgumentParser:
     parser.add_argument(
         "--strategy",
         metavar="NAME",
-        help="devices to train on: none (one), mirrored (all of this machine), multi-worker (start "
-        "the same command once for each worker that TF_CONFIG names) or tpu",
+        help="devices to train on: none (one device), mirrored (all devices of this machine), "
+        "multi-worker (start the same command once for each worker in TF_CONFIG) or tpu",
     )
-    parser.add_argument("--run", required=True, metavar="RUN", dest="folder", help="its folder")
+    parser.add_argument(
+        "--run", required=True, metavar="RUN", dest="folder", help="folder of the run"
+    )
     return parser
 
 
@@ -76,8 +78,8 @@ def _config(args: argparse.Namespace) -> RunConfig:
         recipe = Path(args.folder) / "config.toml"
         if not recipe.exists():
             raise ConfigError(
-                f"name a recipe (`keras-drill recipes` lists them): {args.folder} holds no run "
-                "that could be resumed"
+                f"give a recipe (`keras-drill recipes` lists them), as {args.folder} holds no run "
+                "to resume"
             )
     for name, value in args.overrides.items():
         for one in value if isinstance(value, list) else [value]:
@@ -88,20 +90,20 @@ def _config(args: argparse.Namespace) -> RunConfig:
         args.overrides["training.strategy"] = args.strategy
     config = load_config(recipe, is_run=args.recipe is None)
     values = config.to_mapping()
-    # Where anything is written is said by whoever types the command, or by the run's own file.
+    # A recipe file from elsewhere must not choose where files are written.
     said = args.recipe is None or "data.on_disk" in args.overrides
     if values["data"].get("on_disk") and not said:
         raise ConfigError(
-            f"{recipe} has data.on_disk, where a training writes: take it out of the file, and "
-            "give it as --data.on_disk FOLDER"
+            f"{recipe} must not set data.on_disk, a folder that training writes to: remove the "
+            "option from the file, and give --data.on_disk FOLDER instead"
         )
     config = config.replace(args.overrides)
     if args.data is not None:
         config = config.replace({"data.path": args.data})
     if not config.data.path:
-        raise ConfigError("say which text to train on: --data PATH")
+        raise ConfigError("give the text to train on with --data PATH")
     _check_utf8("--data", config.data.path)
-    # Kept in the run's folder, where a relative path would mean another place.
+    # The run's folder stores these paths, so they must not depend on the current folder.
     paths = {"data.path": absolute(config.data.path)}
     values = config.to_mapping()
     for name in _PATHS:
@@ -112,7 +114,7 @@ def _config(args: argparse.Namespace) -> RunConfig:
 
 
 def _check_utf8(option: str, value: str) -> None:
-    """Makes sure that a value can be kept in `config.toml`."""
+    """Raises `ConfigError` if a value is not UTF-8, which `config.toml` needs."""
     try:
         value.encode()
     except UnicodeEncodeError:

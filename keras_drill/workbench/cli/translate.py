@@ -37,17 +37,17 @@ _OF_BEAMS = (
     "diversity",
     "replace_unknown",
 )
-_ROWS = 512  # that are sorted by their lengths, to be answered in batches of like ones
+_ROWS = 512  # texts that are sorted by length, to form batches of similar lengths
 
 
 def add_parser(commands) -> argparse.ArgumentParser:
     parser = commands.add_parser(
         "translate",
         aliases=["answer"],
-        help="let a model translate, or answer, texts",
+        help="translate or answer texts with a model",
         description=(
-            "Lets the best model of a run translate texts, or answer them if it was trained on\n"
-            "dialogs: a line for a line, in their order, the empty ones too."
+            "Translates texts with the best model of a run, or answers texts if the model was\n"
+            "trained on dialogues. Each line of input gives one line of output, also if empty."
         ),
         epilog=(
             "Examples:\n"
@@ -67,7 +67,7 @@ def add_parser(commands) -> argparse.ArgumentParser:
         nargs="*",
         default=[],
         metavar="TEXT",
-        help="texts to translate; without any, the lines of --file or of the standard input",
+        help="texts to translate (default: the lines of --file or of standard input)",
     )
     parser.add_argument(
         "--file", metavar="FILE", help="translate the lines of a file; '-' is the standard input"
@@ -75,13 +75,13 @@ def add_parser(commands) -> argparse.ArgumentParser:
     parser.add_argument(
         "--prefixes",
         metavar="FILE",
-        help="what each answer begins with, a line for each text, which may be empty",
+        help="file with the beginning of each output, one line per text; lines may be empty",
     )
     add_search_arguments(parser)
     parser.add_argument(
-        "--sample", action="store_true", help="draw answers, -n of them, instead of searching"
+        "--sample", action="store_true", help="draw -n outputs at random instead of beam search"
     )
-    add_sampler_arguments(parser, "how words are drawn (only with --sample)", "temperature")
+    add_sampler_arguments(parser, "random draws (only with --sample)", "temperature")
     add_output_arguments(parser, ("text", "tsv", "json"))
     parser.set_defaults(sampler_defaults=sampler_settings(parser.parse_args(["RUN"])))
     return parser
@@ -131,7 +131,10 @@ def run(args: argparse.Namespace) -> int:
             progress.add(len(batch))
     progress.end()
     if prefixes is not None and len(prefixes) != progress.done:
-        raise ValueError(f"{args.prefixes} has {len(prefixes)} lines for {progress.done} texts")
+        raise ValueError(
+            "--prefixes must have one line per text. Received: "
+            f"{len(prefixes)} lines in {args.prefixes} for {progress.done} texts"
+        )
     limits.warn(loaded.config)
     return 1 if reader.passed_over else 0
 
@@ -142,28 +145,29 @@ def _check(args: argparse.Namespace, config: Any) -> None:
     for option in ("file", "prefixes"):
         name = getattr(args, option)
         if name not in (None, "-") and not Path(name).exists():
-            raise FileNotFoundError(f"--{option} {name!r}: there is nothing there")
+            raise FileNotFoundError(f"--{option} must be an existing file. Received: {name!r}")
     if args.prefixes == "-" and not args.sources and args.file in (None, "-"):
         raise ConfigError("give texts or --prefixes as a file: both cannot be the standard input")
     if args.sample:
         given = [name for name in _OF_BEAMS if getattr(args, name) is not None]
         if given:
-            raise ConfigError(f"--{given[0].replace('_', '-')} has no meaning with --sample")
+            raise ConfigError(f"--{given[0].replace('_', '-')} has no effect with --sample")
         if config.decoding.replace_unknown:
-            raise ConfigError("--sample needs decoding.replace_unknown = false")
+            raise ConfigError("--sample requires decoding.replace_unknown = false")
         if args.sampler == "greedy" and (args.num_results or config.decoding.num_results) > 1:
             raise ConfigError(
-                f"-n {args.num_results} needs a --sampler that draws: greedy always says the same"
+                f"-n {args.num_results} needs a --sampler that draws words: greedy gives the same "
+                "output each time"
             )
     else:
         for name, value in sampler_settings(args).items():
             if value != args.sampler_defaults[name]:
-                raise ConfigError(f"--{name.replace('_', '-')} has no meaning without --sample")
+                raise ConfigError(f"--{name.replace('_', '-')} has no effect without --sample")
     check_output(args)
 
 
 def _translator(args: argparse.Namespace, loaded: Any) -> Any:
-    """The model, which searches answers or draws them."""
+    """Makes the translator, which uses beam search or, with `--sample`, draws outputs."""
     task = loaded.answering_task
     if not args.sample:
         return task.translator(loaded.model, loaded.vocabulary, task.make_search())
@@ -183,9 +187,15 @@ def _translator(args: argparse.Namespace, loaded: Any) -> Any:
 def _with_prefixes(
     batch: list[Text], prefixes: list[Text], name: str
 ) -> tuple[list[Text], list[str]]:
-    """Texts and what their answers begin with; no texts where a prefix could not be read."""
+    """Returns the texts and the beginnings of their outputs.
+
+    A text without a valid prefix loses its content.
+    """
     if batch[-1].number > len(prefixes):
-        raise ValueError(f"{batch[-1].where} has no prefix: {name} has {len(prefixes)} lines")
+        raise ValueError(
+            f"--prefixes must have one line per text. Received: {len(prefixes)} lines in {name}, "
+            f"none for {batch[-1].where}"
+        )
     begins = [prefixes[text.number - 1].content for text in batch]
     pairs = zip(batch, begins, strict=True)
     batch = [dataclasses.replace(t, content=None) if b is None else t for t, b in pairs]
@@ -193,9 +203,9 @@ def _with_prefixes(
 
 
 def _write(file: TextIO, form: str, text: Text, answer: Any) -> None:
-    """Writes the answers to a text, of which a search may find fewer than it is asked for."""
+    """Writes the outputs of a text, of which a search may find fewer than requested."""
     if form == "text":
-        # A line for a line, so that answers can be put beside their sources.
+        # Every source gives the same number of lines, so that lines can be aligned.
         texts = answer.texts if text.content is not None else [""] * len(answer.texts)
         file.write("".join(f"{one}\n" for one in texts))
         return
@@ -226,7 +236,7 @@ def _write(file: TextIO, form: str, text: Text, answer: Any) -> None:
 
 
 class _Progress:
-    """How many texts were answered, on a terminal that does not show the answers."""
+    """Counter of finished texts on a terminal, shown if the terminal does not show the outputs."""
 
     def __init__(self, shown: bool):
         self.shown = shown and sys.stderr.isatty()

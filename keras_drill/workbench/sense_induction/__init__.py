@@ -1,4 +1,7 @@
-"""Senses of words from the contexts of a pretrained encoder: `keras-drill induce-senses`."""
+"""Induction of word senses from contexts that a pretrained encoder reads.
+
+The command is `keras-drill induce-senses`.
+"""
 
 from keras_drill.models.text_encoder import TextEncoder, WordContext
 from keras_drill.workbench.sense_induction.clusters import find_clusters

@@ -1,4 +1,4 @@
-"""k-means: where the senses of a word may begin."""
+"""k-means clusters of contexts, which initialize the senses of a word."""
 
 import numpy as np
 
@@ -7,15 +7,15 @@ _ROUNDS = 100
 
 
 def find_clusters(points: np.ndarray, number: int, seed: int = 0) -> np.ndarray:
-    """The cluster of each point, by k-means from ten k-means++ starts; the best is taken.
+    """Clusters points by k-means, with the best of ten k-means++ initializations.
 
     Args:
-        points: `[N, d]`, at least as many as clusters.
+        points: `[N, d]`, with N of at least `number`.
         number: Number of clusters.
-        seed: Of the starts.
+        seed: Seed of the initializations.
 
     Returns:
-        `[N]` in [0, number), the largest cluster first.
+        Cluster of each point, `[N]` with values in [0, number). Cluster 0 is the largest.
 
     Raises:
         ValueError: There are fewer points than clusters.
@@ -30,7 +30,7 @@ def find_clusters(points: np.ndarray, number: int, seed: int = 0) -> np.ndarray:
     points = np.asarray(points, "float64")
     if not 1 <= number <= len(points):
         raise ValueError(
-            f"`number` must be at least 1 and at most the {len(points)} points. "
+            f"`number` must be at least 1 and at most the number of points, {len(points)}. "
             f"Received: number={number}"
         )
     rng = np.random.default_rng(seed)
@@ -43,7 +43,14 @@ def find_clusters(points: np.ndarray, number: int, seed: int = 0) -> np.ndarray:
 
 
 def _plus_plus(points: np.ndarray, number: int, rng: np.random.Generator) -> np.ndarray:
-    """Centres that are points, each likely by its squared distance to those before it."""
+    """Draws initial centres from the points.
+
+    The probability of a point is proportional to its squared distance to the nearest centre drawn
+    so far.
+
+    Returns:
+        The centres, `[number, d]`.
+    """
     chosen = [int(rng.integers(len(points)))]
     nearest = np.full(len(points), np.inf)
     while len(chosen) < number:
@@ -54,7 +61,11 @@ def _plus_plus(points: np.ndarray, number: int, rng: np.random.Generator) -> np.
 
 
 def _lloyd(points: np.ndarray, centres: np.ndarray) -> tuple[float, np.ndarray]:
-    """Sum of squared distances, and the cluster of each point."""
+    """Runs k-means from initial centres, which are changed in place.
+
+    Returns:
+        The sum of squared distances to the centres, and the cluster of each point.
+    """
     squares = np.square(points).sum(axis=1)
     clusters = np.full(len(points), -1)
     for _ in range(_ROUNDS):

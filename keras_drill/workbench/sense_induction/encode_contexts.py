@@ -1,4 +1,4 @@
-"""The states of many contexts, kept on disk as they are computed."""
+"""Encoder states of many contexts, cached on disk."""
 
 import hashlib
 import os
@@ -21,16 +21,16 @@ def encode_contexts(
     cache: str | os.PathLike | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> np.ndarray:
-    """`encoder.states` of any number of contexts, computed once.
+    """Computes `encoder.states` of any number of contexts, with a cache on disk.
 
     Args:
         encoder: The encoder.
         contexts: N contexts.
-        masked: As of `TextEncoder.states`.
-        cache: A folder where states are kept, 1,024 contexts a file: what was computed before, by
-            the same encoder of the same contexts, is read, and a call that was stopped goes on.
-            `None` keeps nothing.
-        progress: Called with the contexts that are done, and N.
+        masked: Whether the word is masked, see `TextEncoder.states`.
+        cache: Folder of the cache, with 1,024 contexts per file. States that the same encoder has
+            computed for the same contexts are read from there, so an interrupted call can be
+            repeated. `None` disables the cache.
+        progress: Called with the number of finished contexts, and N.
 
     Returns:
         `[N, 2, width]` float32.

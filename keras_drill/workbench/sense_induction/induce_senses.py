@@ -1,4 +1,4 @@
-"""From words, a text and an encoder to senses."""
+"""Induction of the senses of words from a text, with a pretrained encoder."""
 
 import os
 from collections.abc import Iterable, Sequence
@@ -20,9 +20,9 @@ from keras_drill.workbench.sense_induction.word_contexts import find_contexts, f
 from keras_drill.workbench.tasks.errors import RunError
 from keras_drill.workbench.training.sense_study import times
 
-_OTHER_CONTEXTS = 24  # of a word that is there for comparison
+_OTHER_CONTEXTS = 24  # contexts of each of the other words
 _MOST_AXES = 128
-_STATE = 1  # the mean of all tokens: the one at the mask tells less
+_STATE = 1  # index of the mean over all tokens, which is more informative than the mask's state
 
 
 def induce_senses(
@@ -37,28 +37,29 @@ def induce_senses(
     cache: str | os.PathLike | None = None,
     facts: dict[str, Any] | None = None,
 ) -> InducedSenses:
-    """Finds senses of words: a KerBS head alone, on what an encoder makes of their contexts.
+    """Finds senses of words by training a KerBS output layer on an encoder's states.
 
-    The word is masked, so that a state tells what its context says of it. The head learns to tell
-    the words, and other frequent words of the text, from their contexts; a word that stands in
-    different kinds of contexts needs several senses for that. They begin at clusters of the word's
-    contexts.
+    The encoder reads each context with the word masked, so a state depends only on the context.
+    The output layer learns to predict the word from the state, among `words` and other frequent
+    words of the text. A word in different kinds of contexts needs several senses for this.
+    Senses are initialized with clusters of the word's contexts.
 
     Args:
-        words: The words, V of them or fewer than the vocabulary.
-        lines: The text, read twice.
-        encoder: What reads the contexts.
-        senses: Senses of each of `words`; other words have one.
-        most: Most contexts of each of `words`, drawn from all.
-        others: How many other words to tell them from.
-        steps: Training steps of 512 contexts.
-        seed: Of contexts, clusters and training.
-        cache: Folder for the encoder's states, as of `encode_contexts`.
-        facts: What `InducedSenses.facts` says beside the seed.
+        words: The words to find senses of.
+        lines: The lines of the text.
+        encoder: The encoder that reads the contexts.
+        senses: Number of senses of each of `words`. Other words have one sense.
+        most: Maximum number of contexts of each of `words`, drawn at random from all contexts.
+        others: Number of other frequent words among which the output layer predicts.
+        steps: Number of training steps, with 512 contexts each.
+        seed: Seed of the drawn contexts, the clusters and the training.
+        cache: Folder that caches the encoder's states, see `encode_contexts`.
+        facts: Facts for `InducedSenses.facts` in addition to the seed.
 
     Raises:
-        ValueError: A word is none, stands there twice, or is not one token of the encoder.
-        RunError: The text has fewer contexts of a word than senses, or too few in all.
+        ValueError: An item of `words` is not a word, occurs twice, or is not one token of the
+            encoder.
+        RunError: The text has too few contexts of a word, fewer than 3 or fewer than senses.
     """
     words = [word.lower() for word in words]
     encoder.check_words(words)
@@ -75,7 +76,7 @@ def induce_senses(
     vocabulary = [*words, *known]
     contexts = {**found, **find_contexts(lines, known, _OTHER_CONTEXTS, seed)}
     ids = np.repeat(np.arange(len(vocabulary)), [len(contexts[word]) for word in vocabulary])
-    parts = [found[word] for word in words]  # one by one, as they are kept
+    parts = [found[word] for word in words]  # separate, so that each word has its own cache files
     parts.append([context for word in known for context in contexts[word]])
     states = np.concatenate(
         [

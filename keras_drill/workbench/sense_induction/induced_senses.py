@@ -1,4 +1,4 @@
-"""Senses of chosen words that were induced from the contexts of a pretrained encoder."""
+"""Senses that were induced from contexts, with the folder that stores them."""
 
 import dataclasses
 import json
@@ -25,24 +25,25 @@ from keras_drill.workbench.training.sense_study import (
 )
 
 FILE = "induced-senses.json"
-_FEWEST_CONTEXTS = 3  # that make a plane
-_EXAMPLES = 12  # words shown for a number of senses
-_WIDTH = 8  # words on either side of a context that are shown
+_FEWEST_CONTEXTS = 3  # points that a projection to a plane needs
+_EXAMPLES = 12  # example words shown for each number of senses
+_WIDTH = 8  # words shown on either side of an occurrence
 
 
 @dataclasses.dataclass(frozen=True)
 class InducedSenses:
-    """A model from an encoder's states to senses, and the contexts that it was trained on.
+    """A model that maps an encoder's states to senses, and the contexts that it was trained on.
 
-    Its folder holds `model.keras`, `induced-senses.json` (the rest, but for the states),
-    `states.npz` and the page, `senses.html`.
+    The chosen words are the words whose senses were induced. The folder of `save` holds
+    `model.keras`, `states.npz` with the encoder's states, and `induced-senses.json` with all other
+    attributes. `examine` can add the page, `senses.html`.
 
     Args:
-        model: A `LanguageModel` from states to words: a `ContextSpace`, then a KerBS head.
-        vocabulary: Its words, the chosen ones first.
+        model: A `LanguageModel` that maps states to words: a `ContextSpace`, then a KerBS head.
+        vocabulary: The words that the model predicts, the chosen words first.
         contexts: The contexts of each chosen word.
-        states: What the encoder made of them, `[n, D]` each.
-        facts: What else is known: `encoder`, `text` and `seed`.
+        states: The encoder's states of these contexts, `[n, D]` for each chosen word.
+        facts: Further facts: `encoder`, `text` and `seed`.
     """
 
     model: LanguageModel
@@ -52,7 +53,7 @@ class InducedSenses:
     facts: Mapping[str, Any]
 
     def save(self, folder: str | os.PathLike) -> None:
-        """Writes the folder, but for the page."""
+        """Writes all files of the folder except the page."""
         path = Path(folder)
         with replaced_file(path / "model.keras") as beside:
             self.model.save(beside)
@@ -67,14 +68,14 @@ class InducedSenses:
 
     @classmethod
     def load(cls, folder: str | os.PathLike) -> "InducedSenses":
-        """What `save` wrote.
+        """Loads a folder that `save` wrote.
 
         Raises:
-            RunError: The folder has none.
+            RunError: The folder has no induced senses.
         """
         path = Path(folder)
         if not (path / FILE).is_file():
-            raise RunError(f"{folder} has no induced senses: there is no {FILE} in it")
+            raise RunError(f"{folder} has no induced senses: it has no file {FILE}")
         facts = json.loads((path / FILE).read_text(encoding="utf-8"))
         vocabulary, contexts = facts.pop("vocabulary"), facts.pop("contexts")
         with np.load(path / "states.npz", allow_pickle=False) as states:
@@ -89,7 +90,7 @@ class InducedSenses:
             )
 
     def senses_of(self, word: str) -> WordSenses:
-        """Which sense a chosen word has in each of its contexts."""
+        """Computes the probabilities of a chosen word's senses in each of its contexts."""
         head, id = self.model.head, self.vocabulary.index(word)
         hidden = self.model.backbone(self.states[word])
         posteriors = head.sense_posteriors(hidden, np.full(len(self.states[word]), id))
@@ -114,18 +115,21 @@ class InducedSenses:
         """Shows the senses of chosen words, on the terminal and on a page.
 
         Args:
-            name: What the page calls it.
-            report: The HTML file.
-            words: Some of the chosen words; by default all.
-            nearest: How many nearest words to show for a sense.
-            contexts: How many contexts to show for a sense.
+            name: Name of the induced senses on the page.
+            report: Path of the HTML file.
+            words: Words to show, by default all chosen words.
+            nearest: Number of nearest words to show for each sense.
+            contexts: Number of contexts to show for each sense.
+
+        Returns:
+            All that the page shows.
         """
         words = tuple(words or self.contexts)
         for word in words:
             found = len(self.contexts.get(word, ()))
             if found < _FEWEST_CONTEXTS:
                 raise RunError(
-                    f"{word!r} has no induced senses; there are those of {', '.join(self.contexts)}"
+                    f"{word!r} has no induced senses; choose among {', '.join(self.contexts)}"
                     if word not in self.contexts
                     else f"{word!r} occurs {times(found)} in {self.facts['text']}, and at least "
                     f"{_FEWEST_CONTEXTS} times are needed"
@@ -156,7 +160,7 @@ class InducedSenses:
         return study
 
     def _examples(self, word: str, senses: WordSenses, k: int) -> list[list[Example]]:
-        """Of each sense, the different contexts where it is the most probable."""
+        """Returns up to `k` different contexts of each sense in which it is the most probable."""
         examples: list[list[Example]] = []
         for place in range(len(senses.senses)):
             mine = np.flatnonzero(senses.most_probable == place)

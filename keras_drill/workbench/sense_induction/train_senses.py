@@ -1,4 +1,4 @@
-"""A KerBS head alone, trained on contexts of words."""
+"""Training of a KerBS output layer on encoder states of words' contexts."""
 
 from collections.abc import Sequence
 
@@ -23,15 +23,15 @@ def make_sense_model(
     dynamic: bool = False,
     seed: int = 0,
 ) -> LanguageModel:
-    """A model from states to words whose words have the senses that they are given.
+    """Makes a model that predicts words from an encoder's states.
 
     Args:
         space: An adapted `ContextSpace`.
         senses: Number of senses of each word, `[V]`.
-        variant: As of `KernelizedBayesianSoftmax`.
-        max_senses: Most senses of a word; by default the most in `senses`.
-        dynamic: Whether senses may move while training.
-        seed: Of the initial senses.
+        variant: Variant of `KernelizedBayesianSoftmax`.
+        max_senses: Maximum number of senses of a word; by default the maximum of `senses`.
+        dynamic: Whether senses may move between words during training.
+        seed: Seed of the initial senses.
     """
     size, width = len(senses), int(space.axes.shape[0])
     head = KernelizedBayesianSoftmax(
@@ -51,16 +51,16 @@ def make_sense_model(
 def begin_at_clusters(
     model: LanguageModel, states: np.ndarray, words: np.ndarray, seed: int = 0
 ) -> np.ndarray:
-    """Puts the senses of each word at the means of clusters of its own contexts.
+    """Initializes the senses of each word with the means of clusters of the word's contexts.
 
     Args:
-        model: Of `make_sense_model`.
-        states: `[N, D]`.
-        words: `[N]`, the word of each.
-        seed: Of the clusters.
+        model: A model from `make_sense_model`.
+        states: The encoder's states of N contexts, `[N, D]`.
+        words: Id of the word of each context, `[N]`.
+        seed: Seed of the clusters.
 
     Returns:
-        `[N]`, the cluster of each context among those of its word.
+        `[N]`, the number of each context's cluster among the clusters of its word.
 
     Raises:
         RunError: A word has fewer contexts than senses.
@@ -72,9 +72,12 @@ def begin_at_clusters(
     for word, senses in enumerate(table):
         senses, here = senses[senses >= 0], words == word
         if here.sum() < len(senses):
-            raise RunError(f"word {word} has {here.sum()} contexts for {len(senses)} senses")
+            raise RunError(
+                f"each word must have at least as many contexts as senses, {len(senses)}. "
+                f"Received: {here.sum()} contexts of the word with id {word}"
+            )
         clusters[here] = find_clusters(contexts[here], len(senses), seed)
-        for place in np.unique(clusters[here]):  # equal contexts may leave others empty
+        for place in np.unique(clusters[here]):  # equal contexts may leave clusters empty
             mean = contexts[here][clusters[here] == place].mean(axis=0)
             labels[senses[place]] = mean / max(np.linalg.norm(mean), 1e-6)
     model.head.label_embeddings.assign(labels)
@@ -90,19 +93,19 @@ def train_senses(
     reallocation: SenseReallocation | None = None,
     seed: int = 0,
 ) -> None:
-    """Trains the head by Adam on batches of 512 contexts.
+    """Trains the output layer with Adam on batches of 512 contexts.
 
-    Steps are few and small: what senses that begin at clusters gain is gained then, and larger or
-    more steps fit single contexts (`docs/results/senses.md`).
+    The defaults are few and small steps. Senses that begin at clusters improve in these steps;
+    more or larger steps overfit to single contexts (`docs/results/senses.md`).
 
     Args:
-        model: Of `make_sense_model`.
-        states: `[N, D]`.
-        words: `[N]`, the word of each.
+        model: A model from `make_sense_model`.
+        states: The encoder's states of N contexts, `[N, D]`.
+        words: Id of the word of each context, `[N]`.
         steps: Number of batches.
-        learning_rate: Of Adam.
-        reallocation: What moves senses meanwhile, if the head's are dynamic.
-        seed: Of the order of the contexts.
+        learning_rate: Learning rate of Adam.
+        reallocation: Callback that moves senses between words, for models with dynamic senses.
+        seed: Seed of the order of the contexts.
     """
     rng = np.random.default_rng(seed)
     chosen = np.concatenate(

@@ -1,4 +1,4 @@
-"""Where words stand in a text, and what stands around them."""
+"""Contexts of words in a text, and the text's frequent words."""
 
 import random
 import re
@@ -8,16 +8,18 @@ from collections.abc import Iterable, Sequence
 from keras_drill.models.text_encoder import WordContext
 
 _WORD = re.compile(r"\w+")
-_FEWEST_LETTERS = 4  # of a word that is chosen for its frequency: most shorter ones are grammar
+_FEWEST_LETTERS = 4  # minimum length of frequent words: most shorter ones are function words
 
 
 def frequent_words(lines: Iterable[str], number: int, without: Iterable[str] = ()) -> list[str]:
-    """The most frequent words of a text, in lower case, of at least four letters and no digits.
+    """Returns the most frequent words of a text, in lower case.
+
+    Words with fewer than four letters or with other characters than letters are ignored.
 
     Args:
-        lines: The text.
-        number: How many words, at most.
-        without: Words that are left out.
+        lines: The lines of the text.
+        number: Maximum number of words.
+        without: Words to ignore.
 
     Example:
 
@@ -37,19 +39,22 @@ def frequent_words(lines: Iterable[str], number: int, without: Iterable[str] = (
 def find_contexts(
     lines: Iterable[str], words: Sequence[str], most: int, seed: int = 0
 ) -> dict[str, list[WordContext]]:
-    """The contexts of words, upper and lower case being the same; a random part of many.
+    """Finds the contexts of words in a text, regardless of case.
+
+    A context is the whole line of an occurrence. If a word has more than `most` contexts, a uniform
+    random sample of them is returned.
 
     Args:
-        lines: The text.
-        words: The words, without white space or punctuation in them.
-        most: Most contexts of a word.
-        seed: Of the choice among more, each of which is as likely to be taken.
+        lines: The lines of the text.
+        words: The words, without white space or punctuation.
+        most: Maximum number of contexts of a word.
+        seed: Seed of the random sample.
 
     Returns:
         The contexts of each word, in the order of the text.
 
     Raises:
-        ValueError: A word is none, or stands there twice.
+        ValueError: An item of `words` is not a word, or occurs twice.
 
     Example:
 
@@ -61,12 +66,13 @@ def find_contexts(
     wrong = [word for word in words if not _WORD.fullmatch(word)]
     if wrong or len(numbers) < len(words):
         raise ValueError(
-            "`words` must be different words, without white space or punctuation in them. "
-            f"Received: {wrong or list(words)}"
+            "`words` must be a list of different words without white space and punctuation. "
+            f"Received: words={wrong or list(words)}"
         )
     kept: list[list[tuple[int, WordContext]]] = [[] for _ in words]
     seen = [0] * len(words)
-    draws = [random.Random(f"{seed} {word}") for word in numbers]  # whatever other words there are
+    # One generator per word, so that a word's sample does not depend on the other words.
+    draws = [random.Random(f"{seed} {word}") for word in numbers]
     for line in lines:
         for match in _WORD.finditer(line):
             place = numbers.get(match[0].lower())
@@ -76,7 +82,7 @@ def find_contexts(
             context = WordContext(line[: match.start()], match[0], line[match.end() :])
             if len(kept[place]) < most:
                 kept[place].append((seen[place], context))
-            elif (other := draws[place].randrange(seen[place])) < most:  # a reservoir
+            elif (other := draws[place].randrange(seen[place])) < most:  # reservoir sampling
                 kept[place][other] = (seen[place], context)
     return {
         word: [context for _, context in sorted(some)]

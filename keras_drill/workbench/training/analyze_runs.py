@@ -1,4 +1,4 @@
-"""What the output layers of several runs can and cannot say."""
+"""Analysis of the output layers of several runs: rank, argmaxable words, word frequency."""
 
 import importlib.util
 import math
@@ -30,7 +30,13 @@ _BLOCK = 1024
 
 
 class _Evaluated(NamedTuple):
-    """Targets of a text in its order, their log-probabilities, and what those depend on."""
+    """Log-probabilities of a text's targets under one run.
+
+    Attributes:
+        basis: Text, tokenizer and vocabulary, which the log-probabilities depend on.
+        targets: Targets in the order of the text, `[N]`.
+        log_probs: Their log-probabilities, `[N]`.
+    """
 
     basis: PerplexityBasis
     targets: np.ndarray
@@ -50,15 +56,19 @@ def analyze_runs(
     """Analyses the best models of runs on one text, prints tables, and writes a page.
 
     Args:
-        folders: The runs, the one that the others are compared with first.
-        report: The HTML file.
-        data: The text, as a whole, see `Task.read_whole`; by default that of each run, its test
-            text where there is one.
-        tokens: How many tokens the rank is measured on, spread evenly over the text.
+        folders: The runs. The others are compared with the first one.
+        report: Path of the HTML file.
+        data: The text, which is used as a whole, see `Task.read_whole`. By default the last
+            evaluation text of each run, which is its test text if it has one.
+        tokens: Number of tokens to measure the rank on, spread evenly over the text.
         tolerance: Relative tolerance of the rank.
-        bound: Largest absolute value of a component of the hidden states to search.
-        max_programs: Most linear programs to solve for a run.
-        checkpoint: As of `LoadedRun.load`, for all of them.
+        bound: Largest absolute value of a hidden state's component in the search for argmaxable
+            words.
+        max_programs: Maximum number of linear programs to solve for a run.
+        checkpoint: Which checkpoint to load of each run, see `LoadedRun.load`.
+
+    Returns:
+        One analysis per run, in the order of `folders`.
     """
     analyses, evaluated, seeds = [], {}, {}
     for run in load_runs(folders, checkpoint):
@@ -102,14 +112,24 @@ def analyze_runs(
 
 
 def _spread(places: np.ndarray, tokens: int) -> np.ndarray:
-    """Which targets of the batches are spread evenly over the text: with batches of any size those
-    of the same tokens."""
+    """Chooses targets that are spread evenly over the text.
+
+    Batches of any size give the same tokens.
+
+    Args:
+        places: Position in the text of each target, in the order of the batches, `[N]`.
+        tokens: Maximum number of targets to choose.
+
+    Returns:
+        Indices of the chosen targets in the order of the batches.
+    """
     last = len(places) - 1
     chosen = np.unique(np.linspace(0, last, min(tokens, len(places))).astype(int))
     return np.argsort(places)[chosen]
 
 
 def _log_probs(head: OutputLayer, hidden: np.ndarray, targets: np.ndarray) -> np.ndarray:
+    """Returns the log-probability of each target, `[N]`, computed block by block."""
     blocks = (slice(start, start + _BLOCK) for start in range(0, len(hidden), _BLOCK))
     return np.concatenate([np.asarray(head.log_prob(hidden[b], targets[b])) for b in blocks])
 
@@ -117,7 +137,11 @@ def _log_probs(head: OutputLayer, hidden: np.ndarray, targets: np.ndarray) -> np
 def _comparisons(
     counts: Sequence[int] | None, evaluated: Mapping[str, _Evaluated]
 ) -> tuple[list[FrequencyComparison], dict[str, str]]:
-    """The others against the first, and why some of them cannot be compared with it."""
+    """Compares each run with the first one, by word frequency.
+
+    Returns:
+        The comparisons, and by name of a run that cannot be compared, the reason.
+    """
     comparisons, not_compared = [], {}
     (first, of_first), *others = evaluated.items()
     for name, other in others:
@@ -175,7 +199,7 @@ def _tables(analyses: Sequence[RunAnalysis], comparisons: Sequence[FrequencyComp
             nats = (_nats(bin.cross_entropy_a), _nats(bin.cross_entropy_b), difference)
             rows.append((label, str(bin.tokens), *nats))
         tables.append(
-            "Nats per token by word frequency (* the interval of the difference leaves out 0)\n"
+            "Nats per token by word frequency (* the interval of the difference excludes 0)\n"
             + text_table(rows)
         )
     return "\n\n".join(tables)

@@ -16,7 +16,10 @@ LearningRate: TypeAlias = Any  # a number, or a keras.optimizers.schedules.Learn
 
 
 def build_optimizer(config: RunConfig, batches: Batches) -> keras.optimizers.Optimizer:
-    """Makes the optimizer; NT-ASGD is SGD here, and a callback that averages."""
+    """Builds the optimizer of a run.
+
+    For NT-ASGD this is SGD: the callback `NonMonotonicAveraging` averages the weights.
+    """
     options = config.optimizer
     arguments = {
         "learning_rate": step_learning_rate(config, batches),
@@ -32,12 +35,15 @@ def build_optimizer(config: RunConfig, batches: Batches) -> keras.optimizers.Opt
 
 
 def step_learning_rate(config: RunConfig, batches: Batches, factor: float = 1.0) -> LearningRate:
-    """The learning rate of each step, in proportion to its length where the options say so.
+    """Returns the learning rate of each step.
+
+    With `optimizer.scale_with_length` the rate of a step is in proportion to the length of its
+    sequences, if that length varies.
 
     Args:
         config: the options.
         batches: the batches of the training.
-        factor: as `validation_factor` gives it.
+        factor: factor of the learning rate, from `validation_factor`.
     """
     rate = learning_rate(config, batches.num_batches, factor)
     if (
@@ -51,7 +57,10 @@ def step_learning_rate(config: RunConfig, batches: Batches, factor: float = 1.0)
 
 
 def learning_rate(config: RunConfig, num_batches: int, factor: float = 1.0) -> LearningRate:
-    """The learning rate of a step of full length: a number where it does not change by step."""
+    """Returns the learning rate of steps of full length.
+
+    A constant rate is a number, any other rate is a schedule.
+    """
     options = config.optimizer
     peak = options.learning_rate * factor
     if options.schedule == "constant" and not options.warmup_steps:
@@ -67,9 +76,9 @@ def learning_rate(config: RunConfig, num_batches: int, factor: float = 1.0) -> L
 
 
 def validation_factor(config: RunConfig, losses: Sequence[float]) -> float:
-    """What the learning rate is multiplied by after epochs with these validation losses.
+    """Returns the factor of the learning rate after epochs with these validation losses.
 
-    A function of the losses alone, so that a training that is resumed goes on with the same rate.
+    The factor depends on the losses only, so a resumed run uses the same learning rate.
 
     Example:
 
@@ -93,8 +102,11 @@ def record_gradient_norm(
 ) -> keras.optimizers.Optimizer:
     """Makes the optimizer update a metric with the norm of the whole gradient, before clipping.
 
-    The optimizer is given back. Its class and its configuration stay what they are, so that a
-    saved model needs no class of ours.
+    The optimizer's class and configuration do not change, so a saved model needs no class of this
+    package to load its optimizer.
+
+    Returns:
+        The same optimizer.
     """
     apply = optimizer.apply
 
@@ -103,9 +115,9 @@ def record_gradient_norm(
             keras.ops.sum(keras.ops.square(keras.ops.cast(grad, "float32")))
             for grad in map(keras.ops.convert_to_tensor, (g for g in grads if g is not None))
         ]
-        # Stacked: terms of a chain of additions are reordered, not alike in every process.
+        # Stacked, because TensorFlow may reorder a chain of additions differently in each process.
         total = keras.ops.sum(keras.ops.stack(squares))
-        # Every replica has the norm of all: together they count it once.
+        # Every replica has the norm of the whole gradient. The weights sum to 1 over the replicas.
         norm.update_state(keras.ops.sqrt(total), sample_weight=1 / num_replicas())
         return apply(grads, trainable_variables)
 

@@ -17,12 +17,15 @@ from keras_drill.workbench.tasks.config.head_sections import SensesConfig
 def build_sense_reallocation(
     config: RunConfig, logs: Path | None, averaging: NonMonotonicAveraging | None
 ) -> SenseReallocation | None:
-    """Makes the callback; `None` where senses do not move.
+    """Builds the callback that moves senses between words.
 
     Args:
         config: the options.
-        logs: where curves for TensorBoard go, if anywhere.
-        averaging: the callback that averages weights, if there is one.
+        logs: folder for TensorBoard curves; `None` writes no curves.
+        averaging: the callback that averages weights; `None` if the run does not average.
+
+    Returns:
+        The callback, or `None` if the run's senses do not move.
     """
     options = config.senses
     if not (config.head.has_senses and options.dynamic):
@@ -50,13 +53,13 @@ def build_policy(options: SensesConfig) -> AllocationPolicy:
 
 
 class ReallocationBeforeAveraging(SenseReallocation):
-    """Moves senses until a training begins to average its weights.
+    """Moves senses until the training begins to average its weights.
 
-    Afterwards the average of a sense that moved would be one of embeddings of different words.
+    If a sense moved later, its average would mix embeddings of different words.
 
     Args:
-        averaging: the callback that averages.
-        **kwargs: as of `SenseReallocation`.
+        averaging: the callback that averages the weights.
+        **kwargs: arguments of `SenseReallocation`.
     """
 
     def __init__(self, averaging: NonMonotonicAveraging, **kwargs):

@@ -1,4 +1,4 @@
-"""Callbacks of the training loop, and the signals that it listens to."""
+"""Callbacks of the training loop, and its handling of signals such as Ctrl-C."""
 
 import dataclasses
 import math
@@ -21,11 +21,11 @@ _SECONDS_BETWEEN_LINES = 10
 
 
 class EpochCallbackList(keras.callbacks.CallbackList):
-    """A callback list that makes many calls of `fit` look like one.
+    """Callback list that makes many calls of `fit` look like one to its callbacks.
 
-    `fit` cannot begin in the middle of an epoch, so a training that can be resumed there calls it
-    once per epoch. Between `begin` and `end`, the callbacks in the list see one training, and
-    batches are counted from the beginning of the epoch, also when it was resumed.
+    `fit` cannot begin in the middle of an epoch. A training that can be resumed there therefore
+    calls `fit` once per epoch. Between `begin` and `end`, the callbacks see one training. Batches
+    are counted from the beginning of the epoch, also in an epoch that was resumed.
 
     Args:
         callbacks: the callbacks.
@@ -33,7 +33,7 @@ class EpochCallbackList(keras.callbacks.CallbackList):
         **params: `epochs`, `steps` and `verbose`, as in Keras.
 
     Attributes:
-        first_batch: number of batches of the epoch that an earlier process has done.
+        first_batch: number of batches of the epoch that were done before it was resumed.
     """
 
     def __init__(self, callbacks: list[keras.callbacks.Callback], model: keras.Model, **params):
@@ -41,18 +41,18 @@ class EpochCallbackList(keras.callbacks.CallbackList):
         self.first_batch = 0
 
     def begin(self) -> None:
-        """Tells the callbacks that the training begins."""
+        """Calls `on_train_begin` of the callbacks."""
         super().on_train_begin()
 
     def end(self) -> None:
-        """Tells the callbacks that the training ends."""
+        """Calls `on_train_end` of the callbacks."""
         super().on_train_end()
 
     def on_train_begin(self, logs=None):
-        """Nothing: said once, by `begin`."""
+        """Does nothing, because `begin` calls the callbacks once for all epochs."""
 
     def on_train_end(self, logs=None):
-        """Nothing: said once, by `end`."""
+        """Does nothing, because `end` calls the callbacks once for all epochs."""
 
     def on_train_batch_begin(self, batch, logs=None):
         super().on_train_batch_begin(self.first_batch + batch, logs)
@@ -62,7 +62,12 @@ class EpochCallbackList(keras.callbacks.CallbackList):
 
 
 def diverged(what: str, state: TrainingState) -> Diverged:
-    """The error for a training whose numbers are none any more."""
+    """Returns the error for a training with NaN or infinite numbers.
+
+    Args:
+        what: what became NaN or infinite, as the beginning of a sentence.
+        state: how far the training has come.
+    """
     kept = "the checkpoints before it and the best model are kept"
     if not state.best_epoch:
         kept = "no epoch had ended, so there is no model yet"
@@ -75,7 +80,7 @@ def diverged(what: str, state: TrainingState) -> Diverged:
 class DivergenceGuard(keras.callbacks.Callback):
     """Raises `Diverged` at the first batch whose loss is NaN or infinite.
 
-    Must stand before `Checkpointing` in the list, so that no checkpoint is made of it.
+    Must come before `Checkpointing` in the list, so that no checkpoint is saved of that batch.
 
     Args:
         state: how far the training has come.
@@ -107,29 +112,30 @@ class GradientNorm(keras.callbacks.Callback):
         self.mean.reset_state()
 
     def get_state(self) -> dict[str, np.ndarray]:
-        """The sums of the epoch under way."""
+        """Returns the metric's variables, which hold the sums of the current epoch."""
         return {
             variable.name: keras.ops.convert_to_numpy(variable) for variable in self.mean.variables
         }
 
     def set_state(self, state):
-        """Takes what `get_state` gave."""
+        """Assigns the result of `get_state`."""
         for variable in self.mean.variables:
             variable.assign(state[variable.name])
 
 
 class StopSignal:
-    """Turns Ctrl-C, SIGTERM and SIGHUP into a question that is asked between batches.
+    """Context manager that delays Ctrl-C, SIGTERM and SIGHUP to the end of a batch.
 
-    A context manager. The first signal only sets `received`, so that no step is left half done; a
-    second one stops at once, and the training goes back to its last checkpoint when resumed. A
-    signal that the process was started to ignore, as `nohup` does with SIGHUP, stays ignored.
+    The first signal only sets `received`, so no step is interrupted: the training loop calls `ask`
+    after each batch. A second signal raises `Interrupted` at once, and the training then resumes
+    from its last checkpoint. SIGTERM and SIGHUP stay ignored if the process was started to ignore
+    them, as `nohup` does with SIGHUP.
 
     Args:
-        resume_command: what to type to go on, for the message.
+        resume_command: the command that resumes the training, for the message.
 
     Attributes:
-        received: number of the first signal; 0 until then.
+        received: number of the first signal; 0 before the first signal.
     """
 
     def __init__(self, resume_command: str):
@@ -148,38 +154,43 @@ class StopSignal:
             signal.signal(number, handler)
 
     def ask(self, workers: Workers) -> int:
-        """The number of a signal that any worker has received; 0 where none has.
+        """Returns the number of a signal that any worker has received, or 0.
 
-        To be called on all of them at once.
+        Must be called on all workers at once.
         """
         self.received = int(workers.gather([self.received]).max())
         return self.received
 
     def raise_interrupted(self) -> None:
-        """Raises `Interrupted`, after the training was saved."""
+        """Raises `Interrupted`. To be called after a checkpoint was saved."""
         raise Interrupted(
-            f"interrupted; everything is saved. To go on: {self.resume_command}", self.received
+            "training was interrupted, and a checkpoint was saved. To resume: "
+            f"{self.resume_command}",
+            self.received,
         )
 
     def _handle(self, number, frame) -> None:
         if self.received:
             raise Interrupted(
-                "interrupted at once; resuming begins at the last checkpoint. "
-                f"To go on: {self.resume_command}",
+                "training was interrupted at once, without saving this step. To resume from the "
+                f"last checkpoint: {self.resume_command}",
                 number,
             )
         self.received = number
         if number == signal.SIGHUP:
             _restore_terminal()
         again = "Ctrl-C" if number == signal.SIGINT else signal.Signals(number).name
-        print(f"\nsaving after this step ({again} again to stop at once)", file=sys.stderr)
+        print(f"\nstopping after this step ({again} again stops at once)", file=sys.stderr)
 
 
 def _restore_terminal() -> None:
-    """What is still said to a terminal that was closed goes nowhere, instead of failing."""
+    """Redirects standard output and error to /dev/null if their terminal was closed.
+
+    Otherwise the next message would raise `OSError`.
+    """
     with open(os.devnull, "w") as nowhere:
         for stream in (sys.stdout, sys.stderr):
-            try:  # `isatty` denies that a closed terminal is one
+            try:  # `isatty` is False for a closed terminal
                 stream.write("\n")
                 stream.flush()
             except OSError:
@@ -187,18 +198,18 @@ def _restore_terminal() -> None:
 
 
 class Checkpointing(keras.callbacks.Callback):
-    """Counts batches in the state of the training, and saves it every so many of them.
+    """Counts the batches in the training state, and saves checkpoints within epochs.
 
-    Must be last in the list: what the other callbacks do at the end of a batch is in the
-    checkpoint. The last batch of an epoch is left to the end of the epoch.
+    Must be last in the list, so that a checkpoint includes what the other callbacks do at the end
+    of a batch. After the last batch of an epoch it does nothing: the training loop saves then.
 
     Args:
         state: how far the training has come.
-        every: batches between checkpoints; 0 for none.
-        save: begins to save a checkpoint.
-        writer: writes them.
-        stop_signal: asked after each batch whether to save and stop.
-        workers: who save and stop together.
+        every: number of batches between checkpoints; 0 saves only when a signal was received.
+        save: function that begins to save a checkpoint.
+        writer: writer of the checkpoints.
+        stop_signal: source of signals, which is asked after each batch.
+        workers: the workers, which save and stop together.
     """
 
     def __init__(
@@ -242,7 +253,10 @@ class Checkpointing(keras.callbacks.Callback):
 
 
 class ProgressLines(keras.callbacks.Callback):
-    """Prints a line every ten seconds, where Keras' progress bar would print thousands."""
+    """Prints progress every ten seconds and after each epoch.
+
+    For output that is not a terminal, in which Keras' progress bar would print thousands of lines.
+    """
 
     def on_epoch_begin(self, epoch, logs=None):
         self._epoch = epoch

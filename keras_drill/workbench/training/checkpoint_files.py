@@ -1,4 +1,4 @@
-"""What a checkpoint's files hold, and whether it is what was written."""
+"""Reading of a checkpoint's files, and checks of their checksums."""
 
 import hashlib
 import json
@@ -12,13 +12,17 @@ from typing import Any
 import numpy as np
 
 ARRAYS, STATE, CHECKSUMS = "arrays.npz", "state.json", "checksums.json"
-HAS_CHECKSUMS = "has_checksums"  # in the state of checkpoints that are not whole without them
+HAS_CHECKSUMS = "has_checksums"  # key in the state of a checkpoint that needs its checksum file
 
 
 def read_arrays(path: Path) -> dict[str, np.ndarray]:
-    """The arrays of a file that `np.savez` wrote.
+    """Reads the arrays of a file that `np.savez` wrote.
 
-    Whatever stands in it, no pickles are read, and no memory is asked for that it does not fill.
+    The function is safe for damaged and foreign files: it reads no pickles, and allocates no more
+    memory than the size of the file.
+
+    Raises:
+        ValueError: An array's shape does not match its length in the file.
     """
     arrays = {}
     size = path.stat().st_size
@@ -33,16 +37,27 @@ def read_arrays(path: Path) -> dict[str, np.ndarray]:
                 shape, _, dtype = read_header(file)
                 length = file.tell() + math.prod(shape) * dtype.itemsize
                 if not length == entry.file_size <= size:
-                    raise ValueError(f"{entry.filename} is not as long as its shape {shape} says")
+                    raise ValueError(f"the length of {entry.filename} does not match shape {shape}")
             with archive.open(entry) as file:
                 array = np.lib.format.read_array(file, allow_pickle=False)
-                file.read(1)  # the end, where the archive's own checksum is looked at
+                file.read(1)  # at its end the archive checks its own checksum
             arrays[entry.filename.removesuffix(".npy")] = array
     return arrays
 
 
 def read_state(folder: Path, step: int) -> tuple[dict[str, Any], dict[str, Any] | None]:
-    """The state of a checkpoint, which is checked, and its checksums; old versions have none."""
+    """Reads the state of a checkpoint and checks its checksum.
+
+    Args:
+        folder: Folder of the checkpoint.
+        step: Step that the checkpoint must be of.
+
+    Returns:
+        The state, and all checksums; `None` instead of checksums for checkpoints of old versions.
+
+    Raises:
+        ValueError: The checkpoint is of another step, or the state was changed.
+    """
     state = json.loads((folder / STATE).read_text(encoding="utf-8"))
     path = folder / CHECKSUMS
     if not (state.pop(HAS_CHECKSUMS, False) or path.exists()):
@@ -51,26 +66,26 @@ def read_state(folder: Path, step: int) -> tuple[dict[str, Any], dict[str, Any] 
     # An old version did not mark the state either.
     expected = (step, state_checksum(state)) if "step" in checksums else (None, _digest(state))
     if checksums.get("step") != expected[0]:
-        raise ValueError(f"it is that of step {checksums.get('step')}")
+        raise ValueError(f"its checksums are of step {checksums.get('step')}, not {step}")
     if checksums["state"] != expected[1]:
-        raise ValueError(f"the checksum of {STATE} does not hold")
+        raise ValueError(f"the checksum of {STATE} is wrong")
     return state, checksums
 
 
 def check_arrays(arrays: Mapping[str, np.ndarray], checksums: Mapping[str, Any]) -> None:
-    """Raises `ValueError`, which names the first array that is not as it was written."""
+    """Raises `ValueError` if an array differs from what was written; names the first such array."""
     found = array_checksums(arrays)
     if wrong := sorted(dict(found.items() ^ checksums["arrays"].items())):
-        raise ValueError(f"the checksum of {wrong[0]} in {ARRAYS} does not hold")
+        raise ValueError(f"the checksum of {wrong[0]} in {ARRAYS} is wrong")
 
 
 def array_checksums(arrays: Mapping[str, np.ndarray]) -> dict[str, str]:
-    """By name: type, shape and a checksum of the values."""
+    """Returns for each name the array's type, its shape and a checksum of its values."""
     return {name: _array_checksum(array) for name, array in arrays.items()}
 
 
 def state_checksum(state: Mapping[str, Any]) -> str:
-    """Hexadecimal digest of a state, and of that it has checksums."""
+    """Returns the hexadecimal digest of a state that is marked with `HAS_CHECKSUMS`."""
     return _digest({**state, HAS_CHECKSUMS: True})
 
 

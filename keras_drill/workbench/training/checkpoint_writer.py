@@ -12,22 +12,22 @@ from keras_drill.workbench.training.checkpoints import CheckpointStore
 
 
 def reason_of(error: OSError) -> str:
-    """What the system says of an error, without its number and the file."""
+    """Returns the system's message for an error, without error number and file name."""
     return error.strerror or str(error) or type(error).__name__
 
 
 class CheckpointWriter:
-    """Writes the checkpoints of a store in a thread of its own, one at a time.
+    """Writes checkpoints in a background thread, one at a time, while the training continues.
 
-    The one before stays until the new one is complete, so a kill loses no more than it does when
-    the training waits. Where the disk is full, read-only or gone (`OSError`), that is said once a
-    checkpoint, on the standard error, and the training goes on: the next one may succeed.
-    Any other error is raised by the next call.
+    The previous checkpoint stays until the new one is complete, so a killed process always leaves
+    a whole one. If the disk is full, read-only or removed (`OSError`), a warning is printed for
+    each checkpoint, and the training continues: the next checkpoint may succeed. Any other error is
+    raised by the next call.
 
-    A context manager, at whose end nothing is being written any more.
+    The writer is a context manager, which waits at its end for the checkpoint being written.
 
     Args:
-        store: where they are kept.
+        store: where the checkpoints are kept.
 
     Example:
 
@@ -52,12 +52,12 @@ class CheckpointWriter:
             self._thread.join()
 
     def begin(self, step: int, arrays: Mapping[str, np.ndarray], state: Mapping[str, Any]) -> None:
-        """Begins to write a checkpoint, once the one before it is written.
+        """Waits for the previous checkpoint, then begins to write a new one.
 
         Args:
-            step: of the training.
-            arrays: not to be changed any more.
-            state: likewise.
+            step: step of the training.
+            arrays: arrays of the checkpoint. The caller must not change them afterwards.
+            state: state of the training. The caller must not change it afterwards.
         """
         self.finish()
         self._error = None
@@ -65,42 +65,46 @@ class CheckpointWriter:
         self._thread.start()
 
     def poll(self) -> None:
-        """Says what went wrong, if a checkpoint was under way and has ended."""
+        """Calls `finish` if a checkpoint was being written and has ended."""
         if self._thread is not None and not self._thread.is_alive():
             self.finish()
 
     def finish(self) -> None:
-        """Waits for the checkpoint under way, and says what went wrong."""
+        """Waits for the checkpoint being written.
+
+        Prints a warning on standard error if the checkpoint failed with an `OSError`. Raises any
+        other error.
+        """
         if self._thread is None:
             return
         self._thread.join()
         self._thread = None
         if isinstance(self._error, OSError):
             print(
-                f"keras-drill: warning: {self._failure(self._error)}; the training goes on, and is "
-                "saved at the next checkpoint if that can be written",
+                f"keras-drill: warning: {self._failure(self._error)}; the training continues and "
+                "tries again at the next checkpoint",
                 file=sys.stderr,
             )
         elif self._error is not None:
             raise self._error
 
     def require(self) -> None:
-        """Waits for the checkpoint under way. Raises `RunError` where the last one failed."""
+        """Waits for the checkpoint being written. Raises `RunError` if the last one failed."""
         if self._thread is not None:
             self._thread.join()
             self._thread = None
         if isinstance(self._error, OSError):
-            raise RunError(f"{self._failure(self._error)}; resuming begins there") from self._error
+            raise RunError(f"{self._failure(self._error)}; training resumes there") from self._error
         if self._error is not None:
             raise self._error
 
     def _write(self, step: int, arrays: Mapping[str, np.ndarray], state: Mapping[str, Any]) -> None:
         try:
             self._store.save(step, arrays, state)
-        except Exception as error:  # for the thread of the training
+        except Exception as error:  # raised again in the training's thread
             self._error = error
 
     def _failure(self, error: OSError) -> str:
         steps = self._store.steps()
-        kept = f"the last one, of step {steps[-1]}, is kept" if steps else "there is none yet"
-        return f"{self._store.folder}: no checkpoint can be written ({reason_of(error)}); {kept}"
+        kept = f"the checkpoint of step {steps[-1]} is kept" if steps else "there is none yet"
+        return f"{self._store.folder}: a checkpoint cannot be written ({reason_of(error)}); {kept}"

@@ -1,4 +1,4 @@
-"""How far a training has come, and where that is kept."""
+"""The state of a training run, and the store of its checkpoints."""
 
 import contextlib
 import dataclasses
@@ -31,20 +31,20 @@ from keras_drill.workbench.training.checkpoint_files import (
 
 @dataclasses.dataclass
 class TrainingState:
-    """What a training knows beside its variables; kept in every checkpoint.
+    """Progress of a training run, kept in every checkpoint beside the variables.
 
     Args:
-        epoch: epochs done.
-        batch: batches done of the epoch under way.
-        step: batches done in all.
-        epoch_seconds: time spent on the batches done of the epoch under way.
-        history: one mapping from name to value per epoch done.
-        losses: the validation loss of each.
-        best_epoch: epoch of the best model, from 1; 0 where there is none yet.
-        best_loss: its validation loss.
-        changes: options that were changed when the training was resumed, from the first to the
-            last: `{"option", "before", "now", "epoch", "batch"}`, with the epoch and the batch,
-            from 1, from which the new value holds.
+        epoch: number of finished epochs.
+        batch: number of finished batches in the current epoch.
+        step: number of finished batches in all epochs.
+        epoch_seconds: time spent on the finished batches of the current epoch.
+        history: one mapping from name to value per finished epoch.
+        losses: the validation loss of each finished epoch.
+        best_epoch: epoch of the best model, counted from 1; 0 before the first epoch has ended.
+        best_loss: validation loss of the best model.
+        changes: options that were changed when the training was resumed, the oldest change first:
+            `{"option", "before", "now", "epoch", "batch"}`. The new value is used from this epoch
+            and batch on, both counted from 1.
     """
 
     epoch: int = 0
@@ -58,18 +58,20 @@ class TrainingState:
     changes: list[dict[str, Any]] = dataclasses.field(default_factory=list)
 
     def has_stopped_improving(self, config: RunConfig) -> bool:
-        """Whether the validation loss ends the training, as the options have it."""
+        """Returns whether the validation loss ends the training by the options' criterion."""
         if config.training.stopping == "non-monotone":
             return self.is_above_older(config.training.patience)
         return self.has_waited(config.patience)
 
     def has_waited(self, patience: int) -> bool:
-        """Whether so many epochs have passed without a better one; 0 is for ever."""
+        """Returns whether the last `patience` epochs brought no better loss; never for 0."""
         return 0 < patience <= self.epoch - self.best_epoch
 
     def is_above_older(self, interval: int) -> bool:
-        """Whether the last loss is above the best of those more than `interval` epochs before the
-        last; 0 is never. The criterion of AWD-LSTM, see `NonMonotonicAveraging`.
+        """Returns whether the last loss is above the best loss of older epochs.
+
+        Older epochs are more than `interval` epochs before the last one. An interval of 0 always
+        returns False. This is the criterion of AWD-LSTM, see `NonMonotonicAveraging`.
 
         >>> [TrainingState(losses=[5.0, 4.0, 4.5, loss]).is_above_older(1) for loss in (3.9, 4.1)]
         [False, True]
@@ -78,12 +80,12 @@ class TrainingState:
         return bool(older) and self.losses[-1] > min(older)
 
     def to_mapping(self) -> dict[str, Any]:
-        """For JSON."""
+        """Returns the state as a mapping for JSON."""
         return dataclasses.asdict(self)
 
     def assign(self, mapping: dict[str, Any]) -> None:
-        """Takes over what `to_mapping` gave."""
-        mapping = {"changes": [], "losses": [], **mapping}  # old versions did not record them
+        """Assigns all attributes from a result of `to_mapping`."""
+        mapping = {"changes": [], "losses": [], **mapping}  # absent in checkpoints of old versions
         for field in dataclasses.fields(self):
             setattr(self, field.name, mapping[field.name])
 
@@ -92,16 +94,18 @@ _NAME = re.compile(r"step-(\d{8,})")
 
 
 class CheckpointStore:
-    """Checkpoints of a run, of which each is there as a whole or not at all.
+    """Reads and writes the checkpoints of a run, each of which is whole or absent.
 
-    A checkpoint is a folder `step-00000042` with the arrays, the state, and the step and checksums
-    of each array and the state. It is written beside, flushed to the disk and renamed, so that a
-    process killed at any moment leaves the one before. What the disk has damaged is noticed when
-    it is read, and the checkpoint before it is taken.
+    A checkpoint is a folder such as `step-00000042`. The folder holds the arrays, the training
+    state, the step, and checksums of each array and of the state.
+
+    A checkpoint is written under a temporary name, flushed to the disk and renamed, so a process
+    that is killed at any moment leaves the previous checkpoint. Damage on the disk is detected on
+    reading, and the previous checkpoint is used instead.
 
     Args:
-        folder: where they are.
-        keep: how many to keep, the last ones.
+        folder: folder of the checkpoints.
+        keep: number of checkpoints to keep. Older ones are removed.
 
     Example:
 
@@ -118,19 +122,19 @@ class CheckpointStore:
         self._damaged: set[int] = set()
 
     def steps(self) -> list[int]:
-        """Steps that there are checkpoints of, in order; damaged ones that were found out are not.
+        """Returns the steps of the checkpoints in ascending order.
 
-        What else lies in the folder is left alone.
+        Checkpoints that were found to be damaged, and other files in the folder, are ignored.
         """
         found = [(path, _NAME.fullmatch(path.name)) for path in self.folder.glob("step-*")]
         steps = {int(match[1]) for path, match in found if match and path.is_dir()}
         return sorted(steps - self._damaged)
 
     def save(self, step: int, arrays: Mapping[str, np.ndarray], state: Mapping[str, Any]) -> None:
-        """Writes the checkpoint of a step, unless it is there, and removes old ones.
+        """Writes the checkpoint of a step, unless it exists, and removes old checkpoints.
 
-        After an `OSError` the others are as they were. The folder is made where it is missing, but
-        not the one that it lies in: a run that was removed, or whose disk was, does not come back.
+        An `OSError` leaves the other checkpoints unchanged. A missing checkpoint folder is created,
+        but a missing run folder is not: a run that was removed, or whose disk was, stays removed.
         """
         if step in self.steps():
             return
@@ -139,7 +143,7 @@ class CheckpointStore:
             self.folder.mkdir(exist_ok=True)
             self._write(beside, step, arrays, state)
         except OSError:
-            shutil.rmtree(beside, ignore_errors=True)  # it may be what fills the disk
+            shutil.rmtree(beside, ignore_errors=True)  # frees the space of a full disk
             raise
         for old in self.steps()[: -self.keep]:
             shutil.rmtree(self._path(old))
@@ -168,10 +172,16 @@ class CheckpointStore:
         _flush_folder(self.folder)
 
     def load(self, step: int) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-        """Arrays and state of the checkpoint of a step. Raises `RunError` where it is damaged."""
+        """Returns arrays and state of the checkpoint of a step.
+
+        Raises:
+            RunError: The checkpoint is missing or damaged.
+        """
         if step not in self.steps():
             there = ", ".join(map(str, self.steps())) or "none"
-            raise RunError(f"{self.folder} has no checkpoint of step {step}; there are: {there}")
+            raise RunError(
+                f"{self.folder} has no checkpoint of step {step}; checkpoints exist of: {there}"
+            )
         path = self._path(step)
         try:
             state, checksums = read_state(path, step)
@@ -180,19 +190,25 @@ class CheckpointStore:
                 check_arrays(arrays, checksums)
         except MemoryError:
             raise
-        except Exception as error:  # NumPy, zipfile and zlib each have their own
+        except Exception as error:  # NumPy, zipfile and zlib raise errors of different types
             raise _damaged(path, error) from error
         return arrays, state
 
     def load_latest(self) -> tuple[dict[str, np.ndarray], dict[str, Any]] | None:
-        """Arrays and state of the last checkpoint that is whole; `None` where there is none at all.
+        """Returns arrays and state of the last undamaged checkpoint.
 
-        Says on the standard error which ones are damaged. Raises `RunError` where all are.
+        Names damaged checkpoints on standard error.
+
+        Returns:
+            The arrays and the state, or `None` if the store is empty.
+
+        Raises:
+            RunError: All checkpoints are damaged.
         """
         return self._load_whole() if self.steps() else None
 
     def _load_whole(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-        """The last checkpoint that is whole; there must be some."""
+        """Returns the last undamaged checkpoint of a store that is not empty."""
         errors: list[RunError] = []
         for step in reversed(self.steps()):
             try:
@@ -202,41 +218,53 @@ class CheckpointStore:
                 self._damaged.add(step)
                 continue
             for damage in errors:
-                print(f"{damage}; going on from step {step}", file=sys.stderr)
+                print(f"{damage}; using the checkpoint of step {step} instead", file=sys.stderr)
             return loaded
         raise RunError(
-            f"{errors[0]}, and there is no other that is whole; remove the folder "
-            f"{self.folder} to train from the beginning"
+            f"{errors[0]}, and no undamaged checkpoint is left. To train from the beginning, "
+            f"remove the folder {self.folder}"
         )
 
     def progress(self) -> TrainingState | None:
-        """How far the last checkpoint had come, from its small file; `None` where there is none."""
+        """Returns the training state of the last checkpoint, without reading its arrays.
+
+        Returns:
+            The state, or `None` if the store is empty.
+
+        Raises:
+            RunError: The state is damaged.
+        """
         if not self.steps():
             return None
         step = self.steps()[-1]
         progress = TrainingState()
         try:
             progress.assign(read_state(self._path(step), step)[0]["training"])
-        except Exception as error:  # as many as there are kinds of damage
+        except Exception as error:  # each kind of damage raises another type of error
             raise _damaged(self._path(step), error) from error
         return progress
 
     def last_state(self) -> dict[str, Any]:
-        """The state of the last checkpoint whose state can be read; empty where there is none."""
+        """Returns the last state that can be read, empty if no state can be read."""
         for step in reversed(self.steps()):
-            with contextlib.suppress(Exception):  # as many as there are kinds of damage
+            with contextlib.suppress(Exception):  # each kind of damage raises another type of error
                 return read_state(self._path(step), step)[0]
         return {}
 
     def mean(self, number: int, names: Collection[str]) -> dict[str, np.ndarray]:
-        """Arrays of the last checkpoint, those with these names averaged over the last ones.
+        """Averages arrays over the last checkpoints.
 
-        Checkpoints that are damaged are passed over, and named on the standard error. Raises
-        `RunError` where all are.
+        Damaged checkpoints are skipped, and named on standard error.
 
         Args:
-            number: over how many, or over all where there are fewer.
-            names: of the arrays to average, in float64.
+            number: number of checkpoints to average over. If there are fewer, all are used.
+            names: names of the arrays to average, which happens in float64.
+
+        Returns:
+            All arrays of the last checkpoint, with averages in place of the named ones.
+
+        Raises:
+            RunError: All checkpoints are damaged.
         """
         arrays, _ = self._load_whole()
         totals = {name: arrays[name].astype("float64") for name in names}
@@ -247,7 +275,7 @@ class CheckpointStore:
             try:
                 others, _ = self.load(step)
             except RunError as error:
-                print(f"{error}; the mean is taken without it", file=sys.stderr)
+                print(f"{error}; the average skips this checkpoint", file=sys.stderr)
                 continue
             count += 1
             for name, total in totals.items():
@@ -270,7 +298,7 @@ def _flush(file) -> None:
 
 
 def _flush_folder(folder: Path) -> None:
-    """Makes a rename in the folder outlive a loss of power."""
+    """Flushes the folder, so that a rename in it survives a loss of power."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(descriptor)

@@ -1,4 +1,4 @@
-"""Which words to show the senses of, where nobody names any."""
+"""Choice of the words whose senses are shown by default."""
 
 import numpy as np
 
@@ -6,24 +6,28 @@ from keras_drill.workbench.analysis import WordSenses
 from keras_drill.workbench.training.loaded_run import LoadedRun
 from keras_drill.workbench.training.shown_senses import TextOfSenses
 
-FEWEST_OCCURRENCES = 3  # that make a plane
-_ENOUGH = 20  # occurrences, for a mean over contexts that means something
-_CANDIDATES = 200  # whose hidden states fit in memory with any model
+FEWEST_OCCURRENCES = 3  # points that a projection to a plane needs
+_ENOUGH = 20  # occurrences for a reliable mean over contexts
+_CANDIDATES = 200  # so that their hidden states fit in memory with any model
 
 
 def choose_words(
     run: LoadedRun, shown: TextOfSenses, num_senses: np.ndarray, number: int
 ) -> list[WordSenses]:
-    """The content words whose senses depend on the context most, by `WordSenses.information`.
+    """Chooses the content words whose senses depend most on the context.
 
-    Content words have a letter, and are not among the most frequent words that make up half of the
-    training text, as function words are. Other words follow only where there are too few.
+    `WordSenses.information` measures the dependence. Content words have a letter, and are not among
+    the most frequent words that make up half of the training text, which are mostly function words.
+    Other words are chosen only if there are too few content words.
 
     Args:
         run: The run.
-        shown: The text that shows the words.
-        num_senses: Senses of each word, `[V]`.
-        number: How many words.
+        shown: The text in which the words occur.
+        num_senses: Number of senses of each word, `[V]`.
+        number: Maximum number of words to choose.
+
+    Returns:
+        The senses of the chosen words, the best choice first.
     """
     tokens = run.vocabulary.tokens
     seen = np.bincount(shown.ids, minlength=len(tokens))
@@ -45,7 +49,13 @@ def choose_words(
 
 
 def is_content(counts: np.ndarray) -> np.ndarray:
-    """Which words are beyond the most frequent ones that make up half of all occurrences.
+    """Marks words other than the most frequent ones that make up half of all occurrences.
+
+    Args:
+        counts: Number of occurrences of each word, `[V]`.
+
+    Returns:
+        Bool `[V]`, True for content words.
 
     Example:
 

@@ -1,4 +1,4 @@
-"""What runs that were evaluated on texts have in common, and the figures that can be compared."""
+"""Which figures of runs can be compared, given their texts, tokenizers and vocabularies."""
 
 import hashlib
 import math
@@ -20,12 +20,17 @@ from keras_drill.workbench.training.loaded_run import LoadedRun
 
 
 def perplexity_basis(run: LoadedRun, text: EvaluationText) -> PerplexityBasis:
-    """What the perplexity of a run on a text depends on beside the model."""
+    """Returns text, tokenizer and vocabulary of a perplexity: all that it depends on but the model.
+
+    Args:
+        run: The run.
+        text: The text that the run was evaluated on.
+    """
     digest = hashlib.sha256()
     for column in run.task.columns:
         for line in text.columns[column]:
             digest.update(line + b"\n")
-        digest.update(b"\0")  # in no line of text
+        digest.update(b"\0")  # separates columns, as no line contains it
     tokenizer, vocabulary = run.task.coders(run.vocabulary)[run.task.columns[-1]]
     return PerplexityBasis(
         digest.hexdigest(),
@@ -40,16 +45,16 @@ def compare_bases(
     texts: Mapping[str, Sequence[EvaluationText]],
     evaluated: Mapping[str, Evaluation],
 ) -> tuple[list[Comparability], dict[str, PerplexityBasis]]:
-    """What can be compared of runs.
+    """Determines which figures of several runs can be compared.
 
     Args:
         runs: The runs by name.
-        texts: By run, the texts that it was evaluated on.
-        evaluated: By run, how well it does.
+        texts: By name of the run, its evaluation texts.
+        evaluated: By name of the run, the results of its evaluation.
 
     Returns:
-        What can be compared, by text that several runs were evaluated on, and for each run the
-        basis of its last perplexity.
+        One `Comparability` per text that several runs were evaluated on, and for each run the basis
+        of the perplexity on its last text.
     """
     bases = {
         name: {text.name: perplexity_basis(runs[name], text) for text in some}
@@ -75,13 +80,13 @@ def compare_bases(
 
 
 class _Spelled(NamedTuple):
-    """What the targets of a text are to a model.
+    """The targets of a text as a model's vocabulary represents them.
 
     Args:
-        digest: Of the text that they spell.
-        num_bytes: Of the text as it was written, with the ends of lines.
-        is_unknown: Bool `[N]`: targets that are the unknown token.
-        is_replaced: Bool `[N]`: those of them for which the text has a word.
+        digest: Digest of the text that the targets spell, with unknown tokens for unknown words.
+        num_bytes: Number of bytes of the original text, with one line end per line.
+        is_unknown: Bool `[N]`, True for targets that are the unknown token.
+        is_replaced: Bool `[N]`, True for unknown tokens that stand for another word of the text.
     """
 
     digest: str
@@ -91,6 +96,7 @@ class _Spelled(NamedTuple):
 
     @classmethod
     def of(cls, run: LoadedRun, text: EvaluationText) -> "_Spelled":
+        """Tokenizes the text's target column with the run's tokenizer and vocabulary."""
         column = run.task.columns[-1]
         tokenizer, vocabulary = run.task.coders(run.vocabulary)[column]
         digest, num_bytes = hashlib.sha256(), 0
@@ -116,6 +122,7 @@ def _with_figures(
     spelled: Mapping[str, _Spelled],
     log_probs: Mapping[str, np.ndarray],
 ) -> Comparability:
+    """Returns `made` with figures that can be compared although the perplexities cannot."""
     known = None
     if len({basis.tokenizer_key for basis in bases.values()}) == 1:
         known = ~np.any([each.is_unknown for each in spelled.values()], axis=0)

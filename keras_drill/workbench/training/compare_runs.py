@@ -1,4 +1,4 @@
-"""Several runs evaluated on the same text."""
+"""Evaluation of one or several runs, with a table and a report."""
 
 import os
 from collections.abc import Sequence
@@ -26,14 +26,18 @@ def compare_runs(
     """Evaluates the models of runs, prints a table, and writes a report.
 
     Args:
-        folders: the runs, the one that the others are compared with first.
-        report: the HTML file.
-        data: the text, evaluated as a whole, see `Task.read_whole`; by default the validation and
-            the test text of each run.
-        title: title of the report; by default what the only run is, or "Models compared".
-        checkpoint: as of `LoadedRun.load`, for all of them.
-        figures: a JSON file for all figures.
-        adaptation: how language models adapt to the texts; `None`: not at all.
+        folders: the runs. The others are compared with the first one.
+        report: path of the HTML file.
+        data: the text, evaluated as a whole, see `Task.read_whole`. By default each run is
+            evaluated on its validation text and its test text.
+        title: title of the report. By default the description of a single run, or
+            "Models compared".
+        checkpoint: which checkpoint to load of each run, see `LoadedRun.load`.
+        figures: path of a JSON file to write all figures to.
+        adaptation: how language models adapt to the texts; `None` for no adaptation.
+
+    Returns:
+        One summary per run, in the order of `folders`.
     """
     runs = load_runs(folders, checkpoint)
     texts, evaluated, summaries = {}, {}, []
@@ -78,7 +82,7 @@ def compare_runs(
 
 
 def comparison_table(summaries: Sequence[RunSummary]) -> str:
-    """A table of runs.
+    """Formats summaries of runs as a table for the terminal.
 
     Example:
 

@@ -1,4 +1,4 @@
-"""Evaluation of any exported model by its signature `examples`."""
+"""Evaluation of an exported model of any task through its signature `examples`."""
 
 import dataclasses
 import itertools
@@ -17,13 +17,13 @@ _ROWS = 32
 
 @dataclasses.dataclass(frozen=True)
 class EvaluatedExamples:
-    """What a model says of examples, in their order.
+    """Log-probabilities and outputs of a model for examples, in the examples' order.
 
     Args:
-        words: The words that it was evaluated on, one text after the other, `[N]`.
-        log_probs: Their log-probabilities, float64 `[N]`.
-        lengths: How many of them each example has, `[examples]`.
-        answers: What it answers to each; empty texts of a model that was not asked.
+        words: The target words of all examples, one example after the other, `[N]`.
+        log_probs: Log-probabilities of the target words, float64 `[N]`.
+        lengths: Number of target words of each example, `[examples]`.
+        answers: The model's output for each example, empty for models that only score texts.
     """
 
     words: np.ndarray
@@ -33,12 +33,12 @@ class EvaluatedExamples:
 
     @property
     def perplexity(self) -> float:
-        """Of all words together."""
+        """The perplexity over all target words."""
         return math.exp(-self.log_probs.mean())
 
     @property
     def line_log_probs(self) -> np.ndarray:
-        """Sums by example, float64 `[examples]`."""
+        """The sum of the log-probabilities of each example, float64 `[examples]`."""
         ends = np.cumsum(self.lengths)
         return np.diff(np.concatenate([[0.0], np.cumsum(self.log_probs)])[[0, *ends]])
 
@@ -48,22 +48,22 @@ def evaluate_examples(
     columns: Mapping[str, Iterable[bytes]],
     progress: Callable[[int], None] = lambda done: None,
 ) -> EvaluatedExamples:
-    """Asks a model about every line of a text, or every pair of two.
+    """Evaluates a model on every line of a text, or on every pair of lines of two texts.
 
     Args:
-        answer: The signature: of a loaded SavedModel, `loaded.signatures["examples"]`, or the
-            `tf.function` of a `TextModel` or `Translator`.
+        answer: The signature `examples`: `loaded.signatures["examples"]` of a loaded SavedModel, or
+            the `tf.function` of a `TextModel` or `Translator`.
         columns: The features of the examples, by name.
-        progress: Is told how many examples are done.
+        progress: Called with the number of evaluated examples after each batch.
 
     Raises:
-        RunError: There is none, or the model cannot make sense of one.
+        RunError: There are no examples, or the model rejects an example.
     """
     names = list(columns)
     rows = list(zip(*(columns[name] for name in names), strict=True))
     if not rows:
-        raise RunError("there is nothing to evaluate the model on: the text has no lines")
-    # Those of like lengths together, so that little is computed for padding.
+        raise RunError("the text to evaluate the model on must have at least one line")
+    # Examples of similar lengths share a batch, which reduces padding.
     order = sorted(range(len(rows)), key=lambda row: sum(map(len, rows[row])), reverse=True)
     found: dict[int, tuple[np.ndarray, np.ndarray, str]] = {}
     for start in range(0, len(order), _ROWS):
@@ -74,7 +74,7 @@ def evaluate_examples(
         for place, row in enumerate(chosen):
             if values["problems"][place]:
                 problem = values["problems"][place].decode()
-                raise RunError(f"the model does not take the examples as they are: {problem}")
+                raise RunError(f"the model rejects an example: {problem}")
             length = values["lengths"][place]
             found[row] = (
                 values["words"][place, :length],
@@ -94,7 +94,7 @@ def evaluate_examples(
 def first_examples(
     columns: Mapping[str, Iterable[bytes]], number: int | None
 ) -> dict[str, list[bytes]]:
-    """The first examples of a text; `None` for all."""
+    """Returns the first `number` examples of a text, or all if `number` is `None`."""
     return {name: list(itertools.islice(iter(lines), number)) for name, lines in columns.items()}
 
 

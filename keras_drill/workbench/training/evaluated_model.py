@@ -1,4 +1,4 @@
-"""The model of a training on one device, as it is evaluated and saved."""
+"""The single-device copy of the trained model that is evaluated and saved."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -13,19 +13,18 @@ from keras_drill.workbench.training.workers import Workers
 
 
 class EvaluatedModel:
-    """What answers, is evaluated and is saved: the trained model itself, where it has one replica.
+    """Holds the model that is evaluated and saved during a training.
 
-    Of several, each has a share of a batch's rows in its carried state, so files of them would
-    depend on their number. There it is a model of its own, that the chief alone has, with the
-    variables that one device would have.
+    With one replica this is the trained model itself. With several replicas the carried state of
+    each has only a share of the batch's rows, so a saved file would depend on the number of
+    replicas. The chief then has a second model, with the variables that one device would have.
 
     Args:
-        model: What is trained, compiled.
-        task: Its task.
-        words: Its words.
-        workers: What it is trained by.
-        compile_model: Compiles a model as `model` is.
-
+        model: The trained model, compiled.
+        task: The task of the run.
+        run_vocabulary: The vocabulary of the run.
+        workers: The workers that train the model.
+        compile_model: Function that compiles a model with the same arguments as `model`.
     """
 
     def __init__(
@@ -45,17 +44,17 @@ class EvaluatedModel:
             self._model = task.build_model(run_vocabulary)
             compile_model(self._model)
             self._model.optimizer.build(self._model.trainable_variables)
-            self._model.test_on_batch(*task.example_batch())  # makes the variables of metrics
+            self._model.test_on_batch(*task.example_batch())  # creates the metrics' variables
 
     @property
     def model(self) -> keras.Model:
-        """The evaluated one, on the chief."""
+        """The model to evaluate and save, available on the chief only."""
         if self._model is None:
-            raise RuntimeError("only the chief evaluates")
+            raise RuntimeError("`model` is available on the chief only, not on other workers")
         return self._model
 
     def update(self) -> None:
-        """Takes over the trained model's variables. To be called on all workers at once."""
+        """Copies the trained model's variables. Must be called on all workers at once."""
         if self._workers.num_replicas == 1:
             return
         arrays = take_snapshot(self._trained, self._workers)
@@ -63,6 +62,6 @@ class EvaluatedModel:
             restore_snapshot(self.model, arrays, Workers(tf.distribute.get_strategy()))
 
     def save(self, path: Path) -> None:
-        """Writes the model beside, and renames the file."""
+        """Writes the model to a temporary file and renames the file to `path`."""
         with replaced_file(path) as beside:
             self.model.save(beside)

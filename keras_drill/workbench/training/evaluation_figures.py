@@ -26,12 +26,12 @@ def write_figures(
     """Writes all figures of runs as JSON.
 
     Args:
-        path: The file; replaced when it exists.
+        path: The file, which is replaced if it exists.
         runs: The runs.
-        evaluated: How well each does.
-        summaries: What the report says about each.
-        checkpoint: Which checkpoint of each was evaluated; `None` for the best model.
-        compared: By text, which of the figures can be compared.
+        evaluated: Results of the evaluation of each run.
+        summaries: The report's summary of each run.
+        checkpoint: Which checkpoint of each run was evaluated; `None` for the best model.
+        compared: For each text, which of the figures can be compared.
     """
     records = [
         {
@@ -58,7 +58,7 @@ def write_figures(
 
 
 def _finite(value: Any) -> Any:
-    """A value with `None` for what JSON has no number for."""
+    """Replaces NaN and infinite numbers in nested values by `None`, as JSON cannot express them."""
     if isinstance(value, dict):
         return {name: _finite(each) for name, each in value.items()}
     if isinstance(value, list):

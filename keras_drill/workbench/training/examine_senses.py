@@ -1,4 +1,4 @@
-"""The senses that a run has found."""
+"""Examination of the senses that a run has learned, on the terminal and on a page."""
 
 import difflib
 import os
@@ -19,8 +19,8 @@ from keras_drill.workbench.training.sense_study import kernels, study_tables, st
 from keras_drill.workbench.training.shown_senses import TextOfSenses
 
 _DEFAULT_WORDS = 4
-_EXAMPLES = 12  # words shown for a number of senses
-_WIDTH = 8  # words on either side of a context
+_EXAMPLES = 12  # example words shown for each number of senses
+_WIDTH = 8  # words shown on either side of an occurrence
 
 
 def examine_senses(
@@ -37,16 +37,20 @@ def examine_senses(
     """Shows the senses of words in a text, on the terminal and on a page.
 
     Args:
-        folder: A run with several senses a word.
-        report: The HTML file.
-        words: The words; by default the content words whose senses depend on the context most, see
+        folder: A run with several senses per word.
+        report: Path of the HTML file.
+        words: The words; by default the content words whose senses depend most on the context, see
             `choose_words`.
-        data: The text, as a whole, see `Task.read_whole`; by default that of the run.
-        split: "train", "valid" or "test"; by default the training text, or the first of `data`.
-        tokens: How much of the text to read, from its beginning.
-        nearest: How many nearest words to show for a sense.
-        contexts: How many contexts to show for a sense.
-        checkpoint: As of `LoadedRun.load`.
+        data: The text, which is used as a whole, see `Task.read_whole`; by default the run's text.
+        split: "train", "valid" or "test"; by default the training text, or the first split of
+            `data` if it has no training text.
+        tokens: Number of tokens to read from the beginning of the text.
+        nearest: Number of nearest words to show for each sense.
+        contexts: Number of contexts to show for each sense.
+        checkpoint: Which checkpoint to load, see `LoadedRun.load`.
+
+    Returns:
+        All that the page shows.
     """
     run = LoadedRun.load(folder, checkpoint)
     head = run.model.head
@@ -94,11 +98,15 @@ def examine_senses(
 def _read(
     run: LoadedRun, data: str | Sequence[str] | None, split: str | None, tokens: int
 ) -> tuple[Any, str]:
-    """The beginning of a text, and what it is."""
+    """Reads the beginning of a text.
+
+    Returns:
+        The encoded text, and a description of the text for the page and for messages.
+    """
     names = None if split is None else [split]
     if data is None and (split or "train") == "train":
         name, path = "train", run.config.data.path
-        whole = run.task.read_texts(run.vocabulary)[name]  # on a disk, where it is large
+        whole = run.task.read_texts(run.vocabulary)[name]  # a large text is kept on disk
         lines = run.task.read_columns(path)[name]
         origin = " and ".join(dict.fromkeys(column.origin for column in lines.values()))
     else:
@@ -120,12 +128,12 @@ def _word_id(run: LoadedRun, word: str) -> int:
     if word not in vocabulary:
         close = difflib.get_close_matches(word, vocabulary, n=1)
         hint = f"; did you mean {close[0]!r}?" if close else ""
-        raise RunError(f"{word!r} is not among the words of {run.folder.path}{hint}")
+        raise RunError(f"{word!r} is not in the vocabulary of {run.folder.path}{hint}")
     return vocabulary.index(word)
 
 
 def _by_count(run: LoadedRun, ids: np.ndarray) -> np.ndarray:
-    """RunVocabulary, the most frequent in training first."""
+    """Sorts word ids by their training counts, the most frequent word first."""
     if run.vocabulary.counts is None:
         return ids
     return ids[np.argsort(-np.array(run.vocabulary.counts)[ids], kind="stable")]

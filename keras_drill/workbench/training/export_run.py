@@ -1,4 +1,4 @@
-"""From a run to a SavedModel with its card."""
+"""Export of a run's model as a SavedModel with a model card."""
 
 import importlib.metadata
 import platform
@@ -18,7 +18,8 @@ from keras_drill.workbench.training.evaluate_examples import evaluate_examples, 
 from keras_drill.workbench.training.loaded_run import LoadedRun
 from keras_drill.workbench.training.shown_senses import contexts_for_export
 
-_EVALUATED = {True: 100, False: 500}  # answering a source takes longer than scoring a line
+# Examples to evaluate by whether the model generates outputs, which takes longer than scoring.
+_EVALUATED = {True: 100, False: 500}
 _DISTRIBUTIONS = ("keras-drill", "keras", "tensorflow", "tensorflow-text")
 
 
@@ -37,23 +38,24 @@ def export_run(
     licence: str = "not stated",
     limits: Sequence[str] = (),
 ) -> Path:
-    """Writes the model of a run for servers, with a card that tells of the run.
+    """Exports the model of a run for servers, with a model card that describes the run.
 
     Args:
         run: The run.
         directory: The model's folder, `saved_models/<name>`.
         version: See `keras_drill.export.export_saved_model`.
-        sampler: How a model that continues texts does so; `None` is greedily.
-        seed: Of the sampler.
-        max_tokens: Most words of a continuation.
-        stop_strings: Where continuations end.
-        weights: What the weights are kept in. Where that is not float32, the model is evaluated in
-            both on the first lines of the last split that was held out, for the card.
-        sense_contexts: Most examples of each sense from the training text, which become a part of
-            the model.
-        data: Where these texts are; `None` is the corpus of the run.
-        licence: For the card.
-        limits: For the card, beside those that all such models have.
+        sampler: Sampler of a model that continues texts; `None` is greedy search.
+        seed: Seed of the sampler.
+        max_tokens: Maximum number of words of a continuation.
+        stop_strings: Strings at which continuations end.
+        weights: Type in which the weights are stored. For types other than float32, the model is
+            evaluated with float32 and with that type, and the card shows both results. The text is
+            the beginning of the last held-out split.
+        sense_contexts: Maximum number of examples of each sense, taken from the training text and
+            stored in the model.
+        data: Path of these texts; `None` is the corpus of the run.
+        licence: Licence of the model, for the card.
+        limits: Limits of the model for the card, in addition to those of all models of its kind.
 
     Returns:
         The version's folder.
@@ -61,8 +63,8 @@ def export_run(
     continues = isinstance(run.task, ContinuingTask)
     if sense_contexts and not (continues and run.config.head.has_senses):
         raise RunError(
-            f"{run.folder.path} has no sense_contexts: they take a model that continues texts and "
-            "whose words have senses"
+            "`sense_contexts` must be 0 unless the model continues texts and its words have "
+            f"senses. Received: sense_contexts={sense_contexts} for {run.folder.path}"
         )
     if isinstance(run.task, AnsweringTask):
         search = run.task.make_search()
@@ -102,7 +104,15 @@ def make_card(
     limits: Sequence[str],
     weights: Mapping[str, Any],
 ) -> ModelCard:
-    """What a run knows of its model."""
+    """Makes a model card from the options and results of a run.
+
+    Args:
+        run: The run.
+        name: Name of the model.
+        licence: Licence of the model.
+        limits: Sentences on what the model cannot do.
+        weights: Facts on the stored weights.
+    """
     results: dict[str, Any] = {}
     if run.folder.results_file.exists():
         results = read_json(run.folder.results_file)
@@ -138,16 +148,16 @@ def make_card(
 def compare_weights(
     run: LoadedRun, module: TextModel | Translator, weights: str, data: str | None = None
 ) -> dict[str, Any]:
-    """What weights in fewer bits cost and save, measured in this process.
+    """Measures quality, size and time of a model with float32 weights and with smaller weights.
 
     Args:
-        run: The run, whose held-out text the model is evaluated on.
-        module: Its model.
-        weights: What the weights would be kept in.
-        data: Where the text is; `None` is the corpus of the run.
+        run: The run. The model is evaluated on its held-out text.
+        module: The model of the run.
+        weights: Type of the smaller weights.
+        data: Path of the text; `None` is the corpus of the run.
 
     Returns:
-        Facts for the card, each for float32 and for these weights.
+        Facts for the card, each for float32 and for `weights`.
     """
     columns = list(run.task.read_columns(run.config.data.path if data is None else data).items())
     split, lines = next(each for each in reversed(columns) if each[0] != "train")
@@ -169,22 +179,22 @@ def compare_weights(
 
 
 def _limits(module: TextModel | Translator) -> list[str]:
-    """What no model of this kind does."""
+    """Returns sentences on the limits of all models of this kind, for the card."""
     limits = [
-        "It knows the language of its corpus and nothing else; what it writes may be wrong, and "
-        "repeat whatever the corpus says.",
-        "Words that it does not know are read as `<unk>`, which it never writes.",
+        "The model knows only the language of its corpus. Its output may be wrong, and may repeat "
+        "sentences of the corpus.",
+        "The model reads words outside its vocabulary as `<unk>`, and never writes `<unk>`.",
     ]
     if isinstance(module, Translator):
         limits.append(
-            f"Sources are cut to {module.max_source_tokens} tokens; answers have at most "
-            f"{module.max_tokens}."
+            f"Sources are truncated to {module.max_source_tokens} tokens. Outputs have at most "
+            f"{module.max_tokens} tokens."
         )
     else:
         limits.append(f"Continuations have at most {module.max_new_tokens} words.")
         if module.contexts is not None:
             limits.append(
-                f"It holds {module.contexts.num_words:,} words of its training text, examples of "
-                "senses that anyone who can ask it can read."
+                f"The model contains {module.contexts.num_words:,} words of its training text as "
+                "examples of senses. Everyone with access to the model can read these examples."
             )
     return limits

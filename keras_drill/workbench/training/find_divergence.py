@@ -1,4 +1,4 @@
-"""Where in the model a training that diverged stopped having numbers."""
+"""Search for the layer in which the first NaN or infinite number of a training occurred."""
 
 import math
 from typing import Any
@@ -12,16 +12,16 @@ from keras_drill.workbench.training.training import Training
 
 
 def find_divergence(training: Training) -> str:
-    """Repeats a training up to the step that spoilt it, and looks into that one layer by layer.
+    """Repeats a training up to the step that diverged, and checks this step layer by layer.
 
-    Nothing is spent on this while a training goes well: it begins again at the last checkpoint, as
-    if it were resumed.
+    The search resumes the training from its last checkpoint, so a training that does not diverge
+    needs no extra time.
 
     Args:
-        training: A new one of the run that diverged, not yet prepared. It writes nothing.
+        training: A new `Training` of the run that diverged, not yet prepared. It writes no files.
 
     Returns:
-        A sentence for the user, that names the first layer whose output or gradient is not finite.
+        A sentence for the user that names the first layer whose output or gradient is not finite.
     """
     training.prepare()
     first = training.state.step
@@ -30,20 +30,20 @@ def find_divergence(training: Training) -> str:
     except _Spoilt as spoilt:
         step = first + spoilt.batch - training.state.batch + 1
         what = first_not_finite(training.model, training.batch(spoilt.batch))
-        return f"It began in step {step}, with {what}"
+        return f"The first value that is not finite occurred in step {step}: {what}"
     except _WentWell:
-        return f"Repeated from step {first} it went well, so the layer cannot be told"
+        return f"The layer is unknown: repeated from step {first}, the training did not diverge"
 
 
 class _WentWell(Exception):
-    """The last step of an epoch has numbers."""
+    """Raised at the end of an epoch in which all steps had finite losses and gradients."""
 
 
 class _Spoilt(Exception):
-    """A step has not.
+    """Raised at the first step whose loss or gradient is not finite.
 
     Args:
-        batch: Its number in the epoch.
+        batch: Number of the step's batch in the epoch.
     """
 
     def __init__(self, batch: int):
@@ -52,9 +52,9 @@ class _Spoilt(Exception):
 
 
 class _Watch(keras.callbacks.Callback):
-    """Ends an epoch at the first step whose loss or gradient is not finite, or at the last one.
+    """Ends an epoch at the first step whose loss or gradient is not finite, or at its last step.
 
-    The model is then as it was before that step.
+    Before it raises `_Spoilt`, it restores the model's variables from before that step.
     """
 
     def __init__(self, training: Training):
@@ -74,14 +74,14 @@ class _Watch(keras.callbacks.Callback):
 
 
 def first_not_finite(model: keras.Model, batch: tuple) -> str:
-    """Names what is not finite first in a step: a layer's output, the loss, or a gradient.
+    """Names the first value of a step that is not finite: a layer's output, the loss or a gradient.
 
-    Gradients come from the loss to the inputs, so the first is the one nearest to the loss. The
-    model is of no use afterwards.
+    Gradients flow from the loss to the inputs, so the first one is the gradient nearest to the
+    loss. The model cannot be used afterwards, because its layers' `call` is replaced.
 
     Args:
         model: A model with a fused loss.
-        batch: Its inputs, targets and weights.
+        batch: Inputs, targets and weights of the step.
     """
     spoilt: list[str] = []
     for layer in all_layers(model):
@@ -102,6 +102,7 @@ def first_not_finite(model: keras.Model, batch: tuple) -> str:
 
 
 def _watched(layer: keras.Layer, spoilt: list[str]) -> Any:
+    """Wraps a layer's `call` to add the layer's path to `spoilt` if an output is not finite."""
     call = layer.call
 
     def watched(*args: Any, **kwargs: Any) -> Any:
@@ -114,7 +115,7 @@ def _watched(layer: keras.Layer, spoilt: list[str]) -> Any:
 
 
 def _is_finite(x: Any) -> bool:
-    """Whether a tensor has numbers alone; so has what is none, or inside a graph."""
+    """Returns False for eager float tensors with NaN or infinite values, True for all else."""
     if not tf.is_tensor(x) or tf.is_symbolic_tensor(x) or not x.dtype.is_floating:
         return True
     return bool(np.isfinite(np.asarray(tf.cast(x, tf.float64))).all())

@@ -1,4 +1,4 @@
-"""The runs in a folder, with their figures."""
+"""List of the runs in a folder, with their progress and perplexities."""
 
 import dataclasses
 import os
@@ -19,16 +19,16 @@ class ListedRun:
     """One run in a list.
 
     Args:
-        path: its folder.
-        state: "new" (nothing trained yet), "training" (by a process, now), "interrupted" (there is
-            more to train), "finished" (all epochs), "stopped" (early, by `training.patience`) or
-            "damaged" (a file cannot be read).
-        description: what its recipe says of it.
-        output_layer: what its output layer is.
-        epochs: epochs done.
-        max_epochs: epochs that it may train.
+        path: folder of the run.
+        state: "new" (not trained yet), "training" (a process is training it now), "interrupted"
+            (not finished), "finished" (all epochs done), "stopped" (early, by `training.patience`)
+            or "damaged" (a file cannot be read).
+        description: description in the run's options, which comes from its recipe.
+        output_layer: description of its output layer.
+        epochs: number of finished epochs.
+        max_epochs: maximum number of epochs.
         best_valid: the best validation perplexity so far.
-        test: the test perplexity of the model that was evaluated.
+        test: the test perplexity of the evaluated model.
     """
 
     path: Path
@@ -42,24 +42,24 @@ class ListedRun:
 
     @property
     def name(self) -> str:
-        """Name of its folder."""
+        """Name of the run's folder."""
         return self.path.resolve().name
 
 
 def list_runs(folder: str | os.PathLike = "runs") -> list[ListedRun]:
-    """The runs in a folder and in its folders, at any depth, by path.
+    """Lists the runs in a folder and its subfolders of any depth, sorted by path.
 
-    Reads small files only: no model is loaded.
+    Only small files are read, and no model is loaded.
     """
     folder = Path(folder)
     if not folder.is_dir():
-        raise RunError(f"{folder} is no folder")
+        raise RunError(f"{folder} is not a folder; give the folder that holds the runs")
     configs = sorted(folder.glob("**/config.toml"))
     return [_listed(RunFolder(config.parent)) for config in configs]
 
 
 def runs_table(runs: Sequence[ListedRun]) -> str:
-    """A table of runs.
+    """Formats a list of runs as a table for the terminal.
 
     Example:
 
@@ -84,6 +84,7 @@ def runs_table(runs: Sequence[ListedRun]) -> str:
 
 
 def _listed(folder: RunFolder) -> ListedRun:
+    """Reads the state and the figures of one run."""
     try:
         config = folder.config()
     except (ConfigError, RunError, OSError):
@@ -130,7 +131,7 @@ def _listed(folder: RunFolder) -> ListedRun:
 
 
 def _is_locked(folder: RunFolder) -> bool:
-    """Whether a process is training there now."""
+    """Returns whether a process is training in the folder now."""
     if not folder.lock_file.exists():
         return False
     try:

@@ -1,4 +1,4 @@
-"""The best model of a run, with its words."""
+"""The trained model of a run, loaded with its options and vocabulary."""
 
 import dataclasses
 import functools
@@ -32,21 +32,21 @@ from keras_drill.workbench.training.snapshot import AVERAGING, callback_state, r
 
 @dataclasses.dataclass(frozen=True)
 class LoadedRun:
-    """A trained model, its options, and how it reads and writes text.
+    """A trained model with its options, its task and its vocabulary.
 
     Args:
         folder: the folder of the run.
-        config: its options.
-        task: what it was trained for.
-        model: its best model, or that of a checkpoint.
-        vocabulary: its words.
+        config: the options of the run.
+        task: the task that the model was trained for.
+        model: the best model of the run, or the model of a checkpoint.
+        vocabulary: the vocabulary of the run.
     """
 
     folder: RunFolder
     config: RunConfig
     task: Task
     model: keras.Model
-    vocabulary: Any  # of its task
+    vocabulary: Any  # the type depends on the task
 
     @classmethod
     def load(
@@ -55,14 +55,17 @@ class LoadedRun:
         checkpoint: int | str | None = None,
         changes: Mapping[str, Any] | None = None,
     ) -> "LoadedRun":
-        """Loads a model of a run and its words, and checks that they match.
+        """Loads a model of a run and its vocabulary, and checks that they match.
 
         Args:
             folder: the folder of the run.
-            checkpoint: the step whose checkpoint to load, or "last"; by default the best model is
-                loaded (the mean of the last checkpoints, where the run has one).
-            changes: options to take in place of the run's, by their full names: such as say how
-                texts are answered.
+            checkpoint: the step whose checkpoint to load, or "last". By default the best model is
+                loaded, or the mean of the last checkpoints if the run has such a model.
+            changes: options that replace those of the run, by their full names, for example
+                options of the search.
+
+        Raises:
+            RunError: The run has no such model, or model and vocabulary do not match.
         """
         config = folder.config()
         folder.check_unedited(config)
@@ -75,44 +78,44 @@ class LoadedRun:
             model = _best_model(folder)
         if model.head.vocabulary_size != len(run_vocabulary.tokens):
             raise RunError(
-                f"{folder.path / config.word_files[0]} is not the model's vocabulary: it has "
-                f"{len(run_vocabulary.tokens)} words, and {folder.model_file.name} was "
-                f"trained with {model.head.vocabulary_size}"
+                f"{folder.path / config.word_files[0]} must be the vocabulary of "
+                f"{folder.model_file.name}, which has {model.head.vocabulary_size} words. "
+                f"Received: a vocabulary of {len(run_vocabulary.tokens)} words"
             )
         return cls(folder, config, task, model, run_vocabulary)
 
     @functools.cached_property
     def stateless_model(self) -> keras.Model:
-        """The model for use in Python: its batches may have any size, and it carries no state.
+        """The model without carried state, for batches of any size.
 
-        `model` reads as many texts side by side as it was trained on.
+        `model` itself accepts only the batch size that it was trained with.
         """
         return make_stateless(self.model)
 
     @property
     def continuing_task(self) -> ContinuingTask:
-        """The task, which must be one of continuing texts."""
+        """The task. Raises `RunError` if the model does not continue texts."""
         if not isinstance(self.task, ContinuingTask):
             raise RunError(f"the model of {self.folder.path} does not continue texts")
         return self.task
 
     @property
     def answering_task(self) -> AnsweringTask:
-        """The task, which must be one of answering sources."""
+        """The task. Raises `RunError` if the model does not generate outputs for sources."""
         if not isinstance(self.task, AnsweringTask):
             raise RunError(f"the model of {self.folder.path} does not answer sources")
         return self.task
 
     def evaluation_texts(self, data: str | Sequence[str] | None = None) -> list[EvaluationText]:
-        """The texts to evaluate the model on; see `Task.evaluation_texts`."""
+        """Returns the texts to evaluate the model on, see `Task.evaluation_texts`."""
         return self.task.evaluation_texts(self.vocabulary, data)
 
     def summarize(self, evaluation: Evaluation, texts: Sequence[EvaluationText] = ()) -> RunSummary:
-        """What a report says about the run.
+        """Returns the summary of the run for a report.
 
         Args:
-            evaluation: How well the model does.
-            texts: The texts that it was evaluated on.
+            evaluation: Results of the model's evaluation.
+            texts: The texts that the model was evaluated on.
         """
         perplexities = dict(evaluation.perplexities)
         history = read_history(self.folder.history_file)
@@ -139,7 +142,15 @@ class LoadedRun:
 
 
 def load_runs(folders: Sequence[RunFolder], checkpoint: int | str | None = None) -> list[LoadedRun]:
-    """Loads runs that are to be compared: of one task, with different names."""
+    """Loads runs for a comparison.
+
+    Args:
+        folders: The runs' folders.
+        checkpoint: Which checkpoint to load of each run, see `LoadedRun.load`.
+
+    Raises:
+        RunError: Two folders have the same name, or the runs have different tasks.
+    """
     names = [folder.name for folder in folders]
     if len(set(names)) < len(names):
         raise RunError(f"the folders of the runs must have different names, not {names}")
@@ -163,16 +174,16 @@ def _best_model(folder: RunFolder) -> keras.Model:
         file = folder.averaged_model_file
     if not file.exists():
         raise RunError(
-            f"{folder.path} has no model yet: there is one after the first epoch of "
-            "`keras-drill train`"
+            f"{folder.path} has no model yet; `keras-drill train` writes a model after the first "
+            "epoch"
         )
     try:
         return keras.saving.load_model(file, compile=False, safe_mode=True)
-    # Zip, HDF5, JSON and Keras each have their own errors for what they did not write.
+    # Zip, HDF5, JSON and Keras raise errors of different types for damaged files.
     except Exception as error:
         raise RunError(
             f"{file} cannot be loaded: {(str(error).splitlines() or [type(error).__name__])[0]} "
-            "(training on, or a checkpoint of the run, can take its place)"
+            "(resume the training, or choose a checkpoint with --checkpoint)"
         ) from error
 
 
@@ -202,7 +213,7 @@ def _model_of_checkpoint(
         averaging = NonMonotonicAveraging()
         averaging.set_model(model)
         averaging.set_state(averaging_state)
-        averaging.on_test_begin()  # inside an epoch, too, the model is the average
+        averaging.on_test_begin()  # swaps in the average, also for a checkpoint within an epoch
     zero_carried_state(model)
     return model
 

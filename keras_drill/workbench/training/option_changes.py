@@ -1,4 +1,4 @@
-"""Options of a run that are not those that its checkpoints were made with."""
+"""Differences between a run's options and the options that its checkpoints were made with."""
 
 import json
 from collections.abc import Mapping
@@ -6,19 +6,20 @@ from typing import Any, NamedTuple
 
 from keras_drill.workbench.tasks.config import RunConfig
 
-# What decides the scores of outputs, and with them the best epoch where it is chosen by a score.
+# Options that change the scores of outputs, and so the best epoch if a score chooses it.
 _SCORING = ("decoding.tokenize", "decoding.score_lowercase")
 
 
 class OptionChange(NamedTuple):
-    """An option with another value than before.
+    """An option whose value differs from the value in the checkpoints.
 
     Args:
-        name: its full name.
+        name: full name of the option.
         before: the value in the checkpoints.
-        now: the value in the options of today.
-        is_allowed: whether a run may be resumed with it.
-        reason: why not, where that depends on other options.
+        now: the current value.
+        is_allowed: whether a run may be resumed with the current value.
+        reason: why the change is not allowed, if this depends on other options. The text continues
+            the sentence of `__str__`.
     """
 
     name: str
@@ -32,18 +33,22 @@ class OptionChange(NamedTuple):
 
 
 def recorded_options(config: RunConfig) -> dict[str, Any]:
-    """The options as a checkpoint keeps them, which is JSON; those that others decide resolved."""
+    """Returns the options as a checkpoint stores them.
+
+    All values are JSON values. Options with the value "auto" are replaced by the values that other
+    options determine.
+    """
     return json.loads(json.dumps(config.resolved().to_mapping()))
 
 
 def option_changes(config: RunConfig, recorded: Mapping[str, Any]) -> list[OptionChange]:
-    """The options that differ from those of a checkpoint.
+    """Lists the options that differ from those of a checkpoint.
 
-    What a checkpoint of an older version does not know had the value that it has in older runs.
+    If a checkpoint of an older version lacks an option, the option's value for older runs is used.
 
     Args:
-        config: the options of today.
-        recorded: what `recorded_options` gave for those of the checkpoint.
+        config: the current options.
+        recorded: the result of `recorded_options` that the checkpoint stores.
 
     Example:
 
@@ -63,17 +68,17 @@ def option_changes(config: RunConfig, recorded: Mapping[str, Any]) -> list[Optio
         older = field.metadata["in_older_runs"]
         default = json.loads(json.dumps(field.default if older is None else older))
         before, value = recorded.get(section, {}).get(key, default), now[section][key]
-        if before in (value, "auto"):  # the latter where other options, which are known, decide
+        if before in (value, "auto"):  # other options, compared by themselves, determine "auto"
             continue
         is_allowed, reason = field.metadata["may_change"], ""
         if name in _SCORING and (best_by := now["decoding"]["best_by"]) != "perplexity":
             is_allowed = False
-            reason = f", and decoding.best_by = {best_by!r} compares epochs by it"
+            reason = f", and decoding.best_by = {best_by!r} depends on this option"
         if name == "training.epochs" and config.optimizer.ends_with_last_epoch:
             is_allowed = False
             reason = (
                 f", and optimizer.schedule = {config.optimizer.schedule!r} without "
-                "optimizer.decay_steps ends there"
+                "optimizer.decay_steps ends at the last epoch"
             )
         changes.append(OptionChange(name, before, value, is_allowed, reason))
     return changes

@@ -1,4 +1,4 @@
-"""The folder of one run, and the table of its epochs."""
+"""The folder of one run, and the history of its epochs."""
 
 import contextlib
 import csv
@@ -22,21 +22,21 @@ from keras_drill.workbench.training.option_changes import (
 
 
 class RunFolder:
-    """Where a run keeps its files.
+    """The folder of a run and the paths of its files.
 
-        config.toml      the options, all of them
-        vocabulary.txt   one word per line (and vocabulary.counts, how often each occurs), or what
-                         else the task keeps of its words
-        checkpoints/     what `keras-drill train` resumes from
+        config.toml      all options
+        vocabulary.txt   one word per line, with vocabulary.counts for the words' counts, or other
+                         files in which the task stores the vocabulary
+        checkpoints/     the checkpoints from which `keras-drill train` resumes
         model.keras      the best model
-        averaged.keras   the mean of the last checkpoints, where it is asked for and better
+        averaged.keras   the mean of the last checkpoints, if requested and better than the best
         history.csv      one line per epoch
-        results.json     figures of the best model
+        results.json     metrics of the best model
         logs/            curves for TensorBoard
         report.html      the report
 
     Args:
-        path: the folder; made by `lock`.
+        path: path of the folder, which `lock` creates.
     """
 
     def __init__(self, path: str | os.PathLike):
@@ -57,21 +57,26 @@ class RunFolder:
         return self.path.resolve().name
 
     def config(self) -> RunConfig:
-        """The options that the run was started with."""
+        """Reads the options of the run. Raises `RunError` if the folder holds no run."""
         if not self.config_file.exists():
             raise RunError(
-                f"{self.path} is not the folder of a run: there is no {self.config_file.name} in it"
+                f"{self.path} is not the folder of a run: it has no file {self.config_file.name}"
             )
         return load_config(self.config_file, is_run=True)
 
     @contextlib.contextmanager
     def lock(self) -> Iterator[None]:
-        """Keeps a second process from training here; let go by the system even after a kill.
+        """Locks the folder, so that no second process trains in it.
 
-        Where no run was begun meanwhile the folder is left as it was, or removed again.
+        Creates the folder if it is missing. The operating system releases the lock even if the
+        process is killed. If no run was started within the context, the lock file and the folders
+        that were created are removed.
+
+        Raises:
+            RunError: Another process holds the lock, or the path is a file.
         """
         if self.path.exists() and not self.path.is_dir():
-            raise RunError(f"--run must be a folder, and {self.path} is a file")
+            raise RunError(f"--run must be a folder, not a file. Received: {self.path}")
         missing = [path for path in (self.path, *self.path.parents) if not path.exists()]
         self.path.mkdir(parents=True, exist_ok=True)
         with contextlib.ExitStack() as stack:
@@ -87,21 +92,23 @@ class RunFolder:
     def _remove_if_unused(self, missing: Sequence[Path]) -> None:
         if self.config_file.exists():
             return
-        with contextlib.suppress(OSError):  # the folder has vanished, or others write to it
+        with contextlib.suppress(OSError):  # the folder was removed, or other files are in it
             self.lock_file.unlink()
             for path in missing:
                 path.rmdir()
 
     @property
     def is_trained(self) -> bool:
-        """Whether there is anything in the folder that training has made."""
+        """Whether the folder holds a model or a checkpoint."""
         return self.model_file.exists() or bool(CheckpointStore(self.checkpoints).steps())
 
     def check(self, config: RunConfig) -> None:
-        """Makes sure that the folder is empty or holds this very run.
+        """Checks that the folder is empty or holds a run with the same options.
 
-        One in which nothing was trained may be taken for a run with other options: words that it
-        has counted are removed.
+        A run that was not trained yet may get other options. Its vocabulary files are then removed.
+
+        Raises:
+            RunError: The folder holds other files, or a run with other options.
         """
         if self.config_file.exists():
             if self.is_trained:
@@ -111,22 +118,23 @@ class RunFolder:
                     (self.path / name).unlink(missing_ok=True)
         elif any(path != self.lock_file for path in self.path.iterdir()):
             raise RunError(
-                f"{self.path} holds files that are no run; give --run a new or an empty folder"
+                f"{self.path} holds files but no run; give --run a new or an empty folder"
             )
 
     def write_config(self, config: RunConfig) -> None:
-        """Writes the options, those that others decide with the value that they have."""
+        """Writes all options, with "auto" replaced by the values that other options determine."""
         replace_file(self.config_file, config.resolved().to_toml())
 
     def changes(self) -> list[dict[str, Any]]:
-        """Options that were changed when the run was resumed; see `TrainingState`."""
+        """Returns the options that were changed when the run was resumed, see `TrainingState`."""
         state = CheckpointStore(self.checkpoints).last_state()
         return state.get("training", {}).get("changes", [])
 
     def check_unedited(self, config: RunConfig) -> None:
-        """Makes sure that options of the run are those that its checkpoints were made with.
+        """Raises `RunError` if `config.toml` was edited after its checkpoints were made.
 
-        Checkpoints of old versions do not tell theirs: any option is taken then.
+        Changes that a resumed run may have are allowed. Checkpoints of old versions do not store
+        their options, so nothing is checked for these.
         """
         state = CheckpointStore(self.checkpoints).last_state()
         if "options" in state:
@@ -151,10 +159,10 @@ class RunFolder:
     def _refuse_edited(self, changes: Sequence[OptionChange]) -> None:
         if changes := _refused(changes):
             raise RunError(
-                f"{self.config_file} has other options than the checkpoints of the run were made "
-                f"with ({_listed(changes)}); write the values of the checkpoints into the file, or "
-                f"train with the new ones in another folder: keras-drill train {self.config_file} "
-                "--run FOLDER"
+                f"{self.config_file} has other options than the checkpoints of the run "
+                f"({_listed(changes)}); write the values of the checkpoints into the file, or "
+                "train with the new values in another folder: "
+                f"keras-drill train {self.config_file} --run FOLDER"
             )
 
 
@@ -167,7 +175,10 @@ def _listed(changes: Sequence[OptionChange]) -> str:
 
 
 def write_history(path: str | os.PathLike, history: Sequence[dict[str, float]]) -> None:
-    """Writes one line per epoch, by rename. What an epoch does not know is left empty."""
+    """Writes a CSV file with one line per epoch, and replaces the file at once.
+
+    Values that an epoch lacks are empty.
+    """
     table = io.StringIO()
     names = dict.fromkeys(name for values in history for name in values)
     writer = csv.DictWriter(table, ["epoch", *names], lineterminator="\n")
@@ -178,7 +189,7 @@ def write_history(path: str | os.PathLike, history: Sequence[dict[str, float]]) 
 
 
 def read_history(path: str | os.PathLike) -> dict[str, list[float]]:
-    """Reads the columns, without the epoch; what is left empty is NaN.
+    """Reads the columns of a history, without the epoch. Empty values become NaN.
 
     Example:
 
@@ -194,4 +205,6 @@ def read_history(path: str | os.PathLike) -> dict[str, list[float]]:
             name: [float(row[name] or "nan") for row in rows] for name in rows[0] if name != "epoch"
         }
     except (IndexError, TypeError, ValueError, csv.Error) as error:
-        raise RunError(f"{path} is damaged ({error}); training on writes it anew") from None
+        raise RunError(
+            f"{path} is damaged ({error}); resume the training to write it again"
+        ) from None

@@ -1,4 +1,4 @@
-"""What a model's senses are, for the terminal and the page: of a text model or of contexts."""
+"""Data on a model's senses for the terminal and the page, also for induced senses."""
 
 from collections.abc import Sequence
 
@@ -11,7 +11,7 @@ from keras_drill.workbench.analysis import WordSenses, nearest_words, project_to
 from keras_drill.workbench.report import SenseStudy, StudiedWord
 from keras_drill.workbench.report.page.formatting import text_table
 
-_THETAS = (-2.0, 0.0, 2.0)  # drawn for every model
+_THETAS = (-2.0, 0.0, 2.0)  # kernels plotted for every model
 
 Example = tuple[str, str, float]
 
@@ -23,14 +23,15 @@ def study_word(
     examples: Sequence[Sequence[Example]],
     nearest: int,
 ) -> StudiedWord:
-    """A word for the page.
+    """Collects the data that the page shows of a word.
 
     Args:
         head: The output layer.
-        vocabulary: Its words.
-        senses: What its senses are where it occurs; at least three times.
-        examples: For each sense, text before, text after, and the probability of the sense.
-        nearest: How many nearest words to give for a sense.
+        vocabulary: The words of the output layer.
+        senses: Occurrences of the word with the probabilities of its senses, at least three.
+        examples: For each sense its examples: the text before, the text after, and the probability
+            of the sense.
+        nearest: Number of nearest words to find for each sense.
     """
     labels, sense_to_word = _array(head.encoded_labels()), _array(head.allocation.sense_to_word)
     points, variance = project_to_plane(senses.hidden)
@@ -54,7 +55,12 @@ def study_word(
 
 
 def kernels(head: KernelizedBayesianSoftmax) -> dict:
-    """θ of all senses, and kernels at some θ by the angle."""
+    """Computes the data of the page's plot of kernels.
+
+    Returns:
+        The values of θ of all senses, angles in degrees, and for some θ the kernel at these angles.
+        Output layers without θ have `None` and no kernels.
+    """
     angles = np.linspace(0, 180, 91)
     if not isinstance(head.score, KerBSKernel):  # the inner product has no θ
         return {"theta": None, "angles": angles, "kernels": {}}
@@ -70,7 +76,7 @@ def _array(tensor) -> np.ndarray:
 
 
 def study_tables(study: SenseStudy) -> str:
-    """The page's tables and contexts as text."""
+    """Formats the tables and contexts of the page as text for the terminal."""
     rows: list[tuple[str, ...]] = [("senses", "words", "of all", "the most frequent of them")]
     for senses, (number, examples) in study.by_senses.items():
         share = f"{100 * number / study.vocabulary_size:.1f} %"
@@ -98,14 +104,14 @@ def study_tables(study: SenseStudy) -> str:
 
 
 def _right_but_last(rows: Sequence[Sequence[str]]) -> str:
-    """A table whose last column is text."""
+    """Formats a table with right-aligned columns and a left-aligned last column of text."""
     *columns, last = zip(*rows, strict=True)
     aligned = text_table(list(zip(*columns, strict=True)), left=0).splitlines()
     return "\n".join(f"{line}  {text}" for line, text in zip(aligned, last, strict=True))
 
 
 def times(number: int) -> str:
-    """How often.
+    """Returns a count as "once" or "n times".
 
     >>> times(1), times(3)
     ('once', '3 times')

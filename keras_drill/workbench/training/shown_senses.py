@@ -1,4 +1,4 @@
-"""Where a text shows the senses of a run's words."""
+"""Examples from a text for the senses of a run's words."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -10,7 +10,7 @@ from keras_drill.export.sense_contexts import SenseContexts
 from keras_drill.workbench.analysis import WordSenses, collect_word_senses, example_contexts
 from keras_drill.workbench.training.loaded_run import LoadedRun
 
-_TOKENS = 100_000  # whose hidden states fit in memory with any model
+_TOKENS = 100_000  # so that their hidden states fit in memory with any model
 _MOST_WORDS = 5000
 _WIDTH = 6
 
@@ -18,12 +18,12 @@ Example = tuple[str, str, float]
 
 
 class TextOfSenses:
-    """A text, read by a model whose words have senses.
+    """Finds occurrences of words and examples of their senses in a text.
 
     Args:
-        run: The run with the model.
-        text: A text of its task, encoded.
-        width: Words on either side that are shown of it.
+        run: A run whose words have senses.
+        text: An encoded text of the run's task.
+        width: Number of words to show on either side of an occurrence.
     """
 
     def __init__(self, run: LoadedRun, text: Any, width: int):
@@ -34,12 +34,24 @@ class TextOfSenses:
         self._order = run.task.target_places(run.vocabulary, text)
 
     def read(self, words: Sequence[int]) -> list[WordSenses]:
-        """All occurrences of words."""
+        """Collects all occurrences of words with the probabilities of their senses.
+
+        Args:
+            words: Ids of the words.
+        """
         return collect_word_senses(self.run.model, self._batches.dataset(), words)
 
     def examples(self, senses: WordSenses, k: int) -> list[list[Example]]:
-        """Of each sense of a word, the occurrences where it is the most probable: the text before
-        them and after them, and the probability of the sense, the highest first."""
+        """Returns examples of each sense: occurrences at which the sense is the most probable.
+
+        Args:
+            senses: Occurrences of a word, from `read`.
+            k: Maximum number of examples of each sense.
+
+        Returns:
+            For each sense a list of examples, the highest probability first. An example is the text
+            before the word, the text after the word, and the probability of the sense.
+        """
         positions = self._order[senses.places]
         return [
             [
@@ -62,12 +74,14 @@ class TextOfSenses:
 
 
 def contexts_for_export(run: LoadedRun, k: int, data: str | None = None) -> SenseContexts:
-    """Examples of the senses of the most frequent words that have several, for servers to show.
+    """Finds examples of the senses of frequent words, to be stored in an exported model.
+
+    The words are the most frequent words with several senses.
 
     Args:
-        run: A run with several senses a word.
-        k: Most examples of a sense.
-        data: Where the training text is; `None` is the corpus of the run.
+        run: A run with several senses per word.
+        k: Maximum number of examples of each sense.
+        data: Path of the training text; `None` is the corpus of the run.
     """
     texts = run.task.read_texts(run.vocabulary, data)
     text = TextOfSenses(run, run.task.first_tokens(texts["train"], _TOKENS), _WIDTH)

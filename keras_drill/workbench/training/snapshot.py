@@ -1,4 +1,4 @@
-"""All variables of a training as arrays, and back."""
+"""Conversion of all variables of a training to arrays of a checkpoint, and back."""
 
 import re
 import sys
@@ -13,20 +13,21 @@ from keras_drill.ops.private_interfaces import slot_lists, trained_variables
 from keras_drill.workbench.tasks.errors import RunError
 from keras_drill.workbench.training.workers import Workers
 
-AVERAGING = "averaging/"  # begins the names of what `NonMonotonicAveraging` keeps
+AVERAGING = "averaging/"  # prefix of the arrays of `NonMonotonicAveraging`
 
 _NUMBERED = re.compile(r"(model|optimizer|metrics)/\d+")
-_REPLICA = "@"  # and the number of the replica, where replicas differ
+_REPLICA = "@"  # followed by the number of the replica, for variables in which replicas differ
 
 
 def take_snapshot(model: keras.Model, workers: Workers) -> dict[str, np.ndarray]:
-    """Values of the model's, the optimizer's and the metrics' variables, by path.
+    """Returns the values of the variables of model, optimizer and metrics, by path.
 
-    They are those that one device would have, so that a training may go on on any number of them:
-    carried states of all rows, and sums over replicas. Of these, the terms are there too, without
-    which the same number of replicas would round in another order.
+    The values are those that one device would have, so a training may resume on any number of
+    devices: carried states have the rows of all replicas, and metrics are summed over replicas.
+    The terms of these sums are stored too, so that the same number of replicas resumes with the
+    same rounding.
 
-    To be called on all workers at once.
+    Must be called on all workers at once.
     """
     variables = _variables(model)
     kinds = _kinds(model, variables)
@@ -51,9 +52,12 @@ def take_snapshot(model: keras.Model, workers: Workers) -> dict[str, np.ndarray]
 def restore_snapshot(
     model: keras.Model, arrays: Mapping[str, np.ndarray], workers: Workers
 ) -> None:
-    """Assigns what `take_snapshot` gave for the same model, on any number of replicas.
+    """Assigns a result of `take_snapshot` to the same model, on any number of replicas.
 
-    Snapshots of old versions, which number the variables, are assigned in their order.
+    Snapshots of old versions number the variables. These are assigned in order.
+
+    Raises:
+        RunError: The snapshot is of another model.
     """
     variables = _variables(model)
     kinds = _kinds(model, variables)
@@ -77,7 +81,7 @@ def restore_snapshot(
 
 
 def restore_weights(model: keras.Model, arrays: Mapping[str, np.ndarray]) -> None:
-    """Assigns a snapshot's part of the model alone, without optimizer and metrics."""
+    """Assigns a snapshot's values to the model's variables, without optimizer and metrics."""
     variables = _keyed("model", model_keys(model))
     mine = {name: array for name, array in arrays.items() if name.startswith("model/")}
     if mine and all(map(_NUMBERED.fullmatch, mine)):
@@ -89,7 +93,7 @@ def restore_weights(model: keras.Model, arrays: Mapping[str, np.ndarray]) -> Non
 
 
 def callback_state(prefix: str, arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """What a checkpoint holds of a callback, by the callback's own names.
+    """Selects the arrays of a callback from a checkpoint, and removes the prefix of their names.
 
     Example:
 
@@ -104,11 +108,12 @@ def callback_state(prefix: str, arrays: Mapping[str, np.ndarray]) -> dict[str, n
 
 
 def model_keys(model: keras.Model) -> dict[str, keras.Variable]:
-    """The model's variables, recurrent state and random seeds included, by paths that last.
+    """Returns the model's variables by paths that are the same in every process.
 
-    Keras numbers what has no name of its own (`awdlstm_3`, `seed_generator_12`) by what the process
-    has made before, so numbers are counted anew among siblings, and the model's own name is left
-    out. A backbone and a head are called that, whatever their class.
+    The variables include recurrent state and random seeds. Keras numbers layers without a name
+    (`awdlstm_3`, `seed_generator_12`) by the layers that the process has created before.
+    Numbers are therefore counted from 0 among siblings, and the model's own name is dropped.
+    Backbone and head are named `backbone` and `head`, whatever their class.
     """
     roles = {
         getattr(model, role).name: role for role in ("backbone", "head") if hasattr(model, role)
@@ -126,7 +131,7 @@ def model_keys(model: keras.Model) -> dict[str, keras.Variable]:
 
 
 def stable_names(paths: Iterable[str]) -> list[str]:
-    """Paths in which numbers at the end of a part count from 0 among its siblings.
+    """Renumbers the parts of paths, so that numbers at their ends count from 0 among siblings.
 
     Example:
 
@@ -159,7 +164,7 @@ def _split(part: str) -> tuple[str, int]:
 
 
 def _variables(model: keras.Model) -> dict[str, keras.Variable]:
-    """All variables of a training by key: old versions kept them in this order."""
+    """Returns all variables of a training by key, in the order in which old versions numbered."""
     weights = model_keys(model)
     metrics = [variable for metric in model.metrics for variable in metric.variables]
     paths = stable_names(variable.path for variable in metrics)
@@ -177,7 +182,7 @@ def _keyed(group: str, variables: Mapping[str, keras.Variable]) -> dict[str, ker
 def _optimizer_keys(
     optimizer: keras.optimizers.Optimizer, weights: Mapping[str, keras.Variable]
 ) -> dict[str, keras.Variable]:
-    """The optimizer's variables: slots by the key of the weight that they belong to."""
+    """Returns the optimizer's variables by name; a slot's name contains the key of its weight."""
     inner = getattr(optimizer, "inner_optimizer", optimizer)
     keys = {id(weight): key for key, weight in weights.items()}
     slots = {
@@ -197,7 +202,7 @@ def _optimizer_keys(
 
 
 def replicas(variable: keras.Variable) -> list:
-    """The variable on each replica of this worker."""
+    """Returns the copies of a variable on the replicas of this worker."""
     strategy = getattr(variable.value, "distribute_strategy", None)
     if strategy is None or strategy.num_replicas_in_sync == 1:
         return [variable]
@@ -205,7 +210,12 @@ def replicas(variable: keras.Variable) -> list:
 
 
 def _kinds(model: keras.Model, variables: Mapping[str, keras.Variable]) -> dict[str, str]:
-    """How replicas differ in a variable: each has "rows" of it, or a term of the "sum"."""
+    """Returns the variables that differ between replicas, and how.
+
+    Returns:
+        By key "rows" if each replica holds rows of the whole value, or "sum" if each replica holds
+        a term of the whole value.
+    """
     carried = {id(variable) for variable in carried_state(model)}
     kinds = {}
     for key, variable in variables.items():
@@ -219,12 +229,12 @@ def _kinds(model: keras.Model, variables: Mapping[str, keras.Variable]) -> dict[
 def _from_all_replicas(
     variables: Mapping[str, keras.Variable], workers: Workers
 ) -> dict[str, list[np.ndarray]]:
-    """Values of each variable on the replicas of all workers."""
+    """Returns the values of each variable on the replicas of all workers, by key."""
     here = {
         key: np.stack([keras.ops.convert_to_numpy(value) for value in replicas(variable)])
         for key, variable in variables.items()
     }
-    # float64 holds what the others do.
+    # `gather` uses float64, which holds all values of the other types exactly.
     rows = workers.gather(np.concatenate([values.ravel() for values in here.values()]))
     ends = np.cumsum([values.size for values in here.values()])[:-1]
     return {
@@ -236,7 +246,11 @@ def _from_all_replicas(
 def _without_terms(
     arrays: Mapping[str, np.ndarray],
 ) -> tuple[dict[str, np.ndarray], dict[str, list[np.ndarray]]]:
-    """Arrays without the terms of the sums over replicas, and these, by key of the sum."""
+    """Separates the terms of sums over replicas from the other arrays.
+
+    Returns:
+        The other arrays, and the terms of each sum by the sum's key.
+    """
     terms: dict[str, list[np.ndarray]] = defaultdict(list)
     for key in arrays:
         number = 0
@@ -250,7 +264,10 @@ def _without_terms(
 def _by_path(
     variables: Mapping[str, keras.Variable], arrays: Mapping[str, np.ndarray]
 ) -> dict[str, np.ndarray]:
-    """Arrays that an old version numbered, by the keys of today."""
+    """Renames the numbered arrays of an old version to the current keys.
+
+    A group of arrays that does not fit keeps its numbers, so that `_check` reports the group.
+    """
     named: dict[str, np.ndarray] = {}
     for group in dict.fromkeys(key.split("/")[0] for key in variables):
         keys = [key for key in variables if key.startswith(f"{group}/")]
@@ -261,8 +278,12 @@ def _by_path(
         )
         if fits:
             named.update(zip(keys, values, strict=True))
-        elif group == "metrics":  # sums of the epoch under way, of a metric that has changed since
-            print("the figures of this epoch count from here on", file=sys.stderr)
+        elif group == "metrics":  # sums of the current epoch, of a metric that has changed since
+            print(
+                "the checkpoint is of an old version: the metrics of this epoch include only the "
+                "batches from here on",
+                file=sys.stderr,
+            )
             named.update({key: keras.ops.convert_to_numpy(variables[key]) for key in keys})
         else:
             named.update({f"{group}/{number}": value for number, value in enumerate(values)})
@@ -274,7 +295,13 @@ def _check(
     arrays: Mapping[str, np.ndarray],
     parts: Mapping[str, int],
 ) -> None:
-    """Raises `RunError` unless the arrays fit; variables with `parts` have one of so many."""
+    """Raises `RunError` if names or shapes of the arrays differ from the variables.
+
+    Args:
+        variables: The variables by key.
+        arrays: The arrays by key.
+        parts: By key, the number of replicas among which an array's rows are divided.
+    """
     wrong = set(variables) ^ set(arrays)
     for key in set(variables) & set(arrays):
         shape = tuple(variables[key].shape)

@@ -1,4 +1,4 @@
-"""Everything that `keras-drill train` does."""
+"""The work of `keras-drill train`: training, evaluation and report of a run."""
 
 import contextlib
 import datetime
@@ -24,17 +24,18 @@ from keras_drill.workbench.training.workers import Workers
 
 
 def train_run(config: RunConfig, folder: RunFolder) -> RunSummary | None:
-    """Trains a run, or resumes it, evaluates its best model, and writes its report.
+    """Trains or resumes a run, evaluates its best model, and writes its report.
 
-    On several workers each calls this; all have the same folder and data before them. The chief
-    locks and writes the folder, and evaluates; where one fails, all do.
+    With several workers, each worker calls this function, with access to the same folder and data.
+    The chief locks the folder, writes its files and evaluates the model. If one worker fails, all
+    workers fail.
 
     Args:
         config: the options.
-        folder: where everything is kept.
+        folder: the folder of the run.
 
     Returns:
-        What the report says about the run; `None` on workers other than the chief.
+        The report's summary of the run; `None` on workers other than the chief.
     """
     workers = Workers(strategy(config.training.strategy))
     with contextlib.ExitStack() as stack, workers.detect_lost_workers():
@@ -47,8 +48,8 @@ def train_run(config: RunConfig, folder: RunFolder) -> RunSummary | None:
         task = make_task(config)
         run_vocabulary = workers.together(lambda: task.make_vocabulary(folder.path))
         texts = workers.together(lambda: task.read_texts(run_vocabulary))
-        workers.check_same("words", run_vocabulary.fingerprint)
-        workers.check_same("texts", task.fingerprint(texts))
+        workers.check_same("a different vocabulary", run_vocabulary.fingerprint)
+        workers.check_same("different texts", task.fingerprint(texts))
         training = Training(task, folder, run_vocabulary, texts, workers)
         if not training.finished or config.training.average_checkpoints:
             training.prepare()
@@ -68,10 +69,14 @@ def train_run(config: RunConfig, folder: RunFolder) -> RunSummary | None:
             try:
                 training.run()
             except Diverged as error:
-                if workers.num_replicas > 1:  # whose steps cannot be looked into layer by layer
+                if workers.num_replicas > 1:  # the search works with one replica only
                     raise
                 again = Training(task, folder, run_vocabulary, texts, workers)
-                print("looking for the layer in which it began", file=sys.stderr, flush=True)
+                print(
+                    "searching for the layer in which the divergence began",
+                    file=sys.stderr,
+                    flush=True,
+                )
                 raise Diverged(f"{error}. {find_divergence(again)}") from error
         if not workers.is_chief:
             return workers.together(lambda: None)
@@ -79,23 +84,24 @@ def train_run(config: RunConfig, folder: RunFolder) -> RunSummary | None:
 
 
 def _report_progress(training: Training) -> None:
+    """Prints where the training resumes, and a warning for an unsuitable learning rate."""
     state = training.state
     if training.finished:
-        print(f"already trained: {state.epoch} epochs, nothing left to do")
+        print(f"already trained: all {state.epoch} epochs are done")
     elif state.step:
         print(f"resuming at epoch {state.epoch + 1}, batch {state.batch + 1}")
         for change in training.new_changes:
-            print(f"{change['option']} is {change['now']!r} from here on, not {change['before']!r}")
+            print(f"{change['option']} changes from {change['before']!r} to {change['now']!r}")
     elif training.config.optimizer.is_adam_with_rate_of_sgd:
         print(
-            f"optimizer.learning_rate = {training.config.optimizer.learning_rate:g} is a rate for "
-            "SGD; Adam, whose steps are as long as the rate whatever the gradient, wants 0.005",
+            f"optimizer.learning_rate = {training.config.optimizer.learning_rate:g} is too large "
+            "for Adam, whose step size does not depend on the size of the gradient; try 0.005",
             file=sys.stderr,
         )
 
 
 def _evaluate(training: Training, described: str) -> RunSummary:
-    """Evaluates the best model of a training that has ended, and writes figures and report."""
+    """Evaluates the best model of a finished training, and writes results and report."""
     folder, task = training.folder, training.task
     training.average()
     run = LoadedRun.load(folder)
@@ -124,7 +130,13 @@ def _evaluate(training: Training, described: str) -> RunSummary:
 
 
 def write_results(folder: RunFolder, summary: RunSummary, data: str) -> None:
-    """Writes the figures of the best model to `results.json`, of which data they are, and when."""
+    """Writes the best model's metrics to `results.json`, with the date and the evaluated data.
+
+    Args:
+        folder: The folder of the run.
+        summary: The summary with the metrics.
+        data: Description of the run's data.
+    """
     figures = (
         "total_parameters",
         "output_parameters",
@@ -145,9 +157,9 @@ def write_results(folder: RunFolder, summary: RunSummary, data: str) -> None:
 
 
 def prepare_process(config: RunConfig) -> None:
-    """Sets the precision and, if the options say so, deterministic operations.
+    """Sets the global precision and, with `training.deterministic`, deterministic operations.
 
-    For programs that train one run; a library call must not change what other code relies on.
+    Only for programs that train a single run, because both settings affect the whole process.
     """
     keras.config.set_dtype_policy(config.training.precision)
     if config.training.deterministic:

@@ -57,18 +57,22 @@ _REALLOCATION, _GRADIENT_NORM = "reallocation/", "gradient_norm/"
 class Training:
     """Trains the model of a run, from the beginning or from the last checkpoint.
 
-    All that a training depends on is in its checkpoints: variables (recurrent state and random
-    seeds among them), the place in the text, the best loss so far and the history. So a training
-    that is killed and resumed ends with the same bits as one that is not.
+    Checkpoints hold all that a training depends on: variables including recurrent state and random
+    seeds, the position in the text, the best loss and the history. A training that is killed and
+    resumed therefore gives bitwise the same result as an uninterrupted training.
 
-    Every worker has one, and does the same with it; the chief's writes and prints.
+    Every worker has a `Training` and calls the same methods. Only the chief writes files and
+    prints.
 
     Args:
-        task: what is trained, with the options.
-        folder: the folder, checked and locked.
-        words: the words of the run.
-        texts: its texts, by split.
-        workers: what trains.
+        task: the task, with the options.
+        folder: the folder of the run, checked and locked.
+        run_vocabulary: the vocabulary of the run.
+        texts: the texts of the run, by split.
+        workers: the workers that train.
+
+    Raises:
+        RunError: The data has no validation text, or the last checkpoint does not fit the run.
     """
 
     def __init__(
@@ -82,8 +86,8 @@ class Training:
         config = task.config
         if "valid" not in texts:
             raise RunError(
-                f"{config.data.path} has no validation text, which tells the best model; expected "
-                "a file such as 'valid.txt' in the folder"
+                f"{config.data.path} has no validation text, which is needed to choose the best "
+                "model; add a file such as 'valid.txt' to the folder"
             )
         self.task = task
         self.config = config
@@ -99,11 +103,11 @@ class Training:
             "text": task.fingerprint(texts),
         }
         self._options = recorded_options(config)
-        self.new_changes: list[dict[str, Any]] = []  # of options, since the checkpoint
+        self.new_changes: list[dict[str, Any]] = []  # options that differ from the checkpoint's
         self._arrays = self._load()
         self._batches = task.training_batches(run_vocabulary, texts["train"])
         self._valid = task.evaluation_batches(run_vocabulary, texts["valid"])
-        self._writer: Any = None  # of TensorBoard, where it is asked for
+        self._writer: Any = None  # TensorBoard writer, if `training.tensorboard` is set
         with workers.strategy.scope():
             self._gradient_norm = GradientNorm()
         self._factor = 1.0
@@ -120,16 +124,19 @@ class Training:
 
     @property
     def stopped_early(self) -> bool:
-        """Whether the validation loss has stopped improving, as the options have it now."""
+        """Whether the validation loss ends the training by the current options' criterion."""
         return self.state.has_stopped_improving(self.config)
 
     @property
     def finished(self) -> bool:
-        """Whether there is nothing left to train."""
+        """Whether the training has done all epochs or has stopped early."""
         return self.stopped_early or self.state.epoch >= self.config.training.epochs
 
     def prepare(self) -> None:
-        """Builds the model. Raises for options that make none, before anything is written."""
+        """Builds the model, and prints where its weights come from.
+
+        Invalid options raise an error here, before any file is written.
+        """
         with self.workers.strategy.scope():
             self.model = self.task.build_model(self.vocabulary, self.workers.num_replicas)
             self._compile(self.model)
@@ -160,10 +167,12 @@ class Training:
             print(text, flush=True)
 
     def run(self) -> None:
-        """Trains to the end.
+        """Trains until `finished`.
 
-        Raises `Interrupted` after Ctrl-C and other signals, and `RunError` on divergence and where
-        the best model, the history or the last checkpoint cannot be written.
+        Raises:
+            Interrupted: Ctrl-C was pressed, or another signal was received.
+            Diverged: The loss, a weight or the validation perplexity became NaN or infinite.
+            RunError: The best model, the history or the last checkpoint cannot be written.
         """
         if self.workers.is_chief:
             self.folder.averaged_model_file.unlink(missing_ok=True)
@@ -183,7 +192,7 @@ class Training:
         callbacks = EpochCallbackList(
             [
                 ResetState(),
-                # Before the averaging, which may have to take the restored average out.
+                # Before the averaging callback, which may have to swap out the restored average.
                 keras.callbacks.LambdaCallback(on_epoch_begin=lambda epoch, logs: self._restore()),
                 DivergenceGuard(self.state),
                 *self._with_state().values(),
@@ -220,7 +229,11 @@ class Training:
         callbacks.end()
 
     def repeat_epoch(self, watch: keras.callbacks.Callback) -> NoReturn:
-        """Does the rest of the epoch under way until `watch` raises, and keeps nothing of it."""
+        """Trains the rest of the current epoch until `watch` raises, without writing files.
+
+        Args:
+            watch: callback that raises an exception, at the latest after the last batch.
+        """
         callbacks = EpochCallbackList(
             [
                 ResetState(),
@@ -247,13 +260,17 @@ class Training:
         raise AssertionError("`watch` must raise at the last batch")
 
     def batch(self, number: int) -> tuple:
-        """A batch of the epoch under way."""
+        """Returns a batch of the current epoch.
+
+        Args:
+            number: number of the batch in the epoch, from 0.
+        """
         dataset = distribute_batches(self._batches, self.workers.strategy, self.state.epoch, number)
         return next(iter(dataset))
 
     @property
     def mean_gradient_norm(self) -> float:
-        """Of the gradients of the epoch so far."""
+        """Mean norm of the gradients in the current epoch so far."""
         return float(self._gradient_norm.mean.result())
 
     def _end_epoch(self, values: dict[str, float]) -> None:
@@ -280,7 +297,7 @@ class Training:
         self.workers.by_chief(self._write_epoch)
         if self._writer is not None:
             self._write_curves(state.history[-1])
-        # An epoch begins with no state and no sums; so does one that begins with a checkpoint.
+        # The checkpoint must hold what the next epoch begins with: zero states and empty metrics.
         zero_carried_state(self.model)
         self.model.reset_metrics()
         self._set_learning_rate()
@@ -292,10 +309,10 @@ class Training:
         )
 
     def _write_epoch(self) -> None:
-        """Writes the model, if it is the best one, and the history."""
+        """Writes the history, and the model if its loss is the best so far."""
         try:
             if not self.folder.path.is_dir():
-                raise FileNotFoundError("the folder of the run has vanished")
+                raise FileNotFoundError("the folder of the run was removed")
             if self.state.best_epoch == self.state.epoch:
                 self._evaluated.save(self.folder.model_file)
             write_history(self.folder.history_file, self.state.history)
@@ -305,11 +322,11 @@ class Training:
             kept = f"the checkpoint of step {steps[-1]}" if steps else "the beginning"
             raise RunError(
                 f"{self.folder.path}: epoch {self.state.epoch} cannot be written "
-                f"({reason_of(error)}); what was there is kept, and resuming begins at {kept}"
+                f"({reason_of(error)}); existing files are kept, and training resumes from {kept}"
             ) from error
 
     def _figures(self) -> dict[str, float]:
-        """What the history tells of the epoch just done, beside its losses."""
+        """Returns learning rate and number of tokens of the finished epoch, for the history."""
         rate = learning_rate(self.config, self._batches.num_batches, self._factor)
         if callable(rate):
             rate = float(rate(self.state.step - 1))
@@ -317,7 +334,7 @@ class Training:
         return {"learning_rate": rate, "tokens": tokens}
 
     def _set_learning_rate(self) -> None:
-        """Gives the optimizer the rate of the epoch to come, if validation has changed it."""
+        """Sets the learning rate of the next epoch if the validation losses have changed it."""
         losses = [self.task.validation_loss(values) for values in self.state.history]
         factor = validation_factor(self.config, losses)
         if factor == self._factor:
@@ -329,7 +346,7 @@ class Training:
             self.model.make_train_function(force=True)
 
     def _with_state(self) -> dict[str, keras.callbacks.Callback]:
-        """Callbacks that have a state of their own, by the prefix of its names in checkpoints."""
+        """Returns the callbacks with state, by the prefix of their arrays in checkpoints."""
         # Senses move before the weights are averaged.
         callbacks = {
             _GRADIENT_NORM: self._gradient_norm,
@@ -339,9 +356,10 @@ class Training:
         return {prefix: one for prefix, one in callbacks.items() if one is not None}
 
     def average(self) -> None:
-        """Makes the mean of the last checkpoints the model that is evaluated, where it is better.
+        """Saves the mean of the last checkpoints if its validation loss is the best.
 
-        For the chief alone.
+        `LoadedRun.load` then loads this model instead of the best epoch's. Only the chief calls
+        this method.
         """
         self.folder.averaged_model_file.unlink(missing_ok=True)
         number = self.config.training.average_checkpoints
@@ -387,7 +405,11 @@ class Training:
             raise diverged("a weight became NaN or infinite", self.state)
 
     def _load(self) -> dict[str, np.ndarray] | None:
-        """Takes over the state of the last checkpoint and returns its arrays."""
+        """Restores the training state of the last checkpoint, and returns its arrays.
+
+        Returns:
+            The arrays, or `None` if there is no checkpoint.
+        """
         checkpoint = self._load_with_chief()
         if checkpoint is None:
             return None
@@ -395,13 +417,14 @@ class Training:
         for name, fingerprint in self._fingerprints.items():
             if state["fingerprints"][name] != fingerprint:
                 raise RunError(
-                    f"the {name} is not the one that the checkpoints in {self.folder.path} were "
-                    "made with; bring it back, or train in another folder"
+                    f"the {name} differs from the {name} that the checkpoints in "
+                    f"{self.folder.path} were made with; restore the original {name}, or train in "
+                    "another folder with --run"
                 )
         self.state.assign(state["training"])
         if not self.state.losses:  # a checkpoint of an old version
             self.state.losses = [self.task.validation_loss(each) for each in self.state.history]
-        # What a checkpoint of an old version was made with is not known.
+        # Checkpoints of old versions do not store their options.
         changes = option_changes(self.config, state.get("options", self._options))
         self.new_changes = [
             {
@@ -417,7 +440,7 @@ class Training:
         return arrays
 
     def _load_with_chief(self) -> tuple[dict[str, np.ndarray], dict[str, Any]] | None:
-        """The last checkpoint that is whole on the chief's disk, which all workers must see."""
+        """Loads on all workers the last checkpoint that the chief finds undamaged."""
         loaded = None
 
         def load() -> int:
@@ -431,12 +454,12 @@ class Training:
         return self._store.load(step)
 
     def _make_all_variables(self) -> None:
-        """Makes those of the optimizer and the metrics too, which Keras makes when it first can."""
+        """Creates the variables of optimizer and metrics, which Keras creates at the first step."""
         self.model.optimizer.build(self.model.trainable_variables)
         self.model.test_on_batch(*self.task.example_batch(self.workers.num_replicas))
 
     def _restore(self) -> None:
-        """Brings all variables back to the checkpoint, once."""
+        """Assigns all variables from the loaded checkpoint; later calls do nothing."""
         if self._arrays is not None:
             for prefix, callback in self._with_state().items():
                 own = callback_state(prefix, self._arrays)

@@ -1,4 +1,4 @@
-"""Weights that a new run takes from another."""
+"""Transfer of weights from another run to a new run."""
 
 import math
 
@@ -20,29 +20,33 @@ _AVERAGES = ("allocation/usage", "allocation/word_log_prob")
 def transfer_weights(
     model: keras.Model, task: Task, run_vocabulary: RunVocabulary, source: LoadedRun
 ) -> str:
-    """Gives a new model the weights of another run that fit, by path.
+    """Initializes a new model with the weights of another run whose paths and shapes match.
 
-    Where the words are not the same, rows of words are taken by name; other words keep the rows
-    that they begin with. Senses are taken with their allocation to words, so only where all words
-    of the other run are there: they keep their senses, and new words share the new ones.
+    If the vocabularies differ, the rows of common words are copied, and other words keep their
+    initial rows. Senses are copied together with their allocation to words. This requires that the
+    new vocabulary contains all words of the other run: these keep their senses, and additional
+    senses are distributed over the new words.
 
     Args:
         model: the new model.
-        task: what it is trained for.
-        run_vocabulary: its words.
+        task: the task of the new run.
+        run_vocabulary: the vocabulary of the new run.
         source: the other run.
 
     Returns:
-        What was taken and what was not.
+        A message on the weights that were copied and those that were not.
+
+    Raises:
+        RunError: The other run has another task, or none of its weights fit.
     """
     if source.config.task != task.config.task:
         raise RunError(
-            f"{source.folder.path} was trained for another task, {source.config.task}: give "
-            f"training.start_from a run of the task {task.config.task}"
+            f"training.start_from must be a run of the task {task.config.task}. Received: "
+            f"{source.folder.path}, a run of the task {source.config.task}"
         )
     places = {word: place for place, word in enumerate(source.vocabulary.tokens)}
     rows = np.array([places.get(word, -1) for word in run_vocabulary.tokens])
-    # A model that was loaded has shorter paths than one that was built, in the same order.
+    # A loaded model has shorter paths than a model that was built, in the same order.
     built = source.task.build_model(source.vocabulary)
     theirs = dict(zip(model_keys(built), source.model.variables, strict=True))
     own = {
@@ -65,30 +69,30 @@ def transfer_weights(
             taken.append(key)
     if not any(len(own[key].shape) > 1 for key in taken):
         raise RunError(
-            f"nothing in {source.folder.path} fits this model: give training.start_from a run with "
-            "the same network"
+            "training.start_from must be a run with the same network: no weights of "
+            f"{source.folder.path} fit this model"
         )
     known = int(np.count_nonzero(rows >= 0))
     return (
-        f"starting from {source.folder.path}: took {_size(own, taken):,} of {_size(own, own):,} "
-        f"weights; it knows {known:,} of the {len(rows):,} words"
-        + (f"\nnot taken: {', '.join(left)}" if left else "")
+        f"starting from {source.folder.path}: copied {_size(own, taken):,} of {_size(own, own):,} "
+        f"weights; {known:,} of the {len(rows):,} words are in its vocabulary"
+        + (f"\nnot copied: {', '.join(left)}" if left else "")
     )
 
 
 def _transfer_senses(
     model: keras.Model, source: keras.Model, rows: np.ndarray
 ) -> np.ndarray | None:
-    """Gives the senses of a model to words as another model has them.
+    """Allocates the senses of a model to words as in another model.
 
     Args:
         model: the new model.
-        source: the other one.
-        rows: for each word of the new model, the same word of the other, or -1.
+        source: the other model.
+        rows: for each word of the new model, the id of the same word in the other model, or -1.
 
     Returns:
-        For each sense of the new model, the same sense of the other, or -1; `None` where the
-        words and senses of the other are not all to be had.
+        For each sense of the new model, the same sense of the other model, or -1 for new senses.
+        `None` if the new model cannot hold all words and senses of the other model.
     """
     mine, theirs = (
         getattr(getattr(each.head, "composition", None), "allocation", None)
@@ -106,14 +110,14 @@ def _transfer_senses(
     words = place[keras.ops.convert_to_numpy(theirs.sense_to_word)]
     try:
         mine.assign(np.concatenate([words, np.resize(new_words, more)]))
-    except ValueError:  # the options allow a word fewer or more of them
+    except ValueError:  # the options limit the number of senses per word differently
         return None
     senses = np.arange(mine.num_senses)
     return np.where(senses < theirs.num_senses, senses, -1)
 
 
 def _is_of_words(key: str) -> bool:
-    """Whether a weight has a row for each word, or sense."""
+    """Returns whether a weight has one row per word or per sense."""
     layer, _, name = key.rpartition("/")
     return key in _AVERAGES or (layer in _WORD_LAYERS and name in _BY_WORD)
 
@@ -126,10 +130,22 @@ def _values(
     sense_rows: np.ndarray | None,
     same_words: bool,
 ) -> np.ndarray | None:
-    """What a variable takes of another; `None` where that does not fit."""
+    """Returns the values that a variable copies from another variable.
+
+    Args:
+        key: path of the variable.
+        variable: variable of the new model.
+        other: variable of the other model with the same path.
+        rows: for each word of the new model, the id of the same word in the other model, or -1.
+        sense_rows: the same for senses; `None` without senses.
+        same_words: whether both vocabularies are equal.
+
+    Returns:
+        The new values, or `None` if the shapes do not fit.
+    """
     values = keras.ops.convert_to_numpy(other)
     if _is_of_words(key) and not (same_words and variable.shape == other.shape):
-        # Where there are as many senses as words, each word has its own.
+        # With as many senses as words each word has one sense, so either choice is right.
         by_sense = sense_rows is not None and variable.shape[0] == len(sense_rows)
         chosen = sense_rows if by_sense and sense_rows is not None else rows
         if len(chosen) != variable.shape[0] or variable.shape[1:] != other.shape[1:]:

@@ -1,4 +1,4 @@
-"""What the processes of a training tell each other between steps."""
+"""Communication between the worker processes of a training, between its steps."""
 
 import contextlib
 import hashlib
@@ -13,7 +13,7 @@ from keras_drill.distribute import is_chief
 from keras_drill.workbench.tasks.errors import RunError, exit_status_of
 
 Result = TypeVar("Result")
-# What TensorFlow says of a step in which a worker is missing.
+# Errors that TensorFlow raises for a step in which a worker is missing.
 _LOST = (
     tf.errors.UnavailableError,
     tf.errors.AbortedError,
@@ -25,33 +25,34 @@ _LOST = (
 
 
 class WorkerFailed(RunError):
-    """Raised on the workers that went well, where another did not.
+    """Raised on workers without an error of their own if another worker failed.
 
     Args:
-        worker: The number of the first that failed.
-        exit_status: That of its program.
+        worker: Number of the first worker that failed.
+        exit_status: Exit status of that worker's program.
     """
 
     def __init__(self, worker: int, exit_status: int):
         super().__init__(
-            f"worker {worker} has failed, and says why (the chief is worker 0); start all workers "
-            "again when that is mended"
+            f"worker {worker} has failed (the chief is worker 0); fix the error that this worker "
+            "has printed, and start all workers again"
         )
         self.exit_status = exit_status
 
 
 class Workers:
-    """The workers of a strategy; one alone where there are no others.
+    """Operations that all workers of a distribution strategy do together.
 
-    Every method must be called by all of them, in the same order, like a step.
+    All workers must call every method, in the same order, as with a training step. Strategies
+    without worker processes have a single worker.
 
     Args:
-        strategy: Any of `keras_drill.distribute.strategy`.
+        strategy: A strategy from `keras_drill.distribute.strategy`.
 
     Attributes:
-        strategy: As given.
-        number: How many workers there are.
-        is_chief: Whether this one writes files and shows progress.
+        strategy: The strategy.
+        number: Number of workers.
+        is_chief: Whether this worker writes files and shows progress.
 
     Example:
 
@@ -73,12 +74,12 @@ class Workers:
 
     @property
     def num_replicas(self) -> int:
-        """Replicas of all workers."""
+        """Number of replicas of all workers."""
         return self.strategy.num_replicas_in_sync
 
     @property
     def first_replica(self) -> int:
-        """Number of this worker's first replica among those of all."""
+        """Index of this worker's first replica among the replicas of all workers."""
         if self.number == 1:
             return 0
         index = self.strategy.cluster_resolver.task_id
@@ -88,7 +89,14 @@ class Workers:
         return index * (self.num_replicas // self.number)
 
     def gather(self, values: Sequence[float] | np.ndarray) -> np.ndarray:
-        """What all workers have: float64 `[workers, N]` from `[N]` of each, the chief's first."""
+        """Gathers the values of all workers.
+
+        Args:
+            values: This worker's values, `[N]`.
+
+        Returns:
+            Float64 `[workers, N]`, the chief's values first.
+        """
         values = np.asarray(values, "float64")
         if self.number == 1:
             return values[None]
@@ -103,22 +111,26 @@ class Workers:
         return self.strategy.experimental_local_results(gathered)[0]
 
     def wait_until_known(self) -> None:
-        """Returns when all workers have what was gathered last, so that this one may end.
+        """Waits until all workers have received the last gathered values.
 
-        One that ends sooner takes away what others are still fetching from it.
+        A worker may end only afterwards, because others may still be fetching its values.
         """
         if self.number > 1:
-            with contextlib.suppress(*_LOST):  # who is gone had it
+            with contextlib.suppress(*_LOST):  # a worker that has ended had received the values
                 self.gather([0])
 
     def together(self, function: Callable[[], Result]) -> Result:
-        """Runs `function` on every worker; where one of them fails, all do.
+        """Runs `function` on every worker, and raises on all workers if one fails.
 
         Args:
-            function: What to do; it must not wait for other workers itself.
+            function: A function that does not wait for other workers.
+
+        Returns:
+            The result of `function` on this worker.
 
         Raises:
-            WorkerFailed: Another worker has failed. This one's own error is raised as it is.
+            WorkerFailed: `function` failed on another worker only. An error on this worker is
+                raised unchanged.
         """
         error = None
         try:
@@ -137,7 +149,14 @@ class Workers:
         return result
 
     def by_chief(self, function: Callable[[], Result]) -> Result:
-        """Runs `function` on the chief alone; all get its result, which JSON must hold."""
+        """Runs `function` on the chief, and returns its result on all workers.
+
+        Args:
+            function: A function with a result that JSON can express.
+
+        Raises:
+            WorkerFailed: `function` failed, on all workers but the chief.
+        """
         result = self.together(function if self.is_chief else lambda: None)
         if self.number == 1:
             return cast(Result, result)
@@ -147,22 +166,27 @@ class Workers:
         return json.loads(self.gather(padded)[0].astype(np.uint8).tobytes())
 
     def check_same(self, what: str, fingerprint: str) -> None:
-        """Raises `RunError` where workers differ in what the fingerprint is of."""
+        """Raises `RunError` if the fingerprint of a worker differs from the chief's.
+
+        Args:
+            what: The difference, for the message, such as "different texts".
+            fingerprint: Fingerprint of this worker's data.
+        """
         digest = int(hashlib.sha256(fingerprint.encode()).hexdigest()[:12], 16)
         found = self.gather([digest])[:, 0]
         if (found != found[0]).any():
             different = int(np.flatnonzero(found != found[0])[0])
             self.wait_until_known()
             raise RunError(
-                f"worker {different} has other {what} than the chief: data and options must be the "
-                "same on all workers"
+                f"worker {different} has {what} than the chief: data and options must be the same "
+                "on all workers"
             )
 
     @contextlib.contextmanager
     def detect_lost_workers(self) -> Iterator[None]:
-        """Turns the errors of a step that another worker does not make into a `RunError`.
+        """Turns errors of steps in which another worker is missing into a `RunError`.
 
-        What ends well ends when all of them know that it did.
+        A context without error ends when all workers have reached its end.
         """
         try:
             yield
@@ -170,7 +194,7 @@ class Workers:
             if self.number == 1:
                 raise
             raise RunError(
-                "another worker has gone, or cannot be reached; start all workers again to go on "
+                "another worker has ended or cannot be reached; start all workers again to resume "
                 f"from the last checkpoint ({type(error).__name__})"
             ) from error
         self.wait_until_known()

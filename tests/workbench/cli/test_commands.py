@@ -117,7 +117,7 @@ def test_runs_are_listed(folder, tmp_path, run_main):
     for head in ("tied", "drill", "kerbs"):
         assert re.search(rf"{head} +finished +.* 1/1 +\d+\.\d\d +\d+\.\d\d$", out, re.M), out
     assert run_main("runs", tmp_path)[:2] == (0, f"there are no runs in {tmp_path}\n")
-    assert "is no folder" in run_main("runs", tmp_path / "none")[2]
+    assert "is not a folder" in run_main("runs", tmp_path / "none")[2]
 
 
 @pytest.mark.slow
@@ -264,7 +264,7 @@ def _no_validation(path):
 
 
 def _missing(path):
-    return "there is nothing there"
+    return "--data must be an existing path"
 
 
 @pytest.mark.parametrize(
@@ -311,7 +311,7 @@ def _longer_vocabulary(run):
     (run / "vocabulary.counts").unlink()
     with open(run / "vocabulary.txt", "a") as file:
         file.write("unicorn\n")
-    return ["generate", str(run), "the"], "is not the model's vocabulary"
+    return ["generate", str(run), "the"], "must be the vocabulary of"
 
 
 def _counts_that_are_none(run):
@@ -340,11 +340,11 @@ def _no_run(run):
 
 def _nothing_to_score(run):
     (run.parent / "a.txt").write_text("\n")
-    return ["score", str(run), "--file", str(run.parent / "a.txt")], "there is no text to score"
+    return ["score", str(run), "--file", str(run.parent / "a.txt")], "must have a text to score"
 
 
 def _no_sense_contexts(run):
-    return ["export", str(run), "--sense-contexts", "3"], "--sense-contexts has no meaning"
+    return ["export", str(run), "--sense-contexts", "3"], "--sense-contexts has no effect"
 
 
 def _no_senses(run):
@@ -366,11 +366,11 @@ def _report_in_a_file(run):
 
 
 def _report_in_a_device(run):
-    return ["analyze", str(run), "--report", os.devnull], "is no ordinary file"
+    return ["analyze", str(run), "--report", os.devnull], "is not a regular file"
 
 
 def _no_data(run):
-    return ["evaluate", str(run), "--data", str(run / "none")], "there is nothing there"
+    return ["evaluate", str(run), "--data", str(run / "none")], "--data must be an existing path"
 
 
 def _file_as_run(run):
@@ -379,17 +379,17 @@ def _file_as_run(run):
 
 def _second_file_as_run(run):
     words = ["evaluate", str(run), "--data", str(run / "config.toml"), str(run / "vocabulary.txt")]
-    return words, "each file of a text takes a --data of its own"
+    return words, "give each file of a text with its own --data"
 
 
 def _nothing_as_run(run):
-    return ["evaluate", str(run), str(run / "none")], "none is not there; expected the folder"
+    return ["evaluate", str(run), str(run / "none")], "none does not exist; expected the folder"
 
 
 def _version_twice(run):
     (run.parent / "models" / "toy" / "3").mkdir(parents=True)
     words = ["export", str(run), "--directory", str(run.parent / "models"), "--name", "toy"]
-    return [*words, "--version", "3"], "must not be there yet"
+    return [*words, "--version", "3"], "must not exist"
 
 
 def _unknown_activation(run):

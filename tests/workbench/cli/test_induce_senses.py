@@ -38,9 +38,9 @@ def test_words_to_page(place, run_main):
     assert status == 0 and len(re.findall(r"\[bank\]", out)) == 2, err
     assert (place / "run" / "senses.html").exists()
     status, _, err = run_main("senses", place / "run", "pool")
-    assert status == 1 and "'pool' has no induced senses; there are those of bank" in err
+    assert status == 1 and "'pool' has no induced senses; choose among bank" in err
     status, _, err = run_main("senses", place / "run", "--data", place / "text.txt")
-    assert status == 1 and "found in a text of its own" in err
+    assert status == 1 and "--data cannot be used with" in err
 
     # Once more: contexts are not read by the encoder again, and the folder is replaced.
     before = sorted((place / "run" / "contexts").iterdir())
@@ -76,4 +76,4 @@ def test_a_preset_without_weights(place, tmp_path, run_main):
 def test_folders_of_other_files_are_left_alone(place, tmp_path, run_main):
     (tmp_path / "diary.txt").write_text("mine")
     status, _, err = run_main(*command(place, "x", "bank"), "--run", tmp_path)
-    assert status == 2 and "holds files that are no induced senses" in err
+    assert status == 2 and "holds files but no induced senses" in err

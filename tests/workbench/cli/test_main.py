@@ -22,8 +22,8 @@ WRONG = {
     "train small-tide --data a --run b": "unknown recipe 'small-tide'; did you mean 'small-tied'?",
     "train a/b.json --data a --run b": "lists them; the name of a file must end in .toml",
     "train none.toml --data a --run b": "none.toml: No such file or directory",
-    "train --run b": "name a recipe",
-    "train small-tied --run b": "say which text to train on: --data PATH",
+    "train --run b": "give a recipe",
+    "train small-tied --run b": "give the text to train on with --data PATH",
     "train small-tied --data a --run b --head.dept 3": "did you mean 'head.depth'?",
     "train small-tied --data a --run b --head.depth x": "head.depth must be a whole number",
     "train small-tied --data a --run b --head.depth": "option --head.depth needs a value",
@@ -116,9 +116,9 @@ def test_a_file_does_not_say_where_to_write(tmp_path, capsys):
     (tmp_path / "a.toml").write_text(f'[data]\non_disk = "{tmp_path}/elsewhere"\n')
     words = ["train", str(tmp_path / "a.toml"), "--data", "none", "--run", str(tmp_path / "run")]
     assert main(words) == 2
-    assert "give it as --data.on_disk FOLDER" in capsys.readouterr().err
+    assert "give --data.on_disk FOLDER instead" in capsys.readouterr().err
     assert main([*words, "--data.on_disk", str(tmp_path / "cache")]) == 1  # there is no text
-    assert "there is nothing there" in capsys.readouterr().err
+    assert "--data must be an existing path" in capsys.readouterr().err
     assert not (tmp_path / "elsewhere").exists()
 
 
@@ -136,7 +136,7 @@ def test_closed_streams_are_no_traceback(tmp_path):
     command = f"{sys.executable} -m keras_drill_command generate {tmp_path} <&-"
     result = subprocess.run(command, shell=True, capture_output=True, text=True)
     assert (result.returncode, result.stdout) == (1, "")
-    assert result.stderr.startswith("keras-drill: error: the standard input is closed")
+    assert result.stderr.startswith("keras-drill: error: give texts as arguments or in a file")
     result = subprocess.run(f"{command} >&- 2>&-", shell=True)
     assert result.returncode == 1
 
@@ -189,7 +189,7 @@ def test_a_mistake_of_the_program_is_one_message(monkeypatch, capsys):
     monkeypatch.setattr(recipes, "run", lambda args: {}["missing"])
     assert main(["recipes"]) == 1
     err = capsys.readouterr().err
-    assert "a mistake in the program, KeyError: 'missing'" in err and err.count("\n") == 1
+    assert "a bug in the program, KeyError: 'missing'" in err and err.count("\n") == 1
     assert main(["recipes", "--traceback"]) == 1
     assert "Traceback" in capsys.readouterr().err
 
@@ -221,7 +221,7 @@ def test_options_stand_anywhere(line, texts):
             "Lower --data.batch_size, not 3",
         ),
         (ValueError("It is empty. Received: path='a'"), "a: It is empty"),
-        (MemoryError(), "there is not enough memory for this"),
+        (MemoryError(), "out of memory"),
         (ZeroDivisionError(), None),
     ],
 )

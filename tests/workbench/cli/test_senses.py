@@ -62,7 +62,7 @@ def _one_sense(folder, tmp_path):
 
 
 def _unknown_word(folder, tmp_path):
-    return ["senses", str(folder / "kerbs"), "catt"], "'catt' is not among the words"
+    return ["senses", str(folder / "kerbs"), "catt"], "'catt' is not in the vocabulary"
 
 
 def _rare_word(folder, tmp_path):

@@ -18,8 +18,8 @@ def models(tmp_path):
     "words, message",
     [
         ((), "SAVED_MODELS"),
-        (("none",), "none is not there"),
-        (("models/cats",), "is one model, with its versions; give the folder above"),
+        (("none",), "none does not exist"),
+        (("models/cats",), "is the folder of one model; give the folder that contains it"),
         (("models/cats/1",), "is one version of a model"),
         (("models/cats/1/saved_model.pb",), "is a file"),
         (("models", "--port", "70000"), "--port must be at most 65535"),

@@ -35,7 +35,7 @@ def test_lines_are_read_and_bad_ones_are_named(tmp_path, capsys):
     assert [line.content for line in lines] == ["the cat", None, "", None, "ä dog"]
     assert [line.number for line in lines] == [1, 2, 3, 4, 5]
     err = capsys.readouterr().err
-    assert "a.txt, line 2: byte 1, 0xff, is not UTF-8; it is passed over\n" in err
+    assert "a.txt, line 2: byte 1, 0xff, is not UTF-8; this text is skipped\n" in err
     assert "a.txt, line 4: byte 4 is NUL" in err and reader.passed_over == 2
 
 
@@ -95,7 +95,7 @@ def test_scores_line_by_line_as_json(folder, run_main, standard_input):
     standard_input(BAD)
     status, out, err = run_main("score", folder / "tied", "--lines", "--format", "json")
     records = [json.loads(line) for line in out.splitlines()]
-    assert status == 1 and err.count("passed over") == 2 and "all 3 texts: 7 words" in err
+    assert status == 1 and err.count("skipped") == 2 and "all 3 texts: 7 words" in err
     assert [record["number"] for record in records] == [1, 3, 5]
     assert [record["text"] for record in records] == ["the cat", "", "ä dog"]
     assert records[2]["words"] == ["<unk>", "dog", "<eos>"]
@@ -127,7 +127,7 @@ def test_what_fails_leaves_the_output_as_it_was(folder, tmp_path, run_main, stan
     output.write_text("before")
     standard_input(b"")
     status, _, err = run_main("score", folder / "tied", "--lines", "--output", output)
-    assert status == 1 and "standard input: there is no text to score" in err
+    assert status == 1 and "standard input must have a text to score" in err
     assert output.read_text() == "before" and list(tmp_path.iterdir()) == [output]
 
 
@@ -208,12 +208,15 @@ def test_gzip_is_read(standard_input, tmp_path):
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("one\ntwo\n".encode("utf-16"), "standard input: this is UTF-16 text"),
-        ("one\ntwo\n".encode("utf-16-be"), "standard input: this is UTF-16 text"),
-        (gzip.compress("one\n".encode("utf-16"), mtime=0), "standard input: this is UTF-16 text"),
+        ("one\ntwo\n".encode("utf-16"), "must be UTF-8, not UTF-16"),
+        ("one\ntwo\n".encode("utf-16-be"), "must be UTF-8, not UTF-16"),
+        (
+            gzip.compress("one\n".encode("utf-16"), mtime=0),
+            "must be UTF-8, not UTF-16",
+        ),
         (gzip.compress(b"one\n" * 999, mtime=0)[:-9], "standard input: the gzip file is damaged"),
         (b"\x1f\x8b\0\0 no gzip", "standard input: the gzip file is damaged"),
-        (b"one\rtwo\rthree\r", "standard input: lines end in a carriage return alone"),
+        (b"one\rtwo\rthree\r", "standard input: lines must end with a line feed"),
     ],
 )
 def test_what_is_no_text_is_one_error(content, message, standard_input):

@@ -51,5 +51,5 @@ def test_clusters_are_found_whatever_their_order():
 
 def test_clusters_of_equal_points():
     assert set(find_clusters(np.ones((5, 2)), 3)) <= {0, 1, 2}
-    with pytest.raises(ValueError, match=r"at most the 5 points\. Received: number=6"):
+    with pytest.raises(ValueError, match=r"the number of points, 5\. Received: number=6"):
         find_clusters(np.ones((5, 2)), 6)

@@ -29,5 +29,5 @@ def test_many_contexts_are_drawn_evenly():
 
 @pytest.mark.parametrize("words", [["two words"], ["a."], ["bank", "Bank"], [""]])
 def test_what_is_no_word_is_refused(words):
-    with pytest.raises(ValueError, match=r"`words` must be different words.*Received"):
+    with pytest.raises(ValueError, match=r"`words` must be a list of different words.*Received"):
         find_contexts(["bank"], words, 3)

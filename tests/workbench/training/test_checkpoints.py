@@ -80,7 +80,7 @@ def test_a_damaged_checkpoint_is_passed_over(tmp_path, name, how, capsys):
             continue
         assert (arrays["b"], state) == (1.0, {"step": 2})
         said = capsys.readouterr().err
-        assert "step-00000003 is damaged (" in said and "going on from step 2" in said
+        assert "step-00000003 is damaged (" in said and "using the checkpoint of step 2" in said
         assert said.count("\n") == 1
     again.save(3, {"a": np.arange(5)}, {"step": 3})
     np.testing.assert_array_equal(CheckpointStore(tmp_path).load_latest()[0]["a"], np.arange(5))
@@ -185,7 +185,7 @@ def test_all_of_a_hundred_damages_are_found(tmp_path, capsys):
         assert state["training"]["step"] == 2, (seed, how)
         np.testing.assert_array_equal(arrays["model/a"], whole["model/a"])
         said = capsys.readouterr().err
-        assert said.count("\n") == 1 and "going on from step 2" in said
+        assert said.count("\n") == 1 and "using the checkpoint of step 2" in said
         assert "step-00000003 is damaged (" in said and "()" not in said
 
 
@@ -208,16 +208,16 @@ def test_checkpoints_of_old_versions_are_read(version, tmp_path):
     assert state == {"epoch": 1}
     np.savez(folder / "arrays.npz", a=np.arange(1, 4))
     if version == "without the step":
-        with pytest.raises(RunError, match=r"the checksum of a in arrays\.npz does not hold"):
+        with pytest.raises(RunError, match=r"the checksum of a in arrays\.npz is wrong"):
             store.load(2)
 
 
 def test_nothing_but_damaged_checkpoints_is_no_beginning(tmp_path):
     CheckpointStore(tmp_path).save(2, {"a": np.zeros(3)}, {})
     (tmp_path / "step-00000002" / "state.json").write_bytes(b"{")
-    with pytest.raises(RunError, match=r"step-00000002 is damaged .* no other that is whole"):
+    with pytest.raises(RunError, match=r"step-00000002 is damaged .* no undamaged checkpoint"):
         CheckpointStore(tmp_path).load_latest()
-    with pytest.raises(RunError, match="no checkpoint of step 7; there are: 2"):
+    with pytest.raises(RunError, match="no checkpoint of step 7; checkpoints exist of: 2"):
         CheckpointStore(tmp_path).load(7)
 
 
@@ -261,7 +261,7 @@ def test_damage_to_the_state_is_noticed_by_who_asks_how_far_it_came(tmp_path):
     assert store.progress().epoch == 3
     path = tmp_path / "step-00000002" / "state.json"
     path.write_text(path.read_text().replace('"epoch": 3', '"epoch": 7'))
-    with pytest.raises(RunError, match=r"damaged \(the checksum of state\.json does not hold"):
+    with pytest.raises(RunError, match=r"damaged \(the checksum of state\.json is wrong"):
         store.progress()
 
 

@@ -37,7 +37,7 @@ def test_a_training_that_diverges_names_the_layer(corpus, tmp_path, precision, c
             train_run(config, folder)
     finally:
         keras.config.set_dtype_policy("float32")
-    assert "looking for the layer" in capsys.readouterr().err
+    assert "searching for the layer" in capsys.readouterr().err
     assert not folder.is_trained
 
 

@@ -50,11 +50,11 @@ def test_a_checkpoint_that_is_refused_leaves_the_one_before(
             writer.begin(3, {"a": np.ones(3)}, {"step": 3})
             writer.finish()
         said = capsys.readouterr().err
-        assert f"({os.strerror(number)}); the last one, of step 2, is kept" in said
+        assert f"({os.strerror(number)}); the checkpoint of step 2 is kept" in said
         assert said.count("\n") == 1
         assert store.load_latest()[1] == {"step": 2}
         assert [path.name for path in tmp_path.iterdir()] == ["step-00000002"]
-        with pytest.raises(RunError, match="no checkpoint can be written"):
+        with pytest.raises(RunError, match="a checkpoint cannot be written"):
             writer.require()
         writer.begin(4, {"a": np.ones(3)}, {"step": 4})
         writer.require()
@@ -159,7 +159,7 @@ def test_a_full_disk_loses_nothing(corpus, tmp_path, monkeypatch, capsys):
             full.setattr(CheckpointStore, "save", save_on_full_disk)
             with pytest.raises(RunError, match=r"No space left.* begins at the checkpoint of step"):
                 train(config, folder)
-        assert "no checkpoint can be written (No space left" in capsys.readouterr().err
+        assert "a checkpoint cannot be written (No space left" in capsys.readouterr().err
         with pytest.raises(OSError, match=r"No space left on device: .*config\.toml"):
             train(config, folder)  # before any work
         fill.unlink()

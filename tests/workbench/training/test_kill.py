@@ -60,7 +60,7 @@ def test_interrupted_and_killed_runs_end_with_the_same_bits(head, number, corpus
     torn.send_signal(number)
     said, _ = torn.communicate(timeout=600)
     assert torn.returncode == 128 + number, said
-    assert "To go on: keras-drill train --run" in said and "Traceback" not in said
+    assert "To resume: keras-drill train --run" in said and "Traceback" not in said
 
     torn = start(config, tmp_path / "torn")
     wait_for_step(tmp_path / "torn", 120)

@@ -175,7 +175,7 @@ def test_history_with_figures_that_came_later(tmp_path):
 def test_other_files_are_refused(tmp_path):
     (tmp_path / "thesis.tex").write_text("precious")
     folder = RunFolder(tmp_path)
-    with folder.lock(), pytest.raises(RunError, match="holds files that are no run"):
+    with folder.lock(), pytest.raises(RunError, match="holds files but no run"):
         folder.check(tiny_config(tmp_path))
     assert [path.name for path in tmp_path.iterdir()] == ["thesis.tex"]
 

@@ -78,5 +78,5 @@ def test_examples_are_those_that_the_terminal_shows(run, capsys):
 def test_models_without_senses_have_no_examples(run, tmp_path):
     config = run.config.replace({"head.kind": "tied"})
     other = LoadedRun(run.folder, config, run.task, run.model, run.vocabulary)
-    with pytest.raises(RuntimeError, match="has no sense_contexts"):
+    with pytest.raises(RuntimeError, match="`sense_contexts` must be 0 unless"):
         export_run(other, tmp_path / "tied", sense_contexts=1)

@@ -37,7 +37,7 @@ def test_the_first_signal_asks_and_has_a_status_of_its_own(number, capsys):
         return 0
 
     assert exit_status(command, "program") == SIGNALS[number]
-    assert "everything is saved. To go on: again" in capsys.readouterr().err
+    assert "a checkpoint was saved. To resume: again" in capsys.readouterr().err
     assert signal.getsignal(number) is before
 
 

@@ -62,7 +62,7 @@ def test_options_that_may_change_are_recorded_from_where_they_hold(trained, caps
         training = make_training(config, trained)
         assert training.state.changes == [{**epochs, "before": before, "now": now}]
     train_run(config, trained)
-    assert "training.epochs is 2 from here on, not 1" in capsys.readouterr().out
+    assert "training.epochs changes from 1 to 2" in capsys.readouterr().out
     assert trained.changes() == training.state.changes
     assert LoadedRun.load(trained).summarize(Evaluation({})).changes == training.state.changes
     assert "Options that were changed when a run was resumed" in trained.report_file.read_text()
@@ -107,7 +107,7 @@ def test_another_vocabulary_is_refused(change, trained):
     with pytest.raises(RunError, match="the vocabulary is not the one"):
         train(config.replace({"training.epochs": 2}), folder.path)
     if change == "more":
-        with pytest.raises(RunError, match="is not the model's vocabulary"):
+        with pytest.raises(RunError, match="must be the vocabulary of"):
             LoadedRun.load(folder)
 
 
@@ -116,7 +116,9 @@ def test_training_goes_on_from_the_checkpoint_before_a_damaged_one(trained, caps
     steps = CheckpointStore(trained.checkpoints).steps()
     (trained.checkpoints / f"step-{steps[-1]:08d}" / "arrays.npz").write_bytes(b"PK")
     training = train(config, trained.path)
-    assert training.finished and f"going on from step {steps[0]}" in capsys.readouterr().err
+    assert (
+        training.finished and f"using the checkpoint of step {steps[0]}" in capsys.readouterr().err
+    )
 
 
 @pytest.mark.parametrize("name", ["model.keras", "history.csv", "config.toml"])
@@ -163,7 +165,7 @@ def test_a_chosen_checkpoint(trained):
     np.testing.assert_array_equal(last.model.weights[0], chosen.model.weights[0])
     for a, b in zip(chosen.model.trainable_weights, best.model.trainable_weights, strict=True):
         np.testing.assert_array_equal(a, b, err_msg=a.path)
-    with pytest.raises(RunError, match="no checkpoint of step 1; there are: "):
+    with pytest.raises(RunError, match="no checkpoint of step 1; checkpoints exist of: "):
         LoadedRun.load(trained, checkpoint=1)
 
 
@@ -209,7 +211,9 @@ def test_weights_of_another_run(trained, tmp_path, corpus, capsys, is_on_disk):
     training.prepare()
     assert isinstance(training.texts["train"], StreamedText) == is_on_disk
     said = capsys.readouterr().out
-    assert "it knows 11 of the 12 words" in said and "not taken: head/residual" in said
+    assert (
+        "11 of the 12 words are in its vocabulary" in said and "not copied: head/residual" in said
+    )
     source = LoadedRun.load(trained)
     for name in ("the", "fox"):
         place = training.vocabulary.tokens.index(name)
@@ -221,7 +225,7 @@ def test_weights_of_another_run(trained, tmp_path, corpus, capsys, is_on_disk):
             np.testing.assert_array_equal(source.model.backbone.embedding.embeddings[before], row)
     kernels = [model.backbone.weights[1] for model in (source.model, training.model)]
     np.testing.assert_array_equal(*kernels)
-    with pytest.raises(RunError, match=r"nothing in .* fits this model"):
+    with pytest.raises(RunError, match=r"no weights of .* fit this model"):
         wrong = config.replace({"backbone.embedding_dim": 13, "backbone.units": 3})
         make_training(wrong, RunFolder(tmp_path / "wrong")).prepare()
 

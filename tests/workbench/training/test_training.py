@@ -264,7 +264,7 @@ def test_a_rate_that_was_left_at_that_of_sgd_is_told(corpus, tmp_path, capsys, m
     kill_at(monkeypatch, 1)
     with pytest.raises(Killed):
         train_run(config, RunFolder(tmp_path / "run"))
-    assert "optimizer.learning_rate = 20 is a rate for SGD" in capsys.readouterr().err
+    assert "optimizer.learning_rate = 20 is too large for Adam" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -101,7 +101,7 @@ def test_without_its_training_text_a_run_is_evaluated_on_another(trained, pairs,
     moved = RunFolder(tmp_path / "moved")
     moved.write_config(trained.config().replace({"data.path": str(tmp_path / "gone")}))
     assert main(["evaluate", str(moved.path), "--data", str(pairs)]) == 0
-    assert "gone is not there" in capsys.readouterr().err
+    assert "gone does not exist" in capsys.readouterr().err
     assert moved.report_file.read_text() == trained.report_file.read_text()
     page = (moved.path / f"report-{pairs.name}.html").read_text()
     assert "Words by frequency" not in page and "Texts side by side" in page
@@ -253,7 +253,7 @@ def test_answers_are_scored_given_their_sources(trained, pairs, tmp_path, capsys
     command = ["score", str(trained.path), "--format", "tsv"]
     assert main([*command, "--file", str(tmp_path / "pairs.tsv")]) == 1
     out, err = capsys.readouterr()
-    assert f"{tmp_path / 'pairs.tsv'}, line 4: there is no tab after a source" in err
+    assert f"{tmp_path / 'pairs.tsv'}, line 4: it has no tab between source and target" in err
     heading, *rows = [line.split("\t") for line in out.splitlines()]
     assert heading[-2:] == ["text", "source"]
     assert [row[-2:] for row in rows] == [[one["text"], one["source"]] for one in records]
@@ -407,7 +407,7 @@ def test_sources_prefixes_and_samples_of_the_command_line(trained, loaded, tmp_p
     assert main([*translate, *map(str, from_file), "--prefixes", str(tmp_path / "sources")]) == 0
     (tmp_path / "prefixes").write_text("the\n")
     assert main([*translate, *map(str, from_file), "--prefixes", str(tmp_path / "prefixes")]) == 1
-    assert "sources, line 3 has no prefix" in capsys.readouterr().err
+    assert "for sources, line 3" in capsys.readouterr().err
 
 
 def test_lines_are_never_dropped_merged_or_reordered(trained, tmp_path, capsys):
@@ -440,23 +440,23 @@ def _file(folder, content):
     ("command", "message"),
     [
         (["generate", "the"], "use `keras-drill translate`"),
-        (["score", "the"], "text 1: there is no tab after a source; it is passed over"),
-        (["score", "--lines"], "--lines has no meaning for"),
+        (["score", "the"], "text 1: it has no tab between source and target; this text is"),
+        (["score", "--lines"], "--lines has no effect for"),
         (["score", "a\tb", "--sources", "x"], "give texts or --sources, not both"),
-        (["score", "--sources", "/gone"], "--sources '/gone': there is nothing there"),
-        (["export", "--seed", "3"], "--seed has no meaning for"),
+        (["score", "--sources", "/gone"], "--sources must be an existing file"),
+        (["export", "--seed", "3"], "--seed has no effect for"),
         (["translate", "ein", "--num-groups", "3"], "decoding.num_groups must divide"),
         (["translate", "ein", "--min-length", "18"], "must be at most decoding.max_tokens = 17"),
-        (["translate", "ein", "--banned-words", " "], "banned_words must have words"),
+        (["translate", "ein", "--banned-words", " "], "banned_words must be a list of words"),
         (["translate", "ein", "--min-length", "few"], "--min-length must be a whole number"),
         (
             ["translate", "ein", "--temperature", "2"],
-            "--temperature has no meaning without --sample",
+            "--temperature has no effect without --sample",
         ),
-        (["translate", "ein", "--sample", "--num-beams", "3"], "--num-beams has no meaning with"),
+        (["translate", "ein", "--sample", "--num-beams", "3"], "--num-beams has no effect with"),
         (["translate", "ein", "--sample", "--sampler", "greedy", "-n", "2"], "greedy always says"),
         (["translate", "ein", "--file", "x"], "give texts or --file, not both"),
-        (["translate", "--file", "/gone"], "--file '/gone': there is nothing there"),
+        (["translate", "--file", "/gone"], "--file must be an existing file"),
         (["export", "--repetition-penalty", "0"], "--repetition-penalty must be greater than 0"),
         (["translate", "ein", "-n", "9", "--num-beams", "3"], "-n must be at most --num-beams = 3"),
     ],

@@ -35,7 +35,11 @@ def fail():
 @pytest.mark.parametrize(
     ("ends", "error", "said"),
     [
-        (lambda workers: workers.check_same("texts", "mine"), RunError, "worker 1 has other texts"),
+        (
+            lambda workers: workers.check_same("different texts", "mine"),
+            RunError,
+            "worker 1 has different texts",
+        ),
         (lambda workers: workers.together(lambda: None), WorkerFailed, "worker 1 has failed"),
         (lambda workers: workers.together(fail), ConfigError, "my own"),
     ],

@@ -395,7 +395,10 @@ class SequenceToSequenceConfig(RunConfig):
                 f"{decoding.max_tokens}, not {decoding.min_length}"
             )
         if not all(text.strip() for text in decoding.banned_words):
-            raise ConfigError("option decoding.banned_words must have words, not an empty text")
+            raise ConfigError(
+                "option decoding.banned_words must be a list of words, none of them empty. "
+                f"Received: decoding.banned_words={list(decoding.banned_words)}"
+            )
         if decoding.best_by != "perplexity" and not decoding.validation_sentences:
             raise ConfigError(
                 f"option decoding.validation_sentences must be positive with decoding.best_by = "
