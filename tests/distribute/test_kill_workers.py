@@ -32,6 +32,6 @@ def test_kills_of_one_of_two_workers(tmp_path, kills):
             processes[victim].kill()
             found = ended(processes)
         assert (found[victim][0], found[1 - victim][0]) == (-9, 1), found
-        assert "another worker has gone" in found[1 - victim][1], found
+        assert "another worker has ended" in found[1 - victim][1], found
     train("multi-worker", options, tmp_path / "torn")
     assert_same_bits(tmp_path / "whole", tmp_path / "torn")

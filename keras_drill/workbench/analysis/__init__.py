@@ -1,6 +1,9 @@
-"""How language models differ: by word frequency, by the rank of their log-probabilities, by the
-words they can never choose, by the senses of their words, and by the parameters of their output
-layers; and how far apart their translations are."""
+"""Analysis of trained models and comparison of their outputs.
+
+Language models are compared by word frequency, by the rank of their log-probabilities, by the words
+that they can never choose, by the senses of words, and by the parameters of their output layers.
+Translations are compared by corpus scores, by length and by sentence.
+"""
 
 from keras_drill.workbench.analysis.argmaxable_words import ArgmaxableWords, find_argmaxable_words
 from keras_drill.workbench.analysis.collect import collect_hidden, collect_log_probs

@@ -1,4 +1,4 @@
-"""Prints the parameters of every output layer, for real configurations or for one of your own.
+"""Prints the number of parameters of every output layer, for known models or for given sizes.
 
 python -m keras_drill.workbench.analysis
 python -m keras_drill.workbench.analysis VOCABULARY EMBEDDING HIDDEN JOINT DEPTH
@@ -18,9 +18,10 @@ if __name__ == "__main__":
         nargs="*",
         type=int,
         metavar="SIZE",
-        help="vocabulary, embedding, hidden and joint size, DRILL depth; real models when left out",
+        help="five numbers: vocabulary, embedding, hidden and joint size, and DRILL depth "
+        "(default: the sizes of known models)",
     )
     sizes = parser.parse_args().sizes
     if len(sizes) not in (0, 5):
-        parser.error(f"expected five sizes or none. Received: {len(sizes)}")
+        parser.error(f"SIZE must be given five times or not at all. Received: {len(sizes)} sizes")
     print(output_parameter_table({"these sizes": sizes} if sizes else CONFIGURATIONS))

@@ -7,24 +7,25 @@ import numpy as np
 
 from keras_drill.workbench.analysis.largest_lead import largest_lead
 
-_BLOCK = 512  # words whose scores [512, V] are compared at a time
+_BLOCK = 512  # words whose logits [512, V] are in memory at a time
 
 
 @dataclasses.dataclass(frozen=True)
 class ArgmaxableWords:
-    """What is proven about which words can be the most probable one, word by word.
+    """Words of an output layer, sorted by whether they can be the most probable word.
 
-    Every word is in exactly one of the four sets. Made by
+    Every word is in exactly one of the four sets. The result of
     `keras_drill.workbench.analysis.find_argmaxable_words`.
 
     Args:
-        on_text: Words that were the most probable one somewhere in a text, `[V]` bool.
-        found: Other words for which a hidden state was found where they are, `[V]` bool.
-        unargmaxable: Words that are proven never to be, `[V]` bool.
-        undecided: Words of which neither is proven, `[V]` bool.
-        bound: Largest absolute value of a component of the hidden states that were searched;
-            `None` when none were.
-        min_lead: By how much a word must be ahead of all others, in nats.
+        on_text: Words that were the most probable word at some position of a text, `[V]` bool.
+        found: Other words that are the most probable word at some hidden state, which the search
+            found, `[V]` bool.
+        unargmaxable: Words proven never to be the most probable word, `[V]` bool.
+        undecided: Words for which neither is proven, `[V]` bool.
+        bound: Largest absolute value of a hidden state's component in the search; `None` without
+            a search.
+        min_lead: Lead over all other words that counts as most probable, in nats.
     """
 
     on_text: np.ndarray
@@ -35,7 +36,7 @@ class ArgmaxableWords:
     min_lead: float
 
     def counts(self) -> dict[str, int]:
-        """Size of every set, by its name."""
+        """Returns the number of words of each set, by name of the set."""
         names = ("on_text", "found", "unargmaxable", "undecided")
         return {name: int(getattr(self, name).sum()) for name in names}
 
@@ -50,29 +51,29 @@ def find_argmaxable_words(
 ) -> ArgmaxableWords:
     """Sorts the words of a softmax by whether any hidden state makes them the most probable.
 
-    With scores `w_i · h + b_i`, word i can be ahead of all others somewhere exactly when its point
-    `(w_i, b_i)` lies on the upper part of the convex hull of all words' points. A word inside the
-    hull is never chosen by greedy decoding, however the rest of the model is trained.
+    With logits `w_i · h + b_i`, word i is the most probable word at some h exactly if its point
+    `(w_i, b_i)` lies on the upper part of the convex hull of all words' points. Greedy decoding
+    never chooses a word inside the hull, however the rest of the model is trained.
 
-    Every word is decided by the first of three steps that can:
+    A word is decided by the first step that succeeds:
 
-    1. Words that were the most probable one in a text need no search.
-    2. A word is tried in its own direction (`own_directions`) at several lengths. This finds a
-       hidden state for nearly all words of a real model, and a hidden state is a proof.
-    3. `largest_lead` solves the linear program of each word that is left, and proves either.
+    1. Words that were the most probable word in a text need no search.
+    2. The search tries hidden states in the word's own direction (`own_directions`) at several
+       lengths. This finds a hidden state, which is a proof, for nearly all words of a real model.
+    3. `largest_lead` solves a linear program for each remaining word, and proves either case.
 
-    What is shown holds for hidden states with components of at most `bound`, and up to leads of
-    `min_lead` nats: "unargmaxable" words are nowhere more than `min_lead` ahead. The last layer of
-    an LSTM or a GRU gives hidden states with components within 1.
+    The results hold for hidden states with components of at most `bound`. Words in `unargmaxable`
+    are nowhere ahead by more than `min_lead` nats. Hidden states of an LSTM or a GRU have
+    components of at most 1.
 
     Args:
         labels: Output labels `[V, d]`.
-        bias: Their biases `[V]`; `None` is no bias.
-        on_text: Words known to be the most probable one somewhere, `[V]` bool or ids.
-        bound: Largest absolute value of a component of a hidden state.
-        min_lead: By how much a word must be ahead, in nats.
-        max_programs: Most linear programs to solve; words beyond stay undecided. `None` solves
-            all. Without SciPy none is solved.
+        bias: Biases of the words, `[V]`; `None` for no bias.
+        on_text: Words known to be the most probable word at some position, `[V]` bool or ids.
+        bound: Largest absolute value of a hidden state's component.
+        min_lead: Lead over all other words that counts as most probable, in nats.
+        max_programs: Maximum number of linear programs to solve; further words stay undecided.
+            `None` solves all. Without SciPy no programs are solved.
 
     Returns:
         An `ArgmaxableWords`.
@@ -85,7 +86,7 @@ def find_argmaxable_words(
     >>> find_argmaxable_words(labels).unargmaxable
     array([False, False, False, False,  True])
 
-    unless it has a bias that the corners have not, and then it is at `h = 0`:
+    With a bias for the centre only, the centre is the most probable word at `h = 0`:
 
     >>> find_argmaxable_words(labels, bias=np.array([0, 0, 0, 0, 1])).unargmaxable.any()
     np.False_
@@ -102,7 +103,8 @@ def find_argmaxable_words(
     bias = np.zeros(size) if bias is None else np.asarray(bias, "float64")
     if bias.shape != (size,):
         raise ValueError(
-            f"`bias` must have one value for each of the {size} labels. Received: {bias.shape}"
+            f"`bias` must have one value for each of the {size} labels. Received: "
+            f"shape {bias.shape}"
         )
     if not (np.isfinite(labels).all() and np.isfinite(bias).all()):
         raise ValueError("`labels` and `bias` must be finite. Received: NaN or infinity")
@@ -142,7 +144,7 @@ def find_argmaxable_words(
 def _leads(
     words: np.ndarray, hidden: np.ndarray, labels: np.ndarray, bias: np.ndarray
 ) -> np.ndarray:
-    """By how much each word is ahead of all others at its own hidden state, `[n]`."""
+    """Returns the lead of each word over all other words at its own hidden state, `[n]`."""
     scores = hidden @ labels.T + bias  # [n, V]
     rows = np.arange(len(words))
     own = scores[rows, words]
@@ -151,16 +153,16 @@ def _leads(
 
 
 def own_directions(labels: np.ndarray) -> np.ndarray:
-    """The direction in which each label is farthest out, measured by the labels' covariance.
+    """Computes for each label the direction in which it stands out most from all labels.
 
-    `C⁻¹ (w_i - mean)`: of all directions, the one with the greatest ratio of the label's distance
-    from the mean to the spread of all labels.
+    The direction is `C⁻¹ (w_i - mean)`, with C the covariance of the labels. It maximizes the ratio
+    of the label's distance from the mean to the spread of all labels.
 
     Args:
         labels: `[V, d]`.
 
     Returns:
-        `[V, d]`, scaled to a greatest component of ±1; zeros for a label that is the mean.
+        `[V, d]`, scaled to a largest component of ±1; zeros for a label that equals the mean.
 
     Example:
 

@@ -1,4 +1,4 @@
-"""Bins of whole numbers: where they begin and end, and what they are called."""
+"""Limits and labels of bins of whole numbers."""
 
 from collections.abc import Sequence
 
@@ -6,11 +6,14 @@ import numpy as np
 
 
 def bin_ends(boundaries: Sequence[int]) -> list[tuple[int, int | None]]:
-    """Lower end, included, and upper end, excluded, of the bins that boundaries make.
+    """Returns the limits of the bins between boundaries.
 
     Args:
-        boundaries: Where bins begin, increasing, from 1 on. A bin from 0 goes before them; the last
-            one has no end.
+        boundaries: Numbers at which bins begin, increasing, at least 1. A first bin begins at 0.
+            The last bin has no end.
+
+    Returns:
+        The inclusive lower and the exclusive upper limit of each bin.
 
     Example:
 
@@ -20,14 +23,15 @@ def bin_ends(boundaries: Sequence[int]) -> list[tuple[int, int | None]]:
     edges = np.asarray(boundaries)
     if edges.ndim != 1 or edges.size == 0 or edges[0] < 1 or np.any(np.diff(edges) <= 0):
         raise ValueError(
-            f"`boundaries` must be increasing integers from 1 on. Received: {boundaries}"
+            "`boundaries` must be increasing integers of at least 1. "
+            f"Received: boundaries={boundaries}"
         )
     starts = [int(edge) for edge in edges]
     return list(zip([0, *starts], [*starts, None], strict=True))
 
 
 def bin_label(lower: int, upper: int | None) -> str:
-    """The numbers in a bin, both ends included.
+    """Returns a label with the smallest and the largest number in a bin.
 
     >>> [bin_label(*ends) for ends in bin_ends((1, 50))]
     ['0', '1–49', '≥ 50']
@@ -38,7 +42,7 @@ def bin_label(lower: int, upper: int | None) -> str:
 
 
 def frequency_label(lower: int, upper: int | None) -> str:
-    """The training counts in a bin, words that the training set does not have being `unseen`.
+    """Returns a label for a bin of training counts, `unseen` for words with a count of 0.
 
     >>> [frequency_label(*ends) for ends in bin_ends((1, 50))]
     ['unseen', '1–49', '≥ 50']

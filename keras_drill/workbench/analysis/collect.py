@@ -1,5 +1,4 @@
-"""What a model computes on every token of a dataset: hidden states, or log-probabilities of the
-targets."""
+"""Hidden states and log-probabilities of a model for all tokens of a dataset."""
 
 from collections.abc import Iterable
 
@@ -12,21 +11,21 @@ from keras_drill.layers.carried_state import zero_state
 def collect_hidden(
     model: keras.Model, dataset: Iterable, words: Iterable[int] | None = None
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Hidden states from which a `LanguageModel` predicts the targets of a dataset.
+    """Collects the hidden states from which a `LanguageModel` predicts the targets of a dataset.
 
-    A stateful backbone starts from a zero state, carries it from batch to batch, and gets back the
-    state that it had before.
+    A stateful backbone starts from a zero state and carries its state from batch to batch.
+    Afterwards its previous state is restored.
 
     Args:
         model: A `keras_drill.LanguageModel`.
         dataset: `tf.data.Dataset`, or anything that iterates over `(tokens, targets)` or
             `(tokens, targets, sample_weight)`, each `[B, T]`.
-        words: Keeps only tokens whose target is one of these; `None` keeps all.
+        words: Ids of the target words to keep; `None` keeps all.
 
     Returns:
         `(places, targets, hidden)`: int64 and int32 arrays `[N]` and a float32 array `[N, d_h]`,
-        batch after batch, row after row, without the tokens whose weight is 0. `places` counts
-        the tokens of that weight and of all words: with `words=None` it is 0, 1, 2 ...
+        batch after batch, row after row, without tokens of weight 0. `places` are the positions
+        of the kept tokens among all tokens with another weight: 0, 1, 2 ... with `words=None`.
     """
     chosen = None if words is None else np.fromiter(words, "int64")
     # XLA would compile once per sequence length; JAX has no other compiler.
@@ -58,7 +57,7 @@ def collect_hidden(
 
 
 class _Reader(keras.Model):
-    """A backbone, any layer or model, for Keras to compile."""
+    """Wraps a backbone, which may be any layer, as a model that Keras can compile."""
 
     def __init__(self, backbone):
         super().__init__(name="reader")
@@ -69,10 +68,11 @@ class _Reader(keras.Model):
 
 
 def collect_log_probs(model: keras.Model, dataset: Iterable) -> tuple[np.ndarray, np.ndarray]:
-    """Log-probability that a `LanguageModel` gives to every target of a dataset.
+    """Computes the log-probability of every target of a dataset under a `LanguageModel`.
 
-    The `[tokens, vocabulary]` matrix is never made. A stateful backbone starts from a zero state,
-    carries it from batch to batch, and gets back the state that it had before.
+    The matrix `[tokens, vocabulary]` of all log-probabilities is never in memory. A stateful
+    backbone starts from a zero state and carries its state from batch to batch. Afterwards its
+    previous state is restored.
 
     Args:
         model: A `keras_drill.LanguageModel`.
@@ -81,7 +81,7 @@ def collect_log_probs(model: keras.Model, dataset: Iterable) -> tuple[np.ndarray
 
     Returns:
         `(targets, log_probs)`: int32 and float32 arrays `[N]`, batch after batch, row after row,
-        without the tokens whose weight is 0.
+        without tokens of weight 0.
     """
     # XLA would compile once per sequence length; JAX has no other compiler.
     scorer = _TargetLogProb(model.backbone, model.head)
@@ -100,11 +100,11 @@ def collect_log_probs(model: keras.Model, dataset: Iterable) -> tuple[np.ndarray
 
 
 def in_text_order(values: np.ndarray, places: np.ndarray) -> np.ndarray:
-    """Values of the targets of batches, in the order of the text.
+    """Sorts values of targets from the order of the batches to the order of the text.
 
     Args:
-        values: `[N, ...]`, batch after batch, as `collect_log_probs` gives them.
-        places: Int array `[N]`, which target of the text each is.
+        values: `[N, ...]`, batch after batch, such as a result of `collect_log_probs`.
+        places: Position in the text of each target, integers `[N]`.
 
     Example:
 
@@ -117,7 +117,7 @@ def in_text_order(values: np.ndarray, places: np.ndarray) -> np.ndarray:
 
 
 class _TargetLogProb(keras.Model):
-    """Backbone and head as a model of `(tokens, targets)`, for Keras to compile."""
+    """Model that maps `(tokens, targets)` to log-probabilities, for Keras to compile."""
 
     def __init__(self, backbone, head):
         super().__init__(name="target_log_probs")

@@ -1,4 +1,4 @@
-"""Where one language model is better than another: on which words."""
+"""Comparison of two language models by the training frequency of the words to predict."""
 
 import dataclasses
 from functools import partial
@@ -12,24 +12,23 @@ FREQUENCY_BOUNDARIES = (1, 50, 100, 250, 500, 1000, 2500, 5000)
 
 @dataclasses.dataclass(frozen=True)
 class FrequencyBin:
-    """What two models did on the tokens whose target word is this frequent in the training set.
+    """Cross-entropies of two models on the tokens whose targets have similar training counts.
 
-    Cross-entropies are means over the bin's tokens, in nats. `difference` is
-    `cross_entropy_a - cross_entropy_b`: the nats per token that model B saves, so positive means
-    that B is better.
+    Cross-entropies are means over the bin's tokens, in nats. A positive `difference` means that
+    model B is better.
 
     Args:
         lower: Smallest training count in the bin, included.
         upper: Training count at which the bin ends, excluded; `None` for the last bin.
         tokens: Number of tokens of the evaluated text in the bin.
-        types: Number of distinct words among them.
-        cross_entropy_a: Mean cross-entropy of model A; NaN when the bin holds no token.
-        cross_entropy_b: Mean cross-entropy of model B; NaN when the bin holds no token.
-        difference: `cross_entropy_a - cross_entropy_b`.
-        standard_error: Standard error of `difference`, blocks of text as the sampling unit; NaN
-            when the bin occurs in fewer than two blocks.
-        interval: Lower and upper end of the paired bootstrap interval of `difference`; NaN where
-            the standard error is.
+        types: Number of distinct target words among these tokens.
+        cross_entropy_a: Mean cross-entropy of model A; NaN if the bin has no tokens.
+        cross_entropy_b: Mean cross-entropy of model B; NaN if the bin has no tokens.
+        difference: `cross_entropy_a - cross_entropy_b`, the nats per token that model B saves.
+        standard_error: Standard error of `difference`, with blocks of text as the sampling unit;
+            NaN if fewer than two blocks have tokens of the bin.
+        interval: Lower and upper end of the paired bootstrap interval of `difference`; NaN if the
+            standard error is NaN.
 
     Example:
 
@@ -49,29 +48,27 @@ class FrequencyBin:
 
     @property
     def label(self) -> str:
-        """The counts in the bin: `unseen`, `1–49`, `50–99`, ..., `≥ 5000`."""
+        """Label with the training counts of the bin: `unseen`, `1–49`, `50–99`, ..., `≥ 5000`."""
         return frequency_label(self.lower, self.upper)
 
     @property
     def is_significant(self) -> bool:
-        """Whether the bootstrap interval of the difference leaves out zero."""
+        """Whether the bootstrap interval of the difference excludes 0."""
         low, high = self.interval
         return low > 0 or high < 0
 
 
 @dataclasses.dataclass(frozen=True)
 class FrequencyComparison:
-    """Two language models on the same text, by the training-set frequency of the target word.
-
-    Made by `keras_drill.workbench.analysis.compare_by_frequency`.
+    """Result of `keras_drill.workbench.analysis.compare_by_frequency`.
 
     Args:
         name_a: Name of model A.
         name_b: Name of model B.
         bins: The `FrequencyBin`s, rarest words first.
-        overall: All tokens as one bin.
+        overall: One bin with all tokens.
         confidence: Coverage of the bootstrap intervals, for example 0.95.
-        block_size: Consecutive tokens that the bootstrap draws together.
+        block_size: Number of consecutive tokens that the bootstrap draws together.
     """
 
     name_a: str
@@ -94,29 +91,32 @@ def compare_by_frequency(
     confidence: float = 0.95,
     seed: int = 0,
 ) -> FrequencyComparison:
-    """Compares two models over the same text by the training-set frequency of the target word.
+    """Compares two models on the same text by the training-set frequency of the target word.
 
-    Per token, `d = log p_B(target) - log p_A(target)` is what model B saves. Bin `[l, u)` holds
+    For each token, model B saves `d = log p_B(target) - log p_A(target)` nats. Bin `[l, u)` holds
     the tokens whose target occurs at least `l` and fewer than `u` times in the training set, as in
-    the analysis of the DRILL paper; its difference is the mean of `d` over its tokens. Words that
-    the training set does not have get the bin `[0, boundaries[0])`, left out when none occurs.
+    the analysis of the DRILL paper. The difference of a bin is the mean of `d` over its tokens.
+    Words with a training count of 0 have the bin `[0, boundaries[0])`, which is dropped if empty.
 
-    The tokens of a text are not independent draws, so the noise is measured with blocks of
-    `block_size` consecutive tokens as the unit. With `s` and `c` the sum of `d` and the number of
-    a bin's tokens in a block, the difference is the ratio `D = Σ s / Σ c`, its standard error is
-    `sqrt(n / (n - 1) Σ (s - D c)²) / Σ c` over the `n` blocks in which the bin occurs, and the
-    bootstrap draws whole blocks, the same ones for both models. The noise of training (another
-    seed gives another model) is not in it: compare seeds for that.
+    The tokens of a text are not independent. The sampling unit is therefore a block of `block_size`
+    consecutive tokens. Let `s` be the sum of `d` and `c` the number of tokens of a bin in a block.
+
+    - The difference is the ratio `D = Σ s / Σ c`.
+    - Its standard error is `sqrt(n / (n - 1) Σ (s - D c)²) / Σ c`, over the `n` blocks that have
+      tokens of the bin.
+    - The bootstrap draws whole blocks, the same blocks for both models.
+
+    The intervals do not include the variation between training runs with different seeds.
 
     Args:
         targets: Word ids, `[N]`, in the order of the text.
         log_probs_a: Log-probability of each target under model A, `[N]`.
-        log_probs_b: The same under model B, `[N]`.
-        training_counts: How often each word occurs in the training set, `[V]`.
-        boundaries: Where bins begin, increasing; the last bin has no end.
+        log_probs_b: Log-probability of each target under model B, `[N]`.
+        training_counts: Number of occurrences of each word in the training set, `[V]`.
+        boundaries: Counts at which bins begin, increasing. The last bin has no end.
         names: Names of model A and of model B.
-        block_size: Consecutive tokens drawn together; 1 treats tokens as independent (slow for
-            long texts).
+        block_size: Number of consecutive tokens in a block; 1 treats tokens as independent, which
+            is slow for long texts.
         resamples: Number of bootstrap draws.
         confidence: Coverage of the bootstrap intervals.
         seed: Seed of the bootstrap.
@@ -149,13 +149,13 @@ def compare_by_frequency(
     bin_of_word = np.searchsorted(boundaries, training_counts, side="right")  # [V]
     num_bins = len(ends)
     types = np.bincount(bin_of_word[np.unique(targets)], minlength=num_bins)
-    types = np.append(types, types.sum())  # as `tokens`, of all bins together in the end
+    types = np.append(types, types.sum())  # as in `tokens`, the last entry is the sum of all bins
     by_block = partial(
         _sums_by_block, bins=bin_of_word[targets], num_bins=num_bins, block_size=block_size
     )
     counts = by_block(np.ones(targets.size))
     tokens = counts.sum(axis=0)
-    # 0 / 0 in empty bins is the NaN that is wanted; so is ∞ - ∞ where a model rules a target out.
+    # NaN is intended for 0 / 0 in empty bins, and for ∞ - ∞ at targets of probability 0.
     with np.errstate(invalid="ignore", divide="ignore"):
         savings = by_block(log_probs_b - log_probs_a)
         entropies_a = by_block(-log_probs_a).sum(axis=0) / tokens
@@ -191,8 +191,17 @@ def compare_by_frequency(
 def _sums_by_block(
     values: np.ndarray, bins: np.ndarray, num_bins: int, block_size: int
 ) -> np.ndarray:
-    """Sums over the tokens of each block and bin, `[N]` to `[blocks, bins + 1]`: the sum of the
-    bins is the last."""
+    """Sums values over the tokens of each block and bin.
+
+    Args:
+        values: Value of each token, `[N]`.
+        bins: Bin of each token, `[N]`.
+        num_bins: Number of bins.
+        block_size: Number of tokens in a block.
+
+    Returns:
+        `[blocks, bins + 1]`, with the sum over all bins in the last column.
+    """
     blocks = np.arange(values.size) // block_size
     cells = blocks * num_bins + bins
     num_cells = (blocks[-1] + 1) * num_bins
@@ -201,7 +210,7 @@ def _sums_by_block(
 
 
 def _standard_errors(counts: np.ndarray, savings: np.ndarray) -> np.ndarray:
-    """Standard error of a ratio of sums over blocks, `[blocks, bins]` to `[bins]`."""
+    """Computes the standard error of a ratio of sums over blocks, `[blocks, bins]` to `[bins]`."""
     occurs_in = np.count_nonzero(counts, axis=0)
     residuals = savings - counts * (savings.sum(axis=0) / counts.sum(axis=0))
     variances = occurs_in / (occurs_in - 1) * np.square(residuals).sum(axis=0)
@@ -212,7 +221,7 @@ def _standard_errors(counts: np.ndarray, savings: np.ndarray) -> np.ndarray:
 def _bootstrap_intervals(
     counts: np.ndarray, savings: np.ndarray, resamples: int, confidence: float, seed: int
 ) -> np.ndarray:
-    """Percentile intervals of the ratio when blocks are drawn with replacement, `[bins, 2]`."""
+    """Computes bootstrap percentile intervals of the ratio over blocks, `[bins, 2]`."""
     generator = np.random.default_rng(seed)
     num_blocks, num_bins = counts.shape
     table = np.concatenate([savings, counts], axis=1)

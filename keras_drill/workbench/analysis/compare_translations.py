@@ -1,4 +1,4 @@
-"""Where systems that translate differ: by length, by word frequency, sentence by sentence."""
+"""Comparison of translation systems by length, by word frequency and by sentence."""
 
 import dataclasses
 from collections.abc import Mapping, Sequence
@@ -27,13 +27,13 @@ LENGTH_BOUNDARIES = (5, 10, 15, 20, 25, 30, 40, 50)
 
 @dataclasses.dataclass(frozen=True)
 class LengthBin:
-    """The sentences whose sources have so many words.
+    """BLEU of systems on the sentences whose sources have a similar number of words.
 
     Args:
         lower: Smallest number of words in the bin, included.
         upper: Number of words at which the bin ends, excluded; `None` for the last bin.
-        sentences: Number of sentences.
-        bleu: Name of each system to its BLEU on these sentences.
+        sentences: Number of sentences in the bin.
+        bleu: BLEU on these sentences by name of the system.
     """
 
     lower: int
@@ -43,7 +43,7 @@ class LengthBin:
 
     @property
     def label(self) -> str:
-        """The numbers of words in the bin: `0–4`, `5–9`, ..., `≥ 50`."""
+        """Label with the numbers of words in the bin: `0–4`, `5–9`, ..., `≥ 50`."""
         return bin_label(self.lower, self.upper)
 
 
@@ -52,7 +52,7 @@ class SentenceDifference:
     """The scores of two systems on one sentence.
 
     Args:
-        index: Which sentence, from 0.
+        index: Number of the sentence, from 0.
         score_a: Score of system A, from 0 to 100.
         score_b: Score of system B.
     """
@@ -63,22 +63,23 @@ class SentenceDifference:
 
     @property
     def difference(self) -> float:
-        """By how much B is better."""
+        """Score of B minus score of A."""
         return self.score_b - self.score_a
 
 
 @dataclasses.dataclass(frozen=True)
 class TranslationComparison:
-    """All that `compare_translations` found.
+    """Result of `compare_translations`.
 
     Args:
-        scores: Name of each system to its scores, in their order.
-        bootstrap: Which differences of BLEU and chrF to the first system are more than chance.
-        by_length: BLEU by number of words in the source, short sources first; without the bins that
-            hold no sentence.
-        by_frequency: F1 of words by training-set frequency; `None` where that is not known.
-        differences: Name of each system but the first to the sentences on which it differs most
-            from the first, as A: those that it does better, then those that it does worse.
+        scores: Corpus scores by name of the system, in the order of the systems.
+        bootstrap: BLEU and chrF with intervals, and p-values of the differences to the first
+            system.
+        by_length: BLEU by number of words in the source, short sources first, without empty bins.
+        by_frequency: F1 of words by training-set frequency; `None` without training counts.
+        differences: For each system but the first, the sentences with the largest differences to
+            the first system, which is A: first the sentences with better scores, then those with
+            worse scores.
     """
 
     scores: dict[str, TextScores]
@@ -99,18 +100,18 @@ def compare_translations(
     resamples: int = 1000,
     seed: int = 12345,
 ) -> TranslationComparison:
-    """Scores systems on the same test set, and finds where they differ.
+    """Scores systems on the same test set, and compares them with the first system.
 
     Args:
-        systems: Name of each system to its texts; the others are compared with the first.
-        sources: What was translated, for its length.
-        references: What each text should have been, see `score_texts`.
-        training_counts: How often each word occurs in the target side of the training set, by
-            `count_words` with the same `tokenize` and `lowercase`.
+        systems: Translations by name of the system. The first system is the baseline.
+        sources: Sources of the translations, whose lengths are used.
+        references: References of the translations, see `score_texts`.
+        training_counts: Number of occurrences of each word in the target side of the training set,
+            from `count_words` with the same `tokenize` and `lowercase`.
         tokenize: sacrebleu's tokenizer, see `score_texts`.
-        lowercase: Whether upper and lower case count as equal.
-        num_examples: How many sentences that a system does better than the first, and how many that
-            it does worse, are shown at most.
+        lowercase: Whether case is ignored.
+        num_examples: Maximum number of sentences to find for each system on which it is better than
+            the first system, and on which it is worse.
         resamples: Number of bootstrap draws.
         seed: Seed of the draws, at least 1.
 
@@ -183,15 +184,15 @@ def bleu_by_length(
     resamples: int = 1000,
     seed: int = 12345,
 ) -> tuple[LengthBin, ...]:
-    """BLEU of the sentences of each length, with bootstrap intervals and p-values.
+    """Computes BLEU by sentence length, with bootstrap intervals and p-values.
 
     Args:
-        systems: Name of each system to its texts; the others are compared with the first.
-        references: What each text should have been, see `score_texts`.
-        lengths: The lengths that sentences go by, for example the numbers of words of the sources.
-        boundaries: Where bins begin, increasing; bins without sentences are left out.
+        systems: Translations by name of the system. The first system is the baseline.
+        references: References of the translations, see `score_texts`.
+        lengths: Length of each sentence, for example the number of words of its source.
+        boundaries: Lengths at which bins begin, increasing. Empty bins are dropped.
         tokenize: sacrebleu's tokenizer, see `score_texts`.
-        lowercase: Whether upper and lower case count as equal.
+        lowercase: Whether case is ignored.
         resamples: Number of bootstrap draws in each bin.
         seed: Seed of the draws, at least 1.
 
@@ -206,7 +207,7 @@ def bleu_by_length(
         check_texts(hypotheses, references, f"systems[{name!r}]")
     if len(lengths) != len(references) or min(lengths) < 0:
         raise ValueError(
-            "`lengths` must be one number from 0 on for each reference. "
+            "`lengths` must have one number of at least 0 for each reference. "
             f"Received: {len(lengths)} numbers for {len(references)} references"
         )
     bins = []
@@ -237,20 +238,21 @@ def largest_differences(
     tokenize: str = "13a",
     lowercase: bool = False,
 ) -> tuple[SentenceDifference, ...]:
-    """The sentences on which two systems differ most.
+    """Finds the sentences on which the scores of two systems differ most.
 
     Args:
-        hypotheses_a: Texts of system A.
-        hypotheses_b: Texts of system B.
-        references: What each text should have been, see `score_texts`.
-        number: How many to find at most for either side.
-        metric: The score of a sentence: chrF, which has something to count in short ones too, or
-            BLEU with the n-grams that the sentence is long enough for.
+        hypotheses_a: Translations of system A.
+        hypotheses_b: Translations of system B.
+        references: References of the translations, see `score_texts`.
+        number: Maximum number of sentences to find for each system.
+        metric: Metric of a sentence: chrF, which also suits short sentences, or BLEU with the
+            n-grams that the sentence is long enough for.
         tokenize: sacrebleu's tokenizer for BLEU, see `score_texts`.
-        lowercase: Whether upper and lower case count as equal.
+        lowercase: Whether case is ignored.
 
     Returns:
-        Those that B does better, the largest difference first, then those that A does better.
+        The sentences on which B is better, then those on which A is better. In each group the
+        largest difference is first.
 
     Example:
 

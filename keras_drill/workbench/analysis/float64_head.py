@@ -1,4 +1,4 @@
-"""An output layer that computes with twice the digits."""
+"""Copy of an output layer that computes in float64."""
 
 from typing import Any
 
@@ -8,11 +8,11 @@ from keras_drill.output_layer import OutputLayer
 
 
 def float64_head(head: OutputLayer) -> OutputLayer:
-    """A copy of a built output layer with the same weights that computes in float64.
+    """Copies a built output layer with its weights to a layer that computes in float64.
 
-    Rounding errors of float32 are noise of full rank: they hide the rank of a matrix of
-    log-probabilities, which the copy shows. The copy shares nothing with the original. Where that
-    shares a quantised embedding, the copy has the table that it stands for, not quantised.
+    Rounding errors of float32 are noise of full rank, which hides the rank of a matrix of
+    log-probabilities. The copy shares no variables with the original. If the original shares a
+    quantized embedding, the copy has a float64 embedding with the dequantized values.
 
     Args:
         head: A built `keras_drill.OutputLayer`.
@@ -26,11 +26,11 @@ def float64_head(head: OutputLayer) -> OutputLayer:
     'float64'
     """
     config = _with_dtype(head.get_config(), "float64")
-    if _is_quantized(head):  # made from its config the embedding would have other variables
+    if _is_quantized(head):  # an embedding from the config would have other variables
         config["embedding"] = keras.layers.Embedding(*head.embeddings.shape, dtype="float64")
     copy = type(head).from_config(config)
     copy.build(head.hidden_shape)
-    # Where an embedding is shared, its place among the variables depends on when it came to be.
+    # A shared embedding's place among the head's variables depends on when it was built.
     for part, original in zip(_variables(copy), _variables(head), strict=True):
         for variable, value in zip(part, original, strict=True):
             variable.assign(value)
@@ -42,7 +42,10 @@ def _is_quantized(head: OutputLayer) -> bool:
 
 
 def _variables(head: OutputLayer) -> tuple[list, list]:
-    """The variables of a head's embedding, or what its table stands for; and its others."""
+    """Returns the variables of a head's shared embedding, and the head's other variables.
+
+    For a quantized embedding, its dequantized table is returned instead.
+    """
     shared = [] if head.embedding is None else head.embedding.variables
     ids = {id(variable) for variable in shared}
     others = [variable for variable in head.variables if id(variable) not in ids]
@@ -50,7 +53,7 @@ def _variables(head: OutputLayer) -> tuple[list, list]:
 
 
 def _with_dtype(config: Any, dtype: str) -> Any:
-    """A config with another dtype policy wherever it names one."""
+    """Returns a config in which all dtype policies are replaced."""
     if isinstance(config, dict):
         return {
             key: dtype if key == "dtype" and value is not None else _with_dtype(value, dtype)

@@ -1,4 +1,4 @@
-"""What one model gains over another on the same text, with bootstrap intervals over lines."""
+"""Gains of one model over another on the same text, with bootstrap intervals over lines."""
 
 import dataclasses
 from collections.abc import Callable, Sequence
@@ -11,12 +11,13 @@ from keras_drill.metrics.text_scores import bleu_metric, check_texts
 
 @dataclasses.dataclass(frozen=True)
 class Gain:
-    """A difference between two models, positive where the first is better.
+    """A difference between two models, positive if the first model is better.
 
     Args:
         value: The difference.
-        interval: Ends of its 95 % interval: percentiles over resampled texts of as many lines,
-            the same lines for both models. The noise of training is not in it.
+        interval: Ends of the 95 % bootstrap interval of the difference. The bootstrap draws lines,
+            the same lines for both models. The interval does not include the variation between
+            training runs.
     """
 
     value: float
@@ -26,12 +27,12 @@ class Gain:
 def log_prob_gain(
     savings: np.ndarray, counts: np.ndarray, resamples: int = 1000, seed: int = 0
 ) -> Gain:
-    """The mean gain in log-probability per unit: words, or bytes.
+    """Computes the mean gain in log-probability per unit, such as a word or a byte.
 
     Args:
-        savings: By line, the log-probability under the first model less that under the second,
-            `[lines]`.
-        counts: By line, how many units that is, `[lines]`; not all 0.
+        savings: For each line, the log-probability under the first model minus the log-probability
+            under the second model, `[lines]`.
+        counts: Number of units of each line, `[lines]`; not all 0.
         resamples: Number of bootstrap draws.
         seed: Seed of the bootstrap.
 
@@ -43,7 +44,8 @@ def log_prob_gain(
     """
     if savings.shape != counts.shape or not counts.sum() > 0:
         raise ValueError(
-            "`savings` and `counts` must have one value for each line, with something to count. "
+            "`savings` and `counts` must have one value for each line, and `counts` must not be "
+            "all 0. "
             f"Received: shapes {savings.shape} and {counts.shape}, {counts.sum()} units"
         )
     table = np.stack([savings, counts], axis=1).astype("float64")
@@ -63,14 +65,14 @@ def bleu_gain(
     resamples: int = 1000,
     seed: int = 0,
 ) -> Gain:
-    """The gain in BLEU of texts over those of another model, as sacrebleu counts it.
+    """Computes the gain in BLEU of a model's outputs over another model's, with sacrebleu.
 
     Args:
-        texts: What the first model answered, a line each.
-        others: What the second did.
-        references: What they should have answered.
+        texts: Outputs of the first model, one per line.
+        others: Outputs of the second model.
+        references: References of the outputs.
         tokenize: sacrebleu's tokenizer, see `score_texts`.
-        lowercase: Whether upper and lower case count as equal.
+        lowercase: Whether case is ignored.
         resamples: Number of bootstrap draws.
         seed: Seed of the bootstrap.
 
@@ -117,7 +119,7 @@ def bleu_gain(
 def _bootstrap(
     table: np.ndarray, statistic: Callable[[np.ndarray], float], resamples: int, seed: int
 ) -> Gain:
-    """A statistic of the sums of a table's rows, `[lines, n]`, and its interval."""
+    """Computes a statistic of the sum of a table's rows, `[lines, n]`, and its interval."""
     generator = np.random.default_rng(seed)
     lines = len(table)
     drawn = [

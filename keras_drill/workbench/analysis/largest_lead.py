@@ -1,4 +1,4 @@
-"""By how much a word can at most be ahead of all others: a linear program."""
+"""Largest possible lead of a word over all other words, by linear programming."""
 
 import dataclasses
 
@@ -10,12 +10,12 @@ _MOST_ROUNDS = 200
 
 @dataclasses.dataclass(frozen=True)
 class Lead:
-    """What is known of a word's largest lead over all other words, in nats.
+    """Lower and upper bound of a word's largest lead over all other words, in nats.
 
     Args:
-        reached: Its lead at `hidden`: a lead that it reaches.
-        hidden: Where, `[d]`.
-        limit: A lead that it does not exceed anywhere.
+        reached: Lead of the word at `hidden`, a lower bound.
+        hidden: Hidden state with this lead, `[d]`.
+        limit: Upper bound of the lead at all hidden states.
     """
 
     reached: float
@@ -31,24 +31,23 @@ def largest_lead(
     hidden: np.ndarray,
     min_lead: float,
 ) -> Lead:
-    """Decides whether a word can be ahead of all others by `min_lead`.
+    """Decides whether a word's lead over all other words can exceed `min_lead`.
 
     The lead of word i at h is `min_j (w_i - w_j) · h + b_i - b_j`. Its maximum over the box
-    `|h_k| <= bound` is a linear program, solved here with those of the other words that matter:
-    words are added where the solution so far is behind them, until
+    `|h_k| <= bound` is a linear program. The program is solved with a growing set of other words:
+    each round adds the words with the largest logits at the last solution. It ends if
 
     - the lead at a solution, computed with all words, exceeds `min_lead`; or
-    - the dual solution proves that it cannot. Any `λ_j >= 0` with `Σ λ_j = 1` gives the limit
-      `bound |w_i - Σ λ_j w_j|_1 + b_i - Σ λ_j b_j`: the word is (nearly) a mixture of words whose
-      mean bias is not lower. The limit is computed from the dual values here, so that it holds
-      whatever the solver's precision.
+    - the dual solution proves that no lead exceeds `min_lead`. Any `λ_j >= 0` with `Σ λ_j = 1`
+      gives the upper bound `bound |w_i - Σ λ_j w_j|_1 + b_i - Σ λ_j b_j`. The bound is computed
+      from the dual values here, so it does not depend on the solver's precision.
 
     Args:
-        word: The word i.
+        word: Id of the word i.
         labels: Output labels of all words, `[V, d]`, float64.
-        bias: Their biases, `[V]`, float64.
+        bias: Biases of all words, `[V]`, float64.
         bound: Largest absolute value of a component of h.
-        hidden: Where to begin, `[d]`.
+        hidden: Initial hidden state, `[d]`.
         min_lead: The lead that decides, in nats.
 
     Raises:

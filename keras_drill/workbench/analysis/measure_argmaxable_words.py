@@ -1,4 +1,4 @@
-"""Which words a model can find the most probable."""
+"""Words of an output layer that can, or can never, be the most probable word."""
 
 import numpy as np
 from keras import ops
@@ -23,24 +23,25 @@ def measure_argmaxable_words(
     min_lead: float = 1e-6,
     max_programs: int | None = None,
 ) -> ArgmaxableWords:
-    """Sorts the words of an output layer by whether they can be the most probable one.
+    """Sorts the words of an output layer by whether they can be the most probable word.
 
-    The most probable words at given hidden states are found for every output layer. What is known
-    of the others depends on it:
+    Words that are the most probable word at the given hidden states are found for every output
+    layer. For the other words, the method depends on the output layer:
 
-    - A softmax of inner products: all are decided, by `find_argmaxable_words`.
-    - Several senses a word: each is tried in its senses' own directions. Words that are not found
-      so stay undecided, since no linear program describes them.
-    - A mixture of softmaxes: all stay undecided.
+    - Softmax of inner products: `find_argmaxable_words` decides all words.
+    - Several senses per word: the search tries hidden states in the directions of each word's
+      senses. Other words stay undecided, because no linear program describes them.
+    - Mixture of softmaxes: all other words stay undecided.
 
     Args:
         head: A built `keras_drill.OutputLayer`.
         hidden: Hidden states of a text, `[N, d_h]`.
-        bound: Largest absolute value of a component of the hidden states to search. Where the
-            label encoder maps hidden states (bilinear, dual nonlinear), that of the mapped ones:
-            what is unargmaxable for all of these is unargmaxable for the model.
-        min_lead: By how much a word must be ahead of all others, in nats.
-        max_programs: Most linear programs to solve; `None` solves all that are needed.
+        bound: Largest absolute value of a hidden state's component in the search. For label
+            encoders that map hidden states (bilinear, dual nonlinear), the bound applies to the
+            mapped hidden states. Words that are unargmaxable for all of these are unargmaxable for
+            the model.
+        min_lead: Lead over all other words that counts as most probable, in nats.
+        max_programs: Maximum number of linear programs to solve; `None` solves all.
 
     Returns:
         An `ArgmaxableWords`.
@@ -64,7 +65,7 @@ def measure_argmaxable_words(
 def _found_by_senses(
     head: OutputLayer, seen: np.ndarray, bound: float, min_lead: float
 ) -> np.ndarray:
-    """Words that are the most probable one in the direction of one of their senses, `[V]`."""
+    """Returns the words that are the most probable word in a direction of their senses, `[V]`."""
     exact = float64_head(head)
     words = ops.convert_to_numpy(head.composition.allocation.sense_to_word)  # [M]
     directions = own_directions(ops.convert_to_numpy(exact.encoded_labels()))  # [M, d]

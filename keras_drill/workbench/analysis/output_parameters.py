@@ -22,9 +22,9 @@ CONFIGURATIONS: Mapping[str, tuple[int, int, int, int, int]] = {
 def count_output_parameters(
     vocabulary_size: int, embedding_dim: int, hidden_dim: int, joint_dim: int, depth: int
 ) -> dict[str, int]:
-    """Dedicated parameters of every output layer: those that a shared embedding does not cover.
+    """Returns the number of parameters that each output layer adds to a model with an embedding.
 
-    With `V`, `d`, `d_h`, `d_j` and `k` the arguments in their order:
+    With `V`, `d`, `d_h`, `d_j` and `k` for the arguments in their order:
 
     - softmax: `V d_h + V`
     - tied: `V`
@@ -32,10 +32,14 @@ def count_output_parameters(
     - dual nonlinear: `d d_j + d_j d_h + 2 d_j + V`
     - DRILL: `k (d² + d) + V`
 
-    Always `C_tied < C_bilinear`; `C_bilinear <= C_dual` when `d_j (d + d_h + 2) >= d d_h`, so from
-    `d_j = min(d, d_h)` on; and `C_dual <= C_softmax` when `d_j (d + d_h + 2) <= V d_h`, so whenever
-    the vocabulary is more than a few times larger than the joint space. Tied and DRILL need
-    `d_h = d`; their counts do not use `hidden_dim`.
+    The counts C are ordered as follows:
+
+    - `C_tied < C_bilinear` always.
+    - `C_bilinear <= C_dual` if `d_j (d + d_h + 2) >= d d_h`, for example if `d_j >= min(d, d_h)`.
+    - `C_dual <= C_softmax` if `d_j (d + d_h + 2) <= V d_h`, that is if the vocabulary is a few
+      times larger than the joint space.
+
+    Tied and DRILL need `d_h = d`, so their counts do not use `hidden_dim`.
 
     Args:
         vocabulary_size: Number of words `V`.
@@ -60,14 +64,14 @@ def count_output_parameters(
 
 
 def count_dedicated_parameters(head: OutputLayer, backbone: keras.Layer) -> int:
-    """Trainable parameters of an output layer that a model with a word embedding has not anyway.
+    """Counts the trainable parameters that an output layer adds to a model with a word embedding.
 
-    Of a shared embedding those are none, and of a shared `SenseEmbedding` all senses but one a
-    word, and what its score has.
+    A shared embedding adds no parameters. A shared `SenseEmbedding` adds all senses but one per
+    word, and the parameters of its score.
 
     Args:
         head: A built output layer.
-        backbone: The rest of the model, which may share an embedding with it.
+        backbone: The rest of the model, which may share an embedding with the output layer.
 
     Example:
 
@@ -87,10 +91,11 @@ def count_dedicated_parameters(head: OutputLayer, backbone: keras.Layer) -> int:
 
 
 def output_parameter_table(configurations: Mapping[str, Sequence[int]]) -> str:
-    """The counts as a Markdown table, one row per configuration.
+    """Formats the counts as a Markdown table with one row per configuration.
 
     Args:
-        configurations: Name to `(vocabulary_size, embedding_dim, hidden_dim, joint_dim, depth)`.
+        configurations: By name of the configuration,
+            `(vocabulary_size, embedding_dim, hidden_dim, joint_dim, depth)`.
     """
     lines = [
         "| configuration | V | d | d_h | d_j | k | softmax | tied | bilinear | dual nonlinear | "

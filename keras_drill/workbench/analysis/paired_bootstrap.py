@@ -1,4 +1,4 @@
-"""Whether one system's BLEU or chrF is better than another's by more than chance."""
+"""Significance of differences in BLEU and chrF, by paired bootstrap resampling."""
 
 import contextlib
 import dataclasses
@@ -21,15 +21,15 @@ if TYPE_CHECKING:
 
 @dataclasses.dataclass(frozen=True)
 class SystemScore:
-    """A system's score by one metric, with what the bootstrap says about it.
+    """A system's score by one metric, with its bootstrap interval and p-value.
 
     Args:
         score: The score of the corpus.
         mean: Mean of the scores of the resampled corpora.
-        interval: Ends of the 95 % interval around `mean`, as wide as the resampled scores without
-            the lowest and the highest 2.5 %; NaN for a single sentence.
-        p_value: How probable so great a difference to the first system is where there is none;
-            `None` for the first system, and for a single sentence.
+        interval: Ends of the 95 % interval around `mean`. Its width is the range of the resampled
+            scores without the lowest and the highest 2.5 %. NaN for a single sentence.
+        p_value: Probability of a difference to the first system of at least this size, if the
+            systems are equally good; `None` for the first system, and for a single sentence.
     """
 
     score: float
@@ -45,13 +45,13 @@ class SystemScore:
 
 @dataclasses.dataclass(frozen=True)
 class PairedBootstrap:
-    """Systems on the same text, compared with the first of them, made by `paired_bootstrap`.
+    """Result of `paired_bootstrap`.
 
     Args:
-        bleu: Name of each system to its BLEU, in their order.
-        chrf: Name of each system to its chrF.
-        bleu_signature: How sacrebleu computed `bleu`, with the number of resamples and the seed.
-        chrf_signature: The same for `chrf`.
+        bleu: BLEU by name of the system, in the order of the systems.
+        chrf: chrF by name of the system.
+        bleu_signature: sacrebleu's signature of `bleu`, with the number of resamples and the seed.
+        chrf_signature: sacrebleu's signature of `chrf`.
     """
 
     bleu: dict[str, SystemScore]
@@ -68,21 +68,22 @@ def paired_bootstrap(
     resamples: int = 1000,
     seed: int = 12345,
 ) -> PairedBootstrap:
-    """Compares systems with the first of them by paired bootstrap resampling, with sacrebleu.
+    """Compares systems with the first system by paired bootstrap resampling, with sacrebleu.
 
-    Corpora of the same size are drawn from the test set, sentence by sentence with replacement, the
-    same ones for all systems. With d the difference of two systems on the test set and d_i that on
-    resample i, the p-value is `(1 + #{i: |d_i| - mean |d_i| > |d|}) / (1 + resamples)`, what the
-    command `sacrebleu --paired-bs` prints for the same seed; but 1 where d = 0. The variation
-    between training runs with different seeds is not in it.
+    Each resample is a corpus of the same size whose sentences are drawn from the test set with
+    replacement, the same sentences for all systems. Let d be the difference of two systems on the
+    test set, and d_i their difference on resample i. The p-value is
+    `(1 + #{i: |d_i| - mean |d_i| > |d|}) / (1 + resamples)`, or 1 if d = 0. Except for d = 0, the
+    command `sacrebleu --paired-bs` prints the same value for the same seed. The p-value does not
+    include the variation between training runs with different seeds.
 
     Args:
-        systems: Name of each system to its texts; the others are compared with the first.
-        references: What each text should have been, see `score_texts`.
+        systems: Translations by name of the system. The first system is the baseline.
+        references: References of the translations, see `score_texts`.
         tokenize: sacrebleu's tokenizer for BLEU, see `score_texts`.
-        lowercase: Whether upper and lower case count as equal.
-        resamples: Number of corpora drawn.
-        seed: Seed of the draws, at least 1 (sacrebleu takes 0 for no seed).
+        lowercase: Whether case is ignored.
+        resamples: Number of resampled corpora.
+        seed: Seed of the draws, at least 1 (0 means no seed in sacrebleu).
 
     Raises:
         ImportError: sacrebleu is not installed.
@@ -117,7 +118,15 @@ def paired_scores(
     resamples: int,
     seed: int,
 ) -> dict[str, tuple[dict[str, SystemScore], str]]:
-    """The scores of all systems by some of sacrebleu's metrics, and the metrics' signatures."""
+    """Returns for each metric the scores of all systems and the metric's signature.
+
+    Args:
+        systems: Translations by name of the system. The first system is the baseline.
+        references: References of the translations, see `score_texts`.
+        metrics: sacrebleu's metrics by name.
+        resamples: Number of resampled corpora.
+        seed: Seed of the draws, at least 1.
+    """
     from sacrebleu.significance import PairedTest
 
     with _sacrebleu_seed(seed):
@@ -129,7 +138,7 @@ def paired_scores(
             n_samples=resamples,
         )
         signatures, results = test()
-    # sacrebleu calls metrics by names of its own, in the order in which they were given.
+    # sacrebleu renames the metrics, but keeps their order.
     return {
         metric: (_scores(systems, results[key], len(references)), str(signature))
         for metric, (key, signature) in zip(metrics, signatures.items(), strict=True)
@@ -142,7 +151,7 @@ def _scores(
     first = results[0].score
     scores = {}
     for name, result in zip(systems, results, strict=True):
-        if sentences == 1:  # every resample is the sentence itself
+        if sentences == 1:  # all resamples are equal
             scores[name] = SystemScore(float(result.score), math.nan, (math.nan, math.nan))
             continue
         interval = (float(result.mean - result.ci), float(result.mean + result.ci))
@@ -153,7 +162,7 @@ def _scores(
 
 @contextlib.contextmanager
 def _sacrebleu_seed(seed: int) -> Iterator[None]:
-    """The environment variable that is sacrebleu's only way to be told a seed."""
+    """Context manager that sets sacrebleu's seed, which sacrebleu reads from the environment."""
     before = os.environ.get("SACREBLEU_SEED")
     os.environ["SACREBLEU_SEED"] = str(seed)
     try:
@@ -169,7 +178,7 @@ def _check(
     systems: Mapping[str, Sequence[str]], references: References, resamples: int, seed: int
 ) -> None:
     if not systems:
-        raise ValueError("`systems` must be one or several systems. Received: none")
+        raise ValueError("`systems` must have at least one system. Received: systems={}")
     for name, hypotheses in systems.items():
         check_texts(hypotheses, references, f"systems[{name!r}]")
     if resamples < 1 or seed < 1:

@@ -1,4 +1,4 @@
-"""The rank of a model's log-probabilities over a text."""
+"""Numerical rank of a model's log-probabilities over a text."""
 
 import dataclasses
 import math
@@ -13,24 +13,24 @@ from keras_drill.scores import InnerProduct
 from keras_drill.workbench.analysis.float64_head import float64_head
 
 RELATIVE_TOLERANCE = 1e-12
-_BLOCK = 256  # tokens whose log-probabilities are in memory at a time
-_SLAB = 4096  # columns that are projected at a time
+_BLOCK = 256  # rows of log-probabilities in memory at a time
+_SLAB = 4096  # columns to project at a time
 
 
 @dataclasses.dataclass(frozen=True)
 class RankEstimate:
-    """Numerical rank of a matrix of log-probabilities of all words at some tokens of a text.
+    """Result of `keras_drill.workbench.analysis.measure_rank`.
 
-    Made by `keras_drill.workbench.analysis.measure_rank`.
+    The matrix has the log-probabilities of all words at some tokens of a text.
 
     Args:
         rank: The numerical rank, see `keras_drill.workbench.analysis.numerical_rank`.
-        bound: Rank that the output layer cannot exceed, whatever its weights; `None` when only
-            the size of the matrix bounds it.
-        tokens: Rows of the matrix.
-        words: Columns of the matrix.
-        tolerance: Singular values above this part of the greatest were counted.
-        singular_values: The singular values, the greatest first.
+        bound: Upper bound of the rank for any weights of the output layer; `None` if only the size
+            of the matrix bounds the rank.
+        tokens: Number of rows of the matrix.
+        words: Number of columns of the matrix.
+        tolerance: Relative tolerance on singular values.
+        singular_values: The singular values in descending order.
     """
 
     rank: int
@@ -42,8 +42,7 @@ class RankEstimate:
 
     @property
     def is_full(self) -> bool:
-        """Whether the matrix has the greatest rank that its size allows: more tokens may show a
-        greater one."""
+        """Whether the rank is the largest one for the matrix's size; more tokens may raise it."""
         return self.rank == min(self.tokens, self.words)
 
 
@@ -53,22 +52,23 @@ def measure_rank(
     tolerance: float = RELATIVE_TOLERANCE,
     seed: int = 0,
 ) -> RankEstimate:
-    """Numerical rank of the matrix of log-probabilities `[N, V]` of an output layer.
+    """Measures the numerical rank of an output layer's matrix of log-probabilities, `[N, V]`.
 
-    For a softmax of inner products that matrix is `A = H Wᵀ + 1 bᵀ - z 1ᵀ`, with `H [N, d]`,
-    `W [V, d]`, biases `b` and log-normalisers `z`. Its rank is at most `d + 2`, whatever makes the
-    labels `W`: that is the softmax bottleneck, which DRILL has too. The log of a sum of
-    exponentials, which mixtures of softmaxes and several senses a word have in their numerator,
-    is not bounded so; the KerBS kernel is not an inner product either.
+    For a softmax of inner products the matrix is `A = H Wᵀ + 1 bᵀ - z 1ᵀ`, with `H [N, d]`,
+    `W [V, d]`, biases `b` and log-normalizers `z`. Its rank is at most `d + 2`, however the labels
+    `W` are computed. This is the softmax bottleneck, which DRILL has too. Mixtures of softmaxes and
+    several senses per word have a sum of exponentials in the numerator, so this bound does not
+    hold. The bound does not hold for the KerBS kernel either, which is not an inner product.
 
-    Log-probabilities are computed in float64, in which what should be 0 is about `1e-15` of the
-    greatest singular value, and the values above `tolerance` times the greatest are counted. No
-    more than 256 rows are in memory at a time; of more than `2 N` words, `2 N` random mixtures of
-    columns are taken instead, which have the same rank (see `singular_values`).
+    Log-probabilities are computed in float64. There, rounding turns a singular value of 0 into
+    about `1e-15` of the largest one. The rank is the number of singular values above `tolerance`
+    times the largest one. At most 256 rows are in memory at a time. Vocabularies of more than `2 N`
+    words are projected to `2 N` random mixtures of columns, which have the same rank (see
+    `singular_values`).
 
     Args:
         head: A built `keras_drill.OutputLayer`.
-        hidden: Hidden states `[N, d_h]`. The rank found is at most N.
+        hidden: Hidden states `[N, d_h]`. The measured rank is at most N.
         tolerance: Relative tolerance on singular values.
         seed: Seed of the random mixtures.
 
@@ -84,7 +84,8 @@ def measure_rank(
     >>> estimate.rank, estimate.bound
     (8, 9)
 
-    The bias is still 0 in all places; the `2` of `d + 2` are bias and normaliser.
+    The rank is 8, not 9, because a new layer's biases are all 0. The `2` in `d + 2` stands for the
+    bias and the normalizer.
 
     References:
         - [Yang et al., 2018](https://arxiv.org/abs/1711.03953), "Breaking the Softmax Bottleneck"
@@ -111,21 +112,22 @@ def measure_rank(
 
 
 def _bound(head: OutputLayer) -> int | None:
+    """Returns the upper bound of the rank, `None` for layers without softmax bottleneck."""
     if not (isinstance(head.composition, Softmax) and isinstance(head.score, InnerProduct)):
         return None
-    if head.logit_soft_cap is not None:  # bends every score
+    if head.logit_soft_cap is not None:  # applies a nonlinear function to every logit
         return None
     return head.encoded_labels().shape[-1] + 1 + int(head.use_bias)
 
 
 def numerical_rank(values: np.ndarray, tolerance: float = RELATIVE_TOLERANCE) -> int:
-    """Number of singular values above `tolerance` times the greatest.
+    """Counts the singular values above `tolerance` times the largest one.
 
-    In float64, rounding leaves about `1e-15` of the greatest where the exact value is 0, so the
-    default of `1e-12` tells apart what is computed from what is rounded.
+    In float64, rounding turns a singular value of 0 into about `1e-15` of the largest one. The
+    default of `1e-12` therefore ignores rounding errors.
 
     Args:
-        values: Singular values, as `singular_values` gives them.
+        values: Singular values, for example from `singular_values`.
         tolerance: Relative tolerance.
 
     Example:
@@ -144,26 +146,26 @@ def numerical_rank(values: np.ndarray, tolerance: float = RELATIVE_TOLERANCE) ->
 def singular_values(
     blocks: Iterable[np.ndarray], max_columns: int | None = None, seed: int = 0
 ) -> np.ndarray:
-    """Singular values of a tall matrix `[N, C]` that is given as blocks of rows, in float64.
+    """Computes the singular values of a tall matrix `[N, C]`, given as blocks of rows, in float64.
 
-    The blocks go one by one into the triangular factor `R [C, C]` of a QR decomposition, whose
-    singular values are those of the matrix. Unlike with the smaller Gram matrix `AᵀA`, small
-    values keep their digits: a Gram matrix loses all below `1e-8` of the greatest.
+    Each block updates the triangular factor `R [C, C]` of a QR decomposition, which has the same
+    singular values as the matrix. The simpler Gram matrix `AᵀA` would lose all singular values
+    below `1e-8` of the largest one.
 
     A matrix of more than `max_columns` columns is first multiplied with a matrix of random signs
-    `[C, max_columns] / sqrt(max_columns)`. That leaves the rank `r` as it is, up to `max_columns`,
-    and changes singular values by a factor between about `1 - sqrt(r / max_columns)` and
+    `[C, max_columns] / sqrt(max_columns)`. This keeps the rank `r` up to `max_columns`, and changes
+    singular values by a factor between about `1 - sqrt(r / max_columns)` and
     `1 + sqrt(r / max_columns)`.
 
     Memory: `O(max_columns²)` floats and one byte for each of the `C * max_columns` signs.
 
     Args:
         blocks: Arrays `[rows, C]`.
-        max_columns: Most columns to compute with; `None` computes with all.
+        max_columns: Maximum number of columns to compute with; `None` uses all columns.
         seed: Seed of the random signs.
 
     Returns:
-        `min(N, C)` values, or `min(N, max_columns)`, the greatest first.
+        `min(N, C, max_columns)` values in descending order.
 
     Example:
 
@@ -194,14 +196,14 @@ def singular_values(
         columns = block.shape[1]
         if sum(map(len, waiting)) >= 2 * columns:
             factor = np.linalg.qr(np.concatenate(waiting), mode="r")
-            waiting = [factor]  # type: ignore[list-item]  # NumPy's hint leaves modes out
+            waiting = [factor]  # type: ignore[list-item]  # NumPy's hint ignores `mode`
     if not waiting:
-        raise ValueError("`blocks` must hold at least one block. Received: none")
+        raise ValueError("`blocks` must have at least one block. Received: no blocks")
     return np.linalg.svd(np.concatenate(waiting), compute_uv=False)
 
 
 def _project(block: np.ndarray, bits: np.ndarray) -> np.ndarray:
-    """`block @ (2 bits - 1) / sqrt(columns)`, in slabs."""
+    """Computes `block @ (2 bits - 1) / sqrt(columns)` in slabs of columns, to save memory."""
     projected = np.zeros((len(block), bits.shape[1]))
     for start in range(0, block.shape[1], _SLAB):
         slab = 2.0 * bits[start : start + _SLAB] - 1.0

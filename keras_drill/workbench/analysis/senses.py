@@ -1,4 +1,4 @@
-"""The senses of words: which words have several, where a text shows them, what they mean."""
+"""Analysis of word senses: number of senses, occurrences in a text, and nearest words."""
 
 import dataclasses
 from collections.abc import Iterable, Sequence
@@ -12,15 +12,14 @@ from keras_drill.workbench.analysis.collect import collect_hidden
 
 
 def words_by_senses(sense_to_word: np.ndarray, vocabulary_size: int) -> dict[int, np.ndarray]:
-    """Words by their number of senses, the table of the KerBS paper (Table 6).
+    """Groups words by their number of senses, as in Table 6 of the KerBS paper.
 
     Args:
-        sense_to_word: The word of every sense, `[M]`.
+        sense_to_word: Id of the word of every sense, `[M]`.
         vocabulary_size: Number of words V.
 
     Returns:
-        Number of senses, in rising order, to the ids of the words that have so many, in rising
-        order.
+        By number of senses, in ascending order, the ids of the words with this number of senses.
 
     Example:
 
@@ -33,7 +32,7 @@ def words_by_senses(sense_to_word: np.ndarray, vocabulary_size: int) -> dict[int
     sense_to_word = np.asarray(sense_to_word)
     if sense_to_word.size and not 0 <= sense_to_word.min() <= sense_to_word.max() < vocabulary_size:
         raise ValueError(
-            f"`sense_to_word` must hold words in [0, {vocabulary_size}). "
+            f"`sense_to_word` must be ids of words in [0, {vocabulary_size}). "
             f"Received: {sense_to_word.min()} to {sense_to_word.max()}"
         )
     numbers = np.bincount(sense_to_word, minlength=vocabulary_size)
@@ -42,17 +41,17 @@ def words_by_senses(sense_to_word: np.ndarray, vocabulary_size: int) -> dict[int
 
 @dataclasses.dataclass(frozen=True)
 class WordSenses:
-    """Which sense a word has where it occurs in a text.
+    """Occurrences of a word in a text, with the probabilities of the word's senses.
 
-    Made by `keras_drill.workbench.analysis.collect_word_senses`. Shape letters: S senses of the
-    word, n occurrences.
+    The result of `keras_drill.workbench.analysis.collect_word_senses`. Shapes: the word has S
+    senses and n occurrences.
 
     Args:
         word: Id of the word.
-        senses: Its senses, `[S]`.
-        places: Where the word occurs, `[n]`: places in the order in which the dataset gives the
-            tokens, see `keras_drill.workbench.analysis.collect_hidden`.
-        hidden: Context vectors that predict it, `[n, d_h]`.
+        senses: Ids of the word's senses, `[S]`.
+        places: Positions of the word in the order of the dataset's tokens, `[n]`, see
+            `keras_drill.workbench.analysis.collect_hidden`.
+        hidden: Hidden states that predict the word, `[n, d_h]`.
         posteriors: Probability of each sense given the word and its context, `[n, S]`.
     """
 
@@ -64,21 +63,21 @@ class WordSenses:
 
     @property
     def shares(self) -> np.ndarray:
-        """Mean probability of every sense, `[S]`."""
+        """Mean probability of each sense over all occurrences, `[S]`."""
         return self.posteriors.mean(axis=0)
 
     @property
     def most_probable(self) -> np.ndarray:
-        """The most probable sense of every occurrence, `[n]`, as a place in `senses`."""
+        """Index in `senses` of the most probable sense of each occurrence, `[n]`."""
         return self.posteriors.argmax(axis=1)
 
     @property
     def information(self) -> float:
-        """How much the context tells about the sense, in nats: the mutual information of sense and
-        context, entropy of `shares` minus the mean entropy of `posteriors`.
+        """Mutual information of sense and context, in nats.
 
-        It is 0 where the posteriors are the same in every context, however even they are, and
-        `log S` where each context has one sense and all senses are as frequent.
+        This is the entropy of `shares` minus the mean entropy of `posteriors`. It is 0 if the
+        posteriors are the same in every context. It is `log S` if each context has one certain
+        sense and all senses are equally frequent.
 
         >>> none = np.empty(0)
         >>> certain, even = np.array([[1, 0], [0, 1]]), np.array([[0.5, 0.5], [0.5, 0.5]])
@@ -95,21 +94,21 @@ class WordSenses:
 
 
 def collect_word_senses(model: Any, dataset: Iterable, words: Sequence[int]) -> list[WordSenses]:
-    """Context vectors and sense posteriors of all occurrences of words.
+    """Collects hidden states and probabilities of senses for all occurrences of words.
 
     Args:
         model: A `keras_drill.LanguageModel` with a `KernelizedBayesianSoftmax`.
-        dataset: As in `keras_drill.workbench.analysis.collect_hidden`.
+        dataset: Dataset of a text, see `keras_drill.workbench.analysis.collect_hidden`.
         words: Ids of the words.
 
     Returns:
-        A `WordSenses` for each of `words`; those that do not occur have no places.
+        A `WordSenses` for each of `words`. Its arrays are empty if the word does not occur.
     """
     head = model.head
     if not isinstance(head, KernelizedBayesianSoftmax):
         raise ValueError(
-            "`model` must have a head with several senses a word, a KernelizedBayesianSoftmax. "
-            f"Received: {type(head).__name__}"
+            "`model` must have a head with several senses per word, a KernelizedBayesianSoftmax. "
+            f"Received: a head of type {type(head).__name__}"
         )
     places, targets, hidden = collect_hidden(model, dataset, words=words)
     posteriors = ops.convert_to_numpy(head.sense_posteriors(hidden, targets))  # [N, S]
@@ -127,17 +126,16 @@ def collect_word_senses(model: Any, dataset: Iterable, words: Sequence[int]) -> 
 def nearest_words(
     labels: np.ndarray, sense_to_word: np.ndarray, sense: int, k: int
 ) -> list[tuple[int, float]]:
-    """The words with a sense nearest to a given sense of another word, by cosine.
+    """Finds the words nearest to a sense by cosine similarity, without the sense's own word.
 
     Args:
         labels: Labels of all senses, `[M, d]`.
-        sense_to_word: The word of every sense, `[M]`.
-        sense: The sense.
-        k: Most words to give.
+        sense_to_word: Id of the word of every sense, `[M]`.
+        sense: Id of the sense.
+        k: Maximum number of words.
 
     Returns:
-        Words and cosines, the nearest first; fewer than `k` where there are no more words. A word
-        counts with the nearest of its senses.
+        Ids of words and cosines, the nearest word first. The nearest sense of a word counts.
 
     Example:
 
@@ -168,17 +166,18 @@ def nearest_words(
 def example_contexts(
     ids: np.ndarray, positions: np.ndarray, probabilities: np.ndarray, k: int, width: int = 6
 ) -> list[tuple[int, float]]:
-    """The occurrences of a sense with the highest probability, each with different neighbours.
+    """Finds the occurrences at which a sense is most probable, each with a different context.
 
     Args:
-        ids: The text, `[N]`.
-        positions: Where the word occurs in it, `[n]`.
-        probabilities: Of the sense there, `[n]`.
-        k: Most occurrences to give.
-        width: Words on either side that make a context; of equal contexts the first is given.
+        ids: Ids of the words of the text, `[N]`.
+        positions: Positions of the word in the text, `[n]`.
+        probabilities: Probability of the sense at these positions, `[n]`.
+        k: Maximum number of occurrences.
+        width: Number of words on either side that make a context. Of equal contexts only the most
+            probable one is used.
 
     Returns:
-        Positions and probabilities, the highest first.
+        Positions and probabilities, the highest probability first.
 
     Example:
 
@@ -208,14 +207,15 @@ def example_contexts(
 
 
 def project_to_plane(vectors: np.ndarray) -> tuple[np.ndarray, tuple[float, float]]:
-    """The two principal components of vectors.
+    """Projects vectors onto their first two principal components.
 
     Args:
-        vectors: `[n, d]`, at least 3 of them, of width at least 2.
+        vectors: `[n, d]`, with n of at least 3 and d of at least 2.
 
     Returns:
-        Points `[n, 2]` around 0, and the shares of the variance along each axis. The signs of the
-        axes, which are arbitrary, are such that the largest coordinate is positive.
+        Points `[n, 2]` with mean 0, and the share of the variance along each axis. The arbitrary
+        sign of an axis is chosen such that the coordinate with the largest absolute value is
+        positive.
 
     Example:
 

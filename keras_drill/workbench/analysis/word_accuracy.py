@@ -1,4 +1,4 @@
-"""Which words systems write where the reference has them: rare ones, or frequent ones."""
+"""Accuracy of words in translations, by the words' frequency in the training set."""
 
 import collections
 import dataclasses
@@ -15,18 +15,18 @@ from keras_drill.workbench.analysis.compare_by_frequency import FREQUENCY_BOUNDA
 
 @dataclasses.dataclass(frozen=True)
 class WordAccuracy:
-    """How many words of one bin a system wrote in the sentences whose references have them.
+    """Precision, recall and F1 of a system's words in one bin.
 
     Args:
-        matched: Words of the system that the same sentence's reference has too, each at most as
-            often as there.
-        written: All words of the system.
-        wanted: All words of the references.
-        interval: Ends of the bootstrap interval of `f1`; NaN where it is, and when the bin occurs
-            in fewer than two sentences.
-        difference: `f1` less that of the first system; NaN for the first.
-        difference_interval: Ends of the paired bootstrap interval of `difference`; NaN where
-            it is, and where `interval` is.
+        matched: Number of the system's words that also occur in the reference of the same sentence,
+            each counted at most as often as it occurs there.
+        written: Number of the system's words.
+        wanted: Number of words of the references.
+        interval: Ends of the bootstrap interval of `f1`; NaN if `f1` is NaN, or if fewer than two
+            sentences have words of the bin.
+        difference: `f1` minus the first system's `f1`; NaN for the first system.
+        difference_interval: Ends of the paired bootstrap interval of `difference`; NaN if
+            `difference` or `interval` is NaN.
     """
 
     matched: int
@@ -38,36 +38,39 @@ class WordAccuracy:
 
     @property
     def precision(self) -> float:
-        """Share of the system's words that are right; NaN without any."""
+        """Share of the system's words that match; NaN if the system has no words."""
         return self.matched / self.written if self.written else math.nan
 
     @property
     def recall(self) -> float:
-        """Share of the references' words that the system wrote; NaN without any."""
+        """Share of the references' words that match; NaN if the references have no words."""
         return self.matched / self.wanted if self.wanted else math.nan
 
     @property
     def f1(self) -> float:
-        """Harmonic mean of the two, `2 matched / (written + wanted)`; NaN without words."""
+        """Harmonic mean of precision and recall, `2 matched / (written + wanted)`.
+
+        NaN if neither the system nor the references have words.
+        """
         words = self.written + self.wanted
         return 2 * self.matched / words if words else math.nan
 
     @property
     def is_significant(self) -> bool:
-        """Whether the interval of the difference to the first system leaves out zero."""
+        """Whether the interval of the difference to the first system excludes 0."""
         low, high = self.difference_interval
         return low > 0 or high < 0
 
 
 @dataclasses.dataclass(frozen=True)
 class WordAccuracyBin:
-    """The words that are so frequent in the training set.
+    """Accuracy of systems on the words with similar training counts.
 
     Args:
         lower: Smallest training count in the bin, included.
         upper: Training count at which the bin ends, excluded; `None` for the last bin.
-        types: Number of different words among the references' words of the bin.
-        systems: Name of each system to its accuracy.
+        types: Number of distinct words among the references' words of the bin.
+        systems: Accuracy by name of the system.
     """
 
     lower: int
@@ -77,22 +80,22 @@ class WordAccuracyBin:
 
     @property
     def label(self) -> str:
-        """The counts in the bin: `unseen`, `1–49`, `50–99`, ..., `≥ 5000`."""
+        """Label with the training counts of the bin: `unseen`, `1–49`, `50–99`, ..., `≥ 5000`."""
         return frequency_label(self.lower, self.upper)
 
     @property
     def wanted(self) -> int:
-        """Words of the references in the bin."""
+        """Number of words of the references in the bin."""
         return next(iter(self.systems.values())).wanted
 
 
 @dataclasses.dataclass(frozen=True)
 class WordAccuracies:
-    """Word accuracy of systems by training-set frequency, made by `compare_word_accuracy`.
+    """Result of `compare_word_accuracy`.
 
     Args:
         bins: The bins, rarest words first.
-        overall: All words as one bin.
+        overall: One bin with all words.
         confidence: Coverage of the bootstrap intervals, for example 0.95.
     """
 
@@ -112,23 +115,25 @@ def compare_word_accuracy(
     confidence: float = 0.95,
     seed: int = 0,
 ) -> WordAccuracies:
-    """F1 of words by how often they occur in the training set.
+    """Computes precision, recall and F1 of words by their frequency in the training set.
 
-    BLEU is an average over words as frequent as texts have them, in which rare ones hardly count.
-    Here a word w of a sentence is right as often as `min(written, wanted)`, its occurrences in the
-    system's text and in the reference, and each bin of training counts has its own precision,
-    recall and F1. Intervals are from sentences drawn with replacement, the same ones for all
-    systems; the variation between training runs with different seeds is not in them.
+    BLEU is an average over all words of a text, to which rare words contribute little. Here each
+    bin of training counts has its own precision, recall and F1. A word that occurs `written` times
+    in a translation and `wanted` times in its reference matches `min(written, wanted)` times.
+
+    The bootstrap draws sentences with replacement, the same sentences for all systems. The
+    intervals do not include the variation between training runs with different seeds.
 
     Args:
-        systems: Name of each system to its texts; the others are compared with the first.
-        references: What each text should have been; of several only the first counts.
-        training_counts: How often each word occurs in the target side of the training set, by
-            `count_words` with the same `tokenize` and `lowercase`.
-        boundaries: Where bins begin, increasing; words that were never seen get a bin of their own
-            where there are any.
-        tokenize: sacrebleu's tokenizer, which makes the words, see `score_texts`.
-        lowercase: Whether upper and lower case count as equal.
+        systems: Translations by name of the system. The first system is the baseline.
+        references: References of the translations. Of several references of a sentence, only the
+            first is used.
+        training_counts: Number of occurrences of each word in the target side of the training set,
+            from `count_words` with the same `tokenize` and `lowercase`.
+        boundaries: Counts at which bins begin, increasing. Words with a training count of 0 have a
+            separate bin, which is dropped if empty.
+        tokenize: sacrebleu's tokenizer, which splits texts into words, see `score_texts`.
+        lowercase: Whether case is ignored.
         resamples: Number of bootstrap draws.
         confidence: Coverage of the bootstrap intervals.
         seed: Seed of the bootstrap.
@@ -156,7 +161,7 @@ def compare_word_accuracy(
       Comparison of Language Generation Systems"
     """
     if not systems:
-        raise ValueError("`systems` must be one or several systems. Received: none")
+        raise ValueError("`systems` must have at least one system. Received: systems={}")
     if resamples < 1 or not 0 < confidence < 1:
         raise ValueError(
             "`resamples` must be at least 1, and `confidence` between 0 and 1. "
@@ -194,12 +199,14 @@ def compare_word_accuracy(
 
 
 class _Counted(NamedTuple):
-    """Words by bin, all bins together last. Shape letters: S systems, N sentences, B bins + 1.
+    """Counts of words by bin. The last bin has all words.
+
+    Shapes: S is the number of systems, N of sentences, and B of bins plus 1.
 
     Args:
-        by_sentence: Matched, written and wanted words, `[3, S, N, B]`.
-        occurs_in: Sentences in which a text or the reference has words of the bin, `[B]`.
-        types: Number of different words of the references, `[B]`.
+        by_sentence: Numbers of matched, written and wanted words, `[3, S, N, B]`.
+        occurs_in: Number of sentences whose translations or reference have words of the bin, `[B]`.
+        types: Number of distinct words of the references, `[B]`.
     """
 
     by_sentence: np.ndarray
@@ -246,14 +253,14 @@ def _count(
 
 
 def _f1(counts: np.ndarray) -> np.ndarray:
-    """`[3, S, B]` to `[S, B]`, NaN without words."""
+    """Computes F1 from counts, `[3, S, B]` to `[S, B]`; NaN for bins without words."""
     matched, written, wanted = counts
     with np.errstate(invalid="ignore"):
         return 2 * matched / (written + wanted)
 
 
 def _resampled_f1(by_sentence: np.ndarray, resamples: int, seed: int) -> np.ndarray:
-    """F1 when sentences are drawn with replacement, `[3, S, N, B]` to `[resamples, S, B]`."""
+    """Computes F1 on resampled sentences, `[3, S, N, B]` to `[resamples, S, B]`."""
     generator = np.random.default_rng(seed)
     sentences = by_sentence.shape[2]
     drawn = []
@@ -266,7 +273,7 @@ def _resampled_f1(by_sentence: np.ndarray, resamples: int, seed: int) -> np.ndar
 def _intervals(
     drawn: np.ndarray, occurs_in: np.ndarray, confidence: float
 ) -> list[list[tuple[float, float]]]:
-    """Percentile intervals, by system and bin; NaN for bins of fewer than two sentences."""
+    """Computes percentile intervals by system and bin; NaN for bins in fewer than two sentences."""
     tail = (1 - confidence) / 2
 
     def interval(values: np.ndarray, sentences: int) -> tuple[float, float]:

@@ -106,7 +106,7 @@ def test_the_seed_is_the_callers_and_the_environment_stays(systems, monkeypatch)
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
-        ({"systems": {}}, "`systems` must be one or several"),
+        ({"systems": {}}, "`systems` must have at least one"),
         ({"systems": {"x": ["a"]}}, r"`systems\['x'\]` and `references` must have the same length"),
         ({"seed": 0}, "`resamples` and `seed` must be at least 1"),
         ({"resamples": 0}, "`resamples` and `seed`"),

@@ -68,7 +68,7 @@ def test_noise_below_the_tolerance_does_not_count():
 @pytest.mark.parametrize(
     "blocks, message",
     [
-        ([], "must hold at least one block"),
+        ([], "must have at least one block"),
         ([np.ones(3)], "must be matrices"),
         ([np.array([[1.0, np.nan]])], "must be finite"),
     ],

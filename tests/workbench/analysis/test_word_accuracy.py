@@ -158,7 +158,7 @@ def test_words_are_counted_as_in_the_training_set():
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
-        ({"systems": {}}, "`systems` must be one or several"),
+        ({"systems": {}}, "`systems` must have at least one"),
         ({"systems": {"x": []}}, r"`systems\['x'\]`"),
         ({"boundaries": (50, 50)}, "`boundaries` must be increasing"),
         ({"resamples": 0}, "`resamples` must be at least 1"),

@@ -67,7 +67,7 @@ def test_a_line_longer_than_any_buffer(standard_input):
 def test_a_line_without_end_is_not_waited_for(run_main, folder):
     """As long as a model would take it; memory would be full before it ended."""
     status, _, said = run_main("score", folder / "tied", "--file", "/dev/zero")
-    assert status == 1 and "a line has more than 256 MiB" in said and said.count("\n") == 1
+    assert status == 1 and "a line must have at most 256 MiB" in said and said.count("\n") == 1
 
 
 def test_arguments_are_utf8_whatever_the_locale(capsys):

@@ -49,7 +49,7 @@ def test_what_the_model_does_not_take_is_an_error():
 
     with pytest.raises(RunError, match="no feature `source`"):
         evaluate_examples(refuse, {"text": LINES})
-    with pytest.raises(RunError, match="nothing to evaluate"):
+    with pytest.raises(RunError, match="must have at least one line"):
         evaluate_examples(answer, {"text": []})
 
 

@@ -89,7 +89,7 @@ def test_another_text_is_refused(trained, tmp_path):
     other.mkdir()
     for split in ("train", "valid"):
         (other / f"{split}.txt").write_text("the cat sees a dog .\n" * 30)
-    with pytest.raises(RunError, match="the text is not the one"):
+    with pytest.raises(RunError, match="the text differs from the text"):
         train(trained.config().replace({"data.path": str(other)}), trained.path)
 
 
@@ -104,7 +104,7 @@ def test_another_vocabulary_is_refused(change, trained):
     else:
         words[-1] = "unicorn"
     vocabulary.write_text("".join(f"{word}\n" for word in words))
-    with pytest.raises(RunError, match="the vocabulary is not the one"):
+    with pytest.raises(RunError, match="the vocabulary differs from the"):
         train(config.replace({"training.epochs": 2}), folder.path)
     if change == "more":
         with pytest.raises(RunError, match="must be the vocabulary of"):

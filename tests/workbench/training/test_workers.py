@@ -62,7 +62,7 @@ def test_a_good_end_waits_too(last):
 
 def test_a_worker_that_is_lost_earlier_is_an_error():
     workers = Scripted(GONE, 0)
-    with pytest.raises(RunError, match="has gone"), workers.detect_lost_workers():
+    with pytest.raises(RunError, match="has ended"), workers.detect_lost_workers():
         workers.together(lambda: None)
     assert workers.others == [0]
 
