@@ -12,12 +12,12 @@ B labels.
       label_blocks        cuts the labels:        labels [B, d], one block after another
       first_pass          logits [R, B] of a block, normalisers [R], losses [T]
       word_statistics     label smoothing and ranks, where they are asked for
-      teaching            the teacher's log-probabilities and a divergence, in distillation
+      teacher_pass        the teacher's log-probabilities and a divergence, in distillation
       second_pass         gradients of contexts [R, d] and of labels [M, d]
       accumulators        adds the tile to the sums (`matrix_accumulator` for the labels)
 
 `kept_exponentials`, `recomputed_products` and `frozen_labels` are three ways to make the passes:
 the first keeps a tile's exponentials and reads the scores once, the second works for every score,
 the third needs no gradient of the labels. `biased_scores` adds biases and soft caps. With a teacher
-(`divergences`, `lesson`) it is always the second way.
+(`divergences`, `teacher_tile`) it is always the second way.
 """

@@ -9,8 +9,8 @@ from keras import ops
 from keras_drill.fused_loss.biased_scores import biased_scores, cap_slopes
 from keras_drill.fused_loss.first_pass import TileScores
 from keras_drill.fused_loss.label_blocks import LabelBlock, Labels
-from keras_drill.fused_loss.lesson import block_derivative
 from keras_drill.fused_loss.second_pass import Derivative, TileGradients
+from keras_drill.fused_loss.teacher_tile import block_derivative
 from keras_drill.fused_loss.token_tiles import Tile
 from keras_drill.fused_loss.word_statistics import Words, posteriors
 from keras_drill.ops.graph import anew, computes_anew, fold_columns, vector_product
@@ -81,7 +81,7 @@ class RecomputedProducts:
             derivative.rows,
             smoothed,
             of_words,
-            () if derivative.lesson is None else derivative.lesson.of_block(k),
+            () if derivative.teacher_tile is None else derivative.teacher_tile.of_block(k),
             block.exists,
         )
         return entries, derivative.rows, of_hidden, of_labels
@@ -127,17 +127,17 @@ def _derivatives(
     row_weights,
     smoothed,
     of_words,
-    taught,
+    teacher_block,
     exists,
 ):
     products = anew(products, log_normalizer)
     scores = biased_scores(options, products, hidden_terms, bias, label_terms)
     derivative: Any = None
-    if not taught or options.distillation.cross_entropy_weight:
+    if not teacher_block or options.distillation.cross_entropy_weight:
         parts = scores, log_normalizer, dense, smoothed, of_words, index, columns, shares
         derivative = _of_targets(options, *parts)
-    if taught:
-        derivative = block_derivative(options.distillation, derivative, scores, taught)
+    if teacher_block:
+        derivative = block_derivative(options.distillation, derivative, scores, teacher_block)
     if options.logit_soft_cap is not None:
         derivative = derivative * cap_slopes(options, scores)
     if exists is not None:

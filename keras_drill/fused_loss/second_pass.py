@@ -6,8 +6,8 @@ from keras import ops
 
 from keras_drill.fused_loss.first_pass import TileScores, TileTargets
 from keras_drill.fused_loss.label_blocks import Labels
-from keras_drill.fused_loss.lesson import Lesson
 from keras_drill.fused_loss.matrix_accumulator import MatrixSum
+from keras_drill.fused_loss.teacher_tile import TeacherTile
 from keras_drill.fused_loss.token_tiles import Tile
 from keras_drill.fused_loss.word_statistics import TileWords
 from keras_drill.ops.graph import matrix_product, with_dependencies
@@ -48,7 +48,7 @@ class Derivative(NamedTuple):
         shares: `[R, S]`.
         extra: `[R]`, the part of `dense` that label smoothing and z-loss add.
         words: `TileWords`, or `None`.
-        lesson: `Lesson`, or `None`.
+        teacher_tile: `TeacherTile`, or `None`.
     """
 
     rows: Tensor
@@ -56,7 +56,7 @@ class Derivative(NamedTuple):
     shares: Tensor
     extra: Tensor
     words: TileWords | None
-    lesson: Lesson | None = None
+    teacher_tile: TeacherTile | None = None
 
 
 def tile_derivative(options, tile: Tile, scores, targets, words) -> Derivative:
@@ -84,7 +84,7 @@ def tile_gradients(
     scores: TileScores,
     targets: TileTargets,
     words: TileWords | None,
-    lesson: Lesson | None,
+    teacher_tile: TeacherTile | None,
     d_labels: MatrixSum | None,
     total,
 ) -> TileGradients:
@@ -92,7 +92,7 @@ def tile_gradients(
     is `None`."""
     score = strategy.options.score
     derivative = tile_derivative(strategy.options, tile, scores, targets, words)
-    derivative = derivative._replace(lesson=lesson)
+    derivative = derivative._replace(teacher_tile=teacher_tile)
     if strategy.passes_twice:
         found = _second_pass(tile, labels, strategy, scores, derivative, d_labels, total)
         d_hidden, hidden_sums, vectors, total = found

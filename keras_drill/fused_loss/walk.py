@@ -19,7 +19,7 @@ from keras_drill.fused_loss.label_shard import LabelShard
 from keras_drill.fused_loss.matrix_accumulator import MatrixSum
 from keras_drill.fused_loss.recomputed_products import RecomputedProducts
 from keras_drill.fused_loss.second_pass import TileGradients, tile_gradients
-from keras_drill.fused_loss.teaching import Teaching
+from keras_drill.fused_loss.teacher_pass import TeacherPass
 from keras_drill.fused_loss.tiling import rows_without_scores
 from keras_drill.fused_loss.token_tiles import TokenTiles
 from keras_drill.fused_loss.word_statistics import Words
@@ -103,9 +103,9 @@ def walk(
         strategy = KeptExponentials(options, labels, compiled)
     else:
         strategy = RecomputedProducts(options, labels, words, compiled)
-    teaching = None
+    teacher_pass = None
     if options.distillation is not None:
-        teaching = Teaching(
+        teacher_pass = TeacherPass(
             inputs, options, options.distillation, labels, floats_per_label, compiled
         )
     d_labels = None
@@ -122,10 +122,10 @@ def walk(
             if x is not None:
                 scores = scores._replace(log_normalizer=with_dependencies(scores.log_normalizer, x))
         scores = scores._replace(products=[])
-        losses, lesson = tile_losses(options, tile, scores, targets, uniform), None
-        if teaching is not None:
-            lesson = teaching.of_tile(tile, scores)
-            losses = teaching.losses(losses, lesson)
+        losses, teacher_tile = tile_losses(options, tile, scores, targets, uniform), None
+        if teacher_pass is not None:
+            teacher_tile = teacher_pass.of_tile(tile, scores)
+            losses = teacher_pass.losses(losses, teacher_tile)
         found = losses, targets.log_probs, targets.posteriors, ranks
         gradients = None
         if with_gradients:
@@ -136,7 +136,7 @@ def walk(
                 scores,
                 targets,
                 of_words,
-                lesson,
+                teacher_tile,
                 d_labels,
                 sums.gradients.labels,
             )

@@ -1,4 +1,4 @@
-"""What a teacher knows of a tile's words, and how far the student is from it.
+"""The teacher's log-probabilities of a tile's words, and the divergence of the student from them.
 
 The teacher is constant. Its log-probabilities of all words are made once for every tile, and kept
 until the second pass has made the derivatives of them. Shape letters: see `walk`.
@@ -14,16 +14,16 @@ from keras_drill.fused_loss.first_pass import TileScores, tile_scores
 from keras_drill.fused_loss.inputs import Distillation, StoredTeacher, WalkInputs, WalkOptions
 from keras_drill.fused_loss.label_blocks import LabelBlock, Labels, cut_labels
 from keras_drill.fused_loss.label_shard import NEVER
-from keras_drill.fused_loss.lesson import Lesson, both, tempered
 from keras_drill.fused_loss.recomputed_products import RecomputedProducts
+from keras_drill.fused_loss.teacher_tile import TeacherTile, both, tempered
 from keras_drill.fused_loss.token_tiles import Tile
 from keras_drill.fused_loss.word_statistics import Words
 from keras_drill.ops.graph import fold_columns, with_dependencies
 from keras_drill.types import Tensor
 
 
-class Teaching:
-    """Makes the `Lesson` of each tile.
+class TeacherPass:
+    """Computes the `TeacherTile` of each tile.
 
     Args:
         inputs: `WalkInputs` of the student, with a teacher.
@@ -60,8 +60,8 @@ class Teaching:
                 of_teacher, self._teacher_labels, self._words, compiled
             )
 
-    def of_tile(self, tile: Tile, scores: TileScores) -> Lesson:
-        """The lesson of a tile, of whose scores the products are kept."""
+    def of_tile(self, tile: Tile, scores: TileScores) -> TeacherTile:
+        """Computes the `TeacherTile` of a tile whose products are kept in `scores`."""
         # The teacher's products begin when the student's are all there.
         last, normalizer = scores.log_normalizer, scores.log_normalizer
         log_probs, teacher_normalizer = self._of_stored(tile, last), None
@@ -83,13 +83,13 @@ class Teaching:
             )
             after = with_dependencies(after, *sums[-1])  # only now the next block is begun
         totals = [self._labels.shard.sum(sum(parts)) for parts in zip(*sums, strict=True)]
-        return Lesson(log_probs, teacher_normalizer, normalizer, tuple(totals))
+        return TeacherTile(log_probs, teacher_normalizer, normalizer, tuple(totals))
 
-    def losses(self, of_targets: Tensor, lesson: Lesson) -> Tensor:
+    def losses(self, of_targets: Tensor, teacher_tile: TeacherTile) -> Tensor:
         """The losses `[T]`, from those of the targets."""
         distillation = self._distillation
         # None is negative, but for rounding.
-        divergences = ops.maximum(distillation.divergence.value(lesson.sums), 0.0)
+        divergences = ops.maximum(distillation.divergence.value(teacher_tile.sums), 0.0)
         return distillation.mix(of_targets, divergences, power=2)
 
     def _blocks(self, scores: TileScores):
@@ -104,9 +104,9 @@ class Teaching:
 
     def _of_teacher(self, tile: Tile, last: Tensor) -> list:
         """Log-probabilities of all words, for each block of the student's labels."""
-        taught = tile.teacher._replace(hidden=with_dependencies(tile.teacher.hidden, last))
-        scores = tile_scores(taught, self._teacher_labels, self._strategy, with_products=True)
-        found = self._words.log_probs(taught, scores)
+        inputs = tile.teacher._replace(hidden=with_dependencies(tile.teacher.hidden, last))
+        scores = tile_scores(inputs, self._teacher_labels, self._strategy, with_products=True)
+        found = self._words.log_probs(inputs, scores)
         if len(found) == 1 < len(self._labels.blocks):
             found = [found[0][:, block.start : block.stop] for block in self._labels.blocks]
         return [ops.cast(x, self._options.accumulator_dtype) for x in found]

@@ -1,4 +1,4 @@
-"""What a student learns of a teacher at one tile. Shape letters: see `walk`."""
+"""The teacher's part in the loss of one tile, and its gradient. Shape letters: see `walk`."""
 
 from typing import NamedTuple
 
@@ -6,8 +6,8 @@ from keras_drill.fused_loss.inputs import Distillation
 from keras_drill.types import Tensor
 
 
-class Lesson(NamedTuple):
-    """What the divergence of a tile's tokens and its derivatives are made of.
+class TeacherTile(NamedTuple):
+    """Inputs of the divergence of a tile's tokens and of its gradients.
 
     Attributes:
         log_probs: The teacher's, a list of `[T, B]`, one for each block of the student's labels.
@@ -26,16 +26,16 @@ class Lesson(NamedTuple):
         return self.log_probs[k], self.teacher_normalizer, self.normalizer, self.sums
 
 
-def block_derivative(distillation: Distillation, of_targets, scores, taught: tuple):
+def block_derivative(distillation: Distillation, of_targets, scores, teacher_block: tuple):
     """The derivative `[T, B]` of the mixed loss with respect to a block's scores.
 
     Args:
         distillation: `Distillation`.
         of_targets: The targets' part, or `None` where its weight is 0.
         scores: `[T, B]`.
-        taught: `Lesson.of_block`.
+        teacher_block: `TeacherTile.of_block`.
     """
-    log_probs, teacher_normalizer, normalizer, sums = taught
+    log_probs, teacher_normalizer, normalizer, sums = teacher_block
     log_p, log_q = both(distillation, scores, log_probs, teacher_normalizer, normalizer)
     of_teacher = distillation.divergence.derivative(log_p, log_q, sums)
     return distillation.mix(of_targets, of_teacher, power=1)
