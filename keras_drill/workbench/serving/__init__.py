@@ -1,6 +1,6 @@
-"""A development server for exported models, with TensorFlow Serving's interfaces (TensorFlow only).
+"""A development server for exported models, with the interfaces of TensorFlow Serving.
 
-It runs SavedModels with TensorFlow and tensorflow-text alone. See docs/how-to/serve.md.
+The server runs SavedModels with TensorFlow and tensorflow-text only. See docs/how-to/serve.md.
 """
 
 from keras_drill.workbench.serving.batching import BatchingOptions

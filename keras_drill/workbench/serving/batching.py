@@ -1,4 +1,4 @@
-"""Requests that come at about the same time are answered as one batch."""
+"""Batching of requests that arrive at about the same time."""
 
 import asyncio
 import collections
@@ -20,11 +20,11 @@ Arrays = dict[str, np.ndarray]
 
 @dataclasses.dataclass(frozen=True)
 class BatchingOptions:
-    """How requests are put together.
+    """Options of batching.
 
     Args:
-        max_batch_size: Most rows of a batch of several requests; 1 answers each by itself.
-        delay_seconds: How long the first request of a batch waits for others.
+        max_batch_size: Maximum number of rows in a batch of several requests; 1 disables batching.
+        delay_seconds: Time that the first request of a batch waits for further requests.
     """
 
     max_batch_size: int = 32
@@ -39,7 +39,7 @@ class _Request:
 
 
 class _Queue:
-    """The requests of one signature that wait to become a batch."""
+    """Queue of the waiting requests of one signature."""
 
     def __init__(self) -> None:
         self.requests: collections.deque[_Request] = collections.deque()
@@ -49,7 +49,10 @@ class _Queue:
         return sum(request.rows for request in self.requests)
 
     def take(self, most: int) -> list[_Request]:
-        """The first requests, without those that nobody waits for any more."""
+        """Removes the first requests, with at most `most` rows unless the first alone has more.
+
+        Requests that have timed out are dropped.
+        """
         taken: list[_Request] = []
         rows = 0
         while self.requests and (not taken or rows + self.requests[0].rows <= most):
@@ -62,18 +65,18 @@ class _Queue:
 
 
 class Batcher:
-    """Runs signatures, several requests in one call where their answers can be told apart.
+    """Runs signatures, with several requests in one call if their results can be separated.
 
-    The answer to a request is what it would be alone: of a shared batch it gets its own rows,
-    without the padding that longer rows of others brought. Signatures whose padding cannot be told
-    (see `can_share`) are never shared.
+    A request gets the same result as without batching: its own rows of the batch, without the
+    padding that longer rows of other requests cause. Signatures whose padding cannot be recognized
+    (see `can_share`) are never batched.
 
     Args:
         executor: Threads that run TensorFlow.
-        slots: How many batches run at the same time.
-        options: Of the batches.
-        limits: Of the requests.
-        metrics: Counts batches.
+        slots: Number of batches that run at the same time.
+        options: Options of batching.
+        limits: Limits of the requests.
+        metrics: Metrics that count the batches.
     """
 
     def __init__(
@@ -96,13 +99,16 @@ class Batcher:
     async def run(
         self, servable: Servable, signature: str, inputs: Arrays, seconds: float
     ) -> Arrays:
-        """Answers a request.
+        """Runs a signature for a request.
 
         Args:
-            servable: The version that answers; its user keeps it loaded.
-            signature: A name.
-            inputs: Checked arrays by name.
-            seconds: How long it may take.
+            servable: The version to run. The caller must keep the version loaded.
+            signature: Name of the signature.
+            inputs: Arrays by name, which were checked before.
+            seconds: Maximum duration.
+
+        Raises:
+            ServingError: Too many requests are waiting, the time is over, or the signature failed.
         """
         if self._waiting >= self.limits.waiting:
             raise self.limits.too_many_waiting()
@@ -126,7 +132,7 @@ class Batcher:
             self._waiting -= 1
 
     async def close(self) -> None:
-        """Drops what nobody waits for any more."""
+        """Cancels all remaining batches."""
         tasks = list(self._tasks)
         for task in tasks:
             task.cancel()
@@ -144,15 +150,15 @@ class Batcher:
 
     def _start(self, coroutine) -> None:
         task = asyncio.get_running_loop().create_task(coroutine)
-        self._tasks.add(task)  # the loop itself does not hold it
+        self._tasks.add(task)  # the event loop holds weak references only
         task.add_done_callback(self._tasks.discard)
 
     async def _empty(self, key: tuple[Servable, str], queue: _Queue) -> None:
-        """Makes batches of a queue until nothing is left of it."""
+        """Makes batches of a queue until the queue is empty."""
         while queue.requests:
             with contextlib.suppress(TimeoutError, asyncio.TimeoutError):
                 await asyncio.wait_for(queue.is_full.wait(), self.options.delay_seconds)
-            # While all slots are taken the batch goes on growing.
+            # The batch grows further while all slots are in use.
             await self._slots.acquire()
             self._start(self._run_and_release(*key, queue.take(self.options.max_batch_size)))
         del self._queues[key]
@@ -179,7 +185,7 @@ class Batcher:
                 self.executor, _answers, servable, signature, requests
             )
         except Exception as error:
-            if len(requests) > 1:  # one of them may be to blame: it must not harm the others
+            if len(requests) > 1:  # a faulty request must not make the others fail
                 for request in requests:
                     await self._answer(servable, signature, [request])
             elif not requests[0].answer.done():
@@ -191,11 +197,14 @@ class Batcher:
 
 
 def can_share(signature_def: Any) -> bool:
-    """Whether requests to a signature can be put together and their answers taken apart.
+    """Returns whether requests to a signature can be batched and their results separated.
 
-    That is so when the first dimension of all inputs and outputs is the batch, inputs have no other
-    dimension of unknown size, and outputs none but the second, with an output `lengths` `[B]` that
-    says how much of it is no padding.
+    This requires that
+
+    - the first dimension of all inputs and outputs is the batch;
+    - no other dimension of an input has an unknown size;
+    - no dimension of an output but the second has an unknown size;
+    - if such a second dimension exists, an output `lengths` `[B]` has its size without padding.
     """
     inputs = [info.tensor_shape for info in signature_def.inputs.values()]
     outputs = [info.tensor_shape for info in signature_def.outputs.values()]
@@ -208,12 +217,12 @@ def can_share(signature_def: Any) -> bool:
         return False
     if not any(dim.size == -1 for shape in outputs for dim in shape.dim[1:2]):
         return bool(inputs)
-    lengths = signature_def.outputs  # of a map, `get` would not tell what is not there
+    lengths = signature_def.outputs  # access by key would create missing entries of a map
     return "lengths" in lengths and len(lengths["lengths"].tensor_shape.dim) == 1
 
 
 def _answers(servable: Servable, signature: str, requests: list[_Request]) -> list[Arrays]:
-    """What a batch of requests is answered, one by one."""
+    """Runs a batch of requests, and returns the results of each request."""
     if len(requests) == 1:
         return [servable.run(signature, requests[0].inputs)]
     names = requests[0].inputs

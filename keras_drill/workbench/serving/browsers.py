@@ -1,4 +1,4 @@
-"""Keeps other sites' pages away from a server on the reader's own machine."""
+"""Protection of a local server against requests from web pages of other sites."""
 
 import ipaddress
 from collections.abc import Iterable, Mapping
@@ -8,15 +8,15 @@ from keras_drill.workbench.serving.errors import ServingError
 
 
 class SameSite:
-    """Refuses requests that a page of another site sends, or that another site's name brought.
+    """Refuses requests from web pages of other sites, and requests to unknown host names.
 
-    A browser tells where a request comes from (`Origin`, `Sec-Fetch-Site`) and for which host it
-    means it (`Host`). An attacker can make a name of their own point to this machine, but cannot
-    make a browser call it otherwise: only addresses and known names are answered. Programs, which
-    tell no origin, are not concerned.
+    A browser sends the origin of a request (`Origin`, `Sec-Fetch-Site`) and the host name that the
+    page has used (`Host`). An attacker can make a domain name point to this machine, but the
+    browser then sends this name as `Host`. Only IP addresses and known host names are therefore
+    accepted. Programs other than browsers send no origin, and are accepted.
 
     Args:
-        names: Host names to answer, besides `localhost` and addresses.
+        names: Host names to accept, in addition to `localhost` and IP addresses.
 
     Example:
 
@@ -30,11 +30,12 @@ class SameSite:
         self.names = {"localhost", *(name.lower() for name in names)}
 
     def check(self, headers: Mapping[str, str], is_link_to_page: bool = False) -> None:
-        """Refuses a request by its headers.
+        """Raises `ServingError` if a request is refused.
 
         Args:
-            headers: Of the request.
-            is_link_to_page: Whether it only asks for the page, which any link may.
+            headers: Headers of the request.
+            is_link_to_page: Whether the request only opens the server's page, to which pages of
+                other sites may link.
         """
         host = headers.get("Host", "")
         if not self._is_known(host):
@@ -52,7 +53,7 @@ class SameSite:
     def _is_known(self, host: str) -> bool:
         try:
             name = urlsplit(f"//{host}").hostname or ""
-        except ValueError:  # brackets with no address in them
+        except ValueError:  # brackets without an address in them
             return False
         return name.rstrip(".") in self.names or _is_address(name)
 

@@ -1,8 +1,8 @@
-"""What a request is refused with: a code of gRPC's, which REST tells as a status of HTTP."""
+"""Errors of requests, with a gRPC status code and the matching HTTP status."""
 
 import grpc
 
-# As TensorFlow Serving's REST interface maps them.
+# The mapping of TensorFlow Serving's REST interface.
 _HTTP = {
     "CANCELLED": 499,
     "INVALID_ARGUMENT": 400,
@@ -22,12 +22,12 @@ _NAMES = {code.value[0]: code.name for code in grpc.StatusCode}
 
 
 class ServingError(Exception):
-    """A refusal, or a failure, with one message for every interface.
+    """Error of a refused or failed request, with the same message on all interfaces.
 
     Args:
         code: Name of a `grpc.StatusCode`.
-        message: What is wrong.
-        http_status: Where it is not the one that TensorFlow Serving gives to `code`.
+        message: The error message.
+        http_status: HTTP status; by default the status that TensorFlow Serving uses for `code`.
 
     Example:
 
@@ -43,12 +43,12 @@ class ServingError(Exception):
 
 
 def invalid(message: str) -> ServingError:
-    """The error of a request that is not formed as it should be."""
+    """Returns the error for an invalid request."""
     return ServingError("INVALID_ARGUMENT", message)
 
 
 def error_of_tensorflow(error) -> ServingError:
-    """What a `tf.errors.OpError` says, without the places in the graph that it names.
+    """Converts a `tf.errors.OpError`, without the lines that name nodes of the graph.
 
     >>> import tensorflow as tf
     >>> error_of_tensorflow(tf.errors.InvalidArgumentError(None, None, "Bad.\\n\\t [[x]]")).message

@@ -1,7 +1,7 @@
-"""`:classify` and `:regress`: the older interfaces, which take `tf.Example`s.
+"""The older methods `:classify` and `:regress`, whose inputs are `tf.Example`s.
 
-Signatures for them have TensorFlow Serving's own method names; those that `tf.saved_model.save`
-writes are for `:predict`, and are refused here as TensorFlow Serving refuses them.
+These methods need signatures with TensorFlow Serving's method names for them. Signatures that
+`tf.saved_model.save` writes are for `:predict`, and are refused here as in TensorFlow Serving.
 """
 
 from collections.abc import Mapping, Sequence
@@ -27,7 +27,7 @@ _INT64 = range(-(2**63), 2**63)
 
 
 def read_examples(document: Mapping[str, Any], verb: str, limits: Limits) -> list[bytes]:
-    """The serialized `tf.Example`s of a request, each with the features of its context.
+    """Reads a request's `tf.Example`s, adds the features of its context, and serializes them.
 
     Example:
 
@@ -95,7 +95,7 @@ def _add(value: Any, name: str, feature: tf.train.Feature) -> None:
 async def classify(
     predictor: Predictor, servable: Servable, signature: str, examples: Sequence[bytes]
 ) -> list[list[tuple[str, float]]]:
-    """Pairs of a class and its score for every example."""
+    """Runs a classification signature, and returns pairs of class and score for every example."""
     name = _checked(servable, signature, "classification")
     outputs = servable.signature_defs[name].outputs
     if not {"classes", "scores"} & set(outputs):
@@ -122,7 +122,7 @@ async def classify(
 async def regress(
     predictor: Predictor, servable: Servable, signature: str, examples: Sequence[bytes]
 ) -> list[float]:
-    """The value of every example."""
+    """Runs a regression signature, and returns the value of every example."""
     name = _checked(servable, signature, "regression")
     if "outputs" not in servable.signature_defs[name].outputs:
         raise ServingError(

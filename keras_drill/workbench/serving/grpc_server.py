@@ -16,17 +16,17 @@ from keras_drill.workbench.serving.predictions import DEFAULT_SIGNATURE, Predict
 from keras_drill.workbench.serving.servable import Servable
 from keras_drill.workbench.serving.tensor_protos import read_tensor, write_tensor
 
-_MOST_DETAILS = 1000  # characters; they travel in a header
+_MOST_DETAILS = 1000  # maximum characters of an error message, which is sent in a header
 
 
 class GrpcServer:
     """Serves Predict, Classify, Regress, GetModelMetadata and GetModelStatus over gRPC.
 
     Args:
-        models: Those that are served.
-        predictor: Answers.
-        metrics: Counts.
-        limits: Of requests.
+        models: The served models.
+        predictor: Runs the signatures of models.
+        metrics: Metrics that count the requests.
+        limits: Limits of requests.
     """
 
     def __init__(self, models: Models, predictor: Predictor, metrics: Metrics, limits: Limits):
@@ -38,7 +38,7 @@ class GrpcServer:
         self._server: Any = None
 
     async def start(self, host: str, port: int) -> int:
-        """Listens; returns the port, which the system chooses for 0."""
+        """Starts to listen, and returns the port. The system chooses a port if `port` is 0."""
         self._server = grpc.aio.server(
             options=[
                 ("grpc.max_receive_message_length", self.limits.request_bytes),
@@ -70,7 +70,7 @@ class GrpcServer:
         return bound
 
     async def stop(self, grace_seconds: float) -> None:
-        """Takes no more requests, and waits for the answers under way."""
+        """Refuses new requests, and waits up to `grace_seconds` for the current ones."""
         if self._server is not None:
             await self._server.stop(grace_seconds)
 
@@ -88,7 +88,7 @@ class GrpcServer:
         )
 
     def _counted(self, api: str, answer: Callable[[Any, Any], Awaitable[Any]]) -> Callable:
-        """A method that tells errors by codes, and is counted."""
+        """Wraps a method to report errors as gRPC status codes and to count its requests."""
 
         async def handle(request: Any, context: Any) -> Any:
             start = time.monotonic()
@@ -202,7 +202,7 @@ def _fill(spec: Any, servable: Servable, signature: str) -> None:
 
 
 def _examples(sent: Any, request: str, limits: Limits) -> list[bytes]:
-    """The serialized `tf.Example`s of an `Input`, each with the features of its context."""
+    """Reads the `tf.Example`s of an `Input`, adds its context's features, and serializes them."""
     kind = sent.WhichOneof("kind")
     examples = getattr(sent, kind).examples if kind else ()
     if not examples:

@@ -1,4 +1,4 @@
-"""The HTTP side of the server: paths, headers, limits; what is answered is made elsewhere."""
+"""The HTTP server: paths, headers and limits. `RestApi` computes the responses."""
 
 import asyncio
 import contextlib
@@ -27,14 +27,14 @@ _HEADERS = {
 
 
 class HttpServer:
-    """Serves the REST interface, the page, the metrics and the readiness over HTTP.
+    """Serves the REST interface, the web page, the metrics and the readiness over HTTP.
 
     Args:
-        rest: Answers `/v1/...`.
-        metrics: For `/monitoring/prometheus/metrics`.
-        limits: Of requests.
-        same_site: Keeps other sites' pages away.
-        is_ready: For `/healthz`.
+        rest: The REST interface, for `/v1/...`.
+        metrics: Metrics for `/monitoring/prometheus/metrics`.
+        limits: Limits of requests.
+        same_site: Check that refuses requests from pages of other sites.
+        is_ready: Function for `/healthz` that returns whether the server is ready.
     """
 
     def __init__(
@@ -54,12 +54,12 @@ class HttpServer:
         self._runner: Any = None
 
     async def start(self, host: str, port: int, grace_seconds: float) -> int:
-        """Listens; returns the port, which the system chooses for 0.
+        """Starts to listen, and returns the port.
 
         Args:
-            host: An address.
-            port: Of TCP.
-            grace_seconds: How long answers under way may take when the server stops.
+            host: Address to listen on.
+            port: TCP port; 0 lets the system choose a port.
+            grace_seconds: Maximum time for current requests when the server stops.
         """
 
         @self._web.middleware
@@ -83,12 +83,12 @@ class HttpServer:
         return self._runner.addresses[0][1]
 
     async def stop(self) -> None:
-        """Takes no more connections, and waits for the answers under way."""
+        """Refuses new connections, and waits for the current requests."""
         if self._runner is not None:
             await self._runner.cleanup()
 
     async def _refuse_in_json(self, request: Any, handler: Callable[[Any], Awaitable]) -> Any:
-        """Around every handler: checks the sender, and makes JSON of refusals."""
+        """Wraps every handler: checks the sender, and returns errors as JSON."""
         try:
             is_link = request.path == "/" and request.headers.get("Sec-Fetch-Mode") == "navigate"
             self.same_site.check(request.headers, is_link_to_page=is_link)
@@ -124,7 +124,7 @@ class HttpServer:
         return self._web.Response(text=content, content_type=content_type, charset="utf-8")
 
     async def _models(self, request: Any) -> Any:
-        """What the page can be asked: not a part of TensorFlow Serving's interface."""
+        """Lists the models for the web page; TensorFlow Serving has no such path."""
         models = []
         for name in self.rest.models.names:
             with contextlib.suppress(ServingError), self.rest.models.use(name) as servable:

@@ -1,4 +1,4 @@
-"""The inputs of a request as JSON, as TensorFlow Serving's REST interface reads them."""
+"""Conversion of a request's JSON to arrays, as in TensorFlow Serving's REST interface."""
 
 import math
 from collections.abc import Mapping
@@ -26,15 +26,16 @@ _FLOATS = {tf.float32: (24, "float"), tf.float64: (53, "double")}  # bits of the
 def read_inputs(
     document: Mapping[str, Any], infos: Mapping[str, Any], limits: Limits
 ) -> tuple[Arrays, bool]:
-    """The inputs of a request to `:predict`.
+    """Reads the inputs of a request to `:predict`.
 
     Args:
         document: The request, with `instances` (rows) or `inputs` (columns).
         infos: A `TensorInfo` for every input, by name.
-        limits: Refuses what is too large, as early as may be.
+        limits: Limits of the inputs, which are checked as early as possible.
 
     Returns:
-        Arrays by name, strings as objects, and whether they came, and answers go, in rows.
+        Arrays by name, with strings as objects, and whether the request and so the response
+        consist of rows.
 
     Example:
 
@@ -127,7 +128,7 @@ def _read_columns(value: Any, infos: Mapping[str, Any], limits: Limits) -> Array
 
 
 def _array(name: str, value: Any, info: Any, limits: Limits) -> np.ndarray:
-    """A (nested list of) JSON values as an array of the type of an input."""
+    """Converts a JSON value or nested lists of values to an array of an input's type."""
     shape: list[int] = []
     inner = value
     while isinstance(inner, list):

@@ -1,4 +1,4 @@
-"""The answer to a request as JSON, as TensorFlow Serving's REST interface writes it."""
+"""Conversion of outputs to JSON, as in TensorFlow Serving's REST interface."""
 
 import base64
 from collections.abc import Mapping
@@ -12,10 +12,10 @@ from keras_drill.workbench.serving.servable import type_name
 
 
 def write_outputs(outputs: Mapping[str, np.ndarray], in_rows: bool) -> dict[str, Any]:
-    """The answer to a request to `:predict`, as `json.dumps` takes it.
+    """Returns the response to a `:predict` request, for `json.dumps`.
 
-    One output comes by itself, several come by name; names that end in `_bytes` are base64. Other
-    strings that are not UTF-8 come with replacement characters.
+    A single output has no name, several outputs are objects by name. Strings of outputs whose name
+    ends in `_bytes` are base64. In other strings, bytes that are not UTF-8 are replaced.
 
     Example:
 
@@ -52,7 +52,7 @@ def _list(array: np.ndarray, as_base64: bool) -> Any:
         flat[:] = [shown(value) for value in array.ravel()]
         return flat.reshape(array.shape).tolist()
     if tf.as_dtype(array.dtype).is_floating and array.dtype != np.float64:
-        # Of a float32 the shortest digits that tell it, not those of the double next to it.
+        # Writes the shortest digits that identify a float32, not the digits of its double.
         return array.astype(np.float32).astype("U").astype(np.float64).tolist()
     if array.dtype.kind not in "biuf":
         raise invalid(

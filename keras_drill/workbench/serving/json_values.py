@@ -1,6 +1,6 @@
-"""Values of JSON as TensorFlow Serving's REST interface understands them.
+"""Reading of JSON values as in TensorFlow Serving's REST interface.
 
-Errors are told in the words of TensorFlow Serving, whose users search for them.
+Error messages are the same as in TensorFlow Serving, so that users can search for them.
 """
 
 import base64
@@ -24,7 +24,7 @@ _TYPES = {
 
 
 def parse_json(body: bytes) -> dict[str, Any]:
-    """The object in the body of a request.
+    """Parses the body of a request, which must be a JSON object.
 
     Example:
 
@@ -54,7 +54,7 @@ def parse_json(body: bytes) -> dict[str, Any]:
 
 
 def signature_name(document: Mapping[str, Any]) -> str:
-    """The signature that a request names; "" for none."""
+    """Returns the name of the signature in a request, "" if the request names no signature."""
     name = document.get("signature_name", "")
     if not isinstance(name, str):
         raise invalid(
@@ -65,7 +65,7 @@ def signature_name(document: Mapping[str, Any]) -> str:
 
 
 def encode(text: str) -> bytes:
-    """The bytes of a string of JSON, whose escapes may be halves of a character."""
+    """Encodes a JSON string as UTF-8. Raises `ServingError` for half of a surrogate pair."""
     try:
         return text.encode("utf-8")
     except UnicodeEncodeError as error:
@@ -75,7 +75,7 @@ def encode(text: str) -> bytes:
 
 
 def decode_base64(value: Mapping[str, Any]) -> bytes:
-    """The bytes of `{"b64": "..."}`.
+    """Decodes the base64 string of an object `{"b64": "..."}`.
 
     >>> decode_base64({"b64": "AP8="}), decode_base64({"b64": "AP8"})
     (b'\\x00\\xff', b'\\x00\\xff')
@@ -94,12 +94,12 @@ def is_base64(value: Any) -> bool:
 
 
 def json_type(value: Any) -> str:
-    """What TensorFlow Serving calls the type of a value of JSON."""
+    """Returns the name of a JSON value's type in TensorFlow Serving's error messages."""
     return str(value) if isinstance(value, bool) else _TYPES[type(value)]
 
 
 def shown(value: Any) -> str:
-    """A value in a message, cut where it is long."""
+    """Formats a value for a message, and truncates long values."""
     text = ""
     try:
         for part in json.JSONEncoder(indent=4, ensure_ascii=False).iterencode(value):

@@ -1,4 +1,4 @@
-"""How much a request may ask for."""
+"""Limits of the size and number of requests."""
 
 import dataclasses
 import math
@@ -11,15 +11,15 @@ from keras_drill.workbench.serving.errors import ServingError, invalid
 
 @dataclasses.dataclass(frozen=True)
 class Limits:
-    """What one request may bring, and how many may wait.
+    """Maximum size and number of requests.
 
     Args:
-        request_bytes: Of the body of a request.
-        rows: First dimension of an input.
-        text_bytes: Of one string.
-        values: Numbers and strings of all inputs together.
-        waiting: Requests that wait for their answers.
-        seconds: Until an answer; a client may ask for less.
+        request_bytes: Maximum bytes in the body of a request.
+        rows: Maximum size of the first dimension of an input.
+        text_bytes: Maximum bytes of a string.
+        values: Maximum number of values of an input.
+        waiting: Maximum number of waiting requests.
+        seconds: Maximum duration of a request; a client may ask for less.
 
     Example:
 
@@ -36,7 +36,7 @@ class Limits:
     seconds: float = 60.0
 
     def check_shape(self, name: str, shape: tuple[int, ...]) -> None:
-        """Refuses shapes before anything of that size is made."""
+        """Raises `ServingError` if a shape is too large, before memory is allocated for it."""
         if shape and shape[0] > self.rows:
             raise invalid(f"Input {name} has {shape[0]} rows; at most {self.rows} are allowed")
         if any(size < 0 for size in shape) or math.prod(shape) > self.values:
@@ -46,7 +46,7 @@ class Limits:
             )
 
     def check(self, inputs: Mapping[str, np.ndarray]) -> None:
-        """Refuses inputs that are too large."""
+        """Raises `ServingError` if an input is too large."""
         for name, value in inputs.items():
             self.check_shape(name, value.shape)
             if value.dtype != object:
@@ -59,7 +59,7 @@ class Limits:
                 )
 
     def too_many_waiting(self) -> ServingError:
-        """The error of a request for which there is no place."""
+        """Returns the error for a request if too many requests are waiting."""
         return ServingError(
             "RESOURCE_EXHAUSTED",
             f"{self.waiting} requests are waiting for their answers already; try again later",

@@ -1,4 +1,4 @@
-"""Counters, in the text format of Prometheus, under the names that TensorFlow Serving gives."""
+"""Metrics of the server in the text format of Prometheus, with TensorFlow Serving's names."""
 
 import bisect
 import collections
@@ -28,7 +28,7 @@ class _Histogram:
 
 
 class Metrics:
-    """How many requests there were, how long they took, and how large batches were.
+    """Counts requests, and records their durations and the sizes of batches.
 
     Example:
 
@@ -47,7 +47,7 @@ class Metrics:
     def count_request(
         self, model: str, entrypoint: str, api: str, status: str, seconds: float
     ) -> None:
-        """Counts an answer, or a refusal, by its code; the model is "" where there is no such."""
+        """Counts a finished request by its status; `model` is "" for unknown models."""
         self._requests[model, status] += 1
         key = model, entrypoint, api
         if key not in self._latencies:
@@ -55,13 +55,13 @@ class Metrics:
         self._latencies[key].add(seconds * 1e6)
 
     def count_batch(self, model: str, rows: int) -> None:
-        """Counts a batch that TensorFlow was given."""
+        """Counts a batch that TensorFlow runs."""
         if model not in self._batches:
             self._batches[model] = _Histogram(_BATCH_BOUNDS)
         self._batches[model].add(rows)
 
     def text(self) -> str:
-        """All of them, for `/monitoring/prometheus/metrics`."""
+        """Returns all metrics as text, for `/monitoring/prometheus/metrics`."""
         name = ":tensorflow:serving:request_count"
         lines = [f"# TYPE {name} counter"]
         for (model, status), count in sorted(self._requests.items()):

@@ -1,4 +1,4 @@
-"""The models under a folder, and the versions of each that are loaded."""
+"""The models in a folder, and their loaded versions."""
 
 import asyncio
 import contextlib
@@ -18,10 +18,10 @@ _NUMBER = re.compile(r"[0-9]{1,19}")
 
 @dataclasses.dataclass(eq=False)
 class Version:
-    """One version of a model and how it is, as `ModelVersionStatus` tells it.
+    """One version of a model with its state, as in `ModelVersionStatus`.
 
-    `state` is START, LOADING, AVAILABLE, UNLOADING or END; `code` and `message` say why a version
-    ended that could not be loaded.
+    `state` is START, LOADING, AVAILABLE, UNLOADING or END. If a version could not be loaded, `code`
+    and `message` give the reason.
     """
 
     number: int
@@ -41,18 +41,21 @@ class Version:
 class Models:
     """Keeps the last versions of every model in `<base>/<name>/<version>/` loaded.
 
-    A new version is loaded beside the old one, which answers meanwhile; then it takes over. The one
-    before it stays loaded, and an older one is let go when its last request is answered. A version
-    that cannot be loaded is told by `status`, and is tried again when its files change; the version
-    before it goes on. Names that begin with a point are passed over. A version whose folder is gone
-    is let go, too, so taking back a version is to remove its folder.
+    - While a new version is being loaded, the previous version serves requests. It stays loaded
+      afterwards, and older versions are unloaded after their last request.
+    - If a version cannot be loaded, the previous version continues to serve. Loading is tried
+      again when the version's files change.
+    - If the folder of a version is removed, the version is unloaded. To withdraw a version, remove
+      its folder.
+    - Folders whose names begin with a dot are ignored.
 
     Args:
-        base: The folder.
-        labels: Names of versions: model to label to version. Labelled versions stay loaded.
-        executor: The thread that loads.
-        kept: How many versions of a model are loaded.
-        log: Called with a line when a version is loaded, unloaded, or cannot be loaded.
+        base: The folder of models.
+        executor: Executor with the thread that loads models.
+        labels: For each model, versions by label. Labelled versions stay loaded.
+        kept: Number of versions of a model to keep loaded.
+        log: Function that is called with a line of text if a version is loaded or unloaded, or
+            cannot be loaded.
     """
 
     def __init__(
@@ -74,24 +77,24 @@ class Models:
 
     @property
     def names(self) -> list[str]:
-        """The models that can answer, by name."""
+        """Names of the models with an available version, sorted."""
         return sorted(name for name in self._models if self.available(name))
 
     @property
     def are_loading(self) -> bool:
-        """Whether versions are being loaded, or the folder was not looked at yet."""
+        """Whether versions are being loaded, or the folder was not read yet."""
         versions = (version for some in self._models.values() for version in some.values())
         return not self.has_looked or any(version.state == "LOADING" for version in versions)
 
     def available(self, name: str) -> list[int]:
-        """The versions of a model that can answer, the newest first."""
+        """Returns the available versions of a model, the newest first."""
         versions = self._models.get(name, {}).values()
         return sorted((v.number for v in versions if v.state == "AVAILABLE"), reverse=True)
 
     def versions(
         self, name: str, version: int | None = None, label: str | None = None
     ) -> list[Version]:
-        """What `GetModelStatus` tells: all versions of a model, or one; the newest first."""
+        """Returns all versions of a model, the newest first, or the given version."""
         version = self._number(name, version, label)
         versions = self._models.get(name, {})
         if version is not None:
@@ -106,12 +109,12 @@ class Models:
     def use(
         self, name: str, version: int | None = None, label: str | None = None
     ) -> Iterator[Servable]:
-        """A loaded version, which stays loaded inside the block.
+        """Context manager for a loaded version, which stays loaded within the context.
 
         Args:
-            name: The model.
-            version: Its number; `None` for the newest.
-            label: Its label, instead of a number.
+            name: Name of the model.
+            version: Number of the version; `None` for the newest.
+            label: Label of the version, instead of a number.
         """
         if not name:
             raise invalid("ModelSpec has no name specified.")
@@ -132,20 +135,20 @@ class Models:
                 self._end(name, used)
 
     async def watch(self, seconds: float) -> None:
-        """Looks at the folder again and again, until it is cancelled."""
+        """Calls `look` at intervals of `seconds` until the task is cancelled."""
         while True:
             try:
                 await self.look()
-            except Exception as error:  # of one model, which must not end the care for the others
+            except Exception as error:  # an error of one model must not stop the others' updates
                 self.log(f"cannot look after {self.base}: {type(error).__name__}: {error}")
             await asyncio.sleep(seconds)
 
     async def look(self) -> None:
-        """Takes up what is new in the folder, and lets go of what is not needed any more."""
+        """Loads new versions from the folder, and unloads versions that are no longer needed."""
         loop = asyncio.get_running_loop()
         try:
             folders = await loop.run_in_executor(self._executor, _folders, self.base)
-        except OSError as error:  # for example a network file system that is away
+        except OSError as error:  # for example an unavailable network file system
             if self._trouble != str(error):
                 self._trouble = str(error)
                 self.log(f"cannot look at {self.base}: {error.strerror}; what is loaded goes on")
@@ -181,13 +184,13 @@ class Models:
                 self._end(name, version)
 
     async def _load(self, name: str, number: int, folder: Path) -> bool:
-        """Loads a version unless it is loaded; whether it can answer."""
+        """Loads a version unless it is loaded, and returns whether it is available."""
         versions = self._models[name]
         version = versions.get(number)
         if version is not None and version.state == "AVAILABLE":
             return True
         if version is not None and version.state == "UNLOADING":
-            version.state = "AVAILABLE"  # it came back before its last request was answered
+            version.state = "AVAILABLE"  # its folder returned before its last request had ended
             return True
         loop = asyncio.get_running_loop()
         files = await loop.run_in_executor(self._executor, _files, folder)
@@ -213,7 +216,7 @@ class Models:
     def _end(self, name: str, version: Version) -> None:
         version.state, version.servable = "END", None
         self.log(f"{name} version {version.number} was unloaded")
-        gc.collect()  # a loaded model is a circle of references
+        gc.collect()  # a loaded model has circular references
 
     def _number(self, name: str, version: int | None, label: str | None) -> int | None:
         if not label:
@@ -229,7 +232,11 @@ class Models:
 
 
 def _loaded(name: str, number: int, folder: Path) -> tuple[Servable, int]:
-    """A version that has answered its warm-up requests, and how many there were."""
+    """Loads a version and runs its warm-up requests.
+
+    Returns:
+        The loaded version, and the number of warm-up requests.
+    """
     import tensorflow as tf
 
     try:
@@ -239,17 +246,17 @@ def _loaded(name: str, number: int, folder: Path) -> tuple[Servable, int]:
         raise
     except tf.errors.OpError as error:
         raise error_of_tensorflow(error) from error
-    except Exception as error:  # whatever TensorFlow makes of a folder that is no SavedModel
+    except Exception as error:  # TensorFlow raises various errors for a damaged SavedModel
         raise ServingError("UNKNOWN", f"{type(error).__name__}: {error}") from error
 
 
 def _folders(base: Path) -> dict[str, dict[int, Path]]:
-    """The folders of versions under `base`, by model and number."""
+    """Returns the folders of versions in `base`, by name of the model and version number."""
     found: dict[str, dict[int, Path]] = {}
     for model in base.iterdir():
         if model.name.startswith(".") or re.search("[:/]", model.name) or not model.is_dir():
             continue
-        with contextlib.suppress(FileNotFoundError):  # gone since it was listed
+        with contextlib.suppress(FileNotFoundError):  # removed after it was listed
             found[model.name] = {
                 int(version.name): version
                 for version in model.iterdir()
@@ -259,7 +266,7 @@ def _folders(base: Path) -> dict[str, dict[int, Path]]:
 
 
 def _files(folder: Path) -> tuple:
-    """What changes when somebody goes on writing to a folder."""
+    """Returns paths, sizes and times of a folder's files, to detect changes."""
     found = []
     for path in sorted(folder.rglob("*")):
         with contextlib.suppress(FileNotFoundError):

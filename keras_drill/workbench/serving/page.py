@@ -1,4 +1,4 @@
-"""The page to try models on: files of this package, with the style of the reports."""
+"""The web page to try models: files of this package, with the style of the reports."""
 
 from collections.abc import Callable
 from importlib import resources
@@ -12,7 +12,7 @@ def _read(name: str) -> str:
     )
 
 
-# What is served, by path: a function for the content, its type.
+# By path, a function that returns the content and the content type.
 PAGE_FILES: dict[str, Callable[[], tuple[str, str]]] = {
     "/": lambda: (_read("page.html"), "text/html"),
     "/page.css": lambda: (BASE_STYLE + _read("page.css"), "text/css"),

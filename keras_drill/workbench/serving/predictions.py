@@ -1,4 +1,4 @@
-"""What every interface does with a request to predict, however it was written."""
+"""Handling of predict requests, which REST and gRPC share."""
 
 from collections.abc import Mapping, Sequence
 
@@ -14,11 +14,11 @@ DEFAULT_SIGNATURE = "serving_default"
 
 
 class Predictor:
-    """Checks inputs, has them answered, and picks the outputs.
+    """Checks the inputs of requests, runs signatures, and selects the outputs.
 
     Args:
-        batcher: Runs signatures.
-        limits: Of the inputs.
+        batcher: Batcher that runs the signatures.
+        limits: Limits of the inputs.
     """
 
     def __init__(self, batcher: Batcher, limits: Limits):
@@ -33,14 +33,14 @@ class Predictor:
         output_filter: Sequence[str] = (),
         seconds: float | None = None,
     ) -> Arrays:
-        """The outputs of a signature, by name.
+        """Runs a signature, and returns its outputs by name.
 
         Args:
-            servable: The version that answers.
-            signature: A name; "" for the default one.
-            inputs: Arrays by name, strings as objects.
-            output_filter: Names of the outputs that are asked for; none for all.
-            seconds: How long it may take; at most, and by default, what the limits allow.
+            servable: The version to run.
+            signature: Name of the signature; "" for the default signature.
+            inputs: Arrays by name, with strings as objects.
+            output_filter: Names of the outputs to return; empty for all outputs.
+            seconds: Maximum duration, which cannot exceed the limits; `None` uses the limits.
         """
         name = signature or DEFAULT_SIGNATURE
         if name not in servable.signature_defs:
@@ -56,7 +56,10 @@ class Predictor:
 
 
 def check_names(expected: Mapping, inputs: Mapping) -> None:
-    """Refuses inputs that are not those of a signature, in the words of TensorFlow Serving."""
+    """Raises `ServingError` if the names of inputs differ from a signature's inputs.
+
+    The messages are those of TensorFlow Serving.
+    """
     if len(inputs) != len(expected):
         extra, missing = inputs.keys() - expected.keys(), expected.keys() - inputs.keys()
         raise invalid(
@@ -73,7 +76,7 @@ def check_names(expected: Mapping, inputs: Mapping) -> None:
 
 
 def check_output_filter(outputs: Mapping, names: Sequence[str]) -> None:
-    """Refuses names of outputs that are not there, or are there twice."""
+    """Raises `ServingError` if names of outputs are unknown or repeated."""
     for index, name in enumerate(names):
         if name not in outputs:
             raise invalid(

@@ -1,4 +1,4 @@
-"""TensorFlow Serving's REST interface, apart from HTTP: method, path and body in, JSON out."""
+"""TensorFlow Serving's REST interface, which maps method, path and body to a JSON response."""
 
 import re
 import time
@@ -34,12 +34,12 @@ _GREATEST_VERSION = 2**63 - 1
 
 
 class RestApi:
-    """Answers `/v1/models/NAME[/versions/V|/labels/L][:VERB]`.
+    """Handles requests to `/v1/models/NAME[/versions/V|/labels/L][:VERB]`.
 
     Args:
-        models: Those that are served.
-        predictor: Answers.
-        metrics: Counts.
+        models: The served models.
+        predictor: Runs the signatures of models.
+        metrics: Metrics that count the requests.
     """
 
     def __init__(self, models: Models, predictor: Predictor, metrics: Metrics):
@@ -48,12 +48,12 @@ class RestApi:
         self.metrics = metrics
 
     async def answer(self, method: str, path: str, body: bytes) -> tuple[int, dict[str, Any]]:
-        """The status of HTTP, and the document, that a request is answered with.
+        """Handles a request, and returns the HTTP status and the JSON document of its response.
 
         Args:
-            method: GET or POST.
-            path: As it was sent, quoted.
-            body: Of a POST.
+            method: HTTP method, GET or POST.
+            path: The quoted path of the request.
+            body: Body of a POST request.
         """
         start = time.monotonic()
         pattern = _PATHS.get(method)
@@ -78,7 +78,7 @@ class RestApi:
             raise
         finally:
             name = parts.get("name", "")
-            known = name if name in self.models.names else ""  # as many labels as models
+            known = name if name in self.models.names else ""  # limits the metrics' labels
             asked = parts.get("verb", "metadata" if "metadata" in parts else "")
             seconds = time.monotonic() - start
             self.metrics.count_request(known, "REST", _APIS[asked], code, seconds)
@@ -133,7 +133,7 @@ def _version(parts: Mapping[str, str]) -> int | None:
 
 
 def metadata(servable: Servable) -> dict[str, Any]:
-    """What `/metadata` tells of a version: its signatures."""
+    """Returns the response to `/metadata`, which has the signatures of a version."""
     return {
         "model_spec": {
             "name": servable.name,

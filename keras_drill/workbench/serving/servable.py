@@ -1,4 +1,4 @@
-"""One version of a model, loaded: what TensorFlow Serving calls a servable."""
+"""A servable: one loaded version of a model, in TensorFlow Serving's terms."""
 
 import os
 from collections.abc import Mapping
@@ -11,21 +11,21 @@ import tensorflow as tf
 from keras_drill.workbench.serving.errors import ServingError, error_of_tensorflow, invalid
 
 WARM_UP_FILE = "assets.extra/tf_serving_warmup_requests"
-_MOST_WARM_UP_REQUESTS = 1000  # as TensorFlow Serving
-# As TensorFlow's C++ code, and so TensorFlow Serving, calls them.
+_MOST_WARM_UP_REQUESTS = 1000  # the limit of TensorFlow Serving
+# Names of types in TensorFlow's C++ code, and so in messages of TensorFlow Serving.
 _TYPE_NAMES = {"float16": "half", "float32": "float", "float64": "double"}
 
 
 class Servable:
-    """A SavedModel that runs its signatures with TensorFlow alone.
+    """A loaded SavedModel that runs its signatures with TensorFlow only.
 
     Args:
-        name: The model's name.
-        version: Its number.
-        folder: Where it is: `<base>/<name>/<version>`.
+        name: Name of the model.
+        version: Number of the version.
+        folder: Folder of the version, `<base>/<name>/<version>`.
 
     Attributes:
-        signature_defs: `SignatureDef`s by name, as the file has them.
+        signature_defs: `SignatureDef`s of the file by name.
     """
 
     def __init__(self, name: str, version: int, folder: str | os.PathLike):
@@ -36,18 +36,18 @@ class Servable:
         self._loaded: Any = tf.saved_model.load(str(folder))
 
     def signature_def(self, name: str) -> Any:
-        """The `SignatureDef` of this name; "" is the default one. `None` where there is none."""
+        """Returns a `SignatureDef`, or `None` if there is none; "" names the default one."""
         return self.signature_defs.get(name or "serving_default")
 
     def run(self, signature: str, inputs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-        """Answers a batch.
+        """Runs a signature on a batch, and returns its outputs by name.
 
         Args:
-            signature: A name.
-            inputs: Arrays by name, strings as objects, already checked by `check_inputs`.
+            signature: Name of the signature.
+            inputs: Arrays by name, with strings as objects, already checked by `check_inputs`.
 
         Raises:
-            ServingError: The model has no such signature that can be run, or an operation failed.
+            ServingError: The model has no such signature, or an operation failed.
         """
         function = self._loaded.signatures.get(signature)
         if function is None:
@@ -64,10 +64,10 @@ class Servable:
             raise error_of_tensorflow(error) from error
 
     def warm_up(self) -> int:
-        """Answers the requests that came with the model; returns how many.
+        """Runs the warm-up requests in the model's folder, and returns their number.
 
         Raises:
-            ServingError: One of them failed.
+            ServingError: A request failed.
         """
         path = self.folder / WARM_UP_FILE
         if not path.is_file():
@@ -86,7 +86,7 @@ class Servable:
 
 
 def read_signature_defs(folder: Path) -> dict[str, Any]:
-    """The `SignatureDef`s of a SavedModel for serving, by name, without loading it."""
+    """Reads the `SignatureDef`s of a SavedModel by name, without loading the model."""
     from tensorflow.core.protobuf import saved_model_pb2
 
     path = folder / "saved_model.pb"
@@ -100,7 +100,7 @@ def read_signature_defs(folder: Path) -> dict[str, Any]:
 
 
 def check_inputs(signature_def: Any, inputs: Mapping[str, np.ndarray]) -> None:
-    """Refuses arrays whose types and shapes are not those of a `SignatureDef`'s inputs."""
+    """Raises `ServingError` if types or shapes of arrays do not match a `SignatureDef`."""
     for index, (name, info) in enumerate(sorted(signature_def.inputs.items())):
         array = inputs[name]
         expected = tf.as_dtype(info.dtype)
@@ -119,7 +119,7 @@ def check_inputs(signature_def: Any, inputs: Mapping[str, np.ndarray]) -> None:
 
 
 def type_name(dtype: tf.DType) -> str:
-    """A type as error messages of TensorFlow Serving call it.
+    """Returns the name of a type in TensorFlow Serving's error messages.
 
     >>> type_name(tf.float32), type_name(tf.string)
     ('float', 'string')

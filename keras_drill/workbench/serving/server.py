@@ -1,4 +1,4 @@
-"""The development server: models, their watcher, and the two interfaces, in one process."""
+"""The development server: models, REST and gRPC interfaces in one process."""
 
 import asyncio
 import dataclasses
@@ -22,20 +22,20 @@ from keras_drill.workbench.serving.rest import RestApi
 
 @dataclasses.dataclass(frozen=True)
 class ServerOptions:
-    """How models are served.
+    """Options of the server.
 
     Args:
         base: The folder of models, `<base>/<name>/<version>/`.
-        host: Address to listen on; other machines reach any but the loopback.
-        port: For HTTP; 0 lets the system choose.
-        grpc_port: For gRPC; 0 lets the system choose, `None` does without.
-        allowed_hosts: Names that browsers may know the server by, besides localhost.
-        batching: How requests are put together.
-        limits: Of requests.
-        labels: Names of versions: model to label to version.
-        threads: How many batches run at the same time; `None` for one per core.
-        poll_seconds: How often the folder is looked at.
-        grace_seconds: How long requests under way may take after the server is told to stop.
+        host: Address to listen on. Other machines can reach any address but the loopback address.
+        port: Port of HTTP; 0 lets the system choose a port.
+        grpc_port: Port of gRPC; 0 lets the system choose a port, `None` disables gRPC.
+        allowed_hosts: Host names that browsers may use for the server, besides localhost.
+        batching: Options of batching.
+        limits: Limits of requests.
+        labels: For each model, versions by label.
+        threads: Number of batches that run at the same time; `None` for one per core.
+        poll_seconds: Seconds between checks of the folder for new versions.
+        grace_seconds: Maximum time for current requests when the server stops.
     """
 
     base: Path
@@ -52,15 +52,15 @@ class ServerOptions:
 
 
 class Server:
-    """Serves the models under a folder over REST, gRPC and a page, in the running event loop.
+    """Serves the models in a folder over REST, gRPC and a web page, in the running event loop.
 
     Args:
-        options: See `ServerOptions`.
-        log: Called with a line about each event.
+        options: Options of the server.
+        log: Function that is called with a line of text for each event.
 
     Attributes:
-        port: Of HTTP, once started.
-        grpc_port: Of gRPC, once started; `None` without.
+        port: Port of HTTP, set by `start`.
+        grpc_port: Port of gRPC, set by `start`; `None` without gRPC.
     """
 
     def __init__(self, options: ServerOptions, log: Callable[[str], None] = lambda line: None):
@@ -91,11 +91,11 @@ class Server:
         self._is_stopping = False
 
     def is_ready(self) -> bool:
-        """Whether the folder was looked at, and there is a model to ask."""
+        """Returns whether a model is available and the server is not stopping."""
         return self.models.has_looked and bool(self.models.names) and not self._is_stopping
 
     async def start(self) -> None:
-        """Listens, and begins to load; returns before there is a model."""
+        """Starts to listen and to load models. Returns before models are available."""
         options = self.options
         self.port = await self._http.start(options.host, options.port, options.grace_seconds)
         if self._grpc is not None and options.grpc_port is not None:
@@ -103,7 +103,7 @@ class Server:
         self._watcher = asyncio.create_task(self.models.watch(options.poll_seconds))
 
     async def stop(self) -> None:
-        """Takes no more requests, answers those under way, and lets go of everything."""
+        """Refuses new requests, finishes the current ones, and releases all resources."""
         self._is_stopping = True
         if self._watcher is not None:
             self._watcher.cancel()
@@ -117,11 +117,11 @@ class Server:
 
 
 def serve(options: ServerOptions, announce: Callable[[Server], None]) -> None:
-    """Serves until SIGTERM or Ctrl-C; a second one does not wait for requests under way.
+    """Serves until SIGTERM or Ctrl-C. A second signal ends the process without waiting.
 
     Args:
-        options: See `ServerOptions`.
-        announce: Called when the server listens.
+        options: Options of the server.
+        announce: Function that is called with the server when it has started to listen.
     """
 
     def log(line: str) -> None:

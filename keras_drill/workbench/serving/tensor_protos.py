@@ -1,4 +1,4 @@
-"""Tensors as protocol buffers, as requests bring them and TensorFlow Serving answers with them."""
+"""Conversion between arrays and `TensorProto` messages."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ from tensorflow.core.framework import tensor_pb2
 from keras_drill.workbench.serving.errors import invalid
 from keras_drill.workbench.serving.limits import Limits
 
-# The field of `TensorProto` that holds values of a kind and size of NumPy's.
+# The field of `TensorProto` for the values of each NumPy type, given as kind and size.
 _FIELDS = {
     "f4": "float_val",
     "f8": "double_val",
@@ -26,12 +26,14 @@ _FIELDS = {
 
 
 def read_tensor(name: str, tensor: Any, limits: Limits) -> np.ndarray:
-    """The array of a `TensorProto`, whose few bytes may claim any size.
+    """Converts a `TensorProto` to an array.
+
+    A small message may declare a shape of any size, so the shape is checked first.
 
     Args:
-        name: Of the input, for messages.
-        tensor: The message.
-        limits: Refuses sizes before there is an array.
+        name: Name of the input, for error messages.
+        tensor: The `TensorProto`.
+        limits: Limits of the shape.
     """
     if tensor.tensor_shape.unknown_rank:
         raise invalid(f"Input {name} has no shape")
@@ -44,9 +46,9 @@ def read_tensor(name: str, tensor: Any, limits: Limits) -> np.ndarray:
 
 
 def write_tensor(array: np.ndarray) -> Any:
-    """A `TensorProto` with a field of values, as TensorFlow Serving's answers have it.
+    """Converts an array to a `TensorProto` with a field of values, as TensorFlow Serving does.
 
-    `tf.make_tensor_proto` would write bytes, which clients that read `float_val` do not find.
+    `tf.make_tensor_proto` would write bytes, but clients may read fields such as `float_val`.
 
     Example:
 
@@ -55,7 +57,7 @@ def write_tensor(array: np.ndarray) -> Any:
     """
     dtype = tf.string if array.dtype == object else tf.as_dtype(array.dtype)
     field = "string_val" if dtype == tf.string else _FIELDS.get(array.dtype.str[1:])
-    if field is None:  # half precision and the like
+    if field is None:  # for example half precision
         return tf.make_tensor_proto(array)
     shape = tf.TensorShape(array.shape).as_proto()
     values = {field: array.ravel().tolist()}
