@@ -68,7 +68,7 @@ class _Command:
         if args.rollback:
             return self._roll_back(args, options)
         if args.data is None:
-            raise ConfigError("say which text to train on: --data PATH")
+            raise ConfigError("give the text to train on with --data PATH")
         folder = Path(args.folder or Path("runs") / "pipelines" / (args.serve_as or self.task))
 
         import_tensorflow()

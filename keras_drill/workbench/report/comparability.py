@@ -42,7 +42,7 @@ class PerplexityBasis:
 
     @property
     def tokenizer_key(self) -> str:
-        """Equal for tokenizers that do the same."""
+        """Key that is equal for tokenizers with the same class and options."""
         return json.dumps(self.tokenizer, sort_keys=True, default=str)
 
 
@@ -161,13 +161,13 @@ class Comparability:
 
     @property
     def reason(self) -> str:
-        """Why perplexities cannot be compared, as a sentence."""
+        """Returns the reasons why perplexities cannot be compared, as a sentence."""
         kind = "validation" if self.name == "valid" else self.name
         return f"The {kind} perplexities cannot be compared: {'; '.join(self.differences)}."
 
     @property
     def notes(self) -> list[str]:
-        """What the figures mean, and which of them cannot be compared either."""
+        """Explanations of the figures, and which of the figures cannot be compared either."""
         if not self.is_same_text:
             return ["Nothing else can be compared either: evaluate the runs on one text."]
         notes = [DEFINITIONS]

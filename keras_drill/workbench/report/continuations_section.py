@@ -1,4 +1,4 @@
-"""The section of texts that language models wrote."""
+"""The report's section with continuations that language models generated."""
 
 import dataclasses
 from collections.abc import Mapping, Sequence

@@ -1,4 +1,4 @@
-"""Which texts models were evaluated on: how large each is, and which files it comes from."""
+"""Description of the texts that models were evaluated on: size and source files."""
 
 import dataclasses
 from collections.abc import Mapping, Sequence
@@ -34,7 +34,7 @@ class EvaluatedText:
         return f"{self.num_lines:,} lines with {self.num_targets:,} targets of {self.origin}"
 
     def to_json(self) -> dict[str, Any]:
-        """The text as it stands in files of figures."""
+        """Returns the description for JSON files of results."""
         return {"lines": self.num_lines, "targets": self.num_targets, "origin": self.origin}
 
 

@@ -1,4 +1,4 @@
-"""The last sections of a page: what the runs ran on, and all their options."""
+"""The last sections of a page: the environment of the runs, and all their options."""
 
 import importlib.metadata
 import os
@@ -77,7 +77,7 @@ def _processor_name() -> str:
 
 
 def environment_section(environment: Mapping[str, str]) -> ElementTree.Element:
-    """Versions, hardware, command and seed."""
+    """Builds the section with versions, hardware, command and seed."""
     rows: list[list[ElementTree.Element | str]] = [
         [name, element("code", str(value))] for name, value in environment.items()
     ]

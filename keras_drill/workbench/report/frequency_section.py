@@ -97,7 +97,7 @@ def _heading(name_a: str, name_b: str) -> ElementTree.Element:
 
 
 def _keys(comparison: FrequencyComparison, index_a: int, index_b: int) -> ElementTree.Element:
-    """What the points mean, of those that there are."""
+    """Explains the kinds of points that the plot has."""
 
     def better(name: str) -> ElementTree.Element:
         return element("span", element("bdi", name), " better")
@@ -115,7 +115,7 @@ def _keys(comparison: FrequencyComparison, index_a: int, index_b: int) -> Elemen
 
 
 def _drawn(comparison: FrequencyComparison) -> list[FrequencyBin]:
-    """The bins that have tokens."""
+    """Returns the bins that have tokens."""
     return [bin for bin in comparison.bins if bin.tokens]
 
 

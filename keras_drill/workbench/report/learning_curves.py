@@ -207,7 +207,7 @@ def _named_runs(runs: Sequence[RunSummary]) -> ElementTree.Element:
 
 
 def _kept_point(run: RunSummary) -> tuple[int, float] | None:
-    """The kept epoch and its perplexity, where there are both."""
+    """Returns the kept epoch and its perplexity, if both are known."""
     kept, curve = run.kept_epoch, run.valid_curve
     if kept is None or not 0 < kept <= len(curve) or not math.isfinite(curve[kept - 1]):
         return None
@@ -219,7 +219,7 @@ def _values(runs: Sequence[RunSummary], column: str) -> list[float]:
 
 
 def _plottable(curve: Sequence[float]) -> list[float]:
-    """Infinity would stretch the axis: it is drawn as a gap, as NaN is."""
+    """Replaces infinite values, which would stretch the axis, by NaN, which plots as a gap."""
     return [value if math.isfinite(value) else math.nan for value in curve]
 
 
@@ -228,7 +228,7 @@ def _finite(curve: Sequence[float]) -> list[float]:
 
 
 def _broken_epochs(runs: Sequence[RunSummary]) -> list[ElementTree.Element]:
-    """One warning for each run with epochs that have no finite perplexity."""
+    """Returns one warning for each run with epochs without a finite perplexity."""
     warnings = []
     for run in runs:
         broken = sorted(
@@ -253,7 +253,7 @@ def _broken_epochs(runs: Sequence[RunSummary]) -> list[ElementTree.Element]:
 
 
 def _averaging(runs: Sequence[RunSummary]) -> list[ElementTree.Element]:
-    """One sentence for each run that evaluates averages of its weights."""
+    """Returns one sentence for each run that evaluates averages of its weights."""
     return [
         element(
             "p",

@@ -1,4 +1,4 @@
-"""The sections on what output layers can say: rank, and words that are never chosen."""
+"""The sections on limits of output layers: rank, and words that are never chosen."""
 
 import dataclasses
 from collections.abc import Sequence
@@ -81,7 +81,7 @@ class RunAnalysis:
 
 
 def rank_section(runs: Sequence[RunAnalysis]) -> ElementTree.Element:
-    """Singular values of the log-probabilities of all runs, and their numerical ranks."""
+    """Builds the section with singular values of log-probabilities, and their numerical ranks."""
     plot = inline_svg(
         lambda figure, narrow: _draw(figure, runs),
         "rank",
@@ -169,7 +169,7 @@ def _draw(figure: Figure, runs: Sequence[RunAnalysis]) -> None:
 
 
 def argmaxable_section(runs: Sequence[RunAnalysis]) -> ElementTree.Element:
-    """How many words of each run can be the most probable one, and which cannot."""
+    """Builds the section on words that can, and words that cannot, be the most probable word."""
     rows: list[list[ElementTree.Element | str]] = []
     for index, run in enumerate(runs):
         counts = (len(run.words), *run.argmaxable.counts().values())

@@ -1,4 +1,4 @@
-"""The report's first section: every run in one table, and the outcome in one sentence."""
+"""The report's first section: a table of all runs, and a sentence on the best run."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -85,7 +85,7 @@ def results_section(
 
 
 def _cut_off(runs: Sequence[RunSummary]) -> list[ElementTree.Element]:
-    """Which runs might have gone on."""
+    """Names the runs that might improve with further training."""
     names = [run.name for run in runs if run.is_cut_off]
     if not names:
         return []
@@ -94,7 +94,7 @@ def _cut_off(runs: Sequence[RunSummary]) -> list[ElementTree.Element]:
 
 
 def _notes(runs: Sequence[RunSummary]) -> list[ElementTree.Element]:
-    """How the figures of runs were obtained."""
+    """Describes how the figures of runs were obtained."""
     return [
         element("p", element("bdi", run.name), f": {'; '.join(run.notes)}.", class_="note")
         for run in runs
@@ -186,7 +186,7 @@ def _score_column(
 
 
 def _signatures(runs: Sequence[RunSummary], name: str) -> set[str | None]:
-    """In which ways a score of runs was computed."""
+    """Returns the different ways in which a score of the runs was computed."""
     metric = name.rpartition(" ")[2]
     return {run.signatures.get(metric) for run in runs if name in run.scores}
 

@@ -1,4 +1,4 @@
-"""What the report says about one training run."""
+"""Summary of one training run for the report."""
 
 import dataclasses
 import math
@@ -100,12 +100,12 @@ class RunSummary:
 
     @property
     def train_curve(self) -> list[float]:
-        """Training perplexity by epoch; empty when the history has none."""
+        """Training perplexity by epoch, empty if the history has no training perplexity."""
         return self._perplexities("")
 
     @property
     def valid_curve(self) -> list[float]:
-        """Validation perplexity by epoch; empty when the history has none."""
+        """Validation perplexity by epoch, empty if the history has no validation perplexity."""
         return self._perplexities("val_")
 
     @property

@@ -65,7 +65,7 @@ class SenseStudy:
 
 
 def words_by_senses_section(study: SenseStudy) -> ElementTree.Element:
-    """Words by their number of senses (Table 6 of the paper)."""
+    """Builds the table of words by their number of senses (Table 6 of the KerBS paper)."""
     rows: list[list[ElementTree.Element | str]] = [
         [
             str(senses),
@@ -88,7 +88,7 @@ def words_by_senses_section(study: SenseStudy) -> ElementTree.Element:
 
 
 def theta_section(theta: np.ndarray, studied: Sequence[StudiedWord]) -> ElementTree.Element:
-    """θ of the words that were looked at, over the distribution of all (Figure 3)."""
+    """Plots θ of the shown words over the distribution of all θ (Figure 3 of the KerBS paper)."""
     most = max(word.num_senses for word in studied)
     plot = inline_svg(
         lambda figure, narrow: _draw_theta(figure, theta, studied),
@@ -116,7 +116,7 @@ def theta_section(theta: np.ndarray, studied: Sequence[StudiedWord]) -> ElementT
 
 
 def kernel_section(study: SenseStudy) -> ElementTree.Element:
-    """Shapes of kernels (Figure 2)."""
+    """Plots the shapes of kernels (Figure 2 of the KerBS paper)."""
     plot = inline_svg(
         lambda figure, narrow: _draw_kernels(figure, study),
         "kernels",

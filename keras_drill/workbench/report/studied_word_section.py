@@ -81,7 +81,7 @@ class StudiedWord:
 
     @property
     def occurrences(self) -> int:
-        """How often the word occurs."""
+        """Number of occurrences of the word."""
         return len(self.points)
 
 
@@ -119,7 +119,7 @@ def studied_word_section(word: StudiedWord, prefix: str) -> ElementTree.Element:
 
 
 def _plane(word: StudiedWord, prefix: str) -> ElementTree.Element:
-    """The context vectors in a plane."""
+    """Plots the hidden states of the word's contexts in a plane."""
     first, second = (f"{100 * share:.0f} %" for share in word.variance)
     return element(
         "figure",
@@ -145,7 +145,7 @@ def _plane(word: StudiedWord, prefix: str) -> ElementTree.Element:
 
 
 def _contexts(word: StudiedWord) -> list[ElementTree.Element]:
-    """The contexts of each sense that has any."""
+    """Lists the contexts of each sense that has contexts."""
     return [
         element(
             "figure",

@@ -1,4 +1,4 @@
-"""The pages: which sections each is made of."""
+"""Writing of the pages from their sections."""
 
 import os
 import pathlib

@@ -1,1 +1,1 @@
-"""What every page is made of, whatever it is about: elements, plots, numbers, and the frame."""
+"""Parts that all pages share: elements, plots, formats of numbers, and the page's frame."""

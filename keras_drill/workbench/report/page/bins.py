@@ -1,4 +1,4 @@
-"""The lower part of plots over bins: each bin's share, and the bins' names along the axis."""
+"""The lower part of plots over bins: the share of each bin, and the labels of the axis."""
 
 from collections.abc import Sequence
 
@@ -10,7 +10,7 @@ from keras_drill.workbench.report.page.plot import GRID, MUTED
 def draw_shares(
     axes: Axes, labels: Sequence[str], shares: Sequence[float], of: str, along: str, narrow: bool
 ) -> None:
-    """Draws bars, one a bin.
+    """Draws one bar per bin.
 
     Args:
         axes: Empty axes, whose horizontal axis those above share.

@@ -1,4 +1,4 @@
-"""HTML as a tree: escaping and well-formed tags come from the serialiser."""
+"""HTML as a tree of elements. The serializer escapes texts and closes tags."""
 
 import math
 import re

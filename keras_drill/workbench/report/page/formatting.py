@@ -1,4 +1,4 @@
-"""How numbers read on pages, and tables on the terminal."""
+"""Formats of numbers on pages, and of tables on the terminal."""
 
 import math
 from collections.abc import Sequence
@@ -7,7 +7,7 @@ MISSING = "–"
 
 
 def format_count(value: int | None) -> str:
-    """A whole number with thousands separators.
+    """Formats a whole number with thousands separators.
 
     >>> format_count(24221600), format_count(None)
     ('24,221,600', '–')
@@ -16,7 +16,7 @@ def format_count(value: int | None) -> str:
 
 
 def format_perplexity(value: float | None) -> str:
-    """A perplexity with the digits that carry information.
+    """Formats a perplexity with its significant digits.
 
     >>> format_perplexity(65.8123), format_perplexity(23456.7), format_perplexity(math.inf)
     ('65.81', '23,457', '∞')
@@ -31,7 +31,7 @@ def format_perplexity(value: float | None) -> str:
 
 
 def format_significant(value: float) -> str:
-    """A number of any magnitude with three digits that count.
+    """Formats a number of any magnitude with three significant digits.
 
     >>> format_significant(0.00125), format_significant(31.25), format_significant(math.nan)
     ('0.00125', '31.2', 'NaN')
@@ -42,7 +42,7 @@ def format_significant(value: float) -> str:
 
 
 def format_duration(seconds: float | None) -> str:
-    """A duration in the unit that suits it.
+    """Formats a duration in a suitable unit.
 
     >>> format_duration(0.25), format_duration(12.34), format_duration(125), format_duration(7260)
     ('0.25 s', '12.3 s', '2 min 05 s', '2 h 01 min')
@@ -58,7 +58,7 @@ def format_duration(seconds: float | None) -> str:
 
 
 def format_nats(value: float, signed: bool = False) -> str:
-    """A cross-entropy, or a difference of two.
+    """Formats a cross-entropy, or a difference of two cross-entropies.
 
     >>> format_nats(6.50612), format_nats(-0.02, signed=True), format_nats(math.nan)
     ('6.506', '−0.020', '–')
@@ -71,7 +71,7 @@ def format_nats(value: float, signed: bool = False) -> str:
 
 
 def text_table(rows: Sequence[Sequence[str]], left: int = 1) -> str:
-    """Rows of cells as lines with aligned columns.
+    """Formats rows of cells as lines with aligned columns.
 
     Args:
         rows: The rows, the header among them, of equal lengths.

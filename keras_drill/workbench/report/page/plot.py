@@ -41,7 +41,7 @@ MARKERS = (
 
 
 def series_color(index: int) -> str:
-    """Placeholder colour of the run at `index`."""
+    """Returns the placeholder colour of the run at `index`."""
     return SERIES[index % len(SERIES)]
 
 
@@ -172,7 +172,7 @@ def _render(draw, shape, size, prefix, label) -> ElementTree.Element:
 
 
 def _adapt_to_page(svg: ElementTree.Element, prefix: str) -> None:
-    """Makes a stand-alone SVG document a part of an HTML page, in place."""
+    """Changes a stand-alone SVG document in place, so that it can be a part of an HTML page."""
     for parent in svg.iter():
         for child in list(parent):
             # A style sheet inside the SVG would apply to the whole page.

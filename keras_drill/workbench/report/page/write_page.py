@@ -1,4 +1,4 @@
-"""A self-contained HTML page of sections."""
+"""Writing of a self-contained HTML page with sections."""
 
 import os
 import pathlib
