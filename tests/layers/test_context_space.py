@@ -77,7 +77,7 @@ def test_bad_arguments():
         ContextSpace(DIM, length=0)
     with pytest.raises(ValueError, match=r"`dim` must be at most the width of the states, 13"):
         ContextSpace(17).adapt(given)
-    with pytest.raises(ValueError, match=r"more than the 7 axes.*Received: shape"):
+    with pytest.raises(ValueError, match=r"N > `dim`, which is 7.*Received: states of shape"):
         ContextSpace(DIM).adapt(given[:DIM])
     with pytest.raises(ValueError, match=r"`words` must be integers below 3"):
         ContextSpace(DIM, num_words=V).adapt(given)

@@ -210,6 +210,6 @@ def test_heads_that_are_used_already_are_refused():
     with pytest.raises(ValueError, match=r"`head` must be new.*Received"):
         model.with_head(model.head)
     kerbs = model.with_head(HEADS["kerbs"](None))
-    with pytest.raises(ValueError, match=r"must be a softmax over inner products.*Received"):
+    with pytest.raises(ValueError, match=r"must be a single softmax over inner products.*Received"):
         kerbs.with_head(OutputLayer(V))
     assert ops.shape(kerbs.predict(TOKENS[:, :-1], verbose=0)) == (B, T, V)

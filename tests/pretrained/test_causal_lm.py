@@ -182,7 +182,7 @@ def test_held_out_rows_and_shuffling():
     assert any(order != sorted(order) for order in seen)
     assert all(sorted(order) == list(range(10)) for order in seen)
     for wrong in ("a text", (row for row in rows)):
-        with pytest.raises(ValueError, match=r"`x` must be a list or an array.*Received"):
+        with pytest.raises(ValueError, match=r"`x` must be a list, an array.*Received"):
             model.fit(wrong, verbose=0)
 
 

@@ -29,6 +29,5 @@ def complete(make_parser: Callable[[], Any]) -> None:
         return [*recipe_names(), *files(prefix, **others)]
 
     for name in ("train", "recipes"):
-        recipe = next(one for one in commands[name]._actions if one.dest == "recipe")
-        recipe.completer = recipes_and_files
+        commands[name].recipe.completer = recipes_and_files
     argcomplete.autocomplete(parser)

@@ -20,7 +20,9 @@ def add_parser(commands) -> argparse.ArgumentParser:
         help="list the recipes, or print one",
         description="Lists the recipes, or prints one recipe with all its options for editing.",
     )
-    parser.add_argument("recipe", nargs="?", metavar="RECIPE", help="the recipe to print")
+    parser.recipe = parser.add_argument(  # for completion
+        "recipe", nargs="?", metavar="RECIPE", help="the recipe to print"
+    )
     return parser
 
 

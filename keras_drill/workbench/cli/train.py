@@ -32,7 +32,7 @@ def add_parser(commands) -> argparse.ArgumentParser:
             "`keras-drill recipes RECIPE` shows all options."
         ),
     )
-    parser.add_argument(
+    parser.recipe = parser.add_argument(  # for completion
         "recipe",
         nargs="?",
         metavar="RECIPE|FILE.toml",

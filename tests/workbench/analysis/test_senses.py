@@ -74,7 +74,9 @@ def test_a_model_with_one_sense_a_word_is_refused():
     model = keras_drill.LanguageModel(
         keras.Sequential([keras.layers.Embedding(V, D)]), keras_drill.OutputLayer(V)
     )
-    with pytest.raises(ValueError, match=r"`model` must have a head with several .* Received: Out"):
+    with pytest.raises(
+        ValueError, match=r"`model` must have a head with several .* Received: a head of type Out"
+    ):
         collect_word_senses(model, _batches(), [3])
 
 

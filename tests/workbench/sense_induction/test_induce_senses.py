@@ -38,7 +38,7 @@ def test_fewer_contexts_than_senses():
 
 
 def test_a_folder_without_senses(tmp_path):
-    with pytest.raises(RunError, match=r"no induced-senses\.json"):
+    with pytest.raises(RunError, match=r"no file induced-senses\.json"):
         InducedSenses.load(tmp_path)
 
 
