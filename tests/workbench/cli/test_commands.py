@@ -264,7 +264,7 @@ def _no_validation(path):
 
 
 def _missing(path):
-    return "--data must be an existing path"
+    return "there is nothing there"
 
 
 @pytest.mark.parametrize(
