@@ -195,7 +195,7 @@ def test_decoder_only():
         ({"num_layers": 0}, "`num_layers` must be at least 1"),
         ({"feed_forward_dim": 0}, "`feed_forward_dim` must be a positive"),
         ({"positions": "none"}, "`kind` must be one of"),
-        ({"positions": "learned"}, "`max_length` must be given"),
+        ({"positions": "learned"}, "`max_length` must be an integer if"),
         ({"embedding": keras.layers.Embedding(V, 5)}, "`embedding` must have 31 words"),
         (
             {"source_embedding": keras.layers.Embedding(V, 5), "source_vocabulary_size": 37},

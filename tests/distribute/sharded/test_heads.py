@@ -229,7 +229,7 @@ def test_frozen_labels(name, mesh, monkeypatch):
         (lambda: make_head("softmax", 43, 43), "8 devices cannot share the 43 rows.*to=48"),
         (lambda: make_head("tied", 43, 43), "8 devices cannot share the 43 rows.*input_dim=48"),
         (lambda: make_head("softmax", pad_labels_to=V - 1), "at least the 48 words.*Received"),
-        (lambda: make_head("kerbs", pad_labels_to=128), "another `num_senses`.*Received"),
+        (lambda: make_head("kerbs", pad_labels_to=128), "Set `num_senses`.*Received"),
         (
             lambda: HEADS["tied"](V, make_embedding("tied"), name="mine").build((B, T, D)),
             "must split 'mine/bias'.*`heads`.*Received: None",
