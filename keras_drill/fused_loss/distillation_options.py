@@ -1,4 +1,4 @@
-"""The arguments that say how a student learns from a teacher."""
+"""Checks of the arguments of distillation."""
 
 from typing import Any
 
@@ -15,11 +15,11 @@ def make_distillation(
     cross_entropy_weight: float,
     teacher: Any = None,
 ) -> Distillation:
-    """`Distillation` of the arguments that users give.
+    """Returns the `Distillation` of users' arguments.
 
     Args:
         divergence: One of `DIVERGENCES`.
-        beta: Of the Jensen-Shannon divergence.
+        beta: Weight of the teacher in the Jensen-Shannon divergence.
         temperature, cross_entropy_weight, teacher: As in `Distillation`.
 
     Raises:
@@ -45,6 +45,7 @@ def make_distillation(
 
 
 def check_temperature(temperature: float) -> None:
+    """Raises `ValueError` if a temperature is not positive and finite."""
     if not 0 < temperature < float("inf"):
         raise ValueError(
             f"`temperature` must be positive and finite. Received: temperature={temperature!r}"
@@ -52,6 +53,7 @@ def check_temperature(temperature: float) -> None:
 
 
 def check_cross_entropy_weight(weight: float) -> None:
+    """Raises `ValueError` if the share of the cross-entropy is not in [0, 1)."""
     if not 0 <= weight < 1:
         raise ValueError(
             "`cross_entropy_weight` must be in [0, 1); with 1 there is nothing to learn from the "

@@ -1,7 +1,7 @@
 """Divergences between a teacher's and a student's distribution over words, block by block.
 
-All are sums over words, so that a tile adds them up over its blocks of labels, and all derivatives
-with respect to the student's logits need no more than these sums. Letters: p and q are the
+Every divergence is a sum over words, which a tile accumulates over its blocks of labels. The
+gradient with respect to the student's logits needs only these sums. Letters: p and q are the
 teacher's and the student's probabilities `[T, B]` of a block, `log_p` and `log_q` their logarithms.
 """
 
@@ -20,15 +20,15 @@ class ForwardKL(NamedTuple):
     """`KL(p || q) = sum p (log p - log q)`, with the derivative `q - p`."""
 
     def sums(self, log_p: Tensor, log_q: Tensor) -> tuple:
-        """What to add up over blocks, a tuple of `[T]`."""
+        """Returns the sums over a block, a tuple of `[T]`, to accumulate over blocks."""
         return (_sum(ops.exp(log_p) * (log_p - log_q)),)
 
     def value(self, sums: tuple) -> Tensor:
-        """The divergence `[T]`, from the sums over all blocks."""
+        """Returns the divergence `[T]`, from the sums over all blocks."""
         return sums[0]
 
     def derivative(self, log_p: Tensor, log_q: Tensor, sums: tuple) -> Tensor:
-        """`[T, B]`, with respect to the student's logits."""
+        """Returns the gradient `[T, B]` with respect to the student's logits."""
         return ops.exp(log_q) - ops.exp(log_p)
 
 
@@ -48,8 +48,8 @@ class ReverseKL(NamedTuple):
 class JensenShannon(NamedTuple):
     """`beta KL(p || m) + (1 - beta) KL(q || m)` with `m = beta p + (1 - beta) q`.
 
-    The derivative is `(1 - beta) q (log q - log m - KL(q || m))`: p and q both appear in m, and
-    what flows through m adds up to 0.
+    The derivative is `(1 - beta) q (log q - log m - KL(q || m))`. Both p and q appear in m, but the
+    parts of the derivative through m cancel.
     """
 
     beta: float
@@ -70,7 +70,7 @@ class JensenShannon(NamedTuple):
 
 
 class ForwardKLWithRest(NamedTuple):
-    """The forward KL of a teacher that knows some words' probabilities, all others as one event.
+    """The forward KL from a teacher with stored words, whose other words count as one event.
 
         sum_known p (log p - log q) + p_rest (log p_rest - log q_rest)
 

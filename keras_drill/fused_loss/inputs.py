@@ -27,12 +27,12 @@ class WordLabels(NamedTuple):
 
 
 class StoredTeacher(NamedTuple):
-    """Words of every token that a teacher gave a probability, stored beforehand.
+    """Probabilities of some words for every token, stored from a teacher beforehand.
 
     Attributes:
         words: `[N, S]` integers.
-        probabilities: `[N, S]`, at the temperature of the distillation; those of a word that is
-            there twice add up.
+        probabilities: `[N, S]`, at the temperature of the distillation. If a word occurs twice,
+            its probabilities are summed.
     """
 
     words: Tensor

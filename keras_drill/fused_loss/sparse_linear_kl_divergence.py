@@ -61,8 +61,8 @@ def sparse_linear_kl_divergence(
         labels: `[V, d]`, a tensor or a variable.
         teacher_words: `[..., S]`, integers in `[0, V)`, in any order; the first axes are those of
             `hidden`.
-        teacher_log_probs: `[..., S]`, their log-probabilities. -inf marks places that are not used,
-            where the word does not count. Probabilities of a word that is there twice add up.
+        teacher_log_probs: `[..., S]`, their log-probabilities. -inf marks unused entries, whose
+            words are ignored. If a word occurs twice, its probabilities are summed.
         bias: `[V]`, or `None`.
         rest: "bucket" or "renormalize", as above.
         temperature: Divides the logits of both, with "renormalize".
@@ -74,8 +74,8 @@ def sparse_linear_kl_divergence(
         A scalar, or `[...]` with `reduction="none"`; float32 (float64 if `hidden` is).
 
     Raises:
-        ValueError: An argument is wrong, a word out of range, or a token's probabilities add up to
-            more than 1; see `keras_drill.ops.linear_cross_entropy` for compiled functions.
+        ValueError: An argument is wrong, a word out of range, or the sum of a token's probabilities
+            above 1; see `keras_drill.ops.linear_cross_entropy` for compiled functions.
 
     Example:
 
@@ -137,7 +137,7 @@ def sparse_linear_kl_divergence(
 
 
 def _check_shapes(hidden, teacher_words, teacher_log_probs) -> tuple:
-    """Both as tensors `[..., S]`."""
+    """Checks the types and shapes of stored words, and returns both as tensors `[..., S]`."""
     words, log_probs = (ops.convert_to_tensor(x) for x in (teacher_words, teacher_log_probs))
     size = words.shape[-1] if words.shape else None
     if not size:
@@ -159,7 +159,7 @@ def _check_shapes(hidden, teacher_words, teacher_log_probs) -> tuple:
 
 
 def _check_entries(words, log_probs, num_words: int, weights, rest: str):
-    """Refuses wrong entries of tokens that count; which `[N]` are right."""
+    """Checks the entries of tokens that count. Returns booleans `[N]`, true for valid tokens."""
     is_used = ops.logical_not(ops.equal(log_probs, -float("inf")))
     in_range = ops.logical_and(words >= 0, words < num_words)
     in_range = ops.logical_or(in_range, ops.logical_not(is_used))

@@ -31,7 +31,7 @@ FUSE_FROM_SCORES = 2**20
 
 
 class Walk(NamedTuple):
-    """What a walk brings home.
+    """Result of a walk over all tiles.
 
     Attributes:
         losses: `[N]`, smoothed and with z-loss, in the accumulator's dtype.
@@ -86,8 +86,7 @@ def walk(
     """
     num_labels, width = inputs.labels.shape
     shard = shard or LabelShard(num_labels, num_labels)
-    at_once = with_gradients and options.adds_up_at_once(inputs)
-    if at_once:
+    if with_gradients and options.adds_up_at_once(inputs):
         options = _with_large_tiles(inputs, options)
     tiles = TokenTiles(inputs, options, weights, with_gradients, shard)
     rows_per_tile = tiles.most_tokens * inputs.contexts.shape[1]
@@ -96,13 +95,7 @@ def walk(
     is_compiled = with_gradients and rows_per_tile * num_labels >= FUSE_FROM_SCORES
     compiled = fuse if is_compiled else lambda function: function
     words = Words(inputs, options, labels, compiled)
-    strategy: KeptExponentials | RecomputedProducts
-    if at_once:
-        strategy = FrozenLabels(options, labels, compiled)
-    elif with_gradients and options.keeps_exponentials(inputs):
-        strategy = KeptExponentials(options, labels, compiled)
-    else:
-        strategy = RecomputedProducts(options, labels, words, compiled)
+    strategy = _strategy(inputs, options, with_gradients, labels, words, compiled)
     teacher_pass = None
     if options.distillation is not None:
         teacher_pass = TeacherPass(
@@ -160,7 +153,24 @@ def walk(
     )
 
 
+def _strategy(
+    inputs: WalkInputs,
+    options: WalkOptions,
+    with_gradients: bool,
+    labels: Labels,
+    words: Words,
+    compiled,
+) -> KeptExponentials | RecomputedProducts:
+    """Chooses how a tile is computed: the fastest way that its gradients and score allow."""
+    if with_gradients and options.adds_up_at_once(inputs):
+        return FrozenLabels(options, labels, compiled)
+    if with_gradients and options.keeps_exponentials(inputs):
+        return KeptExponentials(options, labels, compiled)
+    return RecomputedProducts(options, labels, words, compiled)
+
+
 def _teacher_width(teacher) -> int:
+    """Returns the width of a teacher's labels, 0 if there are none."""
     return teacher.labels.shape[1] if isinstance(teacher, WalkInputs) else 0
 
 

@@ -272,7 +272,7 @@ class _DynamicUpdate(keras.optimizers.Optimizer):
 
 
 class _SquareSums(keras.optimizers.Optimizer):
-    """Adds up squared gradients, and leaves the weights as they are."""
+    """Accumulates squared gradients and leaves the weights unchanged."""
 
     def __init__(self):
         super().__init__(learning_rate=0.0, name="square_sums")
@@ -287,6 +287,6 @@ class _SquareSums(keras.optimizers.Optimizer):
 
 
 def _dense(gradient, variable):
-    """A gradient as a tensor: `None` is 0, and several of one row of a table are added up."""
+    """Returns a gradient as a dense tensor: zeros for `None`, repeated rows of a table summed."""
     zeros = ops.zeros(variable.shape, variable.dtype)
     return zeros if gradient is None else zeros + gradient

@@ -1,4 +1,4 @@
-"""What an output layer learns from another one, a teacher's."""
+"""Distillation of an output layer from a teacher's output layer."""
 
 from typing import NamedTuple
 
@@ -30,7 +30,7 @@ class HeadTeacher(NamedTuple):
     cross_entropy_weight: float
 
     def walk_inputs(self) -> WalkInputs:
-        """What the walk is given of the teacher."""
+        """Returns the teacher's tensors for the walk."""
         no_targets = ops.zeros(ops.shape(self.hidden)[:-1], "int32")
         inputs, *_ = losses.walk_inputs(
             self.head, losses.check_hidden(self.head, self.hidden), no_targets, None, training=False
@@ -39,7 +39,7 @@ class HeadTeacher(NamedTuple):
         return keras.tree.map_structure(_constant, inputs)
 
     def distillation(self) -> Distillation:
-        """The options of the walk."""
+        """Returns the options of the distillation for the walk."""
         return make_distillation(
             self.divergence,
             self.beta,
