@@ -144,6 +144,25 @@ def test_without_learning_the_state_is_carried_over_segments_of_any_length():
         assert found.hidden.shape == (tokens.size, D)
 
 
+@pytest.mark.parametrize("policy", ["mixed_bfloat16", "mixed_float16"])
+def test_in_mixed_precision_it_learns_as_in_float32(policy):
+    def evaluate():
+        model = language_model("softmax")
+        before = values(model)
+        found = DynamicEvaluator(model).evaluate(BATCHES, learning_rate=0.5, decay=0.02)
+        for old, new in zip(before, values(model), strict=True):
+            np.testing.assert_array_equal(old, new)
+        return found.log_probs
+
+    expected, keras_policy = evaluate(), keras.config.dtype_policy()
+    keras.config.set_dtype_policy(policy)
+    try:
+        found = evaluate()
+    finally:
+        keras.config.set_dtype_policy(keras_policy)
+    assert np.abs(found - expected).max() < 0.05 < np.abs(expected - np.roll(expected, 1)).max()
+
+
 def test_tokens_of_weight_0_are_read_and_teach_nothing():
     model = language_model()
     weights = np.ones((B, T))
