@@ -184,4 +184,4 @@ def test_workers_with_other_texts_are_refused(tmp_path):
     with started(COMMAND, [words, [*words, "--data", other]]) as processes:
         found = ended(processes)
     for status, said in found:
-        assert status == 1 and "worker 1 has other" in said
+        assert status == 1 and "worker 1 has a different vocabulary" in said
