@@ -1,4 +1,4 @@
-"""The command line of the pipelines, which is that of `keras-drill train` and a little more."""
+"""The command line of the pipelines: the options of `keras-drill train` and those of a pipeline."""
 
 import argparse
 import shlex
@@ -30,9 +30,9 @@ def main(task: str, recipe: str, argv: Sequence[str] | None = None) -> int:
 
     Args:
         task: Name of the task.
-        recipe: The recipe where none is given.
-        argv: The words of the command line; `None` for those of the process, whose standard
-            streams and Ctrl-C are then taken care of, too.
+        recipe: The default recipe.
+        argv: The arguments of the command line; `None` for those of the process. With `None`, the
+            function also prepares the standard streams and handles Ctrl-C.
 
     Returns:
         The exit status; see `exit_status`.
@@ -48,7 +48,7 @@ def main(task: str, recipe: str, argv: Sequence[str] | None = None) -> int:
 
 
 class _Command:
-    """One command line, to be run."""
+    """A callable that runs one command line."""
 
     def __init__(self, task: str, recipe: str, words: list[str]):
         self.module = f"pipelines.{task.replace('-', '_')}"
@@ -138,12 +138,12 @@ class _Command:
             program=PROGRAM,
             prog=f"python -m {self.module}",
             description=(
-                "Makes a served model of a corpus, step by step. What is there already and would\n"
-                "come out the same is not made again: the same command goes on where it ended."
+                "Trains and publishes a model of a corpus, step by step. Steps whose inputs have\n"
+                "not changed are skipped, so the same command resumes an interrupted pipeline."
             ),
             epilog=(
-                "Any option of the recipe, and of the components, can be given as --section.key\n"
-                "VALUE. Those of the components:\n"
+                "All options of the recipe and of the components can be set with --section.key\n"
+                "VALUE. Options of the components:\n"
                 + "\n".join(
                     f"  --{name} {field.default!r}: {field.metadata['comment']}"
                     for name, field in SECTIONS.items()
@@ -158,11 +158,11 @@ class _Command:
             "--data",
             type=some_path,
             metavar="PATH",
-            help="what `keras-drill train --data` takes; {SPAN} in it stands for a number",
+            help="corpus, as for `keras-drill train --data`; {SPAN} stands for the span's number",
         )
-        parser.add_argument("--span", type=int, help="which number; default: the greatest")
+        parser.add_argument("--span", type=int, help="number of the span; default: the greatest")
         parser.add_argument(
-            "--schema", metavar="FILE", help="what the data should be like; default: inferred"
+            "--schema", metavar="FILE", help="schema to check the data by; default: inferred"
         )
         parser.add_argument(
             "--serve-as", metavar="NAME", type=folder_name, help="name of the served model"
@@ -170,12 +170,12 @@ class _Command:
         parser.add_argument(
             "--warm-start",
             action="store_true",
-            help="train on from the last blessed model, with its words and new ones",
+            help="continue to train the last blessed model, with its words and new ones",
         )
         parser.add_argument(
             "--rollback",
             action="store_true",
-            help="do nothing but take the newest version of the served model away from servers",
+            help="only withdraw the newest version of the served model from the servers",
         )
         parser.add_argument(
             "--folder", type=some_path, help="the pipeline's folder; default: runs/pipelines/NAME"
@@ -186,9 +186,9 @@ class _Command:
             metavar="COMPONENT",
             action="append",
             default=[],
-            help="make what it makes again; may be repeated",
+            help="run this component even if its artifact exists; may be repeated",
         )
         parser.add_argument(
-            "--traceback", action="store_true", help="show where in the code an error came from"
+            "--traceback", action="store_true", help="show the Python traceback of an error"
         )
         return parser

@@ -1,4 +1,4 @@
-"""The components of a pipeline, in order."""
+"""Makes the components of a pipeline."""
 
 import dataclasses
 from pathlib import Path
@@ -23,16 +23,16 @@ from pipelines.options import PipelineOptions
 
 @dataclasses.dataclass(frozen=True)
 class PipelineArguments:
-    """What a pipeline is made of.
+    """The arguments of a pipeline.
 
     Args:
-        config: What is trained, and how: the options of a run, which name the task.
+        config: The options of the training run, including the task.
         options: The options of the components.
-        data: Where the corpus is.
-        span: Which span of it; `None` for the last.
-        schema: A file of what the corpus should be like; `None`: it is inferred.
-        serve_as: Name of the served model; `None`: it is not served.
-        warm_start: Whether to train on from the last blessed model.
+        data: Path or name of the corpus, as for `keras-drill train --data`.
+        span: Number of the corpus' span; `None` for the last span.
+        schema: Path of a schema file; `None` to infer the schema.
+        serve_as: Name of the served model; `None` if the model will not be served.
+        warm_start: Whether to start training from the last blessed model.
     """
 
     config: RunConfig
@@ -45,7 +45,7 @@ class PipelineArguments:
 
 
 def make_pipeline(arguments: PipelineArguments) -> list[Component]:
-    """The components of any task's pipeline."""
+    """Makes the components of a pipeline in order. They are the same for every task."""
     task, options = make_task(arguments.config), arguments.options
     data, span = find_span(arguments.data, arguments.span)
     served, pusher = None, []

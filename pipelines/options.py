@@ -1,4 +1,4 @@
-"""The options of all components, a section each."""
+"""The options of the components, one section for each component."""
 
 import dataclasses
 from collections.abc import Mapping
@@ -11,7 +11,7 @@ from keras_drill.workbench.tasks.config.option import option
 class ExampleGenOptions:
     """Section `example_gen`."""
 
-    shard_megabytes: int = option(128, "a new file begins after so much text", minimum=1)
+    shard_megabytes: int = option(128, "megabytes of text in a file", minimum=1)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -20,33 +20,46 @@ class StatisticsGenOptions:
 
     tokenizer: str = option(
         "whitespace",
-        'what counts as a token: "whitespace", or "words" as raw text has them, which is slower',
+        'how statistics tokenize: by "whitespace", or to "words" as for raw text (slower)',
         choices=("whitespace", "words"),
     )
 
 
 @dataclasses.dataclass(frozen=True)
 class SchemaGenOptions:
-    """Section `schema_gen`: the limits of what is inferred. Shares are from 0 to 1."""
+    """Section `schema_gen`: limits for an inferred schema. Shares are from 0 to 1."""
 
     script_share: float = option(
-        0.001, "a script is expected if so many of the letters are in it", minimum=0, maximum=1
+        0.001, "least share of the letters for an expected script", minimum=0, maximum=1
     )
-    max_other_scripts: float = option(0.01, "most letters in other scripts", minimum=0, maximum=1)
-    max_length: int = option(10_000, "most tokens in a line", minimum=1)
-    max_empty: float = option(0.8, "most empty lines", minimum=0, maximum=1)
+    max_other_scripts: float = option(
+        0.01, "largest share of letters in other scripts", minimum=0, maximum=1
+    )
+    max_length: int = option(10_000, "largest number of tokens in a line", minimum=1)
+    max_empty: float = option(0.8, "largest share of empty lines", minimum=0, maximum=1)
     max_duplicates: float = option(
-        0.5, "most lines that stand before already", minimum=0, maximum=1
+        0.5, "largest share of lines that repeat an earlier line", minimum=0, maximum=1
     )
-    max_control_characters: int = option(0, "most control and replacement characters", minimum=0)
+    max_control_characters: int = option(
+        0, "largest number of control and replacement characters", minimum=0
+    )
     max_unseen: float = option(
-        0.3, "most tokens of other splits that are not in the training text", minimum=0, maximum=1
+        0.3,
+        "largest share of tokens of another split that are not in the training text",
+        minimum=0,
+        maximum=1,
     )
     max_in_train: float = option(
-        0.5, "most lines of other splits that are in the training text", minimum=0, maximum=1
+        0.5,
+        "largest share of lines of another split that are in the training text",
+        minimum=0,
+        maximum=1,
     )
     max_drift: float = option(
-        0.3, "largest distance from the span before, from 0 to 1", minimum=0, maximum=1
+        0.3,
+        "largest distance of token frequencies from the previous span, from 0 to 1",
+        minimum=0,
+        maximum=1,
     )
 
 
@@ -63,22 +76,22 @@ class ExampleValidatorOptions:
 class TransformOptions:
     """Section `transform`."""
 
-    shard_megabytes: int = option(128, "a new file begins after so many ids, in bytes", minimum=1)
+    shard_megabytes: int = option(128, "megabytes of ids in a file", minimum=1)
 
 
 @dataclasses.dataclass(frozen=True)
 class TunerOptions:
-    """Section `tuner`; there is a search where options are named."""
+    """Section `tuner`. The pipeline has a tuner if `search` names an option."""
 
     search: tuple[str, ...] = option(
         (),
         'an option to search, such as "optimizer.learning_rate 5..40 log", "head.depth 1..4" '
         'or "head.activation relu,tanh"; may be repeated',
     )
-    trials: int = option(10, "how many trainings to compare", minimum=1)
-    method: str = option("random", "how values are proposed", choices=("random", "bayesian"))
-    epochs: int = option(0, "most epochs of a trial; 0: those of the recipe", minimum=0)
-    seed: int = option(0, "of the proposals")
+    trials: int = option(10, "number of training runs to compare", minimum=1)
+    method: str = option("random", "method that proposes values", choices=("random", "bayesian"))
+    epochs: int = option(0, "largest number of epochs of a trial; 0: as in the recipe", minimum=0)
+    seed: int = option(0, "random seed of the proposals")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -87,12 +100,12 @@ class TrainerOptions:
 
     weights: str = option(
         "float32",
-        "what the exported weights are kept in",
+        "data type of the exported weights",
         choices=("float32", "bfloat16", "float16", "int8"),
     )
     sense_contexts: int = option(
         0,
-        "examples of each sense to keep in the exported model, from the training text",
+        "number of training examples of each sense to store in the exported model",
         minimum=0,
     )
 
@@ -102,47 +115,47 @@ class EvaluatorOptions:
     """Section `evaluator`."""
 
     max_examples: int = option(
-        2000, "how many examples of the last split are evaluated; 0 is all", minimum=0
+        2000, "number of examples of the last split to evaluate; 0: all", minimum=0
     )
     certain: bool = option(
-        True, "whether a gain must be more than chance, its whole 95 % interval above min_gain"
+        True, "whether a gain must be significant: its whole 95 % interval above min_gain"
     )
     min_gain: float = option(
         0.0, "least gain over the served model: percent of perplexity, or points of BLEU"
     )
     max_bin_loss: float = option(
         10.0,
-        "most percent of perplexity that words of any frequency may lose, beyond chance; 0 is any",
+        "largest significant increase in perplexity for words of any frequency, in percent; 0: any",
         minimum=0,
     )
     max_more_unknown: float = option(
-        1.0, "by how many percent of the words more may be unknown than to the served model"
+        1.0, "largest increase in unknown words over the served model, in percent of the words"
     )
-    max_perplexity: float = option(0.0, "greatest perplexity that is let pass; 0 is any", minimum=0)
-    min_bleu: float = option(0.0, "least BLEU that is let pass", minimum=0)
+    max_perplexity: float = option(0.0, "largest allowed perplexity; 0: any", minimum=0)
+    min_bleu: float = option(0.0, "least allowed BLEU", minimum=0)
 
 
 @dataclasses.dataclass(frozen=True)
 class InfraValidatorOptions:
     """Section `infra_validator`."""
 
-    timeout: int = option(600, "seconds that loading and asking the model may take", minimum=1)
-    examples: int = option(16, "how many examples every signature is asked", minimum=1)
+    timeout: int = option(600, "time limit to load and call the model, in seconds", minimum=1)
+    examples: int = option(16, "number of examples for each signature", minimum=1)
 
 
 @dataclasses.dataclass(frozen=True)
 class PusherOptions:
     """Section `pusher`."""
 
-    directory: str = option("saved_models", "where served models are kept")
-    keep: int = option(3, "how many versions are kept", minimum=1)
-    licence: str = option("not stated", "of the model, for its card")
+    directory: str = option("saved_models", "folder of the served models")
+    keep: int = option(3, "number of versions to keep", minimum=1)
+    licence: str = option("not stated", "licence of the model, for its card")
     again: bool = option(False, "whether a model that was rolled back may be pushed again")
 
 
 @dataclasses.dataclass(frozen=True)
 class PipelineOptions:
-    """Options by component; a component that has options has a field here."""
+    """The options of all components, one field for each component."""
 
     example_gen: ExampleGenOptions = dataclasses.field(default_factory=ExampleGenOptions)
     statistics_gen: StatisticsGenOptions = dataclasses.field(default_factory=StatisticsGenOptions)
@@ -160,7 +173,7 @@ class PipelineOptions:
     pusher: PusherOptions = dataclasses.field(default_factory=PusherOptions)
 
     def replace(self, values: Mapping[str, Any]) -> "PipelineOptions":
-        """Other values, given by full name, `"section.key"`."""
+        """Copies the options with other values, by full name, `"section.key"`."""
         sections: dict[str, dict[str, Any]] = {}
         for name, value in values.items():
             section, _, key = name.partition(".")

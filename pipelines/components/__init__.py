@@ -1,1 +1,1 @@
-"""The components, which know the idea of a task and never a certain one."""
+"""The components of the pipelines. They work with every task."""

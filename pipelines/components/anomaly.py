@@ -1,19 +1,19 @@
-"""What is found wrong with examples."""
+"""Anomalies: the expectations of a schema that the examples do not meet."""
 
 import dataclasses
 
 
 @dataclasses.dataclass(frozen=True)
 class Anomaly:
-    """One expectation that is not met.
+    """An expectation that the examples do not meet.
 
     Args:
-        expectation: Its name in the schema, or "columns" for a column that should not be there,
-            or is not.
+        expectation: Name of the expectation in the schema, or "columns" for a missing or an
+            unexpected column.
         severity: "error" or "warning".
-        column: Where.
-        split: Where; empty where it is of no split in particular.
-        message: What is wrong, in words and numbers.
+        column: Name of the column.
+        split: Name of the split; empty if the anomaly concerns no particular split.
+        message: Description for the user, with the numbers.
     """
 
     expectation: str

@@ -1,4 +1,4 @@
-"""Two models on the same examples: what each says, and what the first gains over the second."""
+"""Compares two models by the log-probabilities that they give to the same examples."""
 
 import dataclasses
 import math
@@ -13,23 +13,24 @@ from keras_drill.workbench.tasks.errors import RunError
 from keras_drill.workbench.training.evaluate_examples import EvaluatedExamples
 
 _BLOCK = 20
-_BIN_CONFIDENCE = 0.99  # there are several bins, and none should refuse a model by chance
+_BIN_CONFIDENCE = 0.99  # stricter than 95 %: one of several bins must not refuse a model by chance
 
 
 @dataclasses.dataclass(frozen=True)
 class Comparison:
-    """What a candidate gains over a baseline.
+    """The gain of a candidate model over a baseline.
 
     Args:
-        unit: What log-probabilities are means over: "word", or "byte" where the two cut the text
-            into different words.
-        perplexity: Of the candidate, per unit.
-        baseline_perplexity: Of the baseline, on the same units.
-        gain: In log-probability per unit.
-        lines_left_out: Number of lines that are not compared, see `compare`.
-        unknown: Percentage of the words that the candidate does not know.
-        baseline_unknown: Percentage that the baseline does not know.
-        frequency: By how often words occur in the training text; `None` where units are bytes.
+        unit: Unit of the mean log-probabilities: "word", or "byte" if the models tokenize the text
+            differently.
+        perplexity: Perplexity of the candidate, per unit.
+        baseline_perplexity: Perplexity of the baseline on the same units.
+        gain: Gain in log-probability per unit.
+        lines_left_out: Number of lines that the comparison skips, see `compare`.
+        unknown: Percentage of the words that are not in the candidate's vocabulary.
+        baseline_unknown: Percentage of the words that are not in the baseline's vocabulary.
+        frequency: The comparison by the frequency of words in the training text; `None` if the
+            units are bytes.
     """
 
     unit: str
@@ -49,19 +50,22 @@ def compare(
     counts: Mapping[bytes, int],
     unknown: bytes,
 ) -> Comparison:
-    """Compares two models on the words that both know.
+    """Compares two models on the words that are in both vocabularies.
 
-    A model that knows few words has an easy life: `<unk>` is probable. So words that one of the two
-    does not know are left out, and how many those are is told beside. Models that cut the text in
-    different ways are compared by whole lines, per byte. A model is not charged for the spelling of
-    a word that it does not know, so lines with such a word are left out.
+    A model with a small vocabulary has an unfair advantage, because `<unk>` is probable. So words
+    that are unknown to one of the models are ignored, and their percentage is reported separately.
+
+    Models that tokenize the text differently are compared by the log-probabilities of whole lines,
+    per byte. The log-probability of `<unk>` does not include the spelling of the unknown word, so
+    lines with unknown words are skipped.
 
     Args:
-        candidate: What the candidate says.
-        baseline: What the baseline says of the same examples.
-        texts: What was evaluated, a line each.
-        counts: How often each word of the candidate occurs in the training text.
-        unknown: The word that stands for those that are not known.
+        candidate: The candidate's results on the examples.
+        baseline: The baseline's results on the same examples.
+        texts: The evaluated texts, one for each line.
+        counts: Number of times that each word of the candidate's vocabulary occurs in the training
+            text.
+        unknown: The token for unknown words.
     """
     is_unknown, was_unknown = (each.words == unknown for each in (candidate, baseline))
     shares = 100 * float(is_unknown.mean()), 100 * float(was_unknown.mean())
@@ -96,14 +100,14 @@ def _per_byte(
     spelled: np.ndarray,
     shares: tuple[float, float],
 ) -> Comparison:
-    """Compares two models by whole lines, those that `spelled` names, bool `[lines]`."""
+    """Compares two models by whole lines, on the lines where `spelled`, bool `[lines]`, is true."""
     if not spelled.any():
         raise RunError(
-            "the two models cut the text into different words, and there is no line in the "
-            "examples of which both know all: nothing can be compared; give more examples, or "
-            "serve the new model under another name"
+            "the two models tokenize the text differently, and no line of the examples consists of "
+            "words that both know: nothing can be compared; give more examples, or serve the new "
+            "model under another name"
         )
-    num_bytes = np.array([len(text) + 1 for text in texts])[spelled]  # and the end of the line
+    num_bytes = np.array([len(text) + 1 for text in texts])[spelled]  # 1 for the end of the line
     ours, theirs = (each.line_log_probs[spelled] for each in (candidate, baseline))
     return Comparison(
         "byte",
@@ -117,17 +121,17 @@ def _per_byte(
 
 
 def _spelled_lines(evaluated: EvaluatedExamples, is_unknown: np.ndarray) -> np.ndarray:
-    """Which lines have no word that the model does not know, bool `[lines]`."""
+    """Whether all words of a line are in the model's vocabulary, bool `[lines]`."""
     line_of_word = np.repeat(np.arange(len(evaluated.lengths)), evaluated.lengths)
     return np.bincount(line_of_word, is_unknown, len(evaluated.lengths)) == 0
 
 
 def unigram_model(evaluated: EvaluatedExamples, counts: Mapping[bytes, int]) -> EvaluatedExamples:
-    """What a model says that knows nothing but how often words occur, each one time more often.
+    """The results of a unigram model on the same words, with add-one smoothing.
 
     Args:
-        evaluated: The words to say it of.
-        counts: How often each word that there is occurs in the training text.
+        evaluated: Results of another model; the words are taken from them.
+        counts: Number of times that each word of the vocabulary occurs in the training text.
     """
     total = sum(counts.values()) + len(counts)
     log_probs = [math.log((counts.get(word, 0) + 1) / total) for word in evaluated.words]

@@ -1,4 +1,4 @@
-"""Evaluator: the new model against the one that is served, on the same examples."""
+"""Evaluator: compares the new model with the served one on the same examples."""
 
 import dataclasses
 import json
@@ -34,15 +34,15 @@ _NAMED = 2
 
 
 class Evaluator(Component):
-    """Writes `verdict.json`: whether the model may be served, with reasons. A refusal stops the
-    pipeline.
+    """Decides whether the model may be served and writes the decision to `verdict.json`.
 
-    Both models are evaluated by their signature `examples`, as they are served, on the last
-    held-out split. A first model has to be better than the frequencies of the words alone.
+    The pipeline stops if the model is refused. The component evaluates the exported models by
+    their signature `examples`, on the last held-out split. It compares the first model of a name
+    with a unigram model, and each later one with the served model.
 
     Args:
-        task: Reads the examples.
-        served: Where the served versions are; `None`: the model is not to be served.
+        task: Task that reads the examples.
+        served: The served versions; `None` if the model will not be served.
         options: The options.
     """
 
@@ -83,7 +83,9 @@ class Evaluator(Component):
         if verdict.blessed:
             return None
         stays = (
-            "" if verdict.baseline is None else f"\nVersion {verdict.baseline} goes on being served"
+            ""
+            if verdict.baseline is None
+            else f"\nVersion {verdict.baseline} continues to be served"
         )
         return "the model is refused:\n" + "\n".join(f"  {one}" for one in verdict.reasons) + stays
 
@@ -121,7 +123,7 @@ class Evaluator(Component):
             lineage = json.loads((inputs["model"] / LINEAGE).read_text(encoding="utf-8"))
             told = self.served.lineage(version)
             if told.get("model") == lineage["content"]:
-                reason = f"it is the model that is served already, as version {version}"
+                reason = f"this model is already served, as version {version}"
                 pushed = Verdict(**told.get("verdict", {"blessed": True, "reasons": []}))
                 return dataclasses.replace(
                     pushed, reasons=[reason, *pushed.reasons], baseline=version
@@ -153,8 +155,7 @@ class Evaluator(Component):
         return decision.verdict(version)
 
     def _words(self, transformed: Path) -> tuple[dict[bytes, int], bytes]:
-        """How often each word of the model's answers occurs in the training text, and the one that
-        stands for unknown ones."""
+        """The counts of the target words in the training text, and the token for unknown words."""
         words = self.task.load_vocabulary(transformed)
         _, vocabulary = list(self.task.coders(words).values())[-1]
         counts = words.counts or [1] * len(words.tokens)
@@ -163,7 +164,7 @@ class Evaluator(Component):
 
 
 class _Decision:
-    """Collects reasons, for and against."""
+    """Collects the reasons for and against serving the model."""
 
     def __init__(self, options: EvaluatorOptions, compared: Comparison, lines: str, against: str):
         self.options = options
@@ -212,7 +213,7 @@ class _Decision:
         if not ceiling.is_reached:
             self.notes.append(f"Highest reachable scores: {ceiling}")
         if baseline is not None:
-            # Where there are answers, they are what counts.
+            # If the task generates text, BLEU decides instead of the perplexity.
             self.pro, self.contra = [], [one for one in self.contra if "is above" in one]
             before = score_texts(baseline.answers, references, **scoring).bleu
             gain = bleu_gain(candidate.answers, baseline.answers, references, **scoring)
@@ -232,14 +233,14 @@ class _Decision:
         if more > self.options.max_more_unknown:
             self.contra.append(
                 f"{compared.unknown:.2f} % of the words are unknown, {more:.2f} % more than to "
-                f"{self.against}; let pass are {self.options.max_more_unknown:g} %"
+                f"{self.against}; allowed: {self.options.max_more_unknown:g} %"
             )
         lost = [each for each in self._bins() if most and each["interval"][1] < -most]
         for each in sorted(lost, key=lambda one: one["gain"])[:_NAMED]:
             self.contra.append(
                 f"words that occur {each['label']} times in the training text have a "
                 f"perplexity {-each['gain']:.1f} % higher than with {self.against} "
-                f"(99 % interval {_range(each['interval'], ' %')}); let pass are {most:g} %"
+                f"(99 % interval {_range(each['interval'], ' %')}); allowed: {most:g} %"
             )
 
     def _check_gain(
@@ -251,9 +252,9 @@ class _Decision:
         if reached > least:
             self.pro.append(told)
         elif gain.value > least:
-            self.contra.append(f"{told}, which may be chance: needed is more than {least:g}{unit}")
+            self.contra.append(f"{told}, which may be chance; required: more than {least:g}{unit}")
         else:
-            self.contra.append(f"{told}; needed is more than {least:g}{unit}")
+            self.contra.append(f"{told}; required: more than {least:g}{unit}")
 
     def _bins(self) -> list[dict[str, Any]]:
         if self.compared.frequency is None:
@@ -273,7 +274,7 @@ class _Decision:
 
 
 def _lower(log_prob: float) -> float:
-    """By how many percent a gain in log-probability lowers the perplexity."""
+    """Converts a gain in log-probability to a reduction of the perplexity in percent."""
     return 100 * (1 - math.exp(-log_prob))
 
 
@@ -282,7 +283,7 @@ def _lowers(interval: tuple[float, float]) -> tuple[float, float]:
 
 
 def _range(interval: tuple[float, float], unit: str) -> str:
-    if math.isnan(interval[0]):  # too few words for one
+    if math.isnan(interval[0]):  # too few words for an interval
         return MISSING
     return f"{interval[0]:+.2f} to {interval[1]:+.2f}{unit}"
 
@@ -293,8 +294,8 @@ def _evaluate(
     loaded = tf.saved_model.load(str(folder))
     if "examples" not in loaded.signatures:
         raise RunError(
-            f"{folder} has no signature `examples` to evaluate it by: it was exported "
-            "before there was one; export it again, or roll it back"
+            f"{folder} has no signature `examples`, which the evaluation needs: an earlier version "
+            "of keras_drill exported it; export it again, or roll it back"
         )
     return evaluate_examples(
         loaded.signatures["examples"], examples, lambda done: progress(done, f"examples, {name}")

@@ -1,4 +1,4 @@
-"""ExampleGen: a corpus becomes examples."""
+"""ExampleGen: converts a corpus to examples."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -18,14 +18,14 @@ DESCRIPTION = "description.json"
 class ExampleGen(Component):
     """Writes a corpus as an `ExampleFolder`: sharded, gzipped TFRecords of `tf.Example`.
 
-    Whatever `keras-drill train --data` takes is a corpus, data sets of tensorflow-datasets among
-    them. Splits that it has are kept; one that has none is cut by its lines' content, so that the
-    same line is in the same split in every span.
+    A corpus is everything that `keras-drill train --data` accepts, including data sets of
+    tensorflow-datasets. The component keeps the splits of the corpus. A corpus without splits is
+    split by a hash of its lines, so that the same line is in the same split in every span.
 
     Args:
-        task: Reads the corpus.
-        data: Where it is.
-        span: The number of the span that it is, if it is one.
+        task: Task that reads the corpus.
+        data: Path or name of the corpus.
+        span: Number of the span; `None` if the corpus is not a span.
         options: The options.
     """
 
@@ -76,7 +76,7 @@ class ExampleGen(Component):
 
 
 def read_description(folder: Path) -> dict:
-    """What `ExampleGen` tells of its examples: the columns, the span, and their numbers."""
+    """Reads the description that `ExampleGen` wrote: columns, span, and numbers of examples."""
     return json.loads((folder / DESCRIPTION).read_text(encoding="utf-8"))
 
 

@@ -1,4 +1,4 @@
-"""ExampleValidator: where the examples are not what the schema expects."""
+"""ExampleValidator: finds the anomalies of the examples."""
 
 import dataclasses
 import json
@@ -25,8 +25,8 @@ _NAMED = 3
 class ExampleValidator(Component):
     """Writes `anomalies.json`: a list of `Anomaly`, errors first. Errors stop the pipeline.
 
-    Statistics are compared with the schema, and, where the examples are a span, with those of the
-    newest span before that the store has.
+    The component compares the statistics with the schema. If the examples are a span, it also
+    compares the statistics with those of the newest earlier span in the store.
 
     Args:
         options: The options.
@@ -89,10 +89,10 @@ class ExampleValidator(Component):
             for name in dict.fromkeys(each.expectation for each in errors)
         )
         return (
-            "the examples are not what they should be:\n"
+            "the examples do not match the schema:\n"
             + "\n".join(f"  {each.message}" for each in errors)
-            + f"\nTo go on: mend the data; or let it pass, {names}; or give the schema that it "
-            f"should have, --schema FILE (the one that was taken is a {SCHEMA} in artifacts/schema)"
+            + f"\nTo continue, correct the data; or allow the anomalies, {names}; or give another "
+            f"schema, --schema FILE (the present one is a {SCHEMA} in artifacts/schema)"
         )
 
     def sections(self, artifact: Path) -> list[ElementTree.Element]:
@@ -100,7 +100,7 @@ class ExampleValidator(Component):
 
 
 def read_anomalies(folder: Path) -> list[Anomaly]:
-    """What `ExampleValidator` wrote."""
+    """Reads the anomalies that `ExampleValidator` wrote."""
     told = json.loads((folder / ANOMALIES).read_text(encoding="utf-8"))
     return [Anomaly(**each) for each in told]
 
@@ -120,19 +120,19 @@ def _against_schema(columns: Mapping[str, Mapping], schema: Schema) -> Iterator[
 
 
 def _of_column(told: Mapping[str, Any], schema: ColumnSchema) -> Iterator[tuple[str, str, str]]:
-    """What is not as expected: the expectation, the severity, and the message."""
+    """Yields the expectation, the severity, and the message of each anomaly of a column."""
     others = {name: share for name, share in told["scripts"].items() if name not in schema.scripts}
     if sum(others.values()) > schema.max_other_scripts:
         names = ", ".join(f"{name} {share:.1%}" for name, share in list(others.items())[:_NAMED])
         yield (
             "max_other_scripts",
             "error",
-            f"letters of scripts that should not be there ({names}); expected are "
-            f"{', '.join(schema.scripts)}, and at most {schema.max_other_scripts:.1%} of others",
+            f"letters of unexpected scripts ({names}); expected: {', '.join(schema.scripts)}, and "
+            f"at most {schema.max_other_scripts:.1%} of others",
         )
     shares = (
         ("empty_share", "max_empty", "error", "of the lines are empty"),
-        ("duplicate_share", "max_duplicates", "error", "of the lines stand there before already"),
+        ("duplicate_share", "max_duplicates", "error", "of the lines repeat an earlier line"),
         ("unseen_share", "max_unseen", "error", "of the tokens are not in the training text"),
         ("in_train_share", "max_in_train", "error", "of the lines are in the training text too"),
     )

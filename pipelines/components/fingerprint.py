@@ -1,11 +1,11 @@
-"""Tells whether files that no component wrote are still what they were."""
+"""Detects changes of files that no component wrote."""
 
 import hashlib
 from pathlib import Path
 
 
 def fingerprint(*paths: Path) -> str:
-    """Hexadecimal digest of files, or of all files in folders; those that are missing have none."""
+    """Hexadecimal digest of files and of all files in folders. Missing files are ignored."""
     digest = hashlib.sha256()
     for path in paths:
         folder = path if path.is_dir() else path.parent

@@ -1,4 +1,4 @@
-"""InfraValidator: whether a server can load the model and gets answers."""
+"""InfraValidator: checks that a server can load and run the model."""
 
 import json
 import subprocess
@@ -26,15 +26,19 @@ _ODD = [b"", b" ", b"\n", "\u202eשלום 😀".encode(), b"\xff\xfe", b"a\0b", 
 
 
 class InfraValidator(Component):
-    """Asks every signature in a process that has only TensorFlow and tensorflow-text.
+    """Calls all signatures in a process that has only TensorFlow and tensorflow-text.
 
-    The model is refused, which stops the pipeline, if it has an operation that TensorFlow Serving
-    does not run, cannot be loaded there, does not answer in time, gives NaN, or answers a request
-    in another way when it is in a batch with others. Requests are texts of the examples, and odd
-    ones: empty, not UTF-8, with NUL.
+    The component refuses the model, and stops the pipeline, in these cases:
+
+    - TensorFlow Serving does not support an operation of the model.
+    - The process cannot load the model, or exceeds the time limit.
+    - An output contains NaN.
+    - The output for a request depends on the other requests of the batch.
+
+    The requests are texts of the examples and edge cases: empty text, invalid UTF-8, NUL bytes.
 
     Args:
-        task: Reads the examples.
+        task: Task that reads the examples.
         options: The options.
     """
 
@@ -79,7 +83,7 @@ class InfraValidator(Component):
         return "the model cannot be served:\n" + "\n".join(f"  {each}" for each in wrong)
 
     def _ask(self, folder: Path, texts: list[bytes]) -> dict[str, Any]:
-        """What `query_model` finds."""
+        """Runs `query_model.py` and returns its result."""
         requests = {
             name: {key: to_lists(values) for key, values in example_inputs(names, texts).items()}
             for name, names in _signatures(folder).items()
@@ -107,14 +111,14 @@ class InfraValidator(Component):
 
 
 def to_lists(values: Any) -> list:
-    """Values as `query_model` reads them."""
+    """Converts values to the format that `query_model.py` reads."""
     if isinstance(values, np.ndarray):
         return [values.dtype.name, values.tolist()]
     return ["string", [tf.compat.as_bytes(value).hex() for value in values]]
 
 
 def _signatures(folder: Path) -> dict[str, list[str]]:
-    """Names of the inputs of each signature, as `saved_model.pb` has them."""
+    """Reads the names of the inputs of each signature from `saved_model.pb`."""
     saved_model = saved_model_pb2.SavedModel()
     saved_model.ParseFromString((folder / "saved_model.pb").read_bytes())
     found = {

@@ -1,4 +1,4 @@
-"""Statistics of the lines of one column, gathered block by block in bounded memory."""
+"""Statistics of the lines of one column, accumulated block by block in bounded memory."""
 
 import collections
 import heapq
@@ -10,23 +10,23 @@ import tensorflow as tf
 
 from keras_drill.data import Tokenizer
 
-# Longer lines share the last bin of the histogram that quantiles are read from.
+# Longer lines share the last bin of the histogram from which quantiles are computed.
 _LONGEST = 1 << 16
-# Beyond so many distinct tokens the rarest are let go, and beyond so many lines a sample is kept.
+# With more distinct tokens the rarest are dropped; with more lines only a sample is kept.
 _MOST_TOKENS = 1 << 20
 _MOST_LINES = 1 << 18
 _QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95, 0.99)
 _FREQUENT = 1000
-# In Unicode names: how a letter is written, and that it is one.
+# Words of Unicode names: variants of a letter, and words that mark a character as a letter.
 _MANNERS = {"FULLWIDTH", "HALFWIDTH"}
 _LETTERS = {"LETTER", "SYLLABLE", "IDEOGRAPH", "LIGATURE"}
 
 
 class LineStatistics:
-    """What is known of the lines of a column.
+    """Statistics of the lines of a column.
 
     Args:
-        tokenizer: Cuts lines into the tokens that are counted.
+        tokenizer: Tokenizes the lines.
     """
 
     def __init__(self, tokenizer: Tokenizer):
@@ -38,7 +38,7 @@ class LineStatistics:
         self._num_lines = self._num_empty = self._num_bytes = self._num_tokens = self._longest = 0
 
     def add(self, block: tf.Tensor) -> None:
-        """Takes lines, a string tensor `[N]`, into account."""
+        """Adds lines, a string tensor `[N]`, to the statistics."""
         words = self.tokenizer.tokenize(block)
         lengths = words.row_lengths().numpy()
         self._num_lines += len(lengths)
@@ -51,10 +51,10 @@ class LineStatistics:
         self._add_characters(b"".join(block.numpy().tolist()))
 
     def to_mapping(self, train: "LineStatistics | None" = None) -> dict[str, Any]:
-        """All of it, JSON-able.
+        """The statistics as a mapping that `json` can write.
 
         Args:
-            train: The statistics of the training lines; `None` where these are they.
+            train: The statistics of the training lines; `None` if `self` has them.
         """
         lines, tokens = max(self._num_lines, 1), max(self._num_tokens, 1)
         frequent = self.tokens.most_common(_FREQUENT)
@@ -87,7 +87,7 @@ class LineStatistics:
         return {f"{q:.0%}": int(place) for q, place in zip(_QUANTILES, places, strict=True)}
 
     def _histogram(self) -> list[list[int]]:
-        """Bins that double: the first length, the last one, and the number of lines."""
+        """Bins of doubling width, each as first length, last length, and number of lines."""
         bins, first, last = [], 0, 0
         while first <= min(self._longest, _LONGEST):
             bins.append([first, last, int(self._lengths[first : last + 1].sum())])
@@ -105,7 +105,7 @@ class LineStatistics:
 
 
 class TokenCounts:
-    """How often tokens occur; of very many different ones, how often the frequent ones do."""
+    """Counts of tokens. With too many distinct tokens, the counter drops the rarest ones."""
 
     def __init__(self):
         self.counts: collections.Counter[bytes] = collections.Counter()
@@ -123,20 +123,21 @@ class TokenCounts:
                 del self.counts[token]
 
     def most_common(self, number: int) -> list[tuple[bytes, int]]:
-        """The most frequent tokens, those of equal count in alphabetical order."""
+        """The most frequent tokens with their counts. Ties are in alphabetical order."""
         return heapq.nsmallest(number, self.counts.items(), key=lambda item: (-item[1], item[0]))
 
     def share_missing_in(self, others: "TokenCounts") -> float:
-        """Share of these tokens that is not among others."""
+        """Share of these tokens that are not in `others`."""
         missing = sum(count for token, count in self.counts.items() if token not in others.counts)
         return missing / max(self.counts.total(), 1)
 
 
 class LineSample:
-    """Which lines occur: all of them, or those whose digest ends with so many zeros.
+    """The distinct lines, or a sample of them if there are too many.
 
-    With every zero that is asked for, half of the lines are let go, and those that are left are as
-    good a sample as before. (Adaptive sampling; Flajolet, 1990.)
+    The sample consists of the lines whose hash ends with a number of zero bits. Each further zero
+    bit drops half of the lines and leaves a sample that is still random (adaptive sampling,
+    Flajolet, 1990).
     """
 
     def __init__(self):
@@ -154,19 +155,19 @@ class LineSample:
 
     @property
     def duplicate_share(self) -> float:
-        """Share of the lines that stand before already; estimated from the sample."""
+        """Share of the lines that repeat an earlier line, estimated from the sample."""
         distinct = len(self.digests) * (self.mask + 1)
         return max(0.0, 1 - distinct / self.number) if self.number else 0.0
 
     def share_in(self, others: "LineSample") -> float:
-        """Share of these distinct lines that is among others."""
+        """Share of these distinct lines that are also in `others`."""
         mask = self.mask | others.mask
         mine = {digest for digest in self.digests if not digest & mask}
         return len(mine & others.digests) / max(len(mine), 1)
 
 
 def _scripts(characters: np.ndarray) -> dict[str, float]:
-    """Shares of the letters by script."""
+    """Share of the letters that each script has."""
     counts: collections.Counter[str] = collections.Counter()
     for point in np.flatnonzero(characters).tolist():
         script = _script(chr(point))
@@ -177,7 +178,7 @@ def _scripts(characters: np.ndarray) -> dict[str, float]:
 
 
 def _script(letter: str) -> str | None:
-    """The script of a letter, as its Unicode name has it; `None` of what belongs to no script.
+    """The script of a letter by its Unicode name; `None` for characters of no script.
 
     >>> [_script(letter) for letter in "aéжقあ漢한ａ1ʼ"]
     ['Latin', 'Latin', 'Cyrillic', 'Arabic', 'Hiragana', 'Han', 'Hangul', 'Latin', None, None]
@@ -190,6 +191,6 @@ def _script(letter: str) -> str | None:
 
 
 def _control_characters(characters: np.ndarray) -> int:
-    """How many there are that no text should have, tabs aside, and replaced ones (U+FFFD)."""
+    """Number of control characters except tabs, and of replacement characters (U+FFFD)."""
     points = [*range(9), *range(10, 32), *range(127, 160), 0xFFFD]
     return int(characters[points].sum())

@@ -1,4 +1,4 @@
-"""Pusher: a blessed model becomes the next version that servers take."""
+"""Pusher: publishes a blessed model as the next version for the servers."""
 
 import dataclasses
 import json
@@ -19,15 +19,18 @@ PUSHED = "pushed.json"
 
 
 class Pusher(Component):
-    """Copies the model to `<directory>/<name>/<version>/`, where it appears whole, and says which.
+    """Copies the model to `<directory>/<name>/<version>/` in one atomic step.
 
-    The model that is served already is not pushed a second time, one that was rolled back only if
-    it is asked for, and none whose verdict compares it with a version that is not the newest any
-    more: another pipeline has pushed in the meantime.
+    Special cases:
+
+    - A model that is already served is not pushed a second time.
+    - A model that was rolled back is pushed only with the option `pusher.again`.
+    - The component raises an error if the verdict compares the model with a version that is no
+      longer the newest, because another pipeline has pushed in the meantime.
 
     Args:
         served: The versions of the served model.
-        data: What the user gave as the corpus, for the model card.
+        data: The corpus as the user named it, for the model card.
         options: The options.
     """
 
@@ -49,7 +52,7 @@ class Pusher(Component):
 
     def settings(self) -> dict[str, Any]:
         directory = str(self.served.directory.resolve())
-        # Where a version was removed or rolled back there is something to do again.
+        # The component must run again after a version was removed or rolled back.
         there = [self.served.versions(), self.served.rolled_back()]
         return {**super().settings(), "directory": directory, "there": there}
 
@@ -98,18 +101,18 @@ class Pusher(Component):
         if rolled_back is not None and not self.options.again:
             raise RunError(
                 f"this model was version {rolled_back} of {self.serve_as} and was rolled back; "
-                "other data or options make another one, and --pusher.again true pushes it again"
+                "other data or options give another model; --pusher.again true pushes it again"
             )
         if verdict.baseline != newest:
-            now = "there is none now" if newest is None else f"version {newest} is served now"
+            now = "none is served now" if newest is None else f"version {newest} is served now"
             against = verdict.baseline or "none"
             raise RunError(
                 f"the verdict compares the model with version {against} of {self.serve_as}, and "
-                f"{now}: start the pipeline again to compare it with that"
+                f"{now}: start the pipeline again to compare it with the present one"
             )
 
     def _card(self, source: Path, verdict: Verdict) -> ModelCard:
-        """The card of the training, with what is known now."""
+        """The model card of the training run, completed with the verdict and the corpus."""
         file = source / "assets.extra" / "model_card.json"
         card = ModelCard(**json.loads(file.read_text(encoding="utf-8")))
         return dataclasses.replace(

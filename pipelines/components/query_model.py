@@ -1,10 +1,11 @@
-"""Asks a SavedModel in a process that has neither Keras nor this package.
+"""Calls the signatures of a SavedModel in a process that has neither Keras nor this package.
 
 python -I query_model.py FOLDER REQUESTS.json
 
-REQUESTS has, by signature, the inputs by name, each `[dtype, values]`; strings are in hexadecimal
-digits. Prints one JSON object: "error", or "seconds" to load and by signature, and "wrong", a list
-of what is not as it should be.
+REQUESTS maps each signature to its inputs, and each input to `[dtype, values]`. Strings are in
+hexadecimal digits. The script prints a JSON object. On success, "seconds" has the time to load the
+model and the time of each signature, and "wrong" is a list of problems. On failure, "error" has the
+message.
 """
 
 import importlib.util
@@ -14,7 +15,7 @@ import time
 from pathlib import Path
 
 if __name__ == "__main__":
-    # None in `sys.modules` is, to the import system, a package that is not installed.
+    # To the import system, None in `sys.modules` is a package that is not installed.
     for hidden in ("keras", "tf_keras", "keras_drill"):
         sys.modules[hidden] = None  # type: ignore[assignment]
 
@@ -29,7 +30,7 @@ def tensor(dtype, values):
 
 
 def same(one, other):
-    """Whether a row is that of the same row alone, but for padding and rounding."""
+    """Whether two outputs of a row are equal except for padding and rounding."""
     if isinstance(one, bytes):
         return one == other
     if one.ndim:
@@ -41,7 +42,7 @@ def same(one, other):
 
 
 def ask(name, function, inputs):
-    """What is wrong with the answers to all rows at once, and to each alone."""
+    """Yields the problems of the outputs for all rows as one batch and for each row alone."""
     together = {key: value.numpy() for key, value in function(**inputs).items()}
     rows = len(next(iter(inputs.values())))
     for key, value in together.items():
@@ -63,7 +64,7 @@ def ask(name, function, inputs):
 def main(folder, requests):
     package = importlib.util.find_spec("tensorflow_text")
     assert package is not None and package.origin is not None
-    # What `import tensorflow_text` registers; the import itself would need Keras.
+    # Load the operations of tensorflow_text directly: the import itself would need Keras.
     for library in Path(package.origin).parent.glob("python/ops/_*.so"):
         tf.load_op_library(str(library))
     started = time.monotonic()

@@ -1,4 +1,4 @@
-"""What a corpus is expected to be like, in a file that a person may edit."""
+"""The schema: expectations about a corpus, in a file that the user may edit."""
 
 import dataclasses
 import json
@@ -14,19 +14,20 @@ SCHEMA = "schema.json"
 
 @dataclasses.dataclass(frozen=True)
 class ColumnSchema:
-    """What the lines of a column are expected to be like. Shares are from 0 to 1.
+    """Expectations about the lines of a column. Shares are from 0 to 1.
 
     Args:
-        scripts: The scripts that letters are written in.
-        max_other_scripts: Largest share of the letters that are in others.
-        max_length: Most tokens in a line.
+        scripts: The expected scripts of letters.
+        max_other_scripts: Largest share of letters in other scripts.
+        max_length: Largest number of tokens in a line.
         max_empty: Largest share of empty lines.
-        max_duplicates: Largest share of lines that stand before already.
+        max_duplicates: Largest share of lines that repeat an earlier line.
         max_control_characters: Largest number of control and replacement characters.
-        max_unseen: Largest share of the tokens of other splits that the training text has not.
-        max_in_train: Largest share of the lines of other splits that the training text has.
-        max_drift: Largest distance of the tokens' frequencies from those of the span before; 0 is
-            the same, 1 has nothing in common.
+        max_unseen: Largest share of the tokens of another split that are not in the training text.
+        max_in_train: Largest share of the lines of another split that are also in the training
+            text.
+        max_drift: Largest distance between the token frequencies of this span and of the previous
+            one; 0 means equal, 1 means no common tokens.
     """
 
     scripts: tuple[str, ...]
@@ -42,18 +43,18 @@ class ColumnSchema:
 
 @dataclasses.dataclass(frozen=True)
 class Schema:
-    """What a corpus is expected to be like.
+    """Expectations about a corpus.
 
     Args:
-        columns: By the name of the column. Every column must be there.
-        span: The span that it was inferred from; `None` where there was none.
+        columns: Schema of each column, by name. The corpus must have exactly these columns.
+        span: Number of the span from which the schema was inferred; `None` for other corpora.
     """
 
     columns: Mapping[str, ColumnSchema]
     span: int | None = None
 
     def save(self, path: Path) -> None:
-        """Writes a JSON file."""
+        """Writes the schema to a JSON file."""
         told = {
             "span": self.span,
             "columns": {name: dataclasses.asdict(each) for name, each in self.columns.items()},
@@ -62,7 +63,10 @@ class Schema:
 
     @classmethod
     def load(cls, path: Path) -> "Schema":
-        """Reads a file that `save` wrote, and perhaps a person edited; raises `ConfigError`."""
+        """Reads a file that `save` wrote and the user may have edited.
+
+        Raises `ConfigError` if the file is not a valid schema.
+        """
         try:
             told = json.loads(path.read_text(encoding="utf-8"))
         except UnicodeDecodeError as error:

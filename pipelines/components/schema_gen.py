@@ -1,4 +1,4 @@
-"""SchemaGen: what the corpus should go on being like."""
+"""SchemaGen: provides the schema by which the corpus is checked."""
 
 import math
 from collections.abc import Mapping
@@ -13,14 +13,14 @@ from pipelines.options import SchemaGenOptions
 
 
 class SchemaGen(Component):
-    """Writes `schema.json`: a given one, or that of an earlier span, or one from the statistics.
+    """Writes `schema.json`: the user's file, the schema of an earlier span, or an inferred schema.
 
-    A schema that is inferred allows twice what there is now, within the limits of the options, so
-    that a corpus that is bad from the start does not pass for good. The schema of the first span
-    holds for those that follow: give a file, an edited copy for example, to set another.
+    An inferred schema allows twice the values of the present statistics. The options limit it, so
+    that a corpus that is bad from the start does not pass forever. The schema of the first span
+    holds for all later spans. To change it, pass a file, for example an edited copy.
 
     Args:
-        schema: A file to take in its place; `None` for none.
+        schema: Path of a schema file to use instead; `None` to infer the schema.
         options: The options.
     """
 

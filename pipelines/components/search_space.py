@@ -1,4 +1,4 @@
-"""What a search over options is told: their names, and the values to try."""
+"""The search space of the tuner: names of options, and the values to try."""
 
 import dataclasses
 from typing import Any
@@ -14,13 +14,13 @@ _HOW = (
 
 @dataclasses.dataclass(frozen=True)
 class Searched:
-    """One option to search.
+    """One option of the search space.
 
     Args:
-        name: Its full name, `"section.key"`.
-        values: The values to choose among; the two ends of a range, if `is_range`.
-        is_range: Whether what lies between the two values is tried as well.
-        is_logarithmic: Whether a range is searched by factors and not by differences.
+        name: Full name of the option, `"section.key"`.
+        values: The values to try, or the two ends of a range if `is_range`.
+        is_range: Whether values between the two ends are tried too.
+        is_logarithmic: Whether the range is sampled on a logarithmic scale.
     """
 
     name: str
@@ -30,11 +30,11 @@ class Searched:
 
     @classmethod
     def parse(cls, text: str, config: RunConfig) -> "Searched":
-        """Reads one line; values are converted to the option's type, and must be allowed.
+        """Parses one line. Converts the values to the option's type and checks them.
 
         Args:
             text: `NAME LOW..HIGH`, `NAME LOW..HIGH log`, or `NAME VALUE,VALUE,...`.
-            config: The options that the others are taken from.
+            config: The configuration, which defines the types of the options.
         """
         name, _, rest = text.strip().partition(" ")
         told, _, scale = rest.strip().partition(" ")
@@ -52,11 +52,11 @@ class Searched:
                     f"{', above 0 if it is logarithmic' if scale else ''}, not {text!r}"
                 )
         elif len(set(values)) < len(values):
-            raise ConfigError(f"tuner.search has a value twice in {text!r}")
+            raise ConfigError(f"tuner.search contains a value twice in {text!r}")
         return cls(name, values, is_range, bool(scale))
 
     def add_to(self, space: Any) -> None:
-        """Adds the option to a `keras_tuner.HyperParameters`."""
+        """Adds the option to `space`, a `keras_tuner.HyperParameters`."""
         if not self.is_range:
             space.Choice(self.name, list(self.values), ordered=False)
             return

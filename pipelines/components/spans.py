@@ -1,4 +1,4 @@
-"""Spans: the data of one day, or of another stretch of time, under a number."""
+"""Spans: numbered parts of the data, for example one for each day."""
 
 import re
 from pathlib import Path
@@ -9,14 +9,15 @@ _MARK = "{SPAN}"
 
 
 def find_span(data: str, span: int | None = None) -> tuple[str, int | None]:
-    """The path of a span, and its number.
+    """Finds the path and the number of a span.
 
     Args:
-        data: A path; `{SPAN}` in it stands for the number, leading zeros among it.
-        span: The number; `None` for the greatest that there is.
+        data: Path of the data. `{SPAN}` in it stands for the number, with or without leading zeros.
+        span: Number of the span; `None` for the greatest number found.
 
     Returns:
-        The path without the mark, and the number; `None` for a path that has no mark.
+        The path with the number in place of `{SPAN}`, and the number. The number is `None` if the
+        path does not contain `{SPAN}`.
 
     Example:
 
@@ -29,11 +30,11 @@ def find_span(data: str, span: int | None = None) -> tuple[str, int | None]:
     """
     if _MARK not in data:
         if span is not None:
-            raise ConfigError(f"--span {span} needs {_MARK} in --data, which says where spans are")
+            raise ConfigError(f"--span {span} needs {_MARK} in --data, in place of the number")
         return data, None
     before, _, after = data.partition(_MARK)
     if _MARK in after:
-        raise ConfigError(f"--data must have {_MARK} once, not as in {data}")
+        raise ConfigError(f"--data must contain {_MARK} only once, not as in {data}")
     parent, _, prefix = before.rpartition("/")
     rest, _, below = after.partition("/")
     folder = Path(parent or ("/" if before.startswith("/") else "."))

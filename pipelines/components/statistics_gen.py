@@ -1,4 +1,4 @@
-"""StatisticsGen: what the examples are like."""
+"""StatisticsGen: computes statistics of the examples."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -18,14 +18,14 @@ _TOKENIZERS = {"whitespace": WhitespaceTokenizer, "words": WordTokenizer}
 
 
 class StatisticsGen(Component):
-    """Writes `statistics.json`: by column and split, what `LineStatistics` tells.
+    """Writes `statistics.json`: the `LineStatistics` of each column and split.
 
-    Text is read once and not kept. What is counted over all tokens, or over all lines, is exact up
-    to a million different tokens and a quarter of a million different lines, and beyond these
-    counted for the most frequent tokens and estimated from a sample of the lines.
+    The component reads the text once and does not keep it in memory. The statistics are exact up to
+    a million distinct tokens and a quarter of a million distinct lines. Beyond that, it counts only
+    the most frequent tokens, and estimates the statistics of lines from a sample.
 
     Args:
-        columns: The columns that hold text.
+        columns: Names of the columns with text.
         options: The options.
     """
 
@@ -71,7 +71,7 @@ class StatisticsGen(Component):
 
 
 def read_statistics(folder: Path) -> dict:
-    """What `StatisticsGen` wrote: the span, and statistics by column and split."""
+    """Reads what `StatisticsGen` wrote: the span, and the statistics by column and split."""
     return json.loads((folder / STATISTICS).read_text(encoding="utf-8"))
 
 

@@ -1,4 +1,4 @@
-"""Trainer: a model of the examples, and the same model as a server takes it."""
+"""Trainer: trains a model on the examples and exports it for a server."""
 
 import json
 import shutil
@@ -25,17 +25,17 @@ RUN, SERVING = "run", "serving"
 
 
 class Trainer(Component):
-    """Trains by a recipe, which is `keras-drill train`, and exports the best model.
+    """Trains a model by a recipe, as `keras-drill train` does, and exports the best model.
 
-    The artifact has the run in `run/`, with its report, and the SavedModel in `serving/1/`. A
-    training that was killed goes on from its last checkpoint. Dates and seconds are in the files of
-    the run, so two trainings of the same examples are equal in the weights and not in every byte.
+    The artifact contains the training run in `run/`, with its report, and the SavedModel in
+    `serving/1/`. An interrupted training run resumes from its last checkpoint. Two training runs on
+    the same examples have equal weights, but their files differ in dates and times.
 
     Args:
-        config: The options of the run; `data.path` is set here.
+        config: The options of the run. The component sets `data.path`.
         options: The options of the component.
-        warm_start: Whether the training goes on from the blessed model, if there is one.
-        tuned: Whether options are those that `Tuner` found.
+        warm_start: Whether training starts from the last blessed model, if there is one.
+        tuned: Whether to use the options that `Tuner` found.
     """
 
     name = "Trainer"
@@ -74,7 +74,7 @@ class Trainer(Component):
             config = config.replace({"training.start_from": str(start)})
         folder = RunFolder(output / RUN)
         train_run(config, folder)
-        shutil.rmtree(output / SERVING, ignore_errors=True)  # of a process that was killed
+        shutil.rmtree(output / SERVING, ignore_errors=True)  # left by a killed process
         export_run(
             LoadedRun.load(folder),
             output / SERVING,
@@ -120,5 +120,5 @@ def _shown(value: Any) -> str:
 
 
 def serving_folder(model: Path) -> Path:
-    """The SavedModel in an artifact of `Trainer`."""
+    """Path of the SavedModel in an artifact of `Trainer`."""
     return model / SERVING / "1"

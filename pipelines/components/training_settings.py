@@ -1,4 +1,4 @@
-"""What a training depends on beside the examples that it is given."""
+"""The settings of a training run: everything except the examples that determines its result."""
 
 from typing import Any
 
@@ -9,10 +9,10 @@ from pipelines.components.fingerprint import fingerprint
 
 
 def training_settings(config: RunConfig) -> dict[str, Any]:
-    """The options, and what is in the files that they name, JSON-able.
+    """The options and the fingerprints of the files that they name, JSON-serializable.
 
     Args:
-        config: The options; `data.path` has no part in it.
+        config: The options. `data.path` is ignored.
     """
     settings: dict[str, Any] = {"config": config.replace({"data.path": ""}).to_mapping()}
     descriptions = described_in(config.head)

@@ -1,4 +1,4 @@
-"""Transform: the words of the model, and the examples in ids of its words."""
+"""Transform: builds the vocabulary of the model and encodes the examples as ids."""
 
 import contextlib
 from collections.abc import Iterator, Mapping, Sequence
@@ -23,19 +23,19 @@ from pipelines.options import TransformOptions
 
 
 class Transform(Component):
-    """Learns the words of the training text, and writes the examples as ids of their words.
+    """Builds the vocabulary from the training text and writes the examples as word ids.
 
-    The artifact is an `ExampleFolder` with the files of the words in it, so `keras-drill train
-    --data` takes it as it is. The words are learned and applied by the functions of the task that
-    exported models are made with: training and serving cut and number texts alike. The texts are
-    kept beside the ids where the task evaluates its answers by them.
+    The artifact is an `ExampleFolder` that also contains the files of the vocabulary, so
+    `keras-drill train --data` accepts it. The component uses the functions of the task that
+    exported models use too: training and serving tokenize and encode texts in the same way. If the
+    task evaluates generated text, the artifact contains the texts beside the ids.
 
-    A warm start keeps the words of the blessed model, and those that are new stand after them.
+    A warm start keeps the vocabulary of the blessed model and appends new words to it.
 
     Args:
-        task: Learns and applies the words.
+        task: Task that builds and applies the vocabulary.
         options: The options.
-        warm_start: Whether the training will go on from the blessed model, if there is one.
+        warm_start: Whether training will start from the last blessed model, if there is one.
     """
 
     name = "Transform"
@@ -84,14 +84,14 @@ class Transform(Component):
         progress: Progress,
         numbers: WordNumbers | None = None,
     ) -> Facts:
-        """Writes the words, and the examples as their ids.
+        """Writes the vocabulary, and the examples as word ids.
 
         Args:
-            run_vocabulary: The words.
+            run_vocabulary: The vocabulary.
             splits: The texts, by split and column.
-            output: Where to write.
-            progress: To be told how many examples are done.
-            numbers: May have kept the training text.
+            output: Folder to write to.
+            progress: Called with the number of encoded examples.
+            numbers: Cache of the encoded training text; `None` to encode it here.
         """
         run_vocabulary.save(output)
         coders = self.task.coders(run_vocabulary)
@@ -117,7 +117,7 @@ class Transform(Component):
     def _blocks(
         self, columns: Mapping[str, Any], coders: Mapping[str, tuple], numbers: WordNumbers | None
     ) -> Iterator[dict[str, Sequence[bytes] | Ids]]:
-        """Blocks of columns of ids, and of texts where they are needed."""
+        """Yields blocks of the columns of ids, and of the texts if the task needs them."""
         parts: dict[str, Iterator] = {
             ExampleFolder.ids_of(name): numbers.encoded(vocabulary)
             if numbers is not None and numbers.kept

@@ -1,4 +1,4 @@
-"""Tuner: the options that train the best model of the examples."""
+"""Tuner: searches for the options that give the best model."""
 
 import importlib.util
 import json
@@ -26,15 +26,15 @@ _OBJECTIVE = "valid_perplexity"
 
 
 class Tuner(Component):
-    """Trains with values of options that keras-tuner proposes; the least perplexity wins.
+    """Trains models with options that keras-tuner proposes and selects the lowest perplexity.
 
-    The artifact has the best values in `best.json`, and all trials in `trials.json`. A search that
-    was killed proposes again what it had proposed, is told what is known of it, and goes on inside
-    the training that was under way. A training that diverges counts as a trial without a result.
+    The artifact has the best values in `best.json`, and all trials in `trials.json`. An interrupted
+    search repeats its proposals from the recorded results and resumes the trial that was
+    interrupted. A training run that diverges counts as a trial without a result.
 
     Args:
-        config: The options of the run; those that are searched are replaced.
-        options: What to search, and how long.
+        config: The options of the run. The search replaces the options that it varies.
+        options: The search space and the number of trials.
     """
 
     name = "Tuner"
@@ -66,7 +66,7 @@ class Tuner(Component):
             for number in range(self.options.trials):
                 progress(number, "trials", self.options.trials)
                 trial = oracle.create_trial("tuner")
-                if trial.status == "STOPPED":  # there are no other values
+                if trial.status == "STOPPED":  # all combinations of values are tried
                     break
                 values = dict(trial.hyperparameters.values)
                 if number < len(known):
@@ -90,7 +90,7 @@ class Tuner(Component):
         }
 
     def _oracle(self, scratch: str) -> Any:
-        """What proposes values: the same ones for the same options and results."""
+        """Makes the oracle that proposes values. Equal options and results give equal proposals."""
         import keras_tuner
 
         space = keras_tuner.HyperParameters()
@@ -130,7 +130,7 @@ def _shown(value: Any) -> str:
 
 
 def best_options(hyperparameters: Path) -> dict[str, Any]:
-    """The values in an artifact of `Tuner`, by the options' full names."""
+    """Reads the best values from an artifact of `Tuner`, by the full names of the options."""
     return json.loads((hyperparameters / BEST).read_text("utf-8"))
 
 
@@ -150,7 +150,7 @@ def _check_names(searched: list[Searched], config: RunConfig) -> None:
 
 
 def _perplexity(config: RunConfig, folder: Path) -> float | None:
-    """Of the best model of a training, on the validation text; `None` where it diverged."""
+    """Trains a model and returns its best validation perplexity; `None` if training diverged."""
     run = RunFolder(folder)
     try:
         train_run(config, run)

@@ -1,4 +1,4 @@
-"""Whether a model is let pass, and why, in words and numbers."""
+"""The verdict: whether a model may be served, and the reasons."""
 
 import dataclasses
 import json
@@ -11,15 +11,16 @@ FILE = "verdict.json"
 
 @dataclasses.dataclass(frozen=True)
 class Verdict:
-    """What `Evaluator` finds.
+    """The decision of `Evaluator`.
 
     Args:
         blessed: Whether the model may be served.
-        reasons: Why, a sentence each.
-        baseline: The served version that it was compared with; `None` where there was none.
-        figures: The figures behind the reasons, by name.
-        bins: The comparison by how often words occur in the training text, rarest first.
-        notes: What a reader of the figures should know, a sentence each.
+        reasons: Reasons for the decision, one sentence each.
+        baseline: Number of the served version with which the model was compared; `None` if there
+            was none.
+        figures: Metrics behind the reasons, by name.
+        bins: The comparison by the frequency of words in the training text, rarest words first.
+        notes: Remarks on the metrics, one sentence each.
     """
 
     blessed: bool
@@ -36,5 +37,5 @@ class Verdict:
 
     @classmethod
     def load(cls, folder: Path) -> "Verdict":
-        """Reads what `save` wrote."""
+        """Reads the `verdict.json` that `save` wrote."""
         return cls(**json.loads((folder / FILE).read_text(encoding="utf-8")))

@@ -1,4 +1,4 @@
-"""The model that a new day's training begins with."""
+"""Selects the model from which a warm start continues."""
 
 from collections.abc import Mapping
 
@@ -9,14 +9,14 @@ WARM_START = "warm_start"
 
 
 def blessed_before(store: ArtifactStore, made: Mapping[str, Artifact]) -> dict[str, Artifact]:
-    """The newest blessed model from before the present examples came, under the name `WARM_START`.
+    """The newest blessed model that is older than the present examples, under the key `WARM_START`.
 
-    That of no later execution: so the same command, given again, begins with the same model, and
-    finds its own model made.
+    Models of later executions are ignored. So the same command, run again, starts from the same
+    model and finds its own model already made.
 
     Args:
-        store: Where to look.
-        made: The artifacts of this execution so far.
+        store: The store that is searched.
+        made: The artifacts of this execution so far, by name.
     """
     came = made["examples"].lineage["execution"]
     models = {each.content: each for each in store.all("model")}

@@ -1,1 +1,1 @@
-"""From a corpus to a model that responds."""
+"""Pipeline from a corpus to a served dialog model."""

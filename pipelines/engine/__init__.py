@@ -1,1 +1,4 @@
-"""The runner: components in order, artifacts by fingerprints, executions. It knows no component."""
+"""The engine: runs components in order, stores artifacts by fingerprint, and records executions.
+
+The engine does not depend on any particular component.
+"""

@@ -1,4 +1,4 @@
-"""Where artifacts lie: each in a folder of its own, under a name made of all that it came from."""
+"""The artifact store: one folder for each artifact, named by a fingerprint of its origin."""
 
 import contextlib
 import dataclasses
@@ -22,12 +22,12 @@ _CHUNK = 1 << 20
 
 @dataclasses.dataclass(frozen=True)
 class Artifact:
-    """What a component made.
+    """The output of a component.
 
     Args:
-        name: What it is, for example "examples".
-        path: Its folder.
-        lineage: What `lineage.json` in it says: what made it, when and of what, and its files.
+        name: Name of the artifact, for example "examples".
+        path: Folder of the artifact.
+        lineage: Content of its `lineage.json`: the component, the time, the inputs, and the files.
     """
 
     name: str
@@ -36,27 +36,27 @@ class Artifact:
 
     @property
     def content(self) -> str:
-        """Hexadecimal digest of all its files but `lineage.json`."""
+        """Hexadecimal digest of all files of the artifact except `lineage.json`."""
         return self.lineage["content"]
 
     @property
     def facts(self) -> Mapping[str, Any]:
-        """What the component said of it."""
+        """The facts that the component reported about the artifact."""
         return self.lineage["facts"]
 
 
 class ArtifactStore:
     """The folder of a pipeline.
 
-        .lock                           held by the execution that is under way
-        artifacts/<name>/<fingerprint>/ what a component made, and lineage.json
+        .lock                           held by the running execution
+        artifacts/<name>/<fingerprint>/ output of a component, and lineage.json
         executions/<number>/            execution.json and report.html
 
-    An artifact is written beside its place, in a folder that begins with a point, and renamed when
-    it is whole: a process that is killed at any moment leaves no half artifact.
+    An artifact is written to a hidden folder beside its final place and renamed when it is
+    complete. So a process that is killed at any moment leaves no incomplete artifact.
 
     Args:
-        folder: The folder; made by `lock`.
+        folder: Path of the folder; `lock` creates it.
     """
 
     def __init__(self, folder: str | os.PathLike):
@@ -66,34 +66,34 @@ class ArtifactStore:
 
     @contextlib.contextmanager
     def lock(self) -> Iterator[None]:
-        """Keeps other executions out. Raises `RunError` where one is under way."""
+        """Locks out other executions. Raises `RunError` if another execution is running."""
         self.folder.mkdir(parents=True, exist_ok=True)
         try:
             with file_lock(self.folder / ".lock", wait=False):
                 yield
         except BlockingIOError:
             raise RunError(
-                f"another execution is under way in {self.folder}: wait for its end, or give "
+                f"another execution is running in {self.folder}: wait for its end, or give "
                 "another --folder"
             ) from None
 
     def find(self, name: str, fingerprint: str) -> Artifact | None:
-        """The artifact of that name and fingerprint; `None` where it is missing or damaged."""
+        """Finds an artifact by its name and fingerprint; `None` if it is missing or damaged."""
         return self._read(name, self.artifacts / name / fingerprint)
 
     def all(self, name: str) -> list[Artifact]:
-        """All artifacts of a name, the oldest first."""
+        """All artifacts with this name, the oldest first."""
         folders = [path for path in (self.artifacts / name).glob("[!.]*") if path.is_dir()]
         found = [artifact for path in folders if (artifact := self._read(name, path))]
         return sorted(found, key=_age)
 
     def begin(self, name: str, fingerprint: str, keeps_work: bool) -> Path:
-        """A folder to make an artifact in.
+        """Creates the folder to which a component writes an artifact.
 
         Args:
             name: Name of the artifact.
             fingerprint: Its fingerprint.
-            keeps_work: Whether what an earlier process left in the folder stays there.
+            keeps_work: Whether to keep the files that an earlier process left in the folder.
         """
         folder = self.artifacts / name / f".{fingerprint}{_WORK if keeps_work else '.partial'}"
         if not keeps_work:
@@ -102,13 +102,13 @@ class ArtifactStore:
         return folder
 
     def publish(self, made: Path, name: str, fingerprint: str, lineage: dict[str, Any]) -> Artifact:
-        """Gives what was made its name, in the place of an artifact that is there already.
+        """Moves a complete artifact to its final place. Replaces an artifact that is already there.
 
         Args:
-            made: The folder, from `begin`.
+            made: The folder that `begin` returned.
             name: Name of the artifact.
             fingerprint: Its fingerprint.
-            lineage: What to write to `lineage.json`, to which the files and their digest are added.
+            lineage: Content of `lineage.json`. The method adds the files and their digest.
         """
         (made / LINEAGE).unlink(missing_ok=True)
         files = {str(path.relative_to(made)): _file_entry(path) for path in _files_in(made)}
@@ -126,7 +126,9 @@ class ArtifactStore:
         return Artifact(name, place, lineage)
 
     def remove_leftovers(self) -> None:
-        """Removes what killed processes left, but for the work of components that go on with it."""
+        """Removes the files that killed processes left, except for components that resume their
+        work.
+        """
         for path in self.artifacts.glob("*/.*"):
             if not path.name.endswith(_WORK):
                 shutil.rmtree(path)
@@ -150,7 +152,7 @@ def _files_in(folder: Path) -> list[Path]:
 
 
 def _file_entry(path: Path) -> dict[str, Any]:
-    """Size and digest of a file, which is on the disk when this returns."""
+    """Returns the size and digest of a file after flushing it to the disk."""
     digest = hashlib.sha256()
     with open(path, "rb") as file:
         os.fsync(file.fileno())
@@ -174,5 +176,7 @@ def _sync(folder: Path) -> None:
 
 
 def _age(artifact: Artifact) -> tuple[str, int]:
-    """What artifacts are sorted by, the oldest first; `made_at` tells seconds apart, no more."""
+    """Sort key of artifacts, the oldest first. The file's time decides within a second of
+    `made_at`.
+    """
     return artifact.lineage["made_at"], (artifact.path / LINEAGE).stat().st_mtime_ns

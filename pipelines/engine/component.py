@@ -1,4 +1,4 @@
-"""What a component of a pipeline is."""
+"""The base class of components."""
 
 import abc
 import dataclasses
@@ -14,14 +14,14 @@ Facts = dict[str, Any]
 
 
 class Progress(Protocol):
-    """Tells how far a component has come; may be called as often as is convenient."""
+    """A function that reports the progress of a component. It may be called often."""
 
     def __call__(self, done: float, unit: str, total: float | None = None) -> None:
-        """So many units are done, of so many where that is known."""
+        """Reports that `done` units are done, of `total` if the total is known."""
 
 
 class Component(abc.ABC):
-    """One step of a pipeline: it reads artifacts, which are folders, and writes one.
+    """Base class for components. A component reads artifacts, which are folders, and writes one.
 
     A component is a subclass like this one, in a file of its own:
 
@@ -43,24 +43,27 @@ class Component(abc.ABC):
                 (output / "counts.json").write_text(json.dumps(counts, sort_keys=True))
                 return {"words": len(counts)}
 
-    What `run` writes must depend on the contents of its inputs, `settings` and `version` alone, not
-    on time or on paths: an artifact for which they are all the same is not made again. `run` knows
-    nothing of the runner, so that another one, TFX's for example, can call it.
+    The output of `run` must depend only on the contents of its inputs, `settings` and `version`,
+    not on time or paths: if these are unchanged, the artifact is not made again. `run` does not
+    depend on the engine, so that another one, for example TFX, can call it.
 
-    Errors about what the user gave are `RunError`, `ConfigError`, `ValueError` or `OSError`, with a
-    message that names the file and the line; the runner puts the component's name in front.
+    Errors in the user's input are `RunError`, `ConfigError`, `ValueError` or `OSError`, with a
+    message that names the file and the line. The engine prefixes the message with the component's
+    name.
 
     Args:
-        options: A frozen dataclass of fields made by `keras_drill.workbench.tasks.config.option`.
-            Those in `pipelines.options` are on the command line, as `--section.key`.
+        options: A frozen dataclass with fields made by `keras_drill.workbench.tasks.config.option`.
+            The command line accepts the options in `pipelines.options`, as `--section.key`.
 
     Attributes:
-        name: What the component is called, as in TFX.
-        version: Of its code. Raise it when the same inputs give another artifact.
-        reads: Names of the artifacts that it reads, which components before it write.
-        writes: Name of the artifact that it writes.
-        keeps_work: Whether `run` goes on with what an earlier call with the same inputs, settings
-            and version, which was killed, has left in `output`. Without, it is always empty.
+        name: Name of the component, as in TFX.
+        version: Version of the component's code. Increase it when the same inputs give another
+            artifact.
+        reads: Names of the artifacts that the component reads. Earlier components write them.
+        writes: Name of the artifact that the component writes.
+        keeps_work: Whether `run` resumes from files that a killed call left in `output`. Only a
+            call with the same inputs, settings and version counts. Otherwise, `output` is always
+            empty.
     """
 
     name: ClassVar[str]
@@ -77,40 +80,41 @@ class Component(abc.ABC):
         """Makes the artifact.
 
         Args:
-            inputs: Folders of the artifacts in `reads` and of those from `resolve`, by name.
-            output: The folder to write to. It appears under its name when this returns.
-            progress: To be told how far the work has come.
+            inputs: Folders of the artifacts in `reads` and from `resolve`, by name.
+            output: The folder to write to. The engine publishes it after the call.
+            progress: Called with the progress of the work.
 
         Returns:
-            Facts for the table, the page and `lineage.json`: names and JSON-able values. Those that
-            are text or numbers are shown.
+            Facts for the table, the page and `lineage.json`: names and JSON-serializable values.
+            Texts and numbers are shown.
         """
 
     def settings(self) -> dict[str, Any]:
-        """All that the artifact depends on beside inputs and code, JSON-able: here, the options.
+        """All settings that determine the artifact, JSON-serializable. By default, the options.
 
-        Components that read files from outside add fingerprints of their contents.
+        Components that read files outside the store add fingerprints of their contents.
         """
         return dataclasses.asdict(self.options)
 
     def resolve(
         self, store: "ArtifactStore", made: Mapping[str, "Artifact"]
     ) -> dict[str, "Artifact"]:
-        """More inputs, by name, of those that earlier executions left in the store: here, none.
+        """Selects further inputs among the artifacts of earlier executions. By default, none.
 
         Args:
-            store: The store.
+            store: The artifact store.
             made: The artifacts of this execution so far, by name.
         """
         return {}
 
     def stopping_reason(self, artifact: Path) -> str | None:
-        """Why the pipeline must not go on with this artifact, and how it would; `None`: it goes on.
+        """Explains why the pipeline must stop after this artifact and how the user can continue.
 
-        Asked whenever the artifact is used, also where it is not made again.
+        Returns `None` if the pipeline may continue. The engine calls this method for new and for
+        existing artifacts.
         """
         return None
 
     def sections(self, artifact: Path) -> list[ElementTree.Element]:
-        """What an execution's page shows of an artifact; see `workbench.report.page`."""
+        """The sections of an execution's page about an artifact; see `workbench.report.page`."""
         return []

@@ -1,4 +1,4 @@
-"""One execution of a pipeline, and the file that tells of it."""
+"""The record of one execution of a pipeline."""
 
 import dataclasses
 import datetime
@@ -10,25 +10,25 @@ from typing import Any
 from keras_drill.data.atomic import replace_file
 from pipelines.engine.artifact_store import ArtifactStore
 
-# The states of a component; an execution has all but "kept" and "waiting".
+# The states of a component. An execution has all of them except "kept" and "waiting".
 WAITING, RUNNING, MADE, KEPT = "waiting", "running", "made", "kept"
 FAILED, STOPPED, INTERRUPTED, KILLED = "failed", "stopped", "interrupted", "killed"
 
 
 @dataclasses.dataclass
 class Step:
-    """What became of a component in an execution.
+    """The state of a component in an execution.
 
     Args:
-        component: Its name.
-        reads: Names of the artifacts that it reads.
-        writes: Name of the artifact that it writes.
-        state: "waiting", "running", "made", "kept" (the artifact was there), "failed", "stopped"
-            (the artifact is there, but the pipeline must not go on with it), or "interrupted".
-        artifact: Folder of the artifact, relative to that of the pipeline.
-        facts: What the component said of it.
-        seconds: How long it took to make it, in whichever execution that was.
-        message: What went wrong.
+        component: Name of the component.
+        reads: Names of the artifacts that the component reads.
+        writes: Name of the artifact that the component writes.
+        state: "waiting", "running", "made", "kept" (the artifact existed), "failed", "stopped" (the
+            artifact exists, but the pipeline must stop after it), "interrupted", or "killed".
+        artifact: Folder of the artifact, relative to the pipeline's folder.
+        facts: The facts that the component reported about the artifact.
+        seconds: Duration of making the artifact, in this or an earlier execution.
+        message: Error message, or the reason to stop.
     """
 
     component: str
@@ -43,15 +43,15 @@ class Step:
 
 @dataclasses.dataclass
 class Execution:
-    """What `execution.json` tells.
+    """The content of `execution.json`.
 
     Args:
-        number: The executions of a pipeline are numbered from 1.
-        command: The command line behind it.
+        number: Number of the execution, from 1.
+        command: The command line that started the execution.
         steps: The components, in order.
         state: "running", "made", "failed", "stopped", "interrupted", or "killed".
-        started: When, in UTC.
-        ended: When, in UTC.
+        started: Start time, in UTC.
+        ended: End time, in UTC.
     """
 
     number: int
@@ -63,7 +63,9 @@ class Execution:
 
     @classmethod
     def begin(cls, store: ArtifactStore, command: str, steps: Sequence[Step]) -> "Execution":
-        """The next execution of a pipeline whose lock is held; those left running were killed."""
+        """Begins the next execution. The caller holds the store's lock, so executions that are
+        still recorded as running were killed and are marked so.
+        """
         store.executions.mkdir(parents=True, exist_ok=True)
         numbers = [int(path.name) for path in store.executions.iterdir() if path.name.isdigit()]
         for number in numbers:
@@ -74,7 +76,7 @@ class Execution:
         return execution
 
     def end(self, store: ArtifactStore, state: str) -> None:
-        """Writes that it is over."""
+        """Records the end of the execution."""
         self.state, self.ended = state, now()
         self.save(store)
 
@@ -84,12 +86,12 @@ class Execution:
         replace_file(_file(store, self.number), text + "\n")
 
     def folder(self, store: ArtifactStore) -> Path:
-        """Where its files are."""
+        """Folder of the execution's files."""
         return _file(store, self.number).parent
 
 
 def now() -> str:
-    """The time, for people to read: `2026-01-31 13:45:12 UTC`."""
+    """The present time in a readable form: `2026-01-31 13:45:12 UTC`."""
     return f"{datetime.datetime.now(datetime.timezone.utc):%Y-%m-%d %H:%M:%S} UTC"
 
 

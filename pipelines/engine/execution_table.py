@@ -8,7 +8,7 @@ from pipelines.engine.execution import Execution
 
 
 def table_of(execution: Execution) -> str:
-    """The components of an execution as lines: what became of each, and what is said of it."""
+    """Formats an execution as a table with the state and the facts of each component."""
     rows = [("component", "state", "what", "time")]
     for step in execution.steps:
         seconds = MISSING if step.seconds is None else format_duration(step.seconds)
@@ -17,7 +17,7 @@ def table_of(execution: Execution) -> str:
 
 
 def describe_facts(facts: Mapping[str, Any]) -> str:
-    """Facts in one line; those that are not text or numbers are left out.
+    """Formats facts in one line. Values other than text and numbers are skipped.
 
     >>> describe_facts({"lines": 36718, "share": 0.25, "worst": [3], "verdict": "good"})
     'lines 36,718, share 0.25, verdict good'

@@ -1,4 +1,4 @@
-"""What is told on the standard error stream while components work."""
+"""Progress messages on the standard error stream."""
 
 import sys
 import time
@@ -8,12 +8,13 @@ from keras_drill.workbench.report.page.formatting import format_duration
 
 
 class ProgressLine:
-    """The progress of a component: a line that is rewritten on a terminal, else a line at times.
+    """Reports the progress of a component. On a terminal, it overwrites one line; otherwise it
+    writes a new line at intervals.
 
     Args:
-        title: What the line begins with.
-        stream: Where to write; `None` for the standard error stream.
-        interval: Seconds between lines where the stream is no terminal.
+        title: Beginning of the line.
+        stream: Stream to write to; `None` for the standard error stream.
+        interval: Seconds between lines if the stream is not a terminal.
     """
 
     def __init__(self, title: str, stream: TextIO | None = None, interval: float = 20.0):
@@ -34,7 +35,7 @@ class ProgressLine:
         self._write(f"{self.title}: {done:,.0f}{of} {unit}, {format_duration(seconds)}")
 
     def end(self, message: str) -> None:
-        """The last line."""
+        """Writes the last line."""
         self._write(f"{self.title}: {message}")
         if self._terminal:
             self.stream.write("\n")

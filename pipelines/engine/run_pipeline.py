@@ -1,4 +1,4 @@
-"""The runner."""
+"""Runs the components of a pipeline."""
 
 import contextlib
 import hashlib
@@ -41,28 +41,27 @@ def run_pipeline(
     force: Collection[str] = (),
     on_end: OnEnd = lambda execution, artifacts: None,
 ) -> Execution:
-    """Runs components in order; what is there already is not made again.
+    """Runs components in order. Components whose artifacts already exist are skipped.
 
-    An artifact is known by a fingerprint of its component's name, version and settings, of this
-    package's version, and of the contents of the component's inputs. So a pipeline that was killed
-    goes on where it was when it is started again.
+    An artifact is identified by a fingerprint of its component's name, version and settings, the
+    version of this package, and the contents of the component's inputs. So an interrupted pipeline
+    resumes where it stopped when it is started again.
 
     Args:
-        components: The components, each after those whose artifacts it reads.
-        store: Where artifacts and executions are kept.
-        command: The command line, for the record.
+        components: The components. Each one stands after the components whose artifacts it reads.
+        store: The store of artifacts and executions.
+        command: The command line, which is recorded.
         until: Name of the last component to run; `None` for all.
-        force: Names of components that make their artifacts again.
-        on_end: Called with the execution and its artifacts by name when it is over, however it
-            ends.
+        force: Names of components that run even if their artifacts exist.
+        on_end: Called with the execution and its artifacts by name at the end, also after an error.
 
     Returns:
         The execution.
 
     Raises:
-        RunError: A component failed, or the pipeline must not go on; the message says which, why,
-            and how to go on. Also where another execution is under way.
-        ConfigError: `until` or `force` names no component.
+        RunError: If a component fails or stops the pipeline, or if another execution is running.
+            The message says which component, why, and how to continue.
+        ConfigError: If `until` or `force` names an unknown component.
     """
     _check(components, until, force)
     if until is not None:
@@ -97,7 +96,7 @@ def run_pipeline(
 
 @contextlib.contextmanager
 def _record_of(failure: bool) -> Iterator[None]:
-    """Lets no error of a record, on a full disk for example, hide the failure that it is of."""
+    """Prevents errors of recording, for example on a full disk, from hiding a failure."""
     try:
         yield
     except Exception as error:
@@ -105,13 +104,13 @@ def _record_of(failure: bool) -> Iterator[None]:
             raise
         message = message_of(error) or f"{type(error).__name__}: {error}"
         print(
-            f"pipelines: warning: the execution is not recorded as a whole: {message}",
+            f"pipelines: warning: the execution is not completely recorded: {message}",
             file=sys.stderr,
         )
 
 
 class _Stopped(Exception):
-    """The pipeline must not go on; the message says why."""
+    """Signals that the pipeline must stop. The message is the reason."""
 
 
 class _Run:
@@ -132,7 +131,7 @@ class _Run:
         self.progress = ProgressLine(title)
 
     def artifact(self, artifacts: Mapping[str, Artifact], force: bool) -> Artifact:
-        """The component's artifact, found or made. Raises `RunError` where it cannot be made."""
+        """Finds or makes the component's artifact. Raises `RunError` if the component fails."""
         try:
             inputs = {name: artifacts[name] for name in self.component.reads}
             inputs |= self.component.resolve(self.store, artifacts)
@@ -146,22 +145,22 @@ class _Run:
             self._enter(RUNNING)
             return self._make(inputs, settings, fingerprint)
         except KeyboardInterrupt:
-            with contextlib.suppress(OSError):  # told when the execution ends
+            with contextlib.suppress(OSError):  # reported when the execution ends
                 self._enter(INTERRUPTED)
             raise
         except Exception as error:
             message = message_of(error)
-            with contextlib.suppress(OSError):  # told when the execution ends
+            with contextlib.suppress(OSError):  # reported when the execution ends
                 self._enter(FAILED, message or f"{type(error).__name__}: {error}")
-            if message is None:  # a mistake of the program
+            if message is None:  # an error of the program, not of its input
                 raise
             raise RunError(
-                f"{self.component.name}: {message}\nWhat was made before it is kept: once this is "
-                f"mended, the same command goes on at {self.component.name}"
+                f"{self.component.name}: {message}\nFinished artifacts are kept: after the cause "
+                f"is removed, the same command resumes at {self.component.name}"
             ) from error
 
     def check(self, artifact: Artifact) -> None:
-        """Raises `_Stopped` where the component says that the pipeline must not go on."""
+        """Raises `_Stopped` if the component has a reason to stop the pipeline."""
         reason = self.component.stopping_reason(artifact.path)
         if reason is not None:
             self._enter(STOPPED, reason)
@@ -240,7 +239,7 @@ def _check(components: Sequence[Component], until: str | None, force: Collection
         missing = set(component.reads) - there
         if missing:
             raise ValueError(
-                f"`components` must each stand after those whose artifacts they read; "
+                f"Each of `components` must stand after the components whose artifacts it reads; "
                 f"{component.name} reads {sorted(missing)}. Received: components={names}"
             )
         there.add(component.writes)

@@ -1,1 +1,1 @@
-"""From a corpus to a language model."""
+"""Pipeline from a corpus to a served language model."""

@@ -1,1 +1,1 @@
-"""The page of an execution."""
+"""The HTML page of an execution."""

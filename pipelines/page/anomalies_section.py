@@ -1,4 +1,4 @@
-"""What is not as the schema expects."""
+"""The page's section about anomalies."""
 
 from collections.abc import Sequence
 from xml.etree import ElementTree
@@ -8,9 +8,9 @@ from pipelines.components.anomaly import Anomaly
 
 
 def anomalies_section(anomalies: Sequence[Anomaly]) -> ElementTree.Element:
-    """A table of anomalies, or a sentence where there are none."""
+    """A table of anomalies, or a sentence if there are none."""
     if not anomalies:
-        content = element("p", "The examples are what the schema expects.")
+        content = element("p", "The examples match the schema.")
     else:
         rows: list[list[ElementTree.Element | str]] = [
             [each.message, each.severity, element("code", each.expectation)] for each in anomalies

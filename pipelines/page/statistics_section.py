@@ -1,4 +1,4 @@
-"""The statistics of examples, with plots."""
+"""The page's sections about the statistics of examples, with plots."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -14,7 +14,7 @@ _FEW = 10
 
 
 def statistics_section(columns: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> list:
-    """A section for each column.
+    """Makes a section for each column.
 
     Args:
         columns: Statistics by column and split, as `StatisticsGen` writes them.
@@ -42,8 +42,8 @@ def _section(column: str, splits: Mapping[str, Mapping], title: str) -> ElementT
             ),
             element(
                 "figcaption",
-                "Share of the lines by their length in tokens. Duplicates are lines that stand "
-                "there before already; empty lines are none, here and in what is also in train.",
+                "Share of the lines by their length in tokens. Duplicates are lines that repeat an "
+                "earlier line. Empty lines count neither as duplicates nor as lines also in train.",
             ),
         ),
         element(

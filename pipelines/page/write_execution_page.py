@@ -1,4 +1,4 @@
-"""The page of an execution, from what its components say."""
+"""Writes the HTML page of an execution."""
 
 import os
 from collections.abc import Mapping, Sequence
@@ -18,9 +18,9 @@ from pipelines.page.graph import graph, state_mark
 
 PAGE = "report.html"
 _VERDICTS = {
-    "made": "Every component has done its work.",
+    "made": "All components are complete.",
     "failed": "A component failed.",
-    "stopped": "The pipeline stopped at what it must not go on with.",
+    "stopped": "A component stopped the pipeline.",
     "interrupted": "The execution was interrupted.",
 }
 
@@ -34,10 +34,10 @@ def write_execution_page(
     """Writes `report.html` into the execution's folder and returns its path.
 
     Args:
-        execution: An execution that is over.
-        store: Where it took place.
-        components: Its components.
-        artifacts: Its artifacts, by name.
+        execution: A finished execution.
+        store: The store of the execution.
+        components: The components of the execution.
+        artifacts: The artifacts of the execution, by name.
     """
     folder = execution.folder(store)
     sections = [_components_section(execution, store, folder)]
@@ -83,7 +83,7 @@ def _components_section(
         for step in execution.steps
     ]
     header = ["component", "state", "facts", "time to make", "artifact"]
-    parts.append(table("What became of the components", header, rows))
+    parts.append(table("State of the components", header, rows))
     return element("section", *parts, class_="facts pipeline")
 
 

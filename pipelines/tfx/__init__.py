@@ -1,4 +1,4 @@
-"""The components' functions as a pipeline of TensorFlow Extended, on Beam.
+"""A pipeline of TensorFlow Extended (TFX) on Beam, with the functions of this package's components.
 
-Needs the environment of `make test-tfx`, which `docs/how-to/pipelines-tfx.md` describes.
+The package needs the environment of `make test-tfx`, see `docs/how-to/pipelines-tfx.md`.
 """

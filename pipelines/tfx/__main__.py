@@ -18,7 +18,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     words, overrides = take_overrides(list(sys.argv[1:] if argv is None else argv))
     parser = argparse.ArgumentParser(prog="python -m pipelines.tfx", description=main.__doc__)
-    parser.add_argument("recipe", help="a recipe, or a file like one, of any task")
+    parser.add_argument("recipe", help="recipe or configuration file of any task")
     parser.add_argument("--data", required=True, help="what `keras-drill train --data` takes")
     parser.add_argument(
         "--serve-as", required=True, metavar="NAME", type=folder_name, help="name of the model"

@@ -1,7 +1,7 @@
-"""ExampleGen: a corpus becomes examples that know their line.
+"""ExampleGen: converts a corpus to examples that have the number of their line.
 
-Beam keeps no order, and language models read lines in order: an example has the number of its line
-as a feature.
+Language models read lines in order, but Beam does not preserve the order. So each example has the
+number of its line as a feature.
 """
 
 from collections.abc import Iterator, Sequence
@@ -22,17 +22,17 @@ from pipelines.tfx.settings import LINE, Settings
 
 
 def corpus_example_gen(settings: Settings, splits: Sequence[str]) -> FileBasedExampleGen:
-    """TFX's ExampleGen for whatever a task reads from files.
+    """Makes TFX's ExampleGen component for a corpus that a task reads from files.
 
     Args:
-        settings: Say where the corpus is.
-        splits: The splits that the task makes of it.
+        settings: The settings, with the path of the corpus.
+        splits: Names of the splits that the task makes of the corpus.
     """
     path = Path(settings.data)
-    is_file = path.is_file()  # what this machine does not see is a folder
+    is_file = path.is_file()  # a path that this machine does not see must be a folder
     told = example_gen_pb2.CustomConfig()
     told.custom_config.Pack(wrappers_pb2.StringValue(value=settings.to_json()))
-    # The files are the driver's, to see what is new; the executor reads them as the task does.
+    # TFX's driver uses the pattern to detect changed files. The executor reads the files by itself.
     pattern = path.name if is_file else "*"
     return FileBasedExampleGen(
         input_base=str(path.parent if is_file else path),
@@ -45,7 +45,7 @@ def corpus_example_gen(settings: Settings, splits: Sequence[str]) -> FileBasedEx
 
 
 class CorpusExampleGenExecutor(BaseExampleGenExecutor):
-    """Reads each split by the task's own function, on a worker of its own."""
+    """Reads each split with the task's function, on a separate worker."""
 
     def GetInputSourceToExamplePTransform(self) -> beam.PTransform:
         raise NotImplementedError("splits are read by GenerateExamplesByBeam")
@@ -68,7 +68,7 @@ class CorpusExampleGenExecutor(BaseExampleGenExecutor):
 
 
 def numbered_examples(split: str, settings: Settings) -> Iterator[bytes]:
-    """The serialized examples of a split."""
+    """Yields the serialized examples of a split."""
     columns = settings.task().read_columns(settings.data, cut_by_content=True)[split]
     start = 0
     for blocks in zip(*(lines.blocks() for lines in columns.values()), strict=True):

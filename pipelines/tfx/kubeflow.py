@@ -4,9 +4,9 @@
         --root gs://BUCKET/pipelines --serve-in gs://BUCKET/saved_models/news \\
         --image IMAGE --output news.json
 
-IMAGE has TFX 1.16 and this checkout. The corpus must lie on a path that its containers see (Vertex
-AI mounts buckets under /gcs). Beam's work is done on Dataflow with `--beam=--runner=DataflowRunner
---beam=--project=...`. `news.json` is submitted by
+IMAGE contains TFX 1.16 and this checkout. The containers must be able to read the path of the
+corpus (Vertex AI mounts buckets under /gcs). To run Beam on Dataflow, add
+`--beam=--runner=DataflowRunner --beam=--project=...`. Submit `news.json` with
 
     from google.cloud import aiplatform
     aiplatform.PipelineJob("news", template_path="news.json").submit()
@@ -22,7 +22,7 @@ from pipelines.tfx.make_pipeline import Place, make_pipeline
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Writes the pipeline's specification."""
+    """Writes the specification of the pipeline."""
     from tfx.orchestration.kubeflow.v2 import kubeflow_v2_dag_runner as kubeflow
 
     words, overrides = take_overrides(list(sys.argv[1:] if argv is None else argv))

@@ -1,4 +1,4 @@
-"""A pipeline of TFX's standard components around the tasks' functions."""
+"""Makes a pipeline of TFX's standard components with the functions of the tasks."""
 
 import dataclasses
 from collections.abc import Sequence
@@ -14,13 +14,13 @@ from pipelines.tfx.settings import Settings
 
 @dataclasses.dataclass(frozen=True)
 class Place:
-    """Where a pipeline keeps its things.
+    """Paths and limits of a pipeline.
 
     Args:
-        name: Of the pipeline.
-        root: Folder of its artifacts, which all workers must reach.
-        serve_in: The model's folder, in which versions appear.
-        worst: No model is blessed whose perplexity is higher.
+        name: Name of the pipeline.
+        root: Folder of the artifacts, which all workers must be able to reach.
+        serve_in: Folder of the served model's versions.
+        worst: Largest perplexity of a blessed model.
     """
 
     name: str
@@ -37,15 +37,16 @@ def make_pipeline(
     metadata: Any = None,
     beam_arguments: Sequence[str] = (),
 ) -> tfx.dsl.Pipeline:
-    """Examples, statistics, schema, anomalies, words, model, verdict, served version.
+    """Makes the pipeline from the corpus to the served model.
 
     Args:
-        config: What is trained, and how.
-        data: Where the corpus is, as all workers see it.
-        splits: Those of the corpus, train and valid among them; models are evaluated on the last.
-        place: Where everything is kept.
-        metadata: TFX's connection to its metadata; `None` where the orchestrator has its own.
-        beam_arguments: Of all components on Beam, `--runner` among them.
+        config: The options of the training run.
+        data: Path of the corpus, valid on all workers.
+        splits: Names of the corpus' splits, including train and valid. Models are evaluated on the
+            last split.
+        place: Paths and limits of the pipeline.
+        metadata: Connection to TFX's metadata store; `None` if the orchestrator has its own.
+        beam_arguments: Command-line arguments for Beam, such as `--runner`.
     """
     settings = Settings.make(config, data, f"{place.root}/shared")
     prepared = data_components(settings, splits)
@@ -87,7 +88,7 @@ def make_pipeline(
 
 
 def data_components(settings: Settings, splits: Sequence[str]) -> list[Any]:
-    """The components of the data, examples first and words last."""
+    """Makes the components that prepare the data, from ExampleGen to Transform."""
     examples = corpus_example_gen(settings, splits)
     statistics = tfx.components.StatisticsGen(examples=examples.outputs["examples"])
     schema = tfx.components.SchemaGen(statistics=statistics.outputs["statistics"])
@@ -104,7 +105,7 @@ def data_components(settings: Settings, splits: Sequence[str]) -> list[Any]:
 
 
 def evaluation(worst: float) -> tfma.EvalConfig:
-    """A model is blessed if its perplexity is below `worst` and no higher than the baseline's."""
+    """Blesses a model if its perplexity is below `worst` and not higher than the baseline's."""
     threshold = tfma.MetricThreshold(
         value_threshold=tfma.GenericValueThreshold(upper_bound={"value": worst}),
         change_threshold=tfma.GenericChangeThreshold(

@@ -1,4 +1,4 @@
-"""What TFMA measures of a model's signature `examples`."""
+"""Metrics of TensorFlow Model Analysis (TFMA) for the signature `examples` of a model."""
 
 import math
 from collections.abc import Iterable, Sequence
@@ -12,7 +12,7 @@ NAME = "perplexity"
 
 
 class Perplexity(metric_types.Metric):
-    """Perplexity of the texts, or of the targets given their sources, every word counted once."""
+    """Perplexity per word of the texts, or of the targets given their sources."""
 
     def __init__(self, name: str = NAME):
         super().__init__(_computations, name=name)
@@ -42,7 +42,7 @@ def _computations(
 
 
 class _PerplexityCombiner(beam.CombineFn):
-    """Sums log-probabilities and words."""
+    """Sums the log-probabilities and the numbers of words."""
 
     def __init__(self, key: metric_types.MetricKey):
         self.key = key

@@ -1,4 +1,4 @@
-"""What TFX's components must be told, in the form in which it hands things on."""
+"""The settings of TFX's components, in the format in which TFX passes them on."""
 
 import dataclasses
 import json
@@ -21,7 +21,7 @@ class Settings:
 
     Args:
         config: The options of the run, as TOML.
-        data: Where the corpus is; what `keras-drill train --data` takes.
+        data: Path of the corpus, as for `keras-drill train --data`.
         shared: A folder that all workers can read and write.
     """
 
@@ -41,7 +41,7 @@ class Settings:
         return json.dumps(dataclasses.asdict(self))
 
     def to_mapping(self) -> dict[str, Any]:
-        """For `custom_config`."""
+        """The settings as a mapping for `custom_config`."""
         return dataclasses.asdict(self)
 
     @classmethod
@@ -50,7 +50,7 @@ class Settings:
         return cls(**{name: told[name] for name in names})
 
     def task(self, **changes: Any) -> Task:
-        """The task, with other values of options, by full name."""
+        """Makes the task, with other values of options by full name."""
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "config.toml"
             path.write_text(self.config, encoding="utf-8")

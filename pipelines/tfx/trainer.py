@@ -1,4 +1,4 @@
-"""Trainer: `keras-drill train` on transformed examples, then `keras-drill export`."""
+"""Trainer: trains a model on transformed examples and exports it."""
 
 import shutil
 import tempfile
@@ -22,7 +22,7 @@ from pipelines.tfx.transform import GivenLines
 
 
 def run_fn(fn_args: Any) -> None:
-    """What TFX's Trainer calls: trains by the settings, and leaves the exported model."""
+    """Trains and exports a model. TFX's Trainer calls this function."""
     settings = Settings.from_mapping(fn_args.custom_config)
     transformed = tft.TFTransformOutput(fn_args.transform_graph_path)
     with tempfile.TemporaryDirectory() as local:
@@ -42,7 +42,7 @@ def run_fn(fn_args: Any) -> None:
 
 
 def read_words(task: Task, transformed: tft.TFTransformOutput, folder: Path) -> RunVocabulary:
-    """The words that Transform learned."""
+    """Loads the vocabulary that Transform built."""
     folder.mkdir()
     for name in task.config.word_files:
         content = tf.io.gfile.GFile(transformed.vocabulary_file_by_name(name), "rb").read()
@@ -52,7 +52,7 @@ def read_words(task: Task, transformed: tft.TFTransformOutput, folder: Path) -> 
 
 
 def read_lines(task: Task, patterns: Sequence[str]) -> dict[str, Lines]:
-    """The texts of transformed examples by column, in the order of the corpus."""
+    """Reads the texts of transformed examples by column, in the order of the corpus."""
     files = [file for pattern in patterns for file in sorted(tf.io.gfile.glob(pattern))]
     spec = {name: tf.io.FixedLenFeature([], tf.string) for name in task.columns}
     spec[LINE] = tf.io.FixedLenFeature([], tf.int64)
@@ -67,7 +67,7 @@ def read_lines(task: Task, patterns: Sequence[str]) -> dict[str, Lines]:
 
 
 def copy_folder(source: Path, target: str) -> None:
-    """Copies a folder to where TFX keeps its artifacts, which need not be this machine."""
+    """Copies a folder to a path of TFX, which may be on another machine."""
     for path in source.rglob("*"):
         to = f"{target}/{path.relative_to(source)}"
         if path.is_dir():

@@ -1,4 +1,4 @@
-"""Transform: the words of the model, learned by the task from the whole training text."""
+"""Transform: builds the vocabulary of the model from the whole training text."""
 
 import hashlib
 import tempfile
@@ -17,10 +17,10 @@ from pipelines.tfx.settings import LINE, Settings
 
 
 def preprocessing_fn(inputs: Mapping[str, Any], custom_config: Mapping[str, Any]) -> dict:
-    """Passes texts on, and keeps the files of the words as assets.
+    """Returns the texts unchanged and stores the files of the vocabulary as assets.
 
-    The graph has no part in cutting texts into words: the exported model does that itself, so
-    that what is served cannot differ from what was trained on.
+    The transform graph does not tokenize texts. The exported model does, so that serving cannot
+    differ from training.
     """
     settings = Settings.from_mapping(custom_config)
     task = settings.task()
@@ -46,9 +46,9 @@ def _dense(column: Any) -> tf.Tensor:
 
 
 class LearnWords(beam.PTransform):
-    """Texts and numbers of lines to the paths of the words' files.
+    """Builds the vocabulary of texts with line numbers. The outputs are the paths of its files.
 
-    Subword models need the whole text at once, so it goes through one worker.
+    Subword models need the whole text at once, so a single worker processes it.
     """
 
     def __init__(self, settings: Settings):
@@ -69,7 +69,7 @@ class LearnWords(beam.PTransform):
 
 
 def _rows(batch: tuple) -> Iterable[tuple]:
-    """Rows of a batch of columns, the number of the line first."""
+    """Converts a batch of columns to rows that begin with the number of the line."""
     *texts, lines = (np.ravel(column).tolist() for column in batch)
     return list(zip(lines, *texts, strict=True))
 
@@ -79,7 +79,7 @@ def _path(folder: str, name: str) -> np.ndarray:
 
 
 def learn_words(rows: Iterable[tuple], settings: Settings) -> str:
-    """Learns the words of a training text; returns the folder with their files."""
+    """Builds the vocabulary of a training text and returns the folder with its files."""
     task = settings.task()
     _, *columns = zip(*sorted(rows), strict=True)
     shared = f"{settings.shared}/words-{uuid.uuid4().hex}"
@@ -88,7 +88,7 @@ def learn_words(rows: Iterable[tuple], settings: Settings) -> str:
     with tempfile.TemporaryDirectory() as local:
         task.learn_words(lines).save(Path(local))
         for name in task.config.word_files:
-            path = Path(local) / name  # one of the files may have nothing to hold
+            path = Path(local) / name  # an empty file of the vocabulary is not written
             content = path.read_bytes() if path.exists() else b""
             with tf.io.gfile.GFile(f"{shared}/{name}", "wb") as file:
                 file.write(content)

@@ -1,1 +1,1 @@
-"""From a corpus to a model that translates."""
+"""Pipeline from a corpus to a served translation model."""

@@ -57,11 +57,11 @@ def test_a_table_a_page_and_messages(run_main, tmp_path):
 def test_an_anomaly_is_on_the_page_and_the_terminal(run_main, tmp_path):
     status, out, said = run_main(*DATA_HALF, passes=())
     assert status == 1 and "Traceback" not in said
-    assert "pipelines: error: ExampleValidator: the examples are not what they should be" in said
+    assert "pipelines: error: ExampleValidator: the examples do not match the schema" in said
     assert "--example_validator.allow max_duplicates" in said
     assert re.search(r"ExampleValidator +stopped", out) and re.search(r"Transform +waiting", out)
     page = next((tmp_path / "store" / "executions").glob("*/report.html")).read_text()
-    assert "of the lines stand there before already" in page
+    assert "of the lines repeat an earlier line" in page
 
 
 WRONG = {
@@ -124,7 +124,7 @@ def test_bad_data_is_named_with_component_file_and_line(kind, run_main, tmp_path
     spoil(tmp_path / "data")
     status, _, said = run_main("--data", config.data.path, *DATA_HALF, data=False)
     assert status == 1 and f"{message}" in said and "pipelines: error: ExampleGen: " in said
-    assert "the same command goes on at ExampleGen" in said and "Traceback" not in said
+    assert "the same command resumes at ExampleGen" in said and "Traceback" not in said
 
 
 def test_bad_pairs_are_named_with_component_file_and_line(run_main, tmp_path):

@@ -104,7 +104,7 @@ def test_a_failure_keeps_what_was_before_and_says_how_to_go_on(tmp_path):
     with pytest.raises(RunError) as error:
         run(tmp_path, "cat", "", "fail")
     assert str(error.value).startswith("Right: text.txt: line 3 is bad\n")
-    assert "the same command goes on at Right" in str(error.value)
+    assert "the same command resumes at Right" in str(error.value)
     record = json.loads((tmp_path / "executions" / "0001" / "execution.json").read_text())
     assert [step["state"] for step in record["steps"]] == ["made", "made", "failed", "waiting"]
     assert (
@@ -130,7 +130,7 @@ def test_a_full_disk_does_not_hide_what_the_component_said(stop, tmp_path, monke
         run_pipeline([Full()], ArtifactStore(tmp_path), on_end=lambda *_: refuse("page.html", ""))
     if isinstance(stop, OSError):
         assert str(raised.value).startswith("Source: a: No space left\n")
-        assert "the same command goes on at Source" in str(raised.value)
+        assert "the same command resumes at Source" in str(raised.value)
     else:
         assert raised.value is stop
     err = capsys.readouterr().err
@@ -174,7 +174,7 @@ def test_an_artifact_may_stop_the_pipeline_each_time(tmp_path):
 def test_two_at_once_are_refused(tmp_path):
     with (
         ArtifactStore(tmp_path).lock(),
-        pytest.raises(RunError, match=r"is under way in .*--folder"),
+        pytest.raises(RunError, match=r"is running in .*--folder"),
     ):
         run(tmp_path, "cat")
     assert run(tmp_path, "cat")[1]

@@ -247,14 +247,14 @@ def assert_same_models(whole, torn):
     """The same artifacts, the same weights to the bit, and one served version of them.
 
     What is made of a model is named by the model's content, in which there are times. One that was
-    killed after pushing has also a verdict that the model is served already.
+    killed after pushing has also a verdict that the model is already served.
     """
     stores = [whole / "store" / "artifacts", torn / "store" / "artifacts"]
     kinds = [Counter(path.parent.name for path in store.glob("*/*")) for store in stores]
     assert set(kinds[0].values()) == {1} and not kinds[0] - kinds[1]
     verdicts = [Verdict.load(path) for path in stores[1].glob("verdict/*")]
     again = [one for one in verdicts if one.baseline == 1]
-    assert all("is served already, as version 1" in one.reasons[0] for one in again)
+    assert all("is already served, as version 1" in one.reasons[0] for one in again)
     allowed = [{"verdict": 1}, {"verdict": 1, "pushed": 1}] if len(again) == 1 else [{}]
     assert kinds[1] - kinds[0] in allowed
     names, others = ({path.name for path in store.glob("*/*")} for store in stores)
@@ -277,7 +277,7 @@ def test_two_processes_and_ctrl_c(tmp_path):
     wait_for_begin(first)
     time.sleep(0.5)
     second = start(RUN_TOYS, tmp_path / "store", 0)
-    assert "another execution is under way in" in second.communicate()[0]
+    assert "another execution is running in" in second.communicate()[0]
     first.send_signal(signal.SIGINT)
     first.communicate()
     [record] = (tmp_path / "store").glob("executions/*/execution.json")

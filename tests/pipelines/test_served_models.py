@@ -74,7 +74,7 @@ def test_a_worse_model_is_refused_or_else_rolled_back(run, tmp_path):
     assert run()[0] == 0
     status, _, said = run(**worse)
     assert status == 1 and "Evaluator: the model is refused" in said
-    assert "Version 1 goes on being served" in said and versions(tmp_path) == ["1"]
+    assert "Version 1 continues to be served" in said and versions(tmp_path) == ["1"]
     status, out, said = run(*easy, **worse)
     assert status == 0, said
     assert versions(tmp_path) == ["1", "2"]

@@ -239,7 +239,7 @@ def test_a_first_model_must_know_more_than_frequencies(evaluate):
     assert verdict.blessed and verdict.baseline is None and stop is None
     assert "the frequencies of words" in verdict.reasons[0]
     verdict, stop = evaluate(evaluated(as_good_as(-5.0)))
-    assert not verdict.blessed and "needed is more than 0 %" in stop
+    assert not verdict.blessed and "required: more than 0 %" in stop
     verdict, stop = evaluate(evaluated(as_good_as(-1.0)), max_perplexity=2.5)
     assert not verdict.blessed and "is above 2.5" in stop
 
@@ -253,7 +253,7 @@ def test_a_better_model_is_blessed_and_a_worse_one_refused_with_reasons(evaluate
     assert verdict.figures["interval"][0] < gain < verdict.figures["interval"][1]
     assert f"{gain:.2f} % lower" in verdict.reasons[0] and "124 lines of test" in verdict.reasons[0]
     verdict, stop = evaluate(worse, better)
-    assert not verdict.blessed and "Version 1 goes on being served" in stop
+    assert not verdict.blessed and "Version 1 continues to be served" in stop
     assert re.search(r"\d % higher \(95 % interval of the gain -", verdict.reasons[0])
 
 
@@ -303,7 +303,7 @@ def test_the_model_that_is_served_is_not_evaluated_again(evaluate, given, tmp_pa
     for _ in range(2):  # what is told is what was told when it was pushed
         verdict, stop = evaluate(None, None)
         assert verdict.blessed and verdict.baseline == 1 and stop is None
-        assert "is served already, as version 1" in verdict.reasons[0]
+        assert "is already served, as version 1" in verdict.reasons[0]
         assert verdict.reasons[1:] == first.reasons and verdict.figures == first.figures != {}
         assert verdict.bins == first.bins != []
 
@@ -313,7 +313,7 @@ def test_a_served_model_without_a_verdict_is_not_evaluated_again_either(evaluate
         given["served"].push(given["model"] / "serving" / "1", {"model": "candidate"})
     verdict, stop = evaluate(None, None)
     assert verdict.blessed and verdict.baseline == 1 and stop is None
-    assert verdict.reasons == ["it is the model that is served already, as version 1"]
+    assert verdict.reasons == ["this model is already served, as version 1"]
 
 
 @pytest.mark.parametrize(("worse_perplexity", "min_bleu"), [(False, 0.0), (True, 0.0), (True, 99)])
