@@ -151,11 +151,23 @@ class MultiHeadSourceAttention(keras.layers.Layer):
     The layer has the weights of a `keras.layers.MultiHeadAttention`, and projects the source only
     once. Contexts have the queries' width. The alignments are the mean over the heads.
 
+        alignments^n = softmax_s(W_q^n h_t · W_k^n m_s / √H),    n = 1..N
+        context_t = W_o [c_t^1; ...; c_t^N],    c_t^n = Σ_s alignments_ts^n W_v^n m_s
+
+    With `shared_value=True` all heads have the same value projection, and the layer has no output
+    projection. Contexts are N·H wide:
+
+        context_t = [c_t^1; ...; c_t^N],    c_t^n = Σ_s alignments_ts^n W_v m_s
+
+    A decoder maps context and state by a matrix of its own, so no W_o is needed there.
+    Every projection has a bias.
+
     Call arguments and results: as for `Attention`.
 
     Args:
         num_heads: Number of heads N.
-        key_dim: Width of a head.
+        key_dim: Width H of a head.
+        shared_value: Whether all heads share one value projection, without an output projection.
         **kwargs: Keyword arguments of `keras.layers.Layer`.
 
     Example:
@@ -171,13 +183,13 @@ class MultiHeadSourceAttention(keras.layers.Layer):
         - [Vaswani et al., 2017](https://arxiv.org/abs/1706.03762)
     """
 
-    def __init__(self, num_heads: int, key_dim: int, **kwargs: Any):
+    def __init__(self, num_heads: int, key_dim: int, shared_value: bool = False, **kwargs: Any):
         super().__init__(**kwargs)
         self.num_heads = num_heads
         self.key_dim = key_dim
-        self.heads = keras.layers.MultiHeadAttention(
-            num_heads, key_dim, dtype=self.dtype_policy, name="heads"
-        )
+        self.shared_value = shared_value
+        make_heads = _SharedValueHeads if shared_value else keras.layers.MultiHeadAttention
+        self.heads = make_heads(num_heads, key_dim, dtype=self.dtype_policy, name="heads")
 
     def build(self, query_shape: Shape, memory_shape: Shape) -> None:
         self.heads.build(query_shape, memory_shape)
@@ -197,17 +209,55 @@ class MultiHeadSourceAttention(keras.layers.Layer):
         query = self.heads.query_dense(ops.cast(query, self.compute_dtype))  # [B, T, N, H]
         scores = ops.einsum("btnh,bsnh->bnts", query * self.key_dim**-0.5, source["keys"])
         alignments = masked_softmax(ops.cast(scores, "float32"), source["mask"][:, None, None])
-        values = source["values"]
-        contexts = ops.einsum("bnts,bsnh->btnh", ops.cast(alignments, values.dtype), values)
+        values = source["values"]  # [B, S, N, H], or [B, S, H]
+        equation = "bnts,bsh->btnh" if self.shared_value else "bnts,bsnh->btnh"
+        contexts = ops.einsum(equation, ops.cast(alignments, values.dtype), values)
         return self.heads.output_dense(contexts), ops.mean(alignments, axis=1)
 
     def compute_output_spec(
         self, query: Tensor, source: dict[str, Tensor], positions: Tensor | None = None
     ) -> tuple[keras.KerasTensor, keras.KerasTensor]:
+        width = self.num_heads * self.key_dim if self.shared_value else query.shape[-1]
         return (
-            keras.KerasTensor(query.shape, self.compute_dtype),
+            keras.KerasTensor((*query.shape[:2], width), self.compute_dtype),
             keras.KerasTensor((*query.shape[:2], source["keys"].shape[1]), "float32"),
         )
 
     def get_config(self) -> dict:
-        return {**super().get_config(), "num_heads": self.num_heads, "key_dim": self.key_dim}
+        return {
+            **super().get_config(),
+            "num_heads": self.num_heads,
+            "key_dim": self.key_dim,
+            "shared_value": self.shared_value,
+        }
+
+
+class _SharedValueHeads(keras.layers.Layer):
+    """Projections of heads that share their values, named as in `keras.layers.MultiHeadAttention`.
+
+    Args:
+        num_heads: Number of heads N.
+        key_dim: Width H of a head.
+        **kwargs: Keyword arguments of `keras.layers.Layer`.
+    """
+
+    def __init__(self, num_heads: int, key_dim: int, **kwargs: Any):
+        super().__init__(**kwargs)
+        self.query_dense, self.key_dense = (
+            keras.layers.EinsumDense(
+                "btd,dnh->btnh",
+                (None, num_heads, key_dim),
+                bias_axes="nh",
+                dtype=self.dtype_policy,
+                name=name,
+            )
+            for name in ("query", "key")
+        )
+        self.value_dense = keras.layers.Dense(key_dim, dtype=self.dtype_policy, name="value")
+        self.output_dense = keras.layers.Reshape((-1, num_heads * key_dim), name="concatenation")
+
+    def build(self, query_shape: Shape, memory_shape: Shape) -> None:
+        self.query_dense.build((None, None, query_shape[-1]))
+        for layer in (self.key_dense, self.value_dense):
+            layer.build((None, None, memory_shape[-1]))
+        self.built = True

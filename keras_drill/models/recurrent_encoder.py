@@ -31,6 +31,8 @@ class RecurrentEncoder(keras.layers.Layer):
         backward_layers: As many that read backwards; none where only one direction is read.
         dropout: Rate of D, whose masks are shared by all time steps.
         reverse: Whether the forward layers read backwards.
+        end_last: Whether layers that read backwards read the source's last token last, not first.
+            Only without `backward_layers`; padding must come after the tokens.
         seed: Integer for the dropouts, or `None` for a random one.
         **kwargs: Keyword arguments of `keras.layers.Layer`.
     """
@@ -42,6 +44,7 @@ class RecurrentEncoder(keras.layers.Layer):
         backward_layers: Sequence[Recurrent] = (),
         dropout: float = 0.0,
         reverse: bool = False,
+        end_last: bool = False,
         seed: int | None = None,
         **kwargs: Any,
     ):
@@ -50,6 +53,7 @@ class RecurrentEncoder(keras.layers.Layer):
         self.recurrent_layers = list(layers)
         self.backward_layers = list(backward_layers)
         self.reverse = reverse
+        self.end_last = end_last
         self.supports_masking = True
         self.dropouts = [
             VariationalDropout(
@@ -88,13 +92,17 @@ class RecurrentEncoder(keras.layers.Layer):
     def call(
         self, source: Tensor, mask: Tensor | None = None, training: bool = False
     ) -> tuple[Tensor, list[list[Tensor]]]:
+        order = self._reading_order(source, mask) if self.reverse and self.end_last else None
+        if order is not None:
+            source = ops.take_along_axis(source, order, axis=1)
         source = ops.transpose(source)  # [S, B]
         mask = None if mask is None else ops.transpose(mask)
         x = self.dropouts[0](self.embedding(source), training=training)
         states = []
         for directions, dropout in zip(self.directions, self.dropouts[1:], strict=True):
+            reverse = self.reverse and order is None
             found = [
-                self._read(layer, x, mask, training, backwards=self.reverse != bool(i))
+                self._read(layer, x, mask, training, backwards=reverse != bool(i))
                 for i, layer in enumerate(directions)
             ]
             outputs, *layer_states = (
@@ -102,10 +110,20 @@ class RecurrentEncoder(keras.layers.Layer):
             )
             x = dropout(outputs, training=training)
             states.append(layer_states)
-        return ops.transpose(x, (1, 0, 2)), states
+        x = ops.transpose(x, (1, 0, 2))
+        if order is not None:  # the order is its own inverse
+            x = ops.take_along_axis(x, order[:, :, None], axis=1)
+        return x, states
 
     def compute_mask(self, source: Tensor, previous_mask: Tensor | None = None) -> None:
         """None: who reads the memory is given the source's mask."""
+
+    def _reading_order(self, source, mask):
+        """Positions `[B, S]` of a source backwards, but for its last token and the padding."""
+        places = ops.arange(ops.shape(source)[1], dtype="int32")[None]  # [1, S]
+        mask = ops.ones_like(source, "bool") if mask is None else mask
+        last = ops.sum(ops.cast(mask, "int32"), axis=1, keepdims=True) - 1  # [B, 1]
+        return ops.where(places < last, last - 1 - places, places)
 
     def _read(self, layer, x, mask, training, backwards):
         """Outputs at the positions of what was read, and the states when all was read."""

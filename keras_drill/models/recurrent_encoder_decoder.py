@@ -47,7 +47,11 @@ class RecurrentEncoderDecoder(QuantizableBackbone):
         attention: `keras_drill.layers.Attention` or `MultiHeadSourceAttention`; `None` for a
             decoder that receives only the encoder's last state.
         input_feeding: Whether the hidden state is fed back. Needs attention.
-        reverse_source: Whether an encoder of one direction reads the source backwards.
+        reverse_source: Whether an encoder of one direction reads the source backwards, x_S ... x_1.
+        source_end_last: With `reverse_source`, whether the encoder reads the source's last token,
+            its end symbol, last: x_{S-1} ... x_1 x_S. The decoder then begins in the state after
+            the end symbol, as with a source that is read forwards. Otherwise the encoder reads the
+            end symbol first, where the symbol tells nothing.
         dropout: Rate on embedded words, between layers, and on the result; all time steps of a
             sequence drop the same.
         pad_id: The word that pads short rows of source and target; `None`: there is none.
@@ -89,6 +93,7 @@ class RecurrentEncoderDecoder(QuantizableBackbone):
         attention: keras.layers.Layer | None = None,
         input_feeding: bool = False,
         reverse_source: bool = False,
+        source_end_last: bool = False,
         dropout: float = 0.0,
         pad_id: int | None = 0,
         seed: int | None = None,
@@ -109,6 +114,7 @@ class RecurrentEncoderDecoder(QuantizableBackbone):
         self.attention = attention
         self.input_feeding = input_feeding
         self.reverse_source = reverse_source
+        self.source_end_last = source_end_last
         self.dropout = dropout
         self.pad_id = pad_id
         self.seed = seed
@@ -142,6 +148,11 @@ class RecurrentEncoderDecoder(QuantizableBackbone):
                 "`reverse_source` is for an encoder that reads in one direction. "
                 "Received: reverse_source=True, bidirectional=True"
             )
+        if self.source_end_last and not self.reverse_source:
+            raise ValueError(
+                "`source_end_last` is for a reversed source. Set `reverse_source=True`. "
+                "Received: source_end_last=True, reverse_source=False"
+            )
 
     def _word_embedding(self, embedding, vocabulary_size, name):
         size = self.embedding_dim
@@ -167,6 +178,7 @@ class RecurrentEncoderDecoder(QuantizableBackbone):
             self._make_layers("backward", count, first_seed=200) if self.bidirectional else [],
             dropout=self.dropout,
             reverse=self.reverse_source,
+            end_last=self.source_end_last,
             seed=self._layer_seed(300),
             dtype=self.dtype_policy,
             name="encoder",
@@ -290,6 +302,7 @@ class RecurrentEncoderDecoder(QuantizableBackbone):
             "bidirectional": self.bidirectional,
             "input_feeding": self.input_feeding,
             "reverse_source": self.reverse_source,
+            "source_end_last": self.source_end_last,
             "dropout": self.dropout,
             "pad_id": self.pad_id,
             "seed": self.seed,

@@ -15,7 +15,7 @@ from keras_drill.decoding import (
     TemperatureSampler,
     generate,
 )
-from keras_drill.export import Side, TextModel, Translator
+from keras_drill.export import Side, TextModel, Translator, export_translator
 from keras_drill.export.answers import Answers
 from keras_drill.export.translation_search import TokenRows, TranslationSearch
 from keras_drill.layers import Attention
@@ -116,6 +116,23 @@ def test_groups_that_find_the_same_are_filled_up(model, side):
         np.testing.assert_allclose(found["scores"][row], [s for _, s in expected], rtol=1e-5)
     alone = module.translate(TEXTS[1:2])
     assert alone["texts"].numpy().tolist() == found["texts"].numpy()[1:2].tolist()
+
+
+@pytest.mark.slow
+def test_a_reversed_source_is_read_in_the_same_order_when_it_is_exported(side, tmp_path):
+    options = {"units": 7, "cell": "gru", "bidirectional": False, "reverse_source": True}
+    last = filled(RecurrentEncoderDecoder(V, 5, source_end_last=True, **options))
+    forwards = filled(RecurrentEncoderDecoder(V, 5, **{**options, "reverse_source": False}))
+    words = [text.split() for text in TEXTS]
+    backwards = [" ".join(reversed(some)) for some in words]
+    sides = [(side.tokenizer, side.vocabulary)] * 2
+    limits = {"max_source_tokens": MAX_SOURCE, "max_tokens": MAX_TOKENS}
+    folder = export_translator(last, tmp_path, *sides, search=BeamSearch(2, 1.0), **limits)
+    found = tf.saved_model.load(str(folder)).signatures["translate"](texts=tf.constant(TEXTS))
+    # The end symbol stays behind the words, so a model that reads forwards reads the same.
+    expected = translated(forwards, side, BeamSearch(2, 1.0), backwards)
+    assert found["texts"].numpy().tolist() == expected["texts"].numpy().tolist()
+    np.testing.assert_allclose(found["log_probs"], expected["log_probs"], rtol=1e-5)
 
 
 def test_answers_that_differ_are_chosen_in_order():

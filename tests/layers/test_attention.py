@@ -18,6 +18,7 @@ from tests.gradients import value_and_gradients
 
 B, T, S, DQ, DM, A, RADIUS = 3, 5, 11, 7, 13, 2, 2
 LENGTHS = np.array([11, 4, 0])
+PARTS = ("bias", "kernel")
 MASK = np.arange(S)[None] < LENGTHS[:, None]
 
 
@@ -139,6 +140,35 @@ def test_heads_equal_those_of_keras():
     np.testing.assert_allclose(contexts[:2], expected[:2], atol=1e-5)  # the third has no source
     np.testing.assert_allclose(alignments[:2], ops.convert_to_numpy(weights).mean(1)[:2], atol=1e-6)
     np.testing.assert_array_equal(alignments[2], np.zeros((T, S)))
+
+
+def test_heads_with_one_value_equal_their_formula():
+    attention = MultiHeadSourceAttention(num_heads=3, key_dim=A, shared_value=True)
+    attention.build((None, None, DQ), (None, None, DM))
+    rng = np.random.default_rng(7)
+    query, memory = rng.normal(size=(B, T, DQ)), rng.normal(size=(B, S, DM))
+    for weight in attention.weights:  # biases too
+        weight.assign(rng.normal(size=weight.shape))
+    weights = {v.path.split("heads/")[-1]: np.asarray(v, "float64") for v in attention.weights}
+    assert sorted(weights) == [f"{x}/{y}" for x in ("key", "query", "value") for y in PARTS]
+    source = attention.project(memory.astype("float32"), MASK)
+    contexts, alignments = attention(query.astype("float32"), source)
+    assert contexts.shape == attention.compute_output_spec(query, source)[0].shape == (B, T, 3 * A)
+    for b, length in enumerate(LENGTHS):
+        values = memory[b] @ weights["value/kernel"] + weights["value/bias"]
+        shares = []
+        for n in range(3):
+            q, k = (
+                x[b] @ weights[f"{name}/kernel"][:, n] + weights[f"{name}/bias"][n]
+                for name, x in (("query", query), ("key", memory))
+            )
+            scores = np.exp(q @ k.T / np.sqrt(A)) * MASK[b]
+            shares.append(scores / scores.sum(axis=1, keepdims=True) if length else 0 * scores)
+        expected = np.concatenate([share @ values for share in shares], axis=1)
+        np.testing.assert_allclose(contexts[b], expected, rtol=1e-4, atol=1e-5)
+        np.testing.assert_allclose(alignments[b], np.mean(shares, axis=0), atol=1e-5)
+    again = MultiHeadSourceAttention.from_config(attention.get_config())
+    assert again.shared_value and again.get_config() == attention.get_config()
 
 
 @pytest.mark.parametrize("window", WINDOWS)

@@ -36,6 +36,7 @@ BACKBONES = {
     "general": lambda: recurrent(Attention(GeneralScore())),
     "fed back": lambda: recurrent(Attention(AdditiveScore(5)), input_feeding=True),
     "heads fed back": lambda: recurrent(MultiHeadSourceAttention(2, 3), input_feeding=True),
+    "heads with one value": lambda: recurrent(MultiHeadSourceAttention(2, 3, shared_value=True)),
     "two vocabularies": lambda: recurrent(source_vocabulary_size=17, cell="gru"),
     "transformer": lambda: Transformer(V, D, num_layers=1, num_heads=2, feed_forward_dim=7, seed=3),
     "decoder": lambda: TransformerLanguageBackbone(

@@ -56,6 +56,13 @@ VARIANTS = {
         "num_layers": 2,
         "num_encoder_layers": 1,
     },
+    "end last": lambda: {
+        "attention": MultiHeadSourceAttention(2, 3, shared_value=True),
+        "bidirectional": False,
+        "reverse_source": True,
+        "source_end_last": True,
+        "num_layers": 2,
+    },
     "fed additive": lambda: {"attention": additive(), "input_feeding": True},
     "fed heads": lambda: {
         "attention": MultiHeadSourceAttention(2, 3),
@@ -143,10 +150,13 @@ def literal(backbone, attend, source, target):
         for i, layer in enumerate(directions):
             backwards = encoder.reverse != bool(i)
             state, found = [np.zeros(H)] * layer.num_states, []
-            for row in x[::-1] if backwards else x:
-                state = run_cell(layer, row, state)
+            rows = range(len(x))[::-1] if backwards else range(len(x))
+            if encoder.end_last:
+                rows = [*rows[1:], rows[0]]
+            for row in rows:
+                state = run_cell(layer, x[row], state)
                 found.append(state[0])
-            outputs.append(found[::-1] if backwards else found)
+            outputs.append(np.array(found)[np.argsort(rows)])
             last.append(state)
         x = np.concatenate(outputs, axis=-1)
         all_states.append([np.concatenate(parts) for parts in zip(*last, strict=True)])
@@ -192,6 +202,21 @@ def test_equals_loops_and_padding_and_the_rest_of_the_batch_change_nothing(varia
         source, target = (inputs[name][row][inputs[name][row] > 0] for name in inputs)
         expected = literal(backbone, attend, source, target)
         np.testing.assert_allclose(found[row, : len(target)], expected, atol=2e-5)
+
+
+def test_a_reversed_source_with_its_end_last_is_a_source_of_reversed_words():
+    options = {"attention": None, "num_layers": 2, "cell": "gru"}
+    last = make("end last", **options)
+    forwards = make("end last", **options, reverse_source=False, source_end_last=False)
+    inputs = batch()
+    source = inputs["source"].copy()
+    for row in source:
+        length = np.count_nonzero(row)
+        row[: length - 1] = row[: length - 1][::-1]
+    expected = ops.convert_to_numpy(forwards({**inputs, "source": source}))
+    np.testing.assert_allclose(last(inputs), expected, atol=1e-6)
+    first = make("end last", **options, source_end_last=False)
+    assert np.abs(ops.convert_to_numpy(first(inputs)) - expected).max() > 0.01
 
 
 @every_variant
@@ -412,6 +437,7 @@ def test_senses_are_shared_with_the_head(weighting, tmp_path):
         ({"num_encoder_layers": 0}, "`num_encoder_layers` must be at least 1"),
         ({"input_feeding": True}, "`input_feeding` needs attention"),
         ({"reverse_source": True}, "in one direction"),
+        ({"source_end_last": True, "bidirectional": False}, "for a reversed source"),
         ({"embedding": keras.layers.Embedding(V, 4)}, "`embedding` must have 31 words"),
     ],
 )

@@ -392,6 +392,12 @@ SEQUENCE_TO_SEQUENCE = [
         {"backbone.bidirectional": False},
     ),
     Case(
+        "backbone.source_end_last",
+        [False, True],
+        at("backbone.source_end_last"),
+        {"backbone.bidirectional": False, "backbone.reverse_source": True},
+    ),
+    Case(
         "backbone.attention",
         {"general": "GeneralScore", "additive": "AdditiveScore", "dot": "DotScore"},
         named("backbone.attention.score"),
@@ -407,6 +413,12 @@ SEQUENCE_TO_SEQUENCE = [
         "backbone.num_heads",
         [2, 7],
         at("backbone.attention.num_heads"),
+        {"backbone.attention": "multi-head"},
+    ),
+    Case(
+        "backbone.shared_value",
+        [False, True],
+        at("backbone.attention.shared_value"),
         {"backbone.attention": "multi-head"},
     ),
     *(

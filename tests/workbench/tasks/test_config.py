@@ -9,6 +9,8 @@ from keras_drill.workbench.tasks.errors import ConfigError
 from keras_drill.workbench.tasks.language_model.config import LanguageModelConfig
 from keras_drill.workbench.tasks.load_config import load_config, recipe_names, recipe_text
 
+PAIRS = "small-translation-tied"
+
 
 @pytest.mark.parametrize("name", recipe_names())
 def test_recipes_show_every_option_and_what_it_does(name):
@@ -113,6 +115,10 @@ def test_wrong_values_are_refused(name, value, message):
         ("ptb-awd-lstm-tied", {"training.average_checkpoints": 2}, "averages the weights itself"),
         ("small-kerbs", {"training.average_checkpoints": 2}, "with senses.dynamic = true"),
         ("small-tied", {"data.max_vocabulary": 2}, "must be 0 or at least 3"),
+        (PAIRS, {"backbone.input_feeding": True, "backbone.attention": "none"}, "must be false"),
+        (PAIRS, {"backbone.reverse_source": True}, "false with backbone.bidirectional = true"),
+        (PAIRS, {"backbone.source_end_last": True}, "with backbone.reverse_source = false"),
+        (PAIRS, {"backbone.shared_value": True}, "with backbone.attention = 'general'"),
     ],
 )
 def test_contradictions_are_refused(recipe, values, message):

@@ -97,6 +97,7 @@ def _build_backbone(
         cell=options.cell,
         bidirectional=options.bidirectional,
         reverse_source=options.reverse_source,
+        source_end_last=options.source_end_last,
         attention=_build_attention(options),
         input_feeding=options.input_feeding,
         **arguments,
@@ -108,7 +109,9 @@ def _build_attention(options: EncoderDecoderConfig) -> keras.layers.Layer | None
         return None
     if options.attention == "multi-head":
         return MultiHeadSourceAttention(
-            options.num_heads, key_dim=max(options.units // options.num_heads, 1)
+            options.num_heads,
+            key_dim=max(options.units // options.num_heads, 1),
+            shared_value=options.shared_value,
         )
     scores = {
         "general": GeneralScore,

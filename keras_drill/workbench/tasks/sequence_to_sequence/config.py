@@ -189,6 +189,9 @@ class EncoderDecoderConfig:
     units: int = option(512, "size of the recurrent layers (recurrent)", minimum=1)
     bidirectional: bool = option(True, "read the source in both directions (recurrent)")
     reverse_source: bool = option(False, "read the source backwards, if in one (recurrent)")
+    source_end_last: bool = option(
+        False, "read the end symbol of a reversed source last, not first (recurrent)"
+    )
     attention: str = option(
         "general",
         '"general", "additive", "dot", "multi-head" or "none" (recurrent)',
@@ -196,6 +199,9 @@ class EncoderDecoderConfig:
     )
     input_feeding: bool = option(False, "feed the last hidden state back (recurrent)")
     num_heads: int = option(4, "attention heads (transformer, multi-head)", minimum=1)
+    shared_value: bool = option(
+        False, "one value for all heads, and no output projection (multi-head)"
+    )
     feed_forward_dim: int = option(1024, "inner size (transformer)", minimum=1)
     norm_first: bool = option(True, "normalise before each sublayer, not after (transformer)")
     attention_dropout: float = option(
@@ -371,8 +377,8 @@ class SequenceToSequenceConfig(RunConfig):
                 f"option backbone.num_heads must divide backbone.embedding_dim = "
                 f"{backbone.embedding_dim}, not {backbone.num_heads}"
             )
-        if backbone.kind == "recurrent" and backbone.input_feeding and backbone.attention == "none":
-            raise ConfigError("option backbone.input_feeding must be false without attention")
+        if backbone.kind == "recurrent":
+            _check_recurrent(backbone)
         if decoding.coverage_penalty and not backbone.attends:
             raise ConfigError("option decoding.coverage_penalty must be 0 without attention")
         if decoding.replace_unknown and not backbone.attends:
@@ -414,3 +420,21 @@ class SequenceToSequenceConfig(RunConfig):
                 "option senses.weighting must be 'usage' with backbone.kind = 'transformer', whose "
                 "positions run in parallel, not 'posterior'"
             )
+
+
+def _check_recurrent(backbone: EncoderDecoderConfig) -> None:
+    if backbone.input_feeding and backbone.attention == "none":
+        raise ConfigError("option backbone.input_feeding must be false without attention")
+    if backbone.reverse_source and backbone.bidirectional:
+        raise ConfigError(
+            "option backbone.reverse_source must be false with backbone.bidirectional = true"
+        )
+    if backbone.source_end_last and not backbone.reverse_source:
+        raise ConfigError(
+            "option backbone.source_end_last must be false with backbone.reverse_source = false"
+        )
+    if backbone.shared_value and backbone.attention != "multi-head":
+        raise ConfigError(
+            "option backbone.shared_value must be false with backbone.attention = "
+            f"{backbone.attention!r}"
+        )
