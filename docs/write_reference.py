@@ -185,6 +185,22 @@ def _tabulate_options(section: dataclasses.Field) -> str:
     return "\n".join(["| option | default | meaning |", "|---|---|---|", *rows])
 
 
+def write_recipes_page() -> str:
+    from keras_drill.workbench.tasks.load_config import load_config, recipe_names
+
+    rows = []
+    for name in recipe_names():
+        config = load_config(name)
+        cells = (config.description, config.origin, config.result)
+        rows.append(f"| `{name}` | " + " | ".join(map(_cell, cells)) + " |")
+    purpose = (
+        "Every recipe with the origin of its settings, and its result if it was trained with this "
+        "package."
+    )
+    table = ["| recipe | content | settings | result |", "|---|---|---|---|", *rows]
+    return "\n\n".join(["# List of recipes", purpose, "\n".join(table)]) + "\n"
+
+
 def write_pages() -> dict[str, str]:
     """All generated pages by their names."""
     pages = {
@@ -194,9 +210,10 @@ def write_pages() -> dict[str, str]:
         pages[f"api-{name}"] = write_api_page(f"`{module}`", module, purpose)
     pages["commands"] = write_commands_page()
     pages["options"] = write_options_page()
+    pages["recipes"] = write_recipes_page()
     entries = "\n".join(pages)
     pages["index"] = (
-        "# API, commands and options\n\nThese pages are made from docstrings, parsers and "
+        "# API, commands, options and recipes\n\nThese pages are made from docstrings, parsers and "
         f"definitions.\n\n```{{toctree}}\n:maxdepth: 1\n\n{entries}\n```\n"
     )
     return pages

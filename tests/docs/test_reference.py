@@ -10,7 +10,7 @@ import keras_drill
 from docs.docstring_to_markdown import docstring_to_markdown
 from docs.write_reference import API_PAGES, public_names, write_pages
 from keras_drill.workbench.cli.main import make_parser
-from keras_drill.workbench.tasks.load_config import CONFIGS
+from keras_drill.workbench.tasks.load_config import CONFIGS, load_config, recipe_names
 
 
 @pytest.fixture(scope="module")
@@ -48,6 +48,13 @@ def test_every_option_of_recipes_is_described(pages):
     for config in CONFIGS:
         for option in config.options():
             assert f"| `{option}`" in pages["options"]
+
+
+def test_every_recipe_is_listed_with_its_origin_and_result(pages):
+    for name in recipe_names():
+        config = load_config(name)
+        row = f"| `{name}` | {config.description} | {config.origin} | {config.result} |"
+        assert row in pages["recipes"]
 
 
 def test_sections_of_docstrings_become_lists_and_examples_code():

@@ -18,7 +18,8 @@ def add_parser(commands) -> argparse.ArgumentParser:
     parser = commands.add_parser(
         "recipes",
         help="list the recipes, or print one",
-        description="Lists the recipes, or prints one recipe with all its options for editing.",
+        description="Lists the recipes with the origin of their settings and their results, or "
+        "prints one recipe with all its options for editing.",
     )
     parser.recipe = parser.add_argument(  # for completion
         "recipe", nargs="?", metavar="RECIPE", help="the recipe to print"
@@ -35,7 +36,9 @@ def run(args: argparse.Namespace) -> int:
     for title, names in _group({name: config.task for name, config in configs.items()}).items():
         print(f"{title}:")
         for name in names:
-            print(f"  {name:<{width}}  {configs[name].description}")
+            config = configs[name]
+            print(f"  {name:<{width}}  {config.description}")
+            print(f"  {'':<{width}}    settings: {config.origin}; {config.result}")
         print()
     print("Print one: keras-drill recipes RECIPE")
     print("Train it:  keras-drill train RECIPE --data PATH --run RUN")

@@ -102,6 +102,8 @@ def test_recipes_are_grouped_small_ones_first_and_each_stands_once(capsys):
     out = capsys.readouterr().out
     assert out.startswith("start here:\n  small-tied")
     assert sorted(re.findall(r"^  (\S+)", out, re.M)) == recipe_names()
+    assert out.count("\n" + " " * 8) == out.count("  settings: ") == len(recipe_names())
+    assert re.search(r"wikitext2-awd-lstm-mos .*\n +settings: the authors'.*; not trained", out)
     assert out.index("small-gru-mos") < out.index("iwslt-seq2seq-tied")
 
 

@@ -1,4 +1,6 @@
+import json
 import re
+from pathlib import Path
 
 import keras
 import pytest
@@ -10,11 +12,45 @@ from keras_drill.workbench.tasks.language_model.config import LanguageModelConfi
 from keras_drill.workbench.tasks.load_config import load_config, recipe_names, recipe_text
 
 PAIRS = "small-translation-tied"
+RESULTS = Path(__file__).parents[3] / "results"
 
 
 @pytest.mark.parametrize("name", recipe_names())
 def test_recipes_show_every_option_and_what_it_does(name):
     assert recipe_text(name) == load_config(name).to_toml()
+
+
+@pytest.mark.parametrize("name", recipe_names())
+def test_recipes_say_whose_settings_they_have_and_figures_of_results_are_in_their_file(name):
+    config = load_config(name)
+    assert re.match(r"the authors' \(\S.*\)$|ours($|: )", config.origin)
+    if config.result != "not trained here":
+        found = re.fullmatch(r"(.* (\d\S*) .*) \(results/(\S+\.json), (.+)\)", config.result)
+        tables = json.loads((RESULTS / found[3]).read_text())["tables"].values()
+        rows = [row for table in tables for row in table["rows"] if row[0] == found[4]]
+        figures = set(re.findall(r"\d+\.\d+", found[1]))
+        assert any(figures <= set(re.findall(r"\d+\.\d+", str(row))) for row in rows)
+
+
+def test_a_recipe_with_other_options_is_none():
+    recipe = load_config("ptb-awd-lstm-drill")
+    other = recipe.replace({"data.path": "ptb"})
+    assert recipe.origin and (other.origin, other.result) == ("", "")
+    assert "origin" not in other.to_toml() and "origin" not in other.to_mapping()
+    assert type(recipe).from_mapping(recipe.to_mapping()) == recipe
+
+
+def test_the_authors_settings():
+    drill = load_config("wmt14-transformer-drill")
+    assert (drill.head.depth, drill.head.activation, drill.head.dropout) == (2, "sigmoid", 0)
+    adam = drill.optimizer
+    assert (adam.accumulate_steps, adam.warmup_steps, adam.beta_2) == (2, 8000, 0.998)
+    # OpenNMT's `learning_rate` is a factor of Noam's schedule.
+    assert adam.learning_rate == pytest.approx(2 / (512 * 8000) ** 0.5, rel=1e-3)
+    for corpus, batch, rate, tuned in (("ptb", 12, 20, 25), ("wikitext2", 15, 15, 20)):
+        for suffix, expected in (("", rate), ("-finetune", tuned)):
+            mixture = load_config(f"{corpus}-awd-lstm-mos{suffix}")
+            assert (mixture.data.batch_size, mixture.optimizer.learning_rate) == (batch, expected)
 
 
 def test_the_promised_recipes_are_there():

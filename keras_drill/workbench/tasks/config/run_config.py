@@ -11,7 +11,8 @@ from keras_drill.workbench.tasks.config.option import check_value, suggest
 from keras_drill.workbench.tasks.config.training_sections import OptimizerConfig, TrainingConfig
 from keras_drill.workbench.tasks.errors import ConfigError
 
-_NOT_SECTIONS = ("task", "description")
+_OF_RECIPES = ("origin", "result")
+_NOT_SECTIONS = ("task", "description", *_OF_RECIPES)
 
 Config = TypeVar("Config", bound="RunConfig")
 
@@ -26,6 +27,9 @@ class RunConfig(abc.ABC):
         task: Name of the task.
         reads_sources: Whether its models answer a source, rather than continue a text.
         word_files: What a run keeps of its words, by the names of the files in its folder.
+        origin: Of a recipe: whose settings it has, and their source. Empty for other options.
+        result: Of a recipe: its result if it was trained with this package. Empty for other
+            options.
     """
 
     task: ClassVar[str]
@@ -33,6 +37,8 @@ class RunConfig(abc.ABC):
     word_files: ClassVar[tuple[str, ...]]
 
     description: str = ""
+    origin: str = ""
+    result: str = ""
     data: Any = None
     backbone: Any = None
     head: HeadConfig = dataclasses.field(default_factory=HeadConfig)
@@ -97,13 +103,17 @@ class RunConfig(abc.ABC):
             if name not in sections or not isinstance(content, Mapping):
                 raise ConfigError(f"unknown section [{name}]{suggest(name, sections)}")
             values.update({f"{name}.{key}": value for key, value in content.items()})
-        description = mapping.get("description", "")
-        if not isinstance(description, str):
-            raise ConfigError(f"description must be text, not {description!r}")
-        return dataclasses.replace(cls(), description=description).replace(values)
+        texts = {name: mapping.get(name, "") for name in ("description", *_OF_RECIPES)}
+        for name, text in texts.items():
+            if not isinstance(text, str):
+                raise ConfigError(f"{name} must be text, not {text!r}")
+        return dataclasses.replace(cls().replace(values), **texts)
 
     def replace(self: Config, values: Mapping[str, Any]) -> Config:
-        """A configuration with other values, given by full name; text is converted."""
+        """A configuration with other values, given by full name; text is converted.
+
+        It is no recipe any more, so `origin` and `result` are empty.
+        """
         options = self.options()
         sections: dict[str, dict[str, Any]] = {}
         for name, value in values.items():
@@ -113,6 +123,8 @@ class RunConfig(abc.ABC):
             sections.setdefault(section, {})[key] = check_value(name, options[name], value)
         return dataclasses.replace(
             self,
+            origin="",
+            result="",
             **{
                 section: dataclasses.replace(getattr(self, section), **changes)
                 for section, changes in sections.items()
@@ -121,7 +133,8 @@ class RunConfig(abc.ABC):
 
     def to_mapping(self) -> dict[str, Any]:
         """Nested dictionaries, as `from_mapping` takes them."""
-        return {"task": self.task, **dataclasses.asdict(self)}
+        values = {"task": self.task, **dataclasses.asdict(self)}
+        return {name: value for name, value in values.items() if value or name not in _OF_RECIPES}
 
     def to_toml(self) -> str:
         """A TOML file with every option and what it does."""
@@ -129,6 +142,9 @@ class RunConfig(abc.ABC):
             f"task = {_toml(self.task)}\n",
             f"description = {_toml(self.description)}\n",
         ]
+        for name in _OF_RECIPES:
+            if text := getattr(self, name):
+                parts.append(f"{name} = {_toml(text)}\n")
         for section, content in self.to_mapping().items():
             if section in _NOT_SECTIONS:
                 continue
