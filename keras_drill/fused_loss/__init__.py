@@ -1,8 +1,8 @@
 """The fused loss: losses, log-probabilities, ranks and gradients without the matrix `[N, V]`.
 
-One training step of an output layer, module by module. Shape letters: N tokens, K contexts per
-token, M labels, S columns per target, d width; a tile has T tokens and R = T * K rows, a block has
-B labels.
+The table shows one training step of an output layer, module by module. Shape letters: N tokens, K
+contexts per token, M labels, S columns per target, d width; a tile has T tokens and R = T * K rows,
+a block has B labels.
 
     inputs              contexts [N, K, d], labels [M, d], columns of the targets [N, S]
     losses              makes the walk differentiable: the gradients are computed forward
@@ -11,13 +11,13 @@ B labels.
       token_tiles         cuts the tokens:        contexts [R, d], columns [R, S]
       label_blocks        cuts the labels:        labels [B, d], one block after another
       first_pass          logits [R, B] of a block, normalisers [R], losses [T]
-      word_statistics     label smoothing and ranks, where they are asked for
-      teacher_pass        the teacher's log-probabilities and a divergence, in distillation
-      second_pass         gradients of contexts [R, d] and of labels [M, d]
-      accumulators        adds the tile to the sums (`matrix_accumulator` for the labels)
+      word_statistics     label smoothing and ranks, if requested teacher_pass        the teacher's
+      log-probabilities and a divergence, in distillation second_pass         gradients of contexts
+      [R, d] and of labels [M, d] accumulators        adds the tile to the sums
+      (`matrix_accumulator` for the labels)
 
-`kept_exponentials`, `recomputed_products` and `frozen_labels` are three ways to make the passes:
-the first keeps a tile's exponentials and reads the scores once, the second works for every score,
-the third needs no gradient of the labels. `biased_scores` adds biases and soft caps. With a teacher
-(`divergences`, `teacher_tile`) it is always the second way.
+`kept_exponentials`, `recomputed_products` and `frozen_labels` are three strategies for the passes.
+The first keeps a tile's exponentials and reads the scores once. The second works for every score.
+The third works for labels that need no gradient. `biased_scores` adds biases and soft caps.
+Distillation (`divergences`, `teacher_tile`) always uses the second strategy.
 """

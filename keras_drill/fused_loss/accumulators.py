@@ -1,4 +1,4 @@
-"""What a walk has made of the tiles so far. Shape letters: see `tile_walk`."""
+"""The running results of a walk over tiles. Shape letters: see `walk`."""
 
 from typing import NamedTuple
 
@@ -12,13 +12,13 @@ from keras_drill.types import Tensor
 
 
 class RunningSums(NamedTuple):
-    """What the walk has made of the tiles so far; `()` for what is not wanted.
+    """The results of all tiles so far. Results that are not needed are `()`.
 
     Attributes:
         losses, log_probs: `[padded]`.
         posteriors: `[padded, S]`.
         ranks: `[padded]`.
-        gradients: `TileGradients`, those of contexts and log-priors for all tokens.
+        gradients: `TileGradients`, with the gradients of contexts and log-priors for all tokens.
     """
 
     losses: Tensor
@@ -56,7 +56,7 @@ class RunningSums(NamedTuple):
         return RunningSums(zeros(padded), zeros(padded), posteriors, ranks, gradients)
 
     def add(self, tiles: TokenTiles, index, found, gradients: TileGradients | None):
-        """The sums with what was `found` of a tile, in order, and its gradients."""
+        """Returns the results including those of one tile: `found`, in order, and its gradients."""
 
         def put(whole, of_tile):
             return () if or_none(whole) is None else tiles.put(whole, index, of_tile)
@@ -81,7 +81,7 @@ class RunningSums(NamedTuple):
 
     @property
     def last(self):
-        """What is there only when all of a tile is done."""
+        """A tensor that exists only when the last tile is complete."""
         if not self.gradients:
             return self.log_probs
         return (
@@ -92,5 +92,5 @@ class RunningSums(NamedTuple):
 
 
 def or_none(x):
-    """A running sum, or `None` if it is not wanted."""
+    """Returns a running result, or `None` if it is not needed."""
     return None if isinstance(x, tuple) and not x else x

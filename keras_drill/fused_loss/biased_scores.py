@@ -1,4 +1,4 @@
-"""Scores as the composition sees them, entry by entry of a tile's inner products."""
+"""Computes scores with biases and soft caps from a tile's inner products, element by element."""
 
 from keras import ops
 
@@ -7,7 +7,7 @@ from keras_drill.ops.saturated import saturated
 
 
 def biased_scores(options, products, hidden_terms, bias, label_terms, exists=None):
-    """Biased and capped scores of products in the compute dtype, `NEVER` where no label exists."""
+    """Biased and capped scores of products in the compute dtype; `NEVER` for padding rows."""
     products = saturated(products, options.accumulator_dtype)
     scores = options.score.of_products(products, hidden_terms, label_terms)
     if bias is not None:
@@ -18,6 +18,6 @@ def biased_scores(options, products, hidden_terms, bias, label_terms, exists=Non
 
 
 def cap_slopes(options, scores):
-    """Derivatives of capped scores by what they were before."""
+    """Derivatives of the capped scores with respect to the uncapped ones."""
     cap = options.logit_soft_cap
     return 1.0 if cap is None else 1 - ops.square(scores / cap)

@@ -1,8 +1,9 @@
-"""A walk over several devices: each has some of the labels, some of the tokens, or both.
+"""A walk on several devices. Each device has a part of the labels, of the tokens, or of both.
 
-Devices send each other, per token, what the log-normaliser and the target's probability are made
-of: a largest score, a sum of exponentials, the target's scores. And once a step the gradients: the
-hidden states' over the devices that share the labels, the labels' over those that share the tokens.
+For each token, the devices exchange the largest score, the sum of exponentials, and the target's
+scores. The log-normaliser and the target's probability follow from these. Once per step, the
+devices exchange gradients: those of the hidden states if the labels are split, and those of the
+labels if the tokens are split.
 """
 
 import functools
@@ -18,7 +19,7 @@ from keras_drill.fused_loss.walk import Walk, walk
 def distributed_walk(
     inputs: WalkInputs, options: WalkOptions, weights=None, with_gradients=False
 ) -> Walk:
-    """`walk`, by all devices of the mesh in `options.placement`; the same `Walk` comes back."""
+    """Runs `walk` on all devices of the mesh in `options.placement`. Returns the same `Walk`."""
     placement = options.placement
     if placement is None:
         return walk(inputs, options, weights, with_gradients)
@@ -38,7 +39,7 @@ def distributed_walk(
         out_specs=Walk(
             of_tokens, of_tokens, of_tokens, of_tokens, gradients if with_gradients else ()
         ),
-        check_vma=False,  # it knows nothing of loops' sums that begin at zero everywhere
+        check_vma=False,  # its check rejects the sums of loops, which begin at zero on every device
     )
     result = function(inputs, weights)
 
@@ -55,7 +56,7 @@ def distributed_walk(
 
 
 def _specs(inputs: WalkInputs | StoredTeacher, placement: Placement):
-    """How the devices share the tensors."""
+    """The partition of the tensors over the devices."""
     import jax
 
     of_tokens = jax.sharding.PartitionSpec(placement.token_axis)
@@ -92,7 +93,7 @@ def _check_teacher(inputs: WalkInputs, placement: Placement) -> None:
 
 
 def _walk_part(options, with_gradients, placement: Placement, inputs, weights) -> Walk:
-    """One device's part of the walk, and what is added up over devices."""
+    """Computes one device's part of the walk and sums the results over devices."""
     import jax
 
     size, axis = inputs.labels.shape[0], placement.label_axis
@@ -110,7 +111,7 @@ def _walk_part(options, with_gradients, placement: Placement, inputs, weights) -
 
 
 def _fill_up(inputs: WalkInputs, weights, placement: Placement) -> tuple:
-    """Tokens of weight 0 besides, so that devices have equally many."""
+    """Pads with tokens of weight 0, so that all devices have equally many."""
     num_tokens = inputs.contexts.shape[0]
     missing = -num_tokens % placement.num_token_shards
     if missing == 0:

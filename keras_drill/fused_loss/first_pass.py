@@ -1,4 +1,4 @@
-"""The first pass over the labels: a tile's normalisers, and what its targets make of them."""
+"""The first pass over the labels: the normalisers of a tile, and its targets' probabilities."""
 
 import math
 from typing import NamedTuple
@@ -14,18 +14,19 @@ from keras_drill.types import Tensor
 
 
 class TileScores(NamedTuple):
-    """What one pass over the labels tells of a tile's scores.
+    """The results of one pass over the labels for a tile.
 
     Attributes:
-        products: For every block the inner products `[R, B]`, or empty if nobody wants them.
-        kept: What the strategy keeps: of every block `[R, B]`, or of all blocks a sum.
-        tops: `[R, blocks]`, what the exponentials of each block are relative to.
-        block_mass: `[R]`, sum of the exponentials that the blocks gave.
-        mass: `[R]`, sum of all labels' exponentials.
-        log_normalizer: `[R]`, the logarithm of all labels' mass.
-        mean: `[R]`, the mean score, or `None` where label smoothing does not take it.
-        selected: `[R, S]`, the targets' scores, -inf where masked.
-        slopes: `[R, S]`, those of the soft cap there.
+        products: The inner products `[R, B]` of each block; empty if they are not needed.
+        kept: Intermediate results of the strategy: `[R, B]` for each block, or a sum over blocks.
+        tops: `[R, blocks]`, the maximum that is subtracted before the exponential, for each block.
+        block_mass: `[R]`, the sum of exponentials over blocks; without the targets in some
+            strategies.
+        mass: `[R]`, the sum of exponentials over all labels.
+        log_normalizer: `[R]`, the logarithm of the sum of exponentials of the scores.
+        mean: `[R]`, the mean score; `None` if label smoothing does not use it.
+        selected: `[R, S]`, the scores of the targets; -inf for masked columns.
+        slopes: `[R, S]`, the slopes of the soft cap at these scores.
     """
 
     products: list
@@ -44,9 +45,9 @@ class TileTargets(NamedTuple):
 
     Attributes:
         log_probs: `[T]`.
-        responsibility: `[T, K]`, the posterior over contexts, 1 where K = 1.
+        responsibility: `[T, K]`, the posterior over contexts; 1 if K = 1.
         shares: `[R, S]`, each context's posterior over the target's columns.
-        posteriors: `[T, S]`, their mean by responsibility, or `None` where S = 1.
+        posteriors: `[T, S]`, the mean of `shares` weighted by responsibility; `None` if S = 1.
     """
 
     log_probs: Tensor
@@ -56,7 +57,7 @@ class TileTargets(NamedTuple):
 
 
 def tile_scores(tile: Tile, labels: Labels, strategy, with_products: bool) -> TileScores:
-    """Passes over all blocks of labels, and keeps their products if asked."""
+    """Runs the first pass over all blocks of labels. Keeps their products if `with_products`."""
     options = strategy.options
     all_products, rows = [], tile.hidden
     summaries: list = []
@@ -64,7 +65,8 @@ def tile_scores(tile: Tile, labels: Labels, strategy, with_products: bool) -> Ti
     selected: list = []
     for block in labels.blocks:
         if summaries and not strategy.passes_twice:
-            # What is cut outside of the loop over tiles, XLA copies: that would be all labels.
+            # XLA would copy blocks that are cut outside of the loop over tiles, which is all
+            # labels.
             cut = labels.whole[block.start : block.stop]
             block = block._replace(labels=with_data_dependency(cut, summaries[-1][1]))
         products = matrix_product(rows, block.labels, transpose_b=True)  # [R, B]
@@ -72,7 +74,7 @@ def tile_scores(tile: Tile, labels: Labels, strategy, with_products: bool) -> Ti
         summary, kept = strategy.summarize(products, tile, block, kept)
         all_products += [products] if with_products else []
         summaries.append(summary)
-        # Only now the next block is begun: nothing else reads the products of this one.
+        # The next block waits until nothing else reads the products of this one.
         rows = with_dependencies(rows, selected[0], summary[1])
     tops, masses, *totals = (ops.stack(x, axis=-1) for x in zip(*summaries, strict=True))
     products, *terms, bias = selected
@@ -91,7 +93,7 @@ def tile_scores(tile: Tile, labels: Labels, strategy, with_products: bool) -> Ti
 
 
 def _of_all_shards(shard: LabelShard, tile: Tile, block_mass, selected, mean) -> tuple:
-    """The sums over the labels of all devices, in one message of a few numbers per row."""
+    """Sums over the labels of all devices, in one message of a few numbers per row."""
     if shard.axis is None:
         return block_mass, selected, mean
     columns = [block_mass[:, None], shard.only_here(selected, tile.columns)]
@@ -102,7 +104,7 @@ def _of_all_shards(shard: LabelShard, tile: Tile, block_mass, selected, mean) ->
 
 
 def tile_targets(tile: Tile, scores: TileScores) -> TileTargets:
-    """The composition: from scores to the words' probabilities."""
+    """Applies the composition: computes the probabilities of the targets from scores."""
     num_contexts, num_columns = tile.num_contexts, scores.selected.shape[1]
     selected = scores.selected
     numerator = selected[:, 0] if num_columns == 1 else ops.logsumexp(selected, axis=-1)  # [R]
@@ -120,10 +122,10 @@ def tile_targets(tile: Tile, scores: TileScores) -> TileTargets:
 
 
 def tile_losses(options, tile: Tile, scores: TileScores, targets: TileTargets, uniform=None):
-    """Losses `[T]`, smoothed and with z-loss.
+    """Losses `[T]` with label smoothing and z-loss.
 
-    `uniform` `[T]` are the losses under the uniform distribution over words, where these are not
-    the mean score's.
+    `uniform` `[T]` is the cross-entropy with the uniform distribution over words. `None` computes
+    it from the mean score.
     """
     losses = -targets.log_probs
     if options.label_smoothing:

@@ -1,4 +1,4 @@
-"""The strategy for labels that are frozen: one pass over them, and no scores in memory."""
+"""The strategy for frozen labels: one pass over the labels, and no scores in memory."""
 
 from typing import Any
 
@@ -13,13 +13,13 @@ from keras_drill.ops.graph import matrix_product, with_dependencies
 
 
 class FrozenLabels(KeptExponentials):
-    """Adds up the labels by their exponentials, block by block, relative to the largest so far.
+    """Accumulates the labels weighted by exponentials, block by block, with a running maximum.
 
         g = sum_j exp(s_j - top) w_j
 
-    That is the contexts' gradient but for a factor of each row, which is known when all labels have
-    been passed, and for the targets. Attention is computed so, where it is fused. Without a tile
-    to keep, products may have thousands of rows. See `adds_up_at_once` for when that is enough.
+    This sum is the gradient of the contexts except for the targets' part and a factor of each row,
+    which is known after the pass. Fused attention uses the same method. Since no tile is kept,
+    products may have thousands of rows. `adds_up_at_once` says when the strategy applies.
 
     References:
         - [Milakov & Gimelshein, 2018](https://arxiv.org/abs/1805.02867)
@@ -40,13 +40,13 @@ class FrozenLabels(KeptExponentials):
         return (top, with_dependencies(mass, kept[1])), kept
 
     def hidden_gradient(self, scores: TileScores, derivative: Derivative) -> Any:
-        """`[R, d]`, but for what goes through the targets' scores."""
+        """The gradient `[R, d]`, without the part through the targets' scores."""
         top, total = scores.kept
         return total * self.factors(scores, top, derivative)[:, None]
 
 
 def _add(top, total, new_top, part):
-    """The sum of two sums `[R, d]` that are relative to their tops `[R]`, and its top."""
+    """Adds two sums `[R, d]` relative to their maxima `[R]`. Returns the new maximum and sum."""
     largest = ops.maximum(top, new_top)
     total = total * ops.exp(top - largest)[:, None] + part * ops.exp(new_top - largest)[:, None]
     return [largest, total]

@@ -1,4 +1,4 @@
-"""What a walk over tiles is given: its tensors, its options, and how large those make a tile."""
+"""The inputs of a walk over tiles: its tensors, its options, and the resulting size of a tile."""
 
 import math
 from typing import Any, NamedTuple
@@ -13,12 +13,12 @@ from keras_drill.types import Tensor
 
 
 class WordLabels(NamedTuple):
-    """The labels of every word, where these are not one label a word in the words' order.
+    """The labels of each word, if words have several labels or another order than the labels.
 
     Attributes:
-        columns: `[V, S]` integers, the labels whose probabilities add up to a word's.
-        mask: `[V, S]` booleans, the columns that count.
-        words: `[M]` integers, the word of every label.
+        columns: `[V, S]` integers, the labels whose probabilities sum to the word's probability.
+        mask: `[V, S]` booleans, true for valid columns.
+        words: `[M]` integers, the word of each label.
     """
 
     columns: Tensor
@@ -40,20 +40,20 @@ class StoredTeacher(NamedTuple):
 
 
 class WalkInputs(NamedTuple):
-    """The tensors of a walk. Shape letters: see `tile_walk`.
+    """The tensors of a walk. Shape letters: see `walk`.
 
     Attributes:
         contexts: `[N, K, d]`, one context per token (softmax, KerBS) or K (mixtures).
-        log_priors: `[N, K]`, or `None` where K = 1.
+        log_priors: `[N, K]`, or `None` if K = 1.
         labels: `[M, d]`.
         bias: `[M]`, or `None`.
         score_parameters: Tuple of tensors whose first axis is M (the kernel's theta).
-        columns: `[N, S]` integers, the labels whose probabilities add up to the target's.
-        column_mask: `[N, S]` booleans, or `None` where all columns count.
-        targets: `[N]` integers, the target words; `None` where `word_labels` is.
-        word_labels: `WordLabels`, or `None` where label j is the only one of word j.
-        teacher: The constant `WalkInputs` or `StoredTeacher` that the labels' words are distilled
-            from, with `WalkOptions.distillation`; or `None`.
+        columns: `[N, S]` integers, the labels whose probabilities sum to the target's probability.
+        column_mask: `[N, S]` booleans, true for valid columns, or `None` if all are valid.
+        targets: `[N]` integers, the target words; `None` if `word_labels` is `None`.
+        word_labels: `WordLabels`, or `None` if label j is the only label of word j.
+        teacher: The constant `WalkInputs` or `StoredTeacher` for distillation (see
+            `WalkOptions.distillation`), or `None`.
     """
 
     contexts: Tensor
@@ -69,20 +69,22 @@ class WalkInputs(NamedTuple):
 
     @property
     def words_are_scores(self) -> bool:
-        """Whether every word has one score, so that its log-probability is that but for a sum."""
+        """Whether each word has a single score: its log-probability is the score minus a
+        normaliser.
+        """
         return self.word_labels is None and self.contexts.shape[1] == 1
 
 
 class Distillation(NamedTuple):
-    """How a student learns from a teacher, beside or instead of targets.
+    """Options of distillation: a student learns from a teacher, beside or instead of targets.
 
         cross_entropy_weight CE + (1 - cross_entropy_weight) temperature^2 divergence
 
     Attributes:
         divergence: One of `divergences`.
-        temperature: Divides the logits of both in the divergence.
-        cross_entropy_weight: Share of the targets' loss.
-        teacher: `WalkOptions` of a teacher that is `WalkInputs`.
+        temperature: Divides the logits of student and teacher in the divergence.
+        cross_entropy_weight: Weight of the targets' loss.
+        teacher: `WalkOptions` of the teacher, if the teacher is `WalkInputs`.
     """
 
     divergence: Any = ForwardKL()
@@ -94,9 +96,9 @@ class Distillation(NamedTuple):
         """The weighted sum of two losses, or of their derivatives with respect to logits.
 
         Args:
-            of_targets: The targets' part, or `None` where its weight is 0.
+            of_targets: The targets' part, or `None` if its weight is 0.
             of_teacher: The divergence's part.
-            power: Of the temperature: 2 for losses, 1 for derivatives.
+            power: Power of the temperature: 2 for losses, 1 for derivatives.
         """
         of_teacher = (1 - self.cross_entropy_weight) * self.temperature**power * of_teacher
         if not self.cross_entropy_weight:
@@ -105,19 +107,20 @@ class Distillation(NamedTuple):
 
 
 class WalkOptions(NamedTuple):
-    """What the walk needs to know besides its tensors.
+    """The options of a walk.
 
     Attributes:
         score: The `keras_drill.scores.Score` that compares contexts with labels.
         compute_dtype: Dtype of the matrix products. Everything else is `accumulator_dtype`.
-        label_smoothing: Share of the target's probability that is spread over all words.
+        label_smoothing: Share of the target's probability that is distributed over all words.
         logit_soft_cap: `c` in `c * tanh(scores / c)`, or `None`.
         z_loss: Coefficient of the squared log-normaliser.
         tile_size: Tokens per tile, or `None` to derive it from `tile_bytes`.
-        tile_bytes: Memory that one tile of scores may take, in bytes.
+        tile_bytes: Memory limit for one tile of scores, in bytes.
         with_ranks: Whether to count the words that are more probable than the target.
-        labels_are_frozen: Whether nobody wants the labels' gradient, of scores without parameters.
-        placement: How labels and tokens are shared out between devices, or `None` for one device.
+        labels_are_frozen: Whether the gradient of the labels is not needed and the score has no
+            parameters.
+        placement: Partition of labels and tokens over devices, or `None` for one device.
         distillation: `Distillation`, or `None` without a teacher.
     """
 
@@ -138,11 +141,12 @@ class WalkOptions(NamedTuple):
         return "float64" if self.compute_dtype == "float64" else "float32"
 
     def keeps_exponentials(self, inputs: WalkInputs) -> bool:
-        """Whether the derivative is a multiple of what is known of a score at once, row by row.
+        """Whether the derivative of a row is a multiple of its exponentials.
 
-        But for the targets, and for a term that is the same for all labels. Then a tile holds
-        exp(scores), with a soft cap times its slope, in place of the products, and is passed over
-        only once. A float16 could not hold the sums of such large exponentials.
+        The targets, and a term that is equal for all labels, may be exceptions. If the result is
+        true, a tile holds exp(scores) instead of the products, multiplied by the slope of the soft
+        cap if there is one, and is read only once. A float16 cannot hold sums of such large
+        exponentials, so the result is false for float16.
         """
         is_even = not self.label_smoothing or (
             self.logit_soft_cap is None and inputs.words_are_scores
@@ -151,14 +155,17 @@ class WalkOptions(NamedTuple):
         return self.score.is_linear and is_one_multiple and self.compute_dtype != "float16"
 
     def adds_up_at_once(self, inputs: WalkInputs) -> bool:
-        """Whether the contexts' gradient can be added up while scores are first seen: nobody wants
-        sums over rows, which need all labels' normalisers, nor the scores for something else."""
+        """Whether the first pass can accumulate the gradient of the contexts.
+
+        This requires that nothing needs sums over rows, which depend on the normalisers of all
+        labels, and that nothing else needs the scores.
+        """
         is_wanted_alone = self.labels_are_frozen and inputs.bias is None and not self.with_ranks
         return is_wanted_alone and self.keeps_exponentials(inputs)
 
 
 def tokens_per_tile(num_contexts: int, num_labels: int, options: WalkOptions) -> int:
-    """Number of tokens that a tile may hold."""
+    """The largest number of tokens in a tile."""
     if options.tile_size is not None:
         return options.tile_size
     tile_bytes = options.tile_bytes or default_tile_bytes(0)
@@ -167,7 +174,7 @@ def tokens_per_tile(num_contexts: int, num_labels: int, options: WalkOptions) ->
 
 
 def tile_count(num_tokens, num_contexts: int, num_labels: int, options: WalkOptions):
-    """Number of tiles that `num_tokens` (an int or a scalar tensor) are cut into."""
+    """The number of tiles for `num_tokens` tokens (an int or a scalar tensor)."""
     size = tokens_per_tile(num_contexts, num_labels, options)
     if isinstance(num_tokens, int):
         return max(1, math.ceil(num_tokens / size))

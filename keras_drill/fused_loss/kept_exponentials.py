@@ -1,4 +1,4 @@
-"""The strategy for ordinary softmaxes: a tile holds exponentials, and is passed over only once."""
+"""The strategy for ordinary softmaxes: a tile holds exponentials and is read only once."""
 
 from functools import partial
 
@@ -14,17 +14,18 @@ from keras_drill.ops.graph import fold_columns
 
 
 class KeptExponentials:
-    """Keeps exp(scores), with a soft cap times its slopes, in place of the products.
+    """Keeps exp(scores), multiplied by the slopes of a soft cap, instead of the products.
 
-    The derivative with respect to a score is a multiple of that, row by row, but for the targets,
-    which are left out and added by themselves, and for label smoothing's term, which is the same
-    for all labels. See `keeps_exponentials` for when that is so. Methods are those of
-    `RecomputedProducts`.
+    In each row, the derivative with respect to the scores is a multiple of the exponentials. There
+    are two exceptions: the targets, which are set to 0 and added separately, and the term of label
+    smoothing, which is equal for all labels. `keeps_exponentials` says when the strategy applies.
+    The methods are those of `RecomputedProducts`.
 
     Args:
         options: `WalkOptions`.
         labels: The walk's `Labels`.
-        compiled: Makes an element-wise function one pass over memory, where that pays.
+        compiled: Function that compiles an element-wise function to one pass over memory, where
+            this is faster.
     """
 
     passes_twice = True
@@ -33,7 +34,7 @@ class KeptExponentials:
         self.options = options
         self._exponentials = compiled(partial(_exponentials, options))
         if options.label_smoothing:
-            # Of several devices each has a part of these.
+            # Each device sums only its own part of the labels.
             num_labels, dtype = labels.num_labels, options.accumulator_dtype
             sums = [ops.sum(ops.cast(block.real_labels, dtype), axis=0) for block in labels.blocks]
             self._mean_label = sum(sums) / num_labels
@@ -57,7 +58,7 @@ class KeptExponentials:
         return block_mass + ops.sum(ops.exp(selected - top[:, None]), axis=-1)
 
     def mean_score(self, tile: Tile, totals):
-        # The mean of inner products is that with the mean.
+        # The mean of the inner products is the inner product with the mean.
         hidden = ops.cast(tile.hidden, self.options.accumulator_dtype)
         return ops.matmul(hidden, self._mean_label) + self._mean_bias
 
@@ -69,7 +70,7 @@ class KeptExponentials:
         return entries, factors, (), of_labels
 
     def factors(self, scores: TileScores, tops, derivative: Derivative):
-        """`[R]`, what exponentials relative to `tops` `[R]` lack to the derivative."""
+        """Factors `[R]` from exponentials relative to `tops` `[R]` to the derivative."""
         factors = derivative.rows
         if derivative.dense is not None:
             factors = factors * derivative.dense
@@ -100,7 +101,8 @@ class KeptExponentials:
 
     def _with_targets(self, gradients, tile, labels, scores, derivative, d_labels):
         """Adds the gradients through the targets' own scores."""
-        # probability - share = -share * the others' probability: no difference of two near 1.
+        # probability - share = -share * (probability of the others): avoids a difference of numbers
+        # near 1.
         entries = -derivative.shares * (scores.block_mass / scores.mass)[:, None]
         normalizer = scores.log_normalizer[:, None]
         entries += derivative.extra[:, None] * ops.exp(scores.selected - normalizer)
@@ -115,7 +117,7 @@ class KeptExponentials:
         def by_token(x):
             return ops.reshape(x, (-1, tile.num_contexts, num_columns, *x.shape[2:]))
 
-        # Added up over a token's contexts.
+        # Sum over the contexts of a token.
         targets = ops.reshape(by_token(columns)[:, 0], (-1,))  # [T * S]
         d_targets = ops.reshape(ops.sum(by_token(d_targets), axis=1), (-1, width))
         entries = ops.reshape(ops.sum(by_token(entries), axis=1), (-1,))
@@ -129,8 +131,10 @@ class KeptExponentials:
 
 
 def _exponentials(options, products, bias, index, columns, exists):
-    """Largest score of every row, sum of the exponentials above it but for those of `columns`, and
-    what is kept of a block, 0 for those."""
+    """Returns the maximum of each row, the sum of exponentials, and the block's kept entries.
+
+    Exponentials are relative to the maximum. The entries of `columns` count as 0.
+    """
     scores = biased_scores(options, products, (), bias, (), exists)
     top = ops.max(fold_columns(ops.maximum, scores), axis=-1)
     kept = ops.exp(scores - top[:, None])

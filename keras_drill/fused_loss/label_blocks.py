@@ -1,4 +1,4 @@
-"""The labels of a walk, by blocks: what is made of a tile is made for one block after another."""
+"""The labels of a walk, cut into blocks. A tile is computed for one block after another."""
 
 from typing import NamedTuple
 
@@ -12,16 +12,16 @@ from keras_drill.types import Tensor
 
 
 class LabelBlock(NamedTuple):
-    """Labels that follow one another.
+    """A block of consecutive labels.
 
     Attributes:
-        start: Number of the first.
-        index: `[B]`, 0, 1, 2 and so on, for compiled functions to be given: on CPUs XLA does not
-            vectorize exponentials beside a counter.
+        start: Index of the first label.
+        index: `[B]`, 0, 1, 2 and so on, an argument of compiled functions: on CPUs, XLA does not
+            vectorize exponentials in a loop that computes the index.
         labels: `[B, d]`, in the compute dtype.
         bias: `[B]`, or `None`.
-        terms: What the score needs of the labels, a tuple of `[B]`.
-        exists: `[B]`, which of them are labels, or `None` for all.
+        terms: The score's terms of the labels, a tuple of `[B]`.
+        exists: `[B]`, false for padding rows, or `None` without padding.
     """
 
     start: int
@@ -37,7 +37,7 @@ class LabelBlock(NamedTuple):
 
     @property
     def real_labels(self) -> Tensor:
-        """`[B, d]`, with zeros in rows that are no labels."""
+        """`[B, d]`, with zeros in padding rows."""
         if self.exists is None:
             return self.labels
         return ops.where(self.exists[:, None], self.labels, ops.zeros_like(self.labels))
@@ -48,13 +48,13 @@ class LabelBlock(NamedTuple):
 
 
 class Labels(NamedTuple):
-    """All labels that a device has, and the blocks that they are cut into.
+    """All labels of a device, whole and in blocks.
 
     Attributes:
         whole: `[M, d]`, in the compute dtype.
         bias: `[M]`, or `None`.
         blocks: List of `LabelBlock`.
-        shard: `LabelShard`, which of all labels they are.
+        shard: `LabelShard`, the position among the labels of all devices.
     """
 
     whole: Tensor
@@ -64,7 +64,7 @@ class Labels(NamedTuple):
 
     @property
     def num_labels(self) -> int:
-        """Labels of all devices."""
+        """Number of labels of all devices."""
         return self.shard.num_labels
 
     @property
@@ -75,7 +75,7 @@ class Labels(NamedTuple):
 def cut_labels(
     inputs: WalkInputs, options: WalkOptions, rows_per_tile: int, shard: LabelShard
 ) -> Labels:
-    """The labels of a walk over tiles of at most `rows_per_tile` rows."""
+    """Cuts the labels into blocks for tiles of at most `rows_per_tile` rows."""
     labels = ops.cast(inputs.labels, options.compute_dtype)
     bias = inputs.bias
     bias = None if bias is None else ops.cast(bias, options.accumulator_dtype)
@@ -93,16 +93,16 @@ def cut_labels(
 
 
 def block_slices(num_labels: int, width: int) -> list[slice]:
-    """Slices of the labels, of which each takes `width` floats."""
+    """Slices of the labels, for an intermediate result of `width` floats per label."""
     size = labels_per_block(num_labels, width, MatrixSum.rows_per_chunk)
     return [slice(start, min(start + size, num_labels)) for start in range(0, num_labels, size)]
 
 
 def select(selected: list, products, columns, block: LabelBlock) -> list:
-    """Products, terms and bias (or None) of every row's columns, `[R, S]` each, block by block.
+    """Updates the products, terms and bias (or None) of each row's columns, `[R, S]` each.
 
     Args:
-        selected: What came of the blocks before; empty for the first.
+        selected: Result for the previous blocks; empty for the first block.
         products: `[R, B]`.
         columns: `[R, S]`.
         block: The `LabelBlock` of the products.

@@ -1,4 +1,4 @@
-"""The losses of linear output layers that are public functions: arguments, walk, reduction."""
+"""Shared implementation of the public loss functions: checks arguments, runs the walk, reduces."""
 
 import math
 from collections.abc import Sequence
@@ -99,7 +99,7 @@ def linear_loss(
 
 
 def _placement(labels, bias) -> Placement | None:
-    """Where a variable's rows are, under a distribution of Keras'; a tensor does not say."""
+    """The placement of a variable's rows under a Keras distribution; `None` for tensors."""
     if not isinstance(labels, keras.Variable):
         return None
     check_split_alike(labels, 0, [bias if isinstance(bias, keras.Variable) else None])
@@ -117,7 +117,7 @@ def check_linear(
 
     Args:
         hidden, labels, bias, logit_soft_cap: As in `linear_cross_entropy`.
-        prefix: What the arguments' names begin with.
+        prefix: Prefix of the arguments' names.
     """
     if len(labels.shape) != 2 or None in tuple(labels.shape):
         raise ValueError(
@@ -145,10 +145,10 @@ def check_linear(
 def check_leading_axes(
     name: str, x: Tensor, hidden: Tensor, last: Sequence[int | None] = ()
 ) -> Tensor:
-    """A tensor that must have all axes of `hidden` but its last, and then those of `last`.
+    """Checks that a tensor has all axes of `hidden` except the last one, and then those of `last`.
 
     Raises:
-        ValueError: It has others.
+        ValueError: The shape is different.
     """
     ending = f", and then {list(last)}" if last else ""
     message = f"`{name}` must have the shape of `hidden` without its last axis{ending}."

@@ -11,13 +11,14 @@ from keras_drill.types import Tensor
 
 
 class FusedLoss(NamedTuple):
-    """A loss, and what it found out of the targets on the way.
+    """A loss, with the statistics of the targets that its computation gives.
 
     Attributes:
-        loss: Differentiable for everything in `WalkInputs` and for the weights.
-        log_probs: `[N]`, the targets' log-probabilities. Not differentiable, as is the rest.
-        posteriors: `[N, S]`, those over the targets' columns, or `None` where S = 1.
-        ranks: `[N]`, how many words are more probable than the target, or `None` if not asked for.
+        loss: Differentiable with respect to the tensors in `WalkInputs` and to the weights.
+        log_probs: `[N]`, log-probabilities of the targets. Only `loss` is differentiable.
+        posteriors: `[N, S]`, posteriors over the targets' columns, or `None` if S = 1.
+        ranks: `[N]`, number of words that are more probable than the target, or `None` if not
+            requested.
     """
 
     loss: Tensor
@@ -27,14 +28,15 @@ class FusedLoss(NamedTuple):
 
 
 def weighted_loss(inputs: WalkInputs, options: WalkOptions, weights=None, training: bool = True):
-    """`sum(weights * losses)`, fused: the matrix of scores is never whole in memory.
+    """Computes `sum(weights * losses)` without the whole matrix of scores in memory.
 
     Args:
         inputs: `WalkInputs`.
         options: `WalkOptions`.
         weights: `[N]`, or `None` for 1. Weight 0 skips a token.
-        training: Compute the gradients in the forward pass, three matrix products in all. With
-            `False` only the loss is computed; its gradients stay right and recompute the scores.
+        training: Whether to compute the gradients in the forward pass, with three matrix products
+            in all. With `False`, the forward pass computes only the loss. Its gradients are still
+            correct, but recompute the scores.
 
     Returns:
         `FusedLoss`.
@@ -57,9 +59,9 @@ def weighted_loss(inputs: WalkInputs, options: WalkOptions, weights=None, traini
 
 
 def token_losses(inputs: WalkInputs, options: WalkOptions, weights=None):
-    """`weights * losses`, one a token; their gradients recompute the scores.
+    """Computes `weights * losses` for each token. The gradients recompute the scores.
 
-    Arguments and results are those of `weighted_loss`, without the sum.
+    Arguments and results are as in `weighted_loss`, but without the sum over tokens.
     """
 
     without_ranks = options._replace(with_ranks=False)
@@ -83,8 +85,8 @@ def token_losses(inputs: WalkInputs, options: WalkOptions, weights=None):
 def _differentiable(forward, inputs: WalkInputs, options: WalkOptions, weights) -> FusedLoss:
     """Runs `forward(inputs, weights) -> (outputs, backward)` through `ops.custom_gradient`.
 
-    `outputs` are those of `FusedLoss`; `backward(upstream of
-    the value)` returns the gradients as in `Walk`, and the weights'. Frozen labels are a constant.
+    `outputs` are the fields of `FusedLoss`. `backward` takes the upstream gradient of the loss and
+    returns the gradients as in `Walk` and the gradient of the weights. Frozen labels are constants.
     """
     constant = ops.stop_gradient(inputs.labels) if options.labels_are_frozen else None
     tensors = [
@@ -99,7 +101,7 @@ def _differentiable(forward, inputs: WalkInputs, options: WalkOptions, weights) 
 
     @ops.custom_gradient
     def function(*flat):
-        # Stopped, so that an eager tape does not record the tiles and keep them alive.
+        # Stop gradients, so that an eager tape does not record the tiles and keep them alive.
         rest = iter([ops.stop_gradient(tensor) for tensor in flat])
         contexts, log_priors, labels, bias, *parameters, weights = [
             next(rest) if is_present else None for is_present in present
@@ -115,7 +117,7 @@ def _differentiable(forward, inputs: WalkInputs, options: WalkOptions, weights) 
             weights,
         )
 
-        # Of all that it depends on, so that nobody takes its derivative for 0.
+        # The error depends on all inputs: a second derivative raises it and is never silently 0.
         @ops.custom_gradient
         def first_order(upstream, *flat):
             gradients, d_weights = backward(ops.stop_gradient(upstream))
@@ -129,7 +131,7 @@ def _differentiable(forward, inputs: WalkInputs, options: WalkOptions, weights) 
 
         return tuple(x for x in outputs if x is not None), gradient
 
-    # Tensors, not variables: a custom gradient on TensorFlow refuses to touch a variable.
+    # Convert variables to tensors: a custom gradient on TensorFlow does not accept variables.
     flat = [ops.reshape(x, (-1, *x.shape[1:])) for x in tensors if x is not None]
     loss, *rest = function(*flat)
     log_probs, *rest = [ops.stop_gradient(x) for x in rest]

@@ -1,4 +1,4 @@
-"""A sum of matrices that is larger than anything else in memory."""
+"""Accumulates a large matrix in place."""
 
 import keras
 from keras import ops
@@ -13,11 +13,11 @@ from keras_drill.ops.private_interfaces import (
 class MatrixSum:
     """Adds blocks of rows, and single rows, to a running sum `[num_rows, width]`.
 
-    The sum is a tensor that goes through every method and comes back; only `matrix` tells what is
-    in it. TensorFlow would copy it at each addition, or pass over the block six times; here the
-    memory itself is changed, in chunks of whole rows, and a block is read once. So a sum that has
-    been handed over must not be used again, and whatever reads it must be done by then. XLA and
-    JAX see to that by themselves.
+    The sum is a tensor in an internal layout, which the methods take and return; `matrix` returns
+    its value. TensorFlow would copy the sum at each addition, or read the block six times. This
+    class changes the memory in place, in chunks of whole rows, and reads a block once. So do not
+    use a sum again after passing it to a method, and make sure that all its readers are done
+    before. XLA and JAX ensure this by themselves.
 
     Args:
         num_rows: Rows of the matrix.
@@ -25,7 +25,7 @@ class MatrixSum:
         dtype: Dtype of the sum.
 
     Attributes:
-        rows_per_chunk: Blocks start at multiples of it.
+        rows_per_chunk: Blocks must start at multiples of this number.
     """
 
     rows_per_chunk = 256
@@ -37,7 +37,7 @@ class MatrixSum:
         self.in_place = keras.backend.backend() == "tensorflow" and not is_compiled_by_xla()
 
     def zeros(self):
-        """An empty sum."""
+        """A sum of zeros."""
         if not self.in_place:
             return ops.zeros((self.num_rows, self.width), self.dtype)
         chunks = -(-self.num_rows // self.rows_per_chunk)
@@ -71,7 +71,7 @@ class MatrixSum:
         return tf.tensor_scatter_nd_add(total, indices[:, None], rows)
 
     def matrix(self, total):
-        """What has been added up, `[num_rows, width]`."""
+        """The value of the sum, `[num_rows, width]`."""
         return ops.reshape(total, (-1, self.width))[: self.num_rows]
 
     def _add(self, total, indices, rows):

@@ -1,4 +1,4 @@
-"""Where the labels of an output layer are, under a distribution of Keras'."""
+"""The placement of an output layer's labels under a Keras distribution."""
 
 from typing import Any, NamedTuple
 
@@ -6,13 +6,13 @@ import keras
 
 
 class Placement(NamedTuple):
-    """How a walk is shared out between the devices of a mesh.
+    """The partition of a walk over the devices of a mesh.
 
     Attributes:
         mesh: `jax.sharding.Mesh`.
-        token_axis: Name of the mesh's axis that tokens are split over, of one device or more.
-        label_axis: Name of the one that labels are split over, or `None`.
-        num_labels: M, labels of all devices, without rows that fill up the last one's.
+        token_axis: Name of the mesh axis over which the tokens are split, of size 1 or more.
+        label_axis: Name of the mesh axis over which the labels are split, or `None`.
+        num_labels: M, the number of labels of all devices, without padding rows.
     """
 
     mesh: Any
@@ -30,28 +30,28 @@ class Placement(NamedTuple):
 
 
 def placement_of(table: keras.Variable, axis: int, num_labels: int) -> Placement | None:
-    """Where the labels are that are made of a table; `None` on one device.
+    """The placement of the labels that are computed from a table; `None` on one device.
 
     Args:
-        table: The variable with a row, or a column, for each label.
-        axis: That axis of it.
-        num_labels: Number of labels, without rows that fill up.
+        table: Variable with a row, or a column, for each label.
+        axis: The axis of the table that has the labels.
+        num_labels: Number of labels, without padding rows.
     """
     distribution = _distribution()
     if distribution is None:
         return None
     mesh, token_axis = distribution.device_mesh.backend_mesh, distribution.batch_dim_name
     label_axis = _split_over(distribution, table, axis)
-    # Of two splits over the same devices the tokens' counts: each device then needs all labels.
+    # Over an axis that splits both, only the tokens are split: each device then has all labels.
     if label_axis is not None and (label_axis == token_axis or mesh.shape[label_axis] == 1):
         label_axis = None
     return Placement(mesh, token_axis, label_axis, num_labels)
 
 
 def check_split_alike(table: keras.Variable, axis: int, others: list) -> None:
-    """Raises `ValueError` for variables with an entry per label that are not split as labels are.
+    """Raises `ValueError` if variables with an entry per label are not split as the labels are.
 
-    Devices would have to send them, or their gradients, to each other.
+    Otherwise devices would have to exchange these variables or their gradients.
 
     Args:
         table, axis: As in `placement_of`.
@@ -74,12 +74,12 @@ def check_split_alike(table: keras.Variable, axis: int, others: list) -> None:
 
 
 def check_rows(path: str, rows: int, advice: str) -> None:
-    """Raises `ValueError` where a distribution would split a variable's rows into unequal parts.
+    """Raises `ValueError` if a distribution would split a variable's rows into unequal parts.
 
     Args:
-        path: Path of the variable, which may not be there yet.
-        rows: Its rows.
-        advice: What to do, with `{rows}` for the next number that would do.
+        path: Path of the variable, which need not exist yet.
+        rows: Number of its rows.
+        advice: Advice for the error message, with `{rows}` for the next valid number.
     """
     distribution = _distribution()
     layout = distribution and distribution.get_tensor_layout(path)
@@ -95,15 +95,15 @@ def check_rows(path: str, rows: int, advice: str) -> None:
 
 
 def _split_over(distribution, variable, axis: int) -> str | None:
-    """The mesh's axis that an axis of a variable is split over."""
+    """The mesh axis over which an axis of a variable is split."""
     layout = distribution.get_variable_layout(variable)
-    # Before Keras 3.13 it was JAX's own; a layout map may give that with any Keras.
+    # Before Keras 3.13 layouts were JAX shardings; a layout map may still return one.
     axes = layout.axes if isinstance(layout, keras.distribution.TensorLayout) else layout.spec
     return axes[axis] if axis < len(axes) else None
 
 
 def _distribution():
-    """Keras' distribution over several devices, or `None`. Only JAX has any."""
+    """Keras' distribution over several devices, or `None`. Only JAX has distributions."""
     if keras.backend.backend() != "jax":
         return None
     distribution = keras.distribution.distribution()

@@ -1,4 +1,4 @@
-"""The strategy for any score: a tile's inner products are kept, all else is made of them twice."""
+"""The strategy for any score: keeps a tile's inner products and computes the scores twice."""
 
 from functools import partial
 from typing import Any
@@ -18,13 +18,14 @@ from keras_drill.ops.saturated import saturated
 
 
 class RecomputedProducts:
-    """Keeps a tile's products, and makes scores and exponentials of them in both passes.
+    """Keeps a tile's products and computes scores and exponentials from them in both passes.
 
     Args:
         options: `WalkOptions`.
         labels: The walk's `Labels`.
         words: The walk's `Words`.
-        compiled: Makes an element-wise function one pass over memory, where that pays.
+        compiled: Function that compiles an element-wise function to one pass over memory, where
+            this is faster.
 
     Attributes:
         passes_twice: Whether the gradients need a second pass over the labels.
@@ -41,25 +42,29 @@ class RecomputedProducts:
         self._derivatives = compiled(partial(_derivatives, options))
 
     def summarize(self, products, tile: Tile, block: LabelBlock, kept: list):
-        """Largest score of every row, sum of the exponentials above it and, to smooth, the scores';
-        and what was kept with what is kept of the block."""
+        """Returns a summary of the block, and the list of kept results with the block's.
+
+        The summary has the maximum of each row, the sum of exponentials relative to it, and, for
+        label smoothing, the sum of scores.
+        """
         summary = self._summary(products, tile.hidden_terms, block.bias, block.terms, block.exists)
         return summary, [*kept, products]
 
     def whole_mass(self, block_mass, selected, top):
-        """The mass of all labels."""
+        """The sum of exponentials over all labels."""
         return block_mass
 
     def mean_score(self, tile: Tile, totals):
-        """`[R]`, from what `summarize` gave besides tops and masses, stacked; `None` if nothing."""
+        """The mean score `[R]` from the stacked sums of `summarize`; `None` without sums."""
         return ops.sum(totals[0], axis=-1) / self._num_labels if totals else None
 
     def derivatives(self, k: int, tile: Tile, block: LabelBlock, scores, derivative: Derivative):
         """Derivatives for the products of block number `k`.
 
         Returns:
-            A matrix `[R, B]` in the compute dtype, its rows' factors `[R]`; the score's hidden
-            sums and label sums, with the gradient of the bias, if any, as the last of these.
+            A matrix `[R, B]` in the compute dtype; the factors `[R]` of its rows; the score's sums
+            for hidden states; its sums for labels, and after these the gradient of the bias, if
+            any.
         """
         words, smoothed = derivative.words, self.options.label_smoothing
         of_words: tuple = ()
@@ -95,7 +100,7 @@ class RecomputedProducts:
         derivative: Derivative,
         d_labels,
     ) -> TileGradients:
-        """The gradients with what the blocks left out."""
+        """Adds the parts of the gradients that the blocks do not compute."""
         return gradients
 
 
@@ -148,7 +153,7 @@ def _derivatives(
     )
     if bias is not None:
         label_sums = (*label_sums, vector_product(row_weights, derivative))
-    if options.compute_dtype == "float16":  # a kernel's slope may exceed what float16 can hold
+    if options.compute_dtype == "float16":  # a kernel's slope may exceed the range of float16
         by_products = ops.clip(by_products, -4096.0, 4096.0)
     by_products = ops.cast(by_products, options.compute_dtype)
     if computes_anew() and options.score.num_label_sums:
@@ -178,7 +183,7 @@ def _of_targets(options, scores, log_normalizer, dense, smoothed, of_words, inde
 
 
 def _sums(options, products, by_products, earlier, row_weights, hidden_terms, label_terms):
-    """A score's sums from what the derivative is rounded to, computed after `earlier`."""
+    """A score's sums, from the rounded derivative, computed after `earlier`."""
     by_products = anew(by_products, *earlier)
     products = saturated(anew(products, by_products), options.accumulator_dtype)
     rounded = ops.cast(by_products, options.accumulator_dtype)

@@ -15,15 +15,16 @@ from keras_drill.types import Tensor
 
 
 class TileGradients(NamedTuple):
-    """Gradients of `sum(weights * losses)` over a tile, as far as they go through the products.
+    """Gradients of `sum(weights * losses)` over a tile.
 
     Attributes:
-        contexts: `[T, K, d]`, whole.
-        log_priors: `[T, K]`, whole, or `None` where K = 1.
-        label_sums: What the score adds up for each label, a tuple of `[M]`.
+        contexts: `[T, K, d]`, complete.
+        log_priors: `[T, K]`, complete, or `None` if K = 1.
+        label_sums: The score's sums for each label, a tuple of `[M]`.
         bias: `[M]`, or `None`.
-        even: `[d]`, what every label's gradient has besides, or `None`.
-        labels: The running sum of the labels' gradient, this tile's added; `()` if they are frozen.
+        even: `[d]`, a term that belongs to the gradient of every label, or `None`.
+        labels: The running sum of the labels' gradient including this tile; `()` if labels are
+            frozen.
     """
 
     contexts: Tensor
@@ -35,18 +36,20 @@ class TileGradients(NamedTuple):
 
 
 class Derivative(NamedTuple):
-    """The derivative of the losses with respect to scores, in parts: the factors go into the thin
-    operands of the products.
+    """The derivative of the losses with respect to scores, in parts.
+
+    Factors of rows are multiplied into the small operands of the matrix products.
 
         rows (dense softmax(scores) - shares at the targets - smoothing / V posteriors)
 
-    where a label's posterior given its word is 1 if it is the only one, and only one context.
+    The posterior of a label given its word is 1 if the word has one label and the token one
+    context.
 
     Attributes:
         rows: `[R]`.
         dense: `[R]`, or `None` for 1.
         shares: `[R, S]`.
-        extra: `[R]`, the part of `dense` that label smoothing and z-loss add.
+        extra: `[R]`, the part of `dense` from label smoothing and z-loss.
         words: `TileWords`, or `None`.
         teacher_tile: `TeacherTile`, or `None`.
     """
@@ -88,8 +91,10 @@ def tile_gradients(
     d_labels: MatrixSum | None,
     total,
 ) -> TileGradients:
-    """The gradients of a tile; the labels' are added to `total`, a sum of `d_labels`, unless that
-    is `None`."""
+    """Computes the gradients of a tile.
+
+    Adds the gradient of the labels to `total`, a sum of `d_labels`, unless `d_labels` is `None`.
+    """
     score = strategy.options.score
     derivative = tile_derivative(strategy.options, tile, scores, targets, words)
     derivative = derivative._replace(teacher_tile=teacher_tile)
@@ -113,11 +118,12 @@ def tile_gradients(
 
 
 def _second_pass(tile: Tile, labels: Labels, strategy, scores, derivative, d_labels, total):
-    """Passes over all blocks of labels once more.
+    """Runs the second pass over all blocks of labels.
 
     Returns:
-        The contexts' gradient `[R, d]` through the products; the score's sums over labels, a list
-        of `[R]`; its sums over rows and the bias' gradient, a list of `[M]`; and the new `total`.
+        The gradient of the contexts `[R, d]` through the products; the score's sums over labels, a
+        list of `[R]`; its sums over rows and the gradient of the bias, a list of `[M]`; and the new
+        `total`.
     """
     accumulator = strategy.options.accumulator_dtype
     wide = ops.cast(tile.hidden, accumulator)
@@ -126,18 +132,18 @@ def _second_pass(tile: Tile, labels: Labels, strategy, scores, derivative, d_lab
         entries, factors, of_hidden, of_labels = strategy.derivatives(
             k, tile, block, scores, derivative
         )
-        scores.kept[k] = None  # which eagerly frees it
+        scores.kept[k] = None  # frees the memory in eager execution
         part = matrix_product(entries, block.labels, dtype=accumulator)
         d_hidden.append(part * factors[:, None])
         hidden_sums.append(of_hidden)
         vectors.append([ops.cast(x, accumulator) for x in of_labels])
         last = d_hidden[-1]
         if d_labels is not None:
-            # One product after the other, each with all cores: faster than both at once.
+            # Two products in sequence, each on all cores, are faster than both at once.
             weighted = with_dependencies(ops.cast(wide * factors[:, None], tile.hidden.dtype), last)
             part = matrix_product(entries, weighted, transpose_a=True, dtype=accumulator)
             last = total = d_labels.add_block(total, block.start, part)
-        # Only now the next block is begun.
+        # The next block waits until this one is done.
         scores = scores._replace(log_normalizer=with_dependencies(scores.log_normalizer, last))
     hidden_sums = [sum(parts) * derivative.rows for parts in zip(*hidden_sums, strict=True)]
     vectors = [ops.concatenate(parts) for parts in zip(*vectors, strict=True)]

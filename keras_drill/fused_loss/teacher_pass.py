@@ -1,7 +1,7 @@
 """The teacher's log-probabilities of a tile's words, and the divergence of the student from them.
 
-The teacher is constant. Its log-probabilities of all words are made once for every tile, and kept
-until the second pass has made the derivatives of them. Shape letters: see `walk`.
+The teacher is constant. Its log-probabilities of all words are computed once for each tile and kept
+until the second pass has computed the derivatives. Shape letters: see `walk`.
 """
 
 from functools import partial
@@ -30,8 +30,9 @@ class TeacherPass:
         options: `WalkOptions` of the student.
         distillation: `Distillation`.
         labels: The student's `Labels`.
-        floats_per_label: The width that labels were cut for.
-        compiled: Makes an element-wise function one pass over memory, where that pays.
+        floats_per_label: The width for which `label_blocks` cut the labels.
+        compiled: Function that compiles an element-wise function to one pass over memory, where
+            this is faster.
     """
 
     def __init__(
@@ -62,7 +63,7 @@ class TeacherPass:
 
     def of_tile(self, tile: Tile, scores: TileScores) -> TeacherTile:
         """Computes the `TeacherTile` of a tile whose products are kept in `scores`."""
-        # The teacher's products begin when the student's are all there.
+        # The teacher's products wait until the student's are complete.
         last, normalizer = scores.log_normalizer, scores.log_normalizer
         log_probs, teacher_normalizer = self._of_stored(tile, last), None
         if not self._is_stored:
@@ -81,14 +82,14 @@ class TeacherPass:
                     products, _inputs_of_scores(tile, block), of_teacher, teacher_normalizer, after
                 )
             )
-            after = with_dependencies(after, *sums[-1])  # only now the next block is begun
+            after = with_dependencies(after, *sums[-1])  # the next block waits for this one
         totals = [self._labels.shard.sum(sum(parts)) for parts in zip(*sums, strict=True)]
         return TeacherTile(log_probs, teacher_normalizer, normalizer, tuple(totals))
 
     def losses(self, of_targets: Tensor, teacher_tile: TeacherTile) -> Tensor:
-        """The losses `[T]`, from those of the targets."""
+        """The mixed losses `[T]`, given the losses of the targets."""
         distillation = self._distillation
-        # None is negative, but for rounding.
+        # No divergence is negative, except by rounding.
         divergences = ops.maximum(distillation.divergence.value(teacher_tile.sums), 0.0)
         return distillation.mix(of_targets, divergences, power=2)
 
@@ -96,7 +97,7 @@ class TeacherPass:
         return zip(scores.kept, self._labels.blocks, strict=True)
 
     def _combine(self, parts) -> Tensor:
-        """The log-normaliser `[T]` of tops and masses of all blocks."""
+        """The log-normaliser `[T]` from the maxima and sums of exponentials of all blocks."""
         tops, masses = (ops.stack(x, axis=-1) for x in zip(*parts, strict=True))
         top = self._labels.shard.maximum(ops.max(tops, axis=-1))
         mass = ops.sum(masses * ops.exp(tops - top[:, None]), axis=-1)
@@ -112,7 +113,7 @@ class TeacherPass:
         return [ops.cast(x, self._options.accumulator_dtype) for x in found]
 
     def _of_stored(self, tile: Tile, last: Tensor) -> list:
-        """The same of a stored teacher, `NEVER` for all words that it does not have."""
+        """The same for a stored teacher; `NEVER` for words that are not stored."""
         if not self._is_stored:
             return []
         words, probabilities = tile.teacher
@@ -143,14 +144,14 @@ def _tempered_mass(options, products, of_scores):
 
 
 def _mass(temperature, scores):
-    """Largest of every row at a temperature, and the sum of the exponentials above it."""
+    """The maximum of each row at a temperature, and the sum of exponentials relative to it."""
     scores = tempered(scores, temperature)
     top = ops.max(fold_columns(ops.maximum, scores), axis=-1)
     return top, ops.sum(fold_columns(ops.add, ops.exp(scores - top[:, None])), axis=-1)
 
 
 def _inputs_of_scores(tile: Tile, block: LabelBlock) -> tuple:
-    """What `biased_scores` takes besides options and products."""
+    """The arguments of `biased_scores` after options and products."""
     return tile.hidden_terms, block.bias, block.terms, block.exists
 
 

@@ -10,10 +10,11 @@ class TeacherTile(NamedTuple):
     """Inputs of the divergence of a tile's tokens and of its gradients.
 
     Attributes:
-        log_probs: The teacher's, a list of `[T, B]`, one for each block of the student's labels.
-        teacher_normalizer: `[T]`, what these lack to be normalised at the temperature, or `None`.
-        normalizer: `[T]`, that of the student's logits at the temperature.
-        sums: Tuple of `[T]`, the divergence's sums over all words.
+        log_probs: Log-probabilities of the teacher, a list of `[T, B]`, one for each block of the
+            student's labels.
+        teacher_normalizer: `[T]`, the log-normaliser of `log_probs` at the temperature, or `None`.
+        normalizer: `[T]`, the log-normaliser of the student's logits at the temperature.
+        sums: Tuple of `[T]`, the sums of the divergence over all words.
     """
 
     log_probs: list
@@ -22,7 +23,7 @@ class TeacherTile(NamedTuple):
     sums: tuple
 
     def of_block(self, k: int) -> tuple:
-        """What `block_derivative` takes of block number `k`."""
+        """The inputs of `block_derivative` for block number `k`."""
         return self.log_probs[k], self.teacher_normalizer, self.normalizer, self.sums
 
 
@@ -31,9 +32,9 @@ def block_derivative(distillation: Distillation, of_targets, scores, teacher_blo
 
     Args:
         distillation: `Distillation`.
-        of_targets: The targets' part, or `None` where its weight is 0.
+        of_targets: The targets' part, or `None` if its weight is 0.
         scores: `[T, B]`.
-        teacher_block: `TeacherTile.of_block`.
+        teacher_block: Result of `TeacherTile.of_block`.
     """
     log_probs, teacher_normalizer, normalizer, sums = teacher_block
     log_p, log_q = both(distillation, scores, log_probs, teacher_normalizer, normalizer)

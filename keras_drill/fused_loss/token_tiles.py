@@ -1,4 +1,4 @@
-"""How the tokens of a walk are put in order and cut into tiles. Shape letters: see `tile_walk`."""
+"""Orders the tokens of a walk and cuts them into tiles. Shape letters: see `walk`."""
 
 import math
 from typing import Any, NamedTuple
@@ -19,18 +19,18 @@ from keras_drill.types import Tensor
 
 
 class Tile(NamedTuple):
-    """The tokens of one tile, some of which may not count: they have weight 0.
+    """The tokens of one tile. Tokens of weight 0 are ignored.
 
     Attributes:
         hidden: `[R, d]`, the contexts.
-        hidden_terms: What the score needs of `hidden`, a tuple of `[R, 1]`.
-        log_priors: `[T, K]`, or `None` where K = 1.
-        columns: `[R, S]`, the target's columns, counted from the first label of this device.
+        hidden_terms: The score's terms of `hidden`, a tuple of `[R, 1]`.
+        log_priors: `[T, K]`, or `None` if K = 1.
+        columns: `[R, S]`, columns of the target, relative to the first label of this device.
         column_mask: `[R, S]`, or `None`.
         targets: `[T]`, the target words.
         weights: `[T]`.
         num_contexts: K.
-        teacher: What it knows of these tokens: a `Tile`, a `StoredTeacher`, or `None`.
+        teacher: The teacher's `Tile` or `StoredTeacher` of these tokens, or `None`.
     """
 
     hidden: Tensor
@@ -45,23 +45,23 @@ class Tile(NamedTuple):
 
 
 class TokenTiles:
-    """All tokens of a walk: those that count come first, the last tile is filled up.
+    """All tokens of a walk. Tokens with a weight come first, and the last tile is padded.
 
-    Tokens of weight 0 do not count, and tiles of these alone are never walked.
+    Tokens of weight 0 come last, and tiles with only such tokens are not computed.
 
     Args:
         inputs: `WalkInputs`.
         options: `WalkOptions`.
         weights: `[N]`, or `None` for 1.
-        with_gradients: Whether the tiles' functions are compiled for gradients.
+        with_gradients: Whether the functions of tiles are compiled with gradients.
         shard: The `LabelShard` of the walk's labels.
 
     Attributes:
-        size: T, tokens per tile.
-        most_tokens: The largest T there may be, an integer.
-        padded: Tokens of all tiles.
-        num_tiles: Tiles to be walked.
-        scale: Factor of the weights that tiles do without, or `None` for 1.
+        size: T, the number of tokens per tile.
+        most_tokens: Upper bound of T, an integer.
+        padded: Number of tokens of all tiles, with padding.
+        num_tiles: Number of tiles to compute.
+        scale: Factor by which the weights of tiles are divided, or `None` for 1.
     """
 
     def __init__(
@@ -90,14 +90,15 @@ class TokenTiles:
             weights = ops.ones((num_tokens,), accumulator)
         else:
             weights = ops.cast(weights, accumulator)
-            # Weights near 1 keep hidden * weight inside float16's range; `scale` comes back last.
+            # Weights near 1 keep hidden * weight in the range of float16. `scale` is applied at the
+            # end.
             scale = ops.max(ops.abs(weights), initial=0.0)
             self.scale = ops.where(scale > 0, scale, ops.ones_like(scale))
             weights = weights / self.scale
             self._order = ops.argsort(ops.cast(weights == 0, "int32"))
             num_counted = ops.sum(ops.cast(weights != 0, "int32"))
             size = ops.maximum(self.size, 1)
-            # Devices that tell each other of a tile all have it, though some have fewer tokens.
+            # Devices that communicate compute equally many tiles, even if some have fewer tokens.
             self.num_tiles = shard.most_tiles((num_counted + size - 1) // size)
         self._counted = counted = ops.arange(self.padded) < num_counted
 
@@ -108,12 +109,12 @@ class TokenTiles:
         self._teacher = self._arrange_teacher(inputs.teacher)
 
     def _arrange_inputs(self, inputs: WalkInputs, options: WalkOptions) -> WalkInputs:
-        """The tensors of tokens, arranged; contexts are cleared by tiles."""
+        """Reorders and pads the tensors of tokens. Contexts are cleared later, in each tile."""
         counted, accumulator = self._counted, options.accumulator_dtype
         columns = _clear(self._arrange(inputs.columns, "int32"), counted)
         targets = inputs.columns[:, 0] if inputs.targets is None else inputs.targets
         column_mask = self._arrange(inputs.column_mask)
-        if column_mask is not None:  # a token that does not count has one column, not none
+        if column_mask is not None:  # ignored tokens need a valid column
             column_mask = ops.logical_or(column_mask, ~counted[:, None])
         return inputs._replace(
             contexts=self._arrange(inputs.contexts, options.compute_dtype),
@@ -129,18 +130,18 @@ class TokenTiles:
         return teacher and self._arrange_inputs(teacher, self._teacher_options)
 
     def _equal_size(self, with_gradients: bool):
-        """T, so that there is little to fill up."""
+        """Chooses T so that little padding is needed."""
         if isinstance(self._num_tokens, int):
             size = math.ceil(self._num_tokens / self.num_tiles)
             self.most_tokens = size if self._options.tile_size else padded_tokens(size)
             return self.most_tokens
         size = (self._num_tokens + self.num_tiles - 1) // self.num_tiles
-        if with_gradients:  # few different sizes: something is compiled for each
+        if with_gradients:  # few different sizes, since each is compiled separately
             size = ops.minimum(_coarse(size), self.most_tokens)
         return size
 
     def tile(self, index) -> Tile:
-        """The tile of a number, which may be a tensor."""
+        """Returns the tile of an index, which may be a tensor."""
         tile, teacher = self._tile(self._inputs, self._options, index), self._teacher
         if isinstance(teacher, StoredTeacher):
             return tile._replace(teacher=StoredTeacher(*(self._rows(x, index) for x in teacher)))
@@ -171,22 +172,22 @@ class TokenTiles:
         )
 
     def _rows(self, x, index):
-        """The tile's rows of what was arranged."""
+        """The rows of a tile, of a reordered tensor."""
         if x is None:
             return None
         tail = x.shape[1:]
         return ops.slice(x, [index * self.size] + [0] * len(tail), [self.size, *tail])
 
     def put(self, whole, index, of_tile):
-        """`whole` `[padded, ...]` with what was made of a tile `[T, ...]` in its place."""
+        """Writes the result of a tile `[T, ...]` to its rows of `whole` `[padded, ...]`."""
         return put_rows(whole, index * self.size, ops.cast(of_tile, whole.dtype))
 
     def restore(self, whole, only_counted: bool = False):
-        """`[padded, ...]` in the tokens' own order, `[N, ...]`.
+        """Restores the original order of tokens, `[N, ...]`, of a tensor `[padded, ...]`.
 
         Args:
             whole: The tensor, or `None`.
-            only_counted: Whether what tokens have that do not count is to become 0.
+            only_counted: Whether to set the values of ignored tokens to 0.
         """
         if whole is None:
             return None
@@ -197,7 +198,7 @@ class TokenTiles:
         return whole if self._order is None else ops.take(whole, ops.argsort(self._order), axis=0)
 
     def _arrange(self, x, dtype=None):
-        """Puts the tokens that count first, and fills up the last tile."""
+        """Moves ignored tokens to the end and pads the last tile."""
         if x is None:
             return None
         x = x if dtype is None else ops.cast(x, dtype)
@@ -207,7 +208,7 @@ class TokenTiles:
 
 
 def _clear(x, counted):
-    """Clears all but the tokens that count."""
+    """Sets the values of ignored tokens to 0."""
     if x is None:
         return None
     counted = ops.reshape(counted, (-1,) + (1,) * (len(x.shape) - 1))
@@ -215,7 +216,7 @@ def _clear(x, counted):
 
 
 def _coarse(size):
-    """The next integer of four binary digits and zeros: at most an eighth more than `size`."""
+    """Rounds `size` up to an integer with four significant bits, by at most an eighth."""
     octave = ops.floor(ops.log2(ops.cast(ops.maximum(size, 1), "float32")))
     step = ops.left_shift(1, ops.cast(ops.maximum(octave - 3, 0), "int32"))
     return (size + step - 1) // step * step

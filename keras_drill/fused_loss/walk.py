@@ -1,8 +1,8 @@
 """The one routine behind every loss: a walk over tiles of tokens.
 
 Shape letters:
-    N tokens, K contexts per token, M labels, S columns that make up a target,
-    T tokens per tile, R = T * K rows per tile, B labels per block, d width of the joint space.
+    N tokens, K contexts per token, M labels, S columns per target, T tokens per tile, R = T * K
+    rows per tile, B labels per block, d width of the joint space.
 """
 
 from typing import NamedTuple
@@ -26,7 +26,7 @@ from keras_drill.fused_loss.word_statistics import Words
 from keras_drill.ops.graph import fuse, with_dependencies
 from keras_drill.types import Tensor
 
-# A tile of fewer scores is not worth the time to compile its element-wise parts.
+# For tiles with fewer scores, compiling the element-wise operations costs more than it saves.
 FUSE_FROM_SCORES = 2**20
 
 
@@ -34,16 +34,16 @@ class Walk(NamedTuple):
     """Result of a walk over all tiles.
 
     Attributes:
-        losses: `[N]`, smoothed and with z-loss, in the accumulator's dtype.
+        losses: `[N]`, with label smoothing and z-loss, in the accumulator dtype.
         log_probs: `[N]`, log-probabilities of the targets.
-        posteriors: `None` where S = 1, or `[N, S]`, the posterior over the target's columns,
-            averaged over contexts by their responsibility. 0 for masked columns and for tokens of
-            weight 0.
-        ranks: `None`, or `[N]`, how many words are more probable than the target, a whole number in
-            the accumulator's dtype. Of words that are equally probable the first comes first.
-        gradients: Those of `sum(weights * losses)` for
-            `(contexts, log_priors, labels, bias, *score_parameters)`, `None` for what is `None` and
-            for frozen labels; or `()` if not asked for.
+        posteriors: `None` if S = 1, or `[N, S]`, the posterior over the target's columns, averaged
+            over contexts by their responsibility. Masked columns and tokens of weight 0 have
+            posterior 0.
+        ranks: `None`, or `[N]`, the number of words that are more probable than the target, in the
+            accumulator dtype. Among equally probable words, the first one ranks first.
+        gradients: The gradients of `sum(weights * losses)` with respect to `(contexts, log_priors,
+            labels, bias, *score_parameters)`; `None` for inputs that are `None` and for frozen
+            labels. `()` if not requested.
     """
 
     losses: Tensor
@@ -60,7 +60,7 @@ def walk(
     with_gradients=False,
     shard: LabelShard | None = None,
 ) -> Walk:
-    """Computes losses, log-probabilities and, if asked, gradients, one tile of tokens at a time.
+    """Computes losses, log-probabilities and, if requested, gradients, tile by tile.
 
     With scores `s` of a row and the target's columns `y`,
 
@@ -71,18 +71,18 @@ def walk(
 
         r_k (softmax(s_k)_j - q_kj),   q_k = softmax(s_k[y]),   r = posterior over contexts.
 
-    A tile's inner products are kept, or for ordinary softmaxes the exponentials that the derivative
-    is a multiple of, or neither where labels are frozen; all else is made for one block of labels
-    after another.
+    Each tile keeps its inner products. For ordinary softmaxes, a tile keeps exponentials instead,
+    since the derivative is a multiple of them. For frozen labels, it keeps neither. All other
+    intermediate results exist for one block of labels at a time.
 
     Args:
         inputs: `WalkInputs`.
         options: `WalkOptions`.
-        weights: `[N]` factors of the losses in the gradients. Tokens of weight 0 are not
-            computed at all: they get loss 0, log-probability 0 and gradient 0. `None` means 1.
+        weights: `[N]` factors of the losses in the gradients. Tokens of weight 0 are skipped: their
+            loss, log-probability and gradient are 0. `None` means 1.
         with_gradients: Whether to compute gradients.
-        shard: Which of all labels `inputs` have, `None` for all. Gradients are this part's: those
-            for contexts are still to be added up over devices.
+        shard: The part of the labels in `inputs`, `None` for all labels. Gradients are those of
+            this part: the caller sums the gradients of contexts over devices.
     """
     num_labels, width = inputs.labels.shape
     shard = shard or LabelShard(num_labels, num_labels)
@@ -111,7 +111,7 @@ def walk(
         targets = tile_targets(tile, scores)
         of_words, ranks = words.of_tile(tile, scores, targets)
         uniform = None if of_words is None else of_words.uniform
-        for x in (uniform, ranks):  # the second pass begins when the kept products are gone
+        for x in (uniform, ranks):  # the second pass waits until the kept products are freed
             if x is not None:
                 scores = scores._replace(log_normalizer=with_dependencies(scores.log_normalizer, x))
         scores = scores._replace(products=[])
@@ -134,8 +134,8 @@ def walk(
                 sums.gradients.labels,
             )
         sums = sums.add(tiles, index, found, gradients)
-        # TensorFlow starts up to ten iterations at once. The counter waits for the sums, so that
-        # the next tile is not begun, nor in memory, before this one is done.
+        # TensorFlow runs up to ten iterations in parallel. The counter waits for the sums, so that
+        # the next tile does not use memory before this one is done.
         return with_dependencies(index + 1, sums.last), sums
 
     start = RunningSums.zeros(inputs, options, tiles.padded, with_gradients, d_labels)
@@ -175,7 +175,7 @@ def _teacher_width(teacher) -> int:
 
 
 def _with_large_tiles(inputs: WalkInputs, options: WalkOptions) -> WalkOptions:
-    """The options for tiles that keep no scores, so that memory does not limit them."""
+    """The options for tiles that keep no scores, whose size memory does not limit."""
     if options.tile_size is not None:
         return options
     num_contexts = inputs.contexts.shape[1]
@@ -191,7 +191,7 @@ def _whole_gradients(
     labels: Labels,
     d_labels: MatrixSum | None,
 ) -> tuple:
-    """Gradients as in `Walk`, from what all tiles added up."""
+    """The gradients as in `Walk`, from the sums over all tiles."""
     if tiles.scale is not None:
         sums = TileGradients(
             *(
@@ -218,7 +218,7 @@ def _whole_gradients(
                 more = ops.where(block.exists[:, None], more, ops.zeros_like(more))
         if more is not None:
             for x in of_parameters:
-                total = with_dependencies(total, x)  # which is made of what changes now
+                total = with_dependencies(total, x)  # `x` depends on the old `total`
             total = d_labels.add_block(total, block.start, more)
     return (
         *of_contexts,

@@ -1,11 +1,12 @@
-"""What a tile's scores say of all words, for label smoothing and for the targets' ranks.
+"""Statistics over all words of a tile, for label smoothing and the ranks of targets.
 
-A word's log-probability is that of its labels, over all contexts:
+The log-probability of a word sums over its labels and over all contexts:
 
     log P_v = lse_k(log_prior_k - lse(s_k) + lse(s_k[labels of v]))
 
-Where every word has one label and every token one context, a score says as much and nothing is
-made; elsewhere these are `[T, V]`, less than the tile of scores. Shape letters: see `tile_walk`.
+If every word has one label and every token one context, the scores suffice and no tensor is
+computed. Otherwise, the tensor is `[T, V]`, smaller than the tile of scores. Shape letters: see
+`walk`.
 """
 
 from functools import partial
@@ -25,14 +26,15 @@ from keras_drill.types import Tensor
 
 
 class TileWords(NamedTuple):
-    """What label smoothing and ranks take of a tile's words.
+    """Statistics of the words of a tile, for label smoothing and ranks.
 
     Attributes:
         num_words: V.
-        log_probs: A list of `[T, B]`, block by block, or of one `[T, V]` with `WordLabels`.
+        log_probs: A list of `[T, B]`, one for each block, or of a single `[T, V]` with
+            `WordLabels`.
         uniform: `[T]`, the mean of `-log_probs` over all words, or `None` if not needed.
-        totals: `[T, K]`, the posterior over contexts added up over all words, or `None` if not
-            needed, or where K = 1.
+        totals: `[T, K]`, the posterior over contexts summed over all words, or `None` if not needed
+            or if K = 1.
     """
 
     num_words: int
@@ -42,24 +44,26 @@ class TileWords(NamedTuple):
 
 
 class Words:
-    """Makes `TileWords`, from the products that a tile has kept.
+    """Computes `TileWords` from the kept products of a tile.
 
     Args:
         inputs: `WalkInputs`.
         options: `WalkOptions`.
         labels: The walk's `Labels`.
-        compiled: Makes an element-wise function one pass over memory, where that pays.
+        compiled: Function that compiles an element-wise function to one pass over memory, where
+            this is faster.
 
     Attributes:
-        smooths: Whether label smoothing needs more of words than the mean score.
-        needs_products: Whether tiles have to keep their products until this is done with them.
+        smooths: Whether label smoothing needs more than the mean score.
+        needs_products: Whether tiles must keep their products until the statistics are computed.
     """
 
     def __init__(self, inputs: WalkInputs, options: WalkOptions, labels: Labels, compiled):
         self._options = options
         self._labels = labels
         self._word_labels = word_labels = inputs.word_labels
-        # A score compares with a score to the last bit only where nothing is computed of it.
+        # Scores compare exactly only if they are plain products: other operations may round
+        # differently.
         self._scores_rank = (
             inputs.words_are_scores and options.score.is_linear and options.logit_soft_cap is None
         )
@@ -74,7 +78,7 @@ class Words:
         self._num_better_scores = compiled(partial(_num_better_scores, options))
 
     def of_tile(self, tile: Tile, scores: TileScores, targets: TileTargets) -> tuple:
-        """`TileWords` or `None`, and ranks `[T]` or `None`, as far as they are needed."""
+        """Returns `TileWords` or `None`, and ranks `[T]` or `None`, if they are needed."""
         words = None
         if self.smooths or (self._options.with_ranks and not self._scores_rank):
             words = self._words(tile, scores)
@@ -83,7 +87,7 @@ class Words:
         ) if self._options.with_ranks else None
 
     def log_probs(self, tile: Tile, scores: TileScores) -> list:
-        """Those of all words, as in `TileWords`."""
+        """The log-probabilities of all words, as in `TileWords`."""
         log_probs, normalizer = [], scores.log_normalizer
         for products, block in zip(scores.products, self._labels.blocks, strict=True):
             log_probs.append(
@@ -99,10 +103,10 @@ class Words:
             )  # [T, B]
             normalizer = with_dependencies(
                 normalizer, log_probs[-1]
-            )  # only now the next block is begun
+            )  # the next block waits for this one
         if self._word_labels is not None:
             whole = log_probs[0] if len(log_probs) == 1 else ops.concatenate(log_probs, axis=1)
-            # [T, V]: the senses of a word may be on several devices, which is why these are sent.
+            # [T, V] is summed over devices, since the labels of a word may be on several devices.
             log_probs = [
                 self._shard.log_sum_exp(self._word_log_probs(whole, *self._word_labels[:2]))
             ]
@@ -150,8 +154,8 @@ class Words:
     def _ranks(self, tile: Tile, scores: TileScores, targets: TileTargets, words) -> Tensor:
         """Number of words `[T]` that are more probable than the target.
 
-        Of words that are equally probable the first counts as more probable, as in an argmax. All
-        of them are where the target's probability is not a number.
+        Among equally probable words, the first one counts as more probable, as in an argmax. If the
+        target's probability is NaN, all words count as more probable.
         """
         blocks, shard = self._labels.blocks, self._shard
         here = tile.targets if shard.axis is None else tile.targets - shard.first
@@ -211,7 +215,7 @@ def _label_log_probs(
 
 
 def _word_log_probs(shard, compiled, label_log_probs, columns, mask):
-    """`word_log_probs` of the labels that are here, `NEVER` where a word has none of them."""
+    """`word_log_probs` of this device's labels; `NEVER` for words without a label here."""
     if shard.axis is None:
         return word_log_probs(label_log_probs, columns, mask, compiled=compiled)
     columns = columns - shard.first
@@ -231,7 +235,7 @@ def _posterior_sums(
     word_log_probs,
     exists,
 ):
-    """The posterior over contexts `[T, K]`, added up over a block."""
+    """The posterior over contexts `[T, K]`, summed over the words of a block."""
     scores = biased_scores(options, products, hidden_terms, bias, label_terms)
     shares = _clear(posteriors(scores, log_normalizer, log_priors, word_log_probs), exists)
     sums = ops.sum(fold_columns(ops.add, shares), axis=-1)
@@ -243,13 +247,14 @@ def _num_better_scores(options, products, bias, target_scores, here, exists):
 
 
 def _clear(x, exists):
-    """`[..., B]` with zeros for what is no label."""
+    """`[..., B]` with zeros in padding rows."""
     return x if exists is None else ops.where(exists, x, ops.zeros_like(x))
 
 
 def num_better(scores, target_scores, here):
-    """Counts the words of a block that rank before the target: those with a higher score, or with
-    an equal one and a lower index.
+    """Counts the words of a block that rank before the target.
+
+    These words have a higher score, or an equal score and a lower index.
 
     Args:
         scores: Scores of the block's words, `[T, B]`.
@@ -261,7 +266,7 @@ def num_better(scores, target_scores, here):
     """
     index, here = ops.arange(scores.shape[1], dtype="int32"), here[:, None]
     is_better = ops.where(index < here, scores >= target_scores, scores > target_scores)
-    # Compilers may round a score here and not there: the target does not come before itself.
+    # Compilers may round a score in one place and not in another, so exclude the target itself.
     is_better = ops.logical_and(is_better, index != here)
     counts = ops.cast(is_better, target_scores.dtype)
     return ops.sum(fold_columns(ops.add, counts), axis=-1)
