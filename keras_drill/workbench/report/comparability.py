@@ -1,4 +1,6 @@
-"""Which figures of several runs on one text can be compared, and why others cannot."""
+"""Decides which metrics of several runs on one text can be compared, and explains why others
+cannot.
+"""
 
 import dataclasses
 import hashlib
@@ -10,7 +12,7 @@ from xml.etree import ElementTree
 from keras_drill.workbench.report.page.elements import best_in_bold, element, running_text, table
 from keras_drill.workbench.report.page.formatting import format_perplexity, text_table
 
-_LONGEST = 40  # characters of an option's value that is shown
+_LONGEST = 40  # maximum number of characters of an option's value
 _NOT_CHARGED = (
     "A model that writes <unk> for a word is not charged for its spelling, and a model that reads "
     "lower-cased text is not charged for capitals."
@@ -25,14 +27,14 @@ DEFINITIONS = (
 
 @dataclasses.dataclass(frozen=True)
 class PerplexityBasis:
-    """What a perplexity depends on beside the model, and so what has to agree to compare two.
+    """The conditions of a perplexity. They must be equal to compare the perplexities of two models.
 
     Args:
-        text: Digest of the lines as they were written; of pairs, of both sides.
-        origin: The text in words for people.
-        tokenizer: Class and configuration of the tokenizer, preprocessing included; of pairs, that
-            of the targets.
-        tokens: The vocabulary; of pairs, that of the targets.
+        text: Digest of the original lines; for pairs, of both sides.
+        origin: Description of the text for the user.
+        tokenizer: Class and configuration of the tokenizer, including preprocessing; for pairs, of
+            the targets' tokenizer.
+        tokens: The vocabulary; for pairs, that of the targets.
     """
 
     text: str
@@ -47,10 +49,11 @@ class PerplexityBasis:
 
 
 def differences(bases: Mapping[str, PerplexityBasis]) -> list[str]:
-    """Why perplexities cannot be compared: what differs, a clause each; empty where they can.
+    """Lists the differences that make perplexities incomparable, one clause each. The list is empty
+    if they can be compared.
 
     Args:
-        bases: By the name of the run.
+        bases: The conditions of each run, by the name of the run.
 
     Example:
 
@@ -91,13 +94,14 @@ def frequency_obstacle(
     names: tuple[str, str],
     counts: Sequence[int] | None,
 ) -> str | None:
-    """Why two runs cannot be compared by word frequency, as a clause; `None` where they can.
+    """The reason why two runs cannot be compared by word frequency, as a clause; `None` if they
+    can.
 
     Args:
-        first: What the perplexity of the first run depends on.
-        other: That of the other.
-        names: Their names.
-        counts: How often the words of the first run occur in its training text.
+        first: Conditions of the first run's perplexity.
+        other: Conditions of the other run's perplexity.
+        names: Names of the two runs.
+        counts: Counts of the first run's words in its training text.
     """
     found = differences(dict(zip(names, (first, other), strict=True)))
     if not found and counts is None:
@@ -120,13 +124,13 @@ def _describe_tokenizer(basis: PerplexityBasis) -> str:
 
 @dataclasses.dataclass(frozen=True)
 class ComparableFigures:
-    """Figures of a run that depend less on its words than its perplexity does.
+    """Metrics of a run that depend less on its vocabulary than the perplexity does.
 
     Args:
         bits_per_byte: See `DEFINITIONS`.
         unknown: Share of the targets that are unknown words.
-        known_perplexity: Perplexity of the targets that all runs know; `None` where they do not
-            cut the text alike, or have no such target.
+        known_perplexity: Perplexity of the targets that are in the vocabularies of all runs; `None`
+            if the runs tokenize the text differently, or if there is no such target.
     """
 
     bits_per_byte: float
@@ -136,19 +140,19 @@ class ComparableFigures:
 
 @dataclasses.dataclass(frozen=True)
 class Comparability:
-    """Which figures of several runs on one text can be compared.
+    """The metrics of several runs on one text that can be compared.
 
     Args:
-        name: The text: `"test"`.
+        name: Name of the text, for example `"test"`.
         runs: Names of the runs.
-        differences: What differs between the runs, see `differences`; empty where perplexities can
-            be compared.
-        is_same_text: Whether the text is the same, so that scores of what was written can be
+        differences: Differences between the runs, see `differences`; empty if perplexities can be
             compared.
-        figures: By run, what may be compared instead; empty where there is nothing.
+        is_same_text: Whether the text is the same, so that scores of generated text can be
+            compared.
+        figures: The metrics that can be compared instead, by run; empty if there are none.
         is_spelled_alike: Whether the targets of all runs spell the same text, so that bits per byte
             can be compared.
-        known_targets: How many targets all runs know.
+        known_targets: Number of targets that are in the vocabularies of all runs.
     """
 
     name: str
@@ -167,7 +171,7 @@ class Comparability:
 
     @property
     def notes(self) -> list[str]:
-        """Explanations of the figures, and which of the figures cannot be compared either."""
+        """Explains the metrics, and which of them cannot be compared either."""
         if not self.is_same_text:
             return ["Nothing else can be compared either: evaluate the runs on one text."]
         notes = [DEFINITIONS]
@@ -184,7 +188,7 @@ class Comparability:
         return notes
 
     def columns(self) -> dict[str, tuple[list[str], list[float | None]]]:
-        """Of the table of figures by name: cells, and the numbers where they can be compared."""
+        """Columns of the table of metrics, by name: cells, and numbers if they can be compared."""
         each = list(self.figures.values())
         bits = [one.bits_per_byte for one in each]
         known = [one.known_perplexity for one in each]
@@ -209,10 +213,11 @@ class Comparability:
 
 
 def comparability_section(compared: Iterable[Comparability]) -> ElementTree.Element:
-    """What cannot be compared and why, and the figures that can.
+    """Builds the section on metrics that cannot be compared, with the reasons, and on those that
+    can.
 
     Args:
-        compared: By text, those of which perplexities cannot be compared.
+        compared: The texts whose perplexities cannot be compared.
     """
     parts = []
     for each in compared:
@@ -235,5 +240,5 @@ def comparability_section(compared: Iterable[Comparability]) -> ElementTree.Elem
 
 
 def unranked(compared: Sequence[Comparability], name: str) -> Comparability | None:
-    """What is known of a text whose perplexities cannot be compared."""
+    """The entry of a text if its perplexities cannot be compared, else `None`."""
     return next((each for each in compared if each.name == name and each.differences), None)

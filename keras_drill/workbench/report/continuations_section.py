@@ -16,7 +16,7 @@ class SampleContinuation:
         prompt: The text given to the model; the report shows it in bold.
         continuation: The text that the model added, without the prompt. It is shown right after the
             prompt: begin it with a space where one belongs.
-        sampler: How it was drawn, for example `"top-p 0.9, temperature 0.8, seed 3"`.
+        sampler: Description of the sampling, for example `"top-p 0.9, temperature 0.8, seed 3"`.
     """
 
     prompt: str
@@ -27,10 +27,11 @@ class SampleContinuation:
 def continuations_section(
     continuations: Mapping[str, Sequence[SampleContinuation]],
 ) -> ElementTree.Element:
-    """Continuations, those of one prompt side by side.
+    """Builds the section with continuations. Continuations of one prompt are side by side.
 
     Args:
-        continuations: Name of a run to what it wrote, in the order of the runs on the page.
+        continuations: The continuations of each run, by the run's name, in the order of the runs on
+            the page.
     """
     prompts = dict.fromkeys(each.prompt for written in continuations.values() for each in written)
     groups = [

@@ -15,9 +15,9 @@ class EvaluatedText:
 
     Args:
         name: The split of a corpus, or the name of the text's file.
-        origin: The files that the lines come from, in words for people.
+        origin: Description of the source files for the user.
         num_lines: Number of lines, or of pairs of lines.
-        num_targets: Number of tokens to predict, the end of each line among them.
+        num_targets: Number of tokens to predict, including the end of each line.
 
     Example:
 
@@ -39,10 +39,10 @@ class EvaluatedText:
 
 
 def texts_section(texts: Mapping[str, Sequence[EvaluatedText]]) -> ElementTree.Element:
-    """The texts of all runs.
+    """Builds the table of the texts of all runs.
 
     Args:
-        texts: By the name of the run.
+        texts: The texts of each run, by the name of the run.
     """
     grouped = _runs_by_text(texts)
     rows: list[list[ElementTree.Element | str]] = [
@@ -67,7 +67,7 @@ def texts_section(texts: Mapping[str, Sequence[EvaluatedText]]) -> ElementTree.E
 
 
 def describe_texts(texts: Mapping[str, Sequence[EvaluatedText]]) -> str:
-    """The texts of all runs, by the name of the run, for the terminal.
+    """Formats the texts of all runs as a table for the terminal.
 
     Example:
 

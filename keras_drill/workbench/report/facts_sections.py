@@ -22,8 +22,8 @@ def describe_environment(
     """Names and values for the report's environment table.
 
     Args:
-        command: The command line behind the run; by default this process's.
-        seed: The run's seed, or those of several runs by their names; left out where there is none.
+        command: Command line of the run; by default that of this process.
+        seed: Seed of the run, or seeds of several runs by their names; omitted if `None`.
 
     Example:
 
@@ -49,7 +49,7 @@ def describe_environment(
 
 
 def _seeds(seed: int | Mapping[str, int] | None) -> str:
-    """One seed, or which run has which where they differ.
+    """The common seed, or the seed of each run if seeds differ.
 
     >>> _seeds({"tied": 3, "drill": 3}), _seeds({"tied": 3, "drill": 5})
     ('3', 'tied: 3, drill: 5')
@@ -86,8 +86,11 @@ def environment_section(environment: Mapping[str, str]) -> ElementTree.Element:
 
 
 def configuration_section(runs: Sequence[RunSummary]) -> ElementTree.Element:
-    """Resolved options of all runs in one folded table, after those that differ between runs, and
-    those that changed while a run was trained."""
+    """Builds the section with the options of all runs.
+
+    The section has the options that differ between runs, the options that changed during training,
+    and a folded table of all resolved options.
+    """
     runs = [run for run in runs if run.config]
     options = [_flatten(run.config) for run in runs]
     names = list(dict.fromkeys(name for option in options for name in option))
@@ -137,7 +140,7 @@ def _changes(runs: Sequence[RunSummary]) -> list[list[ElementTree.Element | str]
 
 
 def _flatten(config: Mapping[str, Any], prefix: str = "") -> dict[str, str]:
-    """Dotted names to values as text.
+    """Maps dotted names to values as text.
 
     >>> _flatten({"seed": 3, "model": {"units": [5, 7]}})
     {'seed': '3', 'model.units': '[5, 7]'}

@@ -24,13 +24,13 @@ from keras_drill.workbench.report.page.plot import (
 def frequency_section(
     comparison: FrequencyComparison, index_a: int, index_b: int, prefix: str = "frequency"
 ) -> ElementTree.Element:
-    """Cross-entropy difference of two models by training-set frequency: plot and table.
+    """Builds a plot and a table of the difference in cross-entropy of two models by word frequency.
 
     Args:
         comparison: The comparison of models A and B.
         index_a: Position of model A's colour in the palette.
-        index_b: Position of model B's.
-        prefix: What the plot's ids begin with, unique on the page.
+        index_b: Position of model B's colour in the palette.
+        prefix: Prefix of the ids in the plot, unique on the page.
     """
     coverage = f"{100 * comparison.confidence:g} %"
     plot = inline_svg(
@@ -80,12 +80,12 @@ def frequency_section(
 
 
 def no_frequency_section(name_a: str, name_b: str, reason: str) -> ElementTree.Element:
-    """Says why two models are not compared by word frequency.
+    """Builds a section that explains why two models are not compared by word frequency.
 
     Args:
         name_a: Name of model A.
         name_b: Name of model B.
-        reason: Why, as a clause.
+        reason: The reason, as a clause.
     """
     why = element("p", *running_text(f"The runs cannot be compared by word frequency: {reason}."))
     return element("section", _heading(name_a, name_b), why)
@@ -97,7 +97,7 @@ def _heading(name_a: str, name_b: str) -> ElementTree.Element:
 
 
 def _keys(comparison: FrequencyComparison, index_a: int, index_b: int) -> ElementTree.Element:
-    """Explains the kinds of points that the plot has."""
+    """Builds the legend of the points in the plot."""
 
     def better(name: str) -> ElementTree.Element:
         return element("span", element("bdi", name), " better")

@@ -1,4 +1,4 @@
-"""The report's section on training: perplexity by epoch, and what the optimizer did."""
+"""The report's section on training: perplexity and quantities of the optimizer by epoch."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -32,23 +32,23 @@ _NOT_COMPARABLE = (
     "These runs do not predict the same words of the same text: compare a curve with the others of "
     "its own run only, not with those of another run."
 )
-# Markers on every epoch crowd the curve from here on.
+# With more epochs, markers on every epoch would hide the curve.
 _MOST_MARKED_EPOCHS = 40
 
 
 def _format_tokens(value: float) -> str:
-    # Epochs before a program that counts them have none.
+    # Epochs of older versions have no count.
     return format_count(int(value) if math.isfinite(value) else None)
 
 
 class _Measure(NamedTuple):
-    """A column of the history that is drawn below the perplexity.
+    """A column of the history, plotted below the perplexity.
 
     Args:
-        column: Its name in the history.
-        name: What it is.
-        form: How its numbers read.
-        is_sum: Whether it only grows, from 0.
+        column: Name of the column in the history.
+        name: Name for the reader.
+        form: Function that formats the numbers.
+        is_sum: Whether the values increase from 0.
     """
 
     column: str
@@ -67,8 +67,10 @@ _MEASURES = (
 def learning_curves_section(
     runs: Sequence[RunSummary], are_comparable: bool = True
 ) -> ElementTree.Element:
-    """Perplexity of all runs by epoch, then learning rate, gradient norm and tokens seen where the
-    history has them; the numbers are folded below.
+    """Builds plots of training by epoch, with a folded table of the numbers.
+
+    The plots show the perplexity of all runs, and learning rate, gradient norm and tokens seen if
+    the history has them.
 
     Args:
         runs: The runs.
@@ -182,8 +184,11 @@ def _draw_marked(axes: Axes, index: int, values: Sequence[float]) -> None:
 def _scale(
     axes: Axes, runs: Sequence[RunSummary], positive: Sequence[float], most: float = 4
 ) -> None:
-    """Whole epochs along, and a logarithmic scale for positive values that differ by more than a
-    factor of `most`."""
+    """Sets the scales of the axes.
+
+    The horizontal axis has whole epochs. The vertical axis is logarithmic for positive values that
+    differ by more than a factor of `most`.
+    """
     axes.set_xlabel("epoch")
     axes.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
     epochs = max(run.epochs for run in runs)

@@ -23,7 +23,7 @@ from keras_drill.workbench.report.page.plot import (
     series_marker,
 )
 
-_LOWEST = 1e-17  # below float64's rounding; exact zeros are drawn here
+_LOWEST = 1e-17  # below the rounding of float64; exact zeros are plotted at this value
 _MOST_WORDS = 200
 
 
@@ -33,12 +33,12 @@ class RunAnalysis:
 
     Args:
         name: Name of the run, unique on a page.
-        output_layer: What the output layer is.
+        output_layer: Description of the output layer.
         perplexity: Perplexity of the text.
         rank: From `keras_drill.workbench.analysis.measure_rank`.
         argmaxable: From `keras_drill.workbench.analysis.measure_argmaxable_words`.
         words: The vocabulary, in the order of the ids.
-        counts: How often each word occurs in the training text; `None` where unknown.
+        counts: Counts of the words in the training text; `None` if unknown.
         text: The text, with its size.
     """
 
@@ -61,17 +61,17 @@ class RunAnalysis:
 
     @property
     def shown_rank(self) -> str:
-        """The rank, as at least what the matrix could show."""
+        """The rank as text; "≥" marks the greatest rank that the matrix can show."""
         return f"≥ {self.rank.rank:,}" if self.rank.is_full else f"{self.rank.rank:,}"
 
     @property
     def shown_bound(self) -> str:
-        """The rank that the output layer cannot exceed."""
+        """The upper bound of the output layer's rank, as text."""
         return "none" if self.rank.bound is None else f"{self.rank.bound:,}"
 
     @property
     def shown_edge(self) -> tuple[str, str]:
-        """The last singular value that counts and the first that does not, over the greatest."""
+        """The last singular value above the tolerance and the first below, over the greatest."""
         values = self.rank.singular_values / self.rank.singular_values[0]
         last, first = (
             f"{values[place]:.0e}" if place < len(values) else "none"
@@ -146,7 +146,8 @@ def _draw(figure: Figure, runs: Sequence[RunAnalysis]) -> None:
         values = np.maximum(values, _LOWEST)
         places = np.arange(1, len(values) + 1)
         color = series_color(index)
-        # Models of one width have nearly the same values: thinner above thicker, all can be seen.
+        # Models of one width have nearly equal values: thin lines above thick ones keep all
+        # visible.
         axes.plot(places, values, color=color, linewidth=max(1.2, 4.2 - 1.5 * index))
         axes.plot(
             run.rank.rank,

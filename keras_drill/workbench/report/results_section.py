@@ -25,12 +25,12 @@ from keras_drill.workbench.report.run_summary import RunSummary
 def results_section(
     runs: Sequence[RunSummary], compared: Sequence[Comparability] = ()
 ) -> ElementTree.Element:
-    """The comparison table; a column that no run has a value for is left out.
+    """Builds the comparison table. Columns without values are omitted.
 
     Args:
-        runs: The runs, the one that the others are compared with first.
-        compared: By text, what can be compared. Texts without are taken to be the same for all
-            runs, and so are tokenizers and vocabularies.
+        runs: The runs. The first one is the baseline of the comparison.
+        compared: The metrics that can be compared, by text. For a text without an entry, the text,
+            tokenizer and vocabulary are assumed to be equal in all runs.
     """
     first = runs[0]
     columns: dict[str, Sequence[ElementTree.Element | str]] = {
@@ -105,7 +105,8 @@ def _notes(runs: Sequence[RunSummary]) -> list[ElementTree.Element]:
 def summarize(
     runs: Sequence[RunSummary], compared: Sequence[Comparability] = ()
 ) -> list[ElementTree.Element | str]:
-    """The outcome in one sentence, by the last perplexity: test perplexity when there is one.
+    """Summarizes the results in one sentence, by the last perplexity, which is the test perplexity
+    if there is one.
 
     Args:
         runs: The runs.
@@ -126,7 +127,7 @@ def summarize(
 
 
 def names_of_texts(runs: Sequence[RunSummary]) -> list[str]:
-    """The texts that runs have perplexities of: validation, test, others."""
+    """Names of the texts with perplexities: validation, test, others."""
     names = dict.fromkeys(name for run in runs for name in run.perplexities)
     return sorted(names, key=lambda name: {"valid": 0, "test": 1}.get(name, 2))
 
@@ -176,7 +177,7 @@ def _perplexity_column(
 def _score_column(
     runs: Sequence[RunSummary], name: str, compared: Sequence[Comparability]
 ) -> list[ElementTree.Element | str]:
-    """Scores, the best in bold where all are of one text and were computed in one way."""
+    """Makes a column of scores. The best is bold if all are on the same text and computed alike."""
     cells = [_score(run, name) for run in runs]
     text = name.rpartition(" ")[0]
     of_others = any(each.name == text and not each.is_same_text for each in compared)

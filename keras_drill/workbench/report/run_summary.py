@@ -10,29 +10,29 @@ from keras_drill.workbench.report.evaluated_text import EvaluatedText
 
 @dataclasses.dataclass(frozen=True)
 class RunSummary:
-    """One training run, as `write_report` shows it. Everything but the name may be missing.
+    """Summary of a training run for `write_report`. All fields except the name are optional.
 
     Args:
         name: Name of the run, unique in a report.
-        output_layer: What the output layer is, for example `"DRILL, depth 4, relu"`.
-        history: Per-epoch values as `keras.callbacks.History.history` holds them.
-            `perplexity` and
-            `val_perplexity` are drawn when they are there, otherwise `exp(loss)` and
-            `exp(val_loss)`. NaN and infinity are allowed.
-        total_parameters: Trainable parameters of the whole model, a shared embedding counted once.
-        output_parameters: Parameters of the output layer, without one vector a word of an embedding
-            that it shares, see `keras_drill.workbench.analysis.count_dedicated_parameters`.
+        output_layer: Description of the output layer, for example `"DRILL, depth 4, relu"`.
+        history: Values by epoch, as in `keras.callbacks.History.history`. `perplexity` and
+            `val_perplexity` are plotted if they exist, otherwise `exp(loss)` and `exp(val_loss)`.
+            NaN and infinity are allowed.
+        total_parameters: Number of trainable parameters of the model. A shared embedding counts
+            once.
+        output_parameters: Number of parameters of the output layer, without the word vectors of a
+            shared embedding, see `keras_drill.workbench.analysis.count_dedicated_parameters`.
         valid_perplexity: Validation perplexity of the model that was kept.
-        test_perplexity: Its test perplexity.
-        other_perplexities: Its perplexities on texts that are neither, by their names.
-        scores: Other figures of it by name, more being better, for example `{"test BLEU": 33.1}`.
+        test_perplexity: Test perplexity of the same model.
+        other_perplexities: Perplexities on other texts, by the name of the text.
+        scores: Other metrics by name, higher is better, for example `{"test BLEU": 33.1}`.
         signatures: How the scores were computed, by the metric's name.
-        notes: Sentences about how the figures were obtained, where that needs to be told.
-        texts: The texts that the perplexities and the scores are of.
-        best_epoch: Epoch of the model that was kept, counted from 1; by default the epoch of the
+        notes: Sentences on how the metrics were obtained, if they need an explanation.
+        texts: The texts of the perplexities and scores.
+        best_epoch: Epoch of the model that was kept, from 1. By default, the epoch with the
             smallest finite validation value in `history`.
         seconds_per_epoch: Mean training time of an epoch.
-        max_epochs: Most epochs that the run was allowed.
+        max_epochs: Largest number of epochs of the run.
         config: Resolved options, possibly nested (as read from `config.toml`).
         changes: Options that were changed when the run was resumed, as mappings of `option`,
             `before`, `now`, and of the `epoch` and `batch` from which the new value holds.
@@ -64,14 +64,14 @@ class RunSummary:
 
     @property
     def perplexities(self) -> dict[str, float]:
-        """All perplexities by the name of the text, the one that counts most last."""
+        """All perplexities by the name of the text. The most important one is last."""
         named = {"valid": self.valid_perplexity, "test": self.test_perplexity}
         known = {name: value for name, value in named.items() if value is not None}
         return {**known, **self.other_perplexities}
 
     @property
     def signature_lines(self) -> list[str]:
-        """How the scores were computed, a line for each metric."""
+        """Lines that describe how each score was computed."""
         return [f"{metric} signature: {value}" for metric, value in self.signatures.items()]
 
     @property
@@ -86,7 +86,8 @@ class RunSummary:
 
     @property
     def first_averaged_epoch(self) -> int | None:
-        """The epoch in which NT-ASGD began to average weights, if it did and the history tells.
+        """The epoch in which NT-ASGD began to average weights; `None` if it did not, or if the
+        history does not contain it.
 
         >>> RunSummary("a", history={"averaged_steps": [0, 0, 7]}).first_averaged_epoch
         3
@@ -123,7 +124,7 @@ class RunSummary:
     def _perplexities(self, prefix: str) -> list[float]:
         if f"{prefix}perplexity" in self.history:
             return [float(value) for value in self.history[f"{prefix}perplexity"]]
-        # exp overflows a Python float above 709: such a loss is drawn as no value at all.
+        # exp overflows a Python float above 709: such a loss is plotted as a gap.
         return [
             math.inf if loss >= 709 else math.exp(loss)
             for loss in map(float, self.history.get(f"{prefix}loss", ()))

@@ -1,4 +1,4 @@
-"""The sections of the senses page that are about the whole model."""
+"""The sections of the senses page on the whole model."""
 
 import dataclasses
 from collections.abc import Sequence
@@ -33,14 +33,15 @@ class SenseStudy:
 
     Args:
         name: Name of the run.
-        output_layer: What the output layer is.
-        text: Which text was read, in words.
-        by_senses: Number of senses to how many words have so many, and some of these words.
-        words: The words that were looked at.
+        output_layer: Description of the output layer.
+        text: Description of the text that was read.
+        by_senses: Maps a number of senses to the number of words with so many senses, and examples
+            of them.
+        words: The words that were studied.
         theta: Kernel parameters of all senses, `[M]`; `None` without a kernel.
         angles: Angles in degrees at which kernels were computed, `[A]`.
-        kernels: Kernel parameter to the kernel at `angles`, in the order to be drawn; empty without
-            a kernel.
+        kernels: Maps a kernel parameter to the kernel's values at `angles`, in the order of
+            plotting; empty without a kernel.
     """
 
     name: str
@@ -146,7 +147,7 @@ def kernel_section(study: SenseStudy) -> ElementTree.Element:
 
 
 def _ordinal(place: int) -> str:
-    """A sense by its place in a word.
+    """The name of a sense by its position in the word.
 
     >>> _ordinal(0), _ordinal(6)
     ('first sense', '7th sense')
@@ -156,7 +157,7 @@ def _ordinal(place: int) -> str:
 
 
 def _shortened(word: str) -> str:
-    """A word that leaves room for the plot beside it.
+    """Shortens a word to leave room for the plot beside it.
 
     >>> _shortened("bank"), _shortened("x" * 90)
     ('bank', 'xxxxxxxxxxxxxxxxx…')
@@ -170,7 +171,9 @@ def _draw_theta(figure: Figure, theta: np.ndarray, studied: Sequence[StudiedWord
     above.stairs(numbers, edges, fill=True, facecolor=GRID, edgecolor=MUTED, linewidth=0.5)
     above.grid(axis="x", visible=False)
     above.set_ylabel("senses")
-    thetas = [word.theta for word in studied if word.theta is not None]  # all, as the model has θ
+    thetas = [
+        word.theta for word in studied if word.theta is not None
+    ]  # of all words or, without a kernel, of none
     for row, (word, values) in enumerate(zip(studied, thetas, strict=True)):
         below.plot([values.min(), values.max()], [row, row], color=GRID, linewidth=3)
         for sense, (value, share) in enumerate(zip(values, word.shares, strict=True)):

@@ -23,27 +23,26 @@ from keras_drill.workbench.report.page.plot import (
     series_marker,
 )
 
-_TRACE = 0.05  # nats; between two even senses, probabilities of about 0.34 and 0.66
+_TRACE = 0.05  # nats; as two senses with probabilities of about 0.34 and 0.66
 _NEARLY_ALL = 0.95  # of a word's uses
 
 
 @dataclasses.dataclass(frozen=True)
 class StudiedWord:
-    """A word with its senses, in the text that was read. Shape letters: S senses, n occurrences.
+    """A word with its senses in a text. Shape letters: S senses, n occurrences.
 
     Args:
         word: The word.
-        senses: Ids of its senses, `[S]`, the same that `keras-drill score --senses` and exported
-            models give.
-        information: How much the context tells about the sense, in nats, see
+        senses: Ids of the senses, `[S]`, as in `keras-drill score --senses` and exported models.
+        information: Mutual information of context and sense, in nats, see
             `keras_drill.workbench.analysis.WordSenses`.
-        shares: Mean probability of every sense where the word occurs, `[S]`.
+        shares: Mean probability of each sense over the word's occurrences, `[S]`.
         theta: Kernel parameter of every sense, `[S]`; `None` without a kernel.
-        nearest: Other words near to each sense, the nearest first.
+        nearest: The nearest other words of each sense, the nearest first.
         contexts: For each sense, `(text before, text after, probability of the sense)`.
         points: Context vectors of the occurrences in a plane, `[n, 2]`.
         variance: Shares of the variance along the axes of the plane.
-        sense: The most probable sense of every occurrence, `[n]`, as a place in `senses`.
+        sense: The most probable sense of each occurrence, `[n]`, as a position in `senses`.
     """
 
     word: str
@@ -64,12 +63,12 @@ class StudiedWord:
 
     @property
     def distinguishes_senses(self) -> bool:
-        """Whether the sense depends on the context by more than a trace."""
+        """Whether the sense depends on the context noticeably."""
         return self.num_senses < 2 or self.information >= _TRACE
 
     @property
     def verdict(self) -> str:
-        """What to think of senses that do not depend on the context, in a sentence or two."""
+        """Warning for a word whose senses do not depend on the context."""
         if self.shares.max() > _NEARLY_ALL:
             return "Only one sense is in use."
         return (
@@ -86,11 +85,12 @@ class StudiedWord:
 
 
 def studied_word_section(word: StudiedWord, prefix: str) -> ElementTree.Element:
-    """Context vectors by sense (Figure 1), nearest words and contexts of every sense.
+    """Builds the section on a word: context vectors by sense (Figure 1), nearest words, and
+    contexts.
 
     Args:
         word: The word.
-        prefix: What the plot's ids begin with, unique on the page.
+        prefix: Prefix of the ids in the plot, unique on the page.
     """
     rows: list[list[ElementTree.Element | str]] = [
         [
@@ -126,7 +126,7 @@ def _plane(word: StudiedWord, prefix: str) -> ElementTree.Element:
         keys(
             *(
                 (point_key(place), f"sense {place + 1}")
-                for place in np.unique(word.sense)  # no points of the others are drawn
+                for place in np.unique(word.sense)  # the other senses have no points
             )
         ),
         inline_svg(
@@ -167,7 +167,7 @@ def _contexts(word: StudiedWord) -> list[ElementTree.Element]:
 
 
 def _context(word: str, before: str, after: str) -> ElementTree.Element:
-    """A piece of text, the word standing where it stood, whatever direction it is written in."""
+    """Makes a piece of text around the word. Writing directions do not move the word."""
     return element(
         "p",
         *running_text(before),
@@ -180,7 +180,7 @@ def _context(word: str, before: str, after: str) -> ElementTree.Element:
 
 
 def _warning(word: StudiedWord) -> list[ElementTree.Element]:
-    """What to think of senses that do not depend on the context."""
+    """Makes the warning about senses that do not depend on the context, if the word needs one."""
     if word.distinguishes_senses:
         return []
     return [element("p", word.verdict, class_="warning")]

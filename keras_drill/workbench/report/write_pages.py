@@ -1,4 +1,4 @@
-"""Writing of the pages from their sections."""
+"""Writes pages from their sections."""
 
 import os
 import pathlib
@@ -42,15 +42,15 @@ def write_report(
 
     Args:
         path: The HTML file, for example `"runs/drill/report.html"`; replaced when it exists.
-        runs: The runs, the one that the others are compared with first. Anything that a
-            `RunSummary` leaves out is left out of the page.
-        sections: What else the page says of them, in this order: `frequency_section` of a
-            comparison by word frequency, for example, and `continuations_section`.
+        runs: The runs. The first one is the baseline of the comparison. The page omits fields that
+            a `RunSummary` does not have.
+        sections: Further sections of the page, in order. For example, results of
+            `frequency_section` and `continuations_section`.
         title: Title of the page; by default the name of the only run, or "Models compared".
-        summary: One sentence under the title; by default it is made from the perplexities.
-        environment: What the runs ran on, from `describe_environment(...)`.
-        compared: What can be compared of the runs, by text. Without, they are taken to have been
-            evaluated on the same texts with the same words.
+        summary: One sentence under the title; by default, a summary of the perplexities.
+        environment: Environment of the runs, from `describe_environment(...)`.
+        compared: The metrics that can be compared, by text. Without it, the texts and vocabularies
+            are assumed to be equal in all runs.
     """
     _names(runs)
     shown = [results_section(runs, compared)]
@@ -84,9 +84,10 @@ def write_analysis(
     Args:
         path: The HTML file; replaced when it exists.
         runs: The models, with different names.
-        comparisons: Pairs of them by word frequency.
-        environment: What the analysis ran on, from `describe_environment(...)`.
-        not_compared: By name, runs that are not compared by word frequency with the first, and why.
+        comparisons: Comparisons of pairs of models by word frequency.
+        environment: Environment of the analysis, from `describe_environment(...)`.
+        not_compared: The reason for each run, by name, that is not compared with the first run by
+            word frequency.
     """
     names = _names(runs)
     texts = {run.name: [run.text] for run in runs if run.text is not None}
@@ -137,8 +138,8 @@ def write_senses(
 
     Args:
         path: The HTML file; replaced when it exists.
-        study: The senses.
-        environment: What the study ran on, from `describe_environment(...)`.
+        study: The senses of the model.
+        environment: Environment of the study, from `describe_environment(...)`.
     """
     sections = [words_by_senses_section(study)]
     sections += [

@@ -1,1 +1,1 @@
-"""Parts that all pages share: elements, plots, formats of numbers, and the page's frame."""
+"""Common parts of all pages: elements, plots, number formats, and the frame of the page."""

@@ -13,12 +13,12 @@ def draw_shares(
     """Draws one bar per bin.
 
     Args:
-        axes: Empty axes, whose horizontal axis those above share.
-        labels: Names of the bins.
+        axes: Empty axes, which share their horizontal axis with the plot above.
+        labels: Labels of the bins.
         shares: Percentages.
-        of: Of what, for example `"tokens"`.
-        along: What the bins are of, for example `"occurrences in the training set"`.
-        narrow: Whether the page is narrow, so that names stand aslant.
+        of: Unit of the shares, for example `"tokens"`.
+        along: Quantity of the bins, for example `"occurrences in the training set"`.
+        narrow: Whether the page is narrow, so that labels are rotated.
     """
     axes.bar(range(len(labels)), shares, width=0.62, color=GRID, edgecolor=MUTED, linewidth=0.6)
     axes.grid(axis="x", visible=False)

@@ -7,18 +7,18 @@ from collections.abc import Callable, Iterable, Sequence
 from xml.etree import ElementTree
 
 _CONTROL_CHARACTERS = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
-# Bidirectional classes of characters that are read from the right, or that steer those around them.
+# Bidirectional classes of right-to-left characters and of characters that control directions.
 _TURNING = {"R", "AL", "AN", "LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI"}
 
 
 def element(
     tag: str, *children: ElementTree.Element | str, **attributes: str | int
 ) -> ElementTree.Element:
-    """An element with text and elements as children, in order.
+    """Makes an element with text and elements as children, in order.
 
     Args:
         tag: Name of the element.
-        *children: Elements, or strings, shown as they are whatever they contain.
+        *children: Elements or strings. Strings are escaped.
         **attributes: Attributes. A trailing underscore is dropped and the others become hyphens:
             `class_="wide"`, `aria_label="..."`.
 
@@ -45,7 +45,7 @@ def element(
 
 
 def words(texts: Iterable[str], separator: str = " · ") -> ElementTree.Element:
-    """Texts one after another, in their order whatever direction each is written in.
+    """Makes a list of texts. The order of texts does not depend on their writing directions.
 
     >>> ElementTree.tostring(words(["bank", "river"]), encoding="unicode")
     '<span class="list"><bdi>bank</bdi> · <bdi>river</bdi></span>'
@@ -57,8 +57,7 @@ def words(texts: Iterable[str], separator: str = " · ") -> ElementTree.Element:
 
 
 def running_text(text: str) -> list[ElementTree.Element | str]:
-    """A text in which words that are written from right to left, or change the direction of what
-    follows, change nothing around them.
+    """Isolates the right-to-left parts of a text, so that they do not reorder the text around them.
 
     >>> [part if isinstance(part, str) else part.text for part in running_text("to שלום and to")]
     ['to ', 'שלום', ' and to']
@@ -75,7 +74,7 @@ def running_text(text: str) -> list[ElementTree.Element | str]:
 
 
 def direction(text: str) -> str:
-    """The direction in which most of a text is written, for the attribute `dir`.
+    """The main writing direction of a text, for the attribute `dir`.
 
     >>> direction("שלום to you"), direction("כל שלום to")
     ('ltr', 'rtl')
@@ -86,7 +85,7 @@ def direction(text: str) -> str:
 
 
 def printable(text: str) -> str:
-    """`text` without what a page cannot hold: control characters and lone surrogates."""
+    """Removes characters that HTML does not allow: control characters and lone surrogates."""
     shown = _CONTROL_CHARACTERS.sub("\N{REPLACEMENT CHARACTER}", text)
     return shown.encode("utf-8", "backslashreplace").decode("utf-8")
 
@@ -97,13 +96,14 @@ def table(
     rows: Sequence[Sequence[ElementTree.Element | str]],
     footer: Sequence[ElementTree.Element | str] | None = None,
 ) -> ElementTree.Element:
-    """A table whose first column names its rows, in a box that scrolls when it is too wide.
+    """Makes a table whose first column names the rows, in a box that scrolls if the table is too
+    wide.
 
     Args:
-        caption: What the table is, for screen readers.
+        caption: Description of the table, for screen readers.
         header: Names of the columns.
-        rows: Rows of cells, as many as `header` has names.
-        footer: A last row, set apart.
+        rows: Rows of cells, each as long as `header`.
+        footer: A last row, separated by a line.
     """
 
     def row(cells: Sequence[ElementTree.Element | str]) -> ElementTree.Element:
@@ -119,7 +119,7 @@ def table(
     ]
     if footer:
         parts.append(element("tfoot", row(footer)))
-    # Reachable by keyboard, so that it can be scrolled without a mouse.
+    # Focusable by keyboard, so that users without a mouse can scroll.
     return element(
         "div",
         element("table", *parts),
@@ -133,11 +133,11 @@ def table(
 def best_in_bold(
     values: Sequence[float | None], cells: Sequence[str], best: Callable[[list[float]], float]
 ) -> list[ElementTree.Element | str]:
-    """The cells of a column, the best of several in bold.
+    """Makes the cells of a column, with the best of several values in bold.
 
     Args:
-        values: The numbers; those that are `None` or not finite are not the best.
-        cells: How they read.
+        values: The numbers; `None` and numbers that are not finite are ignored.
+        cells: The formatted numbers.
         best: `min` or `max`.
     """
     finite = [value for value in values if value is not None and math.isfinite(value)]

@@ -74,8 +74,8 @@ def text_table(rows: Sequence[Sequence[str]], left: int = 1) -> str:
     """Formats rows of cells as lines with aligned columns.
 
     Args:
-        rows: The rows, the header among them, of equal lengths.
-        left: How many columns, from the first, are aligned to the left; the others to the right.
+        rows: The rows, including the header, of equal length.
+        left: Number of columns, from the first, that are left-aligned. Others are right-aligned.
 
     Example:
 

@@ -1,8 +1,8 @@
-"""Plots as inline SVG in the page's own colours, and the keys that name what is drawn.
+"""Plots as inline SVG in the page's colours, and legends.
 
-The colours are Okabe and Ito's, told apart by readers with any colour vision, and made lighter on
-dark paper. Plots are drawn with the placeholders below; `inline_svg` puts the page's CSS variables
-in their place, so that one drawing serves light and dark.
+The colours are those of Okabe and Ito, which readers with any colour vision can distinguish. They
+are lighter in dark mode. Plots use the placeholder colours below, and `inline_svg` replaces these
+by the page's CSS variables, so that one plot works in light and dark mode.
 """
 
 import io
@@ -30,7 +30,7 @@ VARIABLES = {
     **{color: f"var(--series-{index})" for index, color in enumerate(SERIES)},
 }
 
-# Matplotlib's name of a marker, and its outline around (0, 0) for the key.
+# Matplotlib's name of a marker, and its outline around (0, 0) for the legend.
 MARKERS = (
     ("o", "M-4 0A4 4 0 1 0 4 0A4 4 0 1 0-4 0Z"),
     ("s", "M-3.5-3.5H3.5V3.5H-3.5Z"),
@@ -51,7 +51,7 @@ def series_marker(index: int) -> str:
 
 
 def series_key(index: int) -> ElementTree.Element:
-    """The run's line and marker, to stand before its name outside the plots."""
+    """Makes the run's line and marker, to place before its name in text."""
     color = VARIABLES[series_color(index)]
     return _key(
         24,
@@ -61,7 +61,7 @@ def series_key(index: int) -> ElementTree.Element:
 
 
 def point_key(index: int | None) -> ElementTree.Element:
-    """A run's marker without the line; an open grey circle for `None`."""
+    """Makes a run's marker without the line; an open grey circle for `None`."""
     color = "none" if index is None else VARIABLES[series_color(index)]
     outline = VARIABLES[MUTED] if index is None else color
     shape = MARKERS[0 if index is None else index % len(MARKERS)][1]
@@ -71,14 +71,14 @@ def point_key(index: int | None) -> ElementTree.Element:
 
 
 def line_key(dashed: bool = False) -> ElementTree.Element:
-    """A line of no run in particular."""
+    """Makes a grey line for a legend."""
     dashes = "; stroke-dasharray: 5 3" if dashed else ""
     style = f"stroke: {VARIABLES[MUTED]}; stroke-width: 2{dashes}"
     return _key(24, element("path", d="M-12 0H12", style=style))
 
 
 def ring_key() -> ElementTree.Element:
-    """A ring around a point of no run in particular."""
+    """Makes a grey ring for a legend."""
     style = f"stroke: {VARIABLES[MUTED]}; stroke-width: 1.3"
     return _key(12, element("circle", r=5, style=style))
 
@@ -91,17 +91,17 @@ def _key(width: int, *shapes: ElementTree.Element) -> ElementTree.Element:
 def keys(
     *named: tuple[ElementTree.Element, ElementTree.Element | str],
 ) -> ElementTree.Element:
-    """The list above a plot that names what is drawn in it: keys and names."""
+    """Makes the legend above a plot, a list of keys and names."""
     return element("ul", *(element("li", key, name) for key, name in named), class_="keys")
 
 
 def run_keys(runs: Iterable[tuple[int, str]]) -> ElementTree.Element:
-    """The list above a plot of which run is which: their places among the runs and their names."""
+    """Makes the legend of runs above a plot, from the positions and names of the runs."""
     return keys(*((series_key(index), element("bdi", name)) for index, name in runs))
 
 
 def run_name(index: int, name: str, output_layer: str = "") -> ElementTree.Element:
-    """A run's key and name, and below it what its output layer is, as the first cell of a row."""
+    """Makes the first cell of a row: a run's key and name, and below them its output layer."""
     text = element("span", element("bdi", name))
     if output_layer:
         text.append(element("small", output_layer, dir="auto"))
@@ -112,7 +112,7 @@ def run_name(index: int, name: str, output_layer: str = "") -> ElementTree.Eleme
 SHAPES = {"wide": (7.4, 3.5), "narrow": (3.7, 3.6)}
 
 _SETTINGS = {
-    "svg.fonttype": "none",  # text stays text: selectable, in the reader's own font
+    "svg.fonttype": "none",  # keep text as text: selectable, in the reader's font
     "axes.edgecolor": MUTED,
     "axes.facecolor": "none",
     "axes.labelcolor": INK,
@@ -142,8 +142,8 @@ def inline_svg(
 
     Args:
         draw: Called with an empty figure and whether it is the narrow one.
-        prefix: What the plots' ids begin with, unique on the page.
-        label: The plot in words, for screen readers.
+        prefix: Prefix of the ids in the plots, unique on the page.
+        label: Description of the plot, for screen readers.
     """
     return element(
         "div",
@@ -159,7 +159,7 @@ def _render(draw, shape, size, prefix, label) -> ElementTree.Element:
         matplotlib.rcParams.update(_SETTINGS | {"svg.hashsalt": prefix})
         figure = Figure(figsize=size, layout="constrained")
         draw(figure, shape == "narrow")
-        # `savefig` would draw twice, the first time for a layout that this does itself.
+        # `savefig` would draw the figure twice, once only for the layout.
         FigureCanvasSVG(figure).print_svg(
             drawn, metadata=dict.fromkeys(("Creator", "Date", "Format", "Type"))
         )
@@ -172,7 +172,7 @@ def _render(draw, shape, size, prefix, label) -> ElementTree.Element:
 
 
 def _adapt_to_page(svg: ElementTree.Element, prefix: str) -> None:
-    """Changes a stand-alone SVG document in place, so that it can be a part of an HTML page."""
+    """Changes a stand-alone SVG document in place, so that an HTML page can contain it."""
     for parent in svg.iter():
         for child in list(parent):
             # A style sheet inside the SVG would apply to the whole page.
@@ -181,13 +181,13 @@ def _adapt_to_page(svg: ElementTree.Element, prefix: str) -> None:
     for part in svg.iter():
         part.text = part.text if part.text and part.text.strip() else None
         part.tail = None
-        # HTML knows SVG's elements without their namespaces.
+        # HTML has the elements of SVG without namespaces.
         part.tag = part.tag.rpartition("}")[2]
         for name, value in list(part.attrib.items()):
             del part.attrib[name]
             name = name.rpartition("}")[2]
             if name == "id":
-                if part.tag == "g":  # nothing refers to groups
+                if part.tag == "g":  # no element refers to the ids of groups
                     continue
                 value = f"{prefix}-{value}"
             elif name == "href":
@@ -196,7 +196,8 @@ def _adapt_to_page(svg: ElementTree.Element, prefix: str) -> None:
                 value = value.replace("url(#", f"url(#{prefix}-")
             elif name == "style":
                 value = re.sub(r"#0101\d\d", lambda color: VARIABLES[color.group()], value)
-                # The family is the page's; Matplotlib before 3.10 writes size and family as one.
+                # Use the font family of the page. Matplotlib before 3.10 writes size and family
+                # together.
                 value = re.sub(r"font: ([\d.]+px)[^;]*", r"font-size: \1", value)
                 value = re.sub(r"font-family: [^;]*;? *", "", value)
             part.set(name, value)

@@ -1,4 +1,4 @@
-"""Writing of a self-contained HTML page with sections."""
+"""Writes a self-contained HTML page with sections."""
 
 import os
 import pathlib
@@ -9,7 +9,7 @@ from keras_drill.data.atomic import replace_file
 from keras_drill.workbench.report.page.elements import element
 from keras_drill.workbench.report.page.style import STYLE
 
-# Even a page that somebody tampers with loads nothing and runs nothing.
+# Even a modified page can neither load nor run anything.
 _NOTHING_FROM_OUTSIDE = "default-src 'none'; style-src 'unsafe-inline'"
 
 
@@ -21,14 +21,15 @@ def write_page(
 ) -> pathlib.Path:
     """Writes one HTML page and returns its path.
 
-    The page needs no network and no JavaScript: plots are inline SVG, fonts are the reader's. It is
-    written beside `path` and renamed, so that a half-written page is never seen.
+    The page needs neither a network nor JavaScript: plots are inline SVG, and fonts are those of
+    the reader. The function writes to a temporary file and renames it, so that `path` never
+    contains an incomplete page.
 
     Args:
-        path: The HTML file; replaced when it exists.
+        path: The HTML file. An existing file is replaced.
         title: Title of the page.
-        summary: One sentence under the title, in parts: what may be written from right to left, as
-            the name of a run, in an element of its own.
+        summary: One sentence under the title, in parts. Parts that may be written from right to
+            left, such as the name of a run, must be separate elements.
         sections: The page's sections, in order.
     """
     head = element(
