@@ -45,7 +45,7 @@ class BackboneReader(abc.ABC):
         """The state after the first `count` columns of `tokens` `[B, L]`."""
         return read_in_turn(self.read, tokens, count, constants, state)
 
-    def read_whole(self, tokens: Tensor) -> Any:
+    def read_whole(self, tokens: Any) -> Any:
         """Hidden states `[B, T, d]` of sequences `[B, T]` from their beginning."""
         with without_carried_state(self.backbone):
             return self.backbone(tokens, training=False)
@@ -117,22 +117,27 @@ class PrefixReader(BackboneReader):
     current column are also read, which does not affect a causal backbone.
 
     Args:
-        backbone: Maps tokens `[B, T]` to hidden states `[B, T, d]`.
+        backbone: Maps tokens `[B, T]`, or `token_ids` and `padding_mask` as the backbones of
+            keras-hub, to hidden states `[B, T, d]`.
     """
 
     name = "prefix"
 
     def __init__(self, backbone: Any):
         super().__init__(backbone)
-        specification = getattr(backbone, "input_spec", None)
-        specification = specification[0] if isinstance(specification, list) else specification
-        shape = getattr(specification, "shape", None) or (None, None)
+        specifications = getattr(backbone, "input_spec", None)
+        if not isinstance(specifications, list):
+            specifications = [specifications]
+        shape = getattr(specifications[0], "shape", None) or (None, None)
         self._fixed_length = shape[1]  # of a functional model made with Input((length,))
+        names = {getattr(specification, "name", None) for specification in specifications}
+        self._takes_mask = names == {"token_ids", "padding_mask"}
         self._check_causality()
 
     @property
     def max_length(self) -> int | None:
-        return self._fixed_length
+        # Backbones of keras-hub with learned positions have `max_sequence_length`.
+        return self._fixed_length or getattr(self.backbone, "max_sequence_length", None)
 
     def begin(self, inputs: Any, batch_size: int, length: int) -> tuple[Any, Any]:
         self._refuse(inputs)
@@ -155,6 +160,9 @@ class PrefixReader(BackboneReader):
         return ops.where(columns < position[:, None], tokens, 0), position
 
     def read_whole(self, tokens: Tensor) -> Any:
+        if self._takes_mask:
+            mask = ops.ones_like(tokens, dtype="int32")
+            return super().read_whole({"token_ids": tokens, "padding_mask": mask})
         if self._fixed_length is None:
             return super().read_whole(tokens)
         batch_size, length = ops.shape(tokens)
@@ -169,7 +177,7 @@ class PrefixReader(BackboneReader):
 
     def _check_causality(self):
         """Looks whether the first hidden state changes with the second word."""
-        hidden = self.read_whole(np.array([[1, 0], [1, 1]], dtype="int32"))
+        hidden = self.read_whole(ops.convert_to_tensor([[1, 0], [1, 1]], dtype="int32"))
         first, second = ops.convert_to_numpy(hidden)
         if not np.allclose(first[0], second[0], rtol=1e-3, atol=1e-5):
             raise ValueError(

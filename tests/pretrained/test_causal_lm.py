@@ -7,6 +7,7 @@ import pytest
 from keras import ops
 
 from keras_drill import Distiller, LanguageModel
+from keras_drill.decoding import generate
 from keras_drill.metrics import Perplexity
 from tests.pretrained.families import FAMILIES, T, V, batch, causal_lm
 
@@ -107,6 +108,27 @@ def reader():
 
 
 TEXTS = ["a quick fox jumps", "a lazy dog", "a dog jumps over a fox", "a fox", "a quick dog"]
+
+
+@pytest.mark.parametrize("name", ["gpt2", "gemma3"])
+def test_greedy_decoding_takes_the_most_probable_words(name):
+    """Each next word is the one with the largest logit of the original, given what is written."""
+    lm = causal_lm(name)
+    prompts = [[5, 7], [11, 13, 17]]
+    generation = generate(LanguageModel.from_causal_lm(lm), prompts, max_length=T, end_token=None)
+    for prompt, result in zip(prompts, ops.convert_to_numpy(generation.tokens), strict=True):
+        expected = list(prompt)
+        while len(expected) < T:
+            ids = np.array([expected])
+            logits = lm({"token_ids": ids, "padding_mask": np.ones_like(ids)})
+            expected.append(int(np.argmax(numpy(logits)[0, -1])))
+        assert result.tolist() == expected
+
+
+def test_texts_are_no_longer_than_the_positions_of_the_backbone():
+    model = LanguageModel.from_causal_lm(causal_lm("gpt2"))
+    with pytest.raises(ValueError, match="must be at most 11, .* Received: max_length=12"):
+        generate(model, [[5]], max_length=12)
 
 
 @pytest.mark.slow
