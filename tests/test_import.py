@@ -10,6 +10,7 @@ import keras_drill
 ROOT = Path(__file__).parents[1]
 
 
+@pytest.mark.slow
 def test_a_package_run_as_a_program_finds_the_layers_of_saved_models(tmp_path):
     """While Python looks for `mypackage.serve`, `sys.argv` is that of no program at all."""
     package = tmp_path / "mypackage"
@@ -45,6 +46,7 @@ def test_modules_that_import_tensorflow_are_there_when_they_are_asked_for():
     subprocess.run([sys.executable, "-c", program], check=True, env=environment)
 
 
+@pytest.mark.slow
 def test_the_command_finds_public_names_when_it_asks_for_them():
     program = (
         "import sys\n"

@@ -111,10 +111,10 @@ def assert_same_row(together, alone, row):
 @pytest.mark.parametrize(
     "signature",
     [
-        pytest.param("continue", marks=pytest.mark.slow),
+        "continue",
         "sample",
         "score",
-        pytest.param("top_k", marks=pytest.mark.slow),
+        "top_k",
         "examples",
     ],
 )
@@ -132,9 +132,7 @@ def test_many_senses_at_once_are_those_of_one_at_a_time(senses_model):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "signature", [pytest.param("translate", marks=pytest.mark.slow), "examples"]
-)
+@pytest.mark.parametrize("signature", ["translate", "examples"])
 def test_many_translations_at_once_are_those_of_one_at_a_time(signature, translator):
     together = answers(translator[0], signature, NASTY)
     for row, text in enumerate(NASTY):
@@ -203,6 +201,7 @@ def example(**features):
     return tf.train.Example(features=tf.train.Features(feature=features)).SerializeToString()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("wrong", "problem"),
     [
@@ -228,6 +227,7 @@ def answers_to(module, examples):
     return {name: value.numpy() for name, value in module.examples(examples).items()}
 
 
+@pytest.mark.slow
 def test_a_pair_without_a_source_says_so(translator):
     found = answers_to(translator[0], serialize_examples({"target": [b"the cat"]}))
     assert found["problems"][0] == b"the example must have a feature `source`"

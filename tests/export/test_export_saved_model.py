@@ -66,6 +66,7 @@ def test_signatures_have_the_batch_first_and_free(folder):
     assert signatures["top_k"].outputs["words"].tensor_shape.dim[1].size == 3
 
 
+@pytest.mark.slow
 def test_only_operations_that_a_stock_server_has(folder):
     check_operations(folder)
 

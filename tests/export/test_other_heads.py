@@ -96,6 +96,7 @@ def test_senses_are_the_posteriors_of_the_output_layer(name, models, text_models
         assert not probabilities[senses == -1].any()
 
 
+@pytest.mark.slow
 def test_senses_in_tiles(models, text_models, vocabulary, monkeypatch):
     monkeypatch.setattr("keras_drill.export.tiles._TILE_BYTES", 4 * 53 * 3)
     tiled = TextModel(models["kerbs"], WordTokenizer(), vocabulary, **SETTINGS)

@@ -192,6 +192,7 @@ def sample(text_model, prompts, **settings):
     )
 
 
+@pytest.mark.slow
 def test_a_sample_depends_on_its_own_settings_alone(text_model):
     settings = {
         "max_new_tokens": [11, 3, 7, 5],
@@ -208,6 +209,7 @@ def test_a_sample_depends_on_its_own_settings_alone(text_model):
         assert len(words(alone, 0)) <= settings["max_new_tokens"][row]
 
 
+@pytest.mark.slow
 def test_sample_settings(model, vocabulary, text_model):
     greedy_model = TextModel(model, WordTokenizer(), vocabulary, max_new_tokens=11)
     greedy = greedy_model.continue_text(TEXTS)

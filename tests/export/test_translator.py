@@ -98,6 +98,7 @@ def test_answers_are_those_of_the_search(model, side):
         np.testing.assert_array_equal(found["is_truncated"][row], ~has_end[row, places])
 
 
+@pytest.mark.slow
 def test_groups_that_find_the_same_are_filled_up(model, side):
     search = BeamSearch(6, 1.0, num_results=4, num_groups=3, diversity=0.0)
     module = made(model, side, search)
@@ -149,6 +150,7 @@ def test_answers_that_differ_are_chosen_in_order():
     assert not found.is_truncated.numpy().any()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("search", [BeamSearch(3), TemperatureSampler()])
 def test_an_empty_text_has_one_empty_answer(model, side, search):
     module = made(model, side, search, num_samples=3)
@@ -189,6 +191,7 @@ def test_how_long_answers_may_be(side, options, expected):
     assert search.room(source, long).numpy().tolist() == [101] * 4
 
 
+@pytest.mark.slow
 def test_answers_that_never_end_are_truncated(model, side):
     never = {"max_ratio": 0.5, "constraints": [BannedWords([END])]}
     found = translated(model, side, BeamSearch(1), **never)
@@ -196,6 +199,7 @@ def test_answers_that_never_end_are_truncated(model, side):
     assert found["is_truncated"].numpy().all()
 
 
+@pytest.mark.slow
 def test_answers_begin_with_their_prefixes(model, side):
     prefixes = ["b c", "", "new f", "a <eos> b"]
     module = made(model, side, BeamSearch(4, 1.0, num_results=2))
@@ -222,6 +226,7 @@ def test_answers_begin_with_their_prefixes(model, side):
     assert long["is_truncated"].numpy().tolist() == [[True, False]]
 
 
+@pytest.mark.slow
 def test_unknown_words_are_copied_from_the_source(model, side):
     likes_unknown = filled(RecurrentEncoderDecoder(V, 5, units=7, attention=Attention()))
     likes_unknown.head.bias.assign(np.where(np.arange(V) == UNK, 4.0, likes_unknown.head.bias))
@@ -294,6 +299,7 @@ def test_of_a_long_context_the_last_turn_is_read(model, side):
     np.testing.assert_allclose(examples[0]["log_probs"], scores["log_probs"], rtol=1e-6)
 
 
+@pytest.mark.slow
 def test_models_say_what_they_cannot_do(model, side):
     attends = filled(RecurrentEncoderDecoder(V, 5, units=7, attention=Attention()))
     for wrong, options, message in [
@@ -320,6 +326,7 @@ def test_models_say_what_they_cannot_do(model, side):
     assert np.isfinite(found["scores"]).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["learned positions", "a fixed length"])
 def test_of_long_prompts_the_end_is_read(kind):
     if kind == "a fixed length":

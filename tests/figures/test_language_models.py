@@ -12,6 +12,8 @@ from keras_drill.workbench.cli.main import main
 from tests.figures.oracles import language_model_log_probs, perplexity, read_ids
 from tests.workbench.training.tiny import tiny_config, write_corpus
 
+pytestmark = pytest.mark.slow
+
 LINES = [
     "the cat sees a dog .",
     "",

@@ -8,7 +8,7 @@ from keras_drill.workbench.cli.main import main
 from tests.figures.oracles import perplexity, sacrebleu, translation_log_probs
 from tests.workbench.training.tiny_pairs import tiny_pairs_config, write_pairs
 
-_SLOW = pytest.mark.slow
+pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")
@@ -85,9 +85,7 @@ def check(run, pairs, arguments, name, folder, capsys, *options):
     return by_program, record
 
 
-@pytest.mark.parametrize(
-    "way", ["tsv", *(pytest.param(way, marks=_SLOW) for way in ("run", "two files", "folder"))]
-)
+@pytest.mark.parametrize("way", ["tsv", "run", "two files", "folder"])
 def test_all_ways_of_giving_pairs_have_the_same_figures(way, run_of, pairs, tmp_path, capsys):
     arguments, name = give(way, pairs, tmp_path)
     check(run_of("bpe"), pairs, arguments, name, tmp_path, capsys)
@@ -97,8 +95,8 @@ def test_all_ways_of_giving_pairs_have_the_same_figures(way, run_of, pairs, tmp_
     "tokenizer, tokenize",
     [
         ("whitespace", "none"),
-        pytest.param("words", "13a", marks=_SLOW),
-        pytest.param("unigram", "13a", marks=_SLOW),
+        ("words", "13a"),
+        ("unigram", "13a"),
     ],
 )
 def test_scores_are_those_of_the_files(tokenizer, tokenize, run_of, pairs, tmp_path, capsys):
@@ -109,7 +107,6 @@ def test_scores_are_those_of_the_files(tokenizer, tokenize, run_of, pairs, tmp_p
     assert by_program["BLEU"]["case"] == "mixed" and "|case:mixed|" in record["signatures"]["BLEU"]
 
 
-@pytest.mark.slow
 def test_lower_cased_texts_are_scored_in_lower_case(run_of, pairs, tmp_path, capsys):
     run = run_of("words", data_lowercase=True)
     record, _, _ = evaluate(run, [], tmp_path, capsys)

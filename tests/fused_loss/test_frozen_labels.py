@@ -90,6 +90,7 @@ def case_of(options, how, tile_size):
     return pytest.param(options, how, tile_size, marks=[pytest.mark.slow] if is_slow else [])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("options", "how", "tile_size"),
     [case_of(options, *how) for options in OPTIONS for how in HOW],

@@ -285,15 +285,16 @@ def test_compiled_functions_and_dynamic_token_counts(jit_compile):
     assert loss_and_gradient.experimental_get_tracing_count() == 1
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(keras.backend.backend() != "tensorflow", reason="TensorFlow's compilers")
-@pytest.mark.parametrize("jit_compile", [True, pytest.param(False, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("jit_compile", [True, False])
 @pytest.mark.parametrize(
     "options",
     [
         {},
         {"label_smoothing": 0.1},
-        pytest.param({"z_loss": 0.1}, marks=pytest.mark.slow),
-        pytest.param({"logit_soft_cap": 2.0}, marks=pytest.mark.slow),
+        {"z_loss": 0.1},
+        {"logit_soft_cap": 2.0},
     ],
     ids=str,
 )

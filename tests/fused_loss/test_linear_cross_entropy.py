@@ -182,6 +182,7 @@ def gradients_of(head, labels, is_layer):
     return function
 
 
+@pytest.mark.slow
 @on_tensorflow
 @pytest.mark.parametrize("is_layer", [False, True])
 def test_frozen_labels_save_a_product_and_the_sum(is_layer):

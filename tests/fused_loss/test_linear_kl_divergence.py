@@ -267,7 +267,8 @@ def test_half_precision(dtype):
         np.testing.assert_allclose(gradient, reference, atol=3e-2 * np.abs(reference).max())
 
 
-@pytest.mark.parametrize("by_xla", [False, pytest.param(True, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("by_xla", [False, True])
 def test_compiled_and_without_gradients(by_xla):
     """On TensorFlow with unknown sizes, and by XLA."""
     case = small_case()

@@ -180,16 +180,17 @@ def test_of_equal_words_the_first_comes_first_and_nan_is_last(kind):
         np.testing.assert_array_equal(ranks, V)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(IS_JAX, reason="TensorFlow's compilers")
 @pytest.mark.parametrize(
     ("kind", "jit_compile"),
     [
         ("softmax", False),
         ("senses", True),
-        pytest.param("softmax", True, marks=pytest.mark.slow),
-        pytest.param("mixture", True, marks=pytest.mark.slow),
-        pytest.param("mixture", False, marks=pytest.mark.slow),
-        pytest.param("senses", False, marks=pytest.mark.slow),
+        ("softmax", True),
+        ("mixture", True),
+        ("mixture", False),
+        ("senses", False),
     ],
 )
 def test_compiled_by_blocks(jit_compile, kind, monkeypatch):

@@ -121,7 +121,8 @@ def test_dropout_takes_whole_words_and_leaves_their_description(name):
     assert kept.mean(0).min() > 0 and kept.mean(0).max() < 1
 
 
-@pytest.mark.parametrize("residual_to_input", [True, pytest.param(False, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("residual_to_input", [True, False])
 def test_training_reaches_network_and_embeddings_and_no_description(residual_to_input):
     encoder = DescriptionLabelEncoder(IDS, id_network(), residual_to_input=residual_to_input)
     head = keras_drill.OutputLayer(V, label_encoder=encoder)
@@ -140,19 +141,10 @@ def test_training_reaches_network_and_embeddings_and_no_description(residual_to_
     np.testing.assert_array_equal(encoder.descriptions, IDS)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name, precision",
-    [
-        *((name, "float32") for name in ("softmax", "kerbs")),
-        ("softmax", "mixed_bfloat16"),
-        *(
-            pytest.param(name, precision, marks=pytest.mark.slow)
-            for name in HEADS
-            for precision in ("float32", "mixed_bfloat16")
-            if name not in ("softmax", "kerbs")
-        ),
-        pytest.param("kerbs", "mixed_bfloat16", marks=pytest.mark.slow),
-    ],
+    [(name, precision) for name in HEADS for precision in ("float32", "mixed_bfloat16")],
 )
 def test_a_network_may_drop_what_it_reads(name, precision, tmp_path):
     """Dropout has a state of its own, which no other network here has."""

@@ -63,7 +63,8 @@ def test_equals_the_loop_written_out(kind, attention):
     np.testing.assert_allclose(found, np.stack(expected, axis=1), atol=1e-5)
 
 
-@pytest.mark.parametrize("jit_compile", [False, pytest.param(True, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("jit_compile", [False, True])
 def test_it_trains_and_is_saved(jit_compile, tmp_path):
     model, _ = make_model("lstm", "general" if jit_compile else "additive")
     model.compile(keras.optimizers.Adam(0.02), "mse", jit_compile=jit_compile)

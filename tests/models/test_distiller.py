@@ -101,6 +101,7 @@ def test_loss_and_gradients(student, teacher, divergence):
     assert {v.path for v in distiller.trainable_variables} == {v.path for v in variables}
 
 
+@pytest.mark.slow
 def test_fit_evaluate_and_save(tmp_path):
     teacher, student = teacher_of(), language_model(STUDENTS["drill"], width=5)
     before = [np.asarray(v) for v in teacher.variables]

@@ -14,7 +14,6 @@ V, D, B, T = 31, 5, 2, 3
 RANDOM = np.random.default_rng(11)
 ROWS = RANDOM.integers(0, 7, (B, 5 * T + 1))  # words that are read more than once
 BATCHES = [(ROWS[:, i : i + T], ROWS[:, i + 1 : i + T + 1]) for i in range(0, 4 * T, T)]
-SLOW_HEADS = ["tied", "drill", "mixture", "kerbs"]
 DROPOUT = {"dropout": 0.3, "weight_dropout": 0.5, "activation_regularization": 2.0}
 
 
@@ -71,9 +70,10 @@ def assign(model, new):
         variable.assign(value)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "head",
-    ["softmax", "senses", *(pytest.param(h, marks=pytest.mark.slow) for h in SLOW_HEADS)],
+    ["softmax", "senses", "tied", "drill", "mixture", "kerbs"],
 )
 def test_sgd_with_a_global_prior(head):
     model = language_model(head, **DROPOUT)
@@ -99,6 +99,7 @@ def test_sgd_with_a_global_prior(head):
     assert found.hidden is None
 
 
+@pytest.mark.slow
 def test_rms_with_decay():
     model = language_model(layer=GRULanguageBackbone, dropout=0.3)
     before, squares = values(model), []
@@ -130,6 +131,7 @@ def test_rms_with_decay():
     np.testing.assert_allclose(found, read(model, BATCHES, update), rtol=2e-4, atol=2e-5)
 
 
+@pytest.mark.slow
 def test_without_learning_the_state_is_carried_over_segments_of_any_length():
     model = language_model()
     stateless = keras_drill.models.make_stateless(model)
@@ -144,6 +146,7 @@ def test_without_learning_the_state_is_carried_over_segments_of_any_length():
         assert found.hidden.shape == (tokens.size, D)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("policy", ["mixed_bfloat16", "mixed_float16"])
 def test_in_mixed_precision_it_learns_as_in_float32(policy):
     def evaluate():
@@ -163,6 +166,7 @@ def test_in_mixed_precision_it_learns_as_in_float32(policy):
     assert np.abs(found - expected).max() < 0.05 < np.abs(expected - np.roll(expected, 1)).max()
 
 
+@pytest.mark.slow
 def test_tokens_of_weight_0_are_read_and_teach_nothing():
     model = language_model()
     weights = np.ones((B, T))

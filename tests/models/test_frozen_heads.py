@@ -34,13 +34,14 @@ def fitted_weights(head, policy, **options):
     return [*history.history["perplexity"], *model.get_weights()]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("head", "policy", "options"),
     [
         ("tied", "float32", {}),
         ("tied", "float32", {"jit_compile": True}),
-        pytest.param("tied", "mixed_bfloat16", {}, marks=pytest.mark.slow),
-        pytest.param("capped", "mixed_bfloat16", {"jit_compile": True}, marks=pytest.mark.slow),
+        ("tied", "mixed_bfloat16", {}),
+        ("capped", "mixed_bfloat16", {"jit_compile": True}),
         ("drill", "float32", {"jit_compile": False}),
         ("mixture", "float32", {"run_eagerly": True}),
     ],

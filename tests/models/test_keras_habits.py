@@ -229,6 +229,7 @@ def test_weights_are_there_before_any_data(kind, tmp_path):
     assert models[0].count_params() == count
 
 
+@pytest.mark.slow
 @on_tensorflow
 @pytest.mark.parametrize(
     ("kind", "metrics", "one_batch"),

@@ -81,6 +81,7 @@ def test_training_takes_the_steps_of_the_plain_model(options):
         np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_gradient_accumulation_is_the_mean_over_batches():
     tokens, targets, _ = make_data()
     results = []
@@ -111,9 +112,8 @@ def test_losses_of_layers_are_added():
     assert result["loss"] == pytest.approx(3 + np.log(result["perplexity"]), rel=1e-5)
 
 
-@pytest.mark.parametrize(
-    "policy", ["mixed_float16", pytest.param("mixed_bfloat16", marks=pytest.mark.slow)]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("policy", ["mixed_float16", "mixed_bfloat16"])
 def test_fit_under_mixed_precision_learns(policy):
     keras.utils.set_random_seed(0)
     _, model = make_models(dtype=policy)
@@ -126,6 +126,7 @@ def test_fit_under_mixed_precision_learns(policy):
     assert losses[-1] < 0.7 * losses[0]
 
 
+@pytest.mark.slow
 def test_saving_keeps_weights_tying_and_compilation(tmp_path):
     plain, model = make_models()
     compile_both(plain, model, "adam")

@@ -104,6 +104,7 @@ def test_probabilities_stay_and_gradients_wake(name, is_tied):
         assert (np.asarray(weight) != at_first).any(), weight.path
 
 
+@pytest.mark.slow
 def test_senses_part():
     model = trained_model()
     new = model.with_head(HEADS["even senses"](None))

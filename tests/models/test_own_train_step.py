@@ -56,6 +56,7 @@ class OwnSteps(keras_drill.LanguageModel):
         return self.compute_metrics(x, y, y_pred, sample_weight)
 
 
+@pytest.mark.slow
 @on_tensorflow
 @pytest.mark.parametrize("options", [{}, {"run_eagerly": True}], ids=str)
 def test_a_step_of_ones_own_has_the_fused_loss(options):
@@ -71,6 +72,7 @@ def test_a_step_of_ones_own_has_the_fused_loss(options):
         np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_a_loop_outside_of_any_step_has_it_too():
     tokens, targets, weights = make_data()
     model = make_model(keras_drill.LanguageModel)
@@ -81,6 +83,7 @@ def test_a_loop_outside_of_any_step_has_it_too():
         assert float(value) == pytest.approx(expected[name], rel=1e-5)
 
 
+@pytest.mark.slow
 @on_tensorflow
 def test_gradients_outside_of_any_step():
     import tensorflow as tf

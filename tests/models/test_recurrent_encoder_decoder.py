@@ -246,14 +246,15 @@ FED = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "kind",
     [
         "additive",
-        *(
-            pytest.param(kind, marks=pytest.mark.slow)
-            for kind in ("heads", "posterior", "posterior, fed", "posterior, no attention")
-        ),
+        "heads",
+        "posterior",
+        "posterior, fed",
+        "posterior, no attention",
     ],
 )
 def test_gradients_of_what_is_fed_back_along_random_directions(kind):
@@ -312,6 +313,7 @@ def in_model(variant, **options):
     return keras_drill.LanguageModel(backbone, keras_drill.TiedOutput(V, backbone.embedding))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("variant", ["plain", "fed additive"])
 def test_trained_saved_and_loaded_it_is_the_same(variant, tmp_path):
     model, inputs = in_model(variant, dropout=0.1), batch()
@@ -370,15 +372,16 @@ def test_mixed_precision(fed, policy, variant):
     np.testing.assert_allclose(hidden, found[:, 0], atol=5e-2)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(keras.backend.backend() != "tensorflow", reason="TensorFlow's compilers")
 @pytest.mark.parametrize(
     ("variant", "compiled"),
     [
         ("dot", False),
         ("posterior, fed", False),
-        pytest.param("posterior, fed", True, marks=pytest.mark.slow),
-        pytest.param("fed additive", True, marks=pytest.mark.slow),
-        pytest.param("fed additive", False, marks=pytest.mark.slow),
+        ("posterior, fed", True),
+        ("fed additive", True),
+        ("fed additive", False),
     ],
 )
 def test_compiled_gradients_are_those_of_eager_steps(variant, compiled):

@@ -58,6 +58,7 @@ def test_loss_and_perplexity_are_means_over_the_tokens_that_count(mask_zero, wei
     assert found["perplexity"] == pytest.approx(np.exp(expected), rel=1e-4)
 
 
+@pytest.mark.slow
 def test_the_loss_has_smoothing_and_what_layers_add_and_perplexity_has_not():
     model = make_model(True, label_smoothing=0.3)
     model.head.z_loss = 0.1
@@ -76,11 +77,13 @@ def test_the_loss_has_smoothing_and_what_layers_add_and_perplexity_has_not():
     assert found["perplexity"] == pytest.approx(np.exp(expected), rel=1e-4)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "reduction",
     [
         "mean",
-        *(pytest.param(x, marks=pytest.mark.slow) for x in ("mean_with_sample_weight", "sum")),
+        "mean_with_sample_weight",
+        "sum",
     ],
 )
 def test_any_reduction_is_reported_as_the_mean(reduction):
@@ -91,6 +94,7 @@ def test_any_reduction_is_reported_as_the_mean(reduction):
     np.testing.assert_allclose(*found, rtol=1e-5)
 
 
+@pytest.mark.slow
 def test_history_reports_validation_over_tokens(tmp_path):
     model = make_model(True)
     tokens, targets, _ = make_data()
@@ -111,6 +115,7 @@ def test_no_token_counts():
     assert found == {"loss": 0.0, "perplexity": 1.0}
 
 
+@pytest.mark.slow
 def test_callbacks_know_that_less_perplexity_is_better(tmp_path):
     model = make_model(False)
     tokens, targets, _ = make_data()

@@ -116,7 +116,8 @@ def test_at_rate_1_it_reads_what_it_says(kind):
     np.testing.assert_array_equal(words_read(model, inputs), expected)
 
 
-@pytest.mark.parametrize("kind", ["fed", pytest.param("Transformer", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["fed", "Transformer"])
 def test_at_rate_0_nothing_changes(kind):
     inputs, labels = make_data()
     results = []
@@ -201,6 +202,7 @@ def test_padding_is_never_chosen():
     np.testing.assert_array_equal(words_read(model, inputs), inputs["target"])
 
 
+@pytest.mark.slow
 def test_evaluation_reads_the_target():
     model, off = make("fed", 1.0), make("fed", None)
     inputs, labels = make_data()

@@ -83,9 +83,10 @@ def test_it_trains_as_a_language_model_does(kind):
         np.testing.assert_array_equal(found, expected)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "options",
-    [{}, pytest.param({"source_vocabulary_size": V}, marks=pytest.mark.slow)],
+    [{}, {"source_vocabulary_size": V}],
     ids=str,
 )
 @every_backbone
@@ -109,6 +110,7 @@ def test_saved_cloned_and_restored_before_training_it_is_the_same(kind, options,
         np.testing.assert_array_equal(other.predict(inputs, verbose=0), expected)
 
 
+@pytest.mark.slow
 @on_tensorflow
 @every_backbone
 def test_exported_it_takes_batches_of_any_shape(kind, tmp_path):
@@ -123,6 +125,7 @@ def test_exported_it_takes_batches_of_any_shape(kind, tmp_path):
     np.testing.assert_allclose(found, expected, atol=1e-5)
 
 
+@pytest.mark.slow
 @on_tensorflow
 def test_batches_of_pairs_train_it():
     from keras_drill.data import EncodedText, PairBatches
@@ -156,11 +159,12 @@ def test_the_best_translation_has_the_log_probability_of_the_model(kind):
     np.testing.assert_allclose(beams.log_probs[:, 0], words.sum(axis=-1), atol=1e-4)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "reduction",
     [
         "sum_over_batch_size",
-        pytest.param("mean_with_sample_weight", marks=pytest.mark.slow),
+        "mean_with_sample_weight",
     ],
 )
 def test_the_loss_of_some_positions_is_that_of_all_on_average(reduction):

@@ -45,12 +45,15 @@ def accuracy(model, tokens, targets, weights, k):
     return np.average((best == targets[..., None]).any(-1), weights=weights)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "kind",
     [
         "tied",
         "mos",
-        *(pytest.param(x, marks=pytest.mark.slow) for x in ("kerbs", "softmax", "drill")),
+        "kerbs",
+        "softmax",
+        "drill",
     ],
 )
 def test_evaluate_and_fit_count_what_an_argmax_finds(kind):
@@ -131,6 +134,7 @@ def test_ranks_are_made_only_where_a_metric_wants_them(monkeypatch):
         assert bool(asked) == is_asked
 
 
+@pytest.mark.slow
 def test_compiled_metrics_survive_saving(tmp_path):
     model = make_model()
     tokens, targets, _ = data()

@@ -153,7 +153,8 @@ def embedding_of(kind):
     return None
 
 
-@pytest.mark.parametrize("kind", [pytest.param("words", marks=pytest.mark.slow), "usage of senses"])
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["words", "usage of senses"])
 def test_a_saved_model_shares_its_embeddings_and_ignores_padding(kind, tmp_path):
     backbone, inputs = make(embedding=embedding_of(kind)), batch()
     make_head = (

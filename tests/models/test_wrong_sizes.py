@@ -37,6 +37,7 @@ def data(tokens, targets, rows=B):
     return np.ones((rows, tokens), "int32"), np.ones((rows, targets), "int32")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("jit_compile", JITS)
 def test_a_model_says_that_targets_have_another_length(jit_compile):
     model = make_model(jit_compile, mask_zero=not jit_compile)
@@ -51,6 +52,7 @@ def test_a_model_says_that_targets_have_another_length(jit_compile):
                 call(*data(T, length))
 
 
+@pytest.mark.slow
 def test_a_model_says_that_weights_have_another_length():
     model = make_model()
     for call in (model.train_on_batch, model.test_on_batch):

@@ -131,15 +131,16 @@ def train(optimizer, jit_compile, policy="float32"):
     return [keras.ops.convert_to_numpy(variable) for variable in model.trainable_variables]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "jit_compile", "policy"),
     [
         ("Adam", False, "float32"),
         ("SGD", False, "float32"),
-        pytest.param("Adam", True, "float32", marks=pytest.mark.slow),
-        pytest.param("SGD", True, "float32", marks=pytest.mark.slow),
-        pytest.param("Adam", False, "mixed_float16", marks=pytest.mark.slow),
-        pytest.param("SGD", False, "mixed_bfloat16", marks=pytest.mark.slow),
+        ("Adam", True, "float32"),
+        ("SGD", True, "float32"),
+        ("Adam", False, "mixed_float16"),
+        ("SGD", False, "mixed_bfloat16"),
     ],
 )
 def test_models_do_it(name, jit_compile, policy):

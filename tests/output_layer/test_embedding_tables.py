@@ -67,6 +67,7 @@ def test_a_quantised_model(head, mode, tmp_path):
     assert loaded.layers[-1].embedding is loaded.get_layer("words")
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(keras.backend.backend() != "tensorflow", reason="SavedModel")
 @pytest.mark.parametrize("head, mode", [("tied", "int8"), ("dual", "int4")])
 def test_a_quantised_language_model_is_exported_and_saved(head, mode, tmp_path):

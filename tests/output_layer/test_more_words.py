@@ -81,6 +81,7 @@ def test_biases_that_are_given_make_words_probable(name):
         np.testing.assert_allclose(np.logaddexp(biases[::2], biases[1::2]), [-3, 50, -30])
 
 
+@pytest.mark.slow
 def test_words_can_be_added_again_and_trained_on():
     keras.utils.set_random_seed(3)
     head = make("softmax")

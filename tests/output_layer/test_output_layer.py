@@ -219,6 +219,7 @@ def test_a_loop_of_ones_own_is_traced_without_complaint(caplog, monkeypatch):
     assert "AutoGraph" not in caplog.text
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(keras.backend.backend() != "tensorflow", reason="TensorFlow's compilers")
 def test_targets_out_of_range_inside_compiled_functions():
     import tensorflow as tf

@@ -127,7 +127,7 @@ def test_greedy_decoding_takes_the_most_probable_words(name):
 
 def test_texts_are_no_longer_than_the_positions_of_the_backbone():
     model = LanguageModel.from_causal_lm(causal_lm("gpt2"))
-    with pytest.raises(ValueError, match="must be at most 11, .* Received: max_length=12"):
+    with pytest.raises(ValueError, match=r"must be at most 11, .* Received: max_length=12"):
         generate(model, [[5]], max_length=12)
 
 
@@ -185,6 +185,7 @@ def test_every_way_to_hand_over_rows():
     assert model.evaluate(x, y, sample_weight=w, verbose=0) == pytest.approx(expected)
 
 
+@pytest.mark.slow
 def test_held_out_rows_and_shuffling():
     seen = []
 
@@ -208,7 +209,8 @@ def test_held_out_rows_and_shuffling():
             model.fit(wrong, verbose=0)
 
 
-@pytest.mark.parametrize("jit_compile", [False, pytest.param(True, marks=SLOW)])
+@pytest.mark.slow
+@pytest.mark.parametrize("jit_compile", [False, True])
 def test_lora_trains_nothing_else(jit_compile):
     lm = causal_lm("gemma3")
     lm.backbone.enable_lora(3)
@@ -224,7 +226,8 @@ def test_lora_trains_nothing_else(jit_compile):
     assert any((numpy(w) != before).any() for w, before in lora)
 
 
-@pytest.mark.parametrize("name", ["gpt2", pytest.param("llama3", marks=SLOW)])
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["gpt2", "llama3"])
 def test_int8_backbones_that_are_frozen(name):
     inputs, targets, weights = batch()
     lm = causal_lm(name)
@@ -266,6 +269,7 @@ def test_half_precision(dtype):
     assert losses[-1] < losses[0]
 
 
+@pytest.mark.slow
 def test_saved_and_loaded(tmp_path):
     lm = causal_lm("gpt2", reader())
     model = LanguageModel.from_causal_lm(lm, label_smoothing=0.1)

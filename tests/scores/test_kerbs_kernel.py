@@ -234,6 +234,7 @@ def test_theta_near_0_is_the_inner_product():
         np.testing.assert_allclose(scores, expected, atol=1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(keras.backend.backend() != "tensorflow", reason="TensorFlow's compilers")
 @pytest.mark.parametrize("jit_compile", [False, True])
 def test_compiled_parts_change_nothing(jit_compile, monkeypatch):

@@ -71,6 +71,7 @@ def test_padding_is_left_out():
     np.testing.assert_allclose(log_probs, _expected(model, tokens, targets)[weight > 0], rtol=1e-5)
 
 
+@pytest.mark.slow
 def test_takes_a_tf_data_dataset():
     tf = pytest.importorskip("tensorflow")
     model = _recurrent_model(stateful=False)

@@ -39,6 +39,7 @@ def by_hand(folder):
     return found
 
 
+@pytest.mark.slow
 def test_given_settings(folder, tmp_path, run_main):
     shutil.copytree(folder / "tied", tmp_path / "tied")
     model = (tmp_path / "tied" / "model.keras").read_bytes()
@@ -77,6 +78,7 @@ def test_given_settings(folder, tmp_path, run_main):
     assert (tmp_path / "tied" / "model.keras").read_bytes() == model
 
 
+@pytest.mark.slow
 def test_settings_are_chosen_on_validation_text(folder, tmp_path, run_main):
     command = ["evaluate", folder / "drill", "--report", tmp_path / "report.html"]
     command += ["--json", tmp_path / "figures.json", "--dynamic", "--dynamic-rows", 3, "--cache"]

@@ -9,6 +9,7 @@ from keras_drill.workbench.cli.main import main
 pytest.importorskip("scipy")
 
 
+@pytest.mark.slow
 def test_two_runs_are_analyzed_and_compared(folder, capsys):
     capsys.readouterr()
     assert main(["analyze", str(folder / "tied"), str(folder / "drill"), "--tokens", "101"]) == 0

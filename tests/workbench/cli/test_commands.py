@@ -29,6 +29,7 @@ def test_a_run_keeps_what_was_promised(folder):
     }
 
 
+@pytest.mark.slow
 def test_evaluate_compares_runs(folder, tmp_path, capsys):
     runs = [str(folder / head) for head in ("tied", "drill", "kerbs")]
     assert main(["evaluate", *runs, "--report", str(tmp_path / "r.html")]) == 0
@@ -38,6 +39,7 @@ def test_evaluate_compares_runs(folder, tmp_path, capsys):
     assert "frequen" in (tmp_path / "r.html").read_text()
 
 
+@pytest.mark.slow
 def test_evaluate_takes_another_text_as_a_whole(folder, tmp_path, run_main):
     """A copy of the test text has its perplexity, and a page of its own."""
     shutil.copytree(folder / "tied", tmp_path / "tied")
@@ -150,15 +152,13 @@ def test_score_reads_a_file(folder, tmp_path, capsys):
     assert "total of 6 words" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "head, sampler",
     [
         ("drill", "greedy"),
         ("kerbs", "top-p"),
-        *(
-            pytest.param("drill", sampler, marks=pytest.mark.slow)
-            for sampler in ("temperature", "top-k", "top-p", "min-p")
-        ),
+        *(("drill", sampler) for sampler in ("temperature", "top-k", "top-p", "min-p")),
     ],
 )
 def test_generate(head, sampler, folder, capsys):
@@ -435,6 +435,7 @@ def test_wrong_runs_get_one_message(spoil, folder, tmp_path, capsys):
     assert status in (1, 2) and err.count("\n") == 1
 
 
+@pytest.mark.slow
 def test_text_that_was_cut_before_is_warned_of(folder, tmp_path, run_main):
     (tmp_path / "cut.txt").write_text("the cat , a dog <unk> .\n" * 9)
     (tmp_path / "raw.txt").write_text("The cat, a dog.\n" * 9)

@@ -19,6 +19,7 @@ def command(place, run, *words):
             "--run", place / run, "--window", 7, "--others", 5, "--steps", 30]  # fmt: skip
 
 
+@pytest.mark.slow
 def test_words_to_page(place, run_main):
     status, out, err = run_main(*command(place, "run", "bank"), "--senses", 2)
     assert status == 0, err

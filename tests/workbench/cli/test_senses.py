@@ -25,6 +25,7 @@ def test_chosen_words(folder, capsys):
     assert "The word <bdi>cat</bdi>" in page and "The word <bdi>sees</bdi>" in page
 
 
+@pytest.mark.slow
 def test_contexts_are_those_of_the_text(folder, capsys):
     """The batches read the text in rows: what is shown must stand in it as it is shown."""
     capsys.readouterr()
@@ -36,6 +37,7 @@ def test_contexts_are_those_of_the_text(folder, capsys):
         assert context.replace("[old]", "old").strip() in text
 
 
+@pytest.mark.slow
 def test_words_are_chosen_when_none_are_given(folder, tmp_path, capsys):
     page = tmp_path / "s.html"
     assert main(["senses", str(folder / "kerbs"), "--report", str(page)]) == 0

@@ -169,6 +169,7 @@ def test_generated_texts_as_json(folder, tmp_path, run_main, standard_input):
         assert len(record["words"]) == len(record["log_probs"]) <= 3
 
 
+@pytest.mark.slow
 def test_several_texts_for_a_prompt_do_not_depend_on_batches(
     folder, run_main, standard_input, monkeypatch
 ):
@@ -187,6 +188,7 @@ def test_several_texts_for_a_prompt_do_not_depend_on_batches(
     assert run_main(*words[:2], *words[4:], *prompts)[1].splitlines() == lines[::3]
 
 
+@pytest.mark.slow
 def test_texts_end_before_stop_strings(folder, run_main):
     words = ["generate", folder / "tied", "a dog", "-n", "20", "--max-tokens", "9"]
     free = run_main(*words)[1].splitlines()

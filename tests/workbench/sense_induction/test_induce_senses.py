@@ -6,6 +6,7 @@ from keras_drill.workbench.tasks.errors import RunError
 from tests.workbench.sense_induction.tiny_encoder import text, tiny_encoder
 
 
+@pytest.mark.slow
 def test_two_topics_become_two_senses(tmp_path):
     lines, topics = text()
     induced = induce_senses(["Bank"], lines, tiny_encoder(), senses=2, others=5, steps=40)
@@ -20,6 +21,7 @@ def test_two_topics_become_two_senses(tmp_path):
     assert loaded.contexts == induced.contexts and loaded.facts == induced.facts
 
 
+@pytest.mark.slow
 def test_equal_contexts_have_one_sense():
     """A text that says the same again and again: senses that no cluster is left for stay finite."""
     lines = ["the bank near water."] * 7 + ["loan with cash."] * 9 + text(20)[0]

@@ -32,6 +32,7 @@ def answering(server, **choice):
     return answer.json()["predictions"][0]["version"] if answer.ok else answer.json()["error"]
 
 
+@pytest.mark.slow
 def test_versions_come_and_go(folder):
     with running(folder.parent, labels={"small": {"first": 1}}, grpc_port=None) as server:
         assert server.get("/healthz").status_code == 503

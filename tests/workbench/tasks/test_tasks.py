@@ -59,6 +59,7 @@ def test_the_source_of_a_response_are_the_turns_before_it(dialogues, tmp_path):
     assert task.describe(words, texts).endswith("pairs: 21 of train, 3 of valid, 1 of test")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("tokenizer", ["bpe", "words"])
 def test_of_a_long_context_the_oldest_turns_are_cut_wherever_it_is_read(
     tokenizer, tmp_path, capsys

@@ -61,6 +61,7 @@ def weights_of_steps(store, keys):
             yield step, [arrays[f"model/{key}"] for key in keys]
 
 
+@pytest.mark.slow
 def test_a_checkpoint_has_the_mean_of_the_steps_since_the_switch(averaging_run):
     store = CheckpointStore(averaging_run.checkpoints)
     best = LoadedRun.load(averaging_run)
@@ -93,6 +94,7 @@ def test_the_switch_is_told(averaging_run):
     assert said.count("weights are averaged") == 1
 
 
+@pytest.mark.slow
 def test_fine_tuning_averages_from_the_first_step(corpus, tmp_path, capsys):
     first = tiny_config(corpus, training_epochs=1, optimizer_kind="nt-asgd")
     train_run(first, RunFolder(tmp_path / "first"))

@@ -83,6 +83,7 @@ def assert_by_frequency(comparison, folders):
         assert bin.standard_error == pytest.approx(error, rel=1e-4)
 
 
+@pytest.mark.slow
 def test_runs_of_other_batch_sizes_are_compared_by_frequency(runs, tmp_path, monkeypatch, capsys):
     folders, found = [runs["three"], runs["five"]], []
     shown = language_model_evaluation.frequency_section
@@ -101,6 +102,7 @@ def test_runs_of_other_batch_sizes_are_compared_by_frequency(runs, tmp_path, mon
     assert "cannot be compared" not in "".join(capsys.readouterr())
 
 
+@pytest.mark.slow
 def test_analyses_of_runs_of_other_batch_sizes(runs, tmp_path, monkeypatch, capsys):
     folders, found = [runs["three"], runs["five"], runs["few"]], []
     write = analyze_module.write_analysis
@@ -118,6 +120,7 @@ def test_analyses_of_runs_of_other_batch_sizes(runs, tmp_path, monkeypatch, caps
     assert figures_of("≥ 5000", out) == ["0", "-", "-", "-"] and "nan" not in out
 
 
+@pytest.mark.slow
 def test_runs_of_other_vocabularies_are_not_ranked_by_perplexity(runs, corpus, tmp_path, capsys):
     names = ["three", "few"]
     figures = tmp_path / "figures.json"
@@ -154,6 +157,7 @@ def test_runs_of_other_vocabularies_are_not_ranked_by_perplexity(runs, corpus, t
     assert sum(f"<strong>{figures_of(name, told)[3]}" in others for name in names) == 1
 
 
+@pytest.mark.slow
 def test_bits_per_byte_are_ranked_where_no_word_is_unknown(runs, tmp_path, capsys):
     common = LoadedRun.load(runs["few"]).vocabulary.tokens[2:]
     path = tmp_path / "common.txt"
@@ -181,6 +185,7 @@ def test_runs_on_other_texts_are_not_ranked_at_all(runs, corpus, tmp_path, capsy
     assert "<strong>" not in text.split("What can be compared")[0] and "% below" not in words
 
 
+@pytest.mark.slow
 def test_translations_stay_ranked_where_perplexities_are_not(tmp_path, monkeypatch, capsys):
     data = write_pairs(tmp_path / "pairs")
     references = (data / "test.en").read_text().splitlines()
@@ -208,6 +213,7 @@ def test_translations_stay_ranked_where_perplexities_are_not(tmp_path, monkeypat
     assert not any(f"<strong>{each}</strong>" in text for each in perplexities)
 
 
+@pytest.mark.slow
 def test_targets_of_pairs_are_in_the_order_of_the_text(tmp_path):
     """With other batches they are in another order, and have the same log-probabilities."""
     data = write_pairs(tmp_path / "pairs")

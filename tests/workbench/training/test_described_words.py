@@ -60,7 +60,8 @@ def test_a_run_needs_what_described_its_words_once(corpus, vectors, tmp_path, mo
     assert not described[unknown].any() and described.any(axis=1).sum() == 10
 
 
-@pytest.mark.parametrize("residual", [True, pytest.param(False, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("residual", [True, False])
 def test_described_words_are_trained_evaluated_and_exported(residual, corpus, vectors, tmp_path):
     config = tiny_config(
         corpus,
@@ -90,6 +91,7 @@ def test_described_words_are_trained_evaluated_and_exported(residual, corpus, ve
         LoadedRun.load(RunFolder(tmp_path / "run"), checkpoint="last")
 
 
+@pytest.mark.slow
 def test_new_words_have_labels_before_they_are_trained(corpus, vectors, tmp_path):
     options = {"head_kind": "described", "head_descriptions": str(vectors), "training_epochs": 1}
     old = train(tiny_config(corpus, **options), tmp_path / "old").model
@@ -126,6 +128,7 @@ def test_words_of_targets_are_described(shared, vectors, tmp_path):
     assert training.model.head.label_encoder.descriptions.shape == described
 
 
+@pytest.mark.slow
 def test_a_run_begun_anew_with_other_options_describes_words_anew(corpus, vectors, tmp_path):
     config = tiny_config(
         corpus, head_kind="described", head_descriptions=str(vectors), training_epochs=1
@@ -166,9 +169,8 @@ def test_other_tasks_and_exports_in_eight_bits(task, vectors, tmp_path):
     assert narrow == pytest.approx(exact, rel=0.05)
 
 
-@pytest.mark.parametrize(
-    "precision", ["mixed_float16", pytest.param("mixed_bfloat16", marks=pytest.mark.slow)]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("precision", ["mixed_float16", "mixed_bfloat16"])
 def test_described_words_in_half_precision(precision, corpus, vectors, tmp_path):
     config = tiny_config(corpus, head_kind="described", head_descriptions=str(vectors))
     before = keras.config.dtype_policy()

@@ -16,9 +16,8 @@ from tests.workbench.training.tiny import tiny_config
 V = 11
 
 
-@pytest.mark.parametrize(
-    "precision", ["float32", pytest.param("mixed_float16", marks=pytest.mark.slow)]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("precision", ["float32", "mixed_float16"])
 def test_a_training_that_diverges_names_the_layer(corpus, tmp_path, precision, capsys):
     """A checkpoint before it is there in one case, and in the other the beginning is."""
     every = 2 if precision == "float32" else 0

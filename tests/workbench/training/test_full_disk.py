@@ -116,6 +116,7 @@ def test_a_training_goes_on_where_checkpoints_are_refused(corpus, tmp_path, monk
     assert_same_bits(whole, refused)
 
 
+@pytest.mark.slow
 def test_a_folder_that_vanishes_is_told_and_does_not_come_back(corpus, tmp_path, monkeypatch):
     config = tiny_config(corpus)
     folder = tmp_path / "run"

@@ -56,6 +56,7 @@ def texts_of(run):
     return run.task.read_texts(run.vocabulary, None)
 
 
+@pytest.mark.slow
 def test_examples_are_those_that_the_terminal_shows(run, capsys):
     contexts = contexts_for_export(run, k=1)
     of_word = np.array(run.model.head.allocation.sense_to_word)

@@ -32,6 +32,7 @@ def test_there_and_back_in_a_process_that_made_other_models(optimizer):
         np.testing.assert_array_equal(array, again[name], err_msg=name)
 
 
+@pytest.mark.slow
 def test_layers_of_the_same_shape_do_not_change_places():
     arrays = take_snapshot(make_model(), ALONE)
     with pytest.raises(RunError, match="the checkpoint is of another model"):

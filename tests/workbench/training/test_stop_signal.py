@@ -72,6 +72,7 @@ sys.exit(17)
 """
 
 
+@pytest.mark.slow
 def test_a_closed_terminal_is_no_error():
     ours, theirs = pty.openpty()
     process = subprocess.Popen(

@@ -45,6 +45,7 @@ def test_a_finished_run_is_not_trained_again(trained, capsys):
     assert "resuming at epoch 2, batch 1" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_an_edited_configuration_is_refused(trained):
     text = trained.config_file.read_text()
     trained.config_file.write_text(text.replace("learning_rate = 0.01", "learning_rate = 0.02"))
@@ -111,6 +112,7 @@ def test_another_vocabulary_is_refused(change, trained):
             LoadedRun.load(folder)
 
 
+@pytest.mark.slow
 def test_training_goes_on_from_the_checkpoint_before_a_damaged_one(trained, capsys):
     config = trained.config().replace({"training.epochs": 2})
     steps = CheckpointStore(trained.checkpoints).steps()

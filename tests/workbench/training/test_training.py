@@ -64,9 +64,10 @@ VARIANTS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "variant",
-    ["adam", *(pytest.param(one, marks=pytest.mark.slow) for one in VARIANTS if one != "adam")],
+    VARIANTS,
 )
 def test_resumed_training_ends_with_the_same_bits(variant, corpus, tmp_path, monkeypatch):
     config = tiny_config(corpus, training_checkpoint_every=5, **VARIANTS[variant])
@@ -117,6 +118,7 @@ def test_every_head_is_trained(kind, corpus, tmp_path):
     assert 1 < math.exp(training.state.best_loss) < 20
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["mos", "kerbs"])
 def test_labels_need_not_be_tied(kind, corpus):
     batches = [np.ones((3, 11), "int32")] * 2
@@ -169,6 +171,7 @@ def test_options_of_the_reallocation(changes, policy, corpus, tmp_path):
         assert build_sense_reallocation(config.replace(changes), None, None) is None
 
 
+@pytest.mark.slow
 def test_a_run_is_evaluated_and_reported(corpus, tmp_path, capsys):
     config = tiny_config(
         corpus,
@@ -198,6 +201,7 @@ def test_a_run_is_evaluated_and_reported(corpus, tmp_path, capsys):
         assert f"\n{split}: {lines.origin}\n" in terminal
 
 
+@pytest.mark.slow
 def test_the_best_model_is_the_one_that_was_evaluated(corpus, tmp_path):
     config = tiny_config(corpus, training_tensorboard=True)
     training = train(config, tmp_path / "a")
@@ -212,6 +216,7 @@ def test_the_best_model_is_the_one_that_was_evaluated(corpus, tmp_path):
     assert list(training.folder.logs.iterdir())
 
 
+@pytest.mark.slow
 def test_early_stop_and_more_patience(corpus, tmp_path):
     # Steps of no size: no epoch is better than the first.
     config = tiny_config(
@@ -259,6 +264,7 @@ def test_which_rate_was_left_at_that_of_sgd(kind, rate, expected, corpus):
     assert config.optimizer.is_adam_with_rate_of_sgd == expected
 
 
+@pytest.mark.slow
 def test_a_rate_that_was_left_at_that_of_sgd_is_told(corpus, tmp_path, capsys, monkeypatch):
     config = tiny_config(corpus, optimizer_kind="adam", optimizer_learning_rate=20.0)
     kill_at(monkeypatch, 1)
@@ -276,6 +282,7 @@ def test_patience_of_nt_asgd(kind, patience, expected, corpus):
     assert config.patience == expected
 
 
+@pytest.mark.slow
 def test_an_infinite_loss_at_the_end_of_an_epoch_is_not_the_end(corpus, tmp_path, monkeypatch):
     config = tiny_config(corpus, training_epochs=1)
     fit = keras.Model.fit

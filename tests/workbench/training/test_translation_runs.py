@@ -83,6 +83,7 @@ def test_resumed_training_ends_with_the_same_bits(changes, pairs, tmp_path, monk
     assert_same_bits(whole, train(config, tmp_path / "killed"))
 
 
+@pytest.mark.slow
 def test_a_run_is_evaluated_and_reported(trained):
     history = read_history(trained.history_file)
     assert len(history["val_chrf"]) == 2 and all(0 <= bleu <= 100 for bleu in history["val_bleu"])
@@ -109,6 +110,7 @@ def test_without_its_training_text_a_run_is_evaluated_on_another(trained, pairs,
     assert main(["evaluate", str(moved.path)]) == 1
 
 
+@pytest.mark.slow
 def test_a_bar_of_progress_is_for_terminals(loaded, capsys):
     translator = loaded.answering_task.translator(
         loaded.model, loaded.vocabulary, loaded.answering_task.make_search()
@@ -117,6 +119,7 @@ def test_a_bar_of_progress_is_for_terminals(loaded, capsys):
     assert capsys.readouterr().out == ""
 
 
+@pytest.mark.slow
 def test_the_answer_to_a_text_depends_on_nothing_else(loaded):
     translator = loaded.answering_task.translator(
         loaded.model, loaded.vocabulary, loaded.answering_task.make_search()
@@ -237,6 +240,7 @@ def test_what_is_cut_of_answered_sources_is_counted_once(trained, long_pairs, ca
     assert said.count("sources are longer") == 1 and said.count("ended by") <= 1
 
 
+@pytest.mark.slow
 def test_answers_are_scored_given_their_sources(trained, pairs, tmp_path, capsys):
     sides = ["--sources", str(pairs / "test.de"), "--file", str(pairs / "test.en")]
     command = ["score", str(trained.path), "--format", "json"]
@@ -308,6 +312,7 @@ def test_options_of_the_search_are_those_of_the_command_line_and_of_exports(
     assert [tuple(text.decode() for text in row) for row in found] == expected
 
 
+@pytest.mark.slow
 def test_options_of_a_run_are_those_of_its_search(trained, loaded):
     changes = {f"decoding.{name}": value for name, value in OPTIONS.items()}
     task = LoadedRun.load(trained, changes={**changes, "decoding.banned_words": ["ein"]}).task
@@ -410,6 +415,7 @@ def test_sources_prefixes_and_samples_of_the_command_line(trained, loaded, tmp_p
     assert "for sources, line 3" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_lines_are_never_dropped_merged_or_reordered(trained, tmp_path, capsys):
     strange = "der\u2028Hund \u0085 sieht"
     lines = ["ein Vogel", "", strange, "ein " * 999, "\t", "der alte Mann ruft"]
@@ -436,6 +442,7 @@ def _file(folder, content):
     return folder / "sources"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("command", "message"),
     [
@@ -470,6 +477,7 @@ def test_what_has_no_meaning_is_refused(trained, capsys, command, message):
     assert message in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_runs_of_different_words_or_with_damaged_ones_are_refused(trained, pairs, tmp_path):
     config = trained.config()
     with pytest.raises(ConfigError, match="scale_with_length must be false"):
