@@ -1,4 +1,4 @@
-"""Text in, batches of token ids out: tokenizers, vocabulary, corpora and tf.data pipelines."""
+"""Text to batches of token ids: tokenizers, vocabularies, corpora and tf.data pipelines."""
 
 from keras_drill.data.contiguous_batches import ContiguousBatches
 from keras_drill.data.corpus import Corpus

@@ -1,4 +1,4 @@
-"""Files that appear whole or not at all."""
+"""Atomic writing of files: a file appears complete or not at all."""
 
 import contextlib
 import os
@@ -9,13 +9,13 @@ from pathlib import Path
 
 @contextlib.contextmanager
 def replaced_file(path: str | os.PathLike) -> Iterator[Path]:
-    """Gives a name beside `path` to write to, and renames the file there when all went well.
+    """Context manager for atomic writing: gives a temporary path and renames the file to `path`.
 
-    After an error, and in a process that is killed, what was at `path` stays as it was. A link is
-    followed: what it points to is replaced.
+    After an error, or if the process is killed, a file at `path` stays unchanged. If `path` is a
+    symbolic link, the target of the link is replaced.
 
     Args:
-        path: the file; its folder is made where it is missing.
+        path: the file. Its folder is created if necessary.
 
     Example:
 
@@ -29,12 +29,12 @@ def replaced_file(path: str | os.PathLike) -> Iterator[Path]:
     if path.exists() and not path.is_file():
         raise ValueError(f"`path` must be a file or must not exist. Received: path={str(path)!r}")
     path.parent.mkdir(parents=True, exist_ok=True)
-    try:  # the same suffix: some writers choose their format by it
+    try:  # keep the suffix, by which some writers choose the format
         descriptor, name = tempfile.mkstemp(
             f".new{path.suffix}", f".{path.name[:100]}.", path.parent
         )
     except OSError as error:
-        error.filename = str(path)  # the user's name of it, not ours
+        error.filename = str(path)  # name the user's path, not the temporary one
         raise
     os.close(descriptor)
     beside = Path(name)
@@ -44,17 +44,17 @@ def replaced_file(path: str | os.PathLike) -> Iterator[Path]:
             os.fsync(file.fileno())
         umask = os.umask(0)
         os.umask(umask)
-        os.chmod(beside, 0o666 & ~umask)  # mkstemp makes files that only their owner may read
+        os.chmod(beside, 0o666 & ~umask)  # files of mkstemp are readable only for their owner
         os.replace(beside, path)
     except BaseException as error:
-        with contextlib.suppress(OSError):  # of a folder that is gone
+        with contextlib.suppress(OSError):  # the folder does not exist any more
             beside.unlink()
         if isinstance(error, OSError) and error.errno is not None and error.filename is None:
-            error.filename = str(path)  # a full disk does not name it
+            error.filename = str(path)  # the error of a full disk does not name the file
         raise
 
 
 def replace_file(path: str | os.PathLike, text: str) -> None:
-    """Writes a UTF-8 text file beside its place and renames it there."""
+    """Writes a UTF-8 text file atomically, by a temporary file and a rename."""
     with replaced_file(path) as beside:
         beside.write_text(text, encoding="utf-8", newline="")

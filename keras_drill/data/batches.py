@@ -1,4 +1,4 @@
-"""Checks of batches of every kind, and their datasets."""
+"""Checks of arguments that all kinds of batches share, and their datasets."""
 
 import tensorflow as tf
 
@@ -18,13 +18,13 @@ def check_at_least_one(**numbers: int | None) -> None:
 
 
 def check_seed(seed: int) -> None:
-    """Checks a seed: NumPy's generator takes 32 bits."""
+    """Checks that a seed is valid for NumPy's generator, which takes 32 bits."""
     if not is_whole(seed) or not 0 <= seed < 2**32:
         raise ValueError(f"`seed` must be an integer from 0 to 2**32 - 1. Received: seed={seed!r}")
 
 
 def check_first_batch(num_batches: int, first_batch: int) -> None:
-    """Checks where in an epoch to begin."""
+    """Checks the index of the first batch of an epoch."""
     if not is_whole(first_batch) or not 0 <= first_batch <= num_batches:
         raise ValueError(
             f"`first_batch` must be between 0 and `num_batches`={num_batches}. "
@@ -33,7 +33,7 @@ def check_first_batch(num_batches: int, first_batch: int) -> None:
 
 
 def check_epochs(epoch: int, epochs: int) -> None:
-    """Checks that `epoch` is an integer of at least 0 and `epochs` one of at least 1."""
+    """Checks that `epoch` is an integer of at least 0 and `epochs` an integer of at least 1."""
     if not is_whole(epoch) or epoch < 0:
         raise ValueError(f"`epoch` must be an integer from 0. Received: epoch={epoch!r}")
     check_at_least_one(epochs=epochs)
@@ -71,7 +71,7 @@ def check_shard(batch_size: int | None, num_shards: int, shard: int) -> None:
 
 
 def whole_batches(dataset: tf.data.Dataset) -> tf.data.Dataset:
-    """The dataset, read ahead; `tf.distribute` does not hand its elements to different workers."""
+    """Returns the dataset with prefetching, and prevents `tf.distribute` from sharding it."""
     options = tf.data.Options()
     options.experimental_distribute.auto_shard_policy = tf.data.experimental.AutoShardPolicy.OFF
     return untuned(dataset.with_options(options)).prefetch(2)

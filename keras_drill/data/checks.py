@@ -1,4 +1,4 @@
-"""Checks of arguments, whose errors say what to give instead."""
+"""Checks of arguments. The errors say what is expected."""
 
 import numbers
 from collections.abc import Iterable, Sequence
@@ -20,17 +20,17 @@ def check_is(name: str, value: Any, kind: type | tuple[type, ...], expected: str
     """Raises `ValueError` if an argument has another type.
 
     Args:
-        name: The argument.
-        value: Its value.
-        kind: The type, or several.
-        expected: The type in words: "a `Tokenizer`".
+        name: Name of the argument.
+        value: Value of the argument.
+        kind: The expected type or types.
+        expected: Description of the type for the message, such as "a `Tokenizer`".
     """
     if not isinstance(value, kind):
         raise ValueError(f"`{name}` must be {expected}. Received: {name}={shown(value)}")
 
 
 def check_texts(name: str, texts: Any) -> None:
-    """Raises `ValueError` if an argument is one text, or nothing that can be iterated over."""
+    """Raises `ValueError` if an argument is a single text or is not iterable."""
     if isinstance(texts, str | bytes) or not isinstance(texts, Iterable):
         raise ValueError(
             f"`{name}` must be texts, such as `TextLines(path)` or a list of strings. "
@@ -39,7 +39,9 @@ def check_texts(name: str, texts: Any) -> None:
 
 
 def check_symbols(symbols: Sequence[str]) -> tuple[str, ...]:
-    """The symbols, if they are different strings without white space."""
+    """Returns the symbols as a tuple. Raises `ValueError` if they are not distinct strings without
+    white space.
+    """
     check_texts("symbols", symbols)
     symbols = tuple(symbols)
     for symbol in symbols:
@@ -52,6 +54,6 @@ def check_symbols(symbols: Sequence[str]) -> tuple[str, ...]:
 
 
 def shown(value: Any) -> str:
-    """A value as errors show it: not longer than a line."""
+    """Formats a value for an error message, in at most one line."""
     told = repr(value)
     return told if len(told) <= 80 else f"{told[:77]}..."

@@ -1,4 +1,4 @@
-"""Splits of texts without splits, by the contents of their lines."""
+"""Splits texts by the content of their lines."""
 
 import hashlib
 import itertools
@@ -13,11 +13,11 @@ from keras_drill.data.text_lines import TextLines
 
 
 def text_splits(path: str | os.PathLike) -> Mapping[str, Lines]:
-    """The splits of a corpus as `Corpus` finds them, or else its lines cut by their content.
+    """Finds the splits of a corpus as `Corpus` does, or splits its lines by their content.
 
-    A text file, and a folder that has training text alone or whose files are named after no split
-    (all of them are one text then, in the order of their names), are cut into about 90 %, 5 % and
-    5 % of their lines.
+    A text file is split into about 90 %, 5 % and 5 % of its lines. So is a folder that has only
+    training text, or whose files are not named after splits. In the latter case, all files form one
+    text, in the order of their names.
 
     Args:
         path: A text file or a folder.
@@ -44,12 +44,12 @@ def text_splits(path: str | os.PathLike) -> Mapping[str, Lines]:
 
 
 def cut_by_content(lines: Lines, keys: Lines | None = None) -> dict[str, Lines]:
-    """Splits of about 90 %, 5 % and 5 % of the lines, the same line always in the same.
+    """Splits lines into about 90 %, 5 % and 5 %. Equal lines are in the same split.
 
     Args:
-        lines: The lines. Empty ones go with the line before them, which they end.
-        keys: As many lines that decide in their place: those of one target all go to the same
-            split, for example.
+        lines: The lines. An empty line belongs to the split of the line before it.
+        keys: Lines of the same number that determine the split instead. For example, all pairs with
+            the same target are in the same split.
     """
     return {name: _Part(lines, keys, name) for name in SPLITS}
 

@@ -1,4 +1,4 @@
-"""Windows of one long text, for recurrent models that carry their state."""
+"""Windows of one long text, for recurrent models that carry their state from batch to batch."""
 
 from collections.abc import Callable
 
@@ -20,7 +20,7 @@ from keras_drill.data.streamed_text import StreamedText
 
 
 class ContiguousBatches:
-    """Cuts a text into rows, and the rows into windows that follow one another.
+    """Cuts a text into rows, and each row into consecutive windows.
 
     The `N` ids are laid out as `[batch_size, steps]`; batch `b` holds window `b` of every row, so
     the state at the end of a batch is the right one for the beginning of the next. Each target
@@ -46,44 +46,44 @@ class ContiguousBatches:
         targets[1]      7  8  9       10 11  0
         sample_weight   1  1  1        1  1  0
 
-    For evaluation there is `min_context`: each row first reads so many of the tokens before its
-    targets, or all of them, with weight 0. The number of rows then hardly changes predictions, and
-    does not change them in a text of at most `min_context` tokens. With `min_context=3` the second
-    row is:
+    Use `min_context` for evaluation: each row first reads so many tokens before its targets, with
+    weight 0 (fewer at the beginning of the text). Then the number of rows hardly changes
+    predictions, and does not change them at all if the text has at most `min_context` tokens. With
+    `min_context=3`, the second row is:
 
         batch               0            1            2
         tokens[1]       3  4  5        6  7  8        9 10 11
         targets[1]      4  5  6        7  8  9       10 11  0
         sample_weight   0  0  0        1  1  1        1  1  0
 
-    With `variable_length=True` windows are drawn as for AWD-LSTM, anew for each epoch: with
-    probability 0.95 around `sequence_length`, else around half of it, with a normal jitter of 5
-    and at least 5 tokens. All epochs have the same number of batches, so that the progress
-    bar and schedules by step stay right: the lengths drawn are lengthened or shortened by as
-    little as makes them fill the text.
+    With `variable_length=True`, each epoch draws new lengths of windows, as for AWD-LSTM. The mean
+    is `sequence_length` with probability 0.95, else half of it. The standard deviation is 5, and
+    the least length is 5 tokens. All epochs have the same number of batches, so that the progress
+    bar and schedules by step stay correct. To fill the text, the drawn lengths are changed by as
+    little as possible.
 
-    The signature has no length in it, so TensorFlow traces once; XLA and JAX compile once per
-    length.
+    The length is not part of the dataset's signature, so TensorFlow traces once. XLA and JAX
+    compile once per length.
 
-    The same `seed` and `epoch` make the same batches on every machine, and an epoch can be entered
-    at any batch without reading those before it.
+    The same `seed` and `epoch` give the same batches on every machine. `dataset` can start at any
+    batch of an epoch without reading the earlier ones.
 
-    A text that is larger than memory may be a `StreamedText`: of it each replica reads the rows
-    that it is given and no others, and keeps two records a row, an eighth of a megabyte.
+    A text that is larger than memory can be a `StreamedText`. Each replica then reads only its own
+    rows, and keeps two records per row in memory (an eighth of a megabyte).
 
     Args:
         ids: int array `[N]`, an `EncodedText`, or a `StreamedText`.
         batch_size: number of rows.
         sequence_length: length of the windows.
         variable_length: whether to draw the lengths of the windows.
-        padding: whether to pad the last rows and the last window with weight 0, which keeps every
-            token and makes all shapes static (the lengths excepted that are drawn).
-        first_token: what comes before the first id; `None` for the last of the ids, which in
-            an `EncodedText` is the end token.
-        pad_id: the padding.
-        seed: for `variable_length`.
-        min_context: fewest tokens that a target is predicted from, unless the text begins sooner;
-            needs `padding`.
+        padding: whether to pad the last rows and the last window with weight 0. Padding keeps every
+            token and makes all shapes static, except for lengths that are drawn.
+        first_token: token before the first id. `None` uses the last of the ids, which is the end
+            token in an `EncodedText`.
+        pad_id: the padding token.
+        seed: random seed for `variable_length`.
+        min_context: least number of tokens before each target, as far as the text has them.
+            Requires `padding`.
 
     Attributes:
         num_batches: batches per epoch.
@@ -149,7 +149,9 @@ class ContiguousBatches:
         self.seed = seed
         self.num_targets = len(text) if padding else len(text) - len(text) % batch_size
         multiple = sequence_length if padding and not variable_length else 1
-        steps = -(-self.num_targets // (batch_size * multiple)) * multiple  # of a row's targets
+        steps = (
+            -(-self.num_targets // (batch_size * multiple)) * multiple
+        )  # in the targets of a row
         context = -(-min(min_context, (batch_size - 1) * steps) // multiple) * multiple
         self._firsts = np.arange(batch_size) * steps  # [B], places in the text
         self._begins = np.maximum(self._firsts - context, 0)  # [B]
@@ -183,9 +185,9 @@ class ContiguousBatches:
 
         Args:
             epoch: number of the first epoch, from 0.
-            first_batch: which batch of that epoch to begin with, from 0.
-            epochs: how many epochs, the first one (in part) included.
-            num_shards: into how many parts to cut the rows.
+            first_batch: index of the first batch in that epoch, from 0.
+            epochs: number of epochs, including the (partial) first one.
+            num_shards: number of parts of the rows.
             shard: index of the part.
 
         Returns:
@@ -213,11 +215,11 @@ class ContiguousBatches:
                 for column, one in zip(columns, spec, strict=True)
             )
 
-        # Batches handed to different workers would tear the rows apart.
+        # Distributing batches over workers would separate the windows of a row.
         return whole_batches(tf.data.Dataset.from_tensor_slices(starts).map(batch))
 
     def lengths(self, epoch: int = 0) -> np.ndarray:
-        """Lengths of the windows of an epoch, `[num_batches]`: for `SequenceLengthSchedule`."""
+        """Lengths of the windows of an epoch, `[num_batches]`, for `SequenceLengthSchedule`."""
         return np.diff(self._starts(epoch), axis=1)[:, 0]
 
     def _element_spec(self, num_rows: int) -> tuple[tf.TensorSpec, ...]:
@@ -227,14 +229,16 @@ class ContiguousBatches:
         return spec + (tf.TensorSpec(shape, tf.float32),) if self.padding else spec
 
     def _layout(self, ids: np.ndarray) -> np.ndarray:
-        """Rows `[B, steps + 1]`, each begun by the token before it."""
+        """Rows `[B, steps + 1]`, each beginning with the token before the row."""
         text = np.full(self._begins[-1] + self._steps + 1, self.pad_id, np.int32)
         text[0] = self.first_token
         text[1 : self.num_targets + 1] = ids[: self.num_targets]
         return text[self._begins[:, None] + np.arange(self._steps + 1)]
 
     def _windows(self, first_row: int, num_rows: int) -> Callable:
-        """What gives rows of a window, `[rows, T + 1]`, begun by the tokens before it."""
+        """A function that returns rows of a window, `[rows, T + 1]`, each beginning with the token
+        before it.
+        """
         if self._text is None:
             rows = self._rows[first_row : first_row + num_rows]
             return lambda start, stop: rows[:, start : stop + 1]
@@ -256,7 +260,9 @@ class ContiguousBatches:
         )
 
     def _counted(self, first_row: int, num_rows: int) -> tuple[tf.Tensor, tf.Tensor]:
-        """First step of each row whose target counts, and the one after the last, `[rows, 1]`."""
+        """The first step of each row whose target has weight 1, and the step after the last one,
+        `[rows, 1]`.
+        """
         rows = slice(first_row, first_row + num_rows)
         first, stop = (
             np.maximum(places - self._begins, 0)[rows, None]
@@ -265,7 +271,7 @@ class ContiguousBatches:
         return tf.constant(first, tf.int32), tf.constant(stop, tf.int32)
 
     def _starts(self, epoch: int) -> np.ndarray:
-        """Where each window of an epoch starts and stops, `[num_batches, 2]`."""
+        """Start and end of each window of an epoch, `[num_batches, 2]`."""
         if self.variable_length:
             stops = np.cumsum(self._draw_lengths(epoch))
         else:
@@ -275,7 +281,7 @@ class ContiguousBatches:
         return np.stack([np.concatenate([[0], stops[:-1]]), stops], axis=1).astype(np.int32)
 
     def _draw_lengths(self, epoch: int) -> np.ndarray:
-        # RandomState's stream is frozen: the same numbers in every version of NumPy.
+        # RandomState gives the same numbers in every version of NumPy.
         random = np.random.RandomState([self.seed, epoch])
         base = np.where(
             random.random_sample(self.num_batches) < 0.95,

@@ -1,4 +1,4 @@
-"""A corpus with its train, valid and test parts."""
+"""Finds the train, valid and test text of a corpus."""
 
 import os
 import re
@@ -18,30 +18,32 @@ _PATHS = str | os.PathLike | Sequence[str | os.PathLike]
 class Corpus:
     """Finds the train, valid and test text of a corpus.
 
-    - A folder is read as the usual corpora are distributed: `wiki.train.tokens`,
-      `wiki.valid.tokens`, `wiki.test.tokens` (WikiText-2), `ptb.train.txt`, ... (Penn Treebank;
-      its `ptb.char.*` files are passed over), `train.txt`, `valid.txt`, `test.txt`, with `val`,
-      `dev` or `validation` for `valid`, parts that are numbered from 0 or 1
-      (`train-00000-of-00002.txt`), any of them gzipped (`.gz`), or sub-folders `train/`, `valid/`,
-      `test/` full of text files. `test_2016.txt` and `test_2017.txt` are two texts, and refused.
-    - A folder without such names is read as all its files that end in `.txt` or `.txt.gz`, in the
-      order of their names, those of sub-folders too.
-    - A file, or several, is cut by lines: the first 90 % for training, 5 % for validation, and the
-      last 5 % for testing, contiguous, the same at each call. If one of the three would be blank,
-      only lines with words are counted.
+    - A folder may have the file names of common corpora: `wiki.train.tokens`, `wiki.valid.tokens`,
+      `wiki.test.tokens` (WikiText-2), `ptb.train.txt`, ... (Penn Treebank; `ptb.char.*` is
+      ignored), or `train.txt`, `valid.txt`, `test.txt`. `val`, `dev` or `validation` mean `valid`.
+      Parts may be numbered from 0 or 1 (`train-00000-of-00002.txt`), files may be gzipped (`.gz`),
+      and sub-folders `train/`, `valid/`, `test/` may contain text files. `test_2016.txt` beside
+      `test_2017.txt` is an error, since these are two texts.
+    - A folder without such names is one text: all files that end in `.txt` or `.txt.gz`, also in
+      sub-folders, in the order of their names.
+    - One or several files are split by lines: the first 90 % for training, then 5 % for validation,
+      and the last 5 % for testing. If one of the three would be blank, only lines with words are
+      counted.
     - A mapping `{"train": ..., "valid": ..., "test": ...}` names the files, or holds `Lines`.
 
-    That is for training. To evaluate a text as a whole, use `split=False`: a file, or several, is
-    one text under the file's name, and a folder or a mapping may have any of the three splits.
+    This is for training. To evaluate a text as a whole, use `split=False`: one or several files
+    then form one text with the file's name, and a folder or a mapping may lack some splits.
 
     Args:
         path: folder, file, list of files, or mapping from split to file, files or `Lines`.
-        split: whether text without splits is split, and a corpus without training text refused.
+        split: whether to split text without splits, and to raise an error if there is no training
+            text.
 
     Attributes:
-        splits: mapping from the names of the splits that are there to their `Lines`; with
-            `split=False` and files, from the name of the files.
-        train, valid, test: the `Lines` of one split; an error when the corpus has none.
+        splits: mapping from the names of the existing splits to their `Lines`; with `split=False`
+            and files, from the name of the files.
+        train, valid, test: the `Lines` of one split. Raises an error if the corpus does not have
+            the split.
 
     Example:
 
@@ -118,7 +120,7 @@ def _file_splits(files: Sequence[str | os.PathLike], split: bool) -> dict[str, L
     splits = _cut_lines(files, total - 2 * held_out, total - held_out, total)
     if all(any(line.strip() for line in lines) for lines in splits.values()):
         return splits
-    # Cut by the lines that are not blank, so that each part has some.
+    # Count only lines that are not blank, so that each part has some.
     filled = [number for number, line in enumerate(TextLines(files)) if line.strip()]
     if not filled:
         raise ValueError(
@@ -137,7 +139,7 @@ def _file_splits(files: Sequence[str | os.PathLike], split: bool) -> dict[str, L
 def _cut_lines(
     files: Sequence[str | os.PathLike], valid: int, test: int, total: int
 ) -> dict[str, Lines]:
-    """The splits, given the first lines of two of them and the number of all."""
+    """Makes the splits from the first lines of two of them and the number of lines."""
     return {
         "train": TextLines(files, 0, valid),
         "valid": TextLines(files, valid, test - valid),
@@ -169,10 +171,12 @@ def _folder_splits(folder: Path, needs_train: bool) -> dict[str, Lines]:
 
 
 def _split_of(path: Path) -> str | None:
-    """Which split a file or sub-folder belongs to, by its name; None when it is none of them."""
+    """The split of a file or sub-folder by its name; `None` if the name has no split."""
     name = path.name.lower().removesuffix(".gz")
     words = re.findall("[a-z]+", name)
-    if name.startswith(".") or "char" in words:  # Penn Treebank also comes spelt in characters
+    if (
+        name.startswith(".") or "char" in words
+    ):  # a version of Penn Treebank that is split into characters
         return None
     split = split_in_name(name)
     if split is None:
@@ -184,7 +188,7 @@ def _split_of(path: Path) -> str | None:
 
 
 def _text_of(paths: list[Path], split: str) -> TextLines:
-    """The text of a split: a file, a folder of files, or numbered parts of either kind."""
+    """Finds the text of a split: a file, a folder of files, or numbered parts of either kind."""
     numbers = _part_numbers([path.name for path in paths])
     if numbers is None:
         raise ValueError(
@@ -200,7 +204,8 @@ def _text_of(paths: list[Path], split: str) -> TextLines:
 
 
 def _part_numbers(names: Sequence[str]) -> list[int] | None:
-    """The numbers of the parts of one text, by their names; `None` if these are other texts.
+    """The numbers of the parts of one text, by their names; `None` if the names are not numbered
+    parts.
 
     Example:
 

@@ -1,10 +1,10 @@
-"""Text that is tokenized already."""
+"""Detects text that is already tokenized."""
 
 from collections import Counter
 from collections.abc import Iterable
 
 _FEWEST = 5
-# What tokenizers of corpora leave behind, and no writer writes.
+# Traces of tokenizers, which do not occur in raw text.
 _MARKS = frozenset(
     ("@-@", "@,@", "@.@", "<unk>", "<UNK>", "n't", "'s", "``", "''")
     + ("-LRB-", "-RRB-", "-lrb-", "-rrb-")
@@ -13,10 +13,10 @@ _POINTS = frozenset(".,。，")  # in French, other marks stand alone in raw tex
 
 
 def signs_of_cut_text(lines: Iterable[bytes]) -> tuple[str, ...]:
-    """Signs that a text is tokenized already, the most frequent first; none for raw text.
+    """Finds signs that a text is already tokenized, the most frequent first. Empty for raw text.
 
-    Commas and full stops that stand alone, far more often than after a word, the marks of
-    WikiText (`@-@`, headings between `=`) and Penn Treebank (`<unk>`, `n't`).
+    Signs are commas and full stops that are much more often separate than after a word, and the
+    marks of WikiText (`@-@`, headings between `=`) and of Penn Treebank (`<unk>`, `n't`).
 
     Args:
         lines: the text, or the beginning of it; UTF-8.

@@ -1,4 +1,4 @@
-"""A corpus of dialogues, as pairs of a context and a response."""
+"""Finds the dialogues of a corpus, as pairs of a context and a response."""
 
 import dataclasses
 import hashlib
@@ -17,37 +17,38 @@ from keras_drill.data.parallel_text import ParallelText
 class DialogCorpus:
     """Finds the train, valid and test dialogues of a corpus, and pairs each turn with those before.
 
-    A line of the text is a dialogue, and a mark ends, or separates, its turns, as DailyDialog's
-    files have it. Every turn but the first is a response; its context, the source, is the turns
-    before it. With `context_turns=2` the dialogue `a __eou__ b __eou__ c __eou__ d __eou__` is:
+    Each line of the text is a dialogue. A mark ends or separates its turns, as in DailyDialog.
+    Every turn except the first one is a response, the target. Its context, the source, consists of
+    the turns before it. With `context_turns=2` the dialogue
+    `a __eou__ b __eou__ c __eou__ d __eou__` is:
 
         source                    target
         a                         b
         a __eou__ b               c
         b __eou__ c               d
 
-    Text after the last mark is also a turn, and turns without a word are ignored. Files with a
-    context, a tab and a response in each line are `ParallelCorpus`'.
+    Text after the last mark is also a turn. Turns without words are ignored. For files with a
+    context, a tab and a response in each line, use `ParallelCorpus`.
 
-    `WordTokenizer` and `WhitespaceTokenizer` keep a separator such as `__eou__` whole; tokenizers
-    that learn pieces do so if they are trained with `symbols=["__eou__"]`.
+    `WordTokenizer` and `WhitespaceTokenizer` keep a separator such as `__eou__` as one token.
+    Subword tokenizers do so if they are trained with `symbols=["__eou__"]`.
 
     Args:
         path: Folder, file, list of files, or mapping from split to file or files: see `Corpus`.
         turn_end: The mark after each turn.
-        context_turns: Most turns in the context of a response; `None` for all.
+        context_turns: Largest number of turns in the context of a response; `None` for all.
         separator: The word between the turns of a context.
-        drop_repeated: Whether to drop training dialogues that are also in the valid or test text,
-            as 172 of DailyDialog are.
-        split: Whether dialogues without splits are split; see `Corpus`.
+        drop_repeated: Whether to drop training dialogues that are also in the valid or test text.
+            DailyDialog has 172 of these.
+        split: Whether to split dialogues without splits; see `Corpus`.
 
     Attributes:
-        splits: Mapping from the names of the splits that are there to `ParallelText`.
-        num_dropped: Training dialogues that `drop_repeated` drops.
+        splits: Mapping from the names of the existing splits to `ParallelText`.
+        num_dropped: Number of training dialogues that `drop_repeated` drops.
 
     Raises:
-        ValueError: An argument is out of range, or a text has no dialogue of two turns (when it is
-            read).
+        ValueError: An argument is out of range. Also, when reading, if a text has no dialogue of
+            two turns.
 
     Example:
 
@@ -109,7 +110,7 @@ class DialogCorpus:
 
 @dataclasses.dataclass(frozen=True)
 class _Dialogues:
-    """The turns of each dialogue, those left out that have one of some digests."""
+    """The turns of each dialogue. Dialogues with some digests are dropped."""
 
     lines: Lines
     turn_end: str
@@ -166,4 +167,4 @@ class _Side(Lines):
 
 
 def _digest(turns: list[bytes]) -> bytes:
-    return hashlib.sha256(b"\n".join(turns)).digest()  # no turn has a line break in it
+    return hashlib.sha256(b"\n".join(turns)).digest()  # no turn contains a line break

@@ -1,4 +1,4 @@
-"""Text as token ids, encoded once and kept as TFRecord."""
+"""Text as token ids, encoded once and cached as TFRecord."""
 
 import hashlib
 import json
@@ -22,7 +22,7 @@ from keras_drill.data.untuned import untuned
 from keras_drill.data.vocabulary import Vocabulary
 from keras_drill.data.word_numbers import with_ends
 
-_FORMAT = 1  # part of the fingerprint: raise it when the meaning of the records changes
+_FORMAT = 1  # part of the fingerprint: increase it when the meaning of the records changes
 _LINES_PER_RECORD = 4096
 _TOKENS_PER_SHARD = 1 << 23
 _FEATURES = {
@@ -32,11 +32,12 @@ _FEATURES = {
 
 
 class EncodedText:
-    """The token ids of a text, the end token after each line (empty lines included).
+    """The token ids of a text, with an end token after each line (also after empty lines).
 
     Args:
-        ids: int32 array `[N]`, the lines one after the other.
-        line_lengths: int array `[L]`, tokens per line with its end token; sums to `N`.
+        ids: int32 array `[N]`, the concatenated lines.
+        line_lengths: int array `[L]`, number of tokens of each line with its end token; sums to
+            `N`.
 
     Attributes:
         ids: int32 array `[N]`.
@@ -79,17 +80,18 @@ class EncodedText:
         cache: str | os.PathLike | None = None,
         verbose: int = 0,
     ) -> "EncodedText":
-        """Encodes a text, or reads it from the cache where the same was encoded before.
+        """Encodes a text, or reads it from the cache if it was encoded before.
 
         An entry of the cache is a folder of TFRecord shards, named by a fingerprint of the text's
-        bytes, the tokenizer and the vocabulary. The folder is written beside and renamed: a process
-        killed at any moment leaves no half entry, and several may encode at once.
+        bytes, the tokenizer and the vocabulary. The folder is written under a temporary name and
+        renamed, so a killed process leaves no incomplete entry, and several processes may encode at
+        the same time.
 
         Args:
             lines: the text, such as `TextLines(path)`, or a list of strings.
-            tokenizer: splits the lines into words.
-            vocabulary: returns the words' ids.
-            cache: folder of the cache, made where it is missing; `None` for no cache.
+            tokenizer: tokenizer that splits the lines into words.
+            vocabulary: vocabulary that maps words to ids.
+            cache: folder of the cache, created if necessary; `None` for no cache.
             verbose: 1 to show progress.
         """
         lines = as_lines(lines)
@@ -166,9 +168,9 @@ class EncodedText:
 
     @staticmethod
     def records(folder: str | os.PathLike) -> tf.data.Dataset:
-        """The records of a saved folder in order: `(ids [n], line_lengths [l])`, both int32.
+        """Yields the records of a saved folder in order: `(ids [n], line_lengths [l])`, both int32.
 
-        For text that is too large for memory; everything else goes by `load`.
+        Use this for a text that is larger than memory, and `load` otherwise.
         """
         files = sorted(str(path) for path in Path(folder).glob("shard-*.tfrecord"))
         if not files:
@@ -199,11 +201,11 @@ class EncodedText:
 
 
 def as_ids(ids: Any, name: str = "ids") -> np.ndarray:
-    """Whole numbers as an int32 array of one axis; those of an `EncodedText` are its ids.
+    """Converts integers to an int32 array with one axis. For an `EncodedText`, returns its ids.
 
     Args:
         ids: An `EncodedText`, an array or a list.
-        name: The argument, for errors.
+        name: Name of the argument, for errors.
     """
     if isinstance(ids, EncodedText):
         return ids.ids
@@ -231,7 +233,7 @@ def check_coders(tokenizer: Tokenizer, vocabulary: Vocabulary) -> None:
 def encode_blocks(
     lines: Lines, tokenizer: Tokenizer, vocabulary: Vocabulary, verbose: int = 0
 ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """The `ids` and `line_lengths` of an `EncodedText`, block by block."""
+    """Yields the `ids` and `line_lengths` of an `EncodedText`, block by block."""
     progress = keras.utils.Progbar(None, verbose=verbose, unit_name="block")
     number = 0
     for number, block in enumerate(lines.tensors(_LINES_PER_RECORD), start=1):

@@ -1,4 +1,4 @@
-"""Folders of `tf.Example`s, as pipelines keep their data."""
+"""Folders of `tf.Example`s, the data format of pipelines."""
 
 import hashlib
 import json
@@ -30,16 +30,16 @@ class ExampleFolder:
         Split-valid/data_tfrecord-00000-of-00001.gz
         Split-test/data_tfrecord-00000-of-00001.gz
 
-    An example has a feature for each column: a text, or the ids of its words, whose column is
-    named by `ids_of`.
+    An example has a feature for each column: a text, or the ids of its words. `ids_of` gives the
+    name of the column with ids.
 
     Args:
         path: The folder.
 
     Attributes:
-        splits: Files by split, as far as there are train, valid and test.
-        encoded_by: Where the folder has ids, what `encoding_fingerprint` gives for the words that
-            they are the ids of; else `None`.
+        splits: Files of each existing split among train, valid and test.
+        encoded_by: If the folder has ids, the `encoding_fingerprint` of their tokenizers and
+            vocabularies; else `None`.
 
     Raises:
         ValueError: There are no examples.
@@ -91,7 +91,7 @@ class ExampleFolder:
 
     @staticmethod
     def is_at(path: str | os.PathLike) -> bool:
-        """Whether a path is that of such a folder."""
+        """Whether a path is a folder of examples."""
         return any((Path(path) / f"Split-{split}").is_dir() for split in SPLITS)
 
     def lines(self, split: str, column: str) -> "ExampleLines":
@@ -99,14 +99,14 @@ class ExampleFolder:
         return ExampleLines(self.splits[split], column)
 
     def encoded(self, split: str, column: str) -> EncodedText:
-        """The ids of a column's words, each line's with its end token."""
+        """The ids of a column's words, with an end token after each line."""
         column = self.ids_of(column)
         spec = {column: tf.io.RaggedFeature(tf.int64, row_splits_dtype=tf.int64)}
         ids, lengths = [np.zeros(0, np.int32)], [np.zeros(0, np.int32)]
         for ragged in _parsed(self.splits[split], spec, column):
             ids.append(ragged.flat_values.numpy().astype(np.int32))
             lengths.append(ragged.row_lengths().numpy().astype(np.int32))
-        if not sum(map(len, ids)):  # a feature that is missing is an empty list to TensorFlow
+        if not sum(map(len, ids)):  # TensorFlow parses a missing feature as an empty list
             raise ValueError(
                 f"The examples have no ids in the feature {column!r}. "
                 f"Received: {str(self.splits[split][0].parent)!r}"
@@ -115,7 +115,7 @@ class ExampleFolder:
 
 
 def encoding_fingerprint(coders: Mapping[str, tuple[Tokenizer, Vocabulary]]) -> str:
-    """Hexadecimal digest of the tokenizers and vocabularies of columns, by their names."""
+    """Hexadecimal digest of the tokenizers and vocabularies of columns, by column name."""
     told = {
         column: [type(tokenizer).__name__, tokenizer.get_config(), vocabulary.tokens]
         for column, (tokenizer, vocabulary) in coders.items()
@@ -127,7 +127,7 @@ class ExampleLines(Lines):
     """The texts of one column of examples.
 
     Args:
-        files: The TFRecords, gzipped.
+        files: Gzipped TFRecord files.
         column: Name of the feature.
     """
 
@@ -164,7 +164,7 @@ def _parsed(files: list[Path], spec: dict, column: str, size: int = _BLOCK) -> I
     try:
         for block in untuned(records.batch(size).prefetch(2)):
             yield tf.io.parse_example(block, spec)[column]
-    # TensorFlow quotes examples in its messages, and cannot where they are no text.
+    # TensorFlow quotes examples in its messages, which fails for examples that are not text.
     except (tf.errors.InvalidArgumentError, UnicodeDecodeError):
         kind = type(spec[column]).__name__
         raise ValueError(

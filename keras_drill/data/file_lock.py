@@ -17,15 +17,16 @@ except ImportError:  # Windows
 
 @contextlib.contextmanager
 def file_lock(path: str | os.PathLike, wait: bool = True) -> Iterator[None]:
-    """Keeps other processes out of a block; let go by the system, even when we are killed.
+    """Context manager that locks out other processes. The system releases the lock of a killed
+    process.
 
     Args:
-        path: the file that stands for the lock; made where it is missing, and left there. Whoever
-            holds the lock may remove it.
-        wait: whether to wait for a process that holds it.
+        path: the lock file. It is created if necessary and not removed. The process that holds the
+            lock may remove it.
+        wait: whether to wait for a process that holds the lock.
 
     Raises:
-        BlockingIOError: another process holds it, and `wait` is false.
+        BlockingIOError: another process holds the lock, and `wait` is false.
 
     Example:
 
@@ -39,14 +40,14 @@ def file_lock(path: str | os.PathLike, wait: bool = True) -> Iterator[None]:
     while True:
         with open(path, "w") as file:
             fcntl.flock(file, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
-            if not _is_at(file, path):  # who held it has removed the file
+            if not _is_at(file, path):  # the previous holder has removed the file
                 continue
             yield
             return
 
 
 def _is_at(file, path: str | os.PathLike) -> bool:
-    """Whether an open file is the one that has this path now."""
+    """Whether an open file is still the file at this path."""
     try:
         return os.path.samestat(os.fstat(file.fileno()), os.stat(path))
     except FileNotFoundError:

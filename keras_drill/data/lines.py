@@ -11,20 +11,22 @@ from keras_drill.data.checks import check_is, check_texts, shown
 
 
 class Lines(abc.ABC):
-    """Lines of text, UTF-8 and without their ends, that can be read any number of times."""
+    """Base class for lines of UTF-8 text without line breaks. Lines can be read any number of
+    times.
+    """
 
     @abc.abstractmethod
     def blocks(self, size: int = 4096) -> Iterator[list[bytes]]:
-        """Yields the lines in lists of `size` lines, the last one shorter."""
+        """Yields the lines in lists of `size` lines. The last list may be shorter."""
 
     def tensors(self, size: int = 4096) -> Iterator[tf.Tensor]:
-        """The same lists as string tensors `[N]`."""
+        """Yields the lines as string tensors `[N]`."""
         for block in self.blocks(size):
             yield tf.constant(block)
 
     @abc.abstractmethod
     def fingerprint(self) -> str:
-        """Hexadecimal digest that changes with the lines."""
+        """Hexadecimal digest of the lines."""
 
     @property
     def origin(self) -> str:
@@ -37,7 +39,7 @@ class Lines(abc.ABC):
 
 
 class ListedLines(Lines):
-    """The texts of a list, one a line; a line break at an end is taken off.
+    """Lines from a list of texts, one per text. A line break at the end of a text is removed.
 
     Args:
         texts: Strings, or bytes of UTF-8.
@@ -72,7 +74,7 @@ class ListedLines(Lines):
 
 
 def as_lines(lines: Lines | Iterable[str | bytes]) -> Lines:
-    """Lines of text as they are, or those of a list."""
+    """Returns `Lines` unchanged, and converts a list of texts to `Lines`."""
     if isinstance(lines, Lines):
         return lines
     check_texts("lines", lines)
@@ -80,7 +82,7 @@ def as_lines(lines: Lines | Iterable[str | bytes]) -> Lines:
 
 
 class JoinedLines(Lines):
-    """Several texts, one after the other.
+    """Concatenation of several texts.
 
     Args:
         texts: The texts.

@@ -1,4 +1,4 @@
-"""Pairs of a source and a target, in batches of few shapes."""
+"""Batches of source-target pairs with few different shapes."""
 
 import numpy as np
 import tensorflow as tf
@@ -16,12 +16,12 @@ from keras_drill.data.checks import check_is
 from keras_drill.data.encoded_text import EncodedText
 
 LONG_PAIRS = ("drop", "cut", "end")
-# Lengths are padded to one of these, so that whatever is compiled is compiled for few shapes.
+# Lengths are padded to one of these, so that functions are compiled for few shapes.
 _LENGTHS = (4, 6, 8, 10, 12, 14, 16, 20, 24, 28, 32, 40, 48, 56, 64, 80, 96, 112, 128)
 
 
 class PairBatches:
-    """Batches of sentence pairs of like lengths, each side padded to one of a few lengths.
+    """Batches of sentence pairs with similar lengths. Each side is padded to one of a few lengths.
 
     With the start token 8, the end token 9, padding 0, and the pairs `1 2 | 3` and `4 | 5 6`:
 
@@ -30,53 +30,55 @@ class PairBatches:
         source[1]         4  9  0        target[1]  8  5  6        labels[1]  5  6  9
         sample_weight[1]                                                      1  1  1
 
-    (and a fourth column of padding: see `padded_length`.) A batch holds `batch_size` pairs, or as
-    many as `batch_tokens` allows. Pairs of the same padded lengths are shuffled among each other,
-    and so are the batches, by `seed`, otherwise in each epoch; the shapes of the batches are the
-    same in every epoch. The same `seed` and `epoch` make the same batches on every machine, and an
-    epoch can be entered at any batch without reading those before it.
+    A fourth column of padding is not shown, see `padded_length`. A batch has `batch_size` pairs, or
+    as many as `batch_tokens` allows. Each epoch shuffles the pairs of equal padded lengths, and
+    then the batches, by `seed`. The shapes of the batches are the same in every epoch. The same
+    `seed` and `epoch` give the same batches on every machine. `dataset` can start at any batch of
+    an epoch without reading the earlier ones.
 
-    The two sides may have one vocabulary or two, with the same padding; an autoencoder takes the
-    same text for both.
+    The two sides may have the same or different vocabularies, but have the same padding token. For
+    an autoencoder, both sides are the same text.
 
     Args:
-        source: The encoded sources, each line with its end token.
+        source: The encoded sources. Each line has an end token.
         target: The encoded targets, the same number of lines.
         end_id: The end token of the targets.
-        start_id: Comes before each target; `None` takes the end token for it.
-        batch_size: Pairs per batch; `None` where `batch_tokens` is given.
-        batch_tokens: Most tokens of a batch, padding among them: pairs times the longer of the two
-            padded lengths. A pair that is longer by itself makes a batch of its own.
-        pad_id: The padding of short rows. No token may have this id.
-        max_length: Most tokens of a side, its end token counted; `None` for any number.
-        long_pairs: Treatment of pairs with a longer side. "drop" leaves them out. "cut" keeps
-            `max_length` tokens of it: of a source the last one stays the end token, a target has
-            none then, for it does not end there. "end" adds one, which teaches models to stop in
-            the middle of sentences.
-        max_length_ratio: Pairs with a side more than so many times as long as the other, end
-            tokens not counted, are dropped; `None` for none.
-        shuffle: Whether to shuffle. Without, every batch and epoch comes in the order of `order`.
-        seed: For `shuffle`.
-        drop_empty: Whether to drop pairs of which a side is empty, an end token alone. Such pairs
-            teach a model to write nothing: drop them in training, and keep them, as is the default,
-            where a model is evaluated, for every line counts there.
+        start_id: Token before each target. Defaults to `end_id`.
+        batch_size: Pairs per batch, or `None` if `batch_tokens` is used.
+        batch_tokens: Largest number of tokens in a batch, including padding: the number of pairs
+            times the longer of the two padded lengths. A pair that is longer by itself is a batch
+            of its own.
+        pad_id: The padding token. The texts must not contain it.
+        max_length: Largest number of tokens of a side, including the end token; `None` for no
+            limit.
+        long_pairs: Treatment of pairs with a longer side. "drop" drops these pairs. "cut" keeps
+            `max_length` tokens of the side. A cut source still ends in the end token, but a cut
+            target does not, since the sentence does not end there. "end" also ends cut targets in
+            the end token, which teaches models to stop in the middle of sentences.
+        max_length_ratio: Largest ratio of the two lengths, without end tokens. Pairs with a larger
+            ratio are dropped; `None` for no limit.
+        shuffle: Whether to shuffle. If `False`, batches follow `order` in every epoch.
+        seed: Random seed for `shuffle`.
+        drop_empty: Whether to drop pairs with an empty side, which has only an end token. Such
+            pairs teach a model to write nothing, so drop them in training. Keep them in evaluation,
+            where every line counts.
 
     Attributes:
-        num_batches: Batches per epoch.
-        num_targets: Targets per epoch, padding not counted.
-        num_dropped: Pairs that are dropped: `num_empty`, `num_long` and `num_uneven` together, each
-            pair counted in the first of them that holds.
-        num_empty: Pairs that `drop_empty` drops.
-        num_long: Pairs that `max_length` drops.
-        num_uneven: Pairs that `max_length_ratio` drops.
-        num_truncated: Pairs of which `max_length` cuts a side.
-        num_truncated_sources: Sources that it cuts.
-        num_truncated_targets: Targets that it cuts.
+        num_batches: Number of batches per epoch.
+        num_targets: Number of targets per epoch, without padding.
+        num_dropped: Number of dropped pairs, the sum of `num_empty`, `num_long` and `num_uneven`.
+            Each pair counts in the first one that applies.
+        num_empty: Number of pairs that `drop_empty` drops.
+        num_long: Number of pairs that `max_length` drops.
+        num_uneven: Number of pairs that `max_length_ratio` drops.
+        num_truncated: Number of pairs with a side that `max_length` cuts.
+        num_truncated_sources: Number of cut sources.
+        num_truncated_targets: Number of cut targets.
         order: Integers `[P]`, the pairs in the order of the unshuffled batches.
 
     Raises:
-        ValueError: An argument is out of range, source and target have not the same number of
-            lines, or all pairs are dropped.
+        ValueError: An argument is out of range, source and target differ in their number of lines,
+            or all pairs are dropped.
 
     Example:
 
@@ -150,13 +152,13 @@ class PairBatches:
         self.num_truncated_sources, self.num_truncated_targets = is_cut.sum(axis=1).tolist()
         self.num_targets = int(self._sides[1][2][self._pairs].sum())
         self._padded = np.stack([padded_length(side[2], max_length) for side in self._sides])
-        # Pairs of one shape stand together, whatever the epoch: so do the batches' shapes.
+        # Pairs of one shape are adjacent in every epoch, so the shapes of batches are constant.
         self.order = self._sorted(np.arange(len(self._pairs)))
         self._cuts = self._batch_ends(self._padded[:, self.order].max(axis=0))
         self.num_batches = len(self._cuts)
 
     def _kept(self, lengths: np.ndarray) -> np.ndarray:
-        """The pairs that are not dropped, and counts the others."""
+        """Returns the pairs to keep and counts the dropped ones."""
         is_empty = (lengths == 1).any(axis=0) & self.drop_empty
         is_long = np.zeros_like(is_empty)
         if self.max_length is not None and self.long_pairs == "drop":
@@ -181,7 +183,7 @@ class PairBatches:
         return kept
 
     def _batch_ends(self, lengths: np.ndarray) -> np.ndarray:
-        """Where each batch of the ordered pairs ends, given the longer side's padded lengths."""
+        """The end of each batch of the ordered pairs, from the longer sides' padded lengths."""
         if self.batch_size is not None:
             full = np.arange(self.batch_size, len(lengths) + self.batch_size, self.batch_size)
             return np.minimum(full, len(lengths))
@@ -213,8 +215,8 @@ class PairBatches:
             epoch: Number of the first epoch, from 0.
             first_batch: First batch of that epoch, from 0.
             epochs: Number of epochs, with the (partial) first one.
-            num_shards: Into how many parts to cut the rows of each batch, the first ones as large
-                as each other, the last ones smaller or empty.
+            num_shards: Number of parts of each batch's rows. All parts have the same size, except
+                that the last ones may be smaller or empty.
             shard: Index of the part.
 
         Returns:
@@ -257,19 +259,19 @@ class PairBatches:
         """The pairs of each batch of an epoch."""
         if not self.shuffle:
             return np.split(self.order, self._cuts[:-1])
-        # RandomState's stream is frozen: the same numbers in every version of NumPy.
+        # RandomState gives the same numbers in every version of NumPy.
         random = np.random.RandomState([self.seed, epoch])
         order = self._sorted(random.permutation(len(self.order)))
         batches = np.split(order, self._cuts[:-1])
         return [batches[number] for number in random.permutation(self.num_batches)]
 
     def _sorted(self, keys: np.ndarray) -> np.ndarray:
-        """The pairs by their padded lengths, then by their keys."""
+        """Sorts the pairs by their padded lengths, then by their keys."""
         source, target = self._padded[:, self._pairs]
         return self._pairs[np.lexsort((keys, source, target))]
 
     def _pad(self, rows, ids, starts, lengths, ends, padded):
-        """Rows `[B, T]` of ids, and which of them are no padding."""
+        """Returns padded rows `[B, T]` of ids, and a mask of the tokens that are not padding."""
         width = tf.cast(tf.reduce_max(tf.gather(padded, rows)), tf.int64)
         lengths = tf.gather(lengths, rows)[:, None]  # [B, 1]
         steps = tf.range(width)[None]  # [1, T]
@@ -297,11 +299,11 @@ def _check_sides(source: EncodedText, target: EncodedText, pad_id: int) -> None:
 
 
 def padded_length(lengths, max_length: int | None = None) -> np.ndarray:
-    """The lengths that rows of these lengths are padded to: steps of a sixth to a half.
+    """Returns the padded lengths of rows. The steps between padded lengths are a sixth to a half.
 
     Args:
         lengths: Integers of any shape.
-        max_length: No row is longer.
+        max_length: Length of the longest possible row, an upper bound of the result.
 
     Example:
 

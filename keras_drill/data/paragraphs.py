@@ -1,4 +1,4 @@
-"""Paragraphs of a text whose lines are wrapped, and how to recognise such a text."""
+"""Joins wrapped lines to paragraphs, and detects texts with wrapped lines."""
 
 import hashlib
 import itertools
@@ -16,7 +16,8 @@ _ENDS = tuple(".!?:;\"'”’»…)]}。！？")
 
 
 class Paragraphs(Lines):
-    """Paragraphs of a text, each as one line: the lines between empty ones, joined by spaces.
+    """Paragraphs of a text, each as one line. A paragraph consists of the lines between empty
+    lines.
 
     Args:
         lines: The lines of the text.
@@ -51,9 +52,9 @@ class Paragraphs(Lines):
 
 
 def join_wrapped_lines(texts: tf.Tensor) -> tf.Tensor:
-    """Texts whose lines are their paragraphs, as `Paragraphs` reads them; runs in graphs.
+    """Joins the wrapped lines of texts, so that each paragraph is one line, as in `Paragraphs`.
 
-    A text that ends in an empty line ends in a line break.
+    Runs in graphs. The result for a text that ends in an empty line ends in a line break.
 
     Args:
         texts: Strings of any shape.
@@ -64,7 +65,8 @@ def join_wrapped_lines(texts: tf.Tensor) -> tf.Tensor:
     [b'The cat sat.\\nThe dog']
     """
     steps = [(rf"{_WHITE_SPACE}\n{_WHITE_SPACE}", "\n"), (r"\A\n+", ""), (r"([^\n])\n\z", r"\1")]
-    # Twice, for a match takes both characters around a line break, and lines may have only one.
+    # Twice, since a match includes both characters around a line break, and lines may have only
+    # one.
     steps += [(r"([^\n])\n([^\n])", r"\1 \2")] * 2 + [(r"\n+", "\n")]
     for pattern, replacement in steps:
         texts = tf.strings.regex_replace(texts, pattern, replacement)
@@ -72,10 +74,10 @@ def join_wrapped_lines(texts: tf.Tensor) -> tf.Tensor:
 
 
 def is_wrapped(lines: Iterable[bytes]) -> bool:
-    """Whether lines end where they are full, and not where a sentence or a paragraph does.
+    """Whether lines are wrapped at a width and do not end with a sentence or a paragraph.
 
     Args:
-        lines: The text, or the beginning of it; UTF-8.
+        lines: The text or its beginning, in UTF-8.
 
     Example:
 

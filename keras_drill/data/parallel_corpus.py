@@ -1,4 +1,4 @@
-"""A corpus of pairs, a source and a target, with its train, valid and test parts."""
+"""Finds the train, valid and test pairs of a corpus of sources and targets."""
 
 import os
 from collections.abc import Mapping, Sequence
@@ -12,42 +12,44 @@ from keras_drill.data.tfds_pairs import PREFIX, tfds_pairs
 class ParallelCorpus:
     """Finds the train, valid and test pairs of a corpus.
 
-    - A folder with two text files a split, named by their languages: `train.de` and `train.en`,
+    - A folder with two text files per split, named by their languages: `train.de` and `train.en`,
       `val.de` and `val.en` (or `valid`, `dev`, `validation`), `test_2016.de` and `test_2016.en`;
       any of them gzipped (`.gz`).
-    - A folder with one file of two columns a split, `train.tsv`, `valid.tsv`, `test.tsv`: the
-      source, a tab, the target (and more columns, which are not read; all lines have as many).
-    - One such file, or two text files `(source, target)`, which are cut: about 90 % of the pairs
-      for training, 5 % for validation and 5 % for testing. The target's text decides, so that no
-      target is in two of them, and the same pair always in the same.
+    - A folder with one file of two columns per split, `train.tsv`, `valid.tsv`, `test.tsv`. The
+      columns are source and target, separated by a tab. Further columns are ignored, but all lines
+      must have the same number of columns.
+    - One such file, or two text files `(source, target)`. About 90 % of the pairs are for training,
+      5 % for validation and 5 % for testing. A hash of the target determines the split, so that no
+      target is in two splits.
     - `"tfds:"` and the name of a data set of tensorflow-datasets, `"tfds:wmt14_translate/de-en"`:
-      it is downloaded and prepared where it is not yet, in the folder that the environment
-      variable `TFDS_DATA_DIR` names. One that has training pairs alone is cut as a file is.
+      The data set is downloaded and prepared if necessary, in the folder of the environment
+      variable `TFDS_DATA_DIR`. A data set with only training pairs is split as a file.
     - A mapping `{"train": ..., "valid": ..., "test": ...}` from splits to files of two columns or
-      to pairs of text files.
+      pairs of text files.
 
-    That is for training. To evaluate pairs as a whole, use `split=False`: a file, or a pair of
-    files, is one text under the names of the files, and a folder, a data set or a mapping may have
-    any of the three splits. A folder without files of the two languages may have `.tsv` files then.
+    This is for training. To evaluate pairs as a whole, use `split=False`: a file or a pair of files
+    is then one text with the names of the files, and a folder, a data set or a mapping may lack
+    some splits. Also, a folder may have `.tsv` files instead of files of the two languages.
 
     Empty lines are kept as empty. `TextLines` defines lines.
 
     Args:
         path: Folder, file, pair of files, mapping, or name of a data set.
-        source: Language of the sources, the end of their files' names. Needed for folders of two
-            files a split; a data set has its own order.
+        source: Language of the sources, the suffix of their file names. Required for folders with
+            two files per split. A data set has a default.
         target: Language of the targets.
-        split: Whether pairs without splits are split, and a corpus without training pairs refused.
+        split: Whether to split pairs without splits, and to raise an error if there are no training
+            pairs.
 
     Attributes:
-        splits: Mapping from the names of the splits that are there to `ParallelText`; with
-            `split=False` and files, from the names of the files.
+        splits: Mapping from the names of the existing splits to `ParallelText`; with `split=False`
+            and files, from the names of the files.
 
     Raises:
         FileNotFoundError: There is nothing at `path`, or no file for a language.
-        ValueError: The two sides have different numbers of lines, a line has not two columns, a
-            file is not UTF-8 text, or a data set has no such language.
-        ImportError: tensorflow-datasets is needed and not installed.
+        ValueError: The two sides have different numbers of lines, a line does not have two columns,
+            a file is not UTF-8 text, or a data set does not have the language.
+        ImportError: tensorflow-datasets is required and not installed.
 
     Example:
 
@@ -94,7 +96,7 @@ class ParallelCorpus:
         else:
             suffixes = languages
         found = _files_by_split(folder, suffixes)
-        if not found:  # columns have no languages
+        if not found:  # columns have no language
             found = _files_by_split(folder, ("tsv",))
             suffixes = ("tsv",) if found else suffixes
         if "train" not in found if needs_train else not found:
@@ -121,7 +123,7 @@ class ParallelCorpus:
 
 
 def _files_by_split(folder: Path, suffixes: Sequence[str]) -> dict[str, dict[str, Path]]:
-    """The files of a folder whose names have one of some suffixes, by split and suffix."""
+    """Finds the files of a folder with given suffixes, by split and suffix."""
     found: dict[str, dict[str, Path]] = {}
     for path in sorted(folder.iterdir()):
         stem, _, suffix = path.name.removesuffix(".gz").rpartition(".")

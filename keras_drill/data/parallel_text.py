@@ -1,4 +1,4 @@
-"""Pairs of lines, from files of one side or of both."""
+"""Pairs of lines, from one file with both sides or two files."""
 
 import dataclasses
 import hashlib
@@ -14,11 +14,12 @@ from keras_drill.data.text_lines import TextLines
 
 @dataclasses.dataclass(frozen=True)
 class ParallelText:
-    """Pairs of lines: line i of `target` translates, or answers, line i of `source`.
+    """Pairs of lines: line i of `target` is the translation of, or the response to, line i of
+    `source`.
 
     Attributes:
-        source: The lines of one side; a list of strings becomes `Lines`.
-        target: As many lines of the other.
+        source: The lines of the sources; a list of strings is converted to `Lines`.
+        target: The same number of lines of the targets.
     """
 
     source: Lines
@@ -74,14 +75,14 @@ def read_pairs(files) -> ParallelText:
 
 
 def cut_by_target(pairs: ParallelText) -> dict[str, ParallelText]:
-    """Splits of about 90 %, 5 % and 5 % of the pairs, those of one target all in the same."""
+    """Splits pairs into about 90 %, 5 % and 5 %. Pairs with equal targets are in one split."""
     sources = cut_by_content(pairs.source, pairs.target)
     targets = cut_by_content(pairs.target, pairs.target)
     return {name: ParallelText(sources[name], targets[name]) for name in sources}
 
 
 class _Column(TextLines):
-    """One column of the lines of a file that has two or more, with tabs between them."""
+    """One column of a file with two or more tab-separated columns."""
 
     def __init__(self, file, column: int):
         super().__init__(file)

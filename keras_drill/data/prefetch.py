@@ -1,4 +1,4 @@
-"""Making the next items while others are used."""
+"""Prefetching in a thread."""
 
 import collections
 import itertools
@@ -10,13 +10,14 @@ T = TypeVar("T")
 
 
 def prefetch(items: Iterable[T], ahead: int = 2) -> Iterator[T]:
-    """Gives the same items in the same order, made in another thread while others are used.
+    """Yields the same items in the same order, but computes the next ones in another thread.
 
-    It pays where making them is left to operations that let other threads run, as TensorFlow's do.
+    This is faster if items are computed by operations that release the interpreter, such as those
+    of TensorFlow.
 
     Args:
-        items: Are made in that thread, one after the other.
-        ahead: How many are made before they are asked for.
+        items: The items. The thread computes them one after the other.
+        ahead: Number of items to compute in advance.
 
     Example:
 

@@ -1,4 +1,4 @@
-"""A tokenizer with steps in front of it."""
+"""A tokenizer with preprocessing steps."""
 
 import hashlib
 import json
@@ -15,20 +15,20 @@ from keras_drill.data.tokenizer import Tokenizer, as_text
 
 @keras.saving.register_keras_serializable(package="keras_drill")
 class PreprocessedTokenizer(Tokenizer):
-    """Preprocesses text, then cuts it into words; and the other way round.
+    """Preprocesses text and then tokenizes it. `detokenize` also undoes the preprocessing.
 
-    The steps are a part of the tokenizer and of its configuration: wherever it goes, text is
-    treated alike. If a step cannot run in graphs (`runs_in_graphs` is false), neither can the
-    tokenizer: exported models then take `tokenizer` alone, and their callers `preprocess` and
-    `undo`.
+    The steps are a part of the tokenizer and of its configuration, so that training and use
+    preprocess text in the same way. If a step cannot run in graphs (`runs_in_graphs` is false),
+    neither can the tokenizer. Exported models then contain only `tokenizer`, and their callers use
+    `preprocess` and `undo`.
 
     Args:
-        preprocessing: The steps, in the order in which text goes through them.
-        tokenizer: Receives the output of the last step. Train the tokenizer on such text: see
-            `PreprocessedLines`.
+        preprocessing: The steps, in the order of application.
+        tokenizer: Tokenizer for the output of the last step. Train the tokenizer on preprocessed
+            text, see `PreprocessedLines`.
 
     Raises:
-        ValueError: One of them is something else.
+        ValueError: An argument has a wrong type.
 
     Example:
 
@@ -61,13 +61,13 @@ class PreprocessedTokenizer(Tokenizer):
         return self.undo(self.tokenizer.detokenize(words))
 
     def preprocess(self, text: tf.Tensor) -> tf.Tensor:
-        """The text as `tokenizer` gets it; strings of any shape."""
+        """Preprocesses text, strings of any shape, for `tokenizer`."""
         for step in self.preprocessing:
             text = step(text)
         return as_text(text)
 
     def undo(self, text: tf.Tensor) -> tf.Tensor:
-        """Readable text of preprocessed text; strings of any shape."""
+        """Converts preprocessed text, strings of any shape, back to readable text."""
         for step in reversed(self.preprocessing):
             text = step.undo(text)
         return as_text(text)
@@ -122,7 +122,7 @@ class PreprocessedLines(Lines):
 
 
 def _steps(preprocessing: Sequence[Preprocessing]) -> tuple[Preprocessing, ...]:
-    """The steps, checked; a tuple, for `tf.Module` would wrap a list."""
+    """Checks the steps. Returns a tuple, since `tf.Module` would wrap a list."""
     steps = tuple(preprocessing) if isinstance(preprocessing, Iterable) else (preprocessing,)
     if not all(isinstance(step, Preprocessing) for step in steps):
         raise ValueError(

@@ -1,4 +1,4 @@
-"""Steps from text to text before tokenization, undone after it."""
+"""Preprocessing steps before tokenization, which are undone after it."""
 
 import abc
 import functools
@@ -17,7 +17,7 @@ NORMALIZATIONS = ("NFC", "NFD", "NFKC", "NFKD")
 
 
 class Preprocessing(abc.ABC):
-    """A step from text to text, in front of a tokenizer: see `PreprocessedTokenizer`.
+    """Base class for preprocessing steps from text to text, for a `PreprocessedTokenizer`.
 
     Attributes:
         runs_in_graphs: Whether `tf.function`, tf.data and SavedModels can run it. Other steps raise
@@ -28,14 +28,16 @@ class Preprocessing(abc.ABC):
 
     @abc.abstractmethod
     def __call__(self, text: tf.Tensor) -> tf.Tensor:
-        """The text as the tokenizer gets it; strings of any shape, UTF-8."""
+        """Preprocesses text, UTF-8 strings of any shape."""
 
     def undo(self, text: tf.Tensor) -> tf.Tensor:
-        """Readable text of preprocessed text, as far as that is possible; here, the same."""
+        """Converts preprocessed text back to readable text as far as possible. By default, returns
+        the text unchanged.
+        """
         return as_text(text)
 
     def get_config(self) -> dict:
-        """The arguments that make an equal step."""
+        """Constructor arguments of an equal step."""
         return {}
 
     @classmethod
@@ -45,11 +47,11 @@ class Preprocessing(abc.ABC):
 
 @keras.saving.register_keras_serializable(package="keras_drill")
 class UnicodeNormalization(Preprocessing):
-    """Writes characters that Unicode can write in several ways in one way.
+    """Converts text to a Unicode normal form.
 
-    `"NFC"` puts letters and their accents together and changes nothing that can be seen; `"NFKC"`
-    also makes `ﬁ` into `fi` and full-width letters into usual ones; `"NFD"` and `"NFKD"` take
-    accents off their letters and put them behind. Bytes that are not UTF-8 become U+FFFD.
+    `"NFC"` composes letters and accents, without a visible change. `"NFKC"` also replaces `ﬁ` by
+    `fi` and full-width letters by usual ones. `"NFD"` and `"NFKD"` decompose letters and accents.
+    Bytes that are not UTF-8 become U+FFFD.
 
     Args:
         form: `"NFC"`, `"NFD"`, `"NFKC"` or `"NFKD"`.
@@ -77,7 +79,7 @@ class UnicodeNormalization(Preprocessing):
 
 @keras.saving.register_keras_serializable(package="keras_drill")
 class Lowercase(Preprocessing):
-    """Makes capitals small, in every script that has them. Bytes that are not UTF-8 become U+FFFD.
+    """Converts text to lower case, in every script. Bytes that are not UTF-8 become U+FFFD.
 
     Example:
 
@@ -90,7 +92,9 @@ class Lowercase(Preprocessing):
 
 
 class _MosesScript(Preprocessing):
-    """A script of Moses, as the sacremoses library has it: in Python, one string at a time."""
+    """A script of Moses from the sacremoses library, which processes one string at a time in
+    Python.
+    """
 
     runs_in_graphs = False
 
@@ -129,7 +133,7 @@ class _MosesScript(Preprocessing):
 
 @keras.saving.register_keras_serializable(package="keras_drill")
 class MosesPunctuation(_MosesScript):
-    """Writes quotes, dashes and spaces in one way, as `normalize-punctuation.perl` of Moses does.
+    """Normalizes quotes, dashes and spaces, as `normalize-punctuation.perl` of Moses does.
 
     Runs in Python only, and needs `pip install keras_drill[translation]`.
 
@@ -154,16 +158,16 @@ class MosesPunctuation(_MosesScript):
 class MosesTokenization(_MosesScript):
     """Puts spaces around punctuation, as `tokenizer.perl` of Moses does; `undo` removes them.
 
-    Many published translation corpora and scores use it. Runs in Python only, and needs
+    Many published translation corpora and scores use this script. Runs in Python only, and needs
     `pip install keras_drill[translation]`.
 
     Args:
-        language: Code of the language, such as `"de"`: its abbreviations keep their full stop.
-            Languages without a list in Moses use the English one.
-        aggressive_dashes: Whether to cut at dashes inside words, and write these `@-@`.
+        language: Code of the language, such as `"de"`. Abbreviations of the language keep their
+            full stop. Languages without a list in Moses use the English one.
+        aggressive_dashes: Whether to split words at dashes, which become `@-@`.
         escape: Whether to write `& | < > ' " [ ]` as `&amp;` and so on.
-        symbols: Words to leave whole, `__eou__` for example. Text between them is treated as text
-            of its own.
+        symbols: Words that are not split, for example `__eou__`. The text between symbols is
+            processed separately.
 
     Example:
 

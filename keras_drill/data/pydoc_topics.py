@@ -1,4 +1,4 @@
-"""English prose that comes with Python."""
+"""A corpus of English prose from Python's documentation."""
 
 import os
 import re
@@ -10,7 +10,7 @@ from pathlib import Path
 from keras_drill.data.atomic import replace_file
 from keras_drill.data.corpus import Corpus
 
-# Named, not drawn, so that a topic more or less in some version of Python moves no other topic.
+# Listed by name and not sampled, so that other versions of Python have the same split.
 _HELD_OUT = {
     "valid": ("assignment", "execmodel", "import", "naming", "exceptions", "sequence-types"),
     "test": ("attribute-access", "comparisons", "function", "typesseq-mutable", "with"),
@@ -30,16 +30,16 @@ def pydoc_topics(folder: str | os.PathLike) -> Corpus:
     """Writes the prose of the Python language reference to `train.txt`, `valid.txt`, `test.txt`.
 
     Python carries its language reference as text for `help()`, in `pydoc_data.topics`. Tables,
-    code, grammar, headings, version notes and markup are taken out; what remains is one
-    paragraph per line. Topics overlap: each paragraph is kept once, and the topics held out for
-    validation and testing take theirs first, so that nothing in them is also in the training
-    text. The text differs a little between versions of Python, as the reference does.
+    code, grammar, headings, version notes and markup are removed. Each line of the result is a
+    paragraph. Topics overlap, so each paragraph is kept only once. The validation and test topics
+    keep their paragraphs first, so that the training text does not contain any of them. The text
+    differs slightly between versions of Python.
 
     Args:
-        folder: where the files are written, each by rename.
+        folder: output folder. Files are written atomically.
 
     Returns:
-        The corpus of the folder; `WordTokenizer` is the tokenizer for it.
+        The corpus of the folder. Use `WordTokenizer` for its text.
 
     Example:
 

@@ -1,4 +1,4 @@
-"""Reading the JSON files that this package writes."""
+"""Reads the JSON files that this package writes."""
 
 import json
 import os
@@ -7,13 +7,13 @@ from typing import Any
 
 
 def read_json(path: str | os.PathLike) -> dict[str, Any]:
-    """The object in a JSON file.
+    """Returns the object in a JSON file.
 
     Args:
         path: The file.
 
     Raises:
-        ValueError: It holds anything else: it was changed, or is cut short.
+        ValueError: The file does not contain an object, or is damaged.
 
     Example:
 

@@ -1,4 +1,4 @@
-"""Independent sentences, padded."""
+"""Padded batches of independent sentences."""
 
 import numpy as np
 import tensorflow as tf
@@ -44,10 +44,10 @@ class SentenceBatches:
         end_id: the end token, as in `text`.
         start_id: token before each sentence. Defaults to `end_id`.
         pad_id: The padding of short sentences.
-        max_length: longer sentences (counted with their end token) are cut to this many targets;
-            `None` cuts none.
-        length_multiple: lengths are padded to a multiple of this: fewer shapes to compile for.
-            Equal to `max_length`, it makes the length static.
+        max_length: longer sentences, including the end token, are cut to this many targets; `None`
+            for no limit.
+        length_multiple: lengths are padded to a multiple of this number, so that functions are
+            compiled for fewer shapes. If equal to `max_length`, the length is static.
         shuffle: whether to shuffle sentences and batches. If `False`, they follow the text.
         bucket_batches: batches in a pool that is sorted by length; 1 for none. Needs `shuffle`.
         fill_last_batch: whether to pad the last batch to `batch_size` rows with empty sentences
@@ -55,9 +55,9 @@ class SentenceBatches:
         seed: seed of the shuffling.
 
     Attributes:
-        num_batches: batches per epoch.
-        num_targets: targets per epoch, padding not counted.
-        num_truncated: sentences that `max_length` cuts.
+        num_batches: number of batches per epoch.
+        num_targets: number of targets per epoch, without padding.
+        num_truncated: number of sentences that `max_length` cuts.
 
     Example:
 
@@ -131,9 +131,9 @@ class SentenceBatches:
 
         Args:
             epoch: number of the first epoch, from 0.
-            first_batch: which batch of that epoch to begin with, from 0.
-            epochs: how many epochs, the first one (in part) included.
-            num_shards: into how many parts to cut the rows of each batch.
+            first_batch: index of the first batch in that epoch, from 0.
+            epochs: number of epochs, including the (partial) first one.
+            num_shards: number of parts of each batch's rows.
             shard: index of the part.
 
         Returns:
@@ -175,12 +175,12 @@ class SentenceBatches:
         )
 
     def _order(self, epoch: int) -> np.ndarray:
-        """Sentences of each batch of an epoch, `[num_batches, B]`, -1 where there is none."""
+        """Sentences of each batch of an epoch, `[num_batches, B]`; -1 for padding rows."""
         order = np.full(self.num_batches * self.batch_size, -1)
         order[: len(self._lengths)] = np.arange(len(self._lengths))
         if not self.shuffle:
             return order.reshape(self.num_batches, self.batch_size)
-        # RandomState's stream is frozen: the same numbers in every version of NumPy.
+        # RandomState gives the same numbers in every version of NumPy.
         random = np.random.RandomState([self.seed, epoch])
         random.shuffle(order[: len(self._lengths)])
         pool = self.bucket_batches * self.batch_size

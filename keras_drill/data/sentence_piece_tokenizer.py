@@ -1,4 +1,4 @@
-"""Pieces of words, learned from text by the SentencePiece library."""
+"""Subword tokenizer of the SentencePiece library."""
 
 import base64
 import hashlib
@@ -17,20 +17,20 @@ from keras_drill.ops.private_interfaces import sentence_piece_pieces
 
 KINDS = ("bpe", "unigram")
 NORMALIZATIONS = ("identity", "nmt_nfkc")
-LEAST_COVERAGE = 0.98  # the library takes no less
+LEAST_COVERAGE = 0.98  # the least value that the library accepts
 
 
 @keras.saving.register_keras_serializable(package="keras_drill")
 class SentencePieceTokenizer(Tokenizer):
-    """Splits text into pieces of words, which together are the text again.
+    """Splits text into subword pieces whose concatenation is the text.
 
-    A piece that begins a word begins with `▁`. `detokenize` restores the text, except for the
-    model's normalization: runs of white space become single spaces; `normalization` of `train`
-    decides what else. Runs in graphs, by tensorflow-text; `train` needs the `sentencepiece`
-    library.
+    A piece that begins a word begins with `▁`. `detokenize` restores the text except for
+    normalization: white space becomes single spaces, and the argument `normalization` of `train`
+    may change more. The tokenizer runs in graphs, with tensorflow-text. `train` needs the
+    `sentencepiece` library.
 
     Args:
-        model: A trained model: its bytes, or these in base64.
+        model: A trained model, as bytes or in base64.
 
     Attributes:
         fingerprint: Hexadecimal digest of the model.
@@ -86,22 +86,22 @@ class SentencePieceTokenizer(Tokenizer):
         """Learns pieces from text.
 
         Args:
-            lines: The text, without ends of lines. Lines of any length count.
+            lines: The text, as lines without line breaks. Lines may have any length.
             vocabulary_size: Number of pieces. A text with fewer possible pieces has fewer.
             kind: "bpe" or "unigram".
-            character_coverage: Share of the text's characters that become pieces, from 0.98 to 1;
-                rarer ones are unknown. 0.9995 suits languages with many characters.
-            byte_fallback: Whether unknown characters are spelt in bytes, so that nothing is
+            character_coverage: Share of the text's characters that become pieces, from 0.98 to 1.
+                Rarer characters are unknown. Use 0.9995 for languages with many characters.
+            byte_fallback: Whether to encode unknown characters as bytes, so that nothing is
                 unknown.
             lowercase: Whether to lower-case all text.
-            symbols: Pieces to have whatever the text is, and never to cut: `__eou__`, for example.
-            normalization: "identity" changes nothing but white space. "nmt_nfkc", the library's
-                default, writes compatible characters in one way (`，` as `,`, `ﬁ` as `fi`) and
-                takes out characters that are not seen.
+            symbols: Additional pieces that are never split, for example `__eou__`.
+            normalization: "identity" changes only white space. "nmt_nfkc", the library's default,
+                replaces compatible characters (`，` by `,`, `ﬁ` by `fi`) and drops invisible ones.
 
         Raises:
             ImportError: The `sentencepiece` library is not installed.
-            VocabularySizeError: `vocabulary_size` is too small; the error has the `least` one.
+            VocabularySizeError: `vocabulary_size` is too small. The attribute `least` of the error
+                has the smallest possible size.
             ValueError: Another argument is out of range, or the text has no words.
         """
         check_texts("lines", lines)
@@ -150,7 +150,7 @@ class SentencePieceTokenizer(Tokenizer):
             raise ValueError(f"Cannot use the tokenizer file {str(path)!r}: {error}") from None
 
     def save(self, path: str | os.PathLike) -> None:
-        """Writes the model to a file; by rename, so whole."""
+        """Writes the model to a file, atomically."""
         with replaced_file(path) as beside:
             beside.write_bytes(self._model)
 

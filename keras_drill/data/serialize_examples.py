@@ -1,8 +1,8 @@
-"""Serialized `tf.Example`s, many at once.
+"""Fast serialization of many `tf.Example`s.
 
-One `tf.train.Example` after another costs several microseconds each, and much more where it holds a
-list of numbers; a corpus has millions of lines. The few rules of the encoding that examples need
-are applied here to whole blocks.
+Serializing a single `tf.train.Example` takes several microseconds, and much more with a list of
+numbers. A corpus has millions of lines. So this module applies the few encoding rules that examples
+need to whole blocks.
 """
 
 import functools
@@ -15,12 +15,12 @@ Ids = tuple[np.ndarray, np.ndarray]
 
 
 def serialize_examples(columns: Mapping[str, Sequence[bytes] | Ids]) -> list[bytes]:
-    """The examples of a block, as `tf.train.Example.SerializeToString` would write them.
+    """Serializes the examples of a block, as `tf.train.Example.SerializeToString` does.
 
     Args:
-        columns: By the name of the feature: one text for each example, or the ids of all examples
-            one after the other and the number of each example's, two arrays of whole numbers that
-            are not negative.
+        columns: Values of each feature, by name. Either one text for each example, or two arrays of
+            non-negative integers: the concatenated ids of all examples, and the number of ids of
+            each example.
 
     Example:
 
@@ -47,7 +47,7 @@ def serialize_examples(columns: Mapping[str, Sequence[bytes] | Ids]) -> list[byt
 
 
 class _BySize(dict):
-    """What stands before a content depends on its size alone, and is made once for each size."""
+    """Cache of headers by the size of the content, on which alone a header depends."""
 
     def __init__(self, make: Callable[[int], bytes]):
         self.make = make
@@ -61,14 +61,14 @@ _WRAPPERS = _BySize(lambda size: b"\n" + _varint(size))  # field 1: features
 
 
 def _entries(name: str, contents: Sequence[bytes], header: Callable[[int], bytes]) -> list[bytes]:
-    """Entries of the map from names to features."""
+    """Serializes the entries of the map from names to features."""
     headers = _entry_headers(name, header)
     return [headers[len(content)] + content for content in contents]
 
 
 @functools.cache
 def _entry_headers(name: str, header: Callable[[int], bytes]) -> _BySize:
-    """What stands before a content, of a feature with this name."""
+    """The header before the content of a feature with this name."""
     key = _field(1, name.encode())
 
     def before(size: int) -> bytes:
@@ -80,19 +80,19 @@ def _entry_headers(name: str, header: Callable[[int], bytes]) -> _BySize:
 
 
 def _text_header(size: int) -> bytes:
-    """Before a text: field 1 of a feature, a list whose field 1 is the text."""
+    """The header before a text: field 1 of a feature, a list with the text in field 1."""
     text = b"\n" + _varint(size)
     return b"\n" + _varint(len(text) + size) + text
 
 
 def _ids_header(size: int) -> bytes:
-    """Before packed numbers: field 3 of a feature, a list whose field 1 is all of them."""
+    """The header before packed numbers: field 3 of a feature, a list with numbers in field 1."""
     packed = b"\n" + _varint(size) if size else b""
     return b"\x1a" + _varint(len(packed) + size) + packed
 
 
 def _packed(ids: np.ndarray, lengths: np.ndarray) -> list[bytes]:
-    """The numbers of each example, in base 128."""
+    """Encodes the numbers of each example in base 128."""
     encoded, sizes = _varints(ids)
     byte_ends = np.concatenate([[0], np.cumsum(sizes)])
     ends = byte_ends[np.concatenate([[0], np.cumsum(lengths)])].tolist()
@@ -100,7 +100,7 @@ def _packed(ids: np.ndarray, lengths: np.ndarray) -> list[bytes]:
 
 
 def _varints(values: np.ndarray) -> tuple[bytes, np.ndarray]:
-    """Numbers in base 128, the lowest digit first, and how many bytes each of them takes."""
+    """Encodes numbers in base 128, lowest digit first. Also returns the number of bytes of each."""
     largest = int(values.max(initial=0))
     values = np.asarray(values, np.uint32 if largest < 1 << 32 else np.uint64)
     width = max(-(-largest.bit_length() // 7), 1)

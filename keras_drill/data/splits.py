@@ -1,4 +1,4 @@
-"""The parts of a corpus, and how their files are called."""
+"""The splits of a corpus, and the names of their files."""
 
 import os
 import re
@@ -13,7 +13,7 @@ SPLITS = {
 
 
 def split_in_name(name: str) -> str | None:
-    """The split that one of a name's words stands for; `None` where none does, or several do.
+    """The split that a name contains as a word; `None` if it contains no split or several.
 
     Example:
 
@@ -26,7 +26,7 @@ def split_in_name(name: str) -> str | None:
 
 
 def check_splits(path: Mapping, needs_train: bool) -> None:
-    """Refuses a mapping from splits that has other keys, or not those that are needed."""
+    """Raises `ValueError` if a mapping from splits has other keys or lacks required ones."""
     if set(path) - set(SPLITS) or ("train" not in path if needs_train else not path):
         allowed = (
             "the key 'train' and may have 'valid' and 'test'"
@@ -37,7 +37,7 @@ def check_splits(path: Mapping, needs_train: bool) -> None:
 
 
 def name_of_files(files: Sequence[str | os.PathLike]) -> str:
-    """What a text is called that is one file, or several, and no split of a corpus.
+    """The name of a text that is not a split, from its file or files.
 
     Example:
 

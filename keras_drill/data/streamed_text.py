@@ -1,4 +1,4 @@
-"""Text as token ids on a disk, for texts that are larger than memory."""
+"""Token ids on a disk, for texts that are larger than memory."""
 
 import functools
 import itertools
@@ -29,14 +29,14 @@ _INDEX, _DESCRIPTION = "index.npy", "description.json"
 class StreamedText:
     """The token ids of a text in TFRecord shards, read as needed.
 
-    An example of a record has the feature `ids`, int32 as bytes. An index beside the shards holds
-    the beginning and the checksum of each record, so that reading may begin anywhere.
+    Each record is an example with the feature `ids`, int32 as bytes. An index beside the shards has
+    the position and the checksum of each record, so that reading may begin anywhere.
 
     Args:
         folder: Folder that `StreamedText.write` made.
 
     Raises:
-        ValueError: The folder is no streamed text, or it is damaged.
+        ValueError: The folder is not a streamed text, or is damaged.
 
     Example:
 
@@ -57,7 +57,7 @@ class StreamedText:
         self._shards = sorted(self.folder.glob("shard-*.tfrecord"))
         if len(self._shards) != description.get("num_shards"):
             raise self._damaged("files of it are missing")
-        # First token, shard, place in it, bytes and checksum of each record, `[R, 5]`.
+        # First token, shard, position in the shard, size and checksum of each record, `[R, 5]`.
         try:
             self._index = np.load(self.folder / _INDEX, allow_pickle=False)
         except (OSError, ValueError, EOFError) as error:
@@ -75,16 +75,16 @@ class StreamedText:
         cache: str | os.PathLike,
         verbose: int = 0,
     ) -> "StreamedText":
-        """Encodes a text, or finds it in the cache where the same was encoded before.
+        """Encodes a text, or opens it from the cache if it was encoded before.
 
-        Of the text, no more than a block of lines is in memory. Several processes may do it at
-        once: one of them encodes, the others wait.
+        Only one block of lines is in memory at a time. If several processes encode the same text,
+        one of them encodes and the others wait.
 
         Args:
             lines: The text, such as `TextLines(path)`, or a list of strings.
-            tokenizer: Splits the lines into words.
-            vocabulary: Returns the words' ids.
-            cache: Folder of the cache, made where it is missing.
+            tokenizer: Tokenizer that splits the lines into words.
+            vocabulary: Vocabulary that maps words to ids.
+            cache: Folder of the cache, created if necessary.
             verbose: 1 to show progress.
         """
         lines = as_lines(lines)
@@ -99,14 +99,14 @@ class StreamedText:
 
     @classmethod
     def write(cls, folder: str | os.PathLike, blocks: Iterable[np.ndarray]) -> "StreamedText":
-        """Writes a text, block by block; a folder that a killed process has left is written anew.
+        """Writes a text block by block. An incomplete folder of a killed process is overwritten.
 
         Args:
             folder: A new folder.
             blocks: Int arrays `[n]` of any lengths.
 
         Raises:
-            FileExistsError: There is a text already.
+            FileExistsError: The folder already contains a text.
             ValueError: The text is empty.
         """
         folder = Path(folder)
@@ -139,7 +139,7 @@ class StreamedText:
             "num_shards": num_shards,
             "index_checksum": zlib.crc32(array.tobytes()),
         }
-        # Last: a text is there as a whole or not at all.
+        # The description is written last, since it marks the text as complete.
         replace_file(folder / _DESCRIPTION, json.dumps(description, indent=2) + "\n")
         return cls(folder)
 
@@ -147,16 +147,16 @@ class StreamedText:
         return self._length
 
     def read(self, start: int, stop: int) -> np.ndarray:
-        """Ids from `start` to before `stop`, int32 `[stop - start]`."""
+        """Returns the ids from `start` to before `stop`, int32 `[stop - start]`."""
         return self.reader(1)(start, stop)
 
     def blocks(self) -> Iterator[np.ndarray]:
-        """All ids in their order, int32 arrays of some length; a damaged one is found here."""
+        """Yields all ids in order, as int32 arrays. Raises an error for a damaged record."""
         for number in range(len(self._index)):
             yield self._record(number)
 
     def reader(self, num_records: int) -> Callable[[int, int], np.ndarray]:
-        """A `read` that keeps so many records in memory, those read last."""
+        """Returns a function like `read` that caches the most recently used records."""
         record = functools.lru_cache(maxsize=num_records)(self._record)
         firsts = self._index[:, 0]
 
@@ -200,7 +200,7 @@ def _flush(path: Path) -> None:
 
 
 def _records(blocks: Iterable[np.ndarray]) -> Iterator[np.ndarray]:
-    """The ids of all blocks in arrays of one length, the last one shorter."""
+    """Yields the ids of all blocks in arrays of equal length. The last array may be shorter."""
     pending = np.zeros(0, np.int32)
     for block in blocks:
         pending = np.concatenate([pending, as_ids(block, "blocks")])

@@ -12,21 +12,21 @@ from keras_drill.data.checks import check_is, is_whole, shown
 from keras_drill.data.lines import Lines
 
 _CHUNK = 1 << 20
-_MOST_NAMED = 3  # files, in words for people
+_MOST_NAMED = 3  # number of files that messages name
 _GZIP_MAGIC = b"\x1f\x8b"
 
 
 class TextLines(Lines):
-    """The lines of one or several UTF-8 text files, read anew by each iteration.
+    """The lines of one or several UTF-8 text files. Each iteration reads the files again.
 
-    Lines end at `\\n` alone (a `\\r` before it is dropped), so that U+2028 and its like inside a
-    line do not change the counts; a text that has `\\r` in the place of `\\n` is refused. Files may
-    be gzipped, whatever their name. A byte-order mark is skipped. Empty lines count.
+    Only `\\n` ends a line (a `\\r` before it is dropped), so other separators such as U+2028 do not
+    change the number of lines. A text with only `\\r` as line ends is an error. Files may be
+    gzipped, with any name. A byte-order mark is skipped. Empty lines count.
 
     Args:
         files: path or paths of the files, read in this order.
         first_line: first line, counted from 0 over all files.
-        num_lines: number of lines; `None` for all that follow.
+        num_lines: number of lines; `None` for all remaining lines.
 
     Example:
 
@@ -137,7 +137,7 @@ def _open(path: Path) -> gzip.GzipFile | BinaryIO:
 
 
 def _read_chunks(path: Path) -> Iterator[list[bytes]]:
-    """Gives the checked lines of one file, about a mebibyte at a time."""
+    """Yields the checked lines of one file, about a mebibyte at a time."""
     number, offset, returns = 0, 0, 0
     with _open(path) as file:
         while True:

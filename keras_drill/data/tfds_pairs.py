@@ -73,7 +73,7 @@ def tfds_pairs(
 
 
 class _TfdsLines(Lines):
-    """One feature of the examples of a split; line breaks in it are spaces."""
+    """One feature of the examples of a split. Line breaks in it are replaced by spaces."""
 
     def __init__(self, builder: Any, read_config: Any, split: str, feature: str):
         self.builder = builder
@@ -97,7 +97,7 @@ class _TfdsLines(Lines):
     def fingerprint(self) -> str:
         info = self.builder.info.splits[self.split]
         parts = [
-            self.builder.info.full_name,  # with its version
+            self.builder.info.full_name,  # includes the version
             self.split,
             self.feature,
             [int(length) for length in info.shard_lengths],

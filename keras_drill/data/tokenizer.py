@@ -10,14 +10,14 @@ from keras_drill.data.checks import shown
 
 
 class Tokenizer(tf.Module, abc.ABC):
-    """Splits text into words with graph operations, and puts words together again.
+    """Base class for tokenizers, which split text into words and join words to text.
 
-    A tokenizer holds no Python state that its operations depend on after they are traced: inside a
-    `tf.function` or a SavedModel its words are those of training.
+    Tokenizers use graph operations that do not depend on Python state after tracing. So a tokenizer
+    in a `tf.function` or a SavedModel gives the same words as in training.
 
     Attributes:
-        runs_in_graphs: Whether that is so. The steps of a `PreprocessedTokenizer` may run in Python
-            only.
+        runs_in_graphs: Whether the tokenizer runs in graphs. Some steps of a
+            `PreprocessedTokenizer` run in Python only.
     """
 
     @property
@@ -37,12 +37,10 @@ class Tokenizer(tf.Module, abc.ABC):
 
     @abc.abstractmethod
     def detokenize(self, words: tf.Tensor | tf.RaggedTensor) -> tf.Tensor:
-        """Joins words to text that reads well; not an exact inverse of `tokenize`.
+        """Joins words to readable text. This is not an exact inverse of `tokenize`.
 
         Args:
-            words: string tensor `[T]`, `[N, T]` or ragged `[N, (T)]`; empty strings are left out.
-
-        Returns:
+            X:
             String tensor `[]` or `[N]`.
         """
 
@@ -73,12 +71,12 @@ class VocabularySizeError(ValueError):
         self.least = least
 
     def with_reserved(self, number: int) -> "VocabularySizeError":
-        """The same where so many words are set apart for other things."""
+        """Returns the same error with both sizes increased by a number of reserved words."""
         return VocabularySizeError(self.size + number, self.least + number)
 
 
 def as_text(text: Any) -> tf.Tensor:
-    """Text as a string tensor, from strings, bytes, lists of them, arrays and tensors.
+    """Converts text to a string tensor, from strings, bytes, lists of these, arrays and tensors.
 
     Example:
 
@@ -95,7 +93,7 @@ def as_text(text: Any) -> tf.Tensor:
 
 
 def as_words(words: Any) -> tf.Tensor | tf.RaggedTensor:
-    """Words as a string tensor, dense or ragged, from lists of strings too.
+    """Converts words to a string tensor, dense or ragged. Accepts lists of strings too.
 
     Example:
 
@@ -128,7 +126,7 @@ def join_words(words: tf.Tensor | tf.RaggedTensor, spacing: Iterable[tuple[str, 
 
     Args:
         words: string tensor `[T]`, `[N, T]` or ragged `[N, (T)]`; empty strings are left out.
-        spacing: patterns, which RE2 reads, and their replacements, applied in order.
+        spacing: regular expressions (RE2) and their replacements, applied in order.
 
     Returns:
         String tensor `[]` or `[N]`.

@@ -1,4 +1,4 @@
-"""Training of SentencePiece models, with the library's limits and errors taken care of."""
+"""Trains SentencePiece models and works around the limits of the library."""
 
 import io
 import re
@@ -10,10 +10,10 @@ from typing import Any
 from keras_drill.data.checks import check_is, shown
 from keras_drill.data.tokenizer import VocabularySizeError
 
-# Words of a vocabulary that are no text: pieces like them would be taken for them.
+# Special tokens of a vocabulary, with which pieces must not be confused.
 RESERVED = ("<pad>", "<eos>", "<sos>")
-# The library drops longer lines (of bytes) without a word, and ends the process where a line has
-# 65,536 characters without a space. NFKC writes some characters as 18.
+# The library silently drops longer lines (in bytes), and ends the process if a line has 65,536
+# characters without a space. NFKC replaces some characters by 18 characters.
 _LONGEST_PART = 3000
 _MAX_BYTES = 1 << 16
 _UNKNOWN_MARK = "\u2585"  # the library drops lines with this character
@@ -32,8 +32,8 @@ def train_sentence_pieces(
     Args:
         lines: The text.
         normalization: "identity" or "nmt_nfkc".
-        lowercase: Whether the model lower-cases.
-        symbols: Pieces that are never cut.
+        lowercase: Whether the model lower-cases text.
+        symbols: Pieces that are never split.
         **options: More options of the library's trainer.
 
     Returns:
@@ -76,7 +76,7 @@ def train_sentence_pieces(
             raise _explained(error, options["vocab_size"]) from None
     reader.check()
     model = sentencepiece_model_pb2.ModelProto.FromString(written.getvalue())
-    # The path of a file that is gone: the same text must give the same bytes.
+    # Remove the path of the temporary file: the same text must give the same bytes.
     model.normalizer_spec.ClearField("normalization_rule_tsv")
     return model.SerializeToString(deterministic=True)
 
@@ -92,9 +92,10 @@ def _explained(error: Exception, size: int) -> ValueError:
 
 
 def _rules(lowercase: bool) -> str:
-    """The library's "identity", but that no piece holds white space, which no vocabulary has.
+    """Rules of the library's "identity", except that no piece contains white space, which a
+    vocabulary does not allow.
 
-    Lower-casing is among the rules: by itself, the library does it after NFKC only.
+    The rules include lower-casing, since the library lower-cases only after NFKC.
     """
     rules = {ord(space): " " for space in "\t\n\v\f\r"}
     if lowercase:
@@ -107,7 +108,8 @@ def _rules(lowercase: bool) -> str:
 
 
 class _Reader:
-    """The text in lines that the library takes. An error while it reads is the end to the library.
+    """Yields the text in lines that the library accepts. To the library, a reading error is the end
+    of the text.
 
     Args:
         lines: The text.
@@ -130,7 +132,7 @@ class _Reader:
             raise
 
     def check(self) -> None:
-        """Raises the error that came up while the lines were read; `ValueError` for no text."""
+        """Raises the error that occurred while reading, and `ValueError` if there was no text."""
         if self._problem is not None:
             raise self._problem from None
         if not self._has_text:
@@ -140,7 +142,9 @@ class _Reader:
 
 
 def _parts(text: str) -> Iterator[str]:
-    """A text in parts of a length that the library takes, cut at spaces: no piece crosses them."""
+    """Cuts a text at spaces into parts of a length that the library accepts. No piece crosses a
+    space.
+    """
     start = 0
     while len(text) - start > _LONGEST_PART:
         end = text.rfind(" ", start + 1, start + _LONGEST_PART)

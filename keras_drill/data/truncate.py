@@ -1,4 +1,4 @@
-"""Truncation of long texts: their beginning, or their end.
+"""Truncates long texts at their beginning or their end.
 
 B texts, T tokens of the longest one.
 """
@@ -16,16 +16,17 @@ def truncate(
     side: str = "right",
     separator_id: int | None = None,
 ) -> tf.RaggedTensor:
-    """Cuts each row to at most so many tokens; runs in graphs.
+    """Cuts each row to at most `max_tokens` tokens. Runs in graphs.
 
-    On the left, whole turns go first, the oldest before the others: the rest begins after a
-    separator. Of a last turn that is too long by itself, the beginning goes.
+    On the left, with `separator_id`, the function drops whole turns, the oldest ones first, so that
+    the rest begins after a separator. If the last turn alone is too long, its beginning is dropped.
 
     Args:
         ids: Integers, ragged `[B, (T)]`.
-        max_tokens: Most tokens to keep.
+        max_tokens: Largest number of tokens to keep.
         side: `"right"` cuts the end of a row, `"left"` its beginning.
-        separator_id: The token between turns; `None` where rows have no turns. Only for `"left"`.
+        separator_id: The token between turns; `None` if rows have no turns. Only used with
+            `"left"`.
 
     Example, with the separator 0:
 
@@ -70,11 +71,11 @@ def truncate_text(
     side: str = "right",
     separator_id: int | None = None,
 ) -> EncodedText:
-    """As `truncate`, of an encoded text, whose lines keep their end tokens.
+    """Truncates the lines of an encoded text as `truncate` does. Lines keep their end tokens.
 
     Args:
         text: The text.
-        max_length: Most tokens of a line, the end token among them.
+        max_length: Largest number of tokens of a line, including the end token.
         side: See `truncate`.
         separator_id: See `truncate`.
 
@@ -93,7 +94,7 @@ def truncate_text(
 
 
 def check_truncation_side(side: str) -> None:
-    """Raises `ValueError` for a side that there is not."""
+    """Raises `ValueError` if a side is not one of `TRUNCATION_SIDES`."""
     if side not in TRUNCATION_SIDES:
         raise ValueError(
             f"`truncation_side` must be one of {TRUNCATION_SIDES}. "

@@ -1,14 +1,15 @@
-"""Datasets that TensorFlow does not tune."""
+"""Datasets without TensorFlow's autotuning."""
 
 import tensorflow as tf
 
 
 def untuned(dataset: tf.data.Dataset) -> tf.data.Dataset:
-    """The dataset without the thread in which TensorFlow tunes it, which may hold up its end.
+    """Returns the dataset without TensorFlow's autotuning thread, which may delay the end of an
+    epoch.
 
-    An iterator that ends wakes that thread just before it marks it as cancelled. If the thread
-    looks first, it sleeps on, after a long epoch for up to a minute, and Python waits for it. What
-    is `AUTOTUNE` in the dataset keeps the value it begins with.
+    When an iterator ends, it wakes the thread just before it marks the thread as cancelled. If the
+    thread checks the mark too early, it sleeps again, for up to a minute after a long epoch, and
+    Python waits. Parameters that are `AUTOTUNE` keep their initial values.
 
     Example:
 

@@ -1,4 +1,4 @@
-"""Words and their numbers."""
+"""Vocabulary: maps words to ids."""
 
 import os
 from collections.abc import Iterable, Sequence
@@ -16,27 +16,27 @@ from keras_drill.data.text_lines import TextLines
 from keras_drill.data.tokenizer import Tokenizer, as_words
 from keras_drill.data.word_numbers import WordNumbers
 
-# Few enough that their words stay in the processor's cache.
+# Small enough that the words stay in the processor's cache.
 _LINES_AT_A_TIME = 1024
 
 
 class Vocabulary(tf.Module):
-    """A list of distinct words; a word's id is its place in the list.
+    """A list of distinct words. The id of a word is its position in the list.
 
-    `ids` and `words` are graph operations over constants, so that a SavedModel holds all it
-    needs. Words that are not in the list get the id of the unknown token.
+    `ids` and `words` are graph operations with constants, so that a SavedModel contains the
+    vocabulary. Words that are not in the list get the id of the unknown token.
 
     Args:
-        tokens: the words in the order of their ids, special tokens among them.
-        counts: how often each word occurs in the training text, or `None`.
-        unknown_token: represents every word that is not in the list; must be in the list.
-        end_token: ends each line; must be in the list.
-        start_token: starts each independent sentence; may be missing from the list.
-        pad_token: pads batches; may be missing from the list.
+        tokens: the words in the order of their ids, including special tokens.
+        counts: count of each word in the training text, or `None`.
+        unknown_token: token for words that are not in the list; must be in the list.
+        end_token: token at the end of each line; must be in the list.
+        start_token: token at the start of each independent sentence; may be missing from the list.
+        pad_token: padding token of batches; may be missing from the list.
 
     Attributes:
         unknown_id, end_id: ids of these tokens.
-        start_id, pad_id: ids of these tokens, `None` where they are not in the list.
+        start_id, pad_id: ids of these tokens, `None` if they are not in the list.
 
     Example:
 
@@ -70,7 +70,7 @@ class Vocabulary(tf.Module):
         self.end_id = places[end_token]
         self.start_id = places.get(start_token)
         self.pad_id = places.get(pad_token)
-        with tf.init_scope(), tf.device("CPU"):  # strings live on the CPU
+        with tf.init_scope(), tf.device("CPU"):  # string tensors must be on the CPU
             self._words = tf.constant(self.tokens, tf.string)
             self._table = tf.lookup.StaticHashTable(
                 tf.lookup.KeyValueTensorInitializer(
@@ -92,18 +92,19 @@ class Vocabulary(tf.Module):
     ) -> "Vocabulary":
         """Counts the words of a text and keeps the most frequent ones.
 
-        The special tokens come first, in the order given, then the words by falling count, those of
-        equal count in alphabetical order (of their UTF-8 bytes), so that the order of the files
-        does not matter. Other words are counted as the unknown token, and a text that already has
-        the unknown token in it does not get a second one. The end token is counted once per line.
+        The special tokens come first, in the given order. Then come the words by decreasing count.
+        Words of equal count are in the order of their UTF-8 bytes, so that the order of files does
+        not matter. All other words count as the unknown token. If the text already contains the
+        unknown token, that token is used. The end token is counted once per line.
 
         Args:
             lines: the training text, such as `TextLines(path)`, or a list of strings.
-            tokenizer: splits the lines into words.
-            max_size: how many tokens to keep at most, special tokens included.
-            min_count: how often a word must occur to be kept.
-            special_tokens: tokens that are always there.
-            numbers: counts the words, and may keep the text for `WordNumbers.encoded`; new.
+            tokenizer: tokenizer that splits the lines into words.
+            max_size: largest number of tokens, including special tokens.
+            min_count: least count of a word to be kept.
+            special_tokens: tokens that are always in the vocabulary.
+            numbers: a new `WordNumbers` that counts the words, and may keep the text for
+                `WordNumbers.encoded`.
             **token_names: `unknown_token`, `end_token`, `start_token`, `pad_token` where they
                 differ from the usual names.
         """
@@ -137,9 +138,9 @@ class Vocabulary(tf.Module):
 
     @classmethod
     def load(cls, path: str | os.PathLike, **token_names: str) -> "Vocabulary":
-        """Reads a vocabulary: one word per line, its id the number of the line, from 0.
+        """Reads a vocabulary with one word per line. The id of a word is its line number, from 0.
 
-        Counts are read from the file `counts_path(path)` beside it where there is one.
+        Counts are read from the file `counts_path(path)` if it exists.
 
         Args:
             path: the file.
@@ -157,25 +158,27 @@ class Vocabulary(tf.Module):
 
     @staticmethod
     def counts_path(path: str | os.PathLike) -> Path:
-        """The file of the counts: beside `vocabulary.txt`, in `vocabulary.counts`."""
+        """Path of the counts, for example `vocabulary.counts` beside `vocabulary.txt`."""
         return Path(path).with_suffix(".counts")
 
     def save(self, path: str | os.PathLike) -> None:
-        """Writes the words, one per line, and the counts beside them; by rename, so whole."""
-        # In this order no process that is killed leaves counts of other words beside the words.
+        """Writes the words, one per line, and the counts beside them, atomically."""
+        # In this order, a killed process cannot leave the counts of other words beside the words.
         self.counts_path(path).unlink(missing_ok=True)
         replace_file(path, "".join(f"{token}\n" for token in self.tokens))
         if self.counts is not None:
             replace_file(self.counts_path(path), "".join(f"{count}\n" for count in self.counts))
 
     def ids(self, words: tf.Tensor | tf.RaggedTensor) -> tf.Tensor | tf.RaggedTensor:
-        """Ids (int32) of words, dense or ragged, in their shape; of a list of strings, too."""
+        """Maps words to int32 ids of the same shape. Words may be a dense or ragged tensor, or a
+        list.
+        """
         if isinstance(words, str | bytes):
             words = tf.constant(words)
         return self._table.lookup(words if tf.is_tensor(words) else as_words(words))
 
     def words(self, ids: tf.Tensor | tf.RaggedTensor) -> tf.Tensor | tf.RaggedTensor:
-        """Words (string) of ids, dense or ragged, in their shape; of a list of ids, too."""
+        """Maps ids to words of the same shape. Ids may be a dense or ragged tensor, or a list."""
         try:
             return tf.gather(self._words, ids)
         except (TypeError, ValueError, tf.errors.InvalidArgumentError):
@@ -198,7 +201,7 @@ class Vocabulary(tf.Module):
         return len(self.tokens)
 
     def __setattr__(self, name: str, value: Any) -> None:
-        if name in ("tokens", "counts"):  # tf.Module would look for variables among the words
+        if name in ("tokens", "counts"):  # tf.Module would search the words for variables
             object.__setattr__(self, name, value)
         else:
             super().__setattr__(name, value)
@@ -248,7 +251,7 @@ def _check_distinct(tokens: Sequence[str]) -> None:
         return
     seen: dict[str, int] = {}
     for place, token in enumerate(tokens):
-        if token.encode().split() != [token.encode()]:  # what tf.strings.split calls space
+        if token.encode().split() != [token.encode()]:  # the white space of tf.strings.split
             raise ValueError(
                 f"`tokens` must be words without white space; number {place} is not. "
                 f"Received: {token!r}"

@@ -1,4 +1,4 @@
-"""Words are strings between spaces."""
+"""Tokenizer that splits text at white space."""
 
 import keras
 import tensorflow as tf
@@ -19,16 +19,16 @@ _SPACING = (
 
 @keras.saving.register_keras_serializable(package="keras_drill")
 class WhitespaceTokenizer(Tokenizer):
-    """Splits at white space and changes nothing else.
+    """Splits text at white space and changes nothing else.
 
-    For corpora that are distributed already tokenised, such as Penn Treebank and WikiText-2:
-    the token counts published for them come out exactly.
+    Use this tokenizer for corpora that are distributed in tokenized form, such as Penn Treebank and
+    WikiText-2. The token counts equal the published ones.
 
     Args:
         lowercase: whether to lower-case the words (Unicode aware).
-        tidy: whether `detokenize` takes away the spaces around punctuation that such corpora
-            have, and their marks such as `@-@`; without, it joins words by spaces and does no more,
-            as suits what is undone by `MosesTokenization`.
+        tidy: whether `detokenize` removes the spaces around punctuation and the marks of such
+            corpora, such as `@-@`. If `False`, it only joins words by spaces. Use `False` with
+            `MosesTokenization`, whose `undo` removes the spaces.
 
     Example:
 

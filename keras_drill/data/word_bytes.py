@@ -6,16 +6,16 @@ from keras_drill.data.checks import check_is, check_texts, is_whole
 
 
 def word_bytes(words: Sequence[str], length: int) -> np.ndarray:
-    """The bytes of words, as descriptions for a `keras_drill.DescriptionLabelEncoder`.
+    """Encodes words as bytes, to describe them to a `keras_drill.DescriptionLabelEncoder`.
 
-    Bytes need no list of characters: any word, also one that comes later, has them.
+    Bytes need no list of characters, so they can describe any word, including later ones.
 
     Args:
         words: V words.
-        length: Number of bytes to keep of a word.
+        length: Number of bytes to keep of each word.
 
     Returns:
-        `[V, length]` int32: bytes of UTF-8 plus 1, then zeros; so ids are below 257.
+        `[V, length]` int32: UTF-8 bytes plus 1, padded with zeros. So ids are below 257.
 
     Example:
 

@@ -1,4 +1,4 @@
-"""Words, numbered as they are met, and counted."""
+"""Counts the words of a text."""
 
 import os
 import tempfile
@@ -13,14 +13,13 @@ if TYPE_CHECKING:
 
 
 class WordNumbers:
-    """Numbers the words of a text in the order in which they are met, and counts them.
+    """Numbers the words of a text in the order of their first occurrence, and counts them.
 
-    With a folder, the text is kept there in these numbers, so that it can be had in the ids of a
-    vocabulary that was made of the counts without being cut into words a second time; `close` it
-    then.
+    With `keep_in`, the object stores the text as these numbers. So `encoded` can return the text as
+    ids of a vocabulary without tokenizing it again. Call `close` at the end.
 
     Args:
-        keep_in: A folder for a file that is removed by itself; `None` keeps nothing.
+        keep_in: Folder for a temporary file with the text; `None` to store nothing.
 
     Attributes:
         num_lines: Number of lines.
@@ -37,12 +36,12 @@ class WordNumbers:
         self.num_lines = 0
         self._numbers: dict[bytes, int] = {}
         self._counts = np.zeros(0, np.int64)
-        # Far faster than a dictionary, and made anew whenever there are twice as many words.
+        # Much faster than a dictionary. Rebuilt whenever the number of words has doubled.
         self._table: Any = None
         self._in_table = 0
         self._file: Any = None
         if keep_in is not None:
-            self._file = tempfile.TemporaryFile(dir=str(keep_in))  # noqa: SIM115  its owner closes
+            self._file = tempfile.TemporaryFile(dir=str(keep_in))  # noqa: SIM115  the owner closes the file
         self._blocks: list[tuple[int, int]] = []
 
     @property
@@ -52,16 +51,16 @@ class WordNumbers:
 
     @property
     def counts(self) -> np.ndarray:
-        """Int64 array: how often each word was met."""
+        """Int64 array with the count of each word."""
         return self._counts[: len(self._numbers)]
 
     @property
     def kept(self) -> bool:
-        """Whether there is a text to be had from `encoded`."""
+        """Whether the text is stored for `encoded`."""
         return bool(self._blocks)
 
     def add(self, words: tf.RaggedTensor) -> None:
-        """Takes lines of words, a ragged string tensor `[L, (T)]`, into account."""
+        """Adds lines of words, a ragged string tensor `[L, (T)]`."""
         ids = self._number(words.flat_values)
         found = np.bincount(ids)
         if len(self._numbers) > len(self._counts):
@@ -75,7 +74,7 @@ class WordNumbers:
             self._blocks.append((len(ids), len(lengths)))
 
     def encoded(self, vocabulary: "Vocabulary") -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """The text that was kept, as `encode_blocks` gives it."""
+        """Yields the stored text as `encode_blocks` does."""
         ids_of = vocabulary.ids(tf.constant(self.words)).numpy()
         self._file.seek(0)
         for num_ids, num_lines in self._blocks:
@@ -84,12 +83,12 @@ class WordNumbers:
             yield with_ends(ids_of[numbers], lengths, vocabulary.end_id)
 
     def close(self) -> None:
-        """Lets go of the text that was kept."""
+        """Removes the stored text."""
         if self._file is not None:
             self._file.close()
 
     def _number(self, words: tf.Tensor) -> np.ndarray:
-        """The numbers of words `[N]`; new ones get theirs."""
+        """Returns the numbers of words `[N]`. New words get new numbers."""
         ids = np.full(len(words), -1) if self._table is None else self._table.lookup(words).numpy()
         others = np.flatnonzero(ids < 0)
         if not len(others):
@@ -101,7 +100,7 @@ class WordNumbers:
         ids[others] = np.array(found)[places.numpy()]
         if len(numbers) > 2 * self._in_table:
             self._in_table = len(numbers)
-            with tf.device("CPU"):  # strings live on the CPU
+            with tf.device("CPU"):  # string tensors must be on the CPU
                 pairs = tf.lookup.KeyValueTensorInitializer(
                     tf.constant(self.words), tf.range(self._in_table, dtype=tf.int64)
                 )
@@ -110,7 +109,7 @@ class WordNumbers:
 
 
 def with_ends(ids: np.ndarray, lengths: np.ndarray, end_id: int) -> tuple[np.ndarray, np.ndarray]:
-    """Ids of lines with an end token after each, and their lengths with it.
+    """Adds an end token to each line. Returns the new ids and lengths.
 
     >>> with_ends(np.array([5, 6, 7]), np.array([2, 0, 1]), end_id=1)
     (array([5, 6, 1, 1, 7, 1], dtype=int32), array([3, 1, 2], dtype=int32))

@@ -1,4 +1,4 @@
-"""Pieces of words, the longest first."""
+"""WordPiece tokenizer."""
 
 import hashlib
 import os
@@ -18,10 +18,10 @@ from keras_drill.data.tokenizer import Tokenizer, VocabularySizeError, as_text, 
 
 _UNKNOWN = "<unk>"
 _SUFFIX = "##"
-_MAX_WORD_BYTES = 1000  # a longer word is unknown
+_MAX_WORD_BYTES = 1000  # longer words are unknown
 _INVISIBLE = r"[\x{FFFD}\p{Cf}]"
 _SPACE = r"[\pZ\p{Cc}]"
-# What BERT splits words at and keeps: ASCII signs, Unicode punctuation, and CJK ideographs.
+# Characters that BERT splits off as words: ASCII symbols, Unicode punctuation, CJK ideographs.
 _SINGLE = (
     r"[!-/:-@\[-`{-~\pP]"
     r"|[\x{3400}-\x{4DBF}\x{4E00}-\x{9FFF}\x{F900}-\x{FAFF}\x{20000}-\x{2A6DF}]"
@@ -42,29 +42,29 @@ _SPACING = (
 
 @keras.saving.register_keras_serializable(package="keras_drill")
 class WordPieceTokenizer(Tokenizer):
-    """Splits text into words as BERT does, and words into the longest pieces that are known.
+    """Splits text into words as BERT does, and words into the longest known pieces.
 
-    Text is cut at white space, and around every punctuation mark and CJK ideograph; invisible
-    characters (Unicode Cf) are dropped. A piece that does not begin a word begins with `##`, and a
-    word that the pieces do not make up is `<unk>` as a whole. Runs in graphs, by tensorflow-text.
+    Text is split at white space, and around every punctuation mark and CJK ideograph. Invisible
+    characters (Unicode Cf) are dropped. A piece inside a word begins with `##`. A word that the
+    pieces cannot form is `<unk>` as a whole. The tokenizer runs in graphs, with tensorflow-text.
 
-    `detokenize` joins the pieces to the same words. Spaces around punctuation and ideographs are
-    lost, and are guessed: no space before `. , ; : ! ? % ) ] }`, nor after `( [ { $`, around
-    `- / _` and an apostrophe between letters, inside pairs of quotes, and inside `1,000.5`.
-    `SentencePieceTokenizer` restores spaces exactly. Case and accents are kept: for others, see
-    `PreprocessedTokenizer`.
+    `detokenize` joins the pieces to the same words, but must guess the spaces around punctuation
+    and ideographs. It writes no space before `. , ; : ! ? % ) ] }`, after `( [ { $`, around `- / _`
+    and an apostrophe between letters, inside pairs of quotes, or inside `1,000.5`.
+    `SentencePieceTokenizer` restores spaces exactly. Case and accents are kept. To remove them, use
+    a `PreprocessedTokenizer`.
 
     Args:
-        pieces: The pieces, in any order. `[UNK]`, `[CLS]` and the like in a vocabulary of BERT's
-            do no harm: no text gives them.
-        symbols: Words that stay whole whatever is in them, `__eou__` for example; where they are
-            no pieces yet, they become some.
+        pieces: The pieces, in any order. Special tokens in a vocabulary of BERT, such as `[UNK]`
+            and `[CLS]`, are never used.
+        symbols: Words that are never split, for example `__eou__`. Symbols that are not in `pieces`
+            are added.
 
     Attributes:
         fingerprint: Hexadecimal digest of pieces and symbols.
 
     Raises:
-        ValueError: A piece is empty, has white space in it, or stands there twice.
+        ValueError: A piece is empty, contains white space, or occurs twice.
 
     Example:
 
@@ -84,7 +84,7 @@ class WordPieceTokenizer(Tokenizer):
         super().__init__(name="word_piece_tokenizer")
         check_texts("pieces", pieces)
         check_texts("symbols", symbols)
-        self.symbols = tuple(symbols)  # tuples: tf.Module would wrap lists
+        self.symbols = tuple(symbols)  # tuples, since tf.Module would wrap lists
         self._pieces = tuple(dict.fromkeys([*_checked(pieces), *_checked(symbols)]))
         if not set(self._pieces) - {_UNKNOWN}:
             raise ValueError(f"`pieces` must hold pieces of words. Received: pieces={pieces!r}")
@@ -109,22 +109,23 @@ class WordPieceTokenizer(Tokenizer):
         character_coverage: float = 1.0,
         max_words: int = 50_000,
     ) -> "WordPieceTokenizer":
-        """Learns pieces from text, by tensorflow-text: the frequent substrings of its words.
+        """Learns pieces, the frequent substrings of words, from text, with tensorflow-text.
 
-        Takes about half a minute for 20,000 different words.
+        Training takes about half a minute for 20,000 different words.
 
         Args:
-            lines: The text, without ends of lines.
-            vocabulary_size: Number of pieces, symbols among them. A text with fewer possible pieces
-                has fewer.
-            symbols: Words that stay whole.
+            lines: The text, as lines without line breaks.
+            vocabulary_size: Number of pieces, including symbols. A text with fewer possible pieces
+                gives fewer.
+            symbols: Words that are never split.
             character_coverage: Share of the text's characters that become pieces, at the beginning
-                of words and inside them; words with rarer ones are unknown.
-            max_words: Number of different words to learn from, the most frequent ones.
+                of words and inside words. Words with rarer characters are unknown.
+            max_words: Largest number of different words to learn from. The most frequent words are
+                used.
 
         Raises:
-            VocabularySizeError: The text's characters alone are more pieces than
-                `vocabulary_size`; the error has the `least` one.
+            VocabularySizeError: `vocabulary_size` is smaller than the number of characters. The
+                attribute `least` of the error has the smallest possible size.
             ValueError: Another argument is out of range, or the text has no words.
         """
         check_texts("lines", lines)
@@ -156,14 +157,14 @@ class WordPieceTokenizer(Tokenizer):
 
     @classmethod
     def load(cls, path: str | os.PathLike, symbols: Sequence[str] = ()) -> "WordPieceTokenizer":
-        """Reads pieces from a file, one per line, as BERT's `vocab.txt` has them."""
+        """Reads pieces from a file with one piece per line, such as BERT's `vocab.txt`."""
         try:
             return cls([line.decode() for line in TextLines(path)], symbols)
         except ValueError as error:
             raise ValueError(f"Cannot use the tokenizer file {str(path)!r}: {error}") from None
 
     def save(self, path: str | os.PathLike) -> None:
-        """Writes the pieces to a file, one per line; by rename, so whole."""
+        """Writes the pieces to a file, one per line, atomically."""
         replace_file(path, "".join(f"{piece}\n" for piece in self._pieces))
 
     def pieces(self) -> list[str]:
@@ -198,7 +199,7 @@ def _split_pattern(symbols: Sequence[str]) -> str:
 
 
 def _split_words(text: tf.Tensor, pattern: str) -> tf.Tensor | tf.RaggedTensor:
-    """Words `[T]` or `[N, (W)]` of texts `[]` or `[N]`, cut around what the pattern matches."""
+    """Splits texts `[]` or `[N]` into words `[W]` or `[N, (W)]`, around matches of the pattern."""
     text = as_text(text)
     text = tf.strings.unicode_transcode(text, "UTF-8", "UTF-8", errors="replace")
     text = tf.strings.regex_replace(text, _INVISIBLE, "")
@@ -207,7 +208,7 @@ def _split_words(text: tf.Tensor, pattern: str) -> tf.Tensor | tf.RaggedTensor:
 
 
 def _word_counts(lines: Iterable[str | bytes], symbols: Sequence[str]) -> Counter[str]:
-    """How often each word occurs, symbols left out."""
+    """Counts the words, except for symbols."""
     pattern = _split_pattern(symbols)
     counts: Counter[bytes] = Counter()
     for block in _blocks(lines):
@@ -226,7 +227,7 @@ def _blocks(lines: Iterable[str | bytes], size: int = 4096) -> Iterator[list[str
 
 
 def _covered_characters(counts: Counter[str], coverage: float) -> set[str]:
-    """The most frequent characters, as many as make up that share of the text."""
+    """The most frequent characters that cover the given share of the text."""
     characters: Counter[str] = Counter()
     for word, count in counts.items():
         for character in word:
@@ -242,7 +243,7 @@ def _covered_characters(counts: Counter[str], coverage: float) -> set[str]:
 
 
 def _learn(words: dict[str, int], size: int) -> list[str]:
-    """Pieces: all characters, and the most frequent of the longer ones that were learned."""
+    """Learns the pieces: all characters, and the most frequent longer pieces."""
     from tensorflow_text.tools.wordpiece_vocab import wordpiece_tokenizer_learner_lib
 
     characters = sorted({character for word in words for character in word})
@@ -257,7 +258,7 @@ def _learn(words: dict[str, int], size: int) -> list[str]:
             words,
             size,
             [],
-            # The library's own search is for an exact number; this one is over in a few steps.
+            # The library's own search finds an exact number. This search needs only a few steps.
             upper_thresh=threshold,
             lower_thresh=threshold,
             max_unique_chars=len(characters),
@@ -278,5 +279,5 @@ def _learn(words: dict[str, int], size: int) -> list[str]:
             low = threshold + 1
         if low > high or size <= len(found) <= 1.1 * size:
             return found[:size]
-        # The number falls about as the threshold rises.
+        # The number of pieces is roughly inverse to the threshold.
         threshold = min(max(round(threshold * len(learned) / (1.05 * size)), low), high)

@@ -1,4 +1,4 @@
-"""Words and punctuation of raw text."""
+"""Tokenizer that splits raw text into words and punctuation."""
 
 import keras
 import tensorflow as tf
@@ -7,12 +7,12 @@ import tensorflow_text as tf_text
 from keras_drill.data.preprocessing import NORMALIZATIONS
 from keras_drill.data.tokenizer import Tokenizer, as_text, join_words
 
-# Soft hyphen, zero-width space, word joiner and byte-order mark are no part of a word.
+# Soft hyphen, zero-width space, word joiner and byte-order mark are not part of words.
 _INVISIBLE = r"[\x{00AD}\x{200B}\x{2060}\x{FEFF}]"
 _SPACE = r"[\pZ\p{Cc}]"
 _WORD = "|".join(
     (
-        r"<(?:unk|eos|sos|pad)>",  # text that the model itself wrote may be read again
+        r"<(?:unk|eos|sos|pad)>",  # the text may be the output of a model
         r"\p{Nd}+(?:[.,]\p{Nd}+)*[\pL\pM\pN_]*",
         r"\pL\.(?:\pL\.)+",
         r"\.?[\pL_][\pL\pM\pN_]*(?:['’][\pL\pM]+)*",
@@ -33,16 +33,21 @@ _SPACING = (
 class WordTokenizer(Tokenizer):
     """Splits raw text into words, numbers and single punctuation marks.
 
-    The text is normalised (Unicode NFKC), lower-cased, and split into: words with the apostrophes
-    inside them (`don't`), a full stop staying with the word that it touches (`x.name` becomes `x`
-    and `.name`); abbreviations (`e.g.`); numbers with the points and commas inside them
-    (`1,000.5`); runs of full stops; and single other characters. `<unk>`, `<eos>`, `<sos>` and
-    `<pad>` stay whole. Bytes that are not UTF-8 become U+FFFD.
+    The text is normalized (Unicode NFKC), lower-cased, and split into these tokens:
+
+    - words, with apostrophes inside them (`don't`) and with a full stop before them (`x.name`
+      becomes `x` and `.name`);
+    - abbreviations (`e.g.`);
+    - numbers, with points and commas inside them (`1,000.5`);
+    - runs of full stops;
+    - all other characters, one by one.
+
+    `<unk>`, `<eos>`, `<sos>` and `<pad>` are not split. Bytes that are not UTF-8 become U+FFFD.
 
     Args:
         lowercase: whether to lower-case the words (Unicode aware).
-        normalization: Unicode normal form: `"NFC"`, `"NFD"`, `"NFKC"` or `"NFKD"`; `None` keeps
-            the text's own.
+        normalization: Unicode normal form: `"NFC"`, `"NFD"`, `"NFKC"` or `"NFKD"`; `None` for no
+            normalization.
 
     Example:
 

@@ -11,23 +11,23 @@ from keras_drill.data.text_lines import TextLines
 def read_word_vectors(
     path: str | os.PathLike, words: Sequence[str]
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Vectors of words, from a file in the text format of word2vec, fastText and GloVe.
+    """Reads word vectors from a file in the text format of word2vec, fastText and GloVe.
 
-    A line is a word and its vector, with blanks between; a first line of two whole numbers, of
-    words and of columns, is skipped. Vectors of other words are not looked at. Of a word that is
-    there more than once the first vector counts.
+    Each line has a word and its vector, separated by blanks. A first line with the numbers of words
+    and columns is skipped. Vectors of other words are ignored. If a word occurs several times, its
+    first vector is used.
 
     Args:
         path: The file, which may be gzipped.
-        words: V words, as they are written in the file.
+        words: V words, in the spelling of the file.
 
     Returns:
-        `[V, f]` float32, zeros for words that the file does not have; and `[V]` bool, which ones it
-        has.
+        A pair: the vectors `[V, f]`, float32, with zeros for missing words; and a mask `[V]`, bool,
+        true for words that the file contains.
 
     Raises:
         FileNotFoundError: There is no such file.
-        ValueError: A vector is of another width than the first, or no finite float32.
+        ValueError: A vector has another width than the first one, or is not finite in float32.
 
     Example:
 
@@ -49,7 +49,7 @@ def read_word_vectors(
         raise ValueError(f"`path` must have vectors. Received: {os.fspath(path)!r}")
     vectors = np.zeros((len(words), width), "float32")
     known = np.zeros(len(words), bool)
-    for number, line in itertools.chain([first], lines):  # files of gigabytes
+    for number, line in itertools.chain([first], lines):  # fast, for files of gigabytes
         found, *values = line.rsplit(None, width)  # a word may have blanks
         if len(values) != width:
             raise ValueError(
@@ -64,7 +64,7 @@ def read_word_vectors(
 
 
 def _numbered_vectors(path: str | os.PathLike) -> Iterator[tuple[int, bytes]]:
-    """The lines that are vectors, and their numbers."""
+    """Yields the lines with vectors, and their line numbers."""
     for number, line in enumerate(TextLines(path), start=1):
         is_header = number == 1 and len(line.split()) == 2 and line.replace(b" ", b"").isdigit()
         if line.strip() and not is_header:

@@ -1,4 +1,4 @@
-"""Writing folders of `tf.Example`s."""
+"""Writes folders of `tf.Example`s."""
 
 import os
 from collections.abc import Mapping, Sequence
@@ -9,17 +9,18 @@ import tensorflow as tf
 
 from keras_drill.data.serialize_examples import Ids, serialize_examples
 
-# Level 1 is four times as fast as the usual 6, and its files are an eighth larger.
+# Level 1 is four times as fast as the default level 6. Files are an eighth larger.
 _OPTIONS = tf.io.TFRecordOptions(compression_type="GZIP", compression_level=1)
 
 
 class ExampleWriter:
-    """Writes one split of an `ExampleFolder`; the shards get their names when it is closed.
+    """Writes one split of an `ExampleFolder`. `close` gives the shards their final names.
 
     Args:
         folder: The folder.
         split: "train", "valid" or "test".
-        shard_bytes: A new shard begins after so many bytes of examples, uncompressed.
+        shard_bytes: Size of a shard in bytes of uncompressed examples, after which a new shard
+            begins.
     """
 
     def __init__(self, folder: str | os.PathLike, split: str, shard_bytes: int = 128 << 20):
@@ -44,9 +45,9 @@ class ExampleWriter:
         self._in_shard += size
 
     def close(self) -> None:
-        """Ends the last shard and names them all."""
+        """Completes the last shard and renames all shards."""
         if not self._shards:
-            self._next_shard()  # a split without examples is one empty shard
+            self._next_shard()  # a split without examples has one empty shard
         self._writer.close()
         for path in self._shards:
             path.rename(f"{path}-of-{len(self._shards):05d}.gz")
