@@ -149,9 +149,7 @@ class ContiguousBatches:
         self.seed = seed
         self.num_targets = len(text) if padding else len(text) - len(text) % batch_size
         multiple = sequence_length if padding and not variable_length else 1
-        steps = (
-            -(-self.num_targets // (batch_size * multiple)) * multiple
-        )  # in the targets of a row
+        steps = -(-self.num_targets // (batch_size * multiple)) * multiple  # of a row's targets
         context = -(-min(min_context, (batch_size - 1) * steps) // multiple) * multiple
         self._firsts = np.arange(batch_size) * steps  # [B], places in the text
         self._begins = np.maximum(self._firsts - context, 0)  # [B]

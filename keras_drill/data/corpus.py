@@ -174,9 +174,7 @@ def _split_of(path: Path) -> str | None:
     """The split of a file or sub-folder by its name; `None` if the name has no split."""
     name = path.name.lower().removesuffix(".gz")
     words = re.findall("[a-z]+", name)
-    if (
-        name.startswith(".") or "char" in words
-    ):  # a version of Penn Treebank that is split into characters
+    if name.startswith(".") or "char" in words:  # Penn Treebank, split into characters
         return None
     split = split_in_name(name)
     if split is None:

@@ -1,4 +1,4 @@
-"""Language models as SavedModels that take and give text (TensorFlow only)."""
+"""Exports models as SavedModels with text as input and output (TensorFlow only)."""
 
 from keras_drill.export.asset_vocabulary import AssetVocabulary
 from keras_drill.export.export_saved_model import export_saved_model

@@ -1,6 +1,6 @@
-"""What a search found, as the answers to texts.
+"""Results of a search as outputs for texts.
 
-B texts, K candidates for each, n answers, L tokens of the longest one, S tokens of the longest
+B texts, K candidates for each, n outputs, L tokens of the longest output, S tokens of the longest
 source.
 """
 
@@ -12,14 +12,15 @@ from keras_drill.decoding import Beams, Generation
 
 
 class Answers(NamedTuple):
-    """Answers to texts, the best first.
+    """Model outputs for texts, the best first.
 
     Attributes:
-        texts: Strings `[B, n]`, `""` where there are fewer than n.
-        scores: Floats `[B, n]`, what they are ranked by; negative infinity where there are fewer.
-        log_probs: Floats `[B, n]`, log-probabilities of what was written.
-        lengths: Integers `[B, n]`, in tokens, an end token included.
-        is_truncated: Booleans `[B, n]`, whether an answer had no more room before it ended.
+        texts: Strings `[B, n]`; `""` for missing outputs.
+        scores: Floats `[B, n]`, scores for ranking; negative infinity for missing outputs.
+        log_probs: Floats `[B, n]`, log-probabilities of the outputs.
+        lengths: Integers `[B, n]`, numbers of tokens, including an end token.
+        is_truncated: Booleans `[B, n]`, whether an output reached its maximum length before its
+            end.
     """
 
     texts: Any
@@ -29,7 +30,7 @@ class Answers(NamedTuple):
     is_truncated: Any
 
     def distinct(self, number: int) -> "Answers":
-        """The first `number` answers that are there and whose texts differ, by their scores.
+        """The first `number` existing outputs with different texts, sorted by score.
 
         Example:
 
@@ -44,16 +45,16 @@ class Answers(NamedTuple):
         is_earlier = (places[None] < places[:, None]) & is_there[:, None]
         is_first = is_there & ~tf.reduce_any(same & is_earlier, axis=2)
         rank = tf.where(is_first, places, tf.size(places) + places)
-        best = tf.argsort(rank, axis=1)[:, :number]  # no two ranks are the same
+        best = tf.argsort(rank, axis=1)[:, :number]  # all ranks are different
         chosen = self.take(best).where(tf.gather(is_first, best, batch_dims=1))
         return chosen.take(tf.math.top_k(chosen.scores, number).indices)
 
     def take(self, places: tf.Tensor) -> "Answers":
-        """The answers at places `[B, n]`."""
+        """The outputs at positions `[B, n]`."""
         return Answers(*(tf.gather(each, places, batch_dims=1) for each in self))
 
     def where(self, is_there: tf.Tensor) -> "Answers":
-        """These where `is_there` `[B, n]`, and none elsewhere."""
+        """Keeps the outputs for which `is_there` `[B, n]` is true. The others become missing."""
         infinity = tf.fill(tf.shape(self.scores), float("-inf"))
         return Answers(
             tf.where(is_there, self.texts, ""),
@@ -64,7 +65,9 @@ class Answers(NamedTuple):
         )
 
     def empty_where(self, is_empty: tf.Tensor) -> "Answers":
-        """One empty answer, which is certain, to texts that are empty: booleans `[B]`."""
+        """Replaces the outputs of empty texts (`is_empty`, booleans `[B]`) by one empty output with
+        log-probability 0.
+        """
         is_first = tf.range(tf.shape(self.texts)[1]) == 0  # [n]
         others = self.where(~is_empty[:, None])
         is_certain = is_empty[:, None] & is_first
@@ -75,9 +78,10 @@ class Answers(NamedTuple):
 
 
 def as_beams(found: Beams | Generation, number: int) -> Beams:
-    """What a search found, with `number` sequences for each text if it was drawn.
+    """Converts the result of a search or of sampling to `Beams`, with `number` samples for each
+    text.
 
-    Samples are in the order in which they were drawn, and their score is their log-probability.
+    Samples keep their order. The score of a sample is its log-probability.
     """
     if isinstance(found, Beams):
         return found
@@ -98,12 +102,13 @@ def as_beams(found: Beams | Generation, number: int) -> Beams:
 
 
 def copied_words(attention: tf.Tensor, words: tf.Tensor, lengths: tf.Tensor) -> tf.Tensor:
-    """The source's word that each word of an answer attended to most: strings `[B, n, L]`.
+    """The source word with the most attention for each word of an output: strings `[B, n, L]`.
 
     Args:
         attention: Floats `[B, n, L, S]`.
-        words: Strings `[B, S]`, the words of the sources.
-        lengths: Integers `[B]`, how many they are, the end token, which is not copied, included.
+        words: Strings `[B, S]`, words of the sources.
+        lengths: Integers `[B]`, lengths of the sources, including the end token, which is never
+            copied.
     """
     is_word = tf.sequence_mask(lengths - 1, tf.shape(attention)[3])  # [B, S]
     most = tf.argmax(tf.where(is_word[:, None, None], attention, -1.0), axis=3)

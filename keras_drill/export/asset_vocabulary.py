@@ -1,4 +1,4 @@
-"""A vocabulary that a SavedModel reads from a file of its own."""
+"""A vocabulary that a SavedModel reads from an asset file."""
 
 import os
 
@@ -37,11 +37,11 @@ class AssetVocabulary(tf.Module):
         )
 
     def ids(self, words: tf.Tensor | tf.RaggedTensor) -> tf.Tensor | tf.RaggedTensor:
-        """Ids (int32) of words, dense or ragged, in their shape."""
+        """Maps words, dense or ragged, to int32 ids of the same shape."""
         return tf.cast(self._ids.lookup(words), tf.int32)
 
     def words(self, ids: tf.Tensor | tf.RaggedTensor) -> tf.Tensor | tf.RaggedTensor:
-        """Words (string) of ids, dense or ragged, in their shape."""
+        """Maps ids, dense or ragged, to words of the same shape."""
         return self._words.lookup(tf.cast(ids, tf.int64))
 
     def __len__(self) -> int:

@@ -1,4 +1,4 @@
-"""Continuing texts, up to the end token, a number of words, or a string.
+"""Continues texts up to the end token, a number of words, or a stop string.
 
 B texts, T words of the longest one, N words of the longest continuation, L = 1 + T + N.
 """
@@ -16,7 +16,7 @@ class StopStrings:
     """Finds the first of several strings in texts, in graphs.
 
     Args:
-        strings: The strings; none never stops.
+        strings: The strings; an empty tuple never stops.
 
     Example:
 
@@ -41,25 +41,25 @@ class StopStrings:
         return bool(self.strings)
 
     def occur_in(self, texts):
-        """Whether there is one of the strings: booleans in the shape of `texts`."""
+        """Whether each text contains one of the strings: booleans of the shape of `texts`."""
         if not self:
             return tf.zeros(tf.shape(texts), tf.bool)
         return tf.strings.regex_full_match(texts, "(?s).*" + self._pattern)
 
     def cut(self, texts):
-        """What stands before the first of the strings, or all."""
+        """Cuts each text before the first of the strings."""
         return tf.strings.regex_replace(texts, self._pattern, "") if self else texts
 
 
 class Continuation:
-    """Continues prompts; the part of `TextModel` behind the signatures that do.
+    """Continues prompts, for the signatures of `TextModel`.
 
     Args:
         step: The model's decoding step.
-        codec: Its words.
-        max_new_tokens: The most words that are added to a prompt.
+        codec: The model's `TextCodec`.
+        max_new_tokens: Largest number of words to add to a prompt.
         forbidden_tokens: Ids never to generate.
-        stop_strings: Where a continuation ends.
+        stop_strings: Strings at which a continuation ends.
     """
 
     def __init__(
@@ -82,7 +82,7 @@ class Continuation:
         Args:
             prompts: String tensor `[B]`.
             max_new_tokens: Integer tensor `[B]`.
-            sampler: How words are chosen.
+            sampler: Sampler that chooses the words.
             seed: See `Sampler.__call__`.
         """
         prompt_words = self.codec.words_of_prompts(prompts)  # [B, (T)]
@@ -128,13 +128,13 @@ class Continuation:
 
 
 def last_words(words, step: LanguageModelStep, room: int):
-    """The last words `[B, (T)]` of prompts, as many as a model can read before `room` new ones."""
+    """The last words `[B, (T)]` of prompts that fit in the model's length with `room` new words."""
     if step.max_length is None:
         return words
-    return truncate(words, step.max_length - room - 1, "left")  # and the start token
+    return truncate(words, step.max_length - room - 1, "left")  # 1 for the start token
 
 
 def _is_new(tokens, lengths, prompt_lengths):
-    """Which of `tokens` `[B, L]` are neither prompt nor padding."""
+    """Mask of `tokens` `[B, L]` that are neither prompt nor padding."""
     columns = tf.range(tf.shape(tokens)[1])  # [L]
     return (columns >= prompt_lengths[:, None]) & (columns < lengths[:, None])

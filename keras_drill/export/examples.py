@@ -1,4 +1,4 @@
-"""Texts in serialized `tf.Example`s: what the signature `examples` of every model reads.
+"""Reads texts from serialized `tf.Example`s, for the signature `examples` of models.
 
 B examples.
 """
@@ -15,8 +15,8 @@ class TextFeature:
     """One feature of a batch of examples.
 
     Args:
-        texts: Strings `[B]`, `""` where an example has none.
-        has: Booleans `[B]`, whether it has one.
+        texts: Strings `[B]`; `""` if an example does not have the feature.
+        has: Booleans `[B]`, whether an example has the feature.
     """
 
     texts: tf.Tensor
@@ -26,19 +26,19 @@ class TextFeature:
 def read_texts(
     examples: Any, required: Sequence[str], optional: Sequence[str] = ()
 ) -> tuple[dict[str, TextFeature], tf.Tensor]:
-    """Features of examples that are one text each, of which an example may lack some.
+    """Reads text features of examples. Features may be missing.
 
-    Other features are passed over. What is no `tf.Example` at all, and one of these features with
-    numbers in it, is TensorFlow's error and fails the request.
+    Other features are ignored. An input that is not a `tf.Example`, and one of these features with
+    numbers, raises an error of TensorFlow and fails the request.
 
     Args:
         examples: Serialized examples, a string tensor `[B]`.
-        required: Names of features, of which an example must have one at least.
-        optional: Names of further ones.
+        required: Names of features. An example must have at least one of them.
+        optional: Names of optional features.
 
     Returns:
-        The features by name, and the problems: strings `[B]`, `""` where an example is right. One
-        that has a problem has no feature.
+        The features by name, and the problems: strings `[B]`, `""` for valid examples. Examples
+        with a problem have no features.
 
     Example:
 

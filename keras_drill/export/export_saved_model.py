@@ -1,4 +1,4 @@
-"""Writing a language model in the form that TensorFlow Serving loads."""
+"""Exports a language model for TensorFlow Serving."""
 
 import os
 from pathlib import Path
@@ -57,7 +57,8 @@ def export_saved_model(
         directory: The model's folder, such as `saved_models/<name>`. Created if missing.
         tokenizer: Splits and joins text as in training.
         vocabulary: The model's words.
-        version: A positive integer that no version has yet. Defaults to one more than the highest.
+        version: A positive integer, different from existing versions. Defaults to one more than the
+            highest version.
         sampler: Chooses the words of `continue`. Defaults to `GreedySampler()`.
         seed: Seed of `sampler`.
         max_new_tokens: Length of a continuation that does not reach its end token, and the
@@ -69,8 +70,8 @@ def export_saved_model(
             takes requests. If empty, no warm-up file is written.
         weights: Type of the stored weights, `"float32"`, `"bfloat16"`, `"float16"` or `"int8"`; see
             `keras_drill.export.NarrowWeights`.
-        card: Written as `model_card.md` and `model_card.json` to `assets.extra`.
-        contexts: Examples of the use of senses, text of some corpus, for `sense_contexts`.
+        card: Model card, written to `assets.extra` as `model_card.md` and `model_card.json`.
+        contexts: Examples of the use of senses in a corpus, for `sense_contexts`.
         unit: Unit of texts, as in training; see `TextCodec`.
 
     Returns:

@@ -1,4 +1,4 @@
-"""Writing an encoder–decoder in the form that TensorFlow Serving loads."""
+"""Exports an encoder–decoder for TensorFlow Serving."""
 
 import os
 from pathlib import Path
@@ -30,18 +30,19 @@ def export_translator(
 ) -> Path:
     """Exports an encoder–decoder as a SavedModel from source texts to target texts.
 
-    The model is written as `directory/<version>/` with the signatures `translate`, which is
-    `serving_default` too, `complete` and `examples`, which `Translator` documents; see
-    `export_saved_model` for its contents.
+    The model is written to `directory/<version>/` with the signatures `translate` (also
+    `serving_default`), `complete` and `examples`. `Translator` documents the signatures, and
+    `export_saved_model` the contents of the SavedModel.
 
     Args:
         model: A built `keras_drill.SequenceToSequence`.
-        directory: The model's folder, `saved_models/<name>`; made when missing.
-        source: Tokenizer and vocabulary of the sources.
-        target: The same of the targets.
-        version: A positive integer that is not there yet. Defaults to one more than the greatest.
-        warmup_texts: Sources that TensorFlow Serving sends before the model takes requests; none
-            writes no warm-up file.
+        directory: The model's folder, such as `saved_models/<name>`. Created if missing.
+        source: `Side` with the tokenizer and vocabulary of the sources.
+        target: `Side` with the tokenizer and vocabulary of the targets.
+        version: A positive integer, different from existing versions. Defaults to one more than the
+            highest version.
+        warmup_texts: Sources that TensorFlow Serving sends through the model before it takes
+            requests. If empty, no warm-up file is written.
         weights: As in `export_saved_model`.
         card: As in `export_saved_model`.
         **options: `search`, `max_source_tokens`, `max_tokens`, `max_ratio` and the other arguments

@@ -1,4 +1,4 @@
-"""Description of an exported model, for people and for programs."""
+"""Model card: description of an exported model."""
 
 import dataclasses
 import json
@@ -11,19 +11,19 @@ Facts = Mapping[str, Any]
 
 @dataclasses.dataclass(frozen=True)
 class ModelCard:
-    """A model card, written beside a model.
+    """A model card, which exports write beside the model.
 
     Args:
         name: Name of the model.
-        description: Description in a sentence.
-        trained: When, or "unknown".
+        description: Description in one sentence.
+        trained: Time of training, or "unknown".
         licence: Terms of use, or "not stated".
         data: Data for training and evaluation.
         figures: Metrics.
         weights: Type of the stored weights, with its costs and savings.
-        limits: Limits of the model, a sentence each.
-        options: The options of its training, by section.
-        versions: Of the software that exported it.
+        limits: Limits of the model, one sentence each.
+        options: The options of the training run, by section.
+        versions: Versions of the software that exported the model.
 
     Example:
 
@@ -53,7 +53,7 @@ class ModelCard:
         (folder / "model_card.json").write_text(told + "\n", encoding="utf-8")
 
     def to_markdown(self) -> str:
-        """The card as a page."""
+        """The card as a Markdown page."""
         options = {
             f"{section}.{key}": value
             for section, values in self.options.items()
@@ -81,7 +81,7 @@ def _section(title: str, facts: Facts) -> str:
 
 
 def _cell(value: Any) -> str:
-    """A fact as it may stand in a table of Markdown."""
+    """Escapes a value for a cell of a Markdown table."""
     if isinstance(value, float):
         value = f"{value:.4g}" if abs(value) < 1000 else f"{value:,.1f}"
     elif isinstance(value, int) and not isinstance(value, bool):

@@ -1,4 +1,4 @@
-"""Weights in fewer bits, in exported models."""
+"""Stores the weights of exported models in fewer bits."""
 
 import inspect
 from collections.abc import Iterable, Mapping
@@ -9,16 +9,16 @@ import numpy as np
 import tensorflow as tf
 
 WEIGHTS = ("float32", "bfloat16", "float16", "int8")
-_MOST = 127  # int8 without -128: as far up as down
+_MOST = 127  # int8 without -128: a symmetric range
 
 
 class NarrowWeights(tf.Module):
-    """Weights kept in 16 or 8 bits, and widened when a function is called that needs them.
+    """Stores weights in 16 or 8 bits and converts them back when a function uses them.
 
-    Matrices are narrowed; vectors, which are few numbers, and whole numbers are left as they are.
-    `"int8"` has a scale for each row or each column of a matrix: whichever of the two loses less.
-    Sums and products are those of the model, in its own precision: files and weights in memory are
-    smaller, and a call makes a wide copy of the weights that it uses.
+    Only matrices are stored in fewer bits. Vectors, which are small, and integers stay unchanged.
+    `"int8"` has a scale for each row or for each column of a matrix, whichever has the smaller
+    error. Computations use the precision of the model. So files and stored weights are smaller, but
+    a call makes a temporary full-precision copy of the weights that it uses.
 
     Args:
         variables: Keras variables.
@@ -45,12 +45,12 @@ class NarrowWeights(tf.Module):
         if kind not in WEIGHTS[1:]:
             raise ValueError(f"`kind` must be one of {WEIGHTS[1:]}. Received: kind={kind!r}")
         self.kind = kind
-        own = {id(variable): variable for variable in variables}  # tied ones are there twice
+        own = {id(variable): variable for variable in variables}  # tied weights occur twice
         self._wide = [variable for variable in own.values() if _is_matrix(variable)]
         self._narrow = [self._narrowed(variable) for variable in self._wide]
 
     def narrowed(self, functions: Mapping[str, Any]) -> dict[str, Any]:
-        """`tf.function`s whose input signatures have names, by name, that read these instead."""
+        """Converts `tf.function`s with named input signatures to functions of these weights."""
         return {name: self._reading(function) for name, function in functions.items()}
 
     def _reading(self, function):
@@ -60,7 +60,7 @@ class NarrowWeights(tf.Module):
             with keras.StatelessScope(state_mapping=mapping):
                 return python_function(*inputs)
 
-        # The Python behind it: what it was traced to before reads the wide weights.
+        # Trace the Python function again, since existing traces read the original weights.
         python_function = function.python_function
         kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
         named = [inspect.Parameter(spec.name, kind) for spec in function.input_signature]
@@ -84,11 +84,11 @@ class NarrowWeights(tf.Module):
 
 
 def served_signatures(module: Any, weights: str) -> dict[str, Any]:
-    """The signatures of a `TextModel` or `Translator`, with its weights in a certain precision.
+    """The signatures of a `TextModel` or `Translator`, with weights of the given type.
 
     Args:
         module: The module.
-        weights: One of `WEIGHTS`; `"float32"` leaves them as they are.
+        weights: One of `WEIGHTS`; `"float32"` leaves the weights unchanged.
     """
     if weights == WEIGHTS[0]:
         return module.signatures()
@@ -113,7 +113,7 @@ def _is_matrix(variable) -> bool:
 
 
 def _quantize(value: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """int8 numbers and float32 scales, by the first or the last axis, that come closest."""
+    """Quantizes to int8 with float32 scales along the first or last axis, the more exact one."""
     found = []
     for axis in (0, value.ndim - 1):
         others = tuple(each for each in range(value.ndim) if each != axis)

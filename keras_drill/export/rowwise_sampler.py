@@ -1,4 +1,4 @@
-"""Sampling whose settings differ from row to row."""
+"""Sampling with different settings for each row."""
 
 from keras import ops
 
@@ -8,17 +8,17 @@ from keras_drill.decoding.top_p_sampler import keep_top_p
 
 
 class RowwiseSampler(Sampler):
-    """Temperature, then top-k, top-p and min-p, each a tensor with one value per row.
+    """Samples with temperature, top-k, top-p and min-p, each a tensor with one value per row.
 
-    A server puts the requests of several users into one batch, so every value has a meaning: one
-    request must not make the others fail.
+    All values are valid, because a server combines the requests of several users in one batch, and
+    one request must not make the others fail.
 
     Args:
-        temperature: Float tensor `[B]`. 0 (or less) takes the most probable word.
+        temperature: Float tensor `[B]`. 0 (or less) selects the most probable word.
         top_k: Integer tensor `[B]`. 0 (or less) keeps all words.
-        top_p: Float tensor `[B]`. 1 (or more) keeps all words; at least one is kept.
-        min_p: Float tensor `[B]`. Keeps words at least so many times as probable as the best: 0 (or
-            less) keeps all of them, 1 (or more) the best ones.
+        top_p: Float tensor `[B]`. 1 (or more) keeps all words. At least one word is kept.
+        min_p: Float tensor `[B]`. Keeps words with at least this fraction of the highest
+            probability: 0 (or less) keeps all words, and 1 (or more) only the most probable ones.
     """
 
     def __init__(self, temperature, top_k, top_p, min_p):

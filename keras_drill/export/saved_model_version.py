@@ -38,14 +38,14 @@ num_batch_threads { value: 4 }
 
 
 class NewVersion:
-    """A version that is being written beside its place.
+    """A version that is being written to a temporary folder.
 
     Args:
-        beside: A folder of its own for everything that is written meanwhile.
+        beside: The temporary folder.
 
     Attributes:
-        model: Where the SavedModel goes.
-        published: The version's folder, once it is there.
+        model: Folder for the SavedModel.
+        published: The version's folder, after publishing.
     """
 
     def __init__(self, beside: Path):
@@ -59,13 +59,15 @@ class NewVersion:
 
 @contextlib.contextmanager
 def new_version(directory: str | os.PathLike, version: int | None) -> Iterator[NewVersion]:
-    """Makes `directory/<version>/` of what is written to `model` inside the block, by a rename.
+    """Context manager that publishes the SavedModel written to `model` as `directory/<version>/`,
+    by a rename.
 
-    A process that is killed leaves a hidden folder `.<version>.*`, which servers pass over.
+    A killed process leaves a hidden folder `.<version>.*`, which servers ignore.
 
     Args:
-        directory: The model's folder; made when missing.
-        version: A positive integer that is not there yet; `None` is one more than the greatest.
+        directory: The model's folder. Created if missing.
+        version: A positive integer, different from existing versions. `None` is one more than the
+            highest version.
     """
     directory = Path(directory)
     if version is not None and (not isinstance(version, int) or version < 1):
@@ -95,16 +97,17 @@ def write_module(
 
     Args:
         signatures: `tf.function`s with input signatures, by name.
-        resources: Holds the tables and files that they use.
-        folder: Where to write.
-        warmup_texts: What a server sends through every signature first; none writes no such file.
-        card: What is told of the model beside it.
+        resources: Object that holds the tables and files of the functions.
+        folder: Folder to write to.
+        warmup_texts: Texts that a server sends through every signature first. If empty, no warm-up
+            file is written.
+        card: Model card to write beside the model.
 
     Raises:
-        ValueError: They have operations that TensorFlow Serving does not run.
+        ValueError: A function has an operation that TensorFlow Serving does not run.
     """
     concrete = {name: function.get_concrete_function() for name, function in signatures.items()}
-    saved = tf.Module()  # not the module itself: its methods would be written a second time
+    saved = tf.Module()  # not the module itself, whose methods would be written a second time
     saved.codec = resources
     used = {id(v): v for function in concrete.values() for v in function.graph.variables}
     saved.weights = list(used.values())
@@ -130,7 +133,7 @@ def _input_names(function: Any) -> list[str]:
 
 
 def _publish(folder: Path, directory: Path, version: int | None) -> Path:
-    """Renames `folder` to its version, which no other process has taken in the meantime."""
+    """Renames `folder` to its version. Tries the next number if another process has taken it."""
     while True:
         number = _next_version(directory) if version is None else version
         target = directory / str(number)
@@ -138,12 +141,12 @@ def _publish(folder: Path, directory: Path, version: int | None) -> Path:
             os.rename(folder, target)
             return target
         except OSError:
-            # Only a folder that another export has put there in the meantime can be passed by.
+            # Continue only if another export has created the folder in the meantime.
             if version is not None or not target.exists():
                 raise
 
 
 def _next_version(directory: Path) -> int:
-    """One more than the greatest that there is or was, those rolled back among them."""
+    """One more than the highest version, including versions that were rolled back."""
     found = [re.fullmatch(r"(\d+)|\.(\d+)\.rolled-back", path.name) for path in directory.iterdir()]
     return 1 + max((int(match[1] or match[2]) for match in found if match), default=0)

@@ -1,4 +1,4 @@
-"""Log-probabilities of the words of texts.
+"""Computes log-probabilities of the words of texts.
 
 B texts, T words of the longest one, d hidden features.
 """
@@ -11,18 +11,18 @@ from keras_drill.export.tiles import in_tiles
 
 
 def score_words(head: Any, hidden: Any, ids: Any, words: Any, lengths: Any) -> dict[str, tf.Tensor]:
-    """Scores of texts, word by word.
+    """Scores texts, word by word.
 
     Args:
         head: The output layer.
-        hidden: What each word is told from, `[B, T, d]`.
-        ids: The words' ids, `[B, T]`.
+        hidden: Hidden states for the prediction of each word, `[B, T, d]`.
+        ids: Ids of the words, `[B, T]`.
         words: The words, `[B, T]`.
-        lengths: How many each text has, `[B]`; what is behind is no part of the answer.
+        lengths: Number of words of each text, `[B]`. Positions after the end are ignored.
 
     Returns:
-        Dictionary of `words` and `log_probs` `[B, T]`, `lengths`, `total_log_probs` and
-        `perplexities` `[B]`, of which the last is 0 for a text without words.
+        Dictionary of `words` and `log_probs` `[B, T]`, and of `lengths`, `total_log_probs` and
+        `perplexities` `[B]`. The perplexity of a text without words is 0.
     """
     log_probs = in_tiles(
         head, lambda hidden, ids: tf.gather(head(hidden), ids, batch_dims=1), hidden, ids

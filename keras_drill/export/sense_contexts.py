@@ -1,18 +1,18 @@
-"""Contexts of the senses of words, inside an exported model."""
+"""Contexts of the senses of words, as a part of an exported model."""
 
 import numpy as np
 import tensorflow as tf
 
 
 class SenseContexts(tf.Module):
-    """Examples of the use of senses: the words before and after, for `TextModel.sense_contexts`.
+    """Examples of the use of senses with the text before and after, for `TextModel.sense_contexts`.
 
-    Shape letters: M senses of all words, K most examples of a sense.
+    Shape letters: M senses of all words, K the largest number of examples of a sense.
 
     Args:
-        examples: For every sense of all words, in the order of their ids, its examples: pairs of
-            the text before the word and the text after it, with the probability of the sense
-            there; the best first.
+        examples: A list of examples for each sense, in the order of the ids of senses. An example
+            is a tuple of the text before the word, the text after the word, and the probability of
+            the sense. The most probable example is first.
 
     Example:
 
@@ -24,7 +24,7 @@ class SenseContexts(tf.Module):
     def __init__(self, examples: list[list[tuple[str, str, float]]]):
         super().__init__(name="sense_contexts")
         most = max((len(some) for some in examples), default=0)
-        shape = (len(examples) + 1, max(most, 1))  # the last row is that of ids which are no sense
+        shape = (len(examples) + 1, max(most, 1))  # the last row is for ids that are not a sense
         before, after = np.full(shape, "", object), np.full(shape, "", object)
         probabilities = np.zeros(shape, "float32")
         for sense, some in enumerate(examples):
@@ -42,10 +42,10 @@ class SenseContexts(tf.Module):
             }
 
     def __call__(self, senses: tf.Tensor) -> dict[str, tf.Tensor]:
-        """The examples of senses, each `[B, K]`, padded with `""` and 0.
+        """Returns the examples of senses, each `[B, K]`, padded with `""` and 0.
 
         Args:
-            senses: Ids `[B]`; those that are no sense have no examples.
+            senses: Ids `[B]`. Ids that are not a sense have no examples.
         """
         senses = tf.convert_to_tensor(senses, tf.int32)
         is_sense = (senses >= 0) & (senses < self.num_senses)

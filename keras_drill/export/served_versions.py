@@ -1,4 +1,4 @@
-"""The versions of a served model: pushing the next one, and rolling the newest one back."""
+"""Versions of a served model: pushes new versions and rolls back the newest one."""
 
 import contextlib
 import json
@@ -19,15 +19,14 @@ _ROLLED_BACK = ".rolled-back"
 
 
 class ServedVersions:
-    """The folder of a served model, `saved_models/<name>`, as those see it who write to it.
+    """The folder of a served model, `saved_models/<name>`, with its versions.
 
-    A version is a folder whose name is a number; servers use the greatest.
-    `assets.extra/lineage.json` of a version holds its origin. A version that was rolled back lies
-    beside the others as `.<version>.rolled-back`, which servers pass over, and its number is not
-    given again.
+    A version is a folder whose name is a number. Servers use the highest version.
+    `assets.extra/lineage.json` of a version has its origin. A version that was rolled back is
+    renamed to `.<version>.rolled-back`, which servers ignore, and its number is not used again.
 
     Args:
-        directory: The folder; made by `lock`.
+        directory: Path of the folder; `lock` creates it.
 
     Example:
 
@@ -50,13 +49,15 @@ class ServedVersions:
 
     @contextlib.contextmanager
     def lock(self) -> Iterator[None]:
-        """Keeps others from pushing and rolling back; waits for those that do."""
+        """Context manager that locks the folder for pushing and rolling back. Waits for other
+        processes.
+        """
         self.directory.mkdir(parents=True, exist_ok=True)
         with file_lock(self.directory / ".lock"):
             yield
 
     def versions(self) -> list[int]:
-        """The versions that a server sees, ascending."""
+        """The versions that a server sees, in ascending order."""
         if not self.directory.is_dir():
             return []
         return sorted(
@@ -66,7 +67,7 @@ class ServedVersions:
         )
 
     def newest(self) -> int | None:
-        """The version that is served."""
+        """The newest version, which is served; `None` if there is none."""
         versions = self.versions()
         return versions[-1] if versions else None
 
@@ -75,18 +76,18 @@ class ServedVersions:
         return self.directory / str(version)
 
     def lineage(self, version: int) -> Mapping[str, Any]:
-        """Lineage from when the version was pushed; nothing of one that was exported by hand."""
+        """The lineage of a version; empty if the version was exported by hand."""
         return _lineage_in(self.folder(version))
 
     def push(
         self, saved_model: Path, lineage: Mapping[str, Any], card: ModelCard | None = None
     ) -> int:
-        """Copies a SavedModel here as the next version, which appears whole; call under `lock`.
+        """Copies a SavedModel to the next version, atomically. Call this method under `lock`.
 
         Args:
-            saved_model: Its folder.
-            lineage: Its lineage; `lineage["model"]` tells it from others.
-            card: Takes the place of the card that it has; `None` leaves that.
+            saved_model: Folder of the SavedModel.
+            lineage: Lineage of the version; `lineage["model"]` identifies the model.
+            card: New model card; `None` keeps the present one.
 
         Returns:
             The version.
@@ -102,20 +103,20 @@ class ServedVersions:
         return int(folder.published.name)
 
     def remove_all_but(self, number: int) -> list[int]:
-        """Removes the oldest versions, and keeps so many; call under `lock`."""
+        """Removes all except the newest versions. Call this method under `lock`."""
         removed = self.versions()[:-number]
         for version in removed:
-            # Out of sight first: a server must not meet half a version.
+            # Hide the folder first, since a server must not see an incomplete version.
             gone = Path(tempfile.mkdtemp(prefix=f".{version}.removed.", dir=self.directory))
             os.rename(self.folder(version), gone / "model")
             shutil.rmtree(gone)
         return removed
 
     def roll_back(self) -> int | None:
-        """Withdraws the newest version from servers; call under `lock`.
+        """Withdraws the newest version from servers. Call this method under `lock`.
 
         Returns:
-            The version; `None` where there is none.
+            The withdrawn version; `None` if there was none.
         """
         version = self.newest()
         if version is not None:
@@ -123,10 +124,10 @@ class ServedVersions:
         return version
 
     def was_rolled_back(self, model: str) -> int | None:
-        """The version as which a model was served until it was rolled back, by `lineage["model"]`.
+        """The version of a model that was rolled back; `None` if the model was not rolled back.
 
         Args:
-            model: What tells the model from others.
+            model: The `lineage["model"]` that identifies the model.
         """
         for version in self.rolled_back():
             folder = self.directory / f".{version}{_ROLLED_BACK}"
@@ -135,7 +136,7 @@ class ServedVersions:
         return None
 
     def rolled_back(self) -> list[int]:
-        """The versions that were rolled back, ascending."""
+        """The versions that were rolled back, in ascending order."""
         found = self.directory.glob(f".*{_ROLLED_BACK}")
         return sorted(int(path.name[1 : -len(_ROLLED_BACK)]) for path in found)
 

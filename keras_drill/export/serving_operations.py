@@ -1,4 +1,4 @@
-"""Operations of TensorFlow Serving, and those of a SavedModel."""
+"""Checks that TensorFlow Serving supports the operations of a SavedModel."""
 
 import os
 from collections.abc import Iterator
@@ -9,7 +9,7 @@ from tensorflow.core.protobuf import saved_model_pb2
 
 from keras_drill.ops.private_interfaces import is_tensorflow_operation
 
-# Of tensorflow-text, all of whose operations the server links.
+# Operations of tensorflow-text, which the server includes.
 _TEXT_OPERATIONS = """
     CaseFoldUTF8 ConstrainedSequence FastBertNormalize FastWordpieceTokenizeWithOffsets
     FindSourceOffsets MaxSpanningTree NormalizeUTF8 NormalizeUTF8WithOffsetsMap PhraseTokenize
@@ -24,15 +24,15 @@ _TEXT_OPERATIONS = """
     UnicodeScriptTokenizeWithOffsets WhitespaceTokenizeWithOffsets WordpieceTokenizeWithOffsets
 """
 TEXT_OPERATIONS = frozenset(_TEXT_OPERATIONS.split())
-# They are TensorFlow's, and yet no server runs them as it comes: Python functions live in the
-# process that made them, XLA's operations need a compiler that is off by default, cuDNN's a GPU.
+# Operations of TensorFlow that a default server does not run: Python functions exist only in the
+# process that defined them, XLA needs a compiler that is off by default, and cuDNN needs a GPU.
 _NOT_EVERYWHERE = ("PyFunc", "EagerPyFunc", "Xla", "Cudnn", "TPU", "Collective", "Nccl")
 
 
 def is_served(operation: str) -> bool:
-    """Whether TensorFlow Serving, as it comes and on a CPU, runs an operation.
+    """Whether TensorFlow Serving runs an operation in its default build on a CPU.
 
-    It links TensorFlow's own operations and those of tensorflow-text.
+    The server includes the operations of TensorFlow and of tensorflow-text.
 
     Example:
 
@@ -45,15 +45,15 @@ def is_served(operation: str) -> bool:
 
 
 def unserved_operations(folder: str | os.PathLike) -> dict[str, str]:
-    """Operations of a SavedModel that TensorFlow Serving does not run.
+    """Finds the operations of a SavedModel that TensorFlow Serving does not run.
 
-    The graph is read, and nothing of it is loaded or run.
+    The function reads the graph and does not load or run the model.
 
     Args:
         folder: Folder of a SavedModel.
 
     Returns:
-        For each operation a place where it is used: the node, and the function that it is in.
+        For each operation, one place of its use: the node and its function.
     """
     saved_model = saved_model_pb2.SavedModel()
     saved_model.ParseFromString((Path(folder) / "saved_model.pb").read_bytes())
@@ -67,10 +67,10 @@ def unserved_operations(folder: str | os.PathLike) -> dict[str, str]:
 
 
 def check_operations(folder: str | os.PathLike) -> None:
-    """Makes sure that TensorFlow Serving can run a SavedModel.
+    """Checks that TensorFlow Serving can run a SavedModel.
 
     Raises:
-        ValueError: It has an operation that the server does not run.
+        ValueError: The model has an operation that the server does not run.
     """
     unserved = unserved_operations(folder)
     if unserved:
@@ -82,7 +82,7 @@ def check_operations(folder: str | os.PathLike) -> None:
 
 
 def _nodes(graph: graph_pb2.GraphDef) -> Iterator[tuple[str, str]]:
-    """The operation of each node of a graph and of its functions, and where it is."""
+    """Yields the operation and the place of each node of a graph and of its functions."""
     for node in graph.node:
         yield node.op, f"node {node.name!r} of the graph"
     for function in graph.library.function:

@@ -1,4 +1,4 @@
-"""Texts to padded ids, and ids to texts, for one side of an encoder–decoder.
+"""Converts texts to padded ids and back, for one side of an encoder–decoder.
 
 Shapes: B texts, T tokens of the longest one.
 """
@@ -13,12 +13,12 @@ from keras_drill.data.truncate import truncation_mask
 class Side(tf.Module):
     """The tokenizer and the vocabulary of the sources, or of the targets, in graphs.
 
-    A text is one line, as in training: its line breaks are spaces, and an end token closes it. The
-    pad token, where somebody writes it, is an unknown word: models pass over padding.
+    A text is one line, as in training: line breaks become spaces, and an end token follows. If the
+    text contains the pad token, the token is read as an unknown word, since models ignore padding.
 
     Args:
-        tokenizer: A `keras_drill.data.Tokenizer`. One with preprocessing that runs in Python only
-            raises a `ValueError` in graphs that says what to do.
+        tokenizer: A `keras_drill.data.Tokenizer`. With preprocessing that runs in Python only,
+            calls in graphs raise a `ValueError` that says what to do.
         vocabulary: A `keras_drill.data.Vocabulary`, or an `AssetVocabulary`.
 
     Example:
@@ -45,15 +45,15 @@ class Side(tf.Module):
         truncation_side: str = "right",
         separator_id: int | None = None,
     ) -> tuple[tf.Tensor, tf.Tensor]:
-        """Ids of texts, each with its end token.
+        """Converts texts to ids with an end token.
 
         Args:
             texts: String tensor `[B]`.
-            max_tokens: Longer texts are cut to so many tokens, of which the end token is the last;
-                `None` cuts none.
+            max_tokens: Longer texts are cut to this number of tokens, including the end token;
+                `None` for no limit.
             truncation_side: `"right"` cuts the end of texts, `"left"` their beginning; see
                 `keras_drill.data.truncate_text`.
-            separator_id: The token between turns, of which the oldest are cut first.
+            separator_id: The token between turns. The oldest turns are dropped first.
 
         Returns:
             Ids `[B, T]` (int32), padded, and the lengths `[B]` (int32) before texts were cut.
@@ -67,7 +67,7 @@ class Side(tf.Module):
         truncation_side: str = "right",
         separator_id: int | None = None,
     ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-        """As `encode`, and the words `[B, T]` as the texts have them: unknown ones, too.
+        """As `encode`, but also returns the original words `[B, T]`, including unknown words.
 
         The words of the end token and of padding are `""`.
         """
@@ -77,7 +77,7 @@ class Side(tf.Module):
         ids = vocabulary.ids(words)
         if vocabulary.pad_id is not None:
             flat = ids.flat_values
-            is_pad = flat == vocabulary.pad_id  # written in a text, it is no padding
+            is_pad = flat == vocabulary.pad_id  # a pad token in a text is not padding
             ids = ids.with_flat_values(tf.where(is_pad, vocabulary.unknown_id, flat))
         lengths = tf.cast(ids.row_lengths(), tf.int32) + 1
         if max_tokens is not None:
@@ -92,16 +92,16 @@ class Side(tf.Module):
     def separator_id(self, separator: str) -> int | None:
         """The id of the token between turns; `None` if it is not one known token."""
         words = self.tokenizer.tokenize(tf.constant([separator])).flat_values
-        words = words[words != "\u2581"]  # SentencePiece's space
+        words = words[words != "\u2581"]  # the space of SentencePiece
         ids = self.vocabulary.ids(words).numpy().tolist()
         return ids[0] if len(ids) == 1 and ids[0] != self.vocabulary.unknown_id else None
 
     def decode(self, ids: tf.Tensor, own_words: tf.Tensor | None = None) -> tf.Tensor:
-        """Texts of ids: tokens before the first end token, without start and padding.
+        """Converts ids to texts. Uses tokens before the first end token, without start and padding.
 
         Args:
             ids: Integer tensor `[..., T]`.
-            own_words: Strings `[..., T]` that stand for the words of the vocabulary, but for `""`.
+            own_words: Strings `[..., T]` that replace words of the vocabulary, unless `""`.
 
         Returns:
             String tensor `[...]`.

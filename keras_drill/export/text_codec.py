@@ -1,4 +1,4 @@
-"""Texts to words and ids, and back.
+"""Converts texts to words and ids, and back.
 
 B texts, T words of the longest one. Lengths that differ from text to text are ragged: `(T)`.
 """
@@ -12,15 +12,16 @@ from keras_drill.types import Tensor
 
 
 class TextCodec(tf.Module):
-    """A tokenizer and a vocabulary together: what texts are to a language model, in graphs.
+    """Converts texts to the inputs of a language model and back, with a tokenizer and a vocabulary.
+    Runs in graphs.
 
-    A text is read as the model was trained: the start token (or, without one, the end token) stands
-    in front of it, and each line break is an end token.
+    Texts are read as in training: the start token (or the end token, if there is no start token)
+    comes first, and each line break is an end token.
 
     Args:
         tokenizer: A `keras_drill.data.Tokenizer`.
         vocabulary: A `keras_drill.data.Vocabulary`, or an `AssetVocabulary`.
-        unit: The unit that an end token ends: a `"line"`, or a `"paragraph"`, whose lines are
+        unit: Unit of text before each end token: a `"line"`, or a `"paragraph"`, whose lines are
             joined first, see `keras_drill.data.Paragraphs`.
 
     Example:
@@ -54,21 +55,21 @@ class TextCodec(tf.Module):
         return self.vocabulary.ids(self.words_of_prompts(texts))
 
     def ids_of_texts(self, texts: Any) -> Any:
-        """Ids of whole texts, ragged `[B, (T)]`: the last line has an end token as well.
+        """The ids of complete texts, ragged `[B, (T)]`, with an end token after the last line too.
 
-        One line break at the very end is the end of the last line.
+        A single line break at the end of the text ends the last line.
         """
         texts = tf.strings.regex_replace(self._joined(texts), r"\n\z", "")
         return self.vocabulary.ids(self._words_of_lines(texts))
 
     def with_start(self, ids: Tensor) -> Any:
-        """Puts the start token in front and pads: int32 `[B, 1 + T]`."""
+        """Adds the start token in front and pads: int32 `[B, 1 + T]`."""
         start = tf.fill([ids.nrows(), 1], self.start_id)
-        # Dense, so that an empty batch too has a first column for the model to read.
+        # Dense, so that an empty batch also has a first column for the model to read.
         return tf.concat([start, ids.to_tensor(0)], axis=1)
 
     def join(self, words: Tensor) -> Any:
-        """Readable texts `[B]` of words `[B, (T)]`; end tokens become line breaks."""
+        """Joins words `[B, (T)]` to readable texts `[B]`. End tokens become line breaks."""
         lines = tf.ragged.map_flat_values(
             lambda flat: tf.where(flat == self.vocabulary.end_token, "\n", flat), words
         )

@@ -1,7 +1,7 @@
 """A language model with text as input and output.
 
-Shapes: B texts, T words of the longest one, N words of the longest continuation, k words asked
-for, d hidden features, S most senses of a word.
+Shapes: B texts, T words of the longest one, N words of the longest continuation, k requested words,
+d hidden features, S the largest number of senses of a word.
 """
 
 from typing import Any
@@ -38,30 +38,30 @@ _SENSES = tf.TensorSpec([None], tf.int32, "senses")
 
 
 class TextModel(tf.Module):
-    """Text in, text out: a language model together with its tokenizer and its vocabulary.
+    """A language model with text as input and output, with its tokenizer and vocabulary.
 
-    The model that `export_saved_model` writes, for use in this process. All methods take tensors
-    with the batch first, return dictionaries of tensors with the batch first, and accept an empty
-    batch, empty texts, unknown words and texts of any length. Results of different lengths are
-    padded (with "" and 0) and come with their lengths.
+    This is the model that `export_saved_model` writes, for use in this process. All methods take
+    and return tensors with the batch first; results are dictionaries. Empty batches, empty texts,
+    unknown words and texts of any length are allowed. Results of different lengths are padded (with
+    "" and 0) and come with their lengths.
 
-    A text is read as the model was trained, see `keras_drill.export.TextCodec`. A model that can
-    read so many words only (by learned positions, or the shape of its input) reads the end of
-    longer prompts, before the words that it adds. Texts to score must not be longer.
+    Texts are read as in training, see `keras_drill.export.TextCodec`. A model with a maximum length
+    (by learned positions, or the shape of its input) reads only the end of longer prompts, so that
+    the new words fit. Texts to score must not be longer.
 
     Args:
         model: A built `keras_drill.LanguageModel`.
         tokenizer: A `keras_drill.data.Tokenizer`.
         vocabulary: A `keras_drill.data.Vocabulary`, or an `AssetVocabulary`.
         sampler: Chooses the words of `continue_text`. Defaults to `GreedySampler()`.
-        seed: Seed of that sampler: the continuation of a prompt does not depend on the batch.
+        seed: Seed of the sampler. The continuation of a prompt does not depend on the batch.
         max_new_tokens: Length of a continuation that does not end by itself.
         k: Number of words that `top_k` returns.
         forbidden_tokens: Ids never to generate. Defaults to the unknown, start and pad tokens.
-        stop_strings: Strings at which a continuation ends: no more words are generated as soon as
-            its readable text has one of them, and the text ends before it. `words` and `log_probs`
-            include the word that completed it.
-        contexts: Examples of the use of senses, for models whose words have several.
+        stop_strings: Strings at which a continuation ends. Generation stops as soon as the readable
+            text contains one of them, and the text is cut before it. `words` and `log_probs`
+            include the word that completed the string.
+        contexts: Examples of the use of senses, for models whose words have several senses.
         unit: Unit of texts, as in training; see `TextCodec`.
 
     Example:
@@ -96,7 +96,8 @@ class TextModel(tf.Module):
         unit: str = "line",
     ):
         super().__init__(name="text_model")
-        # Kept in a plain object: tf.Module would track, and export, every variable of a layer.
+        # Stored in a plain object, since tf.Module would track and export every variable of a
+        # layer.
         self._step = LanguageModelStep(model)
         if self._step.vocabulary_size != len(vocabulary):
             raise ValueError(
@@ -142,11 +143,11 @@ class TextModel(tf.Module):
 
         Returns:
             Dictionary of
-            `texts` `[B]`: prompt and continuation as one readable text;
-            `continuations` `[B]`: what was added, readable;
-            `words` `[B, N]`: the words that were added, a closing end token included;
-            `log_probs` `[B, N]`: the log-probability the model gave to each of them;
-            `lengths` `[B]`: how many.
+            `texts` `[B]`: prompt and continuation as readable text;
+            `continuations` `[B]`: the continuation as readable text;
+            `words` `[B, N]`: the new words, including an end token;
+            `log_probs` `[B, N]`: the log-probability of each new word;
+            `lengths` `[B]`: numbers of new words.
         """
         return self._continue_alike(prompts, tf.fill(tf.shape(prompts), self.max_new_tokens))
 
@@ -154,20 +155,20 @@ class TextModel(tf.Module):
     def continue_samples(
         self, prompts: tf.Tensor, num_samples: tf.Tensor, first_row: tf.Tensor | int = 0
     ) -> dict[str, tf.Tensor]:
-        """Several continuations of each prompt, drawn independently with the model's own sampler.
+        """Draws several independent continuations of each prompt with the model's own sampler.
 
-        The continuations are reproducible with the model's seed, and do not depend on their number:
-        the first one of the first prompt is that of `continue_text`.
+        The continuations are reproducible with the model's seed and do not depend on their number.
+        The first continuation of the first prompt equals that of `continue_text`.
 
         Args:
             prompts: String tensor `[B]`.
             num_samples: Integer scalar n.
-            first_row: Integer scalar: how many prompts other batches had before. The continuations
-                do not depend on how prompts are split into batches.
+            first_row: Integer scalar, the number of prompts in earlier batches. With it,
+                continuations do not depend on the split of prompts into batches.
 
         Returns:
-            The dictionary of `continue_text` for `[B · n]` rows: those of the first prompt, then
-            those of the second ...
+            The dictionary of `continue_text` for `[B · n]` rows: first all continuations of the
+            first prompt, then those of the second prompt, and so on.
         """
         keys = row_keys(self.seed, first_row + tf.shape(prompts)[0])[first_row:]  # [B, 2]
         keys = sample_keys(keys, num_samples)  # [B · n, 2]
@@ -186,20 +187,20 @@ class TextModel(tf.Module):
         min_p: tf.Tensor,
         seed: tf.Tensor,
     ) -> dict[str, tf.Tensor]:
-        """Continues prompts with settings of their own, one value per prompt.
+        """Continues prompts with different sampling settings for each prompt.
 
-        The continuation of a prompt depends on its own seed only, not on the rest of the batch.
+        The continuation of a prompt depends only on its own seed, not on the rest of the batch.
 
         Args:
             prompts: String tensor `[B]`.
-            max_new_tokens: Integer tensor `[B]`, at most the model's `max_new_tokens`; a greater
-                value means that.
+            max_new_tokens: Integer tensor `[B]`. Values above the model's `max_new_tokens` are
+                reduced to it.
             temperature: Float tensor `[B]`; 1 for the model's distribution, 0 for the most
                 probable word.
             top_k: Integer tensor `[B]`; 0 to keep all words.
             top_p: Float tensor `[B]`; 1 to keep all words.
             min_p: Float tensor `[B]`; 0 to keep all words.
-            seed: Integer tensor `[B]`; the 32 lower bits count.
+            seed: Integer tensor `[B]`; only the lower 32 bits are used.
 
         Returns:
             The dictionary of `continue_text`.
@@ -210,19 +211,19 @@ class TextModel(tf.Module):
 
     @tf.function(input_signature=[_TEXTS], autograph=False)
     def score(self, texts: tf.Tensor) -> dict[str, tf.Tensor]:
-        """Log-probability of texts, word by word.
+        """Computes the log-probability of texts, word by word.
 
-        Every line of a text, the last one too, counts with its end token, as in training; one
-        line break at the very end is the end of the last line.
+        As in training, every line of a text, also the last one, ends in an end token, which counts.
+        A single line break at the end of the text ends the last line.
 
         Args:
             texts: String tensor `[B]`.
 
         Returns:
             Dictionary of
-            `words` `[B, T]`: the words as the model knows them, unknown ones replaced;
-            `log_probs` `[B, T]`: log-probability of each word given those before it;
-            `lengths` `[B]`: how many words;
+            `words` `[B, T]`: the words, with unknown words replaced;
+            `log_probs` `[B, T]`: log-probability of each word given the words before it;
+            `lengths` `[B]`: numbers of words;
             `total_log_probs` `[B]`: sums of `log_probs`;
             `perplexities` `[B]`: exp(-total_log_probs / lengths).
         """
@@ -232,16 +233,19 @@ class TextModel(tf.Module):
     def examples(self, examples: tf.Tensor) -> dict[str, tf.Tensor]:
         """Scores and continues the texts of serialized `tf.Example`s.
 
-        An example has a feature `text`, which is scored, or `prompt`, which is continued, or both.
+        An example has a feature `text`, which is scored, a feature `prompt`, which is continued, or
+        both.
 
         Args:
             examples: String tensor `[B]`.
 
         Returns:
-            The dictionary of `score` for `text`, with lengths and perplexities of 0 where there is
-            none, and
-            `answers` `[B]`: the continuations of `prompt` as by `continue_text`, `""` without one;
-            `problems` `[B]`: what is wrong with an example, for which all else is empty, or `""`.
+            The dictionary of `score` for `text`, with length and perplexity 0 for examples without
+            `text`, and
+            `answers` `[B]`: the continuations of `prompt` as by `continue_text`, `""` without
+            `prompt`;
+            `problems` `[B]`: the problem of an invalid example, whose other results are empty, or
+            `""`.
         """
         features, problems = read_texts(examples, ["text", "prompt"])
         text, prompt = features["text"], features["prompt"]
@@ -255,7 +259,7 @@ class TextModel(tf.Module):
 
     @tf.function(input_signature=[_TEXTS], autograph=False)
     def senses(self, texts: tf.Tensor) -> dict[str, tf.Tensor]:
-        """Senses of the words of texts, given the words before them.
+        """Computes the senses of the words of texts, given the words before them.
 
         Only for models whose words have senses, with the output layer
         `keras_drill.KernelizedBayesianSoftmax`. Texts are read as by `score`.
@@ -264,11 +268,11 @@ class TextModel(tf.Module):
             texts: String tensor `[B]`.
 
         Returns:
-            Dictionary of `words` `[B, T]`: the words as the model knows them, unknown ones
-            replaced; `senses` `[B, T, S]`: ids of the senses of each word, ascending, the same
-            wherever the word occurs; -1 where it has no more; `probabilities` `[B, T, S]`: of these
-            senses, given the word and those before it; they sum to 1, and are 0 where there is no
-            sense; `lengths` `[B]`: how many words.
+            Dictionary of `words` `[B, T]`: the words, with unknown words replaced; `senses`
+            `[B, T, S]`: ids of the senses of each word, ascending and padded with -1, independent
+            of the position; `probabilities` `[B, T, S]`: probabilities of these senses given the
+            word and the words before it, which sum to 1, padded with 0; `lengths` `[B]`: numbers of
+            words.
         """
         hidden, ids, words, lengths = self._read(texts)
         head = self._step.head
@@ -284,17 +288,17 @@ class TextModel(tf.Module):
 
     @tf.function(input_signature=[_SENSES], autograph=False)
     def sense_contexts(self, senses: tf.Tensor) -> dict[str, tf.Tensor]:
-        """Contexts of senses, from the text that was exported with the model.
+        """Returns contexts of senses, from the text that was exported with the model.
 
-        Only for models that were given `contexts`.
+        Only for models with `contexts`.
 
         Args:
             senses: Integer tensor `[B]`: ids, as `senses` returns them.
 
         Returns:
             Dictionary of `before`, `after` `[B, K]`: text before and after the word of the sense,
-            the most probable example first; both `""` where there are no more; `probabilities`
-            `[B, K]`: of the sense there, given the word and those before it.
+            the most probable example first, padded with `""`; `probabilities` `[B, K]`:
+            probabilities of the sense, given the word and the words before it.
         """
         if self.contexts is None:
             raise ValueError("The model must have `contexts`. Received: contexts=None")
@@ -302,14 +306,14 @@ class TextModel(tf.Module):
 
     @tf.function(input_signature=[_TEXTS], autograph=False)
     def top_k(self, texts: tf.Tensor) -> dict[str, tf.Tensor]:
-        """The most probable next words.
+        """Returns the most probable next words.
 
         Args:
             texts: String tensor `[B]`.
 
         Returns:
             Dictionary of
-            `words` `[B, k]`: the words, special tokens among them, most probable first;
+            `words` `[B, k]`: the words, including special tokens, the most probable first;
             `log_probs` `[B, k]`: their log-probabilities.
         """
         ids = self.vocabulary.ids(last_words(self.codec.words_of_prompts(texts), self._step, 0))
@@ -324,12 +328,11 @@ class TextModel(tf.Module):
         return self._step.variables
 
     def signatures(self) -> dict:
-        """The functions a server offers, by name.
+        """The functions that a server offers, by name.
 
-        `serving_default`, for requests that name no signature, is `continue`: the one thing
-        everybody expects of a language model, and with the greedy default a pure function of the
-        prompt. Only models whose words have senses offer `senses`, and only those with examples of
-        them `sense_contexts`.
+        `serving_default`, for requests without the name of a signature, is `continue`. With the
+        default greedy sampler, its output is a function of the prompt alone. Only models with
+        senses have `senses`, and only models with examples of senses have `sense_contexts`.
         """
         signatures = {
             "serving_default": self.continue_text,
@@ -358,5 +361,5 @@ class TextModel(tf.Module):
         return hidden, ids.to_tensor(0), words, tf.cast(ids.row_lengths(), tf.int32)
 
     def _continue_alike(self, prompts, max_new_tokens):
-        seeds = tf.fill(tf.shape(prompts), self.seed)  # whatever row of a batch a prompt is in
+        seeds = tf.fill(tf.shape(prompts), self.seed)  # independent of the row in the batch
         return self._continuation(prompts, max_new_tokens, self.sampler, seeds)

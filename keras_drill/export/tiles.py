@@ -1,4 +1,4 @@
-"""Work on many tokens, of which each needs as much memory as the vocabulary is large."""
+"""Processes tokens in tiles, since each token needs memory in proportion to the vocabulary."""
 
 import tensorflow as tf
 
@@ -6,14 +6,14 @@ _TILE_BYTES = 2**26
 
 
 def in_tiles(head, function, hidden, ids):
-    """Applies a function to tokens, a tile of them at a time.
+    """Applies a function to tokens, one tile of tokens at a time.
 
-    `OutputLayer.log_prob` is tiled with `XlaDynamicUpdateSlice`, which TensorFlow Serving runs
-    on a CPU only with `--xla_cpu_compilation_enabled` and not on a GPU.
+    `OutputLayer.log_prob` also uses tiles, but with `XlaDynamicUpdateSlice`, which TensorFlow
+    Serving runs on a CPU only with `--xla_cpu_compilation_enabled`, and on a GPU not at all.
 
     Args:
-        head: The output layer: how many scores a token has decides the size of a tile.
-        function: From hidden states `[n, d]` and words `[n]` to float32 `[n, ...]`.
+        head: The output layer. Its number of scores per token determines the size of a tile.
+        function: Function from hidden states `[n, d]` and words `[n]` to float32 `[n, ...]`.
         hidden: `[B, T, d]`.
         ids: `[B, T]`.
 
@@ -23,7 +23,7 @@ def in_tiles(head, function, hidden, ids):
     scores = head.composition.num_labels(head.vocabulary_size) * head.composition.num_contexts
     count = tf.size(ids)
     tile = tf.clip_by_value(count, 1, max(1, _TILE_BYTES // (4 * scores)))
-    tiles = tf.maximum(1, -(-count // tile))  # an empty loop has no result of known shape
+    tiles = tf.maximum(1, -(-count // tile))  # the result of an empty loop has no known shape
 
     def cut(x):
         x = tf.pad(x, [[0, tiles * tile - count]] + [[0, 0]] * (x.shape.rank - 1))

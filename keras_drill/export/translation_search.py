@@ -1,4 +1,4 @@
-"""Search for the outputs of sources: their beginnings, lengths and constraints.
+"""Searches for the outputs of sources, with prefixes, length limits and constraints.
 
 B sources, S tokens of the longest one, P tokens of the longest prefix.
 """
@@ -17,12 +17,12 @@ _IDS, _NUMBERS = tf.TensorSpec([None, None], tf.int32), tf.TensorSpec([None], tf
 
 
 class TokenRows(NamedTuple):
-    """Texts as a model reads them.
+    """Texts as input of a model.
 
     Attributes:
         ids: Integers `[B, S]`, padded.
-        lengths: Integers `[B]`, tokens before the texts were cut.
-        words: Strings `[B, S]`, the words as the texts have them; or `None`.
+        lengths: Integers `[B]`, numbers of tokens before cutting.
+        words: Strings `[B, S]`, the original words, or `None`.
     """
 
     ids: Any
@@ -31,14 +31,14 @@ class TokenRows(NamedTuple):
 
 
 class TranslationSearch:
-    """Runs searches for the outputs of sources; the part of `Translator` that knows ids only.
+    """Runs searches for the outputs of sources. This part of `Translator` only uses ids.
 
     Args:
         step: The model's decoding step.
-        vocabulary: The words of the outputs.
+        vocabulary: Vocabulary of the outputs.
         constraints: Constraints on outputs.
-        writes_unknown: Whether the unknown word may be written.
-        max_source_tokens: To how many tokens sources are cut.
+        writes_unknown: Whether outputs may contain the unknown token.
+        max_source_tokens: Longer sources are cut to this number of tokens.
         max_tokens: See `Translator`.
         max_ratio: See `Translator`.
         seed: Seed of a sampler.
@@ -73,7 +73,7 @@ class TranslationSearch:
         self._compiled: dict[str, Any] = {}
 
     def room(self, source: TokenRows, prefix: TokenRows) -> tf.Tensor:
-        """Most tokens of each output, its prefix and the end token included: `[B]`."""
+        """Largest number of tokens of each output, with its prefix and the end token: `[B]`."""
         room = tf.fill(tf.shape(source.lengths), self.max_tokens)
         if self.max_ratio is not None:
             lengths = tf.minimum(source.lengths, self.max_source_tokens)
@@ -87,23 +87,24 @@ class TranslationSearch:
     def __call__(
         self, search: Any, source: TokenRows, prefix: TokenRows, rows: Any = None
     ) -> Beams:
-        """Result of a search, in graphs and outside of them.
+        """Runs a search, in graphs or eagerly.
 
         Args:
             search: A `BeamSearch` or a `Sampler`.
             source: The sources, with end tokens.
-            prefix: The beginnings of outputs, without.
-            rows: Integers `[B]`, of which a sampler draws others for each; `None`: all zero.
+            prefix: The prefixes of outputs, without end tokens.
+            rows: Integers `[B]`, the numbers of rows, by which a sampler draws different outputs;
+                `None` for zeros.
         """
         rows = tf.zeros_like(source.lengths) if rows is None else tf.cast(rows, tf.int32)
         room = self.room(source, prefix)
         arguments = (source.ids, prefix.ids, prefix.lengths, room, rows)
-        # Inside a graph no function of its own: it would keep the weights that it was traced with.
+        # Do not trace a function inside a graph: it would keep the weights of its trace.
         run = partial(self._run, search) if tf.inside_function() else self._in_graph(search)
         return run(*arguments)
 
     def _in_graph(self, search):
-        """`_run` as a function that is traced once."""
+        """`_run` as a `tf.function` that is traced once."""
         key = f"{type(search)} {search.get_config()}"
         if key not in self._compiled:
             signature = [_IDS, _IDS, _NUMBERS, _NUMBERS, _NUMBERS]
@@ -115,7 +116,7 @@ class TranslationSearch:
     def _run(self, search, ids, prefix, prefix_lengths, room, rows):
         count = tf.shape(ids)[0]
         start = tf.concat([tf.fill([count, 1], self.start_id), prefix], axis=1)
-        width = tf.reduce_max(tf.concat([room, [0]], 0)) + 1  # and the start
+        width = tf.reduce_max(tf.concat([room, [0]], 0)) + 1  # 1 for the start token
         tokens = tf.pad(start, [[0, 0], [0, width - tf.shape(start)[1]]])
         arguments: dict[str, Any] = {}
         if isinstance(search, Sampler):
@@ -140,12 +141,12 @@ class TranslationSearch:
 
 
 def changed(search: BeamSearch, **changes: Any) -> BeamSearch:
-    """The same search with other arguments."""
+    """Copies a search with other arguments."""
     return type(search).from_config({**search.get_config(), **changes})
 
 
 def check_positions(backbone: Any, max_source_tokens: int, max_tokens: int) -> None:
-    """Raises `ValueError` where a model has fewer learned positions than may be read or written."""
+    """Raises `ValueError` if a model has fewer learned positions than the maximum lengths."""
     if getattr(backbone, "positions", None) != "learned":
         return
     for name, value in {"max_source_tokens": max_source_tokens, "max_tokens": max_tokens}.items():

@@ -1,6 +1,6 @@
 """An encoder–decoder from source texts to target texts.
 
-Shapes: B texts, S words of the longest one, n answers to each, L words of the longest one.
+Shapes: B texts, S words of the longest text, n outputs for each, L words of the longest output.
 """
 
 import math
@@ -30,41 +30,42 @@ _LENGTHS = tf.TensorSpec([None], tf.int32)
 
 
 class Translator(tf.Module):
-    """Text in, text out: an encoder–decoder with the words of both its sides.
+    """An encoder–decoder with text as input and output, with the vocabularies of both sides.
 
-    The model that `export_translator` writes, for use in this process. The outputs for a text do
-    not depend on the rest of the batch. Line breaks are spaces, and unknown words are read as such
-    and never written. An empty text has one output, the empty text, with log-probability 0.
+    This is the model that `export_translator` writes, for use in this process. The outputs for a
+    text do not depend on the rest of the batch. Line breaks are read as spaces. The model reads
+    unknown words, but never writes the unknown token. An empty text has one output, the empty text,
+    with log-probability 0.
 
-    Several outputs for a text are different texts. If two sequences of a beam search are the same
-    text, the next ones replace them: further beams first, then those of another search with twice
-    as many beams and without groups. Samples are independent of each other, and may well be the
-    same.
+    Several outputs of a beam search for a text are different texts. If two sequences are the same
+    text, the next sequences replace them: first further beams, then those of another search with
+    twice as many beams and without groups. Samples are independent of each other, and can be equal.
 
     Args:
         model: A built `keras_drill.SequenceToSequence`.
         source: The `Side` of the sources.
         target: The `Side` of the targets; may be the same.
-        search: Search for the outputs. The default is `BeamSearch(5, length_penalty=1.0)`, of which
-            one is given back. A `Sampler` draws them.
-        max_source_tokens: Sources are cut to so many tokens. The limit may be higher than in
-            training if the model can read longer sources: recurrent encoders and sinusoidal
+        search: Search for the outputs, a `BeamSearch` or a `Sampler`. The default is
+            `BeamSearch(5, length_penalty=1.0)`, with one output.
+        max_source_tokens: Longer sources are cut to this number of tokens. The limit may be higher
+            than in training if the model can read longer sources: recurrent encoders and sinusoidal
             positions can.
-        max_tokens: Most tokens of an output.
-        max_ratio: An output has at most 10 tokens plus so many for each token of its source, and
-            room for those that a `MinLength` requires. `None`: `max_tokens` alone limits it.
+        max_tokens: Largest number of tokens of an output.
+        max_ratio: Limits an output to 10 tokens plus this number for each token of its source. A
+            `MinLength` constraint raises the limit if necessary. With `None`, only `max_tokens`
+            limits outputs.
         constraints: Constraints on outputs: see `keras_drill.decoding`.
         truncation_side: Side at which long sources are truncated, `"right"` or `"left"`.
-        turn_separator: The word between turns: of long sources the oldest turns are cut first.
+        turn_separator: The word between turns. In long sources, the oldest turns are dropped first.
             Only with `truncation_side="left"`.
         replace_unknown: Whether to replace unknown words by the source word with the most
-            attention. For models that attend to the source, and beam search.
+            attention. Requires a model with attention to the source, and beam search.
         seed: Seed of a sampler, from 0 to 2**32 - 1.
         num_samples: Number of outputs that a sampler draws for each text.
 
     Raises:
-        ValueError: An argument is out of range, the model has fewer learned positions than may be
-            read or written, or does not attend to the source where `replace_unknown` needs it.
+        ValueError: An argument is out of range, the model has fewer learned positions than the
+            maximum lengths, or has no attention to the source as `replace_unknown` requires.
 
     Example:
 
@@ -99,7 +100,8 @@ class Translator(tf.Module):
         num_samples: int = 1,
     ):
         super().__init__(name="translator")
-        # Kept in a plain object: tf.Module would track, and export, every variable of a layer.
+        # Stored in a plain object, since tf.Module would track and export every variable of a
+        # layer.
         self._step = LanguageModelStep(model)
         if self._step.vocabulary_size != len(target.vocabulary):
             raise ValueError(
@@ -146,7 +148,7 @@ class Translator(tf.Module):
 
     @property
     def num_answers(self) -> int:
-        """Most outputs of a text: n."""
+        """The largest number of outputs for a text, n."""
         if isinstance(self.search, BeamSearch):
             return self.search.num_results or self.search.num_beams
         return self.num_samples
@@ -160,53 +162,54 @@ class Translator(tf.Module):
 
         Returns:
             Dictionary of `texts` `[B, n]`: the outputs, the best first; `scores` `[B, n]`:
-            log-probabilities over length penalties, by which outputs are ranked; negative infinity
-            for missing outputs, whose text is empty; `log_probs` `[B, n]`: log-probabilities;
-            `lengths` `[B, n]`: in tokens, an end token included; `is_truncated` `[B, n]`: whether
-            an output reached `max_tokens` or `max_ratio` before its end; `source_lengths` `[B]`:
-            tokens of the texts before they were cut, an end token included.
+            log-probabilities divided by length penalties, for ranking, negative infinity for
+            missing outputs, whose text is empty; `log_probs` `[B, n]`: log-probabilities; `lengths`
+            `[B, n]`: numbers of tokens, including an end token; `is_truncated` `[B, n]`: whether an
+            output reached `max_tokens` or `max_ratio` before its end; `source_lengths` `[B]`:
+            numbers of tokens of the texts before cutting, including an end token.
         """
         return self._answers(texts, None, None)
 
     @tf.function(input_signature=[_TEXTS, _PREFIXES], autograph=False)
     def complete(self, texts: tf.Tensor, prefixes: tf.Tensor) -> dict[str, tf.Tensor]:
-        """Translates texts, with a forced beginning of each output.
+        """Translates texts with a given prefix of each output.
 
         Args:
             texts: String tensor `[B]`.
-            prefixes: As many strings, of whole words, or `""`.
+            prefixes: String tensor `[B]`, the prefixes, which consist of whole words, or `""`.
 
         Returns:
-            The dictionary of `translate`. Texts begin with the prefixes, which count in `lengths`
-            and for `max_tokens`, and neither in `scores` nor in `log_probs`.
+            The dictionary of `translate`. Outputs begin with the prefixes. Prefixes count for
+            `lengths` and `max_tokens`, but not for `scores` and `log_probs`.
         """
         return self._answers(texts, prefixes, None)
 
     def answer(self, texts: Any, prefixes: Any = None, rows: Any = None) -> dict[str, tf.Tensor]:
-        """As `translate`; outside of graphs also where a tokenizer's preprocessing is in Python.
+        """As `translate` and `complete`. Eagerly, also works with preprocessing that runs in Python
+        only.
 
         Args:
             texts: Strings `[B]`.
-            prefixes: Strings `[B]`, see `complete`; `None`: no text has one.
-            rows: Integers `[B]`, which rows of all texts these are: a sampler draws others for each
-                row. `None`: the same outputs for the same text.
+            prefixes: Strings `[B]`, see `complete`; `None` for no prefixes.
+            rows: Integers `[B]`, the numbers of these rows among all texts. A sampler draws
+                different outputs for each row. With `None`, equal texts have equal outputs.
         """
         if self.runs_in_graphs and rows is None:
             return self.translate(texts) if prefixes is None else self.complete(texts, prefixes)
         return self._answers(texts, prefixes, rows)
 
     def score(self, sources: Any, targets: Any) -> dict[str, tf.Tensor]:
-        """Log-probability of targets given their sources, word by word.
+        """Computes the log-probability of targets given their sources, word by word.
 
-        Like `answer`, for calls outside of graphs; exported models have it in `examples`.
+        For eager calls, like `answer`. In exported models, `examples` does the same.
 
         Args:
             sources: Strings `[B]`.
-            targets: As many strings, the targets to score, of any length.
+            targets: Strings `[B]`, the targets to score, of any length.
 
         Returns:
             Dictionary of `words`, `log_probs`, `lengths`, `total_log_probs` and `perplexities` as
-            of `examples`, and `source_lengths` as of `translate`.
+            in `examples`, and of `source_lengths` as in `translate`.
         """
         source = self._read(sources)
         told = self._scores_in_graph(source.ids, *self.target.encode(targets))
@@ -228,12 +231,13 @@ class Translator(tf.Module):
             examples: String tensor `[B]`.
 
         Returns:
-            Dictionary of `answers` `[B]`: the best outputs as by `translate`; `words` `[B, T]`: the
-            words of the targets as the model knows them, an end token last; `log_probs` `[B, T]`:
-            log-probability of each, given the source and those before it; `lengths` `[B]`: how many
-            words, 0 where there is no target; `total_log_probs` `[B]`: sums of `log_probs`;
-            `perplexities` `[B]`: exp(-total_log_probs / lengths), 0 where there is no target;
-            `problems` `[B]`: what is wrong with an example, for which all else is empty, or `""`.
+            Dictionary of `answers` `[B]`: the best outputs as in `translate`; `words` `[B, T]`: the
+            words of the targets with unknown words replaced, and an end token; `log_probs`
+            `[B, T]`: log-probability of each word given the source and the words before it;
+            `lengths` `[B]`: numbers of words, 0 without a target; `total_log_probs` `[B]`: sums of
+            `log_probs`; `perplexities` `[B]`: exp(-total_log_probs / lengths), 0 without a target;
+            `problems` `[B]`: the problem of an invalid example, whose other results are empty, or
+            `""`.
         """
         features, problems = read_texts(examples, ["source"], ["target"])
         source, target = features["source"], features["target"]
@@ -247,14 +251,13 @@ class Translator(tf.Module):
         }
 
     def find(self, texts: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, Beams]:
-        """Sources `[B, S]` of texts `[B]` in ids, their lengths `[B]` before they were cut, and the
-        outputs for them."""
+        """Returns ids `[B, S]` of texts `[B]`, their lengths `[B]` before cutting, and outputs."""
         source = self._read(texts)
         beams = self._find(self.search, source, self._prefix(texts, None))
         return source.ids, source.lengths, beams
 
     def _prepare_to_copy(self, backbone):
-        """Makes the search tell what the model attends to."""
+        """Makes the search return the attention to the source."""
         attends = hasattr(backbone, "read_column_with_attention")
         if not attends or getattr(backbone, "attention", True) is None:
             raise ValueError(
@@ -281,7 +284,7 @@ class Translator(tf.Module):
         }
 
     def _distinct(self, search: BeamSearch, source: TokenRows, prefix: TokenRows) -> Answers:
-        """Different answers: of all beams, and of a wider search where these are not enough."""
+        """Different outputs, from all beams and, if these are not enough, from a wider search."""
         number = self.num_answers
         beams = self._find(changed(search, num_results=None), source, prefix)
         answers = self._outputs(source, prefix, beams)
@@ -310,18 +313,18 @@ class Translator(tf.Module):
         return TokenRows(_with_a_column(ids), lengths, words)
 
     def _prefix(self, texts, prefixes):
-        """The beginnings of answers, as `TokenRows` without end tokens; empty without any."""
+        """The prefixes of outputs, as `TokenRows` without end tokens; empty without prefixes."""
         if prefixes is None:
             count = tf.shape(texts)[0]
             return TokenRows(tf.zeros([count, 0], "int32"), tf.zeros([count], "int32"), None)
         vocabulary = self.target.vocabulary
         ids, lengths, words = self.target.read(prefixes)
-        # An end token that somebody writes ends no text.
+        # An end token inside a prefix does not end the output.
         ids = tf.where(ids == vocabulary.end_id, vocabulary.unknown_id, ids)
         return TokenRows(ids[:, :-1], lengths - 1, words[:, :-1])
 
     def _outputs(self, source, prefix, beams):
-        """The `Answers` that beams are."""
+        """Converts beams to `Answers`."""
         ids = self.written(beams)  # [B, n, L]
         lengths = beams.lengths - 1
         last = tf.gather(ids, tf.maximum(lengths - 1, 0), batch_dims=2)
@@ -336,7 +339,7 @@ class Translator(tf.Module):
         return answers.where(tf.math.is_finite(beams.scores) & (source.lengths > 1)[:, None])
 
     def _own_words(self, source, prefix, beams, ids):
-        """Words of answers that are not the vocabulary's `[B, n, L]`, `""` elsewhere; or `None`."""
+        """Words `[B, n, L]` that replace the vocabulary's, `""` for no replacement; or `None`."""
         own = None
         if self.replace_unknown:
             lengths = tf.minimum(source.lengths, self.max_source_tokens)
@@ -363,7 +366,7 @@ class Translator(tf.Module):
         return score_words(self._step.head, hidden, ids, words, lengths)
 
     def written(self, beams: Beams) -> tf.Tensor:
-        """Ids `[B, n, L]` of outputs without their start, end tokens after them."""
+        """Ids `[B, n, L]` of outputs without the start token, padded with end tokens."""
         tokens = beams.tokens[:, :, 1:]
         is_written = tf.sequence_mask(beams.lengths - 1, tf.shape(tokens)[2])
         return tf.where(is_written, tokens, self.target.vocabulary.end_id)
@@ -374,7 +377,7 @@ class Translator(tf.Module):
         return self._step.variables
 
     def signatures(self) -> dict:
-        """The functions a server offers, by name."""
+        """The functions that a server offers, by name."""
         return {
             "serving_default": self.translate,
             "translate": self.translate,
@@ -384,5 +387,5 @@ class Translator(tf.Module):
 
 
 def _with_a_column(ids):
-    """Ids `[B, T]` with one column at least: without any rows there would be none to read."""
+    """Pads ids `[B, T]` to at least one column. An empty batch would have none."""
     return tf.pad(ids, [[0, 0], [0, tf.cast(tf.shape(ids)[1] == 0, tf.int32)]])

@@ -1,4 +1,4 @@
-"""Requests that TensorFlow Serving replays when it loads a model."""
+"""Warm-up requests, which TensorFlow Serving replays when it loads a model."""
 
 import os
 from collections.abc import Iterable, Sequence
@@ -13,8 +13,8 @@ from keras_drill.data.serialize_examples import serialize_examples
 def write_warmup_requests(path: str | os.PathLike, requests: list[tuple[str, dict]]) -> None:
     """Writes `assets.extra/tf_serving_warmup_requests`: a TFRecord of `PredictionLog`.
 
-    The messages of `tensorflow_serving.apis` that it takes are nothing but nested fields, so they
-    are encoded here and that package, which pins TensorFlow, is not needed:
+    The function encodes the messages of `tensorflow_serving.apis` itself, since they consist only
+    of nested fields. So it does not require that package, which pins TensorFlow:
 
         PredictionLog.predict_log = 6     PredictLog.request = 1
         PredictRequest.model_spec = 1     PredictRequest.inputs = 2 (map<string, TensorProto>)
@@ -52,14 +52,14 @@ def example_inputs(names: Iterable[str], texts: Sequence[str | bytes]) -> dict[s
     [('prompts', ['the cat', '']), ('seed', array([0, 0]))]
     """
     count = len(texts)
-    features = ("text", "prompt", "source", "target")  # models pass over what they do not know
+    features = ("text", "prompt", "source", "target")  # models ignore other features
     columns = {name: [tf.compat.as_bytes(text) for text in texts] for name in features}
     inputs = {
         "prompts": list(texts),
         "texts": list(texts),
         "prefixes": ["" for _ in texts],
         "examples": serialize_examples(columns),
-        "max_new_tokens": np.full(count, np.iinfo("int32").max, "int32"),  # as many as there may be
+        "max_new_tokens": np.full(count, np.iinfo("int32").max, "int32"),  # the maximum
         "temperature": np.ones(count, "float32"),
         "top_k": np.zeros(count, "int32"),
         "top_p": np.ones(count, "float32"),

@@ -171,9 +171,7 @@ def _draw_theta(figure: Figure, theta: np.ndarray, studied: Sequence[StudiedWord
     above.stairs(numbers, edges, fill=True, facecolor=GRID, edgecolor=MUTED, linewidth=0.5)
     above.grid(axis="x", visible=False)
     above.set_ylabel("senses")
-    thetas = [
-        word.theta for word in studied if word.theta is not None
-    ]  # of all words or, without a kernel, of none
+    thetas = [word.theta for word in studied if word.theta is not None]  # of all or none
     for row, (word, values) in enumerate(zip(studied, thetas, strict=True)):
         below.plot([values.min(), values.max()], [row, row], color=GRID, linewidth=3)
         for sense, (value, share) in enumerate(zip(values, word.shares, strict=True)):
