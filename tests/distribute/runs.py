@@ -3,6 +3,7 @@
 import contextlib
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -29,6 +30,13 @@ def train(way: str, options: Path, folder: Path) -> list[str]:
         found = ended(processes)
     assert [status for status, _ in found] == [0] * WAYS[way], found
     return [said for _, said in found]
+
+
+def train_each_way(options: Path, folder: Path) -> dict[str, list[str]]:
+    """Trains in all ways, two at a time; what the processes of each way said."""
+    with ThreadPoolExecutor(2) as pool:
+        said = pool.map(lambda way: train(way, options, folder / way), WAYS)
+        return dict(zip(WAYS, said, strict=True))
 
 
 def wait_for_step(folder: Path, step: int, processes: list) -> None:

@@ -1,5 +1,7 @@
 """One device, two replicas of one process and two workers: the same training."""
 
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 import pytest
 
@@ -14,8 +16,9 @@ TRAIN = "tests.distribute.train"
 def runs(tmp_path_factory):
     """What came of each way to train, by its name, and of workers what each of them has."""
     folder = tmp_path_factory.mktemp("distributed")
-    for name in ("none", "mirrored"):
-        run_workers(TRAIN, [[name, folder / f"{name}.npz"]])
+    with ThreadPoolExecutor() as pool:
+        alone = [[[name, folder / f"{name}.npz"]] for name in ("none", "mirrored")]
+        list(pool.map(run_workers, [TRAIN] * len(alone), alone))
     workers = [["multi-worker", str(folder / f"worker-{i}.npz")] for i in range(2)]
     assert run_workers(TRAIN, workers) == ["chief", "worker"]
     names = ("none", "mirrored", "worker-0", "worker-1")

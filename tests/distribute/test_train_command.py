@@ -14,6 +14,7 @@ from tests.distribute.runs import (
     checkpoint,
     last_step,
     train,
+    train_each_way,
     training,
     wait_for_step,
 )
@@ -91,8 +92,7 @@ RUNS = {"language-model": language_model, "translation": translation}
 
 def test_labels_of_descriptions(tmp_path):
     (tmp_path / "options.toml").write_text(described_words(tmp_path).to_toml())
-    for way in WAYS:
-        train(way, tmp_path / "options.toml", tmp_path / way)
+    train_each_way(tmp_path / "options.toml", tmp_path)
     for way in SEVERAL:
         assert_alike(tmp_path / "none", tmp_path / way)
 
@@ -102,8 +102,7 @@ def runs(request, tmp_path_factory):
     """A folder with the same training each way, and what was said."""
     folder = tmp_path_factory.mktemp(request.param)
     (folder / "options.toml").write_text(RUNS[request.param](folder).to_toml())
-    said = {way: train(way, folder / "options.toml", folder / way) for way in WAYS}
-    return folder, said
+    return folder, train_each_way(folder / "options.toml", folder)
 
 
 @pytest.mark.parametrize("way", SEVERAL)
