@@ -102,3 +102,7 @@ def cleared_session():
         import jax
 
         jax.clear_caches()  # what it compiled grows to gigabytes, and no other module has use of it
+    elif keras.backend.backend() == "tensorflow":
+        from tensorflow.python.framework import config
+
+        config.disable_op_determinism()  # trainings enable it; no public function undoes that

@@ -1,19 +1,8 @@
 import pytest
-from tensorflow.python.framework import config
 
 from keras_drill.workbench.serving import Limits
 from tests.workbench.serving.running import running
 from tests.workbench.serving.small_models import write_model
-
-
-@pytest.fixture(autouse=True, scope="package")
-def clocks():
-    """Lets graphs ask for the time, which the models here wait by.
-
-    A training that an earlier test ran in this process may have asked for determinism; there is no
-    public way to take that back.
-    """
-    config.disable_op_determinism()
 
 
 @pytest.fixture(scope="package")
