@@ -16,7 +16,9 @@ from keras_drill.types import Tensor
 
 
 class BackboneReader(abc.ABC):
-    """Reads columns with a backbone. Methods are as those of `keras_drill.decoding.DecodingStep`.
+    """Base class for readers, which read columns with a backbone for a search.
+
+    The methods have the interface of `keras_drill.decoding.DecodingStep`.
 
     Args:
         backbone: The backbone.
@@ -29,7 +31,7 @@ class BackboneReader(abc.ABC):
 
     @property
     def max_length(self) -> int | None:
-        """The most columns that it can read; `None`: there is no limit."""
+        """Largest number of columns that the backbone can read; `None` for no limit."""
         is_learned = getattr(self.backbone, "positions", None) == "learned"
         return self.backbone.max_length if is_learned else None
 
@@ -59,11 +61,12 @@ class BackboneReader(abc.ABC):
 
 
 class StateReader(BackboneReader):
-    """A recurrent backbone, read by its state.
+    """Reader for recurrent backbones, which carry a state from column to column.
 
     Args:
-        backbone: Has `initial_state(batch_size)`, a list of tensors, and is called with
-            `initial_state=..., return_state=True`, which returns `(hidden, new_state)`.
+        backbone: A backbone with the method `initial_state(batch_size)`, which returns a list of
+            tensors. A call with `initial_state=..., return_state=True` returns
+            `(hidden, new_state)`.
     """
 
     name = "state"
@@ -90,15 +93,15 @@ class StateReader(BackboneReader):
 
 
 class CacheReader(BackboneReader):
-    """A backbone that keeps what it needs of earlier columns, and can share constants.
+    """Reader for backbones with a cache of earlier columns, which may also share constants.
 
     Args:
-        backbone: Has two methods. `begin_decoding(inputs, batch_size, length)` returns
-            `(constants, cache)` as `DecodingStep.begin` does: caches wide enough for `length`
-            columns, positions, an encoded source. `read_column(tokens, constants, cache)` returns
-            the hidden states `[R, d]` of the next column `[R]` and the new cache. A backbone that
-            can return its attention also has `read_column_with_attention` and `source_mask`, as
-            `DecodingStep` has them.
+        backbone: A backbone with two methods. `begin_decoding(inputs, batch_size, length)` returns
+            `(constants, cache)` as `DecodingStep.begin` does. Examples are caches for `length`
+            columns, positions, and an encoded source. `read_column(tokens, constants, cache)`
+            returns the hidden states `[R, d]` of the next column `[R]` and the new cache. A
+            backbone that can return its attention also has `read_column_with_attention` and
+            `source_mask`, see `DecodingStep`.
     """
 
     name = "cache"
@@ -111,13 +114,14 @@ class CacheReader(BackboneReader):
 
 
 class PrefixReader(BackboneReader):
-    """Any causal backbone: reads what was written from the beginning again for each column.
+    """Reader for any causal backbone. For each column, it reads the sequence again from the
+    beginning.
 
-    Its state is what was written, in a buffer as wide as the longest result. Zeros after the
-    current column are also read, which does not affect a causal backbone.
+    The state is a buffer of the sequence, as wide as the longest result. The backbone also reads
+    the zeros after the current column, which does not affect a causal backbone.
 
     Args:
-        backbone: Maps tokens `[B, T]`, or `token_ids` and `padding_mask` as the backbones of
+        backbone: A backbone that maps tokens `[B, T]`, or `token_ids` and `padding_mask` as in
             keras-hub, to hidden states `[B, T, d]`.
     """
 
@@ -188,7 +192,7 @@ class PrefixReader(BackboneReader):
 
 
 def make_reader(backbone) -> BackboneReader:
-    """The best reader for a backbone, by the methods that it has."""
+    """Returns the fastest reader for a backbone, depending on the backbone's methods."""
     if hasattr(backbone, "begin_decoding"):
         return CacheReader(backbone)
     if hasattr(backbone, "initial_state"):

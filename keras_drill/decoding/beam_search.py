@@ -14,19 +14,19 @@ from keras_drill.types import Tensor
 
 
 class Beams(NamedTuple):
-    """The n best sequences that a beam search found, the best first.
+    """Result of a beam search: the n best sequences, the best first.
 
     Attributes:
         tokens: Integer tensor `[B, n, L]`: prompt, generated tokens (with the end token), padding.
-        lengths: Integer tensor `[B, n]`: how many of these are not padding.
-        scores: Float32 tensor `[B, n]`: the sequences' log-probability over the length penalty, by
-            which they are ranked. Negative infinity where there are fewer than n sequences.
-        log_probs: Float32 tensor `[B, n]`: log-probability of the generated tokens, as constraints
-            changed it.
-        word_log_probs: Float32 tensor `[B, n, L]`: the log-probability that the model itself gave
-            to each word, 0 at prompt and padding.
+        lengths: Integer tensor `[B, n]`: number of tokens without padding.
+        scores: Float32 tensor `[B, n]`: log-probability divided by the length penalty, by which
+            sequences are ranked; negative infinity for missing sequences.
+        log_probs: Float32 tensor `[B, n]`: log-probability of the generated tokens, after
+            constraints.
+        word_log_probs: Float32 tensor `[B, n, L]`: log-probability of each word before constraints;
+            0 for prompt and padding.
         attention: Float32 tensor `[B, n, L, S]`: attention of each word to each position of the
-            source, 0 at prompt and padding. S is 0 unless the search returns attention.
+            source; 0 for prompt and padding. S is 0 unless the search returns attention.
     """
 
     tokens: Any
@@ -70,7 +70,7 @@ class BeamSearch(Search):
         num_beams: Number of beams K.
         length_penalty: Exponent; 0 ranks by log-probability, which prefers short sequences.
         num_results: Number of beams to return, n; `None` is all.
-        num_groups: Into how many groups the beams are divided, a divisor of `num_beams`.
+        num_groups: Number of groups of beams, a divisor of `num_beams`.
         diversity: Subtracted from the log-probability of a word for each choice of that word by a
             previous group.
         coverage_penalty: Factor of the coverage, not negative, for models that attend to a source.
@@ -206,7 +206,7 @@ class BeamSearch(Search):
         )
 
     def shortlist(self, scores: Tensor, rows: Rows, spare: int = 0) -> tuple[Tensor, Tensor]:
-        """The continuations of each row that may become beams: K, or with groups all."""
+        """Selects the continuations of each row that may become beams: K, or all with groups."""
         num_words = scores.shape[-1]
         if self.num_groups > 1:
             words = ops.arange(num_words, dtype="int32")
@@ -215,7 +215,7 @@ class BeamSearch(Search):
         return best, ops.cast(words, "int32")
 
     def count_words(self, rows: Rows, words: Tensor) -> Any:
-        """Number of words of each continuation by `words` `[R, C]`, for the length penalty.
+        """Number of words of each row continued by `words` `[R, C]`, for the length penalty.
 
         `[R, 1]` or `[R, C]`.
         """
@@ -223,11 +223,11 @@ class BeamSearch(Search):
         return (written + ops.cast(ops.logical_not(rows.finished), "int32"))[:, None]
 
     def penalty(self, count: Tensor) -> Tensor:
-        """Length penalty, the divisor of the log-probability of so many words."""
+        """Length penalty for a number of words, by which log-probabilities are divided."""
         return ((5.0 + ops.cast(count, "float32")) / 6.0) ** self.length_penalty
 
     def coverage(self, rows: Rows) -> Any:
-        """Coverage of the source by attention, from 0 (all of it) downwards: `[R]`."""
+        """Coverage of the source by attention `[R]`: 0 if complete, otherwise negative."""
         looks = ops.sum(rows.attention, axis=1)  # [R, S]
         looks = ops.minimum(ops.maximum(looks, 1e-30), 1.0)
         return ops.sum(ops.where(rows.source_mask, ops.log(looks), 0.0), axis=-1)

@@ -18,9 +18,9 @@ from keras_drill.types import Tensor
 
 
 class Constraint(abc.ABC):
-    """Base class of the constraints: `constraint(log_probs, rows)` returns new log-probabilities.
+    """Base class for constraints: `constraint(log_probs, rows)` returns new log-probabilities.
 
-    Changes to rows that are finished, or still in their prompt, have no effect.
+    Changes have no effect on finished rows and on rows still inside their prompt.
     """
 
     @abc.abstractmethod
@@ -37,7 +37,7 @@ class Constraint(abc.ABC):
 
     @abc.abstractmethod
     def get_config(self) -> dict:
-        """The arguments."""
+        """Returns the constructor arguments."""
 
     @classmethod
     def from_config(cls, config: dict) -> "Constraint":
@@ -81,7 +81,8 @@ class RepetitionPenalty(Constraint):
     probable.
 
     Args:
-        penalty: Above 0; 1 changes nothing, the paper has 1.2. Under 1 it favours repetition.
+        penalty: Above 0. 1 changes nothing; the paper uses 1.2. A penalty under 1 favours
+            repetition.
 
     References:
         - [Keskar et al., 2019](https://arxiv.org/abs/1909.05858), section 4.1
@@ -114,7 +115,7 @@ class NoRepeatNGrams(Constraint):
     forbidden.
 
     Args:
-        n: Words of an n-gram, at least 1.
+        n: Number of words of an n-gram, at least 1.
 
     References:
         - [Paulus et al., 2017](https://arxiv.org/abs/1705.04304), section 2.5 (trigrams)

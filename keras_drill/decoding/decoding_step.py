@@ -34,7 +34,7 @@ class DecodingStep(abc.ABC):
     Args:
         vocabulary_size: Number of words V.
 
-    Example, a model that knows which word follows which:
+    Example, a model with a fixed successor for each word:
 
     >>> import keras, keras_drill
     >>> class Bigrams(DecodingStep):
@@ -58,17 +58,16 @@ class DecodingStep(abc.ABC):
 
     @abc.abstractmethod
     def begin(self, inputs: Any, batch_size: int, length: int) -> tuple[Any, Any]:
-        """Before the first column.
+        """Prepares the search, before the first column.
 
         Args:
-            inputs: Other inputs of the model, the source of a translation for instance: a nested
+            inputs: Other inputs of the model, for example the source of a translation: a nested
                 structure of tensors with first dimension B. `None` for language models.
             batch_size: B, an integer or a scalar tensor.
-            length: Columns that there are at most, an integer or a scalar tensor.
+            length: Largest number of columns, an integer or a scalar tensor.
 
         Returns:
-            `(constants, state)`, both for the B sequences: a search repeats the state for each of
-            its rows.
+            `(constants, state)`, both for B sequences. The search repeats the state for its rows.
         """
 
     @abc.abstractmethod
@@ -78,35 +77,36 @@ class DecodingStep(abc.ABC):
         Args:
             tokens: Integer tensor `[R]`.
             constants: From `begin`.
-            state: From `begin` or the previous step, with first dimension R.
+                state: From `begin` or the previous step, with first dimension R.
 
         Returns:
-            `(hidden, state)`: whatever `log_probs` needs, and the new state.
+            `(hidden, state)`: the input of `log_probs`, and the new state.
         """
 
     @abc.abstractmethod
     def log_probs(self, hidden: Tensor) -> Tensor:
-        """Float32 log-probabilities `[R, V]` of the next word, from what `read` gave."""
+        """Computes float32 log-probabilities `[R, V]` of the next word from the output of `read`."""
 
     def scorer(self) -> Callable[[Any], Tensor]:
-        """`log_probs` for one search, which asks for it once, before its loop.
+        """Returns the function `log_probs` for one search. The search calls `scorer` once, before
+        its loop.
 
-        Optional: where something that no hidden state changes is worth computing once.
+        Override this method to compute once the parts that do not depend on the hidden state.
         """
         return self.log_probs
 
     def logit_scorer(self) -> Callable[[Any], Tensor] | None:
-        """As `scorer`, for logits `[R, V]`, whose log-softmax the log-probabilities are.
+        """As `scorer`, but for logits `[R, V]`, whose log-softmax gives the log-probabilities.
 
-        Optional: a beam search that needs the log-probabilities of few words works out no others
-        then. `None` where there are none.
+        Optional; `None` if there are no logits. With logits, a beam search computes the
+        log-probabilities only of the words that it needs.
         """
         return None
 
     def source_mask(self, constants: Any) -> Any:
         """Positions of the source in the output of `read_with_attention`: booleans `[B, S]`.
 
-        Optional, as `read_with_attention`: only models that attend to a source have these.
+        Optional, as `read_with_attention`, for models with attention to a source.
         """
         raise ValueError(
             "`step` must be of a model with attention to a source for `coverage_penalty` and "
@@ -116,21 +116,21 @@ class DecodingStep(abc.ABC):
     def read_with_attention(
         self, tokens: Tensor, constants: Any, state: Any
     ) -> tuple[Any, Any, Any]:
-        """As `read`, and what was attended to.
+        """As `read`, but also returns the attention to the source.
 
         Returns:
-            `(hidden, state, attention)`: what `read` gives, and floats `[R, S]`, how much of each
-            position of the source each row took: 0 where `source_mask` is false.
+            `(hidden, state, attention)`: the output of `read`, and the attention weights of the
+            source's positions, floats `[R, S]`, 0 where `source_mask` is false.
         """
         raise NotImplementedError
 
     def prefill(self, tokens: Tensor, count: Tensor, constants: Any, state: Any) -> Any:
-        """Reads the first `count` columns of a buffer, without evaluating any word.
+        """Reads the first `count` columns of a buffer, without computing log-probabilities.
 
         Args:
             tokens: Integer tensor `[B, L]`, the buffer of the search.
-            count: Columns to read, from 0 to L: a Python integer, or a scalar tensor where the
-                number is known only when the graph runs.
+            count: Number of columns to read, from 0 to L: a Python integer, or a scalar tensor if
+                the number is known only when the graph runs.
             constants: From `begin`.
             state: From `begin`.
 
@@ -141,7 +141,7 @@ class DecodingStep(abc.ABC):
 
 
 def read_in_turn(read, tokens, count, constants, state) -> Any:
-    """The state after reading `count` columns of `tokens` with `read`, one after the other."""
+    """Returns the state after reading `count` columns of `tokens` with `read`, one by one."""
     return ops.fori_loop(
         0, count, lambda t, state: read(ops.take(tokens, t, axis=1), constants, state)[1], state
     )

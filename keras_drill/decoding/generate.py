@@ -61,10 +61,10 @@ def generate(
         start_token: Added before every prompt; required if a prompt may be empty. For models
             trained on continuous text this is the end token, which precedes each line.
         end_token: The token that ends a sequence, or None.
-        forbidden_tokens: Tokens never to generate, `[vocabulary.unknown_id]` for instance.
+        forbidden_tokens: Tokens never to generate, for example `[vocabulary.unknown_id]`.
         constraints: `Constraint`s, such as `[RepetitionPenalty(1.2), NoRepeatNGrams(3)]`.
         pad_token: Fills the result after a sequence's end.
-        seed: An integer, for the same text at each call; samplers only. See `Sampler.begin` for one
+        seed: An integer that makes calls reproducible; samplers only. See `Sampler.begin` for one
             seed per row.
         inputs: Further inputs of the model, for example the source; see `DecodingStep.begin`.
         num_samples: Number of independent continuations of each prompt; samplers only. The first
@@ -74,9 +74,9 @@ def generate(
             new words use `stream`.
 
     Returns:
-        The `Beams` of a beam search. Of a sampler a `Generation`: tokens `[B, max_length]`, lengths
-        `[B]`, log-probabilities `[B, max_length]`, where B is the number of prompts times
-        `num_samples`: those of the first prompt, then those of the second ...
+        With a beam search, `Beams`. With a sampler, a `Generation`: tokens `[B, max_length]`,
+        lengths `[B]`, log-probabilities `[B, max_length]`. B is the number of prompts times
+        `num_samples`; the samples of a prompt are adjacent.
 
     Example:
 

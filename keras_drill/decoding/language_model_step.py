@@ -13,9 +13,9 @@ from keras_drill.types import Tensor
 
 
 class LanguageModelStep(DecodingStep):
-    """Decoding step of a `keras_drill.LanguageModel`, by the fastest method of its backbone.
+    """Decoding step of a `keras_drill.LanguageModel`, with the fastest method of its backbone.
 
-    `decodes_by` says which:
+    `decodes_by` is the name of the method:
 
     - `"state"`: the backbone has `initial_state(batch_size)` and takes `initial_state` and
       `return_state`, as `keras_drill.models.AWDLSTM` does. A word costs one step of the model.
@@ -75,17 +75,18 @@ class LanguageModelStep(DecodingStep):
 
     @property
     def max_length(self) -> int | None:
-        """The most words that the backbone can read, by its learned positions or its input's shape;
-        `None`: there is no limit."""
+        """Largest number of words that the backbone can read, by its learned positions or the shape
+        of its input; `None` for no limit.
+        """
         return self._reader.max_length
 
     @property
     def variables(self) -> list[Any]:
-        """Variables of the backbone and of the folded output layer; shared ones are there twice."""
+        """Variables of backbone and folded output layer. Shared variables occur twice."""
         return [*self._reader.backbone.variables, *self.head.variables]
 
     def read_whole(self, tokens: Tensor) -> Any:
-        """Hidden states `[B, T, d]` of whole sequences `[B, T]`, each read from its beginning."""
+        """Computes hidden states `[B, T, d]` of whole sequences `[B, T]`, from their beginning."""
         return self._reader.read_whole(tokens)
 
     def begin(self, inputs: Any, batch_size: int, length: int) -> Any:

@@ -11,13 +11,14 @@ _PARITY = np.uint32(0x1BD11BDA)
 def counter_uniform(keys, length):
     """Uniform numbers in [0, 1) as a pure function of key and position.
 
-    Row b, position t is the hash of `(keys[b], t)`: the same on every backend, device and batch
-    size, so that a sequence is drawn alike alone, in a batch and on a server. The hash is
-    Threefry-2x32 with 20 rounds; the 24 upper bits of its first word are used.
+    The number in row b at position t is a hash of `(keys[b], t)`. It is the same on every backend
+    and device and for every batch size, so that sampling gives the same sequence alone, in a batch
+    and on a server. The hash is Threefry-2x32 with 20 rounds, of which the upper 24 bits of the
+    first word are used.
 
     Args:
         keys: uint32 tensor `[B, 2]`.
-        length: Positions per row.
+        length: Number of positions per row.
 
     Returns:
         Float32 tensor `[B, length]`.
@@ -39,7 +40,7 @@ def counter_uniform(keys, length):
 
 
 def row_keys(seed, batch_size):
-    """The uint32 key `[B, 2]` of every row's random stream; see `Sampler.__call__`."""
+    """Returns uint32 keys `[B, 2]` of the random streams of rows; see `Sampler.__call__`."""
     if seed is None:
         seed = keras.random.randint((), 0, 2**31 - 1)
     if isinstance(seed, (int, np.integer)) and not 0 <= seed < 2**32:
@@ -56,16 +57,16 @@ def row_keys(seed, batch_size):
 
 
 def sample_keys(keys, num_samples):
-    """Independent streams for several samples of each row.
+    """Returns keys of independent random streams for several samples of each row.
 
-    The first sample draws from the row's own stream, and no sample depends on how many there are.
+    The first sample uses the row's own stream. Samples do not depend on their number.
 
     Args:
         keys: uint32 tensor `[B, 2]`, from `row_keys`.
         num_samples: n, an integer or a scalar tensor.
 
     Returns:
-        uint32 tensor `[B · n, 2]`, the samples of a row in succession.
+        uint32 tensor `[B · n, 2]`. The samples of a row are adjacent.
 
     Example:
 
@@ -84,7 +85,7 @@ def sample_keys(keys, num_samples):
 
 
 def threefry(key0, key1, counter0, counter1):
-    """Threefry-2x32-20 of uint32 tensors that broadcast against each other."""
+    """Computes the hash Threefry-2x32-20 of uint32 tensors, with broadcasting."""
     keys = (key0, key1, ops.bitwise_xor(ops.bitwise_xor(key0, key1), _PARITY))
     # Operators: `ops.add` takes a `[0, n]` tensor for a bias and fails on empty batches.
     x0, x1 = counter0 + key0, counter1 + key1

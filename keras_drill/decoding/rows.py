@@ -9,23 +9,22 @@ from keras import ops
 
 
 class Rows(NamedTuple):
-    """The tokens so far, and where they end.
+    """The state of all rows of a search: their tokens so far, and where rows end.
 
     Attributes:
-        index: Integer scalar, the column that comes next (or just came, for `ends`).
+        index: Integer scalar, the next column (for `ends`, the last written column).
         tokens: Integer tensor `[R, L]`: prompt, generated tokens, padding.
-        log_probs: Float32 tensor `[R, L]`: the log-probability that the model itself gave to each
-            word that was written (whatever the temperature, the words left out or forbidden), 0 at
-            the prompt and at the padding.
-        lengths: Integer tensor `[R]`: how many tokens are not padding.
-        finished: Boolean tensor `[R]`: rows that are frozen.
+        log_probs: Float32 tensor `[R, L]`: log-probability of each generated word by the model,
+            before temperature, filters and constraints; 0 for prompt and padding.
+        lengths: Integer tensor `[R]`: number of tokens without padding.
+        finished: Boolean tensor `[R]`: rows that do not change any more.
         prompt_lengths: Integer tensor `[R]`.
-        max_lengths: Integer tensor `[R]`: the length at which a row ends at last.
-        end_token: Integer scalar: the token that ends a row, -1 for none.
-        attention: Float32 tensor `[R, L, S]`: what the model attended to for each word that was
-            written, that of column `index` among them in `extend`; 0 elsewhere. S is 0 unless the
-            search `needs_attention`.
-        source_mask: Boolean tensor `[R, S]`: which positions of the source there are.
+        max_lengths: Integer tensor `[R]`: the maximum length of each row.
+        end_token: Integer scalar: the token that ends a row; -1 for none.
+        attention: Float32 tensor `[R, L, S]`: attention to the source for each generated word; in
+            `extend`, also for column `index`. 0 elsewhere. S is 0 unless the search
+            `needs_attention`.
+        source_mask: Boolean tensor `[R, S]`: valid positions of the source.
     """
 
     index: Any
@@ -41,12 +40,12 @@ class Rows(NamedTuple):
 
     @property
     def is_in_prompt(self) -> Any:
-        """Boolean tensor `[R]`: rows whose prompt has a token at the column that comes next."""
+        """Boolean tensor `[R]`: rows whose prompt has a token in the next column."""
         return self.index < self.prompt_lengths
 
     @property
     def next_places(self) -> Any:
-        """Boolean tensor `[R, L]`: the next column, in rows that receive a word there."""
+        """Boolean tensor `[R, L]`: true in the next column of rows that get a word there."""
         columns = ops.arange(ops.shape(self.tokens)[1], dtype="int32")  # [L]
         is_open = ops.logical_not(ops.logical_or(self.is_in_prompt, self.finished))
         return ops.logical_and(columns == self.index, is_open[:, None])

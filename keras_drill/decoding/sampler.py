@@ -13,15 +13,14 @@ from keras_drill.types import Tensor
 
 
 class Generation(NamedTuple):
-    """Sequences written by a sampler.
+    """Result of a sampler: the generated sequences.
 
     Attributes:
-        tokens: Integer tensor `[B, L]`: prompt, then generated tokens (the end token included),
+        tokens: Integer tensor `[B, L]`: prompt, then generated tokens (including the end token),
             then padding.
-        lengths: Integer tensor `[B]`: how many of these are not padding.
-        log_probs: Float32 tensor `[B, L]`: the log-probability the model itself gave to each
-            generated token (whatever the temperature, the words left out or forbidden), 0 at the
-            prompt and at the padding.
+        lengths: Integer tensor `[B]`: number of tokens without padding.
+        log_probs: Float32 tensor `[B, L]`: log-probability of each generated token by the model,
+            before temperature, filters and constraints; 0 for prompt and padding.
     """
 
     tokens: Any
@@ -30,11 +29,11 @@ class Generation(NamedTuple):
 
 
 class Sampler(Search):
-    """Base class of the samplers: the search in which every row continues itself.
+    """Base class for samplers, searches in which every row continues itself.
 
     Subclasses choose the next word in `choose`. See `Search` for the loop and the call.
 
-    Example, a sampler that always takes the second best word:
+    Example, a sampler that always chooses the second best word:
 
     >>> import keras
     >>> class SecondBest(Sampler):
@@ -79,10 +78,10 @@ class Sampler(Search):
             step: The model's `DecodingStep`.
             tokens: Integer tensor `[B, L]`.
             lengths: Lengths `[B]` of the prompts.
-            seed: An integer from 0 to 2**32 - 1 makes every call draw the same; row b then draws
-                from stream `(seed, b)`. With an integer tensor `[B]` each row has its own stream
-                `(seed[b], 0)`, with `[B, 2]` its whole stream, independent of the batch. With
-                `None` each call draws a seed from Keras' global generator.
+            seed: An integer from 0 to 2**32 - 1 makes calls reproducible. Row b then uses the
+                random stream `(seed, b)`. An integer tensor `[B]` gives each row the stream
+                `(seed[b], 0)`, and a tensor `[B, 2]` gives complete keys of streams, independent of
+                the batch. With `None`, each call draws a seed from Keras' global generator.
             **arguments: The other arguments of `Search.begin`.
         """
         loop, (rows, state, _) = super().begin(step, tokens, lengths, **arguments)

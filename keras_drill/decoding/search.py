@@ -20,7 +20,7 @@ _FEW_FORBIDDEN = 16  # words that are listed with those to choose from, not mask
 
 
 class Search(abc.ABC):
-    """Base class of samplers and beam search: contains the loop; subclasses choose the words.
+    """Base class for samplers and beam search. It contains the loop; subclasses choose the words.
 
     Each step of the loop reads one column and writes the next one. Rows whose prompt is longer keep
     the prompt's token, so prompts of different lengths can share a batch, and the state of each row
@@ -40,7 +40,7 @@ class Search(abc.ABC):
 
         Args:
             step: The model's `DecodingStep`.
-            tokens: Integer tensor `[B, L]`: prompts, followed by room for what is written.
+            tokens: Integer tensor `[B, L]`: prompts, followed by room for the generated tokens.
             lengths: Lengths `[B]` of the prompts.
             **arguments: The other arguments of `begin`, which says more about these, too.
 
@@ -57,56 +57,57 @@ class Search(abc.ABC):
 
         Args:
             log_probs: Float32 tensor `[R, V]`, negative infinity for forbidden words.
-            rows: What was written so far. Tokens chosen for rows that are finished, or still in
-                their prompt, are not written.
+            rows: The rows so far. Tokens chosen for finished rows, or for rows still inside their
+                prompt, are ignored.
             memory: Output of `begin`, or of the previous call.
 
         Returns:
-            `(parents, words, memory)`: for every row the row that it continues, integers `[R]`, or
-            `None` where each continues itself; the words `[R]`; and whatever the search wants to
-            find at the next step, in the same shapes and types.
+            `(parents, words, memory)`: the row that each new row continues, integers `[R]`, or
+            `None` if each row continues itself; the words `[R]`; and the search's own state for the
+            next step, with constant shapes and types.
         """
 
     def shortlist(self, scores: Tensor, rows: Rows, spare: int = 0) -> tuple[Any, Any]:
-        """The words of each row that may be chosen.
+        """Selects the words of each row that may be chosen.
 
         Args:
             scores: Floats `[R, V]`, log-probabilities or logits.
-            rows: What was written so far.
-            spare: Number of words that may turn out to be forbidden.
+            rows: The rows so far.
+                spare: Number of words that may turn out to be forbidden.
 
         Returns:
-            Their scores and the words, integers, `[R, C]` each, the row's best word first.
+            The scores and the words (integers), `[R, C]` each, the row's best word first.
         """
         raise NotImplementedError
 
     def extend_listed(
         self, log_probs: Tensor, words: Tensor, rows: Rows, memory: Any
     ) -> tuple[Any, Any, Any]:
-        """As `extend`, of the words that `shortlist` gave and their log-probabilities `[R, C]`."""
+        """As `extend`, but for the words of `shortlist` and their log-probabilities `[R, C]`."""
         raise NotImplementedError
 
     @abc.abstractmethod
     def result(self, rows: Rows, memory: Any) -> Any:
-        """Result of a call, from the rows and the memory after the last step."""
+        """Returns the result of a call, from the rows and the memory after the last step."""
 
     @property
     def needs_attention(self) -> bool:
-        """Whether `Rows.attention` is wanted."""
+        """Whether the search needs `Rows.attention`."""
         return False
 
     @property
     def is_listing(self) -> bool:
-        """Whether few words of each row may be chosen: then there are `shortlist` and
-        `extend_listed`, which stand for `extend` where they can."""
+        """Whether only few words of each row may be chosen. Such a search implements `shortlist`
+        and `extend_listed`, which replace `extend` where possible.
+        """
         return False
 
     def is_done(self, rows: Rows, memory: Any) -> Any:
-        """Whether the loop may stop, a boolean scalar: when all rows are finished."""
+        """Whether the loop may stop, a boolean scalar. By default, if all rows are finished."""
         return ops.all(rows.finished)
 
     def may_win(self, rows: Rows, memory: Any) -> Any:
-        """Rows that may still become results, themselves or by their continuations: `[R]`."""
+        """Whether each row or its continuations may still become results: `[R]`."""
         return ops.ones_like(rows.finished)
 
     def begin(
@@ -123,24 +124,23 @@ class Search(abc.ABC):
         pad_token: int = 0,
         ends: Callable[[Rows], Any] | None = None,
     ) -> tuple["Loop", tuple[Rows, Any, Any]]:
-        """Reads what the prompts have in common; the rest is done by steps of the loop.
+        """Reads the common length of the prompts. The steps of the loop read the rest.
 
         Args:
             step: The model's `DecodingStep`.
-            tokens: Integer tensor `[B, L]`: prompts, followed by room for what is written.
-            lengths: Lengths `[B]` of the prompts, from 1 to L. As NumPy array or list, the part
-                that all prompts have is read in parallel; as tensor, it is read by a scan, whose
-                length may depend on the data under XLA too.
+            tokens: Integer tensor `[B, L]`: prompts, followed by room for the generated tokens.
+            lengths: Lengths `[B]` of the prompts, from 1 to L. With a NumPy array or list, the
+                common length is read in parallel. With a tensor, it is read by a scan, whose length
+                may depend on the data, also under XLA.
             inputs: Other inputs of the model, see `DecodingStep.begin`.
-            max_lengths: Integer tensor `[B]`, where each row ends if it does not reach the end
-                token before. Defaults to L.
+            max_lengths: Integer tensor `[B]`, the maximum length of each row. Defaults to L.
             end_token: The token that ends a sequence, or None.
-            forbidden_tokens: Tokens never to write.
-            constraints: `Constraint`s, applied one after the other. A row for which they leave no
-                word ends without one.
-            pad_token: Fills the buffer after a sequence's end.
-            ends: From `Rows` to booleans `[R]`: rows that end with the word just written, for
-                reasons of their own (a stop string, say).
+            forbidden_tokens: Tokens never to generate.
+            constraints: `Constraint`s, applied one after the other. A row without an allowed word
+                ends.
+            pad_token: Token after the end of a sequence.
+            ends: Function from `Rows` to booleans `[R]`, true for rows that end with the last word
+                for another reason, such as a stop string.
 
         Returns:
             The loop, and `(rows, state, memory)` before its first step.
@@ -189,7 +189,7 @@ class Search(abc.ABC):
 
 
 class Loop:
-    """Constants of one search, which its steps need and never change.
+    """Constants of one search.
 
     Args:
         search: The `Search`.
@@ -230,7 +230,7 @@ class Loop:
         return ops.logical_and(has_room, ops.logical_not(self.search.is_done(rows, memory)))
 
     def advance(self, rows: Rows, state: Any, memory: Any) -> tuple[Rows, Any, Any]:
-        """Reads a column and writes the next one: `(rows, state, memory)` after it."""
+        """Reads a column and writes the next one. Returns the new `(rows, state, memory)`."""
         last = ops.take(rows.tokens, rows.index - 1, axis=1)  # [R]
         attention = ()
         if self.search.needs_attention:

@@ -25,15 +25,15 @@ def stream(
     Args:
         search: A sampler or a beam search.
         step: The model's `DecodingStep`.
-        tokens: Integer tensor `[B, L]`: prompts, followed by room for what is written.
+        tokens: Integer tensor `[B, L]`: prompts, followed by room for the generated tokens.
         lengths: Lengths `[B]` of the prompts.
         **arguments: The other arguments of the search's `begin`.
 
     Yields:
-        For each of the B sequences a list of its new words, often empty; the end token is one.
+        For each of the B sequences, a list of its new words, often empty, including the end token.
 
     Returns:
-        Result of the call: the value of `yield from`.
+        The result of the search, as the value of `yield from`.
 
     Example:
 

@@ -10,10 +10,11 @@ from keras_drill.types import Tensor
 
 @keras.saving.register_keras_serializable(package="keras_drill")
 class TemperatureSampler(Sampler):
-    """Draws from p^(1/temperature), renormalised.
+    """Samples from p^(1/temperature), normalised.
 
     Args:
-        temperature: From 1e-30 to 1e30. Under 1 favours probable words, above 1 improbable ones.
+        temperature: From 1e-30 to 1e30. A temperature under 1 favours probable words, above 1
+            improbable words.
 
     Example:
 

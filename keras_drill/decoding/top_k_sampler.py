@@ -11,10 +11,11 @@ from keras_drill.types import Tensor
 
 @keras.saving.register_keras_serializable(package="keras_drill")
 class TopKSampler(TemperatureSampler):
-    """Draws among the `k` most probable words, renormalised.
+    """Samples from the `k` most probable words, with normalised probabilities.
 
     Args:
-        k: Number of words to keep; among equals, those with the lowest indices.
+        k: Number of words to keep. Among equally probable words, those with the lowest indices are
+            kept.
         temperature: Positive, see `TemperatureSampler`.
 
     Example:

@@ -10,9 +10,9 @@ from keras_drill.types import Tensor
 
 @keras.saving.register_keras_serializable(package="keras_drill")
 class TopPSampler(TemperatureSampler):
-    """Draws from the smallest set of words whose probabilities sum to `p`, renormalised.
+    """Samples from the smallest set of most probable words whose probabilities sum to `p`.
 
-    The most probable word is always among them. The temperature applies first, then the cut.
+    The set always contains the most probable word. The temperature is applied before.
 
     Args:
         p: Above 0 and at most 1.

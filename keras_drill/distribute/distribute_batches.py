@@ -8,24 +8,25 @@ import tensorflow as tf
 def distribute_batches(
     batches: Any, strategy: tf.distribute.Strategy, epoch: int = 0, first_batch: int = 0
 ) -> Any:
-    """Data for `fit` on global batches under a strategy: each replica gets its rows.
+    """Makes a dataset for `fit` under a strategy: each replica gets its rows of the global batches.
 
-    Batch k of an epoch is the same whatever the number of workers, split into as many parts as
-    there are replicas, the first rows to the first replica; so a run can resume at `first_batch`
-    with another number of workers. Nothing is read twice or skipped. `Dataset.shard` and the
-    sharding of `tf.distribute` itself make other batches for every number of workers.
+    Batch k of an epoch does not depend on the number of workers. The rows of a batch are split into
+    one part for each replica, in order. So a run can resume at `first_batch` with another number of
+    workers, and no row is read twice or skipped. With `Dataset.shard` and the sharding of
+    `tf.distribute`, batches depend on the number of workers.
 
     Args:
-        batches: `ContiguousBatches`, `SentenceBatches`, `PairBatches`, or whatever has their
-            `dataset(epoch, first_batch, num_shards=, shard=)`.
-        strategy: The strategy under which the model was made.
+        batches: `ContiguousBatches`, `SentenceBatches`, `PairBatches`, or another object with the
+            method `dataset(epoch, first_batch, num_shards=, shard=)`.
+        strategy: The strategy under which the model was created.
         epoch: As in `batches.dataset`.
         first_batch: As in `batches.dataset`.
 
     Returns:
         A dataset, or a `tf.distribute.DistributedDataset`. Set its length in `fit` by
-        `steps_per_epoch=batches.num_batches - first_batch`, and likewise `validation_steps`: Keras
-        does not know that of the latter, and makes one more step, on no rows, to find its end.
+        `steps_per_epoch=batches.num_batches - first_batch`, and likewise `validation_steps`. Keras
+        does not know the length of a distributed dataset, and would run one more step without rows
+        to find its end.
 
     Example:
 

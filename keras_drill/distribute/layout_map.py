@@ -13,28 +13,29 @@ def layout_map(
     heads: str = HEADS,
     embeddings: str | None = EMBEDDINGS,
 ) -> keras.distribution.LayoutMap:
-    """Splits the vocabulary of output layers, and of embeddings, over an axis of a mesh.
+    """Splits the vocabulary of output layers and embeddings over an axis of a mesh.
 
-    Rows of labels, biases and kernel parameters, and their optimizer slots, are split; all other
-    variables are on every device. A training step then sends per token the largest score, the sum
-    of the exponentials and the target's scores, and per step the gradient of the hidden states,
-    over this axis; over the other the gradients of all weights, each device those of its rows.
-    Needs Keras' JAX backend, and jax 0.6.1 or later.
+    Rows of labels, biases and kernel parameters, and their optimizer slots, are split. All other
+    variables are on every device. In a training step, the devices of this axis exchange the largest
+    score, the sum of exponentials and the target's scores of each token, and once the gradient of
+    the hidden states. The devices of the other axis exchange the gradients of the weights, each
+    device those of its rows. The function requires Keras' JAX backend, and jax 0.6.1 or later.
 
-    The number of rows must be a multiple of the axis' devices: see `pad_labels_to` of
+    The number of rows must be a multiple of the number of the axis' devices, see `pad_labels_to` of
     `keras_drill.OutputLayer`.
 
     Args:
         device_mesh: The `keras.distribution.DeviceMesh`.
-        model_axis: Its axis that vocabularies are split over. This axis must not be the batch's.
-        heads: Regular expression of the names of output layers; a number at the end is understood.
-        embeddings: The same of embeddings; `None` leaves them to another map, such as a backbone's
-            of keras-hub, that this one is added to: `backbone_map.update(layout_map(mesh,
-            embeddings=None))`.
+        model_axis: Name of the mesh axis over which to split vocabularies, not the axis of the
+            batch.
+        heads: Regular expression for the names of output layers. Names may end in a number.
+        embeddings: Regular expression for the names of embeddings. Use `None` if another map
+            contains the embeddings, for example the map of a keras-hub backbone, and combine both
+            by `backbone_map.update(layout_map(mesh, embeddings=None))`.
 
     Returns:
-        A `keras.distribution.LayoutMap` to be given to `keras.distribution.ModelParallel`, and to
-        be added to.
+        A `keras.distribution.LayoutMap` for `keras.distribution.ModelParallel`. You can add
+        entries.
 
     Raises:
         ValueError: The mesh has no such axis.

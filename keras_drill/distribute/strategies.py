@@ -9,14 +9,15 @@ STRATEGIES = ("none", "mirrored", "multi-worker", "tpu")
 
 
 def strategy(name: str) -> tf.distribute.Strategy:
-    """The strategy of a name, to make and compile a model in its `scope()`.
+    """Returns the strategy with a name. Create and compile the model in its `scope()`.
 
     - `"none"`: one device; TensorFlow's default strategy.
-    - `"mirrored"`: all GPUs of this machine, or else all its logical CPUs: one, unless
-      `tf.config.set_logical_device_configuration` was called.
-    - `"multi-worker"`: the processes that the variable `TF_CONFIG` names, with all GPUs of each.
-      Waits for all of them. Call it before any other TensorFlow operation.
-    - `"tpu"`: the TPU of this machine, or the one that the variable `TPU_NAME` names.
+    - `"mirrored"`: all GPUs of this machine, or without GPUs all logical CPUs (one, unless you call
+      `tf.config.set_logical_device_configuration`).
+    - `"multi-worker"`: the processes in the environment variable `TF_CONFIG`, with all GPUs of
+      each. The call waits for all processes. Call the function before any other TensorFlow
+      operation.
+    - `"tpu"`: the TPU of this machine, or the TPU in the environment variable `TPU_NAME`.
 
     Args:
         name: One of `keras_drill.distribute.STRATEGIES`.
@@ -52,7 +53,7 @@ def strategy(name: str) -> tf.distribute.Strategy:
 
 
 def is_chief(strategy: tf.distribute.Strategy) -> bool:
-    """Whether this process is the one of a strategy's that writes files and shows progress.
+    """Whether this process is the one that writes files and shows progress.
 
     >>> is_chief(strategy("none"))
     True

@@ -19,57 +19,60 @@ def linear_cross_entropy(
     tile_size: int | None = None,
     tile_bytes: int | None = None,
 ) -> Tensor:
-    """Cross-entropy of a linear output layer, without its matrix of logits.
+    """Computes the cross-entropy of a linear output layer without its matrix of logits.
 
-    With logits `s = hidden . labels^T + bias`, capped to `c * tanh(s / c)` if there is a
-    `logit_soft_cap` c, the loss of a token with the target y is
+    Let `s = hidden . labels^T + bias` be the logits, capped to `c * tanh(s / c)` with a
+    `logit_soft_cap` c. The loss of a token with the target y is
 
         lse(s) - (1 - e) s_y - e mean(s) + z lse(s)^2
 
     where e is `label_smoothing` and z is `z_loss`. The loss is exact, with exact gradients for
-    `hidden`, `labels`, `bias` and `sample_weight`: logits are made for a tile of tokens at a time,
-    the loss and its gradients at once, and dropped. The function runs eagerly, in `tf.function`,
-    under XLA, and under `jax.jit`, on every device. `keras_drill.OutputLayer` is the layer of it.
+    `hidden`, `labels`, `bias` and `sample_weight`: the function processes one tile of tokens at a
+    time, computes loss and gradients together, and drops the logits. The function runs eagerly, in
+    `tf.function`, under XLA, and under `jax.jit`, on every device. `keras_drill.OutputLayer` is the
+    corresponding layer.
 
     - *Precision*: the products are in the dtype of `hidden`; the softmax, the loss, and the sums
-      of the gradients over tiles are in float32, or in float64 if `hidden` is. Gradients have the
-      dtype of what they belong to: float32 labels under bfloat16 hidden states get a float32 one.
-    - *Cost*: three products of `[N, d]` and `[V, d]`, as with logits; two where labels get no
-      gradient, one with `training=False`. Memory beyond arguments and gradients is one tile
-      (`tile_bytes`) and a few blocks of 32 MiB, or blocks alone for labels that get no gradient
-      and have no bias. `reduction="none"` computes the logits again for the gradients, one
-      product more. There are no second derivatives.
+      of the gradients over tiles are in float32, or in float64 if `hidden` is. A gradient has the
+      dtype of its tensor, for example float32 for float32 labels with bfloat16 hidden states.
+    - *Cost*: three products of `[N, d]` and `[V, d]`, as with logits; two if labels get no
+      gradient; one with `training=False`. Memory beyond arguments and gradients is one tile
+      (`tile_bytes`) and a few blocks of 32 MiB. Labels without gradient and bias need only the
+      blocks. `reduction="none"` computes the logits again for the gradients, with one more product.
+      Second derivatives are not supported.
 
     Args:
         hidden: `[..., d]`, floats.
-        labels: `[V, d]`, a tensor or a variable: the output table, as an embedding has it. For a
-            `Dense` layer use `ops.transpose(layer.kernel)`. A variable whose rows are split over
-            devices (`keras_drill.distribute.layout_map`) stays split; of a tensor JAX decides.
+        labels: `[V, d]`, a tensor or a variable: the output table, in the layout of an embedding.
+            For a `Dense` layer, use `ops.transpose(layer.kernel)`. A variable whose rows are split
+            over devices (`keras_drill.distribute.layout_map`) stays split. For a tensor, JAX
+            decides.
         targets: `[...]`, integers in `[0, V)`.
         bias: `[V]`, or `None`.
-        sample_weight: `[...]` of the shape of `targets`, or a prefix of it; `None` is 1. Tokens
-            of weight 0 are not computed, and may have any target and hidden state, even NaN; the
-            gradient for such a weight is 0.
+        sample_weight: `[...]` of the shape of `targets`, or a prefix of it; `None` is 1. Tokens of
+            weight 0 are skipped, and may have any target and hidden state, even NaN. The gradient
+            for such a weight is 0.
         ignore_index: Tokens with this target have weight 0.
-        reduction: "mean" over the tokens that count, `sum(weight * loss) / sum(weight)`, 0 where
-            there are none; "sum"; or "none", `weight * loss` of every token.
-        logit_soft_cap: Bounds logits smoothly, or `None`.
-        label_smoothing: Share of a target's probability that is spread over all V words.
+        reduction: "mean", the weighted mean `sum(weight * loss) / sum(weight)`, or 0 if all weights
+            are 0; "sum"; or "none", `weight * loss` of every token.
+        logit_soft_cap: Smooth bound of the logits, or `None`.
+        label_smoothing: Share of a target's probability that is distributed over all V words.
         z_loss: Coefficient of the squared log-normaliser.
-        label_gradient: Whether labels get a gradient; without, they are a constant. `None` is
-            `True`, but for a variable that is not trainable.
-        training: Whether gradients will be needed. With `False` they are right, but cost more.
-        tile_size: Tokens of a tile. `None` derives it from `tile_bytes`.
-        tile_bytes: Memory of a tile of logits; `None` is 144 MiB, or three eighths of what the
-            labels' gradient takes if that is more.
+        label_gradient: Whether labels get a gradient or are a constant. `None` is `True`, except
+            for a variable that is not trainable.
+        training: Whether gradients will be needed. With `False`, gradients are still correct, but
+            cost more.
+        tile_size: Number of tokens of a tile. `None` derives it from `tile_bytes`.
+        tile_bytes: Memory of a tile of logits. `None` is 144 MiB, or three eighths of the memory of
+            the labels' gradient if that is more.
 
     Returns:
         A scalar, or `[...]` with `reduction="none"`; float32 (float64 if `hidden` is).
 
     Raises:
-        ValueError: An argument is wrong, or a target out of range. Inside a compiled function
-            TensorFlow raises `InvalidArgumentError`; under XLA and on JAX, where nothing can be
-            raised, the loss is NaN.
+        ValueError: An argument is invalid, or a target is out of range. Inside a compiled function,
+            TensorFlow raises `InvalidArgumentError`. XLA and JAX cannot raise errors, so the loss
+            is NaN.
 
     Example:
 

@@ -32,10 +32,10 @@ def linear_kl_divergence(
     tile_size: int | None = None,
     tile_bytes: int | None = None,
 ) -> Tensor:
-    """Divergence of a linear output layer from a teacher's, without the logits of either.
+    """Computes the divergence of a linear output layer from a teacher's, without their logits.
 
-    With logits `s = hidden . labels^T + bias` of the student and `t` of the teacher in the same
-    way, capped to `c * tanh(s / c)` where there is a soft cap c, and with
+    Let `s = hidden . labels^T + bias` be the student's logits, and `t` the teacher's logits,
+    computed in the same way. With a soft cap c, logits are capped to `c * tanh(s / c)`. With
     `q = softmax(s / temperature)` and `p = softmax(t / temperature)`, the loss of a token is
     `temperature^2` times
 
@@ -44,38 +44,39 @@ def linear_kl_divergence(
         "jensen_shannon"    beta KL(p || m) + (1 - beta) KL(q || m),  m = beta p + (1 - beta) q
 
     With `targets` y it is `w CE + (1 - w) divergence`, where w is `cross_entropy_weight` and CE is
-    `lse(s) - s_y`, at temperature 1. Gradients keep their size at every temperature; as it grows,
-    both KL divergences approach `sum (s - t)^2 / 2V` of logits whose means are 0.
+    `lse(s) - s_y`, at temperature 1. The factor `temperature^2` keeps the size of gradients at
+    every temperature. For high temperatures, both KL divergences approach `sum (s - t)^2 / 2V` of
+    logits with mean 0.
 
     The loss is exact, with exact gradients for `hidden`, `labels`, `bias` and `sample_weight`; the
-    teacher is a constant. The logits of both are computed for a tile of tokens at a time, with the
-    loss and its gradients, and dropped. It runs as `keras_drill.ops.linear_cross_entropy` does.
+    teacher is a constant. The function processes one tile of tokens at a time, as
+    `keras_drill.ops.linear_cross_entropy` does, and runs in the same environments.
 
     - *Precision*: the products are in the dtype of `hidden` and of `teacher_hidden`, which may
-      differ; all else is in float32, or in float64 if `hidden` is.
-    - *Cost*: a product of the teacher's `[N, d]` and `[V, d]`, and three of the student's; two
-      where labels get no gradient, one with `training=False`. Memory beyond arguments and
+      differ. All other computations are in float32, or in float64 if `hidden` is.
+    - *Cost*: one product of the teacher's `[N, d]` and `[V, d]`, and three of the student's (two if
+      labels get no gradient, one with `training=False`). Memory beyond arguments and
       gradients is two tiles (`tile_bytes` each) and a few blocks of 32 MiB. `reduction="none"`
-      computes the logits again for the gradients. There are no second derivatives.
+      computes the logits again for the gradients. Second derivatives are not supported.
 
     Args:
-        hidden: `[..., d]`, floats, the student's.
+        hidden: `[..., d]`, floats, hidden states of the student.
         labels: `[V, d]`, a tensor or a variable.
         teacher_hidden: `[..., d_t]`, floats; the first axes are those of `hidden`.
-        teacher_labels: `[V, d_t]`, of the same words.
+        teacher_labels: `[V, d_t]`, for the same words.
         bias, teacher_bias: `[V]`, or `None`.
         divergence: As above.
         beta: Weight of the teacher in the Jensen-Shannon divergence, in (0, 1).
-        temperature: Divides the logits of both in the divergence.
+        temperature: Divides the logits of student and teacher in the divergence.
         targets: `[...]`, integers in `[0, V)`, or `None` to learn from the teacher alone.
-        cross_entropy_weight: Share of the targets' cross-entropy, in [0, 1). Without `targets` it
-            is not used.
+        cross_entropy_weight: Weight of the targets' cross-entropy, in [0, 1). Ignored without
+            `targets`.
         sample_weight: `[...]`, or its first axes, weights or a mask; `None` is 1. Tokens of weight
-            0 are not computed, and may have any target and hidden states, even NaN.
+            0 are skipped, and may have any target and hidden states, even NaN.
         ignore_index: Tokens with this target have weight 0.
-        reduction: "mean" over the tokens that count, `sum(weight * loss) / sum(weight)`, 0 where
-            there are none; "sum"; or "none", `weight * loss` of every token.
-        logit_soft_cap, teacher_logit_soft_cap: Bound logits smoothly, or `None`.
+        reduction: "mean", the weighted mean `sum(weight * loss) / sum(weight)`, or 0 if all weights
+            are 0; "sum"; or "none", `weight * loss` of every token.
+        logit_soft_cap, teacher_logit_soft_cap: Smooth bounds of the logits, or `None`.
         label_gradient, training, tile_size, tile_bytes: As in
             `keras_drill.ops.linear_cross_entropy`.
 
@@ -83,7 +84,7 @@ def linear_kl_divergence(
         A scalar, or `[...]` with `reduction="none"`; float32 (float64 if `hidden` is).
 
     Raises:
-        ValueError: An argument is wrong, or a target out of range; see
+        ValueError: An argument is invalid, or a target is out of range; see
             `keras_drill.ops.linear_cross_entropy` for compiled functions.
 
     Example:

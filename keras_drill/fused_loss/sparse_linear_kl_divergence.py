@@ -36,36 +36,36 @@ def sparse_linear_kl_divergence(
     tile_size: int | None = None,
     tile_bytes: int | None = None,
 ) -> Tensor:
-    """KL divergence of a linear output layer from a teacher's most probable words.
+    """Computes the KL divergence of a linear output layer from stored words of a teacher.
 
-    The words and their log-probabilities come from a larger model, which has stored them
-    beforehand: the k most probable, or a sample. Nothing else is known of the teacher, so that
-    only the forward KL divergence is defined. With the stored probabilities p and the student's q,
-    the loss of a token is one of
+    The words and their log-probabilities come from a larger model, which has stored for each token
+    the k most probable words, or a sample. Only the forward KL divergence is defined for such data.
+    With the stored probabilities p and the student's q, the loss of a token is one of
 
         "bucket"         sum p (log p - log q) + p_rest (log p_rest - log q_rest)
         "renormalize"    sum p' (log p' - log q),    p' = p / sum p
 
-    where sums are over the stored words, and the rest is what is missing to 1. "bucket" takes all
-    other words for one event. It is a lower bound of the divergence of the whole distributions, and
-    0 for the teacher itself, which is why it is the default. "renormalize" is smallest for a
-    student that gives no probability to other words: with few words it teaches too much
-    confidence. It alone can have a `temperature`, at which p' is proportional to
-    `p^(1 / temperature)` and the loss is multiplied by `temperature^2`: at another temperature the
-    rest of the teacher's probability is not known.
+    Sums are over the stored words, and the rest is 1 minus the sum of probabilities. "bucket", the
+    default, treats all other words as one event. It is a lower bound of the divergence of the
+    complete distributions, and is 0 if the student equals the teacher. "renormalize" is smallest
+    for a student that gives no probability to other words, so with few words it makes students
+    overconfident. Only "renormalize" supports a `temperature`: p' is then proportional to
+    `p^(1 / temperature)`, and the loss is multiplied by `temperature^2`. The rest of the teacher's
+    probability is not known at other temperatures.
 
-    All else is as in `keras_drill.ops.linear_kl_divergence`, precision, cost and memory included.
+    Everything else, including precision, cost and memory, is as in
+    `keras_drill.ops.linear_kl_divergence`.
 
     Args:
-        hidden: `[..., d]`, floats, the student's.
+        hidden: `[..., d]`, floats, hidden states of the student.
         labels: `[V, d]`, a tensor or a variable.
         teacher_words: `[..., S]`, integers in `[0, V)`, in any order; the first axes are those of
             `hidden`.
-        teacher_log_probs: `[..., S]`, their log-probabilities. -inf marks unused entries, whose
-            words are ignored. If a word occurs twice, its probabilities are summed.
+        teacher_log_probs: `[..., S]`, log-probabilities of the words. -inf marks unused entries,
+            whose words are ignored. If a word occurs twice, its probabilities are summed.
         bias: `[V]`, or `None`.
         rest: "bucket" or "renormalize", as above.
-        temperature: Divides the logits of both, with "renormalize".
+        temperature: Divides the logits of student and teacher, with "renormalize".
         targets, cross_entropy_weight, sample_weight, ignore_index, reduction, logit_soft_cap,
             label_gradient, training, tile_size, tile_bytes: As in
             `keras_drill.ops.linear_kl_divergence`.
@@ -74,8 +74,8 @@ def sparse_linear_kl_divergence(
         A scalar, or `[...]` with `reduction="none"`; float32 (float64 if `hidden` is).
 
     Raises:
-        ValueError: An argument is wrong, a word out of range, or the sum of a token's probabilities
-            above 1; see `keras_drill.ops.linear_cross_entropy` for compiled functions.
+        ValueError: An argument is invalid, a word is out of range, or the probabilities of a token
+            sum to more than 1; see `keras_drill.ops.linear_cross_entropy` for compiled functions.
 
     Example:
 
