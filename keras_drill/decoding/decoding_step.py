@@ -77,7 +77,7 @@ class DecodingStep(abc.ABC):
         Args:
             tokens: Integer tensor `[R]`.
             constants: From `begin`.
-                state: From `begin` or the previous step, with first dimension R.
+            state: From `begin` or the previous step, with first dimension R.
 
         Returns:
             `(hidden, state)`: the input of `log_probs`, and the new state.
@@ -85,7 +85,7 @@ class DecodingStep(abc.ABC):
 
     @abc.abstractmethod
     def log_probs(self, hidden: Tensor) -> Tensor:
-        """Computes float32 log-probabilities `[R, V]` of the next word from the output of `read`."""
+        """Computes float32 log-probabilities `[R, V]` of the next word from `read`'s output."""
 
     def scorer(self) -> Callable[[Any], Tensor]:
         """Returns the function `log_probs` for one search. The search calls `scorer` once, before

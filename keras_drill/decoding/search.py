@@ -73,7 +73,7 @@ class Search(abc.ABC):
         Args:
             scores: Floats `[R, V]`, log-probabilities or logits.
             rows: The rows so far.
-                spare: Number of words that may turn out to be forbidden.
+            spare: Number of words that may turn out to be forbidden.
 
         Returns:
             The scores and the words (integers), `[R, C]` each, the row's best word first.

@@ -10,7 +10,7 @@ from keras_drill.types import Tensor
 
 @keras.saving.register_keras_serializable(package="keras_drill")
 class AWDLSTM(RecurrentBackbone):
-    """Backbone of the AWD-LSTM language model: everything but the output layer.
+    """Backbone of the AWD-LSTM language model: the model without the output layer.
 
         x^0 = D_input(D_embedding(E[tokens]))
         x^l = D_hidden(LSTM_l(x^{l-1})),  l < L       recurrent matrices with dropped weights
@@ -27,15 +27,15 @@ class AWDLSTM(RecurrentBackbone):
         tokens: `[B, T]` int.
         initial_state: `None`, or a flat list of tensors like that of `initial_state(batch_size)`.
             With it the call is functional: the carried state is neither read nor written.
-        return_state: return `(hidden, new_state)`.
-        mask: `None`, or bool `[B, T]`. The state is carried through masked steps, so after prompts
-            of different lengths each row's state is that of its last true word.
-        training: whether to drop and to add AR and TAR.
+        return_state: whether to return `(hidden, new_state)`.
+        mask: `None`, or bool `[B, T]`. Masked steps do not change the state. So after prompts of
+            different lengths, each row has the state of its last unmasked word.
+        training: whether to use dropout and to add AR and TAR.
 
     Args:
         vocabulary_size: number of words V.
         embedding_dim: size of the embeddings.
-        units: size of all LSTM layers but the last.
+        units: size of all LSTM layers except the last one.
         num_layers: number of LSTM layers L.
         output_dim: size of the last layer; `None` for `embedding_dim`.
         dropout: rate on the outputs of the last layer.
@@ -45,13 +45,13 @@ class AWDLSTM(RecurrentBackbone):
         weight_dropout: rate on the entries of the recurrent matrices.
         activation_regularization: α.
         temporal_activation_regularization: β.
-        stateful: carry the state from batch to batch; `reset_state()` zeroes it.
-        batch_size: needed with `stateful` if the batches' first axis is dynamic.
-        seed: integer for all random choices, or `None` for a random one.
+        stateful: whether to carry the state from batch to batch; `reset_state()` zeroes the state.
+        batch_size: required with `stateful` if the first axis of batches is dynamic.
+        seed: integer for all random choices, or `None` for a random seed.
         embedding: `None`, or the embedding of the words: a `keras.layers.Embedding`, or a
-            `keras_drill.SenseEmbedding`. One that weighs its senses by their posterior makes the
-            layers run in one time loop, because a word's embedding then depends on the output of
-            the step before; that is slower.
+            `keras_drill.SenseEmbedding`. If it weighs senses by their posterior, a word's embedding
+            depends on the output of the previous step, so all layers run in one time loop, which is
+            slower.
 
     Example:
 

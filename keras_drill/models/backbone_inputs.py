@@ -12,15 +12,17 @@ PAIRS_SHAPE: dict[str, Shape] = {"source": (None, None), "target": (None, None)}
 
 
 def symbolic_ends(backbone: keras.Layer) -> tuple | None:
-    """The symbolic inputs and outputs of a functional backbone, or of a sequence of layers that is
-    built; `None` of another."""
+    """Returns the symbolic inputs and outputs of a functional backbone or a built `Sequential`.
+
+    Returns `None` for other backbones.
+    """
     if isinstance(backbone, keras.Sequential):
         return (backbone.inputs[0], backbone.outputs[0]) if backbone.built else None
     return (backbone.input, backbone.output) if hasattr(backbone, "inputs") else None
 
 
 def shape_built_for(backbone: keras.Layer) -> Any:
-    """The shape (or structure) of inputs that a backbone was built for, `None` if it is not."""
+    """Returns the shape (or structure) of inputs for which a backbone is built, or `None`."""
     if not backbone.built:
         return None
     ends = symbolic_ends(backbone)
@@ -38,12 +40,12 @@ def _is_shape(shape) -> bool:
 
 
 def dtype_of(shape: Shape) -> str:
-    """Of an input of which only the shape is known: up to two axes are taken for tokens."""
+    """Guesses the dtype of an input from its shape: inputs with up to two axes are tokens."""
     return "int32" if len(shape) <= 2 else keras.config.floatx()
 
 
 def check_hidden(hidden: Any) -> Tensor:
-    """Hidden states; `ValueError` where a backbone gives several tensors."""
+    """Returns the hidden states. Raises `ValueError` if a backbone returns several tensors."""
     if keras.tree.is_nested(hidden):
         received = list(hidden) if isinstance(hidden, dict) else f"{len(hidden)} tensors"
         raise ValueError(
@@ -65,7 +67,7 @@ def check_source_and_target(inputs: Any) -> None:
         rows = inputs[name]
         if hasattr(rows, "row_splits"):
             raise ValueError(
-                f"`{name}` must not be ragged: fill rows up, `{name}.to_tensor(pad_id)`. "
+                f"`{name}` must not be ragged: pad the rows, `{name}.to_tensor(pad_id)`. "
                 f"Received: {type(rows).__name__} of shape {tuple(rows.shape)}"
             )
         if rank_is_unknown(rows) or is_symbolic():

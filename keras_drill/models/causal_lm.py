@@ -12,10 +12,10 @@ class CausalLMParts(NamedTuple):
     """The parts of a `CausalLM` that compute its logits: `cap(hidden . labels)`.
 
     Attributes:
-        backbone: Maps the model's inputs to hidden states `[B, T, d]`.
-        embedding: The `ReversibleEmbedding` whose output table the labels are.
+        backbone: The backbone, which maps the model's inputs to hidden states `[B, T, d]`.
+        embedding: The `ReversibleEmbedding` whose output table contains the labels.
         soft_cap: The bound of the logits, or `None`.
-        dtype: Policy of the product.
+        dtype: Dtype policy of the product.
     """
 
     backbone: keras.Model
@@ -25,12 +25,12 @@ class CausalLMParts(NamedTuple):
 
 
 def parts_of(causal_lm: Any) -> CausalLMParts:
-    """Takes a `CausalLM` apart, along the way that its logits were computed.
+    """Finds the parts of a `CausalLM` by following the computation of its logits backwards.
 
     Raises:
         ImportError: keras-hub is not installed.
-        ValueError: `causal_lm` is no `CausalLM`, its logits are not those of a
-            `ReversibleEmbedding`, or it has quantised layers that would train.
+        ValueError: `causal_lm` is not a `CausalLM`, a `ReversibleEmbedding` does not compute its
+            logits, or it has trainable quantised layers.
     """
     check_causal_lm(causal_lm)
     logits, soft_cap = _without_soft_cap(causal_lm.output)
@@ -60,7 +60,7 @@ def parts_of(causal_lm: Any) -> CausalLMParts:
 
 
 def check_causal_lm(causal_lm: Any) -> None:
-    """Raises unless it is a `CausalLM` of keras-hub."""
+    """Raises `ValueError` if the model is not a `CausalLM` of keras-hub."""
     try:
         import keras_hub
     except ImportError as error:
@@ -77,8 +77,10 @@ def check_causal_lm(causal_lm: Any) -> None:
 
 
 def check_frozen_if_quantized(backbone: keras.Model) -> None:
-    """Raises `ValueError` for quantised layers that neither are frozen nor have LoRA: their
-    kernels would stay as they are while all around them trains."""
+    """Raises `ValueError` for quantised layers that are neither frozen nor have LoRA.
+
+    Their kernels would stay constant while the rest of the model trains.
+    """
     names = [
         layer.name
         for layer in all_layers(backbone)

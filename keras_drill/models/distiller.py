@@ -14,37 +14,37 @@ from keras_drill.types import Tensor
 
 @keras.saving.register_keras_serializable(package="keras_drill")
 class Distiller(PreprocessedModel, FusedLossModel):  # type: ignore[misc]  # Keras' arguments
-    """Trains a model to give the probabilities of a larger one, its teacher, without logits.
+    """Distills a larger model, the teacher, into a smaller one, without matrices of logits.
 
         cross_entropy_weight CE(targets) + (1 - cross_entropy_weight) temperature^2 divergence
 
     `keras.distillation.Distiller` with `LogitsDistillation` computes the logits of both models,
-    several matrices `[tokens, vocabulary_size]`. Here the output layers compute the loss and its
-    gradients together for one tile of tokens after the other; see
+    several matrices `[tokens, vocabulary_size]`. In this class, the output layers compute loss and
+    gradients together, for one tile of tokens after the other. See
     `keras_drill.ops.linear_kl_divergence` for the formulas.
 
-    `fit`, `evaluate`, `compile` and metrics are those of the student: metrics get the student's
-    log-probability of each target. `predict` and calls give the student's log-probabilities.
-    After training use `distiller.student`, which was trained in place.
+    `fit`, `evaluate`, `compile` and metrics work as for the student: metrics receive the student's
+    log-probability of each target. `predict` and calls return the student's log-probabilities.
+    After training, use `distiller.student`, which is trained in place.
 
     The two models read the same inputs and have the same vocabulary, word by word. Their backbones
-    and output layers may be different: the teacher's output layer is of any kind; the student's
-    has one label a word (softmax, weight tying, bilinear, dual nonlinear, DRILL).
+    and output layers may differ. The teacher may have any output layer. The student's output layer
+    must have one label per word (softmax, weight tying, bilinear, dual nonlinear, DRILL).
 
     Args:
-        teacher: A trained `keras_drill.LanguageModel` or `SequenceToSequence` that does not train:
-            set `teacher.trainable = False`. It runs without dropout.
-        student: A model of the same kind, with the `label_smoothing`, `reduction` and
-            `preprocessor` that the distiller takes over.
+        teacher: A trained `keras_drill.LanguageModel` or `SequenceToSequence`. Freeze the teacher
+            by `teacher.trainable = False`. It runs without dropout.
+        student: A model of the same class. The distiller uses its `label_smoothing`, `reduction`
+            and `preprocessor`.
         divergence: "forward_kl", "reverse_kl" or "jensen_shannon".
         beta: Weight of the teacher in the Jensen-Shannon divergence, in (0, 1).
-        temperature: Divides the logits of both in the divergence.
-        cross_entropy_weight: Share of the targets' cross-entropy, in [0, 1).
+        temperature: Divides the logits of both models in the divergence.
+        cross_entropy_weight: Weight of the targets' cross-entropy, in [0, 1).
         **kwargs: Keyword arguments of `keras.Model`.
 
     Raises:
-        ValueError: The teacher trains, has not been built or has another vocabulary, the student's
-            output layer has several labels a word or several contexts a token, or an argument is
+        ValueError: The teacher is trainable, not built, or has another vocabulary. The student's
+            output layer has several labels per word or several contexts per token. An argument is
             out of range.
 
     Example:

@@ -15,7 +15,7 @@ class DynamicEvaluation(NamedTuple):
     """Result of `DynamicEvaluator.evaluate`.
 
     Attributes:
-        targets: Int array `[N]`, batch after batch, row after row, without the tokens of weight 0.
+        targets: Int array `[N]`, ordered by batch and row, without tokens of weight 0.
         log_probs: Float32 array `[N]`, the log-probability of each target.
         hidden: Float32 array `[N, d_h]` of the hidden states that predicted the targets, or `None`.
     """
@@ -43,24 +43,24 @@ class DynamicEvaluator:
     where eta is `learning_rate`, lambda is `decay`, and the mean is over all weights. Dropout and
     activation regularisation are off. Frozen weights stay as they are.
 
-    The order of the batches is the order of learning: a batch is one segment of each row, and
-    follows the batch before it. One row reads the text from beginning to end. With several rows
-    the model learns from several places at once, which is faster and adapts less. The model must
-    carry its state from batch to batch (`stateful=True`); `with_batch_size` makes a copy of a
-    trained model for another number of rows.
+    The batches must be in order: a batch is one segment of each row and continues the previous
+    batch. A single row reads the text from beginning to end. With several rows, the model learns
+    from several places at once, which is faster but adapts less. The model must carry its state
+    from batch to batch (`stateful=True`); `with_batch_size` makes a copy of a trained model for
+    another number of rows.
 
-    Afterwards weights and carried state are what they were before, bit by bit.
+    After the evaluation, the weights and the carried state are restored exactly.
 
     Args:
         model: A built `keras_drill.LanguageModel` with a recurrent backbone that carries its state.
-            Any output layer will do.
-        mean_squares: What `gradient_mean_squares` returned for this model, for the RMS rule; `None`
-            for SGD.
+            The output layer may be of any kind.
+        mean_squares: Result of `gradient_mean_squares` for this model, for the RMS rule; `None` for
+            SGD.
         epsilon: Added to the root of the mean squares.
 
     Raises:
-        ValueError: The model carries no state or has no trainable weights, or `mean_squares` are
-            not those of its weights.
+        ValueError: The model carries no state, has no trainable weights, or has weights that do not
+            match `mean_squares`.
 
     Example:
 
@@ -104,13 +104,14 @@ class DynamicEvaluator:
         decay: float = 0.0,
         keep_hidden: bool = False,
     ) -> DynamicEvaluation:
-        """Reads a text, and learns from each batch after predicting it.
+        """Evaluates a text, and learns from each batch after predicting it.
 
         The carried state starts at zero. Arguments may differ from call to call.
 
         Args:
             batches: `tf.data.Dataset`, or anything that iterates over `(tokens, targets)` or
-                `(tokens, targets, sample_weight)`, each `[B, T]`. Tokens of weight 0 are read only.
+                `(tokens, targets, sample_weight)`, each `[B, T]`. Tokens of weight 0 are read, but
+                not evaluated.
             learning_rate: eta.
             decay: lambda, in [0, 1].
             keep_hidden: Whether to return hidden states, for `add_neural_cache`.
@@ -147,11 +148,12 @@ class DynamicEvaluator:
 
 
 def gradient_mean_squares(model: Any, batches: Iterable) -> list[np.ndarray]:
-    """Mean squares of the gradients on training text, for the RMS rule of `DynamicEvaluator`.
+    """Computes mean squares of the gradients on training text, for the RMS rule of
+    `DynamicEvaluator`.
 
-    The mean is over batches, of the squared gradient of a batch's mean cross-entropy, without
-    dropout. Batches of the size that is evaluated dynamically give gradients of the same size.
-    Weights and carried state do not change.
+    The result is the mean over batches of the squared gradient of the batch's mean cross-entropy,
+    without dropout. Use the batch size of the dynamic evaluation, so that gradients have the same
+    scale. Weights and carried state do not change.
 
     Args:
         model: As in `DynamicEvaluator`.
@@ -202,7 +204,7 @@ class _Step(keras.Model):
         self.compile(optimizer, jit_compile=keras.backend.backend() == "jax")
 
     def run(self, batch) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Targets, their log-probabilities and the hidden states, of the tokens that count."""
+        """Returns targets, log-probabilities and hidden states of the tokens with weight."""
         tokens, targets, *weights = keras.tree.map_structure(np.asarray, tuple(batch))
         counted = weights[0] != 0 if weights else np.ones(targets.shape, "bool")
         logs = self.train_on_batch((tokens, targets, counted.astype("float32")), return_dict=True)
@@ -250,7 +252,7 @@ class _DynamicUpdate(keras.optimizers.Optimizer):
                 decay.assign(root / mean)
 
     def start(self, trained, learning_rate, decay):
-        """Takes the weights to decay to, and the parameters."""
+        """Stores the weights towards which weights decay, and the parameters."""
         for variable, value in zip(self.trained, trained, strict=True):
             variable.assign(value)
         self.learning_rate = learning_rate

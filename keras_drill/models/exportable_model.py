@@ -10,21 +10,22 @@ from keras_drill.ops.private_interfaces import SaveSignature
 
 
 class ExportableModel(SaveSignature, keras.Model):
-    """Abstract: a model with a `backbone` that is exported as what the backbone takes.
+    """Base class for models that are exported with the input signature of their `backbone`.
 
-    Keras takes inputs of unknown type for floats, and of the length that it met first; recurrent
-    layers are exported with kernels that every device has.
+    By default, Keras would export unknown inputs as floats, with the length of the first batch.
+    Recurrent layers are exported with kernels that run on every device.
     """
 
     def export(self, filepath: Any, *args: Any, input_signature: Any = None, **kwargs: Any) -> None:
-        """Exports the model for inference, from tokens to log-probabilities of all words; see
-        `keras.Model.export`.
+        """Exports the model for inference; see `keras.Model.export`.
+
+        The exported model maps tokens to log-probabilities of all words.
 
         Args:
             filepath: Folder to write to.
             *args: Other arguments of `keras.Model.export`.
-            input_signature: Signature of the exported model. `None` is what the backbone takes, in
-                batches of any size and, where it was not declared for one, any length.
+            input_signature: Signature of the exported model. `None` is the backbone's signature
+                with any batch size, and with any length if the backbone does not declare one.
             **kwargs: Other arguments of `keras.Model.export`.
         """
         if input_signature is None and self.built:
@@ -33,7 +34,7 @@ class ExportableModel(SaveSignature, keras.Model):
             super().export(filepath, *args, input_signature=input_signature, **kwargs)
 
     def save_signature(self) -> Any:
-        """The function that `tf.saved_model.save` offers as `serving_default`."""
+        """The function that `tf.saved_model.save` exports as `serving_default`."""
         if not self.built:
             return super().save_signature()
         import tensorflow as tf
@@ -51,7 +52,7 @@ class ExportableModel(SaveSignature, keras.Model):
 
 
 def input_signature_of(model: keras.Model) -> Any:
-    """`keras.InputSpec`s in the structure of the inputs."""
+    """The `keras.InputSpec`s of the inputs, in their structure."""
     ends = symbolic_ends(model.backbone)
     if ends is not None and not isinstance(model.backbone, keras.Sequential):
         return keras.tree.map_structure(

@@ -40,9 +40,9 @@ from keras_drill.types import Tensor
 
 
 class FusedLossModel(FitsOnWorkers, ExportableModel):
-    """Abstract: a backbone and an output layer, trained with the fused loss.
+    """Base class for models with a backbone and an output layer, trained with the fused loss.
 
-    `keras_drill.LanguageModel` and `keras_drill.SequenceToSequence` say what it takes and gives.
+    `keras_drill.LanguageModel` and `keras_drill.SequenceToSequence` define inputs and outputs.
     """
 
     def __init__(
@@ -71,17 +71,19 @@ class FusedLossModel(FitsOnWorkers, ExportableModel):
         self._wants_ranks = False
 
     def build_early(self, inputs_shape: Any = None) -> None:
-        """Builds for what the backbone was built for, or else for `inputs_shape`, if there is one:
-        so that weights can be counted, loaded and restored before `fit`."""
+        """Builds the model for the backbone's input shape, or for `inputs_shape` if there is one.
+
+        Then weights can be counted, loaded and restored before `fit`.
+        """
         shape = shape_built_for(self.backbone) or inputs_shape
         if shape is not None:
             self.build(shape)
 
     def build(self, inputs_shape: Any) -> None:
-        """Builds backbone and head for inputs of a shape, or a structure of shapes.
+        """Builds backbone and head for a shape, or a structure of shapes.
 
-        Inputs of up to two axes are taken for integers, `[B, T]`, others for features. A functional
-        backbone knows better.
+        Inputs with up to two axes are assumed to be integers `[B, T]`, and others to be features. A
+        functional backbone defines its input dtypes.
         """
         ends = symbolic_ends(self.backbone)
         if ends is not None:
@@ -101,11 +103,11 @@ class FusedLossModel(FitsOnWorkers, ExportableModel):
         return self.head(hidden, training=training)
 
     def run_backbone(self, inputs: Any, training: bool | None) -> Tensor:
-        """Hidden states `[B, T, d_h]`."""
+        """Computes hidden states `[B, T, d_h]`."""
         return self.backbone(inputs, training=training)
 
     def choose_positions(self, weights: Tensor | None, targets: Tensor) -> Tensor | None:
-        """Weights `[B, T]` of the tokens of a training step, from those of the data."""
+        """Returns weights `[B, T]` of the tokens of a training step, from the data's weights."""
         return weights
 
     def __init_subclass__(cls, **kwargs):
@@ -125,14 +127,14 @@ class FusedLossModel(FitsOnWorkers, ExportableModel):
 
         Args:
             optimizer: Name or instance.
-            metrics: Metrics whose `y_pred` is the log-probability `[B, T]` of each target. They
-                weigh tokens by their sample weight and ignore masked ones. "accuracy" and the names
-                of Keras' sparse accuracies are `keras_drill.metrics.TokenAccuracy`.
-            weighted_metrics: The same.
-            **kwargs: Other arguments of `keras.Model.compile`, but for `loss`.
+            metrics: Metrics whose `y_pred` is the log-probability `[B, T]` of each target. Tokens
+                count by their sample weight, and masked tokens are ignored. "accuracy" and the
+                names of Keras' sparse accuracies stand for `keras_drill.metrics.TokenAccuracy`.
+            weighted_metrics: As `metrics`.
+            **kwargs: Other arguments of `keras.Model.compile`, except `loss`.
 
         Raises:
-            ValueError: `loss` is given, or a metric of Keras that wants log-probabilities of all
+            ValueError: `loss` is passed, or a metric of Keras that needs log-probabilities of all
                 words.
         """
         if kwargs.pop("loss", None) is not None:
@@ -168,21 +170,22 @@ class FusedLossModel(FitsOnWorkers, ExportableModel):
         sample_weight: Tensor | None = None,
         training: bool = True,
     ) -> Tensor:
-        """The loss to minimise, fused; updates the metrics, the reported loss among them.
+        """Computes the fused loss and updates the metrics, including the reported loss.
 
-        Cross-entropy of `y` and the losses that layers added. For a `train_step` of your own:
+        The loss is the cross-entropy of `y` plus the losses that layers added. In your own
+        `train_step`, use
 
             y_pred = self(x, training=True)
             loss = self.compute_loss(x, y, y_pred, sample_weight)
 
-        and `self.get_metrics_result()` at its end. In a loop outside of `train_step`, omit
+        and at the end `self.get_metrics_result()`. In a loop outside of `train_step`, omit
         `y_pred`: `model.compute_loss(x, y, sample_weight=sample_weight)`.
 
         Args:
-            x: Inputs of the backbone. Needed where `y_pred` is `None`.
+            x: Inputs of the backbone. Required if `y_pred` is `None`.
             y: Targets `[B, T]` or `[B, T, 1]`.
-            y_pred: The `StepOutput` that the model returns inside `train_step` and `test_step`, or
-                `None`, which runs the backbone.
+            y_pred: The `StepOutput` that the model returns inside `train_step` and `test_step`.
+                With `None`, the method runs the backbone.
             sample_weight: Weights of the tokens, `[B, T]` or `[B]`.
             training: Whether gradients will be needed.
 
@@ -190,7 +193,7 @@ class FusedLossModel(FitsOnWorkers, ExportableModel):
             A scalar, or losses `[B, T]` with `reduction="none"`.
 
         Raises:
-            ValueError: `y` is missing, `y_pred` are log-probabilities, or a shape is wrong.
+            ValueError: `y` is missing, `y_pred` has log-probabilities, or a shape does not match.
         """
         check_targets_are_there(y)
         if y_pred is None:
@@ -263,13 +266,14 @@ class FusedLossModel(FitsOnWorkers, ExportableModel):
         """Trains the model; see `keras.Model.fit`.
 
         Raises:
-            ValueError: `class_weight` is given: Keras would take each sequence for one sample.
+            ValueError: `class_weight` is passed, for which Keras would treat each sequence as one
+                sample.
         """
         _refuse(class_weight)
         return super().fit(*args, **kwargs)
 
     def train_on_batch(self, *args: Any, class_weight: None = None, **kwargs: Any) -> Any:
-        """Trains on one batch; see `keras.Model.train_on_batch`. No `class_weight`, as in `fit`."""
+        """Trains on one batch, without `class_weight`; see `keras.Model.train_on_batch`."""
         _refuse(class_weight)
         return super().train_on_batch(*args, **kwargs)
 

@@ -10,13 +10,14 @@ from keras_drill.output_layer.more_words import grown
 def grown_backbone(
     backbone: keras.Model, vocabulary_size: int, by: int, read_as: int
 ) -> keras.Model:
-    """A copy of `backbone` for `by` more words, whose embeddings are those of the word `read_as`.
+    """Copies `backbone` for `by` more words, whose embeddings are copies of the word `read_as`.
 
-    The copy is made from the backbone's config, with another `vocabulary_size`, or `input_dim` of
-    an embedding.
+    The copy is created from the backbone's config with a larger `vocabulary_size`, or `input_dim`
+    of an embedding.
 
     Raises:
-        ValueError: The config does not say so, or weights have come that it knows nothing of.
+        ValueError: The config has no such entry, or the backbone has weights that the config does
+            not define.
     """
     sizes = {"vocabulary_size": vocabulary_size, "input_dim": vocabulary_size}
     new = type(backbone).from_config(grown(backbone.get_config(), sizes, by))

@@ -6,7 +6,7 @@ from keras_drill.models.recurrent_backbone import RecurrentBackbone
 
 @keras.saving.register_keras_serializable(package="keras_drill")
 class GRULanguageBackbone(RecurrentBackbone):
-    """Backbone of a GRU language model: everything but the output layer.
+    """Backbone of a GRU language model: the model without the output layer.
 
         x^0 = D_input(D_embedding(E[tokens])),    x^l = D_hidden(GRU_l(x^{l-1}))
         hidden = D(GRU_L(x^{L-1}))
@@ -21,20 +21,20 @@ class GRULanguageBackbone(RecurrentBackbone):
     Args:
         vocabulary_size: number of words V.
         embedding_dim: size of the embeddings.
-        units: size of all GRU layers but the last.
+        units: size of all GRU layers except the last one.
         num_layers: number of GRU layers.
         output_dim: size of the last layer; `None` for `embedding_dim`.
         dropout: rate on the outputs of the last layer.
         hidden_dropout: rate between layers.
         input_dropout: rate on the embedded words.
         embedding_dropout: rate of dropping a word of the vocabulary.
-        stateful: carry the state from batch to batch; `reset_state()` zeroes it.
-        batch_size: needed with `stateful` if the batches' first axis is dynamic.
-        seed: integer for all random choices, or `None` for a random one.
+        stateful: whether to carry the state from batch to batch; `reset_state()` zeroes the state.
+        batch_size: required with `stateful` if the first axis of batches is dynamic.
+        seed: integer for all random choices, or `None` for a random seed.
         embedding: `None`, or the embedding of the words: a `keras.layers.Embedding`, or a
-            `keras_drill.SenseEmbedding`. One that weighs its senses by their posterior makes the
-            layers run in one time loop, because a word's embedding then depends on the output of
-            the step before; that is slower.
+            `keras_drill.SenseEmbedding`. If it weighs senses by their posterior, a word's embedding
+            depends on the output of the previous step, so all layers run in one time loop, which is
+            slower.
 
     Example:
 

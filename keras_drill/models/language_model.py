@@ -33,7 +33,7 @@ class LanguageModel(PreprocessedModel, FusedLossModel):  # type: ignore[misc]  #
         backbone: A `keras.Model` or layer that maps tokens to hidden states `[B, T, d_h]`. Losses
             that it adds (`add_loss`) are added to the cross-entropy.
         head: A `keras_drill.OutputLayer`.
-        label_smoothing: Share of a target's probability that is spread over all words.
+        label_smoothing: Share of a target's probability that is distributed over all words.
         reduction: As in `keras_drill.OutputLayer.loss`.
         preprocessor: Applied to the data of `fit`, `evaluate` and `predict`; `None` for none. A
             `keras_hub.models.CausalLMPreprocessor`, or another function
@@ -73,15 +73,14 @@ class LanguageModel(PreprocessedModel, FusedLossModel):  # type: ignore[misc]  #
     def from_causal_lm(
         cls, causal_lm: Any, z_loss: float = 0.0, tile_bytes: int | None = None, **kwargs: Any
     ) -> "LanguageModel":
-        """A pretrained model of keras-hub, to be trained with the fused loss.
+        """Converts a pretrained model of keras-hub, to train it with the fused loss.
 
         The model shares backbone, embedding and preprocessor with `causal_lm`, whose `generate` and
-        `save_to_preset` use the trained weights. Probabilities are those of its logits: tied or
-        not, with or without a soft cap, at the precision of its `ReversibleEmbedding`. A quantised
-        table is dequantised to the compute dtype, while `causal_lm` rounds hidden states to int8.
-
-        Enable LoRA on `causal_lm.backbone`, before or after. The gradient of frozen labels is not
-        computed.
+        `save_to_preset` use the trained weights. Its probabilities are the softmax of the logits of
+        `causal_lm`: with tied or untied embedding, with or without soft cap, in the precision of
+        the `ReversibleEmbedding`. A quantised table is dequantised to the compute dtype, while
+        `causal_lm` rounds hidden states to int8. You can enable LoRA on `causal_lm.backbone` before
+        or after the conversion. The gradient of frozen labels is not computed.
 
         Args:
             causal_lm: A `keras_hub.models.CausalLM`.
@@ -94,8 +93,8 @@ class LanguageModel(PreprocessedModel, FusedLossModel):  # type: ignore[misc]  #
 
         Raises:
             ImportError: keras-hub is not installed.
-            ValueError: `causal_lm` is no `CausalLM`, has logits that do not come from a
-                `ReversibleEmbedding`, or has quantised layers that would train.
+            ValueError: `causal_lm` is not a `CausalLM`, a `ReversibleEmbedding` does not compute
+                its logits, or it has trainable quantised layers.
         """
         parts = parts_of(causal_lm)
         head = OutputLayer(
@@ -111,31 +110,32 @@ class LanguageModel(PreprocessedModel, FusedLossModel):  # type: ignore[misc]  #
         return cls(parts.backbone, head, **kwargs)
 
     def with_head(self, head: OutputLayer) -> "LanguageModel":
-        """The same trained model with another output layer, which begins with the same
-        probabilities.
+        """Returns the trained model with another output layer that starts with equal probabilities.
 
         The new head begins with the labels and biases of this one, so that every word keeps its
         log-probability up to rounding:
 
-        - `DrillOutput(..., gated=True)`: its addition to the embeddings starts at 0.
+        - `DrillOutput(..., gated=True)`: the part that is added to embeddings starts at 0.
         - `MixtureOfSoftmaxes(..., gated=True)`: every context is the hidden state at first.
-        - `KernelizedBayesianSoftmax(...)`: senses are copies of their word, weighed by biases of
-          `-log(number of senses)` where words have different numbers of them (`use_bias=True`);
-          copies differ by 3e-4 of the labels' size, evenly to all sides, so that they can part.
+        - `KernelizedBayesianSoftmax(...)`: senses are copies of their word's label. If words have
+          different numbers of senses (`use_bias=True`), biases start at `-log(number of senses)`.
+          Copies differ by 3e-4 of the labels' size in balanced directions, so that training can
+          separate them.
         - `OutputLayer(...)` with a bias, a bilinear layer of `kernel_initializer="identity"`.
 
-        A head made with `embedding=model.head.embedding` stays tied to it; one without gets labels
-        of its own. A KerBS head has those always: there are more senses than words.
+        A head with `embedding=model.head.embedding` stays tied to the embedding. A head without
+        `embedding` has its own labels. A KerBS head always has its own labels, since there are more
+        senses than words.
 
         Args:
             head: A `keras_drill.OutputLayer` that is not built yet.
 
         Returns:
-            A model of the same backbone, not compiled yet. It shares the backbone's weights with
-            this model, and the parts of this model's head that `head` was made with.
+            A model with the same backbone, not compiled. It shares the backbone's weights with this
+            model, and also the parts of this model's head that were passed to `head`.
 
         Raises:
-            ValueError: `head` cannot begin with this model's probabilities, or this model's head is
+            ValueError: `head` cannot start with this model's probabilities, or this model's head is
                 not a softmax over inner products.
         """
         begin_from(head, self.head)
@@ -150,24 +150,25 @@ class LanguageModel(PreprocessedModel, FusedLossModel):  # type: ignore[misc]  #
     def with_words(
         self, descriptions: Any, read_as: int, bias: Any = None, **kwargs: Any
     ) -> "LanguageModel":
-        """The same trained model with more words, which training never saw.
+        """Returns the trained model with additional words that did not occur in training.
 
-        The head, whose label encoder is a `keras_drill.DescriptionLabelEncoder`, makes their labels
-        from their descriptions; see `OutputLayer.with_words`. All other words keep their scores.
+        The head's label encoder must be a `keras_drill.DescriptionLabelEncoder`, which computes the
+        labels of the new words from descriptions; see `OutputLayer.with_words`. All other words
+        keep their scores.
 
         Args:
-            descriptions: `[n, ...]`, of n words, whose ids come after all others.
-            read_as: Id of the word as which they are read, that of `<unk>` as a rule: the rows of
-                the input embedding that they get are copies of its row.
-            bias: Their biases, `[n]` or one for all; `None` is the mean of all biases.
+            descriptions: `[n, ...]`, descriptions of n words, whose ids follow the existing ones.
+            read_as: Id of a word, usually `<unk>`, whose row of the input embedding is copied for
+                the new words.
+            bias: Biases of the new words, `[n]` or one number; `None` is the mean of all biases.
             **kwargs: Other arguments of this class.
 
         Returns:
-            A model that is not compiled yet and shares nothing with this one.
+            A model, not compiled, that shares nothing with this model.
 
         Raises:
-            ValueError: The head's label encoder is another, the backbone cannot be made for more
-                words, or an argument does not fit.
+            ValueError: The head has another label encoder, the backbone cannot be copied for more
+                words, or an argument does not match.
         """
         if not 0 <= read_as < self.head.vocabulary_size:
             raise ValueError(

@@ -13,29 +13,29 @@ def add_neural_cache(
     theta: float,
     weight: float,
 ) -> np.ndarray:
-    """Log-probabilities of a text's targets by a language model with a cache.
+    """Computes log-probabilities of a text's targets by a language model with a neural cache.
 
-    The cache holds the last n hidden states h_i of the text, each with the word x_i that followed.
-    It gives the target x_t the probability
+    The cache stores the last n hidden states h_i of the text, each with the word x_i that followed.
+    The cache's probability of the target x_t is
 
         p_cache(x_t) = sum_{i: x_i = x_t} exp(theta * h_t . h_i) / sum_i exp(theta * h_t . h_i)
 
-    with i from t - n to t - 1, and the result is
+    with i from t - n to t - 1. The result is
 
         log((1 - weight) * p_model(x_t) + weight * p_cache(x_t)).
 
-    The first target has an empty cache, and keeps its log-probability.
+    For the first target the cache is empty, so its log-probability does not change.
 
-    Nothing is trained, and the output layer may be any: the model is known by its hidden states and
-    by what it gives to the targets.
+    The method needs no training and works with any output layer, since it only uses the model's
+    hidden states and the log-probabilities of the targets.
 
     Args:
         log_probs: `[N]`, the model's log-probability of each target, in the order of the text.
-        hidden: `[N, d]`, the hidden states that predicted them.
+        hidden: `[N, d]`, the hidden states that predicted the targets.
         targets: `[N]` integers.
         size: n, less than N.
-        theta: How much more similar hidden states count; 0 counts all alike.
-        weight: Share of the cache, in [0, 1).
+        theta: Factor of the similarity of hidden states; with 0, all have the same weight.
+        weight: Weight of the cache, in [0, 1).
 
     Returns:
         Float64 array `[N]`.
@@ -64,10 +64,10 @@ def add_neural_cache(
 
 
 def cache_log_probs(hidden: np.ndarray, targets: np.ndarray, size: int, theta: float) -> np.ndarray:
-    """Log-probability that the cache alone gives to each target, float64 `[N]`.
+    """Computes the log-probability of each target by the cache alone, float64 `[N]`.
 
-    It is minus infinity where the word is not in the cache, which is empty at the first target.
-    Arguments as in `add_neural_cache`.
+    The result is minus infinity if the word is not in the cache, which is empty at the first
+    target. The arguments are those of `add_neural_cache`.
     """
     hidden, targets = np.asarray(hidden, "float64"), np.asarray(targets)
     number = len(targets)
@@ -98,7 +98,7 @@ def cache_log_probs(hidden: np.ndarray, targets: np.ndarray, size: int, theta: f
 
 
 def mix_cache(log_probs: np.ndarray, cached: np.ndarray, weight: float) -> np.ndarray:
-    """Log-probabilities of model and cache together, float64 `[N]`; see `add_neural_cache`."""
+    """Mixes the probabilities of model and cache, float64 `[N]`; see `add_neural_cache`."""
     with np.errstate(divide="ignore"):
         mixed = np.logaddexp(np.log1p(-weight) + log_probs, np.log(weight) + cached)
     mixed[0] = log_probs[0]

@@ -1,4 +1,4 @@
-"""Models that take the inputs of their preprocessor: strings, as a rule."""
+"""Models whose inputs are those of their preprocessor, usually strings."""
 
 from collections.abc import Callable
 from typing import Any
@@ -8,11 +8,13 @@ import numpy as np
 
 
 class PreprocessedModel(keras.Model):
-    """Abstract: a model with an optional `preprocessor` in front of `fit`, `evaluate`, `predict`
-    and their like on one batch. What calls the model itself hands over tokens.
+    """Base class for models with an optional `preprocessor`.
+
+    `fit`, `evaluate`, `predict` and the corresponding methods for one batch apply the preprocessor.
+    Calls of the model itself take tokens.
 
     A preprocessor is called as `preprocessor(x, y=y, sample_weight=sample_weight)` on a batch, and
-    gives `x`, `(x, y)` or `(x, y, sample_weight)`, as those of keras-hub do.
+    returns `x`, `(x, y)` or `(x, y, sample_weight)`, as in keras-hub.
     """
 
     preprocessor: Any = None
@@ -32,8 +34,10 @@ class PreprocessedModel(keras.Model):
         sample_weight: Any = None,
         **kwargs: Any,
     ) -> Any:
-        """Trains the model; see `keras.Model.fit`. With a `preprocessor`, `x` and the first of
-        `validation_data` are its inputs."""
+        """Trains the model; see `keras.Model.fit`.
+
+        With a `preprocessor`, `x` and the first item of `validation_data` are its inputs.
+        """
         options = {
             "epochs": epochs,
             "verbose": verbose,
@@ -77,8 +81,10 @@ class PreprocessedModel(keras.Model):
         sample_weight: Any = None,
         **kwargs: Any,
     ) -> Any:
-        """Loss and metrics; see `keras.Model.evaluate`. With a `preprocessor`, `x` is what it
-        reads."""
+        """Computes loss and metrics; see `keras.Model.evaluate`.
+
+        With a `preprocessor`, `x` is its input.
+        """
         # `fit` evaluates on what it has preprocessed already.
         if self.preprocessor is not None and not kwargs.get("_use_cached_eval_dataset"):
             x, y = self._batches(x, y, sample_weight, batch_size), None
@@ -86,8 +92,10 @@ class PreprocessedModel(keras.Model):
         return super().evaluate(x, y, batch_size, verbose, sample_weight, **kwargs)
 
     def predict(self, x: Any, batch_size: int | None = None, **kwargs: Any) -> Any:
-        """The model's outputs; see `keras.Model.predict`. With a `preprocessor`, `x` is what it
-        reads."""
+        """Computes outputs; see `keras.Model.predict`.
+
+        With a `preprocessor`, `x` is its input.
+        """
         if self.preprocessor is not None:
             x, batch_size = self._batches(x, None, None, batch_size), None
         return super().predict(x, batch_size, **kwargs)
@@ -99,11 +107,11 @@ class PreprocessedModel(keras.Model):
         return super().train_on_batch(*self._batch(x, y, sample_weight), **kwargs)
 
     def test_on_batch(self, x: Any, y: Any = None, sample_weight: Any = None, **kwargs: Any) -> Any:
-        """Loss and metrics of one batch; see `keras.Model.test_on_batch`."""
+        """Computes loss and metrics of one batch; see `keras.Model.test_on_batch`."""
         return super().test_on_batch(*self._batch(x, y, sample_weight), **kwargs)
 
     def predict_on_batch(self, x: Any) -> Any:
-        """Outputs for one batch; see `keras.Model.predict_on_batch`."""
+        """Computes outputs for one batch; see `keras.Model.predict_on_batch`."""
         return super().predict_on_batch(self._batch(x, None, None)[0])
 
     def _batch(self, x, y, sample_weight) -> tuple:
@@ -129,17 +137,16 @@ class PreprocessedModel(keras.Model):
 
 
 class PreprocessedRows(keras.utils.PyDataset):
-    """Rows of arrays, lists or dictionaries of these, cut into batches and preprocessed as they
-    come.
+    """Batches of rows of arrays, lists or dictionaries of these, preprocessed when they are read.
 
     Args:
         preprocessor: As in `PreprocessedModel`.
         x, y, sample_weight: The rows; `y` and `sample_weight` may be `None`.
-        batch_size: Rows of a batch; `None` is 32.
-        rows: Numbers of the rows that count; `None` is all.
+        batch_size: Number of rows of a batch; `None` is 32.
+        rows: Indices of the rows to use; `None` is all.
 
     Attributes:
-        shuffle: Whether rows get a new order after every epoch, and before the first.
+        shuffle: Whether rows are shuffled before the first epoch and after every epoch.
     """
 
     def __init__(self, preprocessor, x, y=None, sample_weight=None, batch_size=None, rows=None):
@@ -151,7 +158,7 @@ class PreprocessedRows(keras.utils.PyDataset):
         self._shuffle = False
 
     def split(self, share: float, batch_size: int | None) -> tuple:
-        """The first rows, and the last `share` of them."""
+        """Splits off the last `share` of the rows."""
         first = int(len(self._rows) * (1 - share))
         parts = (self._rows[:first], self._batch_size), (self._rows[first:], batch_size)
         return tuple(
@@ -182,7 +189,7 @@ class PreprocessedRows(keras.utils.PyDataset):
 
 
 def preprocess(preprocessor: Callable, x: Any, y: Any = None, sample_weight: Any = None) -> tuple:
-    """Output of a preprocessor for a batch, `(x, y, sample_weight)` as far as there are any."""
+    """Applies a preprocessor to a batch. Returns `(x,)`, `(x, y)` or `(x, y, sample_weight)`."""
     batch = preprocessor(x, y=y, sample_weight=sample_weight)
     return batch if isinstance(batch, tuple) else (batch,)
 

@@ -9,16 +9,16 @@ from keras_drill.ops.private_interfaces import direct_layers
 
 
 class QuantizableBackbone(keras.Model):
-    """Abstract: a backbone that makes its inner layers itself.
+    """Base class for backbones that create their inner layers, with support for quantisation.
 
-    `Model.quantize` replaces the weights of layers inside, of which the arguments of a backbone
-    know nothing: their modes are a part of its config, and a backbone made from that is quantised
-    again once it is built, so that the weights that were saved fit. Layers that it was given have
-    configs of their own, which say so.
+    `Model.quantize` replaces the weights of inner layers, which the arguments of a backbone do not
+    describe. So the config stores the quantisation modes of these layers. A backbone created from
+    the config is quantised after building, so that saved weights fit. Layers that were passed as
+    arguments store their modes in their own configs.
 
     Args:
-        quantized_layers: How layers inside are quantised, `{"decoder/bridge_0": "int8"}`, by their
-            names from the outermost in.
+        quantized_layers: Quantisation modes of inner layers, such as
+            `{"decoder/bridge_0": "int8"}`, by their names from the outermost layer inwards.
         **kwargs: Keyword arguments of `keras.Model`.
     """
 
@@ -28,7 +28,7 @@ class QuantizableBackbone(keras.Model):
 
     @property
     def quantized_layers(self) -> dict[str, str]:
-        """How layers inside are quantised, by their names from the outermost in."""
+        """Quantisation modes of inner layers, by their names from the outermost layer inwards."""
         if not self.built:
             return dict(self._modes)
         return {
@@ -38,7 +38,7 @@ class QuantizableBackbone(keras.Model):
         }
 
     def quantize_layers(self) -> None:
-        """Quantises the layers that the arguments name: the last thing that `build` does."""
+        """Quantises the layers in `quantized_layers`. Call this method at the end of `build`."""
         for path, layer in _inner_layers(self):
             if path in self._modes and layer.quantization_mode is None:
                 layer.quantize(self._modes[path])

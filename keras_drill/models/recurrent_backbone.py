@@ -16,10 +16,10 @@ from keras_drill.types import Shape, Tensor, Tensors
 
 
 class RecurrentBackbone(keras.Model):
-    """Abstract backbone: tokens to hidden states through a stack of recurrent layers.
+    """Base class for backbones that map tokens to hidden states by a stack of recurrent layers.
 
-    Subclasses set `layer_class`, and may set `layer_arguments` that only their layers have. The
-    stack runs time-major: a batch is transposed twice, whatever the number of layers.
+    Subclasses set `layer_class`, and may set `layer_arguments` for arguments of their layers. The
+    stack runs time-major, so a batch is transposed only twice for any number of layers.
     """
 
     layer_class: type[Recurrent]
@@ -102,18 +102,19 @@ class RecurrentBackbone(keras.Model):
 
     @property
     def inputs_shape(self) -> Shape | None:
-        """Input shape for which a `LanguageModel` builds it, or `None` if the batch size is not
-        known. A subclass that takes other inputs gives `None`, too."""
+        """Input shape for which a `LanguageModel` builds the backbone, or `None` if the batch size
+        is not known. A subclass with other inputs also returns `None`.
+        """
         is_open = self.stateful and self.batch_size is None
         return None if is_open else (self.batch_size, None)
 
     @property
     def layer_sizes(self) -> list[int]:
-        """Units of each layer: the last has the size of the output."""
+        """Units of each layer. The last layer has the size of the output."""
         return [self.units] * (self.num_layers - 1) + [self.output_dim or self.embedding_dim]
 
     def recurrent_arguments(self, index: int) -> dict:
-        """Constructor arguments of the layer at `index` that do not depend on its cell."""
+        """Constructor arguments of the layer at `index` that all layer classes share."""
         bound = self.layer_sizes[index] ** -0.5
         return {
             "return_sequences": True,
@@ -132,7 +133,7 @@ class RecurrentBackbone(keras.Model):
         }
 
     def layer_seed(self, index: int) -> int | None:
-        """A seed of its own for each random choice, so that no two draw the same numbers."""
+        """A different seed for each random choice, so that their numbers are independent."""
         return None if self.seed is None else 1000 * self.seed + index
 
     def build(self, input_shape: Shape) -> None:
@@ -157,7 +158,9 @@ class RecurrentBackbone(keras.Model):
         return [v for layer in self.recurrent_layers for v in layer.state_variables]
 
     def initial_state(self, batch_size: int) -> list:
-        """Zeros: a flat list of tensors `[batch_size, units]`, the states of each layer in turn."""
+        """Returns zeros, a flat list of tensors `[batch_size, units]` for the states of all layers
+        in order.
+        """
         return [s for layer in self.recurrent_layers for s in layer.initial_state(batch_size)]
 
     def reset_state(self) -> None:

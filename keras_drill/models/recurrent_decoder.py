@@ -22,19 +22,19 @@ from keras_drill.types import Shape, Tensor
 
 
 class RecurrentDecoder(keras.layers.Layer):
-    """A target, given an encoded source, to hidden states.
+    """Decoder that maps a target and an encoded source to hidden states.
 
         h_t = layers(D(E[target_t]), h_{t-1}),    hidden_t = D(tanh(W [context_t; h_t]))
 
-    With input feeding, the layers read `[D(E[target_t]); hidden_{t-1}]`. The senses of a
-    `SenseEmbedding` are weighed by their posterior given `hidden_{t-1}`, if it says so.
+    With input feeding, the layers read `[D(E[target_t]); hidden_{t-1}]`. A `SenseEmbedding` with
+    the weighting "posterior" weighs senses by their posterior given `hidden_{t-1}`.
 
     Call arguments:
         target: `[B, T]` int.
         memory: `[B, S, m]`.
         states: The last states of each layer of the encoder.
-        source_mask: `None` or bool `[B, S]`, which of the source counts.
-        training: Whether to drop.
+        source_mask: `None` or bool `[B, S]`, False for positions of the source to ignore.
+        training: Whether dropout is on.
         own_words: `None`, or the `OwnWords` of a training step with scheduled sampling.
 
     Output shape: `[B, T, d]`.
@@ -42,12 +42,12 @@ class RecurrentDecoder(keras.layers.Layer):
     Args:
         embedding: Embedding of the target's words.
         layers: `keras_drill.layers.LSTM`s or `GRU`s, time-major, that return sequences and states.
-        bridges: The layer from the encoder's states to the initial states: a layer for each state
-            of each layer, in turn; none where the states are taken as they are.
+        bridges: Layers from the encoder's states to the initial states, one for each state of each
+            layer in order. With an empty list, the states are used directly.
         attentional_state: An `AttentionalState`.
         input_feeding: Whether the hidden state is fed back.
         dropout: Rate of D, whose masks are shared by all time steps.
-        seed: Integer for the dropouts, or `None` for a random one.
+        seed: Integer for the dropouts, or `None` for a random seed.
         **kwargs: Keyword arguments of `keras.layers.Layer`.
     """
 
@@ -86,7 +86,7 @@ class RecurrentDecoder(keras.layers.Layer):
         return self.attentional_state.dense.units
 
     def build(self, target_shape: Shape, memory_sizes: list[int]) -> None:
-        """For an encoder whose layers are of the sizes given."""
+        """Builds the decoder for an encoder with layers of the given sizes."""
         if not self.embedding.built:
             self.embedding.build(target_shape)
         size = self.embedding.output_dim + (self.hidden_size if self.input_feeding else 0)
@@ -111,7 +111,9 @@ class RecurrentDecoder(keras.layers.Layer):
         return self.bridges[index * count : (index + 1) * count]
 
     def initial_state(self, states: list[list[Tensor]]) -> list[list[Tensor]]:
-        """Each layer's states before the first word, from those of the encoder's layers."""
+        """Returns each layer's states before the first word, from the states of the encoder's
+        layers.
+        """
         started = []
         for i, layer in enumerate(self.recurrent_layers):
             of_layer = states[min(i, len(states) - 1)]
@@ -190,7 +192,7 @@ class RecurrentDecoder(keras.layers.Layer):
         return hidden * ops.cast(kept[-1][:, None], hidden.dtype)
 
     def empty_cache(self, states: list[list[Tensor]]) -> tuple:
-        """State of `step` before the first word, from the states of the encoder."""
+        """Returns the state of `step` before the first word, from the states of the encoder."""
         states = self.initial_state(states)
         batch_size = ops.shape(states[0][0])[0]
         fed = ops.zeros((batch_size, self.hidden_size), self.compute_dtype)
@@ -199,14 +201,15 @@ class RecurrentDecoder(keras.layers.Layer):
     def step(
         self, tokens: Tensor, source: dict, cache: tuple, kept: list | None = None
     ) -> tuple[Any, tuple, Any]:
-        """Reads one more word of each row, in R rows: R / B for each of B sources.
+        """Reads one more word of R rows. Each of B sources has R / B rows.
 
         Args:
             tokens: Integers `[R]`.
             source: Output of the attentional state's `project`.
-            cache: Each layer's states, the hidden states that are fed back, and how many words
-                each row has read.
-            kept: `None`, or factors `[R, size]` of words, each layer's outputs and the result.
+            cache: Each layer's states, the hidden states that are fed back, and the number of words
+                that each row has read.
+            kept: `None`, or dropout factors `[R, size]` for words, each layer's outputs and the
+                result.
 
         Returns:
             Hidden states `[R, d]`, the new cache, and each row's attention, `[R, S]`, or `None`.

@@ -12,28 +12,29 @@ from keras_drill.types import Shape, Tensor
 
 
 class RecurrentEncoder(keras.layers.Layer):
-    """A source through layers that read it in one direction or in both.
+    """Encoder whose recurrent layers read the source in one direction or in both.
 
         x^0 = D(E[source]),    x^l = D([forward_l(x^{l-1}); backward_l(x^{l-1})])
 
     Call arguments:
         source: `[B, S]` int.
         mask: `None` or bool `[B, S]`. Masked tokens are not read.
-        training: Whether to drop.
+        training: Whether dropout is on.
 
     Returns:
-        The last layer's outputs `[B, S, m]`, and each layer's last states `[B, m]`, those of both
-        directions side by side.
+        The last layer's outputs `[B, S, m]`, and each layer's last states `[B, m]`, with both
+        directions concatenated.
 
     Args:
         embedding: Embedding of the source's words.
         layers: `keras_drill.layers.LSTM`s or `GRU`s, time-major, that return sequences and states.
-        backward_layers: As many that read backwards; none where only one direction is read.
+        backward_layers: The same number of layers that read backwards, or an empty list for one
+            direction.
         dropout: Rate of D, whose masks are shared by all time steps.
         reverse: Whether the forward layers read backwards.
-        end_last: Whether layers that read backwards read the source's last token last, not first.
-            Only without `backward_layers`; padding must come after the tokens.
-        seed: Integer for the dropouts, or `None` for a random one.
+        end_last: Whether layers with `reverse` read the source's last token last instead of first.
+            Only without `backward_layers`. Padding must follow the tokens.
+        seed: Integer for the dropouts, or `None` for a random seed.
         **kwargs: Keyword arguments of `keras.layers.Layer`.
     """
 
@@ -68,7 +69,7 @@ class RecurrentEncoder(keras.layers.Layer):
 
     @property
     def directions(self) -> list[tuple[Recurrent, ...]]:
-        """Of each layer, what reads forwards and perhaps what reads backwards."""
+        """For each depth, the forward layer and, if there is one, the backward layer."""
         if not self.backward_layers:
             return [(layer,) for layer in self.recurrent_layers]
         return list(zip(self.recurrent_layers, self.backward_layers, strict=True))
@@ -116,7 +117,7 @@ class RecurrentEncoder(keras.layers.Layer):
         return x, states
 
     def compute_mask(self, source: Tensor, previous_mask: Tensor | None = None) -> None:
-        """None: who reads the memory is given the source's mask."""
+        """Returns `None`, since readers of the memory get the source's mask."""
 
     def _reading_order(self, source, mask):
         """Positions `[B, S]` of a source backwards, but for its last token and the padding."""

@@ -19,7 +19,7 @@ from keras_drill.types import Shape, Tensor
 
 @keras.saving.register_keras_serializable(package="keras_drill")
 class RecurrentEncoderDecoder(QuantizableBackbone):
-    """Recurrent encoder–decoder without its output layer: source and target to hidden states.
+    """Recurrent encoder–decoder without output layer: maps source and target to hidden states.
 
         memory, s = encoder(source),    h_t = decoder(D(E[target_t]), h_{t-1}),    h_0 = bridge(s)
         context_t = attention(h_t, memory),    hidden_t = D(tanh(W [context_t; h_t]))
@@ -51,22 +51,23 @@ class RecurrentEncoderDecoder(QuantizableBackbone):
         source_end_last: With `reverse_source`, whether the encoder reads the source's last token,
             its end symbol, last: x_{S-1} ... x_1 x_S. The decoder then begins in the state after
             the end symbol, as with a source that is read forwards. Otherwise the encoder reads the
-            end symbol first, where the symbol tells nothing.
-        dropout: Rate on embedded words, between layers, and on the result; all time steps of a
-            sequence drop the same.
-        pad_id: The word that pads short rows of source and target; `None`: there is none.
-        seed: Integer for all random choices but the attention's, or `None` for a random one.
+            end symbol first, where the symbol carries no information.
+        dropout: Dropout rate on embedded words, between layers, and on the result. All time steps
+            of a sequence share the mask.
+        pad_id: Padding token of source and target; `None` for no padding.
+        seed: Integer for all random choices except those of the attention, or `None` for a random
+            seed.
         embedding: `None`, or the embedding of the target's words: a `keras.layers.Embedding`, or a
             `keras_drill.SenseEmbedding`, which weighs senses by their posterior given the hidden
-            state that predicted the word, inside the time loop, or by their usage; those of the
-            source by their usage.
-        source_vocabulary_size: Number of the source's words; `None`: source and target share the
-            vocabulary and the embedding.
+            state that predicted the word, inside the time loop, or by their usage. Senses of source
+            words are always weighed by usage.
+        source_vocabulary_size: Number of the source's words. With `None`, source and target share
+            the vocabulary and the embedding.
         source_embedding: `None`, or the embedding of the source's words.
-        num_encoder_layers: Number of the encoder's layers; `None` is `num_layers`. Layers of the
-            decoder that are deeper start in the state of its last.
-        **kwargs: Keyword arguments of `keras.Model`; `quantized_layers` in the config of a model
-            that was quantised.
+        num_encoder_layers: Number of the encoder's layers; `None` is `num_layers`. Deeper layers of
+            the decoder start in the state of the encoder's last layer.
+        **kwargs: Keyword arguments of `keras.Model`; also `quantized_layers`, which the config of a
+            quantised model contains.
 
     Example:
 
@@ -218,7 +219,7 @@ class RecurrentEncoderDecoder(QuantizableBackbone):
 
     @property
     def inputs_shape(self) -> dict[str, Shape]:
-        """Input shapes for which a model around it is built."""
+        """Input shapes for which a model with this backbone is built."""
         return PAIRS_SHAPE
 
     def build(self, input_shape: dict[str, Shape]) -> None:
@@ -227,11 +228,11 @@ class RecurrentEncoderDecoder(QuantizableBackbone):
         self.quantize_layers()
 
     def token_mask(self, tokens: Tensor) -> Tensor | None:
-        """Bool `[B, T]`, true where `tokens` are not padding; `None` where nothing is."""
+        """Bool `[B, T]`, false for padding; `None` without a padding token."""
         return None if self.pad_id is None else ops.not_equal(tokens, self.pad_id)
 
     def encode(self, source: Tensor, training: bool = False) -> tuple[Tensor, list[list[Tensor]]]:
-        """The source's hidden states `[B, S, m]`, and the last states of each layer."""
+        """Computes the source's hidden states `[B, S, m]`, and the last states of each layer."""
         return self.encoder(source, mask=self.token_mask(source), training=training)
 
     def call(self, inputs: Any, training: bool = False, own_words: Any = None) -> Any:
@@ -249,12 +250,13 @@ class RecurrentEncoderDecoder(QuantizableBackbone):
     def begin_decoding(
         self, inputs: dict[str, Tensor], batch_size: int, length: int
     ) -> tuple[dict[str, Tensor], tuple]:
-        """Constants and cache before the first word; `keras_drill.decoding.CacheReader` says more.
+        """Returns constants and cache before the first word; see
+        `keras_drill.decoding.CacheReader`.
 
         Args:
             inputs: `{"source": [B, S]}`.
             batch_size: B.
-            length: Most words that will be read.
+            length: Largest number of words to read.
         """
         source = inputs["source"]
         memory, states = self.encode(source)
@@ -264,12 +266,14 @@ class RecurrentEncoderDecoder(QuantizableBackbone):
     def read_column(
         self, tokens: Tensor, constants: dict[str, Tensor], cache: tuple
     ) -> tuple[Tensor, tuple]:
-        """Hidden states `[R, d]` of the next words `[R]`, and the new cache."""
+        """Computes hidden states `[R, d]` of the next words `[R]`, and the new cache."""
         hidden, cache, _ = self.decoder.step(tokens, constants, cache)
         return hidden, cache
 
     def source_mask(self, constants: Any) -> Any:
-        """Booleans `[B, S]`: where in the source `read_column_with_attention` may look."""
+        """Booleans `[B, S]`: positions of the source that `read_column_with_attention` may attend
+        to.
+        """
         if self.attention is None:
             raise ValueError(
                 "`coverage_penalty` and `return_attention` need a decoder with attention. "
@@ -280,7 +284,7 @@ class RecurrentEncoderDecoder(QuantizableBackbone):
     def read_column_with_attention(
         self, tokens: Tensor, constants: Any, cache: Any
     ) -> tuple[Any, Any, Any]:
-        """As `read_column`, and each row's attention, `[R, S]`."""
+        """As `read_column`, but also returns each row's attention, `[R, S]`."""
         return self.decoder.step(tokens, constants, cache)
 
     def compute_mask(

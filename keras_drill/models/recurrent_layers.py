@@ -14,15 +14,16 @@ CELLS: dict[str, type[Recurrent]] = {"lstm": LSTM, "gru": GRU}
 def make_layers(
     cell: str, units: int, count: int, seeds: Sequence[int | None], name: str, dtype: Any
 ) -> list[Recurrent]:
-    """Layers over time-major sequences that return sequences and states.
+    """Makes recurrent layers for time-major sequences that return sequences and states.
 
     Args:
         cell: One of `CELLS`.
-        units: Size of each.
-        count: How many.
-        seeds: Two for the weights of each layer, and from place 50 on one for each layer itself.
-        name: Beginning of their names.
-        dtype: Their dtype policy.
+        units: Size of each layer.
+        count: Number of layers.
+        seeds: Seeds: two for the weights of each layer and, from index 50 on, one for each layer
+            itself.
+        name: Prefix of the layers' names.
+        dtype: Dtype policy of the layers.
     """
     bound = units**-0.5
 

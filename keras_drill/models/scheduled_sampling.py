@@ -28,12 +28,12 @@ class ScheduledSampling(keras.layers.Layer):
     Args:
         rate: Probability in [0, 1], or a function of the training step, such as
             `keras_drill.optimizers.InverseSigmoidSchedule` or any `LearningRateSchedule` of Keras.
-        argmax: Whether the most probable word is read, instead of one that is drawn.
-        seed: Integer for all choices, or `None` for a random one.
+        argmax: Whether to choose the most probable word instead of sampling one.
+        seed: Integer for all choices, or `None` for a random seed.
         **kwargs: Keyword arguments of `keras.layers.Layer`.
 
     Attributes:
-        step: Training steps so far, a variable: a training run resumes exactly.
+        step: Variable with the number of training steps so far, so that training resumes exactly.
 
     Example:
 
@@ -71,7 +71,7 @@ class ScheduledSampling(keras.layers.Layer):
         self.built = True
 
     def begin(self, model: keras.Model, target: Tensor) -> "OwnWords":
-        """The choices of a training step, which is counted.
+        """Counts a training step and makes its random choices.
 
         Args:
             model: A model with `backbone` and `head`.
@@ -110,8 +110,9 @@ class OwnWords:
 
     Args:
         model: A model with `backbone` and `head`.
-        replaced: Bool `[B, T]`, the positions that are not read from the target.
-        uniforms: `[B, T]` in [0, 1), which word is drawn; `None` for the most probable.
+        replaced: Bool `[B, T]`, positions at which the target is replaced.
+        uniforms: `[B, T]` random numbers in [0, 1) for sampling; `None` for the most probable
+            words.
         pad_id: The word that is never chosen, or `None`.
     """
 
@@ -122,12 +123,13 @@ class OwnWords:
         self.pad_id = pad_id
 
     def sample_sequentially(self, target: Tensor, read: Any, cache: Any) -> Any:
-        """The words `[B, T]` that are read, each chosen after those before it were read.
+        """Chooses the input words `[B, T]` one after the other, each after reading those before it.
 
         Args:
             target: `[B, T]` integers.
-            read: Maps words `[B]` and a cache to hidden states `[B, d]` and the next cache.
-            cache: Before the first word.
+            read: Function from words `[B]` and a cache to hidden states `[B, d]` and the next
+                cache.
+            cache: Cache before the first word.
         """
         with self._without_derivatives():
             labels = self.model.head.encoded_labels()
@@ -141,7 +143,9 @@ class OwnWords:
             return ops.fori_loop(1, ops.shape(target)[1], step, (target, cache))[0]
 
     def sample_in_parallel(self, inputs: dict) -> Any:
-        """The words `[B, T]` that are read, chosen from what the model says of the target."""
+        """Chooses the input words `[B, T]` in parallel, from the model's predictions for the
+        target.
+        """
         target = inputs["target"]
         with self._without_derivatives():
             labels = self.model.head.encoded_labels()

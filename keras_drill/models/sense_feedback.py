@@ -10,7 +10,7 @@ from keras_drill.senses import SenseEmbedding
 
 
 def weighs_by_posterior(embedding: Any) -> bool:
-    """Whether a word's embedding depends on the output of the step before."""
+    """Whether a word's embedding depends on the output of the previous step."""
     return isinstance(embedding, SenseEmbedding) and embedding.weighting == "posterior"
 
 
@@ -22,7 +22,7 @@ class SenseFeedback(OutputFeedback):
     Args:
         embedding: A `keras_drill.SenseEmbedding`.
         words: `[T, B]` integers.
-        kept_words: Factors of the words' embeddings, `[T, B, 1]`. No derivative.
+        kept_words: Factors of the words' embeddings, `[T, B, 1]`, without gradient.
     """
 
     def __init__(self, embedding, words, kept_words):
@@ -50,13 +50,12 @@ class AttentiveSenseFeedback(OutputFeedback):
 
         x_t = [Σ_j P(sense j of word t | D(a_{t-1})) w_j; a_{t-1}]
 
-    The second part is input feeding, and is optional. D is the dropout of what the output layer
-    reads.
+    The second part is input feeding, and is optional. D is the dropout on the output layer's input.
 
     Args:
-        senses: A `SenseFeedback`, of which the output is D(a).
-        attention: An `AttentionFeedback`, which makes a of the decoder's last state.
-        kept: Factors of a, `[B, d]`. No derivative.
+        senses: A `SenseFeedback` whose output is D(a).
+        attention: An `AttentionFeedback`, which computes a from the decoder's last state.
+        kept: Factors of a, `[B, d]`, without gradient.
         is_fed: Whether a is a part of the input.
     """
 

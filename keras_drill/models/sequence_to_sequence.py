@@ -24,24 +24,24 @@ class SequenceToSequence(FusedLossModel):
 
     Shapes:
         inputs: `{"source": [B, S], "target": [B, T]}`, integers; the target begins with a start
-            symbol. A source of features, `[B, S, ...]`, is as the backbone wants it.
-        labels, sample_weight: `[B, T]`, the target without its start symbol, and its end.
+            symbol. The source may also have features, `[B, S, ...]`, if the backbone accepts them.
+        labels, sample_weight: `[B, T]`, the target without its start symbol, with its end symbol.
         output: log-probabilities `[B, T, V]`.
 
     Args:
         backbone: A `keras.Model` or layer that maps such inputs to hidden states `[B, T, d_h]`:
-            `keras_drill.models.Transformer`, `RecurrentEncoderDecoder`, or one of your own. The
-            model builds the backbone for integers of any shape, unless it is built already.
+            `keras_drill.models.Transformer`, `RecurrentEncoderDecoder`, or your own. The model
+            builds the backbone for integers of any shape, unless it is built already.
         head: A `keras_drill.OutputLayer`.
-        label_smoothing: Share of a target's probability that is spread over all words.
+        label_smoothing: Share of a target's probability that is distributed over all words.
         reduction: As in `keras_drill.OutputLayer.loss`.
         scheduled_sampling: `None`, or a `keras_drill.ScheduledSampling`, which replaces some words
             of the target by the model's own predictions during training.
         loss_positions: Share of the target's positions, in (0, 1], that contribute to the loss of
             a training step; each position is drawn independently. The output layer computes only
             these. Their losses are divided by `loss_positions`, so that the loss and its gradients
-            are unbiased. "one" draws exactly one position of each example, among those of weight,
-            and multiplies its loss by their number.
+            are unbiased. "one" draws exactly one position of each example among the positions with
+            weight, and multiplies its loss by their number.
         seed: Integer seed for the choice of positions, or `None` for a random one.
         **kwargs: Keyword arguments of `keras.Model`.
 

@@ -24,9 +24,9 @@ class WordContext(NamedTuple):
     """One occurrence of a word.
 
     Attributes:
-        before: The text before it, in its line.
-        word: The word as written.
-        after: The text after it.
+        before: The text before the word, in the same line.
+        word: The word as it is written.
+        after: The text after the word, in the same line.
     """
 
     before: str
@@ -44,15 +44,15 @@ class TextEncoder:
     Args:
         backbone: A keras-hub backbone that takes `token_ids` and `padding_mask` and returns
             `sequence_output`, or one tensor.
-        tokenizer: Its tokenizer, with a mask.
-        window: Most tokens before the word, and after it.
+        tokenizer: The backbone's tokenizer, with a mask token.
+        window: Largest number of tokens before the word, and after it.
 
     Attributes:
         width: Width of the states.
         fingerprint: Hexadecimal digest of weights, vocabulary and window.
 
     Raises:
-        ValueError: The tokenizer has no mask, or the window does not fit into the encoder.
+        ValueError: The tokenizer has no mask token, or the window is too long for the encoder.
 
     Example:
 
@@ -84,18 +84,18 @@ class TextEncoder:
 
     @classmethod
     def from_preset(cls, preset: str | os.PathLike, window: int = 32) -> "TextEncoder":
-        """The encoder of a preset of keras-hub.
+        """Loads the encoder of a keras-hub preset.
 
         Args:
-            preset: The name of a preset, its address on a hub, or a folder in the format of
-                keras-hub or of Hugging Face (which needs `safetensors`). A folder without
-                `vocab.txt` may have the vocabulary in `tokenizer.json`.
-            window: As of the class.
+            preset: Name of a preset, its address on a hub, or a folder in the format of keras-hub
+                or of Hugging Face (which requires `safetensors`). The vocabulary is read from
+                `vocab.txt`, or else from `tokenizer.json`.
+            window: As for the class.
 
         Raises:
-            ImportError: keras-hub is not installed, or `safetensors` where it is needed.
+            ImportError: keras-hub is not installed, or `safetensors` if it is required.
             FileNotFoundError: A folder has no configuration or no weights.
-            ValueError: The preset is not that of an encoder.
+            ValueError: The preset is not an encoder.
         """
         if importlib.util.find_spec("keras_hub") is None:
             raise ImportError(
@@ -122,7 +122,7 @@ class TextEncoder:
         return digest.hexdigest()
 
     def check_words(self, words: Sequence[str]) -> None:
-        """Makes sure that words are words of the encoder: one mask stands for one of its tokens.
+        """Checks that words are single tokens of the encoder, since a mask stands for one token.
 
         Raises:
             ValueError: The tokenizer splits a word, or does not know it.
@@ -146,7 +146,7 @@ class TextEncoder:
         return True
 
     def states(self, contexts: Sequence[WordContext], masked: bool = True) -> np.ndarray:
-        """Hidden states of contexts.
+        """Computes hidden states of contexts.
 
         Args:
             contexts: N contexts.
@@ -170,13 +170,15 @@ class TextEncoder:
     def embed(
         self, texts: Sequence[str], progress: Callable[[int, int], None] | None = None
     ) -> np.ndarray:
-        """Vectors of texts, such as words or their definitions: the mean state of the last layer
-        over all tokens. `DescriptionLabelEncoder` makes labels of it. Texts of which the tokenizer
-        knows nothing have all the same.
+        """Computes vectors of texts, such as words or definitions: the mean state of the last layer
+        over all tokens.
+
+        `DescriptionLabelEncoder` can compute labels from these vectors. All texts without known
+        tokens have the same vector.
 
         Args:
             texts: N texts, truncated to `2 * window + 1` tokens.
-            progress: Called with the texts that are done, and N.
+            progress: Called with the number of encoded texts, and N.
 
         Returns:
             `[N, width]` float32.

@@ -24,8 +24,8 @@ class StepOutput(NamedTuple):
     Attributes:
         log_probs: `None`: a step does not compute log-probabilities of all words.
         hidden: Hidden states `[B, T, d_h]`.
-        mask: `[B, T]`, false where a token does not count, or `None`.
-        teacher_hidden: Those `[B, T, d_t]` of a `Distiller`'s teacher, or `None`.
+        mask: `[B, T]`, False for ignored tokens, or `None`.
+        teacher_hidden: Hidden states `[B, T, d_t]` of a `Distiller`'s teacher, or `None`.
     """
 
     log_probs: None
@@ -35,10 +35,12 @@ class StepOutput(NamedTuple):
 
 
 class LossTracker(TokenMean):
-    """The loss that a `FusedLossModel` reports: a mean over tokens, whatever their batches."""
+    """The loss that a `FusedLossModel` reports: the mean over all tokens of all batches."""
 
     def update_state(self, values: Tensor, sample_weight: Tensor | None = None) -> None:
-        """Nothing: Keras' own steps hand over a batch's loss, and `compute_loss` has counted it."""
+        """Does nothing. Keras' steps pass a batch's loss, but `compute_loss` has already counted
+        it.
+        """
 
 
 def in_step(step: Callable) -> Callable:
@@ -68,7 +70,7 @@ def is_stepping(model: keras.Model) -> bool:
 
 
 def check_targets_are_there(y: Any) -> None:
-    """Raises `ValueError` unless there are targets, and one tensor of them."""
+    """Raises `ValueError` if the targets are not a single tensor."""
     if y is None or isinstance(y, dict):
         raise ValueError(
             "`y` must be the targets, word indices [B, T]: `model.fit(tokens, targets)`, or a "
@@ -80,7 +82,7 @@ _ONE_EACH = "`y` must have one target for each of the tokens that the model read
 
 
 def targets_of(y: Tensor, hidden: Tensor) -> Tensor:
-    """Targets as integers `[B, T]`.
+    """Returns targets as integers `[B, T]`.
 
     Raises:
         ValueError: The number of targets is not that of the tokens.
@@ -98,7 +100,7 @@ def targets_of(y: Tensor, hidden: Tensor) -> Tensor:
 
 
 def weights_of(y: Tensor, mask: Tensor | None, sample_weight: Tensor | None) -> Tensor | None:
-    """Weights `[B, T]` of the tokens, 0 where they are masked; `None` if all are 1."""
+    """Returns weights `[B, T]` of the tokens, 0 for masked tokens; `None` if all are 1."""
     if sample_weight is not None:
         sample_weight = token_weights(sample_weight, y)
     if mask is None:

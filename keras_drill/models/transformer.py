@@ -14,16 +14,16 @@ from keras_drill.types import Shape, Tensor
 
 @keras.saving.register_keras_serializable(package="keras_drill")
 class Transformer(TransformerBackbone):
-    """Encoder–decoder Transformer without its output layer: a source and a target to hidden states.
+    """Encoder–decoder Transformer without output layer: maps source and target to hidden states.
 
         memory = encoder(source),    hidden_t = decoder(target_{<=t}, memory)
 
-    Backbone of a `keras_drill.SequenceToSequence`. The sizes of the paper: the defaults are "base";
-    "big" has `embedding_dim=1024, num_heads=16, feed_forward_dim=4096, dropout=0.3`. The KerBS
-    paper's Transformer has `embedding_dim=288, num_layers=5, num_heads=2, feed_forward_dim=507`.
+    Backbone of a `keras_drill.SequenceToSequence`. The defaults are the paper's "base" model; "big"
+    has `embedding_dim=1024, num_heads=16, feed_forward_dim=4096, dropout=0.3`. The KerBS paper's
+    Transformer has `embedding_dim=288, num_layers=5, num_heads=2, feed_forward_dim=507`.
 
     Input: `{"source": [B, S], "target": [B, T]}`, integers. Output shape: `[B, T, embedding_dim]`,
-    whose mask leaves out the target's padding.
+    whose mask excludes the target's padding.
 
     Args:
         vocabulary_size: Number of the target's words V.
@@ -31,21 +31,22 @@ class Transformer(TransformerBackbone):
         num_layers: Number of layers of the encoder, and of the decoder.
         num_heads: Number of attention heads, a divisor of d.
         feed_forward_dim: Width of the feed-forward networks' inner layer.
-        dropout: Rate on embedded tokens and on every sublayer's output.
-        attention_dropout: Rate on attention weights; above 0 Keras' fused attention is not used.
-        activation_dropout: Rate on the feed-forward networks' inner layer.
+        dropout: Dropout rate on embedded tokens and on every sublayer's output.
+        attention_dropout: Dropout rate on attention weights. With a rate above 0, Keras does not
+            use fused attention.
+        activation_dropout: Dropout rate on the feed-forward networks' inner layer.
         activation: Activation of the feed-forward networks.
         norm_first: Whether to normalise before each sublayer ("pre-norm"), or after.
         positions: "sinusoidal" or "learned".
-        max_length: Rows of the tables of learned positions.
+        max_length: Number of learned positions.
         scale_embedding: Whether embeddings are multiplied by √d.
-        pad_id: The word that pads short rows of source and target; `None`: there is none.
-        seed: Integer for all random choices, or `None` for a random one.
+        pad_id: Padding token of source and target; `None` for no padding.
+        seed: Integer for all random choices, or `None` for a random seed.
         embedding: `None`, or the embedding of the target's words: a `keras.layers.Embedding`, or a
-            `keras_drill.SenseEmbedding`, which then weighs senses by their usage: all positions run
-            in parallel, so there is no posterior to wait for.
-        source_vocabulary_size: Number of the source's words; `None`: source and target share the
-            vocabulary and the embedding.
+            `keras_drill.SenseEmbedding`, which weighs senses by their usage. The posterior is not
+            available, since all positions are computed in parallel.
+        source_vocabulary_size: Number of the source's words. With `None`, source and target share
+            the vocabulary and the embedding.
         source_embedding: `None`, or the embedding of the source's words.
         num_encoder_layers: Number of the encoder's layers; `None` is `num_layers`.
         **options: Keyword arguments of `keras.Model`.
@@ -95,7 +96,7 @@ class Transformer(TransformerBackbone):
 
     @property
     def inputs_shape(self) -> Mapping[str, Shape]:
-        """Input shapes for which a model around it is built."""
+        """Input shapes for which a model with this backbone is built."""
         return PAIRS_SHAPE
 
     def build(self, input_shape: Mapping[str, Shape]) -> None:
@@ -105,7 +106,7 @@ class Transformer(TransformerBackbone):
         self.quantize_layers()
 
     def encode(self, source: Tensor, training: bool = False) -> Tensor:
-        """The source's hidden states `[B, S, d]`."""
+        """Computes the source's hidden states `[B, S, d]`."""
         return self.encoder(source, mask=self.token_mask(source), training=training)
 
     def call(self, inputs: Mapping[str, Tensor], training: bool = False) -> Tensor:
@@ -119,7 +120,8 @@ class Transformer(TransformerBackbone):
         )
 
     def begin_decoding(self, inputs: Any, batch_size: int, length: int) -> tuple[tuple, tuple]:
-        """Constants and cache before the first word; `keras_drill.decoding.CacheReader` says more.
+        """Returns constants and cache before the first word; see
+        `keras_drill.decoding.CacheReader`.
 
         Args:
             inputs: `{"source": [B, S]}`.
@@ -138,15 +140,18 @@ class Transformer(TransformerBackbone):
         return hidden, (caches, position + 1)
 
     def source_mask(self, constants: Any) -> Any:
-        """Booleans `[B, S]`: where in the source `read_column_with_attention` may look."""
+        """Booleans `[B, S]`: positions of the source that `read_column_with_attention` may attend
+        to.
+        """
         sources, mask = constants
         return ops.ones(ops.shape(sources[-1][0])[:2], "bool") if mask is None else mask
 
     def read_column_with_attention(
         self, tokens: Tensor, constants: Any, cache: Any
     ) -> tuple[Any, Any, Any]:
-        """As `read_column`, and each row's attention, `[R, S]`: the last layer's attention to the
-        source, the mean of its heads."""
+        """As `read_column`, but also returns each row's attention, `[R, S]`: the last layer's
+        attention to the source, averaged over heads.
+        """
         caches, position = cache
         sources, mask = constants
         hidden, caches, attention = self.decoder.step(
@@ -173,18 +178,19 @@ class Transformer(TransformerBackbone):
 
 @keras.saving.register_keras_serializable(package="keras_drill")
 class TransformerLanguageBackbone(TransformerBackbone):
-    """Decoder-only Transformer without its output layer: tokens to hidden states.
+    """Decoder-only Transformer without output layer: maps tokens to hidden states.
 
     Backbone of a `keras_drill.LanguageModel`.
 
-    Input shape: tokens `[B, T]` int. Output shape: `[B, T, embedding_dim]`, whose mask leaves out
+    Input shape: tokens `[B, T]` int. Output shape: `[B, T, embedding_dim]`, whose mask excludes
     padding.
 
     Args:
         vocabulary_size: Number of words V.
         embedding_dim: Width d of embeddings and hidden states.
         num_layers: Number of layers.
-        **options: The other arguments of `Transformer` but for the source's; `pad_id` is `None`.
+        **options: Other arguments of `Transformer`, except those for the source. The default of
+            `pad_id` is `None`.
 
     Example:
 
@@ -208,7 +214,7 @@ class TransformerLanguageBackbone(TransformerBackbone):
 
     @property
     def inputs_shape(self) -> Shape:
-        """Input shape for which a `LanguageModel` builds it."""
+        """Input shape for which a `LanguageModel` builds the backbone."""
         return (None, None)
 
     def build(self, input_shape: Shape) -> None:
@@ -219,10 +225,11 @@ class TransformerLanguageBackbone(TransformerBackbone):
         return self.decoder(tokens, mask=self.token_mask(tokens), training=training)
 
     def begin_decoding(self, inputs: Any, batch_size: int, length: int) -> tuple[tuple, tuple]:
-        """Constants (none) and cache before the first word, see `keras_drill.decoding.CacheReader`.
+        """Returns constants (none) and cache before the first word; see
+        `keras_drill.decoding.CacheReader`.
 
         Args:
-            inputs: `None`: it reads nothing but the words that are written.
+            inputs: `None`, since the model has no other inputs.
             batch_size: B.
             length: Most words that will be read.
         """

@@ -14,9 +14,9 @@ from keras_drill.types import Activation, Tensor
 
 
 class TransformerBackbone(QuantizableBackbone):
-    """Abstract: what the encoder–decoder and the decoder-only Transformer have in common.
+    """Base class of the encoder–decoder and the decoder-only Transformer.
 
-    Subclasses take its arguments in `**options`, and make their stacks with `make_stack`.
+    Subclasses pass its arguments in `**options` and create their stacks by `make_stack`.
     """
 
     def __init__(
@@ -61,7 +61,7 @@ class TransformerBackbone(QuantizableBackbone):
     def check_embedding(
         self, embedding: keras.layers.Embedding | None, vocabulary_size: int, name: str
     ) -> keras.layers.Embedding:
-        """`embedding`, if it fits; a new one in place of `None`."""
+        """Checks and returns `embedding`; creates a new embedding for `None`."""
         size = self.embedding_dim
         initializer = partial(keras.initializers.RandomNormal, stddev=size**-0.5)
         return word_embedding(
@@ -76,7 +76,9 @@ class TransformerBackbone(QuantizableBackbone):
         name: str,
         **arguments: bool,
     ) -> TransformerStack:
-        """A `TransformerStack` with the options of this backbone; `arguments` are its layers'."""
+        """Makes a `TransformerStack` with the options of this backbone; `arguments` are for its
+        layers.
+        """
         return TransformerStack(
             embedding,
             num_layers,
@@ -103,7 +105,7 @@ class TransformerBackbone(QuantizableBackbone):
         }
 
     def token_mask(self, tokens: Tensor) -> Tensor | None:
-        """Bool `[B, T]`, true where `tokens` are not padding; `None` where nothing is."""
+        """Bool `[B, T]`, false for padding; `None` without a padding token."""
         return None if self.pad_id is None else ops.not_equal(tokens, self.pad_id)
 
     def get_config(self) -> dict:

@@ -18,7 +18,9 @@ def word_embedding(
     seed: int | None,
     dtype: Any,
 ) -> keras.layers.Embedding:
-    """`embedding`, if it fits; in place of `None` a new one, with `initializer(seed=seed)`."""
+    """Checks and returns `embedding`. For `None`, creates an embedding with
+    `initializer(seed=seed)`.
+    """
     if embedding is None:
         return keras.layers.Embedding(
             vocabulary_size,

@@ -16,7 +16,7 @@ def begin_from(new: Any, old: Any) -> None:
     """Builds the output layer `new` with the probabilities of the trained layer `old`.
 
     Raises:
-        ValueError: `new` is built already, or cannot have these probabilities.
+        ValueError: `new` is already built, or cannot represent these probabilities.
     """
     if new.built:
         raise ValueError(f"`head` must be new, not built yet. Received: {new!r}, built")

@@ -15,10 +15,10 @@ ADVICE = (
 
 
 def part(name: str, value: Any, kind: type, example: str) -> Any:
-    """A part of an output layer, made from its serialized form if need be; `None` stays `None`.
+    """Returns a part of an output layer, deserialized if necessary; `None` stays `None`.
 
     Raises:
-        ValueError: `value` is something else.
+        ValueError: `value` has another type.
     """
     if isinstance(value, dict):
         value = keras.saving.deserialize_keras_object(value)
@@ -62,7 +62,7 @@ def check_arguments(head):
 
 
 def check_embedding(head, embedding):
-    """Raises `ValueError` for an embedding that an output layer cannot make its labels from."""
+    """Raises `ValueError` if an output layer cannot compute its labels from an embedding."""
     if not isinstance(embedding, keras.layers.Embedding):
         raise ValueError(f"`embedding` must be a keras.layers.Embedding. Received: {embedding!r}")
     if isinstance(embedding, SenseEmbedding):

@@ -1,4 +1,4 @@
-"""A loss of Keras' that takes an output layer's log-probabilities for probabilities."""
+"""Detects a Keras loss that would treat an output layer's log-probabilities as probabilities."""
 
 from typing import Any
 
@@ -11,12 +11,12 @@ _OF_PROBABILITIES = ("categoricalcrossentropy", "sparsecategoricalcrossentropy")
 
 
 def check_compiled_loss(head: keras.layers.Layer) -> None:
-    """Refuses the loss that the model which is being trained was compiled with for `head`.
+    """Checks the compiled loss of the model in training for the outputs of `head`.
 
     Log-probabilities are negative: a loss without `from_logits=True` clips all of them to one
-    constant and has no gradient. Only models that say where their outputs come from, functional and
-    sequential ones, are checked, and only on TensorFlow: Keras on JAX does not tell a layer which
-    model is trained.
+    constant and has no gradient. The function checks only functional and sequential models, in
+    which the origin of an output is known, and only on TensorFlow: on JAX, a layer cannot find the
+    model in training.
 
     Raises:
         ValueError: The loss is a cross-entropy of probabilities.
@@ -35,7 +35,7 @@ def check_compiled_loss(head: keras.layers.Layer) -> None:
 
 
 def _outputs_and_losses(model: keras.Model) -> list[tuple[Any, Any]]:
-    """Pairs of a symbolic output and its loss, as far as they are known."""
+    """Returns pairs of a symbolic output and its loss, as far as these are known."""
     # A sequential model's `output` is that of the call of the whole.
     is_sequential = isinstance(model, keras.Sequential)
     outputs, loss = getattr(model, "outputs" if is_sequential else "output", None), model.loss

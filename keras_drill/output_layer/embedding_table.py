@@ -5,14 +5,16 @@ from keras import ops
 
 
 def embedding_table(embedding: keras.layers.Embedding):
-    """The table `[V, d]` of words at the output.
+    """Returns the table `[V, d]` of word embeddings for the output.
 
-    - A plain embedding's is its variable, with LoRA the sum of variable and product, a tensor.
-    - A quantised embedding keeps integers and scales: it is asked for the vectors of all words.
+    - For a plain embedding, the table is its variable. With LoRA, it is a tensor, the sum of the
+      variable and the low-rank product.
+    - A quantised embedding stores integers and scales, so the function looks up the vectors of all
+      words.
     - An untied `ReversibleEmbedding` (`tie_weights=False`) has a second table for the output.
 
     Raises:
-        ValueError: The second table is quantised in a way that has no way back.
+        ValueError: The second table is quantised in a way that cannot be dequantised.
     """
     mode = embedding.quantization_mode
     if not getattr(embedding, "tie_weights", True):
@@ -23,7 +25,7 @@ def embedding_table(embedding: keras.layers.Embedding):
 
 
 def embedding_variable(embedding: keras.layers.Embedding) -> tuple[keras.Variable, int]:
-    """The variable of `embedding_table`, and its axis of words."""
+    """Returns the variable of `embedding_table`, and its axis of words."""
     variables = {variable.name: variable for variable in embedding.variables}
     if not getattr(embedding, "tie_weights", True):
         return variables["reverse_embeddings"], 1

@@ -28,8 +28,11 @@ def loss_and_statistics(
     with_ranks=False,
     teacher=None,
 ) -> tuple[Tensor, Tensor, Tensor | None]:
-    """`OutputLayer.loss`, and for every token log-probability and rank, which is `None` if not
-    asked for. With a `distillation.HeadTeacher` the loss is mixed with the divergence from it."""
+    """Computes `OutputLayer.loss`, and the log-probability and rank of every token.
+
+    The rank is `None` if not requested. With a `distillation.HeadTeacher`, the result is the mix of
+    the loss and the divergence from the teacher.
+    """
     if reduction not in REDUCTIONS:
         raise ValueError(
             f"`reduction` must be one of {REDUCTIONS}. Received: reduction={reduction!r}"
@@ -69,7 +72,7 @@ def loss_and_statistics(
 
 
 def log_prob(head, hidden, targets, sample_weight):
-    """`OutputLayer.log_prob`."""
+    """Implementation of `OutputLayer.log_prob`."""
     hidden, targets, weights = check_tokens(head, hidden, targets, sample_weight)
     shape = ops.shape(targets)
     inputs, _, weights, valid = walk_inputs(head, hidden, targets, weights, training=False)
@@ -79,10 +82,10 @@ def log_prob(head, hidden, targets, sample_weight):
 
 
 def add_fused_loss(head, hidden, targets, sample_weight, label_smoothing, training):
-    """Adds the loss to those of the layer, and returns the targets' log-probabilities.
+    """Adds the loss to the layer's losses, and returns the log-probabilities of the targets.
 
-    Masked tokens contribute to neither the sum nor the mean. The loss is a replica's own
-    mean: Keras divides added losses by the number of replicas itself.
+    Masked tokens contribute to neither the sum nor the mean. The loss is the mean of one replica,
+    since Keras divides added losses by the number of replicas.
     """
     hidden, targets, weights = check_tokens(head, hidden, targets, sample_weight)
     mask, count = keras_mask(hidden), ops.size(targets)
@@ -97,10 +100,10 @@ def add_fused_loss(head, hidden, targets, sample_weight, label_smoothing, traini
 
 
 def check_hidden(head, hidden):
-    """Hidden states as a tensor.
+    """Checks hidden states and returns them as a tensor.
 
     Raises:
-        ValueError: Their last axis is not known, or not as wide as it was before.
+        ValueError: The size of the last axis is not known, or differs from earlier calls.
     """
     hidden = ops.convert_to_tensor(hidden)
     if not keras.backend.is_float_dtype(keras.backend.standardize_dtype(hidden.dtype)):
@@ -110,10 +113,10 @@ def check_hidden(head, hidden):
 
 
 def hidden_width(shape: Shape, built_shape: Shape | None = None) -> int:
-    """Width of hidden states of a shape.
+    """Returns the width of hidden states of a shape.
 
     Raises:
-        ValueError: It is not known, or not that of the shape that the layer was built for.
+        ValueError: The width is not known, or differs from that of the layer's build shape.
     """
     shape = tuple(shape)
     width = shape[-1] if shape else None
@@ -131,7 +134,8 @@ def hidden_width(shape: Shape, built_shape: Shape | None = None) -> int:
 
 
 def check_tokens(head, hidden, targets, sample_weight) -> tuple:
-    """Hidden states `[..., d_h]`, targets `[...]`, weights `[...]` or `None`, as tensors.
+    """Checks and returns hidden states `[..., d_h]`, targets `[...]`, and weights `[...]` or
+    `None`.
 
     Raises:
         ValueError: Their shapes do not match.
@@ -164,7 +168,9 @@ def check_tokens(head, hidden, targets, sample_weight) -> tuple:
 
 
 def walk_inputs(head, hidden, targets, weights, training) -> tuple:
-    """The walk's inputs, targets `[N]`, weights `[N]` or None, which targets are in range."""
+    """Returns the walk's inputs, targets `[N]`, weights `[N]` or `None`, and a mask of valid
+    targets.
+    """
     hidden, flat, weights = at_least_one_token(hidden, targets, weights, _float_dtype(head))
     flat, valid = check_targets(flat, head.vocabulary_size, weights)
     contexts, log_priors = head._contexts(hidden, training)

@@ -11,7 +11,7 @@ from keras_drill.senses import SenseEmbedding
 
 
 def with_words(head, descriptions, bias, embedding):
-    """`OutputLayer.with_words`."""
+    """Implementation of `OutputLayer.with_words`."""
     encoder = head.label_encoder
     if not isinstance(encoder, DescriptionLabelEncoder):
         raise ValueError(
@@ -43,7 +43,7 @@ def with_words(head, descriptions, bias, embedding):
 
 
 def grown(config, sizes: dict[str, int], by: int):
-    """A copy of a config, nested or not, in which the given entries of a given size are larger."""
+    """Copies a config, nested or not, with larger values for given entries of a given size."""
     if isinstance(config, dict):
         return {
             key: value + by
@@ -57,7 +57,7 @@ def grown(config, sizes: dict[str, int], by: int):
 
 
 def copy_rows(old: keras.Variable, new: keras.Variable) -> None:
-    """Copies a variable into one that may be larger; what is more keeps its values."""
+    """Copies a variable into a variable that may be larger. Additional rows keep their values."""
     values = np.array(np.asarray(new.value))
     values[tuple(map(slice, old.shape))] = np.asarray(old.value)
     new.assign(values)

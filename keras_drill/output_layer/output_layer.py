@@ -27,13 +27,13 @@ class OutputLayer(WordProbabilities):
     - The *label encoder* turns word embeddings into output labels (identity, bilinear, dual
       nonlinear, deep residual) and may map hidden states into the labels' space.
     - The *score* compares a hidden state with a label (inner product, KerBS kernel).
-    - The *composition* turns scores into log-probabilities of words (softmax, several senses a
+    - The *composition* turns scores into log-probabilities of words (softmax, several senses per
       word, mixture of softmaxes).
 
     `head(hidden)` returns the log-probabilities of all words. Keras losses must take them with
-    `from_logits=True`. The loss `"sparse_categorical_crossentropy"`, without `from_logits=True`,
-    has no gradient for log-probabilities: on TensorFlow, functional and sequential models refuse
-    it in their first step.
+    `from_logits=True`. Without `from_logits=True`, the loss `"sparse_categorical_crossentropy"` has
+    no gradient for log-probabilities. On TensorFlow, functional and sequential models raise an
+    error in their first step.
 
     `head.loss(hidden, targets)` returns the cross-entropy without building the matrix of all
     log-probabilities. The fused loss processes the tokens tile by tile and computes the scores, the
@@ -73,8 +73,8 @@ class OutputLayer(WordProbabilities):
             CPUs it is 144 MiB, or three eighths of the memory of the labels' gradient if that is
             more. Frozen labels without biases need no scores in memory.
         embeddings_initializer: Initializer of the layer's own label embeddings.
-        embeddings_regularizer: Their regularizer.
-        embeddings_constraint: Their constraint.
+        embeddings_regularizer: Regularizer of the layer's own label embeddings.
+        embeddings_constraint: Constraint of the layer's own label embeddings.
         bias_initializer: Initializer of the biases, such as the words' log-frequencies.
         pad_labels_to: Number of rows of the embedding and of the layer's variables, at least the
             number of labels. Devices that split the vocabulary (see
@@ -230,19 +230,19 @@ class OutputLayer(WordProbabilities):
 
     @property
     def embeddings(self) -> Tensor:
-        """The table `[M, d]` that the labels are made from: a variable, or a tensor where an
-        `embedding` has LoRA, is quantised, or is untied itself."""
+        """The table `[M, d]` from which labels are computed. A variable, or a tensor if the
+        `embedding` has LoRA, is quantised, or is untied.
+        """
         return self.label_embeddings if self.embedding is None else super().embeddings
 
     @property
     def learns_senses(self) -> bool:
-        """Whether senses may move: neither the layer nor the embedding with the senses is
-        frozen."""
+        """Whether senses may move. False if the layer or the embedding with senses is frozen."""
         return self.trainable and (self.embedding is None or self.embedding.trainable)
 
     @property
     def score_parameters(self) -> list[keras.Variable]:
-        """The variables `[M]` of the score, which a tied `SenseEmbedding` shares."""
+        """The variables `[M]` of the score, shared with a tied `SenseEmbedding`."""
         if isinstance(self.embedding, SenseEmbedding):
             return self.embedding.score_parameters
         return self.own_score_parameters
@@ -255,7 +255,9 @@ class OutputLayer(WordProbabilities):
         label_smoothing: float = 0.0,
         training: bool | None = None,
     ) -> Tensor:
-        """Log-probabilities `[..., V]` of all words, or `[...]` of the targets, in float32."""
+        """Computes log-probabilities `[..., V]` of all words, or `[...]` of the targets, in
+        float32.
+        """
         if targets is not None:
             return losses.add_fused_loss(
                 self, hidden, targets, sample_weight, label_smoothing, bool(training)
@@ -281,11 +283,12 @@ class OutputLayer(WordProbabilities):
         return (*hidden_shape[:-1], self.vocabulary_size)
 
     def folded(self) -> "OutputLayer":
-        """The same output layer for inference: its label encoder has become a constant.
+        """Returns the output layer for inference, with the result of the label encoder as a
+        constant.
 
         Returns:
-            A built, frozen `OutputLayer` with the same probabilities at the cost of weight tying.
-            The copy shares nothing with this layer: later training does not reach it.
+            A built, frozen `OutputLayer` with the same probabilities, as fast as weight tying. The
+            copy shares nothing with this layer, so later training does not change the copy.
         """
         return fold(self)
 

@@ -33,16 +33,18 @@ class TiedLayer(keras.layers.Layer):
 
     @property
     def embeddings(self) -> Tensor:
-        """The table `[M, d]` of the shared embedding: a variable, or a tensor where it has LoRA, is
-        quantised, or is untied itself."""
+        """The table `[M, d]` of the shared embedding. A variable, or a tensor if the embedding has
+        LoRA, is quantised, or is untied.
+        """
         return embedding_table(self.embedding)
 
     def tie_to(self, embedding: keras.layers.Embedding | None) -> None:
-        """Shares `embedding` in place of the copy that a config made; `None` changes nothing.
+        """Shares `embedding` instead of the copy that a config created; `None` changes nothing.
 
-        It is called by itself where the layer, made from its config, is called on what that
-        embedding led to in the same functional model, and by `keras_drill.LanguageModel`. A model
-        of one's own that takes the two from their configs calls it.
+        Usually you need not call this method. A layer that was created from its config calls it in
+        a functional model in which the embedding is upstream of the layer's inputs, and
+        `keras_drill.LanguageModel` calls it too. Call it in your own model class that creates
+        embedding and layer from their configs.
         """
         if embedding is not None and embedding is not self.embedding:
             self.check_embedding(embedding)

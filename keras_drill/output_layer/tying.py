@@ -22,7 +22,7 @@ def embeddings_inside(layer: keras.Layer) -> list[Found]:
 
 
 def embeddings_upstream(tensor: keras.KerasTensor) -> list[Found]:
-    """Paths and embeddings of all layers that a symbolic tensor was computed by."""
+    """Paths and embeddings of all layers that computed a symbolic tensor."""
     pending, seen, layers = [tensor], set(), []
     while pending:
         operation, call, inputs = producer(pending.pop())
@@ -37,7 +37,7 @@ def embeddings_upstream(tensor: keras.KerasTensor) -> list[Found]:
 
 
 def path_of(embedding, found: list[Found]) -> str | None:
-    """The path of an embedding, `None` where it is not among those found."""
+    """The path of an embedding; `None` if the embedding is not among those found."""
     return next((path for path, other in found if other is embedding), None)
 
 

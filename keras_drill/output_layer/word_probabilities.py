@@ -18,7 +18,7 @@ from keras_drill.types import Shape, Tensor, Tensors
 
 
 class WordProbabilities(TiedLayer):
-    """Abstract: what an output layer computes once it is built; `OutputLayer` is the rest."""
+    """Base class of `OutputLayer` with the computations of a built layer."""
 
     vocabulary_size: int
     label_encoder: LabelEncoder
@@ -53,14 +53,14 @@ class WordProbabilities(TiedLayer):
     def log_prob(
         self, hidden: Tensor, targets: Tensor, sample_weight: Tensor | None = None
     ) -> Tensor:
-        """Log-probabilities of given words, differentiable.
+        """Computes log-probabilities of given words. The result is differentiable.
 
         Args:
             hidden: `[..., d_h]`.
             targets: `[...]` integers in `[0, vocabulary_size)`.
             sample_weight: Weights of the tokens, `[...]` or a prefix of that shape, by which the
-                log-probabilities are multiplied. Tokens of weight 0 are not computed at all, and
-                may have any target.
+                log-probabilities are multiplied. Tokens of weight 0 are skipped, and may have any
+                target.
 
         Returns:
             `[...]`, float32.
@@ -76,31 +76,31 @@ class WordProbabilities(TiedLayer):
         reduction: str | None = "sum_over_batch_size",
         training: bool = True,
     ) -> Tensor:
-        """Cross-entropy of `targets`, fused: log-probabilities of all words are never built.
+        """Computes the fused cross-entropy of `targets`, without log-probabilities of all words.
 
-        The mean is already divided by the number of replicas of `tf.distribute`: sum the losses and
-        gradients of the replicas, and do not divide them again.
+        The mean is already divided by the number of replicas of `tf.distribute`. So sum the losses
+        and gradients of the replicas without dividing them again.
 
         Args:
             hidden: `[..., d_h]`.
             targets: `[...]` integers in `[0, vocabulary_size)`.
             sample_weight: Weights of the tokens, `[...]` or a prefix of that shape. Tokens of
-                weight 0 are not computed at all, and may have any target.
-            label_smoothing: Share of a target's probability that is spread over all words.
+                weight 0 are skipped, and may have any target.
+                label_smoothing: Share of a target's probability that is distributed over all words.
             reduction: As in `keras.losses`: "sum_over_batch_size" (or "mean"),
                 "mean_with_sample_weight", "sum" or "none" (losses `[...]`, whose gradients
                 recompute the scores).
-            training: Whether dropout is on, gradients come with the forward pass, and the use of
-                senses is recorded. With `False` the loss alone is computed; gradients stay right
-                but cost more.
+            training: Whether dropout is on, gradients are computed in the forward pass, and the use
+                of senses is recorded. With `False`, only the loss is computed, and its gradients
+                are correct but cost more.
 
         Returns:
             A scalar, or `[...]` with `reduction="none"`; float32.
 
         Raises:
-            ValueError: An argument is wrong, or a target out of range. Inside a compiled
-                function TensorFlow raises `InvalidArgumentError`; under XLA and on JAX,
-                where nothing can be raised, the loss is NaN.
+            ValueError: An argument is invalid, or a target is out of range. Inside a compiled
+                function, TensorFlow raises `InvalidArgumentError`. XLA and JAX cannot raise errors,
+                so the loss is NaN.
         """
         return self.loss_and_log_prob(
             hidden, targets, sample_weight, label_smoothing, reduction, training
@@ -139,7 +139,7 @@ class WordProbabilities(TiedLayer):
         )
 
     def top_k(self, hidden: Tensor, k: int) -> tuple[Tensor, Tensor]:
-        """The k most probable words.
+        """Returns the k most probable words.
 
         Args:
             hidden: `[..., d_h]`.
@@ -153,7 +153,7 @@ class WordProbabilities(TiedLayer):
         return top_k(self(hidden), k)
 
     def encoded_labels(self) -> Tensor:
-        """The output labels `[M, d_j]`, as they are at inference."""
+        """Returns the output labels `[M, d_j]` for inference."""
         return self.without_padding(self._labels(training=False))
 
     def with_words(
@@ -162,25 +162,26 @@ class WordProbabilities(TiedLayer):
         bias: Tensor | None = None,
         embedding: keras.layers.Embedding | None = None,
     ) -> "WordProbabilities":
-        """The same output layer with more words, which training never saw.
+        """Returns the output layer with additional words that did not occur in training.
 
-        Their labels are made from their descriptions alone; all other words keep their scores. A
-        `keras_drill.DescriptionLabelEncoder` with `embedding_dropout` is trained for that.
-        `keras_drill.LanguageModel.with_words` does it to a whole model.
+        Labels of the new words are computed from their descriptions alone. All other words keep
+        their scores. The label encoder must be a `keras_drill.DescriptionLabelEncoder`; its
+        `embedding_dropout` trains it for such words. `keras_drill.LanguageModel.with_words` extends
+        a whole model.
 
         Args:
-            descriptions: `[n, ...]`, of n words, which come after all others.
-            bias: Their biases, `[n]` or one for all, such as words that are as frequent have;
-                `None` is the mean of all biases.
-            embedding: If this layer shares an embedding, one with n more rows to share: a copy
-                whose last rows, of which no label is made, are what new words are read as.
+            descriptions: `[n, ...]`, descriptions of n words, which follow the existing words.
+            bias: Biases of the new words, `[n]` or one number, for example those of equally
+                frequent words. `None` is the mean of all biases.
+            embedding: If this layer shares an embedding, a copy of the embedding with n more rows.
+                The additional rows are only used for input: no label is computed from them.
 
         Returns:
             A built output layer that shares nothing with this one. If words have several senses, a
-            new one has the fewest possible.
+            new word has the smallest possible number of senses.
 
         Raises:
-            ValueError: The label encoder is another, or an argument does not fit it.
+            ValueError: The layer has another label encoder, or an argument does not match.
 
         Example:
 
@@ -195,7 +196,7 @@ class WordProbabilities(TiedLayer):
         return with_words(self, descriptions, bias, embedding)
 
     def without_padding(self, rows: Tensor) -> Tensor:
-        """The rows of labels `[M, ...]`, of `[M, ...]` or more."""
+        """Removes padding rows: returns the first M rows of a tensor."""
         num_labels = self.composition.num_labels(self.vocabulary_size)
         return rows if rows.shape[0] == num_labels else rows[:num_labels]
 
@@ -220,11 +221,11 @@ class WordProbabilities(TiedLayer):
         return self._log_probs(hidden, labels, training=False, label_terms=label_terms)
 
     def logits(self, hidden: Tensor, labels: Tensor, label_terms: Tensors | None = None) -> Tensor:
-        """Scores `[..., V]` of all words at inference, whose log-softmax `log_probs` gives, for
-        loops that want few words' log-probabilities.
+        """Computes scores `[..., V]` of all words at inference, whose log-softmax equals
+        `log_probs`. For loops that need log-probabilities of few words.
 
-        A mixture of softmaxes has none, as `composition.has_logits` tells. Arguments are those of
-        `log_probs`.
+        A mixture of softmaxes has no logits, see `composition.has_logits`. The arguments are those
+        of `log_probs`.
         """
         hidden = losses.check_hidden(self, hidden)
         scores, _ = self._scores(hidden, labels, label_terms=label_terms)
@@ -275,9 +276,10 @@ class WordProbabilities(TiedLayer):
 
     @property
     def labels_are_frozen(self) -> bool:
-        """Whether the labels do not train. Then their gradient is not computed, which saves a third
-        of the work and most of the memory. Labels of a score with parameters always count as
-        trained, because the parameters' gradients need theirs."""
+        """Whether the labels are not trained. The gradient of frozen labels is not computed, which
+        saves a third of the time and most of the memory. Labels of a score with parameters are
+        never frozen in this sense, because the gradients of the parameters need theirs.
+        """
         if self.score.parameter_initializers:
             return False
         table = [self.label_embeddings] if self.embedding is None else self.embedding.variables

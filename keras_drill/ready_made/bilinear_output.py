@@ -12,17 +12,17 @@ from keras_drill.types import Initializer
 class BilinearOutput(OutputLayer):
     """A bilinear output layer: scores `E W h + b`.
 
-    See `keras_drill.BilinearLabelEncoder`. The layer holds `d * d_h + V` weights beside the
+    See `keras_drill.BilinearLabelEncoder`. The layer has `d * d_h + V` weights in addition to the
     embeddings.
 
     Args:
         vocabulary_size: Number of words V.
-        embedding: A `keras.layers.Embedding` to make the labels from; `None` for label embeddings
-            of its own.
+        embedding: A `keras.layers.Embedding` to compute the labels from. With `None`, the layer has
+            its own label embeddings.
         kernel_initializer: Initializer of the kernels.
-        learning_rate_multiplier: Multiplies every step of the optimizer on their weights; see
-            `keras_drill.label_encoders.ResidualNetwork`.
-        **kwargs: Other arguments of `keras_drill.OutputLayer`, but for `label_encoder`.
+        learning_rate_multiplier: Multiplies every step of the optimizer on the label encoder's
+            weights; see `keras_drill.label_encoders.ResidualNetwork`.
+        **kwargs: Other arguments of `keras_drill.OutputLayer`, except `label_encoder`.
 
     Example:
 

@@ -12,29 +12,30 @@ from keras_drill.types import Activation, Initializer
 class DrillOutput(OutputLayer):
     """The deep residual output layer (DRILL): scores `E^(k) . h + b`.
 
-    See `keras_drill.ResidualLabelEncoder`. The layer holds `k (d^2 + d) + V` weights beside the
-    embeddings.
+    See `keras_drill.ResidualLabelEncoder`. The layer has `k (d^2 + d) + V` weights in addition to
+    the embeddings.
 
     Args:
         vocabulary_size: Number of words V.
-        embedding: A `keras.layers.Embedding` to make the labels from; `None` for label embeddings
-            of its own.
+        embedding: A `keras.layers.Embedding` to compute the labels from. With `None`, the layer has
+            its own label embeddings.
         depth: Number of layers k of the label network.
         units: Width of every layer; `None` is the embedding's.
         activation: Any Keras activation; the paper uses sigmoid, tanh and relu.
         dropout: Dropout rate on the input of every layer.
-        variational_dropout: Draw one mask for all labels instead of one for each.
-        residual_to_input: Add the word embedding to every layer's output.
-        residual_to_previous: Add the previous layer's output to every later layer's.
-        dual: Put a network of the same kind on the hidden states as well.
-        gated: Multiply every layer's activation by a trainable gate, one number for each unit, that
-            starts at 0: labels are the embeddings at first, whatever the depth, and a trained
-            model that gets the layer keeps its probabilities.
+        variational_dropout: Whether to draw one mask for all labels instead of one for each.
+        residual_to_input: Whether to add the word embedding to every layer's output.
+        residual_to_previous: Whether to add the previous layer's output to the output of every
+            layer after the first.
+        dual: Whether to apply a second network of the same kind to the hidden states.
+        gated: Whether to multiply every layer's activation by a trainable gate, one number for each
+            unit, which starts at 0. At first labels are the embeddings, for any depth. A trained
+            model to which the layer is added keeps its probabilities.
         kernel_initializer: Initializer of the kernels.
         seed: Seed of the dropout masks.
-        learning_rate_multiplier: Multiplies every step of the optimizer on their weights; see
-            `keras_drill.label_encoders.ResidualNetwork`.
-        **kwargs: Other arguments of `keras_drill.OutputLayer`, but for `label_encoder`.
+        learning_rate_multiplier: Multiplies every step of the optimizer on the label encoder's
+            weights; see `keras_drill.label_encoders.ResidualNetwork`.
+        **kwargs: Other arguments of `keras_drill.OutputLayer`, except `label_encoder`.
 
     Example:
 

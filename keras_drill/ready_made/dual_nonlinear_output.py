@@ -12,19 +12,19 @@ from keras_drill.types import Activation, Initializer
 class DualNonlinearOutput(OutputLayer):
     """A dual nonlinear output layer: scores `g_out(E) . g_in(h) + b`.
 
-    See `keras_drill.DualNonlinearLabelEncoder`. The layer holds `d * d_j + d_j * d_h + 2 d_j + V`
-    weights beside the embeddings.
+    See `keras_drill.DualNonlinearLabelEncoder`. The layer has `d * d_j + d_j * d_h + 2 d_j + V`
+    weights in addition to the embeddings.
 
     Args:
         vocabulary_size: Number of words V.
-        embedding: A `keras.layers.Embedding` to make the labels from; `None` for label embeddings
-            of its own.
+        embedding: A `keras.layers.Embedding` to compute the labels from. With `None`, the layer has
+            its own label embeddings.
         units: Width d_j of the joint space.
         activation: Activation of both layers.
         kernel_initializer: Initializer of the kernels.
-        learning_rate_multiplier: Multiplies every step of the optimizer on their weights; see
-            `keras_drill.label_encoders.ResidualNetwork`.
-        **kwargs: Other arguments of `keras_drill.OutputLayer`, but for `label_encoder`.
+        learning_rate_multiplier: Multiplies every step of the optimizer on the label encoder's
+            weights; see `keras_drill.label_encoders.ResidualNetwork`.
+        **kwargs: Other arguments of `keras_drill.OutputLayer`, except `label_encoder`.
 
     Example:
 

@@ -4,7 +4,7 @@ import keras
 
 
 def flat_config(config: dict, part_name: str, part: keras.layers.Layer) -> dict:
-    """`config` with the constructor arguments of `part`, in place of the part."""
+    """Replaces `part` in `config` by the constructor arguments of the part."""
     arguments = part.get_config()
     for shared in ("name", "trainable", "dtype"):
         del arguments[shared]

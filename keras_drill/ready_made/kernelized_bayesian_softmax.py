@@ -15,7 +15,7 @@ VARIANTS = ("paper", "reference", "inner_product")
 
 @keras.saving.register_keras_serializable(package="keras_drill")
 class KernelizedBayesianSoftmax(OutputLayer):
-    """The kernelized Bayesian softmax (KerBS): several senses a word, each with its own width.
+    """The kernelized Bayesian softmax (KerBS): several senses per word, each with its own width.
 
         p(y) = sum_{senses m of y} exp K_θm(h, w_m) / sum_{all senses m} exp K_θm(h, w_m)
 
@@ -44,10 +44,10 @@ class KernelizedBayesianSoftmax(OutputLayer):
             that `keras_drill.SenseReallocation` needs. Default: `True`.
         usage_by: Statistic by which senses count as used: "posterior", given the target, or
             "probability", as in equation 13 of the paper. Default: "posterior".
-        senses_start: "random", or "copies": one label a word is drawn, and its senses begin as
-            copies that differ by 3e-4 of the labels' size. Where words have different numbers n
-            of senses, biases begin at -log n. Default: "random".
-        use_bias: Whether every sense has a bias; the paper has none.
+        senses_start: "random" draws each sense independently. "copies" draws one label per word.
+            The word's senses start as copies with differences of 3e-4 of the labels' size. If words
+            have different numbers n of senses, biases start at -log n. Default: "random".
+        use_bias: Whether every sense has a bias. The paper uses no biases.
         **kwargs: Other arguments of `keras_drill.OutputLayer`, except `score` and `composition`.
             Any `label_encoder` can be used with the kernel. On CPUs a tile has at least 192 MiB
             unless `tile_bytes` is set.
@@ -152,7 +152,7 @@ class KernelizedBayesianSoftmax(OutputLayer):
         return self.score_parameters[0] if self.score_parameters else None
 
     def sense_log_probs(self, hidden: Tensor) -> Tensor:
-        """Log-probabilities of all senses.
+        """Computes log-probabilities of all senses.
 
         Args:
             hidden: `[..., d_h]`.
@@ -165,15 +165,16 @@ class KernelizedBayesianSoftmax(OutputLayer):
         return ops.reshape(log_probs, (*ops.shape(hidden)[:-1], self.num_senses))
 
     def sense_posteriors(self, hidden: Tensor, words: Tensor) -> Tensor:
-        """Probabilities of words' senses, given the hidden states that predict the words.
+        """Computes probabilities of the senses of words, given the hidden states that predict the
+        words.
 
         Args:
             hidden: `[..., d_h]`.
             words: `[...]` integers.
 
         Returns:
-            `[..., S]` probabilities of the senses `allocation.senses_of_word[words]`, 0 where a
-            word has fewer.
+            `[..., S]`, probabilities of the senses `allocation.senses_of_word[words]`, padded with
+            0.
         """
         contexts, _ = self._contexts(hidden, training=False)
         columns, mask = self.allocation.columns(ops.reshape(words, (-1,)))  # [N, S]

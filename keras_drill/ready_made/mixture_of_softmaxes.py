@@ -17,16 +17,16 @@ class MixtureOfSoftmaxes(OutputLayer):
 
     Args:
         vocabulary_size: Number of words V.
-        embedding: A `keras.layers.Embedding` with the labels; `None` for label embeddings of its
-            own.
+        embedding: A `keras.layers.Embedding` with the labels. With `None`, the layer has its own
+            label embeddings.
         num_mixtures: Number of components K.
-        context_dim: Width of the contexts; `None` is that of the embeddings.
+        context_dim: Width of the contexts; `None` is the embeddings' width.
         context_dropout: Dropout rate on the contexts, one mask for all time steps.
         gated: Whether the contexts are the hidden states plus a gated part. The gates are 0 at
-            first, so that a trained model keeps its probabilities when it gets this layer.
-        kernel_initializer: Initializer of the kernels that make contexts and priors.
+            first, so that a trained model to which the layer is added keeps its probabilities.
+        kernel_initializer: Initializer of the kernels for contexts and priors.
         seed: Seed of the dropout masks.
-        **kwargs: Other arguments of `keras_drill.OutputLayer`, but for `composition`.
+        **kwargs: Other arguments of `keras_drill.OutputLayer`, except `composition`.
 
     Example:
 

@@ -9,11 +9,11 @@ from keras_drill.output_layer import OutputLayer
 class SoftmaxOutput(OutputLayer):
     """The plain softmax output layer: scores `W h + b`.
 
-    The layer holds `V * d_h + V` weights.
+    The layer has `V * d_h + V` weights.
 
     Args:
         vocabulary_size: Number of words V.
-        **kwargs: Other arguments of `keras_drill.OutputLayer`, but for `embedding` and
+        **kwargs: Other arguments of `keras_drill.OutputLayer`, except `embedding` and
             `label_encoder`.
 
     Example:

@@ -9,12 +9,12 @@ from keras_drill.output_layer import OutputLayer
 class TiedOutput(OutputLayer):
     """Weight tying: the word embeddings are the labels, scores `E h + b`.
 
-    The layer holds V weights of its own.
+    The layer itself has V weights, the biases.
 
     Args:
         vocabulary_size: Number of words V.
         embedding: The `keras.layers.Embedding` to share.
-        **kwargs: Other arguments of `keras_drill.OutputLayer`, but for `label_encoder`.
+        **kwargs: Other arguments of `keras_drill.OutputLayer`, except `label_encoder`.
 
     Example:
 
