@@ -1,11 +1,11 @@
-"""What checkpoints cost a training: its steps with them, and without.
+"""Measures the cost of checkpoints: training steps with and without checkpoints.
 
     python -m benchmarks.checkpointing [--recipe small-drill] [--every 50] [--rounds 5]
 
-One training: windows of `--every` steps in which one checkpoint is made, as `keras-drill train`
-makes them (the values are copied and looked at, a thread writes them while the steps go on), and
-windows without, taken in turn. Seconds of the steps are the processor's, of all threads, which
-others on the machine hardly change; `waits` is how long the training stands still, by the clock.
+In one training run, windows of `--every` steps with and without a checkpoint alternate. Checkpoints
+are made as in `keras-drill train`: the values are copied and checked, and a thread writes them
+during the next steps. The time of steps is processor time of all threads, which other processes
+hardly influence. `waits` is the wall-clock time during which training waits.
 """
 
 import argparse

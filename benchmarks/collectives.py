@@ -1,4 +1,4 @@
-"""What the devices of a compiled JAX program send each other, read from its text."""
+"""Reads the communication between devices from the text of a compiled JAX program."""
 
 import math
 import re

@@ -1,4 +1,4 @@
-"""Trains recipes with several seeds, one after the other, and prints what they reach.
+"""Trains recipes with several seeds, one after the other, and prints their results.
 
     python -m benchmarks.compare_recipes --data pairs --folder runs/table \\
         --recipes small-translation-tied small-translation-drill --seeds 0 1
@@ -7,9 +7,9 @@
         --recipes small-drill --vary head.depth=2 head.depth=4 head.activation=tanh
 
 `--vary` trains each recipe as it is, then with each of these options in turn, one at a time.
-With several seeds a second table has their means, and half the width of 95 % intervals.
-The same command again goes on where it was: runs that are finished are only read. Run it with
-`nice` on cores that others do not use; times per epoch depend on what ran beside them.
+With several seeds, a second table shows means and half the width of 95 % intervals. The same
+command resumes an interrupted comparison and reads finished runs. Use `nice` on idle cores, since
+times per epoch depend on other processes.
 """
 
 import argparse

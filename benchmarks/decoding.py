@@ -1,16 +1,18 @@
-"""Beam search over a test set and over one sentence, against other libraries with the same weights.
+"""Compares beam search with other libraries with the same weights, on a test set and one sentence.
 
     python -m benchmarks.decoding [--source FILE] [--ctranslate2 PYTHON] [--keras-hub PYTHON]
                                   [--addons PYTHON]
 
-The weights are random, and the end token is made improbable, so that every search writes as many
-words as there is room for: all do the same work. FILE has a sentence on each line, of which the
-words are counted; without it lengths are drawn as captions have them (13 words, deviation 4). A
-PYTHON is an interpreter of an environment with the library: ctranslate2; keras-hub with TensorFlow
-and Keras 3; TensorFlow 2.15 with tensorflow-addons. CTranslate2 (float32) and `BeamSampler` of
-keras-hub translate with the same Transformer, the second through this package's model, so that the
-search alone differs. `BeamSearchDecoder` searches with an LSTM from random states. All run in turn;
-ratios are medians over the rounds.
+The weights are random, and the end token is improbable, so that every search writes the maximum
+number of words and all do the same work. FILE has one sentence per line, and only the numbers of
+words are used. Without FILE, lengths are drawn as in image captions (13 words, standard deviation
+4). PYTHON is the interpreter of an environment with the library: ctranslate2; keras-hub with
+TensorFlow and Keras 3; TensorFlow 2.15 with tensorflow-addons.
+
+CTranslate2 (float32) and `BeamSampler` of keras-hub translate with the same Transformer.
+`BeamSampler` uses this package's model, so that only the search differs. `BeamSearchDecoder` of
+tensorflow-addons searches with an LSTM from random states. The searches alternate, and ratios are
+medians over rounds.
 """
 
 import argparse

@@ -1,10 +1,10 @@
-"""Other libraries' beam searches for `benchmarks.decoding`, each in an environment of its own.
+"""Beam searches of other libraries for `benchmarks.decoding`, each in its own environment.
 
     python -m benchmarks.decoding_peers KIND FOLDER
 
 FOLDER has the weights and the sources. For every line on standard input, "set", "one" or "check",
-the searches of that task are run and a line is written; "check" saves the best beams of the first
-batch.
+the program runs the searches of that task and writes a line. "check" saves the best beams of the
+first batch.
 """
 
 import json

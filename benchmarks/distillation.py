@@ -1,11 +1,11 @@
-"""Fused distillation against `keras.distillation.LogitsDistillation`.
+"""Compares fused distillation with `keras.distillation.LogitsDistillation`.
 
     python -m benchmarks.distillation [--sizes N,V,d,teacher_d ...] [--json FILE]
 
-For every size: seconds, and peak memory beyond the inputs and gradients, of the loss
-`CE / 2 + KL / 2` at temperature 2, with the gradients for the student's hidden states and labels.
-Keras' strategy gets the logits of both models, as `keras.distillation.Distiller` hands them to it.
-Every measurement has a process of its own; times alternate between processes.
+For every size, the table shows the time and the peak memory (beyond inputs and gradients) of the
+loss `CE / 2 + KL / 2` at temperature 2, with the gradients of the student's hidden states and
+labels. Keras' strategy gets the logits of both models, as from `keras.distillation.Distiller`.
+Every measurement runs in a separate process; timings alternate between processes.
 """
 
 import argparse

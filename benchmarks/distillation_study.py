@@ -1,11 +1,11 @@
-"""A small language model that learns from a larger one, against the same model trained alone.
+"""Compares a small language model distilled from a larger one with the same model trained alone.
 
     python -m benchmarks.distillation_study --folder build/distillation-study
 
-For each seed a teacher is trained on the demo's text until validation stops improving. Then
-students begin with the same weights and take the same steps: from the targets alone, and from both
-with each divergence. The best epoch of validation is tested. The same command again goes on where
-it was.
+For each seed, a teacher is trained on the demo's text until validation stops improving. Then
+students start with the same weights and see the same batches. One learns from the targets alone,
+the others from targets and teacher with each divergence. The epoch with the best validation is
+tested. The same command resumes an interrupted study.
 """
 
 import argparse

@@ -1,14 +1,14 @@
-"""Fine-tuning keras-hub's models: memory and time of a training step, theirs beside ours.
+"""Compares fine-tuning steps of keras-hub models with and without the fused loss.
 
     python -m benchmarks.finetuning --folder build/finetuning
     python -m benchmarks.finetuning --models gpt2 gemma3 --tokens 2048 --modes lora --backends jax
     python -m benchmarks.finetuning --models gemma3 --modes full --tile-mib 144
 
-Real vocabularies and widths, one layer, random weights, float32, SGD, sequences of 512. Every case
-has processes of its own: two for the rise of the peak resident memory over the second step (with
-what TensorFlow pools returned at once, so that it is what is live), and one that takes steps of
-both in turn, by which losses and weights are compared as well. What is in the folder already is not
-measured again. A step of keras-hub that would take more than `--memory` GiB is left out.
+The models have the real vocabularies and widths, but one layer and random weights. Training uses
+float32, SGD and sequences of 512 tokens. Two processes measure the increase in peak resident memory
+during the second step, with TensorFlow's memory pools disabled. A third process alternates steps of
+both variants to measure time, and compares losses and weights. Results in the folder are not
+measured again. Steps of keras-hub that would need more than `--memory` GiB are skipped.
 """
 
 import argparse

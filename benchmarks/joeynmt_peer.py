@@ -1,9 +1,9 @@
-"""JoeyNMT for `benchmarks.translation_training`, in an environment of its own.
+"""Runs JoeyNMT for `benchmarks.translation_training`, in its own environment.
 
     python -m benchmarks.joeynmt_peer FOLDER
 
-FOLDER has `settings.json` and batches as ids; JoeyNMT's model, loss and search do the rest, with
-torch's optimizer. For every line on standard input a task is run and a line is written: "set"
+FOLDER has `settings.json` and batches as ids; the program uses JoeyNMT's model, loss and search,
+with torch's optimizer. For every line on standard input, it runs a task and writes a line: "set"
 trains on the batches of `speed.npz`; "epoch N" on those of `epoch-N.npz`, from the checkpoint of
 the epoch before; "perplexity" evaluates the batches of `test.npz`; "answer" translates those of
 `sources.npz` and saves `answers.npz`.

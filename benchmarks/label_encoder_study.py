@@ -1,17 +1,17 @@
-"""Which label encoder is ahead at which size, text and optimizer: a search for each, then seeds.
+"""Compares label encoders by size, text and optimizer: a search for each, then several seeds.
 
     python -m benchmarks.label_encoder_study --data ptb --folder runs/encoders \\
         [--shares 0.1 0.3 1] [--size small] [--optimizer adam] [--trials 8] [--seeds 3] \\
         [--multiplier 0.001]
 
 Tied, bilinear, dual and DRILL get the same number of trials. A trial draws the learning rate and
-the strength of dropout, as for all, and what is the label encoder's own: depth, activation,
-dropout, residuals and its share of the learning rate. The trial with the least validation
-perplexity is trained with more seeds. A share is that part of the training text, from its
+the strength of dropout in the same way for all, and the options of the label encoder: depth,
+activation, dropout, residuals and its learning rate multiplier. The trial with the lowest
+validation perplexity is trained with more seeds. A share is a part of the training text, from its
 beginning, with its own vocabulary.
 
-The same command again goes on where it was; more trials or seeds add to what is there. Tables are
-written to FOLDER after each run: means, and half the width of 95 % intervals over seeds.
+The same command resumes an interrupted study, and more trials or seeds extend it. After each run,
+tables with means and half the width of 95 % intervals over seeds are written to FOLDER.
 """
 
 import argparse

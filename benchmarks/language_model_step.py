@@ -1,12 +1,12 @@
-"""Time of a whole training step of AWD-LSTM, tied and with DRILL, against PyTorch.
+"""Compares the time of a training step of AWD-LSTM, tied and with DRILL, with PyTorch.
 
     python -m benchmarks.language_model_step [--batch 80] [--steps 7] [--heads tied drill]
 
 Both sides do the same work: word, input, hidden and output dropout with masks shared by the time
 steps, weight drop on the recurrent matrices, AR and TAR, cross-entropy over the whole vocabulary,
 gradients, clipping by global norm, and an SGD update. The state is carried from step to step.
-Steps alternate between all models, so that whatever else the machine does hits all alike; the
-figures are medians. Only time is compared: initial weights differ.
+Steps alternate between all models, so that other processes affect all in the same way. The results
+are medians. Only time is compared, since initial weights differ.
 """
 
 import argparse

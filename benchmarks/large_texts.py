@@ -1,12 +1,12 @@
-"""Memory that texts of several sizes take, in memory and on the disk.
+"""Measures the peak memory for texts of several sizes, with ids in memory and on the disk.
 
     python -m benchmarks.large_texts [--read 1000 10000] [--train 50 150] [--folder /tmp/large]
 
-`--read`: megabytes of ids that are written to a `StreamedText`, and all read in batches of 64 rows.
-`--train`: megabytes of random text, over all of which `keras-drill train` goes once: its words are
-counted, it is encoded, and a small GRU reads it, with its ids in memory and with `data.on_disk`.
+`--read`: megabytes of ids that are written to a `StreamedText` and read in batches of 64 rows.
+`--train`: megabytes of random text for one epoch of `keras-drill train`, which counts the words,
+encodes the text, and trains a small GRU, with the ids in memory and with `data.on_disk`.
 
-Each is a process of its own; memory is the most that it had (resident).
+Each measurement runs in a separate process. Memory is the peak resident memory.
 """
 
 import argparse

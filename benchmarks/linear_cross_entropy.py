@@ -1,13 +1,16 @@
-"""Fused cross-entropy against materialised TensorFlow and PyTorch.
+"""Compares the fused cross-entropy with materialised logits in TensorFlow and PyTorch.
 
     python -m benchmarks.linear_cross_entropy [--sizes N,V,d ...] [--rounds R] [--tile-bytes B]
 
-For every size: throughput relative to a materialised TensorFlow head (`matmul`, bias,
-`sparse_softmax_cross_entropy_with_logits`, autodiff), to PyTorch's `F.cross_entropy` over a linear
-layer where torch is installed, and to the three bare matrix products that any exact gradient
-needs; peak memory of each in a fresh process, above its inputs, with and without the gradients that
-it hands back; and the same under mixed bfloat16, with its error against float64, beside what the
-bare products gain from bfloat16 on this machine.
+The tables show for every size:
+
+- throughput relative to a TensorFlow head with materialised logits (`matmul`, bias,
+  `sparse_softmax_cross_entropy_with_logits`, automatic differentiation), to PyTorch's
+  `F.cross_entropy` over a linear layer if torch is installed, and to the three bare matrix products
+  that any exact gradient needs;
+- peak memory of each in a new process, beyond its inputs, with and without the returned gradients;
+- the same under mixed bfloat16, with the error against float64, and the speed-up of the bare
+  products by bfloat16 on this machine.
 """
 
 import argparse

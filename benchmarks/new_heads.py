@@ -1,10 +1,10 @@
-"""Other heads on a trained tied model: what each gains in the same number of epochs.
+"""Compares heads that replace the softmax of a trained tied model, after equally many epochs.
 
     python -m benchmarks.new_heads --folder build/new-heads
 
 A small AWD-LSTM with a tied softmax is trained on the demo's text until validation stops improving,
-for each seed. From its weights every head is fine-tuned for the same epochs, with the same steps of
-Adam, the tied softmax itself among them. The same command again goes on where it was.
+for each seed. From its weights, every head, including the tied softmax itself, is fine-tuned for
+the same number of epochs with Adam. The same command resumes an interrupted comparison.
 """
 
 import argparse

@@ -1,14 +1,18 @@
-"""What every output layer costs: a training step, its memory, and how near it is to bare products.
+"""Measures time and memory of a training step with every output layer, and the layers' efficiency.
 
     python -m benchmarks.output_layers [--heads tied drill ...] [--sizes V,BATCH,LENGTH ...]
         [--rounds R] [--seed S] [--what step efficiency memory]
 
-On AWD-LSTM (3 x 1150, embeddings 400) for every size: the time of a training step relative to the
-tied head's in the same round, beside the papers' ratios and the ratio of multiplications; its peak
-memory in a fresh process above the tied head's; and each head's efficiency, the time of the bare
-matrix products that loss and gradients need over the time of the head alone. Steps alternate
-between all heads; ratios are medians over rounds. DRILL has depth 4; KerBS has three senses a word
-and a sense matrix of its own, MoS 15 components.
+The model is AWD-LSTM (3 x 1150, embeddings 400). The tables show for every size:
+
+- the time of a training step relative to the tied head in the same round, the papers' ratios, and
+  the ratio of the numbers of multiplications;
+- peak memory in a new process beyond that of the tied head;
+- efficiency: the time of the bare matrix products that loss and gradients need, divided by the time
+  of the head alone.
+
+Steps alternate between all heads; ratios are medians over rounds. DRILL has depth 4, KerBS three
+senses per word and its own sense matrix, MoS 15 components.
 """
 
 import argparse

@@ -1,4 +1,4 @@
-"""Another library, in an environment and a process of its own."""
+"""Runs another library in its own environment and process."""
 
 import os
 import subprocess

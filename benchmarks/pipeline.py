@@ -1,10 +1,10 @@
-"""How fast a pipeline turns text into examples and ids, and in how much memory.
+"""Measures the speed and memory with which a pipeline converts text to examples and ids.
 
     python -m benchmarks.pipeline --data wikitext-2/            # MB of text a second, by component
     python -m benchmarks.pipeline --data wikitext-2/ --tfx .venv-tfx/bin/python    # TFX's beside
     python -m benchmarks.pipeline --megabytes 10 100 1000       # peak memory for generated text
 
-Each measurement is a process of its own, with one computing thread unless `--threads` says more.
+Each measurement runs in a separate process, with one computing thread unless `--threads` is set.
 """
 
 import argparse

@@ -1,16 +1,17 @@
-"""One device, two replicas and two workers: time of a step, bytes sent, and what many would do.
+"""Measures steps on one device, two replicas and two workers, and projects the speed of many.
 
     python -m benchmarks.scaling [--what steps bytes projection]
 
-`steps`: a small AWD-LSTM with a tied head, in processes of their own. Replicas and workers have the
-rows of one device each, and one computing thread each; they share this machine's cores, caches and
-memory. The time is that of the fastest step, which other programs have disturbed least.
+`steps`: a small AWD-LSTM with a tied head, in separate processes. Each replica and worker has as
+many rows as the one device, and one computing thread. All share this machine's cores, caches and
+memory. The time is that of the fastest step, which other programs disturb least.
 
-`bytes`: what a worker hands to the collective operations of a step, counted in the traced graph,
-for replicated heads. A ring sends 2 (N - 1) / N times that from each device.
+`bytes`: bytes that a worker passes to the collective operations of a step, counted in the traced
+graph, for replicated heads. In a ring, each device sends 2 (N - 1) / N times as much.
 
-`projection`: no measurement. Operations of a step over the speed of an assumed accelerator, plus
-bytes over the speed of assumed links, nothing overlapping; see `Accelerators`.
+`projection`: an estimate, not a measurement. The operations of a step divided by the speed of an
+assumed accelerator, plus the bytes divided by the speed of assumed links, without overlap; see
+`Accelerators`.
 """
 
 import argparse

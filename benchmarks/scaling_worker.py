@@ -1,4 +1,4 @@
-"""One process of `benchmarks.scaling`: STRATEGY OPTIONS, which are JSON; prints JSON."""
+"""A process of `benchmarks.scaling` with the arguments STRATEGY and OPTIONS (JSON). Prints JSON."""
 
 import json
 import sys

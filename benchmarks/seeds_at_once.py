@@ -4,15 +4,15 @@
         --recipe small-drill --options head.learning_rate_multiplier=0.1 [--seeds 0 1 2] \\
         [--epochs 15] [--share 1]
 
-A model of two layers of 256 units leaves a GPU idle: what its steps take there is the time to start
-kernels. So `jax.vmap` runs the train step of one model over the weights of several, which differ by
-their seed. Model, batches and SGD are the recipe's, but that windows of text have one length, that
-the rate falls along a cosine, and that the last epoch is evaluated: nothing is halved or averaged.
-Recipes of Adam, and with senses, which a callback moves, are refused.
+A model of two layers of 256 units does not use a GPU fully: most of a step is the time to start
+kernels. So `jax.vmap` runs the training step over the weights of several models with different
+seeds. Model, batches and SGD are those of the recipe, with these differences: windows of text have
+one length, the learning rate follows a cosine, and the last epoch is evaluated, without averaging.
+Recipes with Adam, or with senses that a callback moves, raise an error.
 
-A result is written to FOLDER when it is trained, and a command whose result is there does nothing.
-Without `--recipe` the tables of all results are printed: means, half the width of 95 % intervals,
-and nats saved over `small-tied`, seed by seed. TensorFlow is not needed, nor used.
+The result is written to FOLDER after training. A command whose result exists does nothing. Without
+`--recipe`, the tables of all results are printed: means, half the width of 95 % intervals, and nats
+saved over `small-tied`, seed by seed. TensorFlow is not required.
 """
 
 import argparse

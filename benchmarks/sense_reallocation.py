@@ -1,12 +1,12 @@
-"""What dynamic sense allocation costs: its statistics in every step, and an allocation.
+"""Measures the cost of dynamic sense allocation: its statistics in every step, and a reallocation.
 
     python -m benchmarks.sense_reallocation [--vocabulary 250000] [--rounds 9]
 
-Statistics: training steps of a GRU language model with a KerBS head (three senses a word, tied
-embedding weighted by usage) that gathers them and one that does not, taken in turn, and the
-recording of one step alone. Allocation: each policy alone, and a whole one (running averages,
-policy, tables, kernel parameters, optimizer slots) by `SenseReallocator`, whose time beyond the
-policy's grows with the embeddings.
+Statistics: training steps of a GRU language model with a KerBS head (three senses per word, tied
+embedding weighted by usage), alternating with and without statistics, and the recording of one step
+alone. Reallocation: each policy alone, and a complete reallocation by `SenseReallocator` (running
+averages, policy, tables, kernel parameters, optimizer slots). The time beyond the policy's grows
+with the size of the embeddings.
 """
 
 import argparse

@@ -1,11 +1,15 @@
-"""Exported models alone, behind the development server, and from a cold start.
+"""Measures exported models alone, behind the development server, and from a cold start.
 
     python -m benchmarks.serving [--vocabulary 10000] [--width 200] [--units 400] [--words 50]
 
-The weights are random and no end token is written, so that all models do the same work. Tables:
-one prompt and one text at a time in this process, in turn, in the processor's time; `keras-drill
-serve` in a process of its own with requests from another, batches on and off; and how long a model
-takes from its folder to its first answers, with and without the warm-up requests that came with it.
+The weights are random and no end token is written, so that all models do the same work. There are
+three tables:
+
+- processor time of one prompt and one text at a time in this process, alternating between models;
+- `keras-drill serve` in a separate process, with requests from another process, with and without
+  batching;
+- time from loading a model to its first outputs, with and without the exported warm-up requests.
+
 "DRILL, unfolded" computes its labels at every call, which no export of this package does.
 """
 

@@ -1,10 +1,11 @@
-"""Sends requests to a server, so many at a time, and tells what came back and when.
+"""Sends concurrent requests to a server and records the responses and their times.
 
     python -m benchmarks.serving_load URL REQUESTS ANSWERS [--concurrency 32]
 
-REQUESTS has a line of JSON for each request, with its `path` and its `body`; ANSWERS gets one for
-each, in their order, with `status`, `answer`, and the seconds `start` and `end` since the first. It
-runs in a process of its own, so that the server's is not slowed by it.
+REQUESTS has a line of JSON for each request, with its `path` and `body`. The program writes a line
+for each request to ANSWERS, in the same order, with `status`, `answer`, and the times `start` and
+`end` in seconds since the first request. It runs in a separate process, so that it does not slow
+down the server's process.
 """
 
 import argparse

@@ -1,11 +1,11 @@
-"""Memory and messages of a training step whose vocabulary is split over eight devices, or is not.
+"""Compares memory and communication of a training step with and without splitting the vocabulary.
 
     KERAS_BACKEND=jax XLA_FLAGS=--xla_force_host_platform_device_count=8 \
         python -m benchmarks.sharded_heads
 
-Nothing is run or allocated: a step of a `LanguageModel` (an embedding, one dense layer, an output
-layer, Adam) is compiled for eight devices from shapes alone. Memory is what XLA plans for each
-device, bytes are those of the compiled program's collectives, once for each step.
+A training step of a `LanguageModel` (an embedding, one dense layer, an output layer, Adam) is
+compiled for eight devices from shapes alone; nothing is run or allocated. Memory is XLA's plan for
+each device. Bytes are those of the compiled program's collective operations in one step.
 """
 
 import argparse

@@ -1,11 +1,11 @@
-"""Does sense allocation find the senses of a language whose senses are known?
+"""Tests whether sense allocation finds the senses of a synthetic language with known senses.
 
     python -m benchmarks.synthetic_senses [--seeds 3] [--senses 2.5] [--steps 4000]
         [--momentum 0.005] [--moved near] [--policies "idle sense, 0.1" ...]
 
 A KerBS head alone is trained on contexts and words of `tests.senses.synthetic_language`: words with
-one to four clusters of contexts, 2.5 on average. Printed is the mean over seeds, each with a
-language and initial weights of its own, without reallocation and with every policy.
+one to four clusters of contexts, 2.5 on average. The program prints means over seeds, each with its
+own language and initial weights, without reallocation and with every policy.
 """
 
 import argparse

@@ -1,11 +1,12 @@
-"""A folder of German and English pairs: Tatoeba's to train on, IWSLT 2014's to be evaluated on.
+"""Makes a folder of German-English pairs: Tatoeba's for training, IWSLT 2014's for evaluation.
 
     python -m benchmarks.tatoeba_pairs --tatoeba tatoeba --iwslt iwslt --folder pairs
 
 `tatoeba` has `tatoeba.de` and `tatoeba.en`, sorted by length and with several translations of a
-sentence: here they are shuffled, and 2,000 English sentences are kept for validation with all
-their German ones. `iwslt` has `valid.de` and `valid.en`, lower-cased and tokenised by Moses: that
-is undone, and everything is lower-cased, so that both are texts of one kind.
+sentence. The program shuffles the pairs, and keeps 2,000 English sentences with all their German
+translations for validation. `iwslt` has `valid.de` and `valid.en`, lower-cased and tokenized by
+Moses. The program undoes the tokenization and lower-cases all texts, so that both corpora have the
+same format.
 """
 
 import argparse

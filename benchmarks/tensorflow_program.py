@@ -1,4 +1,4 @@
-"""The fused loss as TensorFlow compiles it, timed on a GPU by JAX beside JAX' own program.
+"""Measures TensorFlow's compiled program of the fused loss on a GPU, run by JAX.
 
     KERAS_BACKEND=tensorflow python -m benchmarks.tensorflow_program trace FOLDER
     KERAS_BACKEND=jax python -m benchmarks.tensorflow_program run FOLDER [--rounds R] [--json FILE]

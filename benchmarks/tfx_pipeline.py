@@ -1,11 +1,11 @@
-"""Seconds of TFX's components over the same text, in TFX's own environment.
+"""Measures the time of TFX's components on the same text, in TFX's own environment.
 
     .venv-tfx/bin/python -m benchmarks.tfx_pipeline --data wikitext-2/
 
-`make test-tfx` sets the environment up. Examples, statistics, schema, anomalies and words are made
-by TFX's standard components on Beam's direct runner, as `python -m pipelines.tfx` makes them; the
-seconds are those between the beginning and the end that TFX's metadata know of each component.
-`benchmarks.pipeline --tfx PYTHON` puts them beside the local ones.
+`make test-tfx` creates the environment. TFX's standard components make examples, statistics,
+schema, anomalies and vocabulary on Beam's direct runner, as in `python -m pipelines.tfx`. The time
+of a component is the time between its start and end in TFX's metadata.
+`benchmarks.pipeline --tfx PYTHON` shows the results beside those of this package.
 """
 
 import argparse

@@ -1,4 +1,4 @@
-"""What every benchmark shares: alternating measurement, peak memory, and the environment line."""
+"""Common functions of benchmarks: alternating measurement, peak memory, environment line."""
 
 import os
 import platform

@@ -1,4 +1,4 @@
-"""AWD-LSTM with a tied or a DRILL output layer in plain PyTorch, as one would write it today."""
+"""AWD-LSTM with a tied or a DRILL output layer in plain PyTorch, in present-day style."""
 
 from itertools import pairwise
 

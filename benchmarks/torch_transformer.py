@@ -1,4 +1,4 @@
-"""A decoder-only Transformer with a tied softmax in plain PyTorch, as one would write it today."""
+"""A decoder-only Transformer with a tied softmax in plain PyTorch, in present-day style."""
 
 import math
 

@@ -1,16 +1,16 @@
-"""Training of a translation run beside JoeyNMT: tokens a second, or BLEU after the same updates.
+"""Compares translation training with JoeyNMT: tokens per second, or BLEU after equal updates.
 
     python -m benchmarks.translation_training RUN --joeynmt PYTHON [--batches 40] [--rounds 5]
     python -m benchmarks.translation_training RUN --joeynmt PYTHON --train FOLDER [--epochs 14]
 
 RUN is a run of translation with tied embeddings (`small-translation-tied`,
-`small-translation-transformer-tied`): its words, batches, sizes, dropout and learning rates are
-JoeyNMT's too. PYTHON is an interpreter with joeynmt. The second command trains JoeyNMT alone, keeps
-a checkpoint of each epoch in FOLDER and goes on from the last one; it translates the test split.
+`small-translation-transformer-tied`): JoeyNMT gets the same vocabulary, batches, sizes, dropout and
+learning rates. PYTHON is an interpreter with joeynmt. The second command only trains JoeyNMT, keeps
+a checkpoint of each epoch in FOLDER, resumes from the last one, and translates the test split.
 
-What differs: JoeyNMT's output layer has no bias; it spreads label smoothing over V - 2 words; its
-recurrent encoder starts the decoder in one bridge for state and cell, its dropout is drawn anew for
-each word, and its initial values are its own.
+Differences: JoeyNMT's output layer has no bias. Its label smoothing is over V - 2 words. Its
+recurrent encoder has one bridge for state and cell, draws a new dropout mask for each word, and
+uses other initial values.
 """
 
 import argparse

@@ -1,4 +1,4 @@
-"""Words that training never saw: how probable a description makes them in test text.
+"""Measures the probabilities of words that did not occur in training, by their descriptions.
 
     python -m benchmarks.unseen_words --data ptb [--seeds 0 1] [--epochs 6] [--folder runs/unseen]
         [--encoder PRESET [--definitions FILE]]
@@ -22,7 +22,7 @@ other words of such a count have (least squares on log counts), and `<unk>` is m
 by the share of its occurrences that are theirs. All are distributions over the same words, so
 their perplexities compare.
 
-The same command again goes on where it was, after the last finished epoch.
+The same command resumes an interrupted study after the last finished epoch.
 """
 
 import argparse

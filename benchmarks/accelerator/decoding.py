@@ -1,4 +1,4 @@
-"""Tokens a second of greedy decoding and beam search, and the share of the memory's bandwidth."""
+"""Measures tokens per second of greedy decoding and beam search, and the memory bandwidth used."""
 
 from collections.abc import Iterator
 

@@ -1,4 +1,4 @@
-"""What each output layer costs over a tied softmax, in time and in operations."""
+"""Measures the time and operations of each output layer relative to a tied softmax."""
 
 from collections.abc import Iterator
 

@@ -1,4 +1,4 @@
-"""The fused loss, and what it is compared with under JAX."""
+"""Measures the fused loss and its alternatives under JAX."""
 
 import functools
 import math

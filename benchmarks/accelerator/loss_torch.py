@@ -1,4 +1,4 @@
-"""The same loss in PyTorch, and by the libraries for it that are installed."""
+"""Measures the same loss in PyTorch, and in the installed libraries for PyTorch."""
 
 import functools
 import math

@@ -1,4 +1,4 @@
-"""What all parts that run on JAX share."""
+"""Common functions of the parts that run on JAX."""
 
 import statistics
 import time

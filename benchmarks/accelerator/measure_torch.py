@@ -1,4 +1,4 @@
-"""What all parts that run on PyTorch share. Without a GPU they run on the CPU, for their test."""
+"""Common functions of the parts that run on PyTorch. Without a GPU they use the CPU, for tests."""
 
 import statistics
 import time

@@ -1,7 +1,7 @@
-"""Every framework and size in a process of its own: allocators keep a device's memory.
+"""Runs every framework and size in a separate process, because allocators keep a device's memory.
 
 A server imports the frameworks once and forks for every process, which saves seconds each time.
-Nothing may touch the device before the fork.
+Do not use the device before the fork.
 """
 
 import importlib

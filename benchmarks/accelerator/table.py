@@ -1,9 +1,9 @@
-"""Writes the figures of `python -m benchmarks.accelerator --json FILE` as Markdown.
+"""Converts the results of `python -m benchmarks.accelerator --json FILE` to Markdown.
 
     python -m benchmarks.accelerator.table FILE ... [--page PAGE]
 
-With `--page` they replace what is between the marks of that page, else they are printed. Of
-several files all are written, one after the other.
+With `--page`, the tables replace the text between the marks of that page. Otherwise they are
+printed. The tables of several files follow one another.
 """
 
 import argparse

@@ -1,4 +1,4 @@
-"""Whole training steps of the package's models: loss, gradients, optimizer."""
+"""Measures whole training steps of the package's models: loss, gradients, optimizer."""
 
 import statistics
 import time

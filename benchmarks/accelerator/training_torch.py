@@ -1,4 +1,4 @@
-"""The same training steps in PyTorch. Its LSTM is cuDNN's."""
+"""Measures the same training steps in PyTorch, whose LSTM uses cuDNN."""
 
 from collections.abc import Iterator
 

@@ -1,8 +1,8 @@
-"""How many senses a word has, by the likelihood of contexts that are kept out.
+"""Estimates the number of senses of a word by the likelihood of held-out contexts.
 
-A third of each word's contexts is kept out. Of all numbers from one to `MOST_SENSES` the fewest is
-taken whose likelihood of these contexts is within one standard error (of the mean difference,
-context by context) of the best number's: the likelihood does not fall, as far as one can tell.
+A third of each word's contexts is held out. The estimate is the smallest number from 1 to
+`MOST_SENSES` whose likelihood of these contexts is within one standard error of the best number's
+likelihood. The standard error is that of the mean difference over contexts.
 """
 
 from collections.abc import Callable

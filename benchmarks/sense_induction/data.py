@@ -1,7 +1,7 @@
-"""What is read: nouns with gold senses, made-up words, other words, pairs of occurrences.
+"""Reads the data: nouns with gold senses, made-up words, other words, pairs of occurrences.
 
-The 13 nouns of `CHOSEN` are those that methods were looked at on. Other nouns of the same set, and
-the made-up words with odd numbers, are held back: nothing is chosen by them.
+Methods were developed on the 13 nouns of `CHOSEN`. Other nouns of the same set, and the made-up
+words with odd numbers, are held out: they did not influence any choice.
 """
 
 import dataclasses

@@ -1,4 +1,4 @@
-"""V-measures, and how sure they are."""
+"""V-measures and their confidence intervals."""
 
 import numpy as np
 from scipy.stats import t

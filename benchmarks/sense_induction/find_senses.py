@@ -1,4 +1,4 @@
-"""Senses of all words by one method and seed."""
+"""Finds the senses of all words by one method and seed."""
 
 import copy
 

@@ -1,4 +1,4 @@
-"""What is compared: one `Method` a line of the tables."""
+"""The compared methods: one `Method` for each line of the tables."""
 
 import dataclasses
 

@@ -1,8 +1,8 @@
-"""Word-in-Context: do two occurrences of a word have the same sense?
+"""Word-in-Context task: decides whether two occurrences of a word have the same sense.
 
-A word's senses are induced from its contexts in WikiText-2 and the pairs' own, without their
-answers; two senses each. Words with too few contexts there, or that are no token of the encoder,
-are not evaluated. Similarities of two occurrences are held against a threshold that is best on the
+Two senses of each word are induced from its contexts in WikiText-2 and in the pairs, without the
+gold answers. Words with too few contexts, or that are not a token of the encoder, are not
+evaluated. The similarity of two occurrences is compared with the threshold that is best on the
 development pairs.
 """
 

@@ -1,4 +1,4 @@
-"""The encoder's states of all contexts of the study, computed once."""
+"""Computes the encoder's states of all contexts of the study, once."""
 
 import argparse
 import hashlib

@@ -149,8 +149,8 @@ class SenseReallocation(keras.callbacks.Callback):
         heads = [x for x in layers if isinstance(getattr(x, "composition", None), MultiSense)]
         if len({id(head) for head in heads}) != 1:
             raise ValueError(
-                "The model must have one output layer with several senses a word, such as "
-                "keras_drill.KernelizedBayesianSoftmax, or `head` must say which. "
+                "The model must have one output layer with several senses per word, such as "
+                "keras_drill.KernelizedBayesianSoftmax, or `head` must select the layer. "
                 f"Received: {heads}"
             )
         return heads[0]

@@ -118,10 +118,10 @@ class _MosesScript(Preprocessing):
         if not tf.executing_eagerly():
             raise ValueError(
                 f"{type(self).__name__} runs in Python and cannot be in a graph, such as tf.data "
-                "or an exported model. Give that the tokenizer behind the preprocessing, "
-                "`PreprocessedTokenizer.tokenizer`, and outside of it `preprocess` texts before "
-                "and `undo` that after; or train on raw text with `SentencePieceTokenizer`, which "
-                f"needs no such step. Received: {text}"
+                "or an exported model. Use the inner tokenizer, `PreprocessedTokenizer.tokenizer`, "
+                "in the graph, and `preprocess` and `undo` outside of the graph; or train on raw "
+                "text with `SentencePieceTokenizer`, which needs no such step. "
+                f"Received: {text}"
             )
         texts = as_text(text).numpy()
         flat = [function(one.decode(errors="replace")) for one in np.ravel(texts)]

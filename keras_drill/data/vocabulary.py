@@ -237,7 +237,7 @@ def _read_counts(path: Path) -> list[int]:
         if not line.strip().isdigit():
             raise ValueError(
                 f"The counts of the words must be one whole number per line; line {number} is "
-                f"{line.decode()!r}. Delete the file to do without. Received: {str(path)!r}"
+                f"{line.decode()!r}. Delete the file to use no counts. Received: {str(path)!r}"
             )
         counts.append(int(line))
     return counts

@@ -55,7 +55,7 @@ class BackboneReader(abc.ABC):
     def _refuse(self, inputs):
         if inputs is not None:
             raise ValueError(
-                "`inputs` must be None where the model reads nothing but the words that it writes. "
+                "`inputs` must be None for a model that reads only its own words. "
                 f"Received: inputs={inputs}"
             )
 

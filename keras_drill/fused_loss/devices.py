@@ -86,9 +86,9 @@ def _check_teacher(inputs: WalkInputs, placement: Placement) -> None:
     rows, expected = teacher.labels.shape[0], inputs.labels.shape[0]
     if rows != expected or teacher.word_labels is not None:
         raise ValueError(
-            "`teacher` must have one label a word, and as many rows of labels as the student "
-            f"({expected}; see `pad_labels_to`), where devices split the vocabulary. Received: a "
-            f"teacher of {rows} rows"
+            "`teacher` must have one label per word, and as many rows of labels as the student "
+            f"({expected}; see `pad_labels_to`), if devices split the vocabulary. Received: a "
+            f"teacher with {rows} rows"
         )
 
 

@@ -56,6 +56,6 @@ def check_cross_entropy_weight(weight: float) -> None:
     """Raises `ValueError` if the share of the cross-entropy is not in [0, 1)."""
     if not 0 <= weight < 1:
         raise ValueError(
-            "`cross_entropy_weight` must be in [0, 1); with 1 there is nothing to learn from the "
-            f"teacher. Received: cross_entropy_weight={weight!r}"
+            "`cross_entropy_weight` must be in [0, 1); with 1 the teacher would have no effect. "
+            f"Received: cross_entropy_weight={weight!r}"
         )

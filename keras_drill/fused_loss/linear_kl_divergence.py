@@ -117,7 +117,7 @@ def linear_kl_divergence(
     num_words = ops.shape(labels)[0]
     if teacher_labels.shape[0] != num_words:
         raise ValueError(
-            f"`teacher_labels` must be those of the student's {num_words} words. "
+            f"`teacher_labels` must have one row for each of the student's {num_words} words. "
             f"Received: teacher_labels of shape {tuple(teacher_labels.shape)}"
         )
     teacher_options = WalkOptions(

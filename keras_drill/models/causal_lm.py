@@ -39,7 +39,7 @@ def parts_of(causal_lm: Any) -> CausalLMParts:
     if not (isinstance(layer, keras.layers.Embedding) and _is_reversed(logits)):
         raise ValueError(
             "`causal_lm` must compute its logits by a ReversibleEmbedding, "
-            "`backbone.token_embedding(hidden, reverse=True)`; of other models take "
+            "`backbone.token_embedding(hidden, reverse=True)`. For other models use "
             "`keras_drill.LanguageModel(backbone, keras_drill.OutputLayer(...))`. "
             f"Received: {type(causal_lm).__name__}, whose logits come from {layer!r}"
         )

@@ -27,9 +27,9 @@ def grown_backbone(
     has_grown = [a.shape != b.shape for a, b in pairs]
     if len(backbone.variables) != len(new.variables) or not any(has_grown):
         raise ValueError(
-            "The backbone must have embeddings that its config gives a `vocabulary_size` or an "
-            f"`input_dim` of {vocabulary_size}, not quantised and without LoRA, for words to be "
-            f"added. Received: {backbone!r}"
+            "To add words, the config of the backbone must have a `vocabulary_size` or `input_dim` "
+            f"of {vocabulary_size}, and its embeddings must be neither quantised nor have LoRA. "
+            f"Received: {backbone!r}"
         )
     for old, variable in pairs:
         values = np.asarray(old.value)

@@ -67,8 +67,8 @@ class TextEncoder:
         ]
         if None in special:
             raise ValueError(
-                "`tokenizer` must have a mask, a start and an end, as encoders of masked text "
-                f"have. Received: {type(tokenizer).__name__}"
+                "`tokenizer` must have mask, start and end tokens, as for encoders of masked text. "
+                f"Received: {type(tokenizer).__name__}"
             )
         longest = getattr(backbone, "max_sequence_length", None)
         if window < 1 or (longest is not None and 2 * window + 3 > longest):

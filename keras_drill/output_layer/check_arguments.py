@@ -56,8 +56,8 @@ def check_arguments(head):
     for name in ("embeddings_regularizer", "embeddings_constraint"):
         if head.embedding is not None and getattr(head, name) is not None:
             raise ValueError(
-                f"`{name}` is for label embeddings of the layer's own; a shared `embedding` takes "
-                f"its own. Received: {name}={getattr(head, name)!r}"
+                f"`{name}` is only for the layer's own label embeddings. Set it in the shared "
+                f"`embedding` instead. Received: {name}={getattr(head, name)!r}"
             )
 
 

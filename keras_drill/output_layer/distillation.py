@@ -54,9 +54,9 @@ def check_student(head: OutputLayer) -> None:
     composition = head.composition
     if composition.num_contexts > 1 or composition.words_of_labels() is not None:
         raise ValueError(
-            "`student` must have an output layer with one label a word and one context a token, "
-            "such as a TiedOutput or a DrillOutput: the divergence of a mixture of softmaxes or of "
-            "a KernelizedBayesianSoftmax is not fused. The teacher's may be of any kind. "
+            "`student` must have an output layer with one label per word and one context per "
+            "token, such as a TiedOutput or a DrillOutput: the fused divergence does not support "
+            "MixtureOfSoftmaxes and KernelizedBayesianSoftmax. The teacher's may be of any kind. "
             f"Received: student.head={head!r}"
         )
 

@@ -27,13 +27,13 @@ def with_words(head, descriptions, bias, embedding):
         )
     if (embedding is None) != (head.embedding is None):
         raise ValueError(
-            "`embedding` must be the larger embedding to share where this layer shares one, and "
-            f"None otherwise. Received: embedding={embedding!r}"
+            "`embedding` must be the larger embedding if this layer shares an embedding, and None "
+            f"otherwise. Received: embedding={embedding!r}"
         )
     if isinstance(head.embedding, SenseEmbedding):
         raise ValueError(
-            "`embedding` of an output layer that gets words must not be a SenseEmbedding: they "
-            f"have no senses that could be read. Received: {head.embedding!r}"
+            "`embedding` must not be a SenseEmbedding, in which new words would have no senses. "
+            f"Received: {head.embedding!r}"
         )
     new = _make(head, len(descriptions), embedding)
     new.build(head.hidden_shape)

@@ -65,9 +65,9 @@ def find_original(copy: keras.layers.Embedding, path: str | None, found: list[Fo
         candidates = [(where, other) for where, other in found if other.name == copy.name]
     if len(candidates) > 1:
         raise ValueError(
-            f"An output layer shares an embedding of the name {copy.name!r}, and it cannot be told "
-            "which. Give the embeddings names of their own; or make the model in code, where "
-            "`tie_to` takes the right one, and load its weights alone with `load_weights`. "
+            f"Several embeddings have the name {copy.name!r}, and an output layer shares one of "
+            "them. Give the embeddings different names; or create the model in code, share the "
+            "embedding with `tie_to`, and load only the weights with `load_weights`. "
             f"Received: {', '.join(repr(where) for where, _ in candidates)}"
         )
     return candidates[0][1] if candidates else None

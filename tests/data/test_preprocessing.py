@@ -89,7 +89,9 @@ def test_moses_takes_any_shape():
 def test_moses_is_refused_in_graphs_with_the_way_out(tmp_path):
     tokenizer = PreprocessedTokenizer([MosesTokenization("en")], WhitespaceTokenizer(tidy=False))
     assert not tokenizer.runs_in_graphs
-    message = "MosesTokenization runs in Python .*`undo` that after; or train on raw .*`SentenceP"
+    message = (
+        "MosesTokenization runs in Python .*outside of the graph; or train on raw .*`SentenceP"
+    )
     with pytest.raises(ValueError, match=message):
         tf.function(tokenizer.tokenize)(tf.constant(["a"]))
     with pytest.raises(ValueError, match=message):

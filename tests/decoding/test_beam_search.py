@@ -302,7 +302,7 @@ def test_generate_takes_a_beam_search():
     tokens, lengths = (ops.convert_to_numpy(x)[:, 0] for x in (found.tokens, found.lengths))
     assert best == [tokens[0, 2 : lengths[0]].tolist(), tokens[1, 1 : lengths[1]].tolist()]
     for wrong in ({"seed": 3}, {"num_samples": 2}):
-        with pytest.raises(ValueError, match="must be left out where `sampler` draws nothing"):
+        with pytest.raises(ValueError, match="must be omitted for a search without random choices"):
             generate(step, prompts, L, **options, **wrong)
 
 

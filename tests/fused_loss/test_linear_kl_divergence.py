@@ -325,7 +325,7 @@ def test_frozen_labels_and_a_teacher_of_variables():
         ({"teacher_hidden": np.zeros((2, 5, 3), "float32")}, r"`teacher_hidden` must be \[..., 11"),
         (
             {"teacher_labels": np.zeros((31, 11), "float32"), "teacher_bias": None},
-            "`teacher_labels` must be those",
+            "`teacher_labels` must have one row",
         ),
         ({"teacher_labels": np.zeros((37,), "float32")}, "`teacher_labels` must be a matrix"),
         ({"teacher_labels": np.zeros((37, 11), "int32")}, "`teacher_labels` must hold floats"),

@@ -165,5 +165,5 @@ def test_encoders_that_do_not_fit():
     backbone, tokenizer = parts()
     with pytest.raises(ValueError, match=r"`window` .* encoder's 67 tokens\. Received: window=33"):
         TextEncoder(backbone, tokenizer, window=33)
-    with pytest.raises(ValueError, match=r"must have a mask"):
+    with pytest.raises(ValueError, match=r"must have mask"):
         TextEncoder(backbone, object())

@@ -183,7 +183,7 @@ def test_they_are_in_the_config():
 @pytest.mark.parametrize("name", ["embeddings_regularizer", "embeddings_constraint"])
 def test_a_shared_embedding_has_its_own(name):
     value = "l2" if "regularizer" in name else "unit_norm"
-    with pytest.raises(ValueError, match=f"`{name}` is for label embeddings of the layer's own"):
+    with pytest.raises(ValueError, match=f"`{name}` is only for the layer's own label embeddings"):
         keras_drill.TiedOutput(V, keras.layers.Embedding(V, D), **{name: value})
 
 

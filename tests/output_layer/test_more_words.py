@@ -166,7 +166,7 @@ def test_what_is_refused():
             "must not be a SenseEmbedding",
         ),
         (lambda: features.with_words(MORE, read_as=V), "`read_as` must be a word"),
-        (lambda: features.with_words(MORE, read_as=0), "The backbone must have embeddings"),
+        (lambda: features.with_words(MORE, read_as=0), "To add words, the config of the backbone"),
     ]:
         with pytest.raises(ValueError, match=f"(?s){message}.*Received: "):
             add()

@@ -83,8 +83,8 @@ def load_config(recipe_or_file: str | os.PathLike, is_run: bool = False) -> RunC
             raise ConfigError(f"{path} is not UTF-8 text ({error.reason})") from None
         if not text.strip():
             raise ConfigError(
-                f"{path} is empty: bring its options back (`keras-drill recipes RECIPE` writes "
-                "those of a recipe)"
+                f"{path} is empty: restore its options (`keras-drill recipes RECIPE` writes those "
+                "of a recipe)"
             )
     else:
         text = recipe_text(str(recipe_or_file))

@@ -171,8 +171,8 @@ class Task(abc.ABC):
             }
         if folder.encoded_by != encoding_fingerprint(coders):
             raise RunError(
-                f"the examples in {data} are ids of other words, or of another tokenizer: give the "
-                "options that they were made with, or the examples that they were made of"
+                f"the examples in {data} are ids of another vocabulary or tokenizer: use the "
+                "options with which the examples were encoded, or the original examples"
             )
         return {
             split: {column: folder.encoded(split, column) for column in self.columns}

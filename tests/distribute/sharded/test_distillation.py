@@ -54,7 +54,7 @@ def test_teachers_of_senses():
     set_mesh((8, 1))
     assert_close(distill("kerbs", "forward_kl"), expected)
     set_mesh((2, 4))
-    with pytest.raises(ValueError, match=r"`teacher` must have one label a word.*Received"):
+    with pytest.raises(ValueError, match=r"`teacher` must have one label per word.*Received"):
         distill("kerbs", "forward_kl")
 
 

@@ -131,7 +131,7 @@ class SequenceToSequenceVocabulary:
             if not side.is_consistent:
                 raise RunError(
                     f"{folder / name} is not the tokenizer that the run was trained with: its "
-                    "pieces are not those of the vocabulary; bring it back"
+                    "pieces are not those of the vocabulary; restore the original file"
                 )
         return cls(source, target, load_descriptions(folder, target.vocabulary.tokens))
 
