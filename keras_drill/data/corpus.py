@@ -113,7 +113,7 @@ def _file_splits(files: Sequence[str | os.PathLike], split: bool) -> dict[str, L
     total = sum(len(block) for block in TextLines(files).blocks())
     if total < 3:
         raise ValueError(
-            "Text without train, valid and test files is cut by lines into the three and must "
+            "Text without train, valid and test files is split into these by lines, so it must "
             f"have at least 3 lines, not {total}. Received: {[str(file) for file in files]}"
         )
     held_out = max(total // 20, 1)
@@ -128,7 +128,7 @@ def _file_splits(files: Sequence[str | os.PathLike], split: bool) -> dict[str, L
         )
     if len(filled) < 3:
         raise ValueError(
-            "Text without train, valid and test files is cut by lines into the three and must "
+            "Text without train, valid and test files is split into these by lines, so it must "
             f"have at least 3 lines with words, not {len(filled)}. "
             f"Received: {[str(file) for file in files]}"
         )

@@ -57,7 +57,7 @@ class ListedLines(Lines):
             line = (text.encode() if isinstance(text, str) else text).rstrip(b"\r\n")
             if b"\n" in line:
                 raise ValueError(
-                    "`lines` must be texts without line breaks: give each line by itself. "
+                    "`lines` must be texts without line breaks: pass each line separately. "
                     f"Received: {shown(text)}"
                 )
             self.texts.append(line)

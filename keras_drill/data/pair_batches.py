@@ -293,7 +293,7 @@ def _check_sides(source: EncodedText, target: EncodedText, pad_id: int) -> None:
     for name, text in {"source": source, "target": target}.items():
         if (text.ids == pad_id).any():
             raise ValueError(
-                f"`{name}` must not hold the padding. Received: pad_id={pad_id}, which is "
+                f"`{name}` must not contain the padding token. Received: pad_id={pad_id}, which is "
                 f"token number {int(np.argmax(text.ids == pad_id))} of the {name}"
             )
 

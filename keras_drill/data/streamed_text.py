@@ -50,7 +50,7 @@ class StreamedText:
         self.folder = Path(folder)
         if not (self.folder / _DESCRIPTION).exists():
             raise ValueError(
-                "`folder` must be one that `StreamedText.write` has ended. "
+                "`folder` must be a complete text from `StreamedText.write`. "
                 f"Received: folder={str(folder)!r}"
             )
         description = read_json(self.folder / _DESCRIPTION)
@@ -111,7 +111,9 @@ class StreamedText:
         """
         folder = Path(folder)
         if (folder / _DESCRIPTION).exists():
-            raise FileExistsError(f"There is a text already. Received: folder={str(folder)!r}")
+            raise FileExistsError(
+                f"`folder` must not contain a text yet. Received: folder={str(folder)!r}"
+            )
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
         index: list[tuple[int, int, int, int, int]] = []
@@ -130,7 +132,7 @@ class StreamedText:
             _flush(path)
             num_shards += 1
         if not index:
-            raise ValueError("`blocks` must hold tokens. Received: none")
+            raise ValueError("`blocks` must contain tokens. Received: none")
         array = np.array(index, np.int64)
         np.save(folder / _INDEX, array)
         _flush(folder / _INDEX)

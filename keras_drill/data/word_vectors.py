@@ -46,14 +46,14 @@ def read_word_vectors(
     first = next(lines, (0, b""))
     width = len(first[1].split()) - 1
     if width < 1:
-        raise ValueError(f"`path` must have vectors. Received: {os.fspath(path)!r}")
+        raise ValueError(f"`path` must contain word vectors. Received: {os.fspath(path)!r}")
     vectors = np.zeros((len(words), width), "float32")
     known = np.zeros(len(words), bool)
     for number, line in itertools.chain([first], lines):  # fast, for files of gigabytes
         found, *values = line.rsplit(None, width)  # a word may have blanks
         if len(values) != width:
             raise ValueError(
-                f"`path` must have vectors of one width, {width} as in its first. "
+                f"`path` must have vectors of one width, {width} as in its first line. "
                 f"Received: {os.fspath(path)!r}, line {number}, with {len(values)}"
             )
         wanted = places.pop(found, [])

@@ -156,7 +156,7 @@ class BeamSearch(Search):
 
     @property
     def is_listing(self) -> bool:
-        # With groups a word costs what other rows made of it; a subclass may want to see all words.
+        # With groups, the score of a word depends on other rows, and a subclass may need all words.
         return self.num_groups == 1 and type(self).extend is BeamSearch.extend
 
     def extend(self, log_probs: Tensor, rows: Rows, memory: Any) -> tuple[Any, Any, Any]:
@@ -257,7 +257,8 @@ class BeamSearch(Search):
 
     def is_done(self, rows: Rows, memory: Any) -> Tensor:
         written = rows.lengths - rows.prompt_lengths
-        # What a beam that goes on can reach: no more log-probability is lost, all is covered.
+        # Upper bound on the score of an unfinished beam: no further loss of log-probability, and
+        # complete coverage.
         last = rows.max_lengths - rows.prompt_lengths if self.length_penalty > 0 else written + 1
         bounds = memory.totals / self.penalty(ops.maximum(last, written + 1))
         bounds = ops.where(rows.finished, -np.inf, bounds)

@@ -128,7 +128,7 @@ class NoRepeatNGrams(Constraint):
 
     def __call__(self, log_probs: Tensor, rows: Rows) -> Any:
         columns = ops.arange(ops.shape(rows.tokens)[1], dtype="int32")  # [L]
-        # A column's word is ruled out if before it stands what now stands before the next word.
+        # A word is forbidden if the words before it equal the last words of the row.
         is_place = ops.logical_and(columns >= self.n - 1, columns < rows.index)
         repeats = ops.broadcast_to(is_place[None, :], ops.shape(rows.tokens))  # [R, L]
         for back in range(1, self.n):

@@ -176,7 +176,7 @@ def _buffer(prompts, max_length, vocabulary_size, pad_token):
 
 def _warn_of_ended(prompts, end_token):
     """Warns of prompts that are closed: most models were trained to write nothing after them."""
-    # The end token alone is how the start of a line is told.
+    # A single end token is a prompt for the start of a line.
     ended = [
         row for row, prompt in enumerate(prompts) if len(prompt) > 1 and prompt[-1] == end_token
     ]

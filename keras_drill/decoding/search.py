@@ -215,7 +215,7 @@ class Loop:
         self.forbidden = forbidden
         self.constraints = constraints
         self.ends = ends
-        # Constraints change the log-probabilities of any words, so they need those of all.
+        # Constraints may change the log-probability of any word, so they need all words.
         self.is_listing = (
             search.is_listing and not constraints and forbidden.sum() <= _FEW_FORBIDDEN
         )

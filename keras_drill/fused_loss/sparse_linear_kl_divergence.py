@@ -12,7 +12,7 @@ from keras_drill.ops.check_targets import check_entries
 from keras_drill.ops.token_weights import at_least_one_token
 from keras_drill.types import Tensor
 
-# Log-probabilities stored in half precision do not add up to 1 exactly.
+# The probabilities of log-probabilities in half precision do not sum to 1 exactly.
 _TOLERANCE = 0.01
 
 

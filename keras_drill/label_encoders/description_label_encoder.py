@@ -106,7 +106,7 @@ class DescriptionLabelEncoder(LabelEncoder):
         is_float = "float" in self.descriptions.dtype
         if network is None and not (is_float and len(self.descriptions.shape) == 2):
             raise ValueError(
-                "`network` must be a layer where descriptions are not features [V, f]. "
+                "`network` must be a layer, because the descriptions are not features [V, f]. "
                 f"Received: network=None, descriptions of shape {self.descriptions.shape} and "
                 f"dtype {self.descriptions.dtype}"
             )

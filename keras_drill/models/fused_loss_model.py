@@ -143,7 +143,7 @@ class FusedLossModel(FitsOnWorkers, ExportableModel):
                 "layer. Received: `loss`"
             )
         weighted_metrics = compiled_metrics(metrics, weighted_metrics)
-        if weighted_metrics is not None:  # otherwise Keras keeps those of the last time
+        if weighted_metrics is not None:  # otherwise Keras keeps the previous ones
             self._wants_ranks = any(isinstance(m, TokenAccuracy) for m in weighted_metrics)
         optimizer = merge_repeated_rows(keras.optimizers.get(optimizer))
         super().compile(optimizer=optimizer, weighted_metrics=weighted_metrics, **kwargs)
@@ -226,7 +226,7 @@ class FusedLossModel(FitsOnWorkers, ExportableModel):
         if self.reduction == "mean_with_sample_weight" and of_data is not None:
             divisor = ops.cast(ops.sum(of_data), total.dtype)
         size = ops.cast(ops.size(y), total.dtype)
-        # Replicas add up their losses, and may have unequal parts of the batch, or none of it.
+        # Replicas sum their losses, and may have unequal parts of the batch, or no part.
         all_count, all_divided, all_size = ops.unstack(
             sum_over_replicas(ops.stack([ops.cast(count, total.dtype), divisor, size])), 3
         )

@@ -64,7 +64,7 @@ class PreprocessedModel(keras.Model):
         elif validation_split:
             if not isinstance(data, PreprocessedRows):
                 raise ValueError(
-                    "`validation_split` must be 0 where `x` is a data set, which has no rows. "
+                    "`validation_split` must be 0 if `x` is a tf.data.Dataset. "
                     f"Received: validation_split={validation_split}"
                 )
             data, validation_data = data.split(validation_split, validation_size)
@@ -129,8 +129,8 @@ class PreprocessedModel(keras.Model):
             return PreprocessedRows(self.preprocessor, x, y, sample_weight, batch_size)
         if not (y is sample_weight is batch_size is None):
             raise ValueError(
-                "`y`, `sample_weight` and `batch_size` must be None where `x` is a data set, which "
-                f"has them. Received: x={x!r}"
+                "`y`, `sample_weight` and `batch_size` must be None if `x` is a tf.data.Dataset, "
+                f"which contains them. Received: x={x!r}"
             )
         preprocessor = self.preprocessor
         return x.map(lambda *batch: preprocess(preprocessor, *batch))

@@ -64,8 +64,8 @@ def _copy_biases(new, old, words):
         new.bias.assign(biases.astype("float32"))
     elif biases.any():
         raise ValueError(
-            "`use_bias` of the head must be True: the model's words have biases, or words with "
-            "different numbers of senses are weighed by them. Received: use_bias=False"
+            "`use_bias` of the head must be True, because the model's words have biases or "
+            "different numbers of senses. Received: use_bias=False"
         )
 
 

@@ -15,8 +15,8 @@ def with_words(head, descriptions, bias, embedding):
     encoder = head.label_encoder
     if not isinstance(encoder, DescriptionLabelEncoder):
         raise ValueError(
-            "`label_encoder` must be a keras_drill.DescriptionLabelEncoder for words to be added: "
-            f"it makes their labels. Received: label_encoder={encoder!r}"
+            "To add words, `label_encoder` must be a keras_drill.DescriptionLabelEncoder, which "
+            f"computes their labels. Received: label_encoder={encoder!r}"
         )
     descriptions = np.asarray(descriptions)
     rows, shape = descriptions.shape[:1], tuple(encoder.descriptions.shape[1:])

@@ -69,7 +69,8 @@ class TiedLayer(keras.layers.Layer):
         if embedding is None:
             keras.layers.Layer.trainable.fset(self, value)
             return
-        # Keras sets it for all inside: the embedding takes back what it had, LoRA's frozen table.
+        # Keras sets `trainable` of all inner layers, so restore that of the embedding and its LoRA
+        # table.
         was_trainable = embedding.trainable
         kept = [(variable, variable.trainable) for variable in embedding.variables]
         keras.layers.Layer.trainable.fset(self, value)

@@ -167,7 +167,7 @@ def test_few_shapes():
         ({"batch_size": 0}, "`batch_size` must be at least 1"),
         ({"batch_tokens": 9, "max_length": 0}, "`max_length` must be at least 1"),
         ({"batch_size": 3, "seed": -1}, "`seed` must be"),
-        ({"batch_size": 3, "pad_id": 5}, "`source` must not hold the padding"),
+        ({"batch_size": 3, "pad_id": 5}, "`source` must not contain the padding token"),
         ({"batch_size": 2.5}, "`batch_size` must be an integer"),
         ({"batch_size": 3, "long_pairs": "keep"}, "`long_pairs` must be one of"),
         ({"batch_size": 3, "max_length_ratio": 0.5}, "`max_length_ratio` must be at least 1"),

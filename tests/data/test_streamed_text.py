@@ -132,12 +132,12 @@ def test_half_a_text_is_none(tmp_path):
 
     with pytest.raises(KeyboardInterrupt):
         StreamedText.write(tmp_path / "text", killed())
-    with pytest.raises(ValueError, match=r"must be one that `StreamedText.write` has ended"):
+    with pytest.raises(ValueError, match=r"must be a complete text from `StreamedText.write`"):
         StreamedText(tmp_path / "text")
     assert len(StreamedText.write(tmp_path / "text", [np.arange(3)])) == 3
     with pytest.raises(FileExistsError, match=re.escape(str(tmp_path / "text"))):
         StreamedText.write(tmp_path / "text", [np.arange(3)])
-    with pytest.raises(ValueError, match="`blocks` must hold tokens"):
+    with pytest.raises(ValueError, match="`blocks` must contain tokens"):
         StreamedText.write(tmp_path / "empty", [])
 
 

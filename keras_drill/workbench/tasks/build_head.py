@@ -142,7 +142,8 @@ def _build_description_encoder(
             keras_drill.layers.Dropout(options.dropout, seed=next(seeds)),
             UnquantizedDense(options.units or width, activation=options.activation, **scaled),
             keras_drill.layers.Dropout(options.dropout, seed=next(seeds)),
-            # Without a bias: what is added to all labels alike changes nothing but by rounding.
+            # Without a bias, since adding a constant to all labels changes results only by
+            # rounding.
             UnquantizedDense(width, use_bias=False, **scaled),
         ],
         name="reader",

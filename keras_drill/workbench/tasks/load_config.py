@@ -95,6 +95,6 @@ def load_config(recipe_or_file: str | os.PathLike, is_run: bool = False) -> RunC
         return config_class(task).from_mapping(mapping, is_run)
     except ConfigError as error:
         raise ConfigError(f"{path}: {error}") from None
-    # Beside its own error, the reader has those of numbers that are too long and nesting too deep.
+    # The reader also raises other errors, for too long numbers and too deep nesting.
     except (ValueError, RecursionError) as error:
         raise ConfigError(f"{path} is not a TOML file: {error}") from None

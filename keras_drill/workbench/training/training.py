@@ -297,7 +297,8 @@ class Training:
         self.workers.by_chief(self._write_epoch)
         if self._writer is not None:
             self._write_curves(state.history[-1])
-        # The checkpoint must hold what the next epoch begins with: zero states and empty metrics.
+        # The checkpoint must hold the state at the start of the next epoch: zero states, empty
+        # metrics.
         zero_carried_state(self.model)
         self.model.reset_metrics()
         self._set_learning_rate()

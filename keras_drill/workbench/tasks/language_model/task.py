@@ -128,7 +128,7 @@ class LanguageModelTask(ContinuingTask):
         lowercase = self.config.resolved().data.lowercase == "true"
         if self.config.data.tokenizer == "words":
             return WordTokenizer(lowercase)
-        # Joined by single spaces, what the model writes can be read again, and scored.
+        # With single spaces between words, generated text can be read again and scored.
         return WhitespaceTokenizer(lowercase, tidy=False)
 
     def read_texts(
