@@ -38,11 +38,11 @@ class Beams(NamedTuple):
 
 
 class _Memory(NamedTuple):
-    """What the search knows of its beams.
+    """The state of the search for its beams.
 
     Attributes:
         totals: `[R]`, log-probability of what each beam wrote.
-        scores: `[R]`, what it was chosen by.
+        scores: `[R]`, the scores by which beams were chosen.
     """
 
     totals: Any

@@ -1,8 +1,8 @@
 """Words that searches and samplers must not write, or should not repeat.
 
-R rows, L columns, V words. A constraint sees the words that stand in a row, prompt and all, and
-changes the log-probabilities of those that may come next. Any function of `(log_probs, rows)` will
-do; one that keeps log-probabilities at or under 0 leaves a beam search's early stop exact.
+R rows, L columns, V words. A constraint reads the words of a row, including its prompt, and changes
+the log-probabilities of the next words. Any function of `(log_probs, rows)` will do; one that keeps
+log-probabilities at or under 0 leaves a beam search's early stop exact.
 """
 
 import abc

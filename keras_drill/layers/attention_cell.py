@@ -186,7 +186,7 @@ class AttentionRNN(keras.layers.RNN):
 
     Args:
         cell: An `AttentionCell`.
-        **kwargs: Keyword arguments of `keras.layers.RNN`, but for `stateful`.
+        **kwargs: Keyword arguments of `keras.layers.RNN`, except `stateful`.
 
     Example:
 

@@ -1,4 +1,4 @@
-"""What the encoder–decoder and the decoder-only Transformer have in common."""
+"""Common parts of the encoder–decoder and the decoder-only Transformer."""
 
 from functools import partial
 from typing import Any

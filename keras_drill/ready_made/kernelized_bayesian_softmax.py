@@ -31,7 +31,7 @@ class KernelizedBayesianSoftmax(OutputLayer):
     Args:
         vocabulary_size: Number of words V.
         embedding: A `keras_drill.SenseEmbedding` to share senses, kernel parameters and allocation
-            with; `None` for senses of its own.
+            with. With `None`, the layer has its own senses.
         num_senses: Number of senses M. If this or another argument up to `senses_start` is `None`,
             the value of the `SenseEmbedding` is used, or the default if there is no
             `SenseEmbedding`.

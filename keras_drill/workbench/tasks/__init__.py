@@ -1,1 +1,1 @@
-"""What can be trained: one folder for all that differs from task to task."""
+"""The tasks that can be trained, one folder for each."""

@@ -1,4 +1,4 @@
-"""How a language model adapts to a text while it is evaluated on it."""
+"""Settings for the adaptation of a language model to the text on which it is evaluated."""
 
 import dataclasses
 
@@ -11,15 +11,15 @@ class Adaptation:
 
     Args:
         rule: "rms" or "sgd", the update of dynamic evaluation; `None` for none.
-        learning_rate: Of dynamic evaluation.
-        decay: Of dynamic evaluation, towards the trained weights.
-        length: Tokens of a segment, after which the weights are updated.
-        rows: Rows of text that are read side by side.
+        learning_rate: Learning rate of dynamic evaluation.
+        decay: Decay towards the trained weights in dynamic evaluation.
+        length: Number of tokens of a segment, after which the weights are updated.
+        rows: Number of rows of text that are read in parallel.
         has_cache: Whether there is a neural cache.
-        cache_size: How many of the last hidden states it holds.
-        cache_theta: How much more similar hidden states count.
-        cache_weight: Share of the cache.
-        search_tokens: How many tokens of the validation text parameters are chosen on.
+        cache_size: Number of the last hidden states in the cache.
+        cache_theta: Factor of the similarity of hidden states.
+        cache_weight: Weight of the cache.
+        search_tokens: Number of tokens of the validation text on which parameters are chosen.
     """
 
     rule: str | None = None

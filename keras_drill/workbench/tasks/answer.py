@@ -1,4 +1,4 @@
-"""Answering many sources."""
+"""Computes model outputs for many sources."""
 
 import dataclasses
 import sys
@@ -12,19 +12,19 @@ import tensorflow as tf
 from keras_drill.decoding import Sampler
 from keras_drill.export import Translator
 
-_ROWS = 64  # that are answered at once
+_ROWS = 64  # batch size
 
 
 @dataclasses.dataclass(frozen=True)
 class Answer:
-    """What a model answers to one source.
+    """Model outputs for one source.
 
     Args:
-        texts: The answers, the best first.
-        scores: What they are ranked by; negative infinity where there are fewer.
-        log_probs: Their log-probabilities.
-        is_truncated: Which of them met `decoding.max_tokens` or `decoding.max_ratio`.
-        is_cut: Whether the source was too long, and only a part of it was read.
+        texts: The outputs, the best first.
+        scores: Scores for ranking; negative infinity for missing outputs.
+        log_probs: Log-probabilities of the outputs.
+        is_truncated: Whether each output reached `decoding.max_tokens` or `decoding.max_ratio`.
+        is_cut: Whether the source was too long and was cut.
     """
 
     texts: tuple[str, ...]
@@ -35,7 +35,7 @@ class Answer:
 
 
 class Limits:
-    """Counts the sources, and the best answers, that were too long."""
+    """Counts the sources and the best outputs that were too long."""
 
     def __init__(self):
         self.answers = 0
@@ -49,7 +49,9 @@ class Limits:
             self.truncated += answer.is_truncated[0]
 
     def warn(self, config: Any) -> None:
-        """Says once how many there were, and by which options, a `SequenceToSequenceConfig`."""
+        """Warns once about their number and the options that limit them, a
+        `SequenceToSequenceConfig`.
+        """
         count, decoding = f"of {self.answers:,}", config.decoding
         option = "decoding.max_source_tokens" if decoding.max_source_tokens else "data.max_length"
         read = {"right": "their beginning", "left": "their end"}[config.data.truncation_side]
@@ -69,7 +71,7 @@ class Limits:
 
 
 def warn_of_limits(answers: Iterable[Answer], config: Any) -> None:
-    """Says once how many of the sources, and of the best answers, were too long."""
+    """Warns once about the number of sources and best outputs that were too long."""
     limits = Limits()
     limits.add(answers)
     limits.warn(config)
@@ -82,16 +84,19 @@ def answer_all(
     prefixes: Sequence[str] | None = None,
     first_row: int = 0,
 ) -> list[Answer]:
-    """Answers sources, those of like lengths together; the answers are in the sources' order.
+    """Computes outputs for sources, in batches of similar lengths. Outputs are in the sources'
+    order.
 
     Args:
         translator: The model.
         sources: The texts.
         verbose: 1 to show progress, on a terminal only.
-        prefixes: What each answer begins with.
-        first_row: How many sources were answered before: a sampler draws others for each row.
+        prefixes: The prefix of each output.
+        first_row: Number of sources in earlier calls, by which a sampler draws different outputs.
     """
-    verbose = verbose if sys.stdout.isatty() else 0  # a bar is control characters to a file
+    verbose = (
+        verbose if sys.stdout.isatty() else 0
+    )  # in a file, a progress bar would be control characters
     order = np.argsort([-len(source.split()) for source in sources], kind="stable")
     answers: dict[int, Answer] = {}
     progress = keras.utils.Progbar(len(sources), verbose=verbose, unit_name="sentence")

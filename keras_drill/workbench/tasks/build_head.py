@@ -1,4 +1,4 @@
-"""The output layer of a run, and the embedding that it may share."""
+"""Builds the output layer of a run, and the embedding that it may share."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -16,7 +16,7 @@ from keras_drill.workbench.tasks.errors import RunError
 def build_sense_embedding(
     config: RunConfig, vocabulary_size: int
 ) -> keras_drill.SenseEmbedding | None:
-    """The embedding of words whose senses the output layer shares; `None` where it shares none."""
+    """Builds the embedding whose senses the output layer shares; `None` if it shares none."""
     options = config.senses
     if not (config.head.has_senses and config.head.tied):
         return None
@@ -44,14 +44,15 @@ def build_head(
     seeds: Iterator[int],
     descriptions: np.ndarray | None = None,
 ) -> keras_drill.OutputLayer:
-    """The output layer.
+    """Builds the output layer.
 
     Args:
         config: the options.
         vocabulary_size: number of words.
-        embedding: the embedding of the words that are read.
-        seeds: for its dropouts, one for each of them.
-        descriptions: `[V, ...]`, what labels are made of, where the options say so.
+        embedding: the input embedding.
+        seeds: seeds for the layer's dropouts, one for each.
+        descriptions: `[V, ...]`, descriptions from which labels are computed, if the options say
+            so.
     """
     options = config.head
     arguments: dict[str, Any] = {

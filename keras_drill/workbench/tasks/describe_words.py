@@ -1,4 +1,4 @@
-"""What a run tells its output layer of words, where labels are made of descriptions."""
+"""Descriptions of words, for output layers that compute labels from descriptions."""
 
 import sys
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ _ENCODER = "encoder:"
 
 
 def describe_words(source: str, words: Sequence[str]) -> np.ndarray:
-    """Descriptions of words.
+    """Computes descriptions of words.
 
     Args:
         source: Option `head.descriptions`: a file of word vectors, or "encoder:" and a preset of
@@ -25,8 +25,8 @@ def describe_words(source: str, words: Sequence[str]) -> np.ndarray:
         words: V words.
 
     Returns:
-        `[V, f]` float32: vectors that each have mean 0 and variance 1, so that a word's does not
-        depend on which others there are; zeros where there is none.
+        `[V, f]` float32, zeros for words without description. Each vector has mean 0 and variance
+        1, so that a word's vector does not depend on other words.
     """
     if source in ("", _ENCODER):
         raise ConfigError(
@@ -48,7 +48,7 @@ def describe_words(source: str, words: Sequence[str]) -> np.ndarray:
 
 
 def described_in(head: HeadConfig) -> Path | None:
-    """The file or folder that tells what words are, where the options name one on this machine."""
+    """The local file or folder with descriptions, if the options name one."""
     if head.kind != "described" or not head.descriptions:
         return None
     path = Path(head.descriptions.removeprefix(_ENCODER))
@@ -66,14 +66,14 @@ def _embed(encoder: TextEncoder, words: Sequence[str]) -> np.ndarray:
 
 
 def save_descriptions(folder: Path, descriptions: np.ndarray | None) -> None:
-    """Writes what `load_descriptions` reads."""
+    """Writes descriptions for `load_descriptions`."""
     if descriptions is not None:
         with replaced_file(folder / DESCRIPTIONS) as beside:
             np.save(beside, descriptions)
 
 
 def load_descriptions(folder: Path, words: Sequence[str]) -> np.ndarray | None:
-    """The descriptions of a run's words, where it has any."""
+    """Loads the descriptions of a run's words; `None` if the run has none."""
     file = folder / DESCRIPTIONS
     if not file.exists():
         return None

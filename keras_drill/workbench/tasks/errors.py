@@ -1,29 +1,29 @@
-"""What goes wrong, for the command line to say."""
+"""Errors whose messages the command line shows."""
 
 import signal
 
 
 class ConfigError(ValueError):
-    """A recipe or option that the user has to correct; the message names it."""
+    """An invalid recipe or option. The message names the option that the user has to correct."""
 
 
 class RunError(RuntimeError):
-    """A run that cannot start or go on; the message says why, and what to do."""
+    """A run that cannot start or continue. The message says why, and what to do."""
 
 
 class Diverged(RunError):
-    """A training whose numbers are none any more."""
+    """A training run whose loss or weights have become NaN or infinite."""
 
 
 class Interrupted(Exception):
-    """Raised after Ctrl-C or another signal, once the training is saved.
+    """Raised after Ctrl-C or another signal, when the training run is saved.
 
     Args:
-        message: says how to go on.
-        number: that of the signal.
+        message: says how to resume.
+        number: number of the signal.
 
     Attributes:
-        exit_status: of the program, 128 and the number, as shells have it.
+        exit_status: exit status of the program, 128 plus the signal's number, as in shells.
     """
 
     def __init__(self, message: str, number: int = signal.SIGINT):
@@ -32,7 +32,7 @@ class Interrupted(Exception):
 
 
 def exit_status_of(error: Exception) -> int:
-    """What a program ends with for an error: its `exit_status`; 2 for wrong usage; or else 1.
+    """Exit status for an error: its `exit_status`, 2 for wrong usage, or else 1.
 
     >>> [exit_status_of(error) for error in (Interrupted("stop"), ConfigError("no"), OSError())]
     [130, 2, 1]

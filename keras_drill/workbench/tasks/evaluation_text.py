@@ -1,4 +1,4 @@
-"""A text that models are evaluated on."""
+"""A text on which models are evaluated."""
 
 import dataclasses
 from collections.abc import Mapping
@@ -14,10 +14,10 @@ class EvaluationText:
 
     Args:
         name: The split of a corpus, or the name of the text's file.
-        columns: The lines as they were written, by column of the task.
-        encoded: What the task makes of them, for the task that read them.
+        columns: The original lines, by column of the task.
+        encoded: The text as encoded by the task, for use by the same task.
         num_lines: Number of lines, or of pairs of lines.
-        num_targets: Number of tokens to predict, the end of each line among them.
+        num_targets: Number of tokens to predict, including the end of each line.
     """
 
     name: str
@@ -28,6 +28,6 @@ class EvaluationText:
 
     @property
     def described(self) -> EvaluatedText:
-        """What a report says of the text."""
+        """Description of the text for reports."""
         origins = dict.fromkeys(lines.origin for lines in self.columns.values())
         return EvaluatedText(self.name, " and ".join(origins), self.num_lines, self.num_targets)

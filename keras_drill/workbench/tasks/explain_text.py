@@ -1,4 +1,4 @@
-"""What a training does to its text, told when it begins."""
+"""Explanations of text preprocessing, shown when training begins."""
 
 import itertools
 from collections.abc import Iterable, Mapping, Sequence
@@ -19,12 +19,12 @@ LINES_LOOKED_AT = 2000
 
 
 def first_lines(lines: Iterable[bytes]) -> list[bytes]:
-    """The beginning of a text, which tells what kind of text it is."""
+    """Reads the beginning of a text, to detect the kind of text."""
     return list(itertools.islice(iter(lines), LINES_LOOKED_AT))
 
 
 def describe_origins(splits: Mapping[str, Mapping[str, Lines]]) -> str:
-    """The files that each split of a corpus was read from, one split a line.
+    """Describes the source files of each split of a corpus, one split per line.
 
     Args:
         splits: The lines by split and column.
@@ -44,7 +44,7 @@ def describe_origins(splits: Mapping[str, Mapping[str, Lines]]) -> str:
 
 
 def changes_of(tokenizer: Tokenizer) -> list[str]:
-    """What a tokenizer, and the steps before it, change in the characters of a text.
+    """Describes how a tokenizer and its preprocessing change the characters of a text.
 
     Example:
 
@@ -67,13 +67,13 @@ def changes_of(tokenizer: Tokenizer) -> list[str]:
 
 
 def share_of(ids: np.ndarray, chosen: int, ends: int) -> float:
-    """How much of a text is one word, its ends of lines aside."""
+    """Share of a word in a text, without ends of lines."""
     words = np.asarray(ids)[np.asarray(ids) != ends]
     return float(np.mean(words == chosen)) if len(words) else 0.0
 
 
 def percent(share: float) -> str:
-    """A share as a percentage.
+    """Formats a share as a percentage.
 
     >>> percent(0.0213), percent(0.0)
     ('2.1 %', '0.0 %')
@@ -82,14 +82,14 @@ def percent(share: float) -> str:
 
 
 def median_length(text: EncodedText | Sequence[int] | np.ndarray) -> int:
-    """Median number of words of lines that have some, from the lengths with their end tokens."""
+    """Median number of words of non-empty lines, from their lengths with end tokens."""
     lengths = np.asarray(text.line_lengths if isinstance(text, EncodedText) else text) - 1
     lengths = lengths[lengths > 0]
     return round(float(np.median(lengths))) if len(lengths) else 0
 
 
 def loses_indentation(lines: Sequence[bytes]) -> bool:
-    """Whether a text means something by the white space at the beginning of its lines, as code."""
+    """Whether white space at the beginning of lines has a meaning, as in code."""
     texts = [line for line in lines if line.strip()]
     indented = sum(line[:1] in (b" ", b"\t") for line in texts)
     return len(texts) >= 20 and 0.2 * len(texts) < indented < len(texts)

@@ -10,9 +10,9 @@ from keras_drill.ops.seed_generator import derived_seed
 
 
 def free_seeds(seed: int, backbone: keras.Layer) -> Iterator[int]:
-    """Yields seeds that no random layer of `backbone` has: the run's own first, if it is free.
+    """Yields seeds that no random layer of `backbone` uses, first the run's own seed if possible.
 
-    Two layers with one seed draw the same masks.
+    Two layers with the same seed would draw the same masks.
     """
     generators = (getattr(layer, "seed_generator", None) for layer in all_layers(backbone))
     taken = {generator.get_config()["seed"] for generator in generators if generator is not None}

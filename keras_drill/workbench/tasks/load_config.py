@@ -1,4 +1,4 @@
-"""Recipes and files of options, of all tasks."""
+"""Loads recipes and configuration files of all tasks."""
 
 import dataclasses
 import difflib
@@ -30,20 +30,22 @@ CONFIGS: tuple[type[RunConfig], ...] = (
 
 
 def all_options() -> dict[str, dataclasses.Field]:
-    """The options of all tasks by their full name; where several have one, that of the first."""
+    """The options of all tasks by full name. If several tasks have an option, the first task's is
+    used.
+    """
     return {name: field for one in reversed(CONFIGS) for name, field in one.options().items()}
 
 
 def config_class(task: str) -> type[RunConfig]:
-    """The options of a task, by its name."""
+    """The configuration class of a task, by its name."""
     classes = {one.task: one for one in CONFIGS}
-    if not isinstance(task, str) or task not in classes:  # a file may say anything
+    if not isinstance(task, str) or task not in classes:  # the value in a file may have any type
         raise ConfigError(f"unknown task {task!r}{suggest(str(task), classes)}")
     return classes[task]
 
 
 def recipe_names() -> list[str]:
-    """Names of the recipes that come with the package."""
+    """Names of the recipes in this package."""
     folder = resources.files("keras_drill.workbench") / "recipes"
     return sorted(
         file.name.removesuffix(".toml") for file in folder.iterdir() if file.name.endswith(".toml")
@@ -51,7 +53,7 @@ def recipe_names() -> list[str]:
 
 
 def recipe_text(name: str) -> str:
-    """The file of a recipe."""
+    """The content of a recipe's file."""
     if name not in recipe_names():
         close = difflib.get_close_matches(name, recipe_names(), n=1)
         known = "`keras-drill recipes` lists them; the name of a file must end in .toml"
@@ -68,7 +70,7 @@ def load_config(recipe_or_file: str | os.PathLike, is_run: bool = False) -> RunC
 
     Args:
         recipe_or_file: The name or the path.
-        is_run: Whether the file is that of a run; see `RunConfig.from_mapping`.
+        is_run: Whether the file belongs to a run; see `RunConfig.from_mapping`.
 
     Example:
 
@@ -90,7 +92,7 @@ def load_config(recipe_or_file: str | os.PathLike, is_run: bool = False) -> RunC
         text = recipe_text(str(recipe_or_file))
     try:
         mapping = tomllib.loads(text)
-        # Files from before there were other tasks do not name theirs.
+        # Old files do not name their task.
         task = mapping.get("task", LanguageModelConfig.task)
         return config_class(task).from_mapping(mapping, is_run)
     except ConfigError as error:

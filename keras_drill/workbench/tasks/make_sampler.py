@@ -11,7 +11,7 @@ from keras_drill.decoding import (
 
 
 def make_sampler(kind: str, temperature: float, k: int, p: float, min_p: float) -> Sampler:
-    """A sampler by its name on the command line and in recipes."""
+    """Makes a sampler by its name on the command line and in recipes."""
     if kind == "greedy":
         return GreedySampler()
     if kind == "temperature":

@@ -20,5 +20,5 @@ _TASKS: dict[type[RunConfig], type[Task]] = {
 
 
 def make_task(config: RunConfig) -> Task:
-    """The task of a run with these options."""
+    """Makes the task of a run with these options."""
     return _TASKS[type(config)](config)

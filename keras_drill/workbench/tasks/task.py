@@ -1,4 +1,4 @@
-"""What differs from task to task, as one object."""
+"""The base classes of tasks."""
 
 import abc
 import dataclasses
@@ -25,53 +25,53 @@ from keras_drill.workbench.tasks.evaluation_text import EvaluationText
 
 
 class RunVocabulary(Protocol):
-    """The words of a run: what its texts are made of, and their ids."""
+    """The vocabulary of a run: its words and their ids."""
 
     @property
     def tokens(self) -> Sequence[str]:
-        """The words that the model gives probabilities to, by id."""
+        """The words of the model's output, by id."""
 
     @property
     def counts(self) -> Sequence[int] | None:
-        """How often each of them occurs in the training text, where that is known."""
+        """Counts of the words in the training text, if known."""
 
     @property
     def descriptions(self) -> np.ndarray | None:
-        """`[V, ...]`, what the output layer is told of them, where labels are made of that."""
+        """`[V, ...]`, descriptions of the words, if labels are computed from descriptions."""
 
     @property
     def special_ids(self) -> Sequence[int]:
-        """Ids of those that stand for something else: the unknown, the end of a line."""
+        """Ids of special tokens, such as the unknown token and the end of a line."""
 
     @property
     def fingerprint(self) -> str:
-        """Tells whether a checkpoint was made with these words."""
+        """Digest by which checkpoints identify their vocabulary."""
 
     def save(self, folder: Path) -> None:
-        """Writes what `Task.load_vocabulary` reads."""
+        """Writes the vocabulary for `Task.load_vocabulary`."""
 
 
 class Batches(Protocol):
-    """A text in batches that can be entered anywhere."""
+    """Batches of a text, which can start at any batch."""
 
     num_batches: int
     num_targets: int
 
     def dataset(self, epoch: int = 0, first_batch: int = 0) -> tf.data.Dataset:
-        """The batches of an epoch: inputs, targets, and weights where not all targets count."""
+        """The batches of an epoch: inputs, targets, and weights if some targets are ignored."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Evaluation:
-    """How well a model does on the texts that it was evaluated on.
+    """Evaluation results of a model.
 
     Args:
-        perplexities: By text: "valid" and "test", or the name of another text.
-        scores: Other figures, more being better, by a name that says the split: `"test BLEU"`.
-        signatures: How the scores were computed, by the metric's name: `"BLEU"`.
-        log_probs: By text, the log-probability of each target, float `[N]`, in the order of
+        perplexities: Perplexities by text: "valid", "test", or the name of another text.
+        scores: Other metrics, higher is better, by a name with the split, such as `"test BLEU"`.
+        signatures: Signatures of the scores, by the metric's name, such as `"BLEU"`.
+        log_probs: Log-probabilities of the targets of each text, float `[N]`, in the order of
             `Task.target_ids`.
-        notes: Sentences about how the figures were obtained, where that needs to be told.
+        notes: Sentences on how the metrics were obtained, if they need an explanation.
     """
 
     perplexities: Mapping[str, float]
@@ -81,7 +81,7 @@ class Evaluation:
     notes: Sequence[str] = ()
 
     def figures(self) -> dict[str, Any]:
-        """All figures of the model on these texts, JSON-able."""
+        """All metrics of the model on these texts, JSON-serializable."""
         return {
             "perplexities": dict(self.perplexities),
             "scores": dict(self.scores),
@@ -90,17 +90,20 @@ class Evaluation:
 
 
 class Task(abc.ABC):
-    """All that a run, the command line and the report must know of what is trained.
+    """Base class for tasks.
 
-    A *text* is one split of a corpus as ids: whatever the task makes of it. Texts are given back to
-    the task that read them, and to no one else.
+    A task defines the data, the model, the metrics, the report sections and the exported signatures
+    of one kind of training.
+
+    A *text* is one split of a corpus, encoded in a format of the task. Pass texts only to the task
+    that read them.
 
     Args:
         config: The options of a run.
 
     Attributes:
-        columns: What an example of the task has, by name: a text, or a source and a target.
-        needs_lines: Whether texts are evaluated as they were written, and not by their ids alone.
+        columns: Names of the parts of an example: a text, or a source and a target.
+        needs_lines: Whether the evaluation needs the original texts in addition to their ids.
     """
 
     columns: ClassVar[tuple[str, ...]]
@@ -110,12 +113,12 @@ class Task(abc.ABC):
         self.config = config
 
     def read_columns(self, data: str, cut_by_content: bool = False) -> dict[str, dict[str, Lines]]:
-        """The lines of a corpus to train on as they were written, by split and column.
+        """Returns the original lines of a training corpus, by split and column.
 
         Args:
-            data: Where the corpus is, or a folder of examples.
-            cut_by_content: Whether a corpus that has no splits of its own is cut so that the same
-                line is always in the same split, rather than by the places of its lines.
+            data: Path of a corpus or of a folder of examples.
+            cut_by_content: Whether to split a corpus without splits by the content of lines, so
+                that equal lines are in the same split, instead of by position.
         """
         if not ExampleFolder.is_at(data):
             return self.read_corpus(data, cut_by_content)
@@ -127,11 +130,11 @@ class Task(abc.ABC):
         return splits
 
     def read_whole(self, data: Sequence[str]) -> dict[str, dict[str, Lines]]:
-        """The lines of texts to evaluate, each as a whole, by name and column.
+        """Returns the lines of complete texts for evaluation, by name and column.
 
         Args:
-            data: One path, of a file or a folder with any of the splits, or those of several files
-                that are one text. Splits keep their names, other texts are named by their files.
+            data: Path of a file, or of a folder with some splits, or paths of several files that
+                form one text. Splits keep their names, other texts are named by their files.
         """
         if len(data) == 1 and ExampleFolder.is_at(data[0]):
             return self._read_examples(data[0])
@@ -146,21 +149,22 @@ class Task(abc.ABC):
 
     @abc.abstractmethod
     def read_corpus(self, data: str, cut_by_content: bool) -> dict[str, dict[str, Lines]]:
-        """What `read_columns` gives of a corpus that is no folder of examples."""
+        """As `read_columns`, for a corpus that is not a folder of examples."""
 
     @abc.abstractmethod
     def read_whole_corpus(self, data: Sequence[str]) -> dict[str, dict[str, Lines]]:
-        """What `read_whole` gives of paths that are no folder of examples."""
+        """As `read_whole`, for paths that are not a folder of examples."""
 
     def encode(
         self, run_vocabulary: Any, data: str, splits: Mapping[str, Mapping[str, Lines]]
     ) -> dict[str, dict[str, EncodedText]]:
-        """The ids of texts by split and column, from a folder of examples where it has them.
+        """Encodes texts to ids, by split and column. Reads ids of a folder of examples if it has
+        them.
 
         Args:
             run_vocabulary: The words of the run.
-            data: Where the texts are: a corpus, or a folder of examples.
-            splits: Their lines.
+            data: Path of a corpus or of a folder of examples.
+            splits: Lines of the texts.
         """
         coders = self.coders(run_vocabulary)
         folder = ExampleFolder(data) if ExampleFolder.is_at(data) else None
@@ -180,9 +184,10 @@ class Task(abc.ABC):
         }
 
     def make_vocabulary(self, folder: Path) -> RunVocabulary:
-        """The words of a run: those in its folder, where it has begun, or those of its examples.
+        """Returns the vocabulary of a run, from its folder if the run has begun, or from its
+        examples.
 
-        Where there are none yet, they are learned from the training text, and described.
+        Otherwise, learns the vocabulary from the training text and adds descriptions.
         """
         has_begun = (folder / self.config.word_files[0]).exists()
         run_vocabulary: Any = self.load_vocabulary(folder) if has_begun else self._new_words()
@@ -201,22 +206,23 @@ class Task(abc.ABC):
     def learn_words(
         self, columns: Mapping[str, Lines], numbers: WordNumbers | None = None
     ) -> RunVocabulary:
-        """The words that the options ask for.
+        """Learns the vocabulary by the options.
 
         Args:
             columns: The training text, by column.
-            numbers: Keeps the text if the words of a single column are counted; else untouched.
+            numbers: Stores the text if the words of a single column are counted; otherwise not
+                used.
         """
 
     def grow_words(
         self, known: Any, columns: Mapping[str, Lines], numbers: WordNumbers | None = None
     ) -> RunVocabulary:
-        """Words for a model that is trained on: those that it knows, and new ones after them.
+        """Extends the vocabulary of a trained model by new words, for further training.
 
-        Here, those that it knows: pieces of words spell new words too.
+        By default, returns the known vocabulary, since subword pieces can spell new words.
 
         Args:
-            known: The words of the model.
+            known: The vocabulary of the model.
             columns: The new training text, by column.
             numbers: See `learn_words`.
         """
@@ -224,23 +230,22 @@ class Task(abc.ABC):
 
     @abc.abstractmethod
     def word_settings(self) -> dict[str, Any]:
-        """All that `learn_words` depends on beside the text, JSON-able."""
+        """All settings that determine the result of `learn_words` for a text, JSON-serializable."""
 
     @abc.abstractmethod
     def coders(self, run_vocabulary: Any) -> dict[str, tuple[Tokenizer, Vocabulary]]:
-        """What cuts and numbers the words of each column."""
+        """The tokenizer and vocabulary of each column."""
 
     @abc.abstractmethod
     def load_vocabulary(self, folder: Path) -> RunVocabulary:
-        """What `Words.save` wrote."""
+        """Reads what `RunVocabulary.save` wrote."""
 
     def read_texts(self, run_vocabulary: RunVocabulary, data: str | None = None) -> dict[str, Any]:
-        """Texts to train on by split: "train", "valid", "test", as far as the corpus has them, in
-        this order.
+        """Reads texts for training, by split: "train", "valid", "test" in this order, if existing.
 
         Args:
             run_vocabulary: The words of the run.
-            data: Where the corpus is; `None` is that of the run.
+            data: Path of the corpus; `None` for the run's corpus.
         """
         path = self.config.data.path if data is None else data
         splits = self.read_columns(path)
@@ -254,14 +259,14 @@ class Task(abc.ABC):
         data: str | Sequence[str] | None = None,
         names: Sequence[str] | None = None,
     ) -> list[EvaluationText]:
-        """Texts to evaluate a model on.
+        """Reads texts for the evaluation of a model.
 
         Args:
             run_vocabulary: The words of the run.
-            data: Where they are, see `read_whole`; `None` is the corpus of the run, as it is split
-                for training.
-            names: Which of the texts; by default all but the training text, and that one where
-                there is no other.
+            data: Path of the texts, see `read_whole`; `None` for the run's corpus, with its
+                training splits.
+            names: Names of the texts. By default all texts except the training text, or the
+                training text if there is no other.
 
         Raises:
             RunError: There is no such text.
@@ -278,7 +283,7 @@ class Task(abc.ABC):
             if name not in splits:
                 raise RunError(f"{path} has no {name} text; it has {', '.join(splits)}")
         splits = {name: splits[name] for name in names}
-        if paths is not None:  # training has warned of its own corpus
+        if paths is not None:  # training has already warned about its own corpus
             self.warn_of_text(path, next(iter(splits.values())))
         encoded = self.encode(run_vocabulary, path, splits)
         texts = []
@@ -297,78 +302,78 @@ class Task(abc.ABC):
 
     @abc.abstractmethod
     def make_text(self, encoded: Mapping[str, EncodedText], lines: Mapping[str, Lines]) -> Any:
-        """A text of the ids of its columns and of their lines."""
+        """Makes a text from the ids and lines of its columns."""
 
-    def warn_of_text(  # noqa: B027  tasks may have nothing to say
+    def warn_of_text(  # noqa: B027  tasks may have no warnings
         self, data: str, columns: Mapping[str, Lines]
     ) -> None:
-        """Says so where the options do not suit a text; here, nothing."""
+        """Warns if the options are not suitable for a text. By default, does nothing."""
 
     @abc.abstractmethod
     def fingerprint(self, texts: Mapping[str, Any]) -> str:
-        """Tells whether a checkpoint was made with these texts."""
+        """Digest by which checkpoints identify their texts."""
 
     @abc.abstractmethod
     def describe(self, run_vocabulary: RunVocabulary, texts: Mapping[str, Any]) -> str:
-        """Their sizes, in one line."""
+        """Describes the sizes of the texts in one line."""
 
     @abc.abstractmethod
     def explain_text(self, run_vocabulary: RunVocabulary, texts: Mapping[str, Any]) -> str:
-        """What is done to the text of a run, and which options say so, in a line or some.
+        """Explains the preprocessing of a run's text in a few lines, with the options.
 
-        Warns where that is not what such a text needs.
+        Warns if the preprocessing is not suitable for the text.
         """
 
     @abc.abstractmethod
     def training_batches(self, run_vocabulary: RunVocabulary, text: Any) -> Batches:
-        """Batches to train on. Raises `RunError` where there are none."""
+        """Makes batches for training. Raises `RunError` if there are none."""
 
     @abc.abstractmethod
     def evaluation_batches(self, run_vocabulary: RunVocabulary, text: Any) -> Batches:
-        """Batches with every target of a text once."""
+        """Makes batches with every target of a text exactly once."""
 
     @abc.abstractmethod
     def target_places(self, run_vocabulary: RunVocabulary, text: Any) -> Any:
-        """Int array `[N]`: which of `target_ids` each target of the evaluation batches is."""
+        """Int array `[N]`, the index in `target_ids` of each target of the evaluation batches."""
 
     @abc.abstractmethod
     def first_tokens(self, text: Any, number: int) -> Any:
-        """The beginning of a text, of about so many targets."""
+        """Returns the beginning of a text with about the given number of targets."""
 
     @abc.abstractmethod
     def target_ids(self, text: Any) -> Any:
-        """Int32 array `[N]`, the ids of a text's targets in its own order."""
+        """Int32 array `[N]`, the ids of a text's targets in order."""
 
     @abc.abstractmethod
     def build_model(self, run_vocabulary: RunVocabulary, num_replicas: int = 1) -> keras.Model:
-        """The model with new weights, built, yet to be compiled.
+        """Builds the model with new weights, without compiling it.
 
         Args:
             run_vocabulary: The words of the run.
-            num_replicas: Among how many replicas the rows of a batch are shared out. Raises
-                `RunError` where they cannot be.
+            num_replicas: Number of replicas that share the rows of a batch. Raises `RunError` if
+                that is not possible.
         """
 
     @abc.abstractmethod
     def example_batch(self, num_replicas: int = 1) -> tuple[Any, Any]:
-        """A replica's inputs and targets, as small as can be, for which all variables are made."""
+        """Inputs and targets of a replica, as small as possible, to create all variables."""
 
     @abc.abstractmethod
     def validation_loss(self, values: Mapping[str, float]) -> float:
-        """The figure by which the best epoch is kept, less being better.
+        """The loss by which the best epoch is selected; lower is better.
 
         Args:
-            values: What the history has of an epoch.
+            values: Values of an epoch in the history.
         """
 
     @abc.abstractmethod
     def describe_loss(self, loss: float) -> str:
-        """A value of `validation_loss` in words."""
+        """Describes a value of `validation_loss` for the user."""
 
     def validation_scores(
         self, model: keras.Model, run_vocabulary: RunVocabulary, texts: Mapping[str, Any]
     ) -> dict[str, float]:
-        """More figures of an epoch for the history, beside the loss and the metrics."""
+        """Further metrics of an epoch for the history, in addition to loss and metrics."""
         return {}
 
     @abc.abstractmethod
@@ -384,34 +389,34 @@ class Task(abc.ABC):
         evaluated: Mapping[str, Any],
         bases: Mapping[str, PerplexityBasis],
     ) -> list[ElementTree.Element]:
-        """Sections of the report about models that were evaluated.
+        """Builds the sections of the report about evaluated models.
 
         Args:
-            run_vocabularies: The words of each model.
-            evaluated: How well each model does, by its name.
-            bases: What the last perplexity of each depends on, by its name; a single model needs
-                none.
+            run_vocabularies: The vocabulary of each model.
+            evaluated: Evaluation results of each model, by name.
+            bases: The `PerplexityBasis` of each model's last perplexity, by name; not needed for a
+                single model.
         """
 
 
 class AnsweringTask(Task):
-    """A task whose models answer sources."""
+    """Base class for tasks whose models generate outputs for sources."""
 
     @abc.abstractmethod
     def make_search(self, **changes: Any) -> BeamSearch:
-        """The search for the best answer, by the options, with other arguments where given."""
+        """Makes the search for the best output from the options, with some arguments replaced."""
 
     @abc.abstractmethod
     def translator(
         self, model: keras.Model, run_vocabulary: Any, search: Search, **options: Any
     ) -> Translator:
-        """The model with text in and text out, as it would be exported.
+        """Makes a `Translator`, the model with text as input and output, as for export.
 
         Args:
             model: The model.
             run_vocabulary: The words of the run.
-            search: Finds the answers, or draws them.
-            **options: Other arguments of `Translator`, in place of those of the run.
+            search: Search or sampler for the outputs.
+            **options: Arguments of `Translator` that replace those of the run.
         """
 
     @abc.abstractmethod
@@ -425,20 +430,22 @@ class AnsweringTask(Task):
         weights: str = "float32",
         card: ModelCard | None = None,
     ) -> Path:
-        """Writes it for servers; see `keras_drill.export.export_translator`."""
+        """Exports the model for servers; see `keras_drill.export.export_translator`."""
 
     @property
     @abc.abstractmethod
     def scoring(self) -> dict[str, Any]:
-        """`tokenize` and `lowercase` of `keras_drill.metrics.score_texts`, by the options."""
+        """The arguments `tokenize` and `lowercase` of `keras_drill.metrics.score_texts`, by the
+        options.
+        """
 
     @abc.abstractmethod
     def measure_ceiling(self, run_vocabulary: Any, references: Sequence[str]) -> Any:
-        """The highest scores that a model of these words can reach, those of the references."""
+        """Measures the highest scores that a model with this vocabulary can reach."""
 
 
 class ContinuingTask(Task):
-    """A task whose models continue texts."""
+    """Base class for tasks whose models continue texts."""
 
     @abc.abstractmethod
     def evaluate_adapted(
@@ -448,7 +455,7 @@ class ContinuingTask(Task):
         texts: Mapping[str, Any],
         adaptation: Adaptation,
     ) -> Evaluation:
-        """Evaluates a model that adapts to the texts while it reads them."""
+        """Evaluates a model that adapts to the texts during evaluation."""
 
     @abc.abstractmethod
     def text_model(
@@ -461,7 +468,7 @@ class ContinuingTask(Task):
         stop_strings: tuple[str, ...] = (),
         contexts: SenseContexts | None = None,
     ) -> TextModel:
-        """The model with text in and text out, as it would be exported; see `TextModel`."""
+        """Makes a `TextModel`, the model with text as input and output, as for export."""
 
     @abc.abstractmethod
     def export(
@@ -478,4 +485,4 @@ class ContinuingTask(Task):
         card: ModelCard | None = None,
         contexts: SenseContexts | None = None,
     ) -> Path:
-        """Writes it for servers; see `export_saved_model`."""
+        """Exports the model for servers; see `export_saved_model`."""

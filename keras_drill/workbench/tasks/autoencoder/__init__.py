@@ -1,1 +1,1 @@
-"""Autoencoders: a line answers itself."""
+"""Autoencoders: models that reconstruct lines."""

@@ -1,4 +1,4 @@
-"""Options of a run that reconstructs what it reads."""
+"""Options of a run whose model reconstructs its input."""
 
 import dataclasses
 from typing import ClassVar
@@ -14,7 +14,7 @@ from keras_drill.workbench.tasks.sequence_to_sequence.config import (
 
 @dataclasses.dataclass(frozen=True)
 class LinesConfig(PairsConfig):
-    """Section `[data]`: which text, which words, which batches."""
+    """Section `[data]`: text, vocabulary and batches."""
 
     path: str = option(
         "", "a text file, or a folder with train, valid and test text", may_change=True
@@ -23,7 +23,7 @@ class LinesConfig(PairsConfig):
 
 @dataclasses.dataclass(frozen=True)
 class AutoencoderConfig(SequenceToSequenceConfig):
-    """Options of a run whose model reconstructs lines from one state: it has no attention."""
+    """Options of a run whose model reconstructs lines from one state, without attention."""
 
     task: ClassVar[str] = "autoencoder"
 

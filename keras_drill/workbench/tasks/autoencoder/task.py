@@ -9,7 +9,7 @@ from keras_drill.workbench.tasks.sequence_to_sequence.task import SequenceToSequ
 
 
 class AutoencoderTask(SequenceToSequenceTask):
-    """Pairs are lines of a text, twice."""
+    """Task of autoencoders. Source and target of a pair are the same line."""
 
     config: AutoencoderConfig
 

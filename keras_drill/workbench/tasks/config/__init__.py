@@ -1,4 +1,4 @@
-"""Options of a run, their defaults, and how they are written."""
+"""Options of a run, their defaults, and their file format."""
 
 from keras_drill.workbench.tasks.config.run_config import RunConfig
 

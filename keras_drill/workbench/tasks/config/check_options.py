@@ -1,4 +1,4 @@
-"""Options that are each allowed, but not together."""
+"""Checks for combinations of options that are not allowed."""
 
 from typing import TYPE_CHECKING
 
@@ -9,11 +9,16 @@ from keras_drill.workbench.tasks.errors import ConfigError
 if TYPE_CHECKING:
     from keras_drill.workbench.tasks.config.run_config import RunConfig
 
-STRATEGIES = ("none", "mirrored", "multi-worker", "tpu")  # `keras_drill.distribute` is TensorFlow
+STRATEGIES = (
+    "none",
+    "mirrored",
+    "multi-worker",
+    "tpu",
+)  # `keras_drill.distribute` would import TensorFlow
 
 
 def check_training(config: "RunConfig") -> None:
-    """Raises `ConfigError` for a contradiction between options of the training."""
+    """Raises `ConfigError` if options of the training contradict each other."""
     strategy = config.training.strategy
     if strategy in ("parameter-server", "ps"):
         raise ConfigError(
@@ -59,11 +64,11 @@ def check_training(config: "RunConfig") -> None:
 
 
 def check_head(config: "RunConfig", output_dim: int) -> None:
-    """Raises `ConfigError` for a contradiction between options of the output layer.
+    """Raises `ConfigError` if options of the output layer contradict each other.
 
     Args:
         config: The options.
-        output_dim: Size of the hidden states; 0: that of the embeddings.
+        output_dim: Size of the hidden states; 0 for the size of the embeddings.
     """
     backbone, head, senses = config.backbone, config.head, config.senses
     if head.kind == "mos" and head.tied and head.context_dim not in (0, backbone.embedding_dim):

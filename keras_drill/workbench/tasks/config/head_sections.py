@@ -1,17 +1,43 @@
-"""Options of the output layer, which every task has."""
+"""Options of the output layer, for all tasks."""
 
 import dataclasses
 from pathlib import PurePath
 
 from keras_drill.workbench.tasks.config.option import option
 
-# Keras' that keep the shape and need no arguments; importing Keras to ask would take seconds.
-# fmt: off
+# Activations of Keras that keep the shape and need no arguments. Importing Keras would take
+# seconds. fmt: off
 _ACTIVATIONS = (
-    "celu", "elu", "exponential", "gelu", "hard_shrink", "hard_sigmoid", "hard_silu", "hard_swish",
-    "hard_tanh", "leaky_relu", "linear", "log_sigmoid", "log_softmax", "mish", "relu", "relu6",
-    "selu", "sigmoid", "silu", "soft_shrink", "softmax", "softplus", "softsign", "sparse_plus",
-    "sparse_sigmoid", "sparsemax", "squareplus", "swish", "tanh", "tanh_shrink",
+    "celu",
+    "elu",
+    "exponential",
+    "gelu",
+    "hard_shrink",
+    "hard_sigmoid",
+    "hard_silu",
+    "hard_swish",
+    "hard_tanh",
+    "leaky_relu",
+    "linear",
+    "log_sigmoid",
+    "log_softmax",
+    "mish",
+    "relu",
+    "relu6",
+    "selu",
+    "sigmoid",
+    "silu",
+    "soft_shrink",
+    "softmax",
+    "softplus",
+    "softsign",
+    "sparse_plus",
+    "sparse_sigmoid",
+    "sparsemax",
+    "squareplus",
+    "swish",
+    "tanh",
+    "tanh_shrink",
 )
 # fmt: on
 _KINDS = (
@@ -80,12 +106,12 @@ class HeadConfig:
 
     @property
     def has_senses(self) -> bool:
-        """Whether words have several senses, so that section `[senses]` counts."""
+        """Whether words have several senses, so that section `[senses]` applies."""
         return self.kind in ("kerbs", "drill-kerbs")
 
     @property
     def shares_embedding(self) -> bool:
-        """Whether the labels are made from the embeddings of the words that are read."""
+        """Whether the labels are computed from the input embeddings."""
         if self.kind == "mos" or self.has_senses:
             return self.tied
         if self.kind == "described":
@@ -95,7 +121,7 @@ class HeadConfig:
 
 @dataclasses.dataclass(frozen=True)
 class SensesConfig:
-    """Section `[senses]`: how many senses words have, and how they are compared and moved."""
+    """Section `[senses]`: number of senses, their scores, and their reallocation."""
 
     per_word: float = option(
         3.0, "senses per word on average (all of [senses]: kerbs, drill-kerbs)", minimum=1
@@ -154,7 +180,7 @@ class SensesConfig:
 
 
 def describe_head(options: HeadConfig, senses: SensesConfig) -> str:
-    """The output layer in a few words."""
+    """Describes the output layer in a few words."""
     drill = f"DRILL, depth {options.depth}, {options.activation}"
     per_word = f"{senses.per_word:g} senses per word" + ("" if senses.dynamic else ", fixed")
     return {

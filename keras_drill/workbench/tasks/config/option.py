@@ -1,4 +1,4 @@
-"""Options of a configuration: what one is, and which values it takes."""
+"""Options of a configuration, and checks of their values."""
 
 import dataclasses
 import difflib
@@ -25,18 +25,18 @@ def option(
     may_change: bool = False,
     in_older_runs: Any = None,
 ) -> Any:
-    """Field of a configuration dataclass.
+    """Makes a field of a configuration dataclass.
 
     Args:
-        default: Value where a file says nothing.
-        comment: What it does; stands beside the option in recipes and in a run's `config.toml`.
-        choices: The strings that are allowed; empty for any.
+        default: Value if a file does not have the option.
+        comment: Description of the option, which recipes and a run's `config.toml` contain.
+        choices: The allowed strings; empty for any.
         minimum: Smallest number allowed.
         above: Numbers must be greater than this.
         maximum: Greatest number allowed.
         below: Numbers must be less than this.
         may_change: Whether a run may be resumed with another value.
-        in_older_runs: Value in runs from before there was the option; `None`: the default.
+        in_older_runs: Value for runs that are older than the option; `None` for the default.
     """
     metadata = {
         "comment": comment,
@@ -67,7 +67,7 @@ _BOUNDS = {
 
 
 def check_value(name: str, field: dataclasses.Field, value: Any) -> Any:
-    """The value in the option's type, converted from text when it comes from a command line."""
+    """Checks a value and converts it to the option's type, also from text of a command line."""
     kind: type = field.type  # type: ignore[assignment]  # configurations do not postpone hints
     if isinstance(value, bool) and field.metadata["choices"] == AUTO_OR_BOOL:
         value = str(value).lower()
@@ -85,7 +85,7 @@ def check_value(name: str, field: dataclasses.Field, value: Any) -> Any:
 
 
 def _convert(kind: type, value: Any) -> Any:
-    """The value as `kind`, or `None` where it is not one."""
+    """Converts a value to `kind`; `None` if that is not possible."""
     if isinstance(value, str) and kind in (int, float, bool):
         value = _parse(kind, value)
     if kind == tuple[str, ...]:
@@ -95,7 +95,7 @@ def _convert(kind: type, value: Any) -> Any:
     elif kind is float:
         # bool is an int to Python, but "learning_rate = true" is a mistake.
         ok = isinstance(value, int | float) and not isinstance(value, bool)
-        ok = ok and abs(value) <= sys.float_info.max  # which no NaN is, and integers may be above
+        ok = ok and abs(value) <= sys.float_info.max  # excludes NaN and too large integers
         value = float(value) if ok else value
     else:
         ok = type(value) is kind
@@ -112,7 +112,7 @@ def _parse(kind: type, text: str) -> Any:
 
 
 def suggest(name: str, known: Iterable[str]) -> str:
-    """What to put after an unknown name: the nearest known one, or all of them.
+    """Text to append to an error about an unknown name: the nearest known name, or all names.
 
     Example:
 

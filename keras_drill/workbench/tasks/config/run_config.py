@@ -19,16 +19,16 @@ Config = TypeVar("Config", bound="RunConfig")
 
 @dataclasses.dataclass(frozen=True)
 class RunConfig(abc.ABC):
-    """Options of a run, section by section; what a recipe and a run's `config.toml` hold.
+    """Options of a run, by section. Recipes and a run's `config.toml` contain these options.
 
-    Abstract: each task has a subclass with its own kinds of some sections, and with more of them.
+    Base class: each task has a subclass with its own sections.
 
     Attributes:
         task: Name of the task.
-        reads_sources: Whether its models answer a source, rather than continue a text.
-        word_files: What a run keeps of its words, by the names of the files in its folder.
-        origin: Of a recipe: whose settings it has, and their source. Empty for other options.
-        result: Of a recipe: its result if it was trained with this package. Empty for other
+        reads_sources: Whether models generate outputs for a source, instead of continuing a text.
+        word_files: Names of the files with a run's vocabulary in its folder.
+        origin: For a recipe: the origin of its settings. Empty for other options.
+        result: For a recipe: its result, if it was trained with this package. Empty for other
             options.
     """
 
@@ -51,22 +51,24 @@ class RunConfig(abc.ABC):
 
     @abc.abstractmethod
     def check(self) -> None:
-        """Raises `ConfigError` for options that are each allowed, but not together."""
+        """Raises `ConfigError` for combinations of options that are not allowed."""
 
     def resolved(self: Config) -> Config:
-        """The same options, with the value that each `"auto"` stands for; see `option`."""
+        """Returns the options with a value for each `"auto"`."""
         return self
 
     @property
     def output_layer(self) -> str:
-        """The output layer in a few words."""
+        """Description of the output layer in a few words."""
         return describe_head(self.head, self.senses)
 
     @property
     def patience(self) -> int:
-        """Epochs without a better validation loss that end the training; 0: none do.
+        """Number of epochs without a better validation loss after which training ends; 0 for no
+        limit.
 
-        NT-ASGD answers such epochs by averaging weights, so one epoch with averages comes first.
+        NT-ASGD then begins to average weights, so training first continues with averages for one
+        epoch.
         """
         patience = self.training.patience
         interval = self.optimizer.nonmonotone_interval
@@ -76,7 +78,7 @@ class RunConfig(abc.ABC):
 
     @classmethod
     def options(cls) -> dict[str, dataclasses.Field]:
-        """All options by their full name, `"section.key"`."""
+        """All options by full name, `"section.key"`."""
         return {
             f"{section.name}.{field.name}": field
             for section in dataclasses.fields(cls)
@@ -86,11 +88,13 @@ class RunConfig(abc.ABC):
 
     @classmethod
     def from_mapping(cls: type[Config], mapping: Mapping[str, Any], is_run: bool = False) -> Config:
-        """Makes a configuration of the nested tables of a TOML file; what is missing is default.
+        """Makes a configuration from the nested tables of a TOML file. Missing options have their
+        default.
 
         Args:
             mapping: The tables.
-            is_run: Whether they are those of a run, which had all options that there were then.
+            is_run: Whether the tables are from a run. Options that a run does not have are newer
+                than the run.
         """
         sections = {field.name for field in dataclasses.fields(cls)}
         values = {}
@@ -110,9 +114,9 @@ class RunConfig(abc.ABC):
         return dataclasses.replace(cls().replace(values), **texts)
 
     def replace(self: Config, values: Mapping[str, Any]) -> Config:
-        """A configuration with other values, given by full name; text is converted.
+        """Copies the configuration with other values, by full name. Text is converted.
 
-        It is no recipe any more, so `origin` and `result` are empty.
+        The copy is not a recipe any more, so `origin` and `result` are empty.
         """
         options = self.options()
         sections: dict[str, dict[str, Any]] = {}
@@ -132,12 +136,12 @@ class RunConfig(abc.ABC):
         )
 
     def to_mapping(self) -> dict[str, Any]:
-        """Nested dictionaries, as `from_mapping` takes them."""
+        """Returns nested dictionaries, the input of `from_mapping`."""
         values = {"task": self.task, **dataclasses.asdict(self)}
         return {name: value for name, value in values.items() if value or name not in _OF_RECIPES}
 
     def to_toml(self) -> str:
-        """A TOML file with every option and what it does."""
+        """Returns a TOML file with every option and its description."""
         parts = [
             f"task = {_toml(self.task)}\n",
             f"description = {_toml(self.description)}\n",
@@ -162,5 +166,5 @@ class RunConfig(abc.ABC):
 
 
 def _toml(value: Any) -> str:
-    """A value as TOML has it: as JSON, but for a character that JSON does not escape."""
+    """Formats a value as TOML: as JSON, except for a character that JSON does not escape."""
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")

@@ -55,12 +55,12 @@ class OptimizerConfig:
 
     @property
     def is_adam_with_rate_of_sgd(self) -> bool:
-        """Whether `kind` was changed and `learning_rate` forgotten, by all appearances."""
+        """Whether the user probably changed `kind` and forgot to change `learning_rate`."""
         return self.kind == "adam" and self.learning_rate > 1
 
     @property
     def ends_with_last_epoch(self) -> bool:
-        """Whether the learning rate of each step depends on how many epochs there are."""
+        """Whether the learning rate of each step depends on the number of epochs."""
         return self.schedule in ("cosine", "linear") and not self.decay_steps
 
 

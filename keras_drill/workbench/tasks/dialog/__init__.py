@@ -1,1 +1,1 @@
-"""Dialog: a response answers the turns before it."""
+"""Dialog: models that respond to the previous turns."""

@@ -1,4 +1,4 @@
-"""Options of a run that responds to what was said."""
+"""Options of a run whose model responds to the previous turns of a dialogue."""
 
 import dataclasses
 from typing import ClassVar
@@ -12,7 +12,7 @@ from keras_drill.workbench.tasks.sequence_to_sequence.config import (
 
 @dataclasses.dataclass(frozen=True)
 class DialogDataConfig(PairsConfig):
-    """Section `[data]`: which dialogues, which words, which batches."""
+    """Section `[data]`: dialogues, vocabulary and batches."""
 
     path: str = option(
         "",
@@ -33,7 +33,7 @@ class DialogDataConfig(PairsConfig):
 
     @property
     def truncation_side(self) -> str:
-        return "left"  # the last turn is the one to respond to
+        return "left"  # the response is to the last turn
 
     @property
     def turn_separator(self) -> str | None:

@@ -1,4 +1,4 @@
-"""Dialog: the turns before it are the source of a response."""
+"""Dialog: the source of a response consists of the turns before it."""
 
 import sys
 from collections.abc import Mapping, Sequence
@@ -15,7 +15,7 @@ from keras_drill.workbench.tasks.sequence_to_sequence.task import (
 
 
 class DialogTask(SequenceToSequenceTask):
-    """Pairs are a context and a response."""
+    """Task of dialog models. Pairs are a context and a response."""
 
     config: DialogConfig
 

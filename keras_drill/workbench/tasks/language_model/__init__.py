@@ -1,1 +1,1 @@
-"""Language models: a text is continued."""
+"""Language models: models that continue texts."""

@@ -15,7 +15,7 @@ from keras_drill.workbench.analysis.collect import collect_hidden, collect_log_p
 from keras_drill.workbench.tasks.adaptation import Adaptation
 from keras_drill.workbench.tasks.errors import RunError
 
-# Tokens of the training text whose gradients the RMS rule is scaled by.
+# Number of training tokens for the mean squared gradients of the RMS rule.
 _STATISTICS_TOKENS = 100_000
 _FIRST_RATES = {"rms": 1e-4, "sgd": 0.1}
 _FIRST_DECAY = 1e-3
@@ -28,8 +28,10 @@ _CACHE_WEIGHTS = (0.01, 0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4)
 
 
 class _Reading(NamedTuple):
-    """A model's reading of a text: values of all targets, in the order of the text. Hidden states
-    are `None` where there is no cache."""
+    """Values of all targets of a text, in the order of the text.
+
+    Hidden states are `None` without a cache.
+    """
 
     log_probs: np.ndarray
     hidden: Any
@@ -43,9 +45,9 @@ class Adapted(NamedTuple):
     """Result of `adapt`.
 
     Attributes:
-        log_probs: By text, the log-probability of each target.
-        settings: What was done and with which parameters, JSON-able.
-        notes: The same in words.
+        log_probs: Log-probabilities of the targets, by text.
+        settings: Method and parameters, JSON-serializable.
+        notes: Description of the settings for the user.
     """
 
     log_probs: dict[str, np.ndarray]
@@ -54,7 +56,7 @@ class Adapted(NamedTuple):
 
 
 def perplexity_of(log_probs: np.ndarray) -> float:
-    """Perplexity of a text by the log-probabilities of its targets."""
+    """Perplexity of a text from the log-probabilities of its targets."""
     return math.exp(-log_probs.mean(dtype=np.float64))
 
 
@@ -65,14 +67,14 @@ def adapt(
     texts: Mapping[str, np.ndarray],
     options: Adaptation,
 ) -> Adapted:
-    """Evaluates a model that adapts to texts; the model itself stays as it is.
+    """Evaluates a model that adapts to texts. The model itself does not change.
 
     Args:
         task: The language model task of a run.
-        model: Its model.
-        run_vocabulary: Its words.
+        model: The model of the run.
+        run_vocabulary: The vocabulary of the run.
         texts: The texts by name.
-        options: How it adapts.
+        options: Settings of the adaptation.
 
     Raises:
         RunError: The cache is longer than a text.
@@ -159,7 +161,7 @@ def _dynamic_reader(
     searched: Callable[[], np.ndarray],
     options: Adaptation,
 ) -> tuple[Callable[[np.ndarray], _Reading], dict[str, Any]]:
-    """What reads a text and learns from it, and its settings."""
+    """Returns a function that evaluates a text and learns from it, and its settings."""
     rule = options.rule or "rms"
     means, statistics_tokens = None, 0
     if rule == "rms":
@@ -220,7 +222,7 @@ def _describe_dynamic(settings: Mapping[str, Any]) -> str:
 
 
 def climb(loss: Callable[[float], float], first: float, at_most: float = math.inf) -> float:
-    """A parameter with a small loss, found by steps of a factor from a first value.
+    """Searches for a parameter with a small loss, by steps of a factor from a first value.
 
     Example:
 
@@ -248,7 +250,7 @@ def _cache(
     shortest: int,
     options: Adaptation,
 ) -> tuple[Callable[[np.ndarray, _Reading], np.ndarray], dict[str, Any]]:
-    """What adds the cache to a reading, and its settings."""
+    """Returns a function that adds the cache to an evaluation, and its settings."""
     given: dict[str, Any] = {
         "size": options.cache_size,
         "theta": options.cache_theta,

@@ -1,4 +1,4 @@
-"""The model of a run that trains a language model."""
+"""Builds the model of a language model run."""
 
 from typing import Any
 
@@ -19,15 +19,15 @@ def build_model(
     rows: int,
     descriptions: np.ndarray | None = None,
 ) -> keras_drill.LanguageModel:
-    """Builds the model that the options describe; it is yet to be compiled.
+    """Builds the model that the options describe, without compiling it.
 
     Args:
         config: The options.
         vocabulary_size: V.
-        rows: Of a batch, as a replica gets it.
-        descriptions: `[V, f]`, where labels are made of descriptions.
+        rows: Number of rows of a replica's batch.
+        descriptions: `[V, f]`, if labels are computed from descriptions.
     """
-    # Initial weights are drawn from the global generator where a layer takes no seed.
+    # Layers without seed draw initial weights from the global generator.
     keras.utils.set_random_seed(config.training.seed)
     backbone = _build_backbone(config, vocabulary_size, rows)
     seeds = free_seeds(config.training.seed, backbone)

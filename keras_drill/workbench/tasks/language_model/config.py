@@ -1,4 +1,4 @@
-"""Options of a language model: its text, its network, and what it writes."""
+"""Options of a language model: text, network, and sampled continuations."""
 
 import dataclasses
 from typing import ClassVar
@@ -11,7 +11,7 @@ from keras_drill.workbench.tasks.errors import ConfigError
 
 @dataclasses.dataclass(frozen=True)
 class DataConfig:
-    """Section `[data]`: which text, which words, which batches."""
+    """Section `[data]`: text, vocabulary and batches."""
 
     path: str = option(
         "", "a text file, or a folder with train, valid and test text", may_change=True

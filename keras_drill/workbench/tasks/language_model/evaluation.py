@@ -1,4 +1,4 @@
-"""How language models are evaluated, and what a report says of it."""
+"""Evaluation of language models, and its sections in reports."""
 
 import dataclasses
 import itertools
@@ -27,17 +27,18 @@ _PROMPT_WORDS = 3
 
 @dataclasses.dataclass(frozen=True)
 class LanguageModelEvaluation(Evaluation):
-    """What is known of a language model that was evaluated.
+    """Evaluation results of a language model.
 
     Args:
-        perplexities: By split.
-        scores: None.
-        signatures: None.
-        log_probs: By text, the log-probability of each target, in the order of the text.
-        notes: How the model adapted to the texts, where it did.
-        targets: Int array `[N]`, the targets of the last text, in its order.
+        perplexities: Perplexities by split.
+        scores: Empty.
+        signatures: Empty.
+        log_probs: Log-probabilities of the targets of each text, in the order of the text.
+        notes: Description of the model's adaptation to the texts, if any.
+        targets: Int array `[N]`, the targets of the last text, in order.
         samples: Continuations that the model wrote.
-        adaptation: How the model adapted to the texts, JSON-able; empty where it did not.
+        adaptation: Settings of the adaptation to the texts, JSON-serializable; empty without
+            adaptation.
     """
 
     targets: np.ndarray = dataclasses.field(default_factory=lambda: np.zeros(0, int))
@@ -52,12 +53,12 @@ class LanguageModelEvaluation(Evaluation):
 def beginnings(
     run_vocabulary: LanguageModelVocabulary, ids: np.ndarray, number: int = 2
 ) -> tuple[str, ...]:
-    """The first words of lines of a text, of known words alone, spread evenly over it.
+    """Selects beginnings of lines with only known words, spread evenly over a text.
 
     Args:
-        run_vocabulary: The words of the text.
-        ids: The text.
-        number: How many at most.
+        run_vocabulary: The vocabulary of the text.
+        ids: Ids of the text.
+        number: Largest number of beginnings.
     """
     vocabulary = run_vocabulary.vocabulary
     ends = np.flatnonzero(ids == vocabulary.end_id)
@@ -73,11 +74,11 @@ def beginnings(
 def write_samples(
     options: SamplesConfig, prompts: Sequence[str], module: TextModel
 ) -> tuple[SampleContinuation, ...]:
-    """Continuations of prompts.
+    """Generates continuations of prompts.
 
     Args:
-        options: How they are drawn.
-        prompts: What to continue.
+        options: Options of the sampling.
+        prompts: The prompts.
         module: The model, with the sampler of the options.
     """
     texts = module.continue_text(tf.constant(prompts))["texts"].numpy()
@@ -89,7 +90,7 @@ def write_samples(
 
 
 def _added(codec: TextCodec, prompt: str, text: str) -> str:
-    """What a text has after its prompt, with the space between them where there is one."""
+    """The part of a text after its prompt, including a space between them."""
     (read,) = codec.join(codec.words_of_prompts([prompt])).numpy()
     read = read.decode()  # the prompt as the tokenizer writes it
     same = itertools.takewhile(lambda pair: pair[0] == pair[1], zip(read, text, strict=False))
@@ -101,12 +102,12 @@ def report_sections(
     evaluated: Mapping[str, LanguageModelEvaluation],
     bases: Mapping[str, PerplexityBasis],
 ) -> list[ElementTree.Element]:
-    """The other models against the first by word frequency, or why not, and what they wrote.
+    """Builds sections: comparison with the first model by word frequency, and continuations.
 
     Args:
-        counts: How often the words of the first model occur in its training text.
+        counts: Counts of the first model's words in its training text.
         evaluated: The models by name.
-        bases: What the last perplexity of each depends on.
+        bases: The `PerplexityBasis` of each model's last perplexity.
     """
     sections = []
     first, *others = evaluated

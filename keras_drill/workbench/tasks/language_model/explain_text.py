@@ -1,4 +1,4 @@
-"""What training a language model does to its text."""
+"""Explains the text preprocessing of a language model."""
 
 import sys
 from collections.abc import Sequence
@@ -23,13 +23,13 @@ def explain_text(
     valid: np.ndarray,
     train: Sequence[bytes],
 ) -> str:
-    """One line, with the option that decides each part; warns of lines that are wrapped.
+    """Explains the preprocessing in one line, with the options, and warns about wrapped lines.
 
     Args:
         options: The options of the data.
-        run_vocabulary: The words of the run.
+        run_vocabulary: The vocabulary of the run.
         valid: Ids of the validation text.
-        train: The beginning of the training text, as it is written.
+        train: The beginning of the original training text.
     """
     named = {"lower-cased": "data.lowercase"}
     parts = [

@@ -1,4 +1,4 @@
-"""The words of a language model."""
+"""The vocabulary of a language model run."""
 
 import dataclasses
 import hashlib
@@ -15,12 +15,12 @@ _VOCABULARY = "vocabulary.txt"
 
 @dataclasses.dataclass(frozen=True)
 class LanguageModelVocabulary:
-    """A tokenizer, and the vocabulary of what it gives.
+    """A tokenizer with its vocabulary.
 
     Args:
-        tokenizer: Splits text into words.
-        vocabulary: Gives the words' ids.
-        descriptions: `[V, ...]`, where labels are made of descriptions.
+        tokenizer: Tokenizer that splits text into words.
+        vocabulary: Vocabulary that maps words to ids.
+        descriptions: `[V, ...]`, if labels are computed from descriptions.
     """
 
     tokenizer: Tokenizer

@@ -1,4 +1,4 @@
-"""All that is particular to training language models."""
+"""The task of language models."""
 
 import dataclasses
 import hashlib
@@ -59,7 +59,9 @@ _NOT_OF_WORDS = ("path", "on_disk", "batch_size", "sequence_length", "variable_l
 
 
 class LanguageModelTask(ContinuingTask):
-    """A text is one long row of words, and each word is told from those before it."""
+    """Task of language models. A text is one long sequence of words, each predicted from those
+    before.
+    """
 
     config: LanguageModelConfig
     columns = ("text",)
@@ -159,7 +161,7 @@ class LanguageModelTask(ContinuingTask):
         return encoded["text"].ids
 
     def warn_of_text(self, data: str, columns: Mapping[str, Lines]) -> None:
-        """Says so when a text that looks cut into words is cut by a tokenizer of raw text."""
+        """Warns if a tokenizer for raw text is used for text that seems to be tokenized."""
         tokenizer = self.config.data.tokenizer
         if tokenizer == "whitespace" or ExampleFolder.is_at(data):
             return
@@ -188,7 +190,7 @@ class LanguageModelTask(ContinuingTask):
         self, run_vocabulary: Any, texts: Mapping[str, np.ndarray | StreamedText]
     ) -> str:
         path = self.config.data.path
-        # Examples of a pipeline may hold ids alone.
+        # Examples of a pipeline may contain only ids.
         has_text = not ExampleFolder.is_at(path)
         lines = first_lines(self.read_columns(path)["train"]["text"]) if has_text else []
         return explain_text(

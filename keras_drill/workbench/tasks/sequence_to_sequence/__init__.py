@@ -1,1 +1,1 @@
-"""What translation, dialog and other tasks of answering a source have in common."""
+"""Common parts of tasks with a source: translation, dialog and autoencoders."""

@@ -1,4 +1,4 @@
-"""Where models look while they answer."""
+"""Computes attention maps of outputs."""
 
 from collections.abc import Sequence
 
@@ -7,11 +7,11 @@ import tensorflow as tf
 from keras_drill.export import Translator
 from keras_drill.workbench.tasks.sequence_to_sequence.sections import AttentionMap
 
-_MOST_WORDS = 40  # of a source whose map can be read
+_MOST_WORDS = 40  # longest source with a readable map
 
 
 def attention_maps(translator: Translator, sources: Sequence[str]) -> dict[int, AttentionMap]:
-    """Maps of the best answers to sources, by their number; to those that are not too long.
+    """Computes maps of the best outputs for sources, by index. Skips sources that are too long.
 
     Args:
         translator: The model, whose search returns attention.
@@ -31,6 +31,6 @@ def attention_maps(translator: Translator, sources: Sequence[str]) -> dict[int, 
 
 
 def _words(vocabulary, ids) -> tuple[str, ...]:
-    """Words up to the end token, which is one of them."""
+    """The words up to and including the end token."""
     words = [word.decode() for word in vocabulary.words(ids).numpy()]
     return tuple(words[: words.index(vocabulary.end_token) + 1])

@@ -1,4 +1,4 @@
-"""The model of a run that answers sources."""
+"""Builds the model of an encoder–decoder run."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -33,8 +33,8 @@ from keras_drill.workbench.tasks.sequence_to_sequence.run_vocabulary import (
 def build_model(
     config: SequenceToSequenceConfig, run_vocabulary: SequenceToSequenceVocabulary
 ) -> keras_drill.SequenceToSequence:
-    """Builds the model that the options describe; it is yet to be compiled."""
-    # Initial weights are drawn from the global generator where a layer takes no seed.
+    """Builds the model that the options describe, without compiling it."""
+    # Layers without seed draw initial weights from the global generator.
     keras.utils.set_random_seed(config.training.seed)
     backbone = _build_backbone(config, run_vocabulary)
     seeds = free_seeds(config.training.seed, backbone)

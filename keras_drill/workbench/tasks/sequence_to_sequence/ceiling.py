@@ -1,4 +1,4 @@
-"""The best scores that a model can reach with its words: those of the references themselves."""
+"""Highest reachable scores: the scores of the references after encoding and decoding."""
 
 import dataclasses
 import unicodedata
@@ -12,7 +12,7 @@ from keras_drill.metrics.text_scores import score_texts
 from keras_drill.workbench.tasks.sequence_to_sequence.run_vocabulary import SideVocabulary
 
 _ROWS = 4096
-# What a tokenizer and the steps before it may change in a text, and a function blind to it.
+# Changes by tokenizers and preprocessing, each with a function that removes the change.
 _CHANGES: dict[str, Callable[[str], str]] = {
     "in case": str.lower,
     "in how characters are written": lambda text: unicodedata.normalize("NFKC", text),
@@ -23,14 +23,14 @@ _REACHED = 99.95  # is 100.0 to one place
 
 @dataclasses.dataclass(frozen=True)
 class Ceiling:
-    """Scores of references after they were encoded and decoded by a model's words.
+    """Scores of references after encoding and decoding by a model's vocabulary.
 
     Args:
-        bleu: Their BLEU against the references as they were written.
-        chrf: Their chrF.
-        exact_match: Percentage of them that come back as they were.
+        bleu: BLEU against the original references.
+        chrf: chrF against the original references.
+        exact_match: Percentage of references that do not change.
         unknown: Share of the references' words, or pieces of words, that are unknown.
-        changes: Share of the references that come back otherwise, by what is different.
+        changes: Share of the references with each kind of change.
     """
 
     bleu: float
@@ -43,10 +43,10 @@ class Ceiling:
     def measure(
         cls, run_vocabulary: SideVocabulary, references: Sequence[str], scoring: Mapping[str, Any]
     ) -> "Ceiling":
-        """Encodes and decodes references, and scores the outcome.
+        """Encodes and decodes references, and scores the result.
 
         Args:
-            run_vocabulary: The words of the model's targets.
+            run_vocabulary: The vocabulary of the model's targets.
             references: The texts.
             scoring: Arguments of `keras_drill.metrics.score_texts`.
         """
@@ -74,7 +74,7 @@ class Ceiling:
 
     @property
     def is_reached(self) -> bool:
-        """Whether a perfect model scores 100 in all."""
+        """Whether a perfect model reaches 100 in all scores."""
         return min(self.bleu, self.chrf, self.exact_match) >= _REACHED
 
     def __str__(self) -> str:
@@ -89,7 +89,7 @@ class Ceiling:
 
 
 def _is_changed(decoded: str, reference: str, change: str) -> bool:
-    """Whether two texts differ in this, and are the same but for that and the other changes."""
+    """Whether two texts differ by a change, and are equal except for known changes."""
     others = [blind for name, blind in _CHANGES.items() if name != change]
     for blind in others:
         decoded, reference = blind(decoded), blind(reference)

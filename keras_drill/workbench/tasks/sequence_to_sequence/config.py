@@ -1,4 +1,4 @@
-"""Options of the tasks that answer a source: text, network, and how answers are searched."""
+"""Options of tasks with a source: text, network, and decoding."""
 
 import dataclasses
 import re
@@ -22,7 +22,7 @@ SPECIAL = ("<pad>", "<unk>", "<eos>", "<sos>")
 
 @dataclasses.dataclass(frozen=True)
 class PairsConfig:
-    """Section `[data]`: which text, which words, which batches."""
+    """Section `[data]`: text, vocabulary and batches."""
 
     path: str = option(
         "",
@@ -83,22 +83,22 @@ class PairsConfig:
 
     @property
     def symbols(self) -> tuple[str, ...]:
-        """Words that no tokenizer may cut."""
+        """Words that tokenizers must not split."""
         return self.user_defined_symbols
 
     @property
     def truncation_side(self) -> str:
-        """Which side of long sources is cut."""
+        """The side at which long sources are cut."""
         return "right"
 
     @property
     def turn_separator(self) -> str | None:
-        """The word between the turns of a source, of which the oldest are cut first."""
+        """The word between the turns of a source. The oldest turns are cut first."""
         return None
 
     @property
     def read_symbols(self) -> tuple[str, ...]:
-        """The same as the tokenizer reads them."""
+        """The symbols as the tokenizer reads them."""
         return tuple(each.lower() for each in self.symbols) if self.lowercase else self.symbols
 
     @property
@@ -108,23 +108,25 @@ class PairsConfig:
 
     @property
     def bleu_tokenizer(self) -> str:
-        """What BLEU takes for words unless `decoding.tokenize` says so: text that is split at
-        white space is taken for tokenized text, and scored as it stands."""
+        """The default of `decoding.tokenize`, the tokenization of BLEU.
+
+        With a whitespace tokenizer, the text is assumed to be tokenized and is scored unchanged.
+        """
         return "none" if self.tokenizer == "whitespace" and not self.moses else "13a"
 
     @property
     def languages(self) -> tuple[str, str]:
-        """Those of the sources and the targets for Moses; empty where they do not matter."""
+        """Languages of sources and targets for Moses; empty if they have no effect."""
         source, _, target = self.moses.partition("-")
         return source, target or source
 
     @property
     def shares_tokenizer(self) -> bool:
-        """Whether both sides are cut into words in the same way."""
+        """Whether both sides have the same tokenizer."""
         return self.shared_vocabulary and len(set(self.languages)) == 1
 
     def check(self) -> None:
-        """Raises `ConfigError` for options that are each allowed, but not together."""
+        """Raises `ConfigError` for combinations of options that are not allowed."""
         self._check_pieces()
         if 0 < self.max_length_ratio < 1:
             raise ConfigError(
@@ -219,7 +221,7 @@ class EncoderDecoderConfig:
 
 @dataclasses.dataclass(frozen=True)
 class SamplingConfig:
-    """Section `[sampling]`: what of the target is read, and counts, in training."""
+    """Section `[sampling]`: scheduled sampling, and sampling of target positions in training."""
 
     rate: float = option(
         0.0, "share of the target's words that are the model's own; 0: none", minimum=0, maximum=1
@@ -239,7 +241,7 @@ class SamplingConfig:
 
 @dataclasses.dataclass(frozen=True)
 class DecodingConfig:
-    """Section `[decoding]`: how answers are searched, and how models are evaluated by them."""
+    """Section `[decoding]`: search for outputs, and evaluation of outputs."""
 
     num_beams: int = option(5, "beams of the search", minimum=1, may_change=True)
     length_penalty: float = option(
@@ -316,7 +318,7 @@ class DecodingConfig:
 
 @dataclasses.dataclass(frozen=True)
 class SequenceToSequenceConfig(RunConfig):
-    """Options of a run whose model answers sources. Abstract: tasks name themselves."""
+    """Base class for options of a run with sources. Each task has a subclass."""
 
     reads_sources: ClassVar[bool] = True
     word_files: ClassVar[tuple[str, ...]] = (
@@ -348,7 +350,7 @@ class SequenceToSequenceConfig(RunConfig):
 
     @property
     def max_source_tokens(self) -> int:
-        """To how many tokens sources are cut where they are answered or evaluated."""
+        """Number of tokens to which sources are cut in decoding and evaluation."""
         return self.decoding.max_source_tokens or self.data.max_length
 
     def resolved(self) -> "SequenceToSequenceConfig":

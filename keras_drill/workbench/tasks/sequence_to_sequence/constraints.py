@@ -1,4 +1,4 @@
-"""What the options say that answers must not be."""
+"""Makes the constraints on outputs from the options."""
 
 import tensorflow as tf
 
@@ -16,7 +16,7 @@ from keras_drill.workbench.tasks.sequence_to_sequence.run_vocabulary import Side
 def make_constraints(
     options: DecodingConfig, run_vocabulary: SideVocabulary
 ) -> tuple[Constraint, ...]:
-    """The constraints of a search, for targets of these words."""
+    """Makes the constraints of a search for targets with this vocabulary."""
     constraints: list[Constraint] = []
     if options.min_length:
         constraints.append(MinLength(options.min_length))
@@ -31,7 +31,9 @@ def make_constraints(
 
 
 def _ids(texts: tuple[str, ...], run_vocabulary: SideVocabulary) -> list[list[int]]:
-    """The ids of each text that an answer can have: the unknown word is never written."""
+    """The ids of each text. Texts with unknown words are skipped, since outputs never contain
+    these.
+    """
     if not texts:
         return []
     ids = run_vocabulary.vocabulary.ids(run_vocabulary.tokenizer.tokenize(tf.constant(texts)))

@@ -1,4 +1,4 @@
-"""How answers are evaluated, and what a report says of them."""
+"""Evaluation of model outputs, and its sections in reports."""
 
 import dataclasses
 import math
@@ -22,22 +22,22 @@ from keras_drill.workbench.tasks.task import Evaluation
 
 @dataclasses.dataclass(frozen=True)
 class Answers(Evaluation):
-    """What is known of a model that answered the sources of a text.
+    """Evaluation results of a model with its outputs for the sources of a text.
 
     Args:
-        perplexities: By split.
-        scores: BLEU and chrF of the answers.
-        signatures: How sacrebleu computed the two.
-        log_probs: By text, the log-probability of each target, in the order of the text.
+        perplexities: Perplexities by split.
+        scores: BLEU and chrF of the outputs.
+        signatures: sacrebleu's signatures of the scores.
+        log_probs: Log-probabilities of the targets of each text, in the order of the text.
         sources: The sources.
-        references: What they should have been answered.
-        answers: What the model answered.
-        text_scores: All figures of the answers, with sacrebleu's signatures.
-        output_layer: What the output layer is.
-        training_counts: How often each word stands in the targets of the training text.
-        attention: Where the model looked while it wrote some of the answers, by their number.
-        scoring: How the answers were scored: arguments of `keras_drill.metrics.score_texts`.
-        ceiling: What the references would score if the model wrote them.
+        references: The references.
+        answers: The model's outputs.
+        text_scores: All scores of the outputs, with sacrebleu's signatures.
+        output_layer: Description of the output layer.
+        training_counts: Counts of the words in the training targets.
+        attention: Attention maps of some outputs, by index.
+        scoring: Arguments of `keras_drill.metrics.score_texts`.
+        ceiling: The highest reachable scores.
     """
 
     sources: Sequence[str] = ()
@@ -61,7 +61,7 @@ class Answers(Evaluation):
         scoring: Mapping[str, Any],
         **known: Any,
     ) -> "Answers":
-        """Scores answers against references; `known` are the fields beside."""
+        """Scores outputs against references. `known` are the other fields."""
         scores = score_texts(answers, references, **scoring)
         return cls(
             {name: math.exp(-each.mean(dtype=np.float64)) for name, each in log_probs.items()},
@@ -85,13 +85,13 @@ class Answers(Evaluation):
 def report_sections(
     evaluated: Mapping[str, Answers], ranks_perplexity: bool = True
 ) -> list[ElementTree.Element]:
-    """What the models answered, side by side, and how they differ.
+    """Builds sections that compare the models' outputs.
 
-    All are scored as the first one is, but in lower case where one of them is.
+    All models are scored as the first one, but in lower case if one of them is.
 
     Args:
         evaluated: The models by name.
-        ranks_perplexity: Whether their perplexities can be compared.
+        ranks_perplexity: Whether the models' perplexities can be compared.
     """
     first = next(iter(evaluated.values()))
     if not all(each.answers for each in evaluated.values()):

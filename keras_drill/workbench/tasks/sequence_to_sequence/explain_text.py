@@ -1,4 +1,4 @@
-"""What training a model that answers sources does to its text."""
+"""Explains the text preprocessing of an encoder–decoder."""
 
 import itertools
 import sys
@@ -29,13 +29,13 @@ def explain_text(
     valid: ParallelText,
     scoring: Mapping[str, Any],
 ) -> str:
-    """Some lines, with the option that decides each part.
+    """Explains the preprocessing in some lines, with the options.
 
     Args:
         options: The options of the data.
-        run_vocabulary: The words of the run.
+        run_vocabulary: The vocabulary of the run.
         targets: The targets of the validation text.
-        valid: The validation text as it is written.
+        valid: The original validation text.
         scoring: How outputs are scored; see `Ceiling`.
     """
     references = [line.decode() for line in itertools.islice(iter(valid.target), LINES_LOOKED_AT)]
@@ -63,13 +63,13 @@ def explain_text(
 def warn_of_cut_text(
     options: PairsConfig, tokenize: str, data: str, columns: Mapping[str, Sequence[bytes]]
 ) -> None:
-    """Says so when texts look cut into words already, and are read or scored as if they were not.
+    """Warns if texts seem to be tokenized, but are read or scored as raw text.
 
     Args:
         options: The options of the data.
-        tokenize: What BLEU takes for words.
-        data: Where the texts are.
-        columns: The beginnings of the sources and of the targets.
+        tokenize: Tokenization of BLEU.
+        data: Path of the texts.
+        columns: The first sources and targets.
     """
     signs = {name: signs_of_cut_text(lines) for name, lines in columns.items()}
     found = [f"the {name}s ({', '.join(told)})" for name, told in signs.items() if told]

@@ -1,4 +1,4 @@
-"""What is done to the text of a run before it is cut into words."""
+"""Preprocessing steps before the tokenizers of a run."""
 
 from keras_drill.data import (
     Lowercase,
@@ -12,11 +12,11 @@ from keras_drill.workbench.tasks.sequence_to_sequence.config import PairsConfig
 
 
 def make_steps(options: PairsConfig, language: str) -> tuple[Preprocessing, ...]:
-    """The steps before the tokenizer of one side.
+    """Makes the steps before the tokenizer of one side.
 
     Args:
         options: The options.
-        language: Its language, where `options.moses` says one.
+        language: Language of the side, if `options.moses` has languages.
     """
     steps: list[Preprocessing] = []
     if options.unicode_normalization != "none":
@@ -24,11 +24,11 @@ def make_steps(options: PairsConfig, language: str) -> tuple[Preprocessing, ...]
     if options.lowercase:
         steps.append(Lowercase())
     if options.moses:
-        # Unescaped, so that pieces are those of what is written.
+        # Unescaped, so that pieces are learned from the original characters.
         steps.append(MosesTokenization(language, escape=False, symbols=options.read_symbols))
     return tuple(steps)
 
 
 def with_steps(steps: tuple[Preprocessing, ...], tokenizer: Tokenizer) -> Tokenizer:
-    """The tokenizer behind the steps; itself where there are none."""
+    """Combines steps and tokenizer. Without steps, returns the tokenizer."""
     return PreprocessedTokenizer(steps, tokenizer) if steps else tokenizer

@@ -1,4 +1,4 @@
-"""The words of an encoder–decoder: a tokenizer and a vocabulary for each side."""
+"""The vocabulary of an encoder–decoder run: a tokenizer and a vocabulary for each side."""
 
 import dataclasses
 import hashlib
@@ -42,23 +42,23 @@ _TOKENIZERS = {
 
 @dataclasses.dataclass(frozen=True)
 class SideVocabulary:
-    """The words of one side.
+    """Tokenizer and vocabulary of one side.
 
     Args:
-        tokenizer: Splits text into words or pieces.
-        vocabulary: Gives their ids.
+        tokenizer: Tokenizer that splits text into words or pieces.
+        vocabulary: Vocabulary that maps words or pieces to ids.
     """
 
     tokenizer: Tokenizer
     vocabulary: Vocabulary
 
     def encode(self, lines: Lines) -> EncodedText:
-        """Ids of lines, each with its end token."""
+        """Encodes lines to ids, with an end token after each."""
         return EncodedText.encode(lines, self.tokenizer, self.vocabulary)
 
     @property
     def is_consistent(self) -> bool:
-        """Whether the vocabulary has the pieces of the tokenizer, where it learned some."""
+        """Whether the vocabulary matches the pieces of the tokenizer, if it has pieces."""
         tokenizer = self.tokenizer
         if isinstance(tokenizer, PreprocessedTokenizer):
             tokenizer = tokenizer.tokenizer
@@ -68,19 +68,19 @@ class SideVocabulary:
 
     @property
     def fingerprint(self) -> str:
-        """Tells these words from others."""
+        """Digest of tokenizer and vocabulary."""
         told = json.dumps([self.tokenizer.get_config(), self.vocabulary.tokens])
         return hashlib.sha256(told.encode()).hexdigest()
 
 
 @dataclasses.dataclass(frozen=True)
 class SequenceToSequenceVocabulary:
-    """The words of sources and of targets.
+    """Tokenizers and vocabularies of sources and targets.
 
     Args:
-        source: Those of the sources.
-        target: Those of the targets; the same object where both sides share them.
-        descriptions: `[V, ...]` of the targets' words, where labels are made of descriptions.
+        source: Tokenizer and vocabulary of the sources.
+        target: Tokenizer and vocabulary of the targets; the same object if both sides share them.
+        descriptions: `[V, ...]` for the target words, if labels are computed from descriptions.
     """
 
     source: SideVocabulary
@@ -105,7 +105,9 @@ class SequenceToSequenceVocabulary:
         return hashlib.sha256(" ".join(sides).encode()).hexdigest()
 
     def save(self, folder: Path) -> None:
-        """Writes `tokenizer.json` and `vocabulary.txt`, and what differs of the sources' words."""
+        """Writes `tokenizer.json` and `vocabulary.txt`, and the sources' files if they are
+        different.
+        """
         _save_tokenizer(self.target.tokenizer, folder / "tokenizer.json")
         self.target.vocabulary.save(folder / "vocabulary.txt")
         if self.source.tokenizer is not self.target.tokenizer:
@@ -137,7 +139,7 @@ class SequenceToSequenceVocabulary:
 
     @classmethod
     def make(cls, train: ParallelText, options: PairsConfig) -> "SequenceToSequenceVocabulary":
-        """Learns the words of a training text."""
+        """Learns the vocabulary of a training text."""
         steps = [make_steps(options, language) for language in options.languages]
         texts: list[Lines] = [train.source, train.target]
         texts = [
@@ -175,18 +177,18 @@ def _load_tokenizer(path: Path, kind: str) -> Tokenizer:
         if "preprocessing" in config:
             return PreprocessedTokenizer.from_config(config)
         return _TOKENIZERS[kind](**config)
-    # Whatever the tokenizers, and Keras, make of a configuration that they did not write.
+    # Tokenizers and Keras may raise any error for a configuration that they did not write.
     except (ValueError, TypeError, LookupError, AttributeError) as error:
         raise RunError(f"{path} is damaged ({error})") from error
 
 
 def _make_side(texts: list[Lines], options: PairsConfig, model: str) -> SideVocabulary:
-    """Words of texts that went through the steps before the tokenizer.
+    """Learns tokenizer and vocabulary of preprocessed texts.
 
     Args:
         texts: The texts.
         options: The options.
-        model: File of the tokenizer; empty: it is learned.
+        model: File of the tokenizer; empty to learn it.
     """
     symbols = options.read_symbols
     pieces: SentencePieceTokenizer | WordPieceTokenizer
@@ -225,7 +227,7 @@ def _learn_pieces(
 
 
 def _count_words(texts: list[Lines], options: PairsConfig) -> SideVocabulary:
-    # The steps before it lower-case and normalise text as the options say, and it does no more.
+    # The preprocessing steps lower-case and normalize, so the tokenizer does not.
     words: Tokenizer = WordTokenizer(lowercase=False, normalization=None)
     if options.tokenizer == "whitespace":
         words = WhitespaceTokenizer(tidy=False)
@@ -236,7 +238,7 @@ def _count_words(texts: list[Lines], options: PairsConfig) -> SideVocabulary:
 
 
 def _counted(side: SideVocabulary, text: Lines) -> SideVocabulary:
-    """The words with their counts in a text."""
+    """Adds the counts of words in a text to the vocabulary."""
     tokens = side.vocabulary.tokens
     counts = np.bincount(side.encode(text).ids, minlength=len(tokens))
     return SideVocabulary(side.tokenizer, Vocabulary(tokens, counts.tolist()))

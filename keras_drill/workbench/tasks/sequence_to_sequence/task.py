@@ -1,4 +1,4 @@
-"""All that is particular to training models that answer sources."""
+"""The base class of tasks with a source."""
 
 import dataclasses
 import hashlib
@@ -59,12 +59,12 @@ _NOT_OF_WORDS = ("path", "batch_tokens", "max_length", "long_pairs", "max_length
 
 @dataclasses.dataclass(frozen=True)
 class EncodedPairs:
-    """Pairs of a source and a target, as ids and as they were written.
+    """Pairs of a source and a target, as ids and as original texts.
 
     Args:
-        source: The sources' ids.
-        target: The targets' ids.
-        lines: What they are the ids of.
+        source: Ids of the sources.
+        target: Ids of the targets.
+        lines: The original texts.
     """
 
     source: EncodedText
@@ -73,9 +73,9 @@ class EncodedPairs:
 
 
 class SequenceToSequenceTask(AnsweringTask):
-    """A text is a list of pairs: a target is told, word by word, from its source.
+    """Base class for tasks with a source. A text is a list of pairs of source and target.
 
-    Abstract: tasks say where their pairs come from.
+    Subclasses define how pairs are read.
     """
 
     config: SequenceToSequenceConfig
@@ -167,7 +167,7 @@ class SequenceToSequenceTask(AnsweringTask):
     def truncate_sources(
         self, run_vocabulary: Any, text: EncodedPairs, max_length: int
     ) -> EncodedPairs:
-        """Pairs whose sources are cut as those that are answered; `text` if none is too long."""
+        """Cuts the sources of pairs as in decoding. Returns `text` if none is too long."""
         data = self.config.data
         separator = None
         if data.turn_separator is not None:
@@ -266,7 +266,7 @@ class SequenceToSequenceTask(AnsweringTask):
         )
 
     def _training_counts(self) -> Mapping[str, int] | None:
-        """Words of the training targets, of which the first lines tell enough."""
+        """Counts the words of the training targets, in the first lines only."""
         try:
             lines = self.read_pairs(self.config.data.path)["train"].target
         except FileNotFoundError:
@@ -292,7 +292,7 @@ class SequenceToSequenceTask(AnsweringTask):
         self, model: keras.Model, run_vocabulary: Any, texts: Mapping[str, EncodedPairs]
     ) -> dict[str, np.ndarray]:
         batches = [self.evaluation_batches(run_vocabulary, text) for text in texts.values()]
-        # In one go: each collection compiles the model for the shapes of its batches.
+        # All at once, since each call compiles the model for the shapes of its batches.
         joined = itertools.chain.from_iterable(each.dataset() for each in batches)
         log_probs = collect_log_probs(model, joined)[1]
         ends = np.cumsum([each.num_targets for each in batches])[:-1]
@@ -375,7 +375,7 @@ class SequenceToSequenceTask(AnsweringTask):
         }
 
     def _limits(self, run_vocabulary: Any) -> dict[str, Any]:
-        """What of sources is read, and what answers may be."""
+        """Describes the limits of sources and outputs."""
         return {
             "max_source_tokens": self.config.max_source_tokens,
             "max_tokens": self.config.decoding.max_tokens,
@@ -393,7 +393,7 @@ def _first_lines(text: EncodedText, number: int) -> EncodedText:
 
 
 def _describe_changes(batches: PairBatches, options: PairsConfig) -> list[str]:
-    """Which training pairs are dropped and which are cut, and by which options."""
+    """Describes the numbers of dropped and cut training pairs, with the options."""
     total = len(batches.order) + batches.num_dropped
     reasons = [
         (batches.num_empty, "with an empty side"),

@@ -1,1 +1,1 @@
-"""Translation."""
+"""Translation: models that translate texts."""

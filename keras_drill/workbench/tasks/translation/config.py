@@ -1,4 +1,4 @@
-"""Options of a run that translates."""
+"""Options of a translation run."""
 
 import dataclasses
 from typing import ClassVar
@@ -12,7 +12,7 @@ from keras_drill.workbench.tasks.sequence_to_sequence.config import (
 
 @dataclasses.dataclass(frozen=True)
 class TranslationDataConfig(PairsConfig):
-    """Section `[data]`: which text, which words, which batches."""
+    """Section `[data]`: text, vocabulary and batches."""
 
     source: str = option(
         "de", "the sources' language, the end of their files' names; empty for .tsv"

@@ -9,7 +9,7 @@ from keras_drill.workbench.tasks.translation.config import TranslationConfig
 
 
 class TranslationTask(SequenceToSequenceTask):
-    """Pairs come from two text files a split, or from columns."""
+    """Task of translation. Pairs are read from two text files per split, or from columns."""
 
     config: TranslationConfig
 
@@ -26,7 +26,7 @@ class TranslationTask(SequenceToSequenceTask):
         source, target = self.config.data.source or None, self.config.data.target or None
         ends = [path.removesuffix(".gz").rpartition(".")[2] for path in data]
         path = data[0] if len(data) == 1 else data
-        if source and ends == [target, source]:  # the names say which file is which
+        if source and ends == [target, source]:  # the names tell the files apart
             path = data[::-1]
         splits = ParallelCorpus(path, source, target, split=False).splits
         return {

@@ -1,4 +1,4 @@
-"""Sections of reports about models that answer sources: scores, texts, and where they differ."""
+"""Sections of reports about encoder–decoders: scores, texts, and differences."""
 
 from xml.etree import ElementTree
 
@@ -41,7 +41,7 @@ __all__ = [
 def translation_sections(
     evaluated: EvaluatedTranslations, ranks_perplexity: bool = True
 ) -> list[ElementTree.Element]:
-    """All sections that there is something to say in, in their order on a page.
+    """Builds all sections with content, in their order on a page.
 
     Args:
         evaluated: The systems, in the order of the runs on the page.

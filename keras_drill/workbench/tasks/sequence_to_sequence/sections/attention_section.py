@@ -1,4 +1,4 @@
-"""The section on attention: which source words a model looked at for each word that it wrote."""
+"""The section on attention: the source words that a model attends to for each output word."""
 
 from xml.etree import ElementTree
 
@@ -16,8 +16,10 @@ _SCALE = (0.25, 0.5, 0.75, 1.0)
 
 
 def attention_section(evaluated: EvaluatedTranslations) -> ElementTree.Element:
-    """A heat map of each sentence and system for which attention is known, those of a sentence
-    side by side."""
+    """Builds heat maps of each sentence and system with known attention.
+
+    Maps of one sentence are side by side.
+    """
     places = sorted({place for system in evaluated.systems for place in system.attention})
     groups = []
     for place in places:
@@ -82,5 +84,5 @@ def _figure(index: int, name: str, place: int, attention: AttentionMap) -> Eleme
 
 
 def _cell(weight: float) -> ElementTree.Element:
-    """A square, filled as far as the weight goes, with the weight for those who cannot see it."""
+    """A square with opacity by the weight, and the weight as text for screen readers."""
     return element("i", f"{weight:.2f}", style=f"opacity: {weight:.3g}")

@@ -28,10 +28,10 @@ _NOTE = "The variation between training runs with different seeds is not in the 
 
 
 def length_section(bins: Sequence[LengthBin], prefix: str = "length") -> ElementTree.Element:
-    """BLEU by number of words in the source: plot and table.
+    """Builds a plot and a table of BLEU by number of words in the source.
 
     Args:
-        bins: From `keras_drill.workbench.analysis.bleu_by_length`, one at least.
+        bins: Non-empty result of `keras_drill.workbench.analysis.bleu_by_length`.
         prefix: What the plot's ids begin with, unique on the page.
     """
     names = list(bins[0].bleu)
@@ -78,10 +78,12 @@ def length_section(bins: Sequence[LengthBin], prefix: str = "length") -> Element
 def word_accuracy_section(
     accuracies: WordAccuracies, prefix: str = "word-accuracy"
 ) -> ElementTree.Element:
-    """F1 of words by training-set frequency: plot, table, and precision and recall folded.
+    """Builds a plot and a table of F1 of words by training-set frequency.
+
+    Precision and recall are in a folded table.
 
     Args:
-        accuracies: From `keras_drill.workbench.analysis.compare_word_accuracy`.
+        accuracies: Result of `keras_drill.workbench.analysis.compare_word_accuracy`.
         prefix: What the plot's ids begin with, unique on the page.
     """
     names = list(accuracies.overall.systems)
@@ -139,13 +141,13 @@ def _plot(
     words: tuple[str, str, str],
     prefix: str,
 ) -> ElementTree.Element:
-    """Each system's value and interval by bin, side by side, above the bins' shares.
+    """Plots each system's value and interval by bin, side by side, above the bins' shares.
 
     Args:
         labels: Names of the bins.
-        systems: Name of each system to its value and interval by bin.
-        shares: The bins' shares in percent.
-        words: What the values are, what the shares are of, and what the bins are of.
+        systems: Value and interval by bin of each system, by name.
+        shares: Shares of the bins in percent.
+        words: Names of the values, of the unit of shares, and of the quantity of the bins.
         prefix: What the plot's ids begin with.
     """
     measure, of, along = words
@@ -200,7 +202,7 @@ def _row(label: str, bin: WordAccuracyBin) -> list[ElementTree.Element | str]:
 
 
 def _difference(accuracy: WordAccuracy) -> ElementTree.Element | str:
-    """The difference to the first system, and its interval below."""
+    """Cell with the difference to the first system, and its interval below."""
     low, high = accuracy.difference_interval
     text = _signed(accuracy.difference)
     if math.isnan(low):

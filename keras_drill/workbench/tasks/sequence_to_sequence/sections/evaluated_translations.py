@@ -1,4 +1,4 @@
-"""What sections are made from: systems that answered the same sources, and how they did."""
+"""Data of the sections: systems with outputs for the same sources, and their comparison."""
 
 import dataclasses
 from collections.abc import Mapping, Sequence
@@ -13,11 +13,11 @@ from keras_drill.workbench.analysis.compare_translations import (
 
 @dataclasses.dataclass(frozen=True)
 class AttentionMap:
-    """Where a model looked while it wrote a sentence. Shape letters: S source, T target words.
+    """Attention of a model for one output. Shape letters: S source words, T target words.
 
     Args:
-        source_words: The source's words or pieces of words, S of them.
-        target_words: Those that the model wrote, T of them.
+        source_words: The source's words or pieces, S of them.
+        target_words: The output's words or pieces, T of them.
         weights: Attention of each target word to the source words, from 0 to 1, `[T, S]`.
     """
 
@@ -36,15 +36,15 @@ class AttentionMap:
 
 @dataclasses.dataclass(frozen=True)
 class EvaluatedSystem:
-    """A model, and what it wrote for the sources of a test set.
+    """A model with its outputs for the sources of a test set.
 
     Args:
         name: Name of the run, unique on a page.
-        hypotheses: Its texts, one for each source.
-        output_layer: What the output layer is.
-        perplexity: Perplexity of the references; `None` where it was not measured.
-        attention: Index of a sentence to where the model looked, for a few of them.
-        note: What a reader must know of its scores.
+        hypotheses: The outputs, one for each source.
+        output_layer: Description of the output layer.
+        perplexity: Perplexity of the references; `None` if not measured.
+        attention: Attention maps of some sentences, by index.
+        note: Remark on the scores for the reader.
     """
 
     name: str
@@ -60,10 +60,10 @@ class EvaluatedTranslations:
     """Systems on the same test set.
 
     Args:
-        sources: What was to be translated, or answered.
-        references: What each text should have been: a text, or several that are equally right.
-        systems: The systems, the one that the others are compared with first.
-        comparison: What `keras_drill.workbench.analysis.compare_translations` says of them.
+        sources: The sources.
+        references: References of each source: a text, or several equally good texts.
+        systems: The systems. The first one is the baseline of the comparison.
+        comparison: Result of `keras_drill.workbench.analysis.compare_translations`.
     """
 
     sources: Sequence[str]

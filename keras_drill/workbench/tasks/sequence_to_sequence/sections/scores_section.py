@@ -1,4 +1,4 @@
-"""The section of scores: every system in one table, and the outcome in one sentence."""
+"""The section of scores: a table of all systems, and a summary in one sentence."""
 
 import math
 from collections.abc import Mapping
@@ -16,8 +16,9 @@ from keras_drill.workbench.tasks.sequence_to_sequence.sections.evaluated_transla
 def scores_section(
     evaluated: EvaluatedTranslations, ranks_perplexity: bool = True
 ) -> ElementTree.Element:
-    """BLEU and chrF with intervals and p-values, then plainer figures, and sacrebleu's signatures;
-    a column that no system has a value for is left out.
+    """Builds a table of BLEU and chrF with intervals and p-values, other metrics, and signatures.
+
+    Columns without values are omitted.
 
     Args:
         evaluated: The systems.
@@ -82,7 +83,7 @@ def scores_section(
 
 
 def summarize_scores(evaluated: EvaluatedTranslations) -> list[ElementTree.Element | str]:
-    """The outcome in one sentence, by BLEU."""
+    """Summarizes the result in one sentence, by BLEU."""
     bleu = evaluated.comparison.bootstrap.bleu
     best = max(bleu, key=lambda name: bleu[name].score)
     first = evaluated.systems[0].name
@@ -105,7 +106,7 @@ def summarize_scores(evaluated: EvaluatedTranslations) -> list[ElementTree.Eleme
 
 
 def format_p_value(value: float) -> str:
-    """A p-value with the digits that count.
+    """Formats a p-value with its significant digits.
 
     >>> format_p_value(0.0312), format_p_value(0.000999)
     ('= 0.031', '< 0.001')
@@ -116,7 +117,10 @@ def format_p_value(value: float) -> str:
 def _score_columns(
     metric: str, scores: Mapping[str, SystemScore]
 ) -> dict[str, list[ElementTree.Element | str]]:
-    """Score, difference to the first with its p-value; only the score of a single system."""
+    """Columns of the score and of the difference to the first system with its p-value.
+
+    A single system has only the score.
+    """
     first, *_ = values = list(scores.values())
     shown = best_in_bold(
         [each.score for each in values], [_with_interval(each) for each in values], max

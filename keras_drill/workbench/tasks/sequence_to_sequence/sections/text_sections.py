@@ -1,4 +1,4 @@
-"""The sections of texts: what the systems wrote, one under the other, and what differs."""
+"""The sections of texts: outputs of the systems one below the other, and their differences."""
 
 import difflib
 import itertools
@@ -16,15 +16,16 @@ from keras_drill.workbench.tasks.sequence_to_sequence.sections.evaluated_transla
     EvaluatedTranslations,
 )
 
-_LONGEST = 1000  # characters; what follows is cut off
+_LONGEST = 1000  # maximum number of characters
 
 
 def examples_section(evaluated: EvaluatedTranslations, number: int = 8) -> ElementTree.Element:
-    """Sentences spread evenly over the test set: source, reference and every system's text.
+    """Builds a section of sentences spread evenly over the test set, with source, reference and
+    outputs.
 
     Args:
         evaluated: The systems.
-        number: How many sentences to show at most.
+        number: Largest number of sentences.
     """
     total = len(evaluated.sources)
     places = np.unique(np.linspace(0, total - 1, min(number, total)).astype(int))
@@ -38,7 +39,7 @@ def examples_section(evaluated: EvaluatedTranslations, number: int = 8) -> Eleme
 
 
 def differences_section(evaluated: EvaluatedTranslations) -> ElementTree.Element:
-    """The sentences on which each other system differs most from the first."""
+    """Builds a section of the sentences on which systems differ most from the first one."""
     parts: list[ElementTree.Element] = []
     first = evaluated.systems[0].name
     for name, differences in evaluated.comparison.differences.items():
@@ -84,7 +85,7 @@ def _gap() -> ElementTree.Element:
 def _example(
     evaluated: EvaluatedTranslations, place: int, scores: Mapping[str, float] | None = None
 ) -> ElementTree.Element:
-    """A sentence's texts; with scores, only of the systems that have one."""
+    """Builds a sentence's texts. With scores, only those of systems with a score."""
     each = evaluated.references[place]
     references = [each] if isinstance(each, str) else list(each)
     rows = [element("dt", "source"), _plain(evaluated.sources[place])]
@@ -108,7 +109,7 @@ def _plain(text: str) -> ElementTree.Element:
 
 
 def _marked(text: str, references: Sequence[str]) -> ElementTree.Element:
-    """A text, what the nearest of the references does not have marked."""
+    """Marks the parts of a text that the nearest reference does not contain."""
     pieces = split_pieces(_cut(text.strip()))
     words = [piece for piece in pieces if not piece.isspace()]
     matchers = [
@@ -135,7 +136,7 @@ def _marked(text: str, references: Sequence[str]) -> ElementTree.Element:
 def _assemble(
     pieces: Sequence[str], differs: list[bool], gaps: set[int]
 ) -> list[ElementTree.Element | str]:
-    """Words and spaces as elements: neighbours that differ in one mark, with the space between."""
+    """Makes elements of words and spaces. Adjacent marked words share one mark."""
     runs: list[tuple[str, str]] = []
     place = 0
     for piece in pieces:
@@ -162,7 +163,7 @@ def _assemble(
 
 
 def split_pieces(text: str) -> list[str]:
-    """A text cut into words, the punctuation around them, and the spaces between.
+    """Splits a text into words, the punctuation around them, and the spaces between.
 
     >>> split_pieces("„Ja“, a well-known  dog.")
     ['„', 'Ja', '“', ',', ' ', 'a', ' ', 'well-known', '  ', 'dog', '.']
