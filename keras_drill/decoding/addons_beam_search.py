@@ -1,4 +1,4 @@
-"""Beam search as tensorflow-addons has it."""
+"""The beam search of tensorflow-addons."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""How backbones read one column after another: by their state, by a cache, or from the beginning.
+"""Readers of backbones for one column after another: by state, by cache, or from the beginning.
 
 B sequences, R rows (several for each sequence in a beam search), T columns, L columns of the buffer
 that is filled, d hidden features.
@@ -24,7 +24,7 @@ class BackboneReader(abc.ABC):
         backbone: The backbone.
     """
 
-    name: str  # What `LanguageModelStep.decodes_by` says.
+    name: str  # The value of `LanguageModelStep.decodes_by`.
 
     def __init__(self, backbone: Any):
         self.backbone = backbone
@@ -133,7 +133,7 @@ class PrefixReader(BackboneReader):
         if not isinstance(specifications, list):
             specifications = [specifications]
         shape = getattr(specifications[0], "shape", None) or (None, None)
-        self._fixed_length = shape[1]  # of a functional model made with Input((length,))
+        self._fixed_length = shape[1]  # for a functional model with Input((length,))
         names = {getattr(specification, "name", None) for specification in specifications}
         self._takes_mask = names == {"token_ids", "padding_mask"}
         self._check_causality()
@@ -180,7 +180,7 @@ class PrefixReader(BackboneReader):
         return super().read_whole(tokens)[:, :length]
 
     def _check_causality(self):
-        """Looks whether the first hidden state changes with the second word."""
+        """Checks that the first hidden state does not change with the second word."""
         hidden = self.read_whole(ops.convert_to_tensor([[1, 0], [1, 1]], dtype="int32"))
         first, second = ops.convert_to_numpy(hidden)
         if not np.allclose(first[0], second[0], rtol=1e-3, atol=1e-5):

@@ -148,7 +148,7 @@ class BeamSearch(Search):
     ) -> tuple[Loop, tuple[Rows, Any, Any]]:
         """As `Search.begin`, with the beams' scores."""
         loop, (rows, state, _) = super().begin(step, tokens, lengths, **arguments)
-        # All beams of a group begin as the same: only the first of them may be continued.
+        # All beams of a group are equal at first, so only the first one may be continued.
         places = np.arange(self.num_beams) % (self.num_beams // self.num_groups)
         first = np.where(places == 0, 0.0, -np.inf).astype("float32")
         totals = ops.tile(first, (ops.shape(rows.tokens)[0] // self.num_beams,))  # [R]
@@ -166,7 +166,7 @@ class BeamSearch(Search):
         self, log_probs: Tensor, words: Tensor, rows: Rows, memory: Any
     ) -> tuple[Any, Any, Any]:
         num_choices = log_probs.shape[-1]
-        # A beam that has ended continues in one way, at no cost.
+        # A finished beam has a single continuation, at no cost.
         stays = ops.where(ops.arange(num_choices) == 0, 0.0, -np.inf)
         log_probs = ops.where(rows.finished[:, None], stays, log_probs)
         candidates = memory.totals[:, None] + log_probs
@@ -233,7 +233,9 @@ class BeamSearch(Search):
         return ops.sum(ops.where(rows.source_mask, ops.log(looks), 0.0), axis=-1)
 
     def _best(self, scores, finished):
-        """The continuations that become beams, `[B, K]` of `K · C`, the best of a group first."""
+        """Chooses the continuations that become beams, `[B, K]` of `K · C`, the best of a group
+        first.
+        """
         num_words = scores.shape[-1]
         size = self.num_beams // self.num_groups
         groups = ops.reshape(scores, (-1, self.num_groups, size, num_words))

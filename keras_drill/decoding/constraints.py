@@ -1,4 +1,4 @@
-"""Words that searches and samplers must not write, or should not repeat.
+"""Constraints of searches and samplers: words to forbid, or not to repeat.
 
 R rows, L columns, V words. A constraint reads the words of a row, including its prompt, and changes
 the log-probabilities of the next words. Any function of `(log_probs, rows)` will do; one that keeps
@@ -25,7 +25,7 @@ class Constraint(abc.ABC):
 
     @abc.abstractmethod
     def __call__(self, log_probs: Tensor, rows: Rows) -> Any:
-        """Log-probabilities of the next word under the constraint.
+        """Returns log-probabilities of the next word under the constraint.
 
         Args:
             log_probs: Float32 tensor `[R, V]`, negative infinity for words that are ruled out.
@@ -204,7 +204,7 @@ def _columns(tokens, places):
 
 
 def _mark(words, is_marked, log_probs):
-    """Boolean `[R, V]`: those of the words `[R, n]` of each row that are marked."""
+    """Boolean `[R, V]`, true for the marked words among the words `[R, n]` of each row."""
     own = ops.arange(ops.shape(words)[0], dtype="int32")[:, None]  # [R, 1]
     places = ops.stack([ops.broadcast_to(own, ops.shape(words)), words], axis=-1)
     counts = ops.scatter(

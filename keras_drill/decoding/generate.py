@@ -129,7 +129,7 @@ def generate(
 
 
 def _repeated(inputs, times):
-    """`inputs` with each row `times` times. A list without arrays in it is an array."""
+    """Repeats each row of `inputs` `times` times. Lists without arrays are converted to arrays."""
     if inputs is None:
         return None
     if isinstance(inputs, dict):
@@ -140,7 +140,7 @@ def _repeated(inputs, times):
 
 
 def _search_and_report(on_tokens, search, step, tokens, lengths, **arguments):
-    """What a call of the search returns; on the way, its words go to `on_tokens`."""
+    """Runs the search, passes new words to `on_tokens`, and returns the result."""
     words = stream(search, step, tokens, lengths, **arguments)
     while True:
         try:
@@ -151,7 +151,7 @@ def _search_and_report(on_tokens, search, step, tokens, lengths, **arguments):
 
 
 def _buffer(prompts, max_length, vocabulary_size, pad_token):
-    """The prompts as rows `[B, max_length]`."""
+    """Writes the prompts to rows `[B, max_length]`."""
     tokens = np.full((len(prompts), max_length), pad_token, dtype="int32")
     longest = max(map(len, prompts), default=1)
     for row, prompt in enumerate(prompts):
@@ -175,7 +175,9 @@ def _buffer(prompts, max_length, vocabulary_size, pad_token):
 
 
 def _warn_of_ended(prompts, end_token):
-    """Warns of prompts that are closed: most models were trained to write nothing after them."""
+    """Warns about prompts that end with the end token, after which most models write nothing
+    useful.
+    """
     # A single end token is a prompt for the start of a line.
     ended = [
         row for row, prompt in enumerate(prompts) if len(prompt) > 1 and prompt[-1] == end_token
@@ -190,7 +192,7 @@ def _warn_of_ended(prompts, end_token):
 
 
 def _rows(prompts, lengths, start_token):
-    """The prompts as a list of NumPy vectors."""
+    """Converts the prompts to a list of NumPy vectors."""
     if hasattr(prompts, "to_list"):  # a ragged tensor
         prompts = prompts.to_list()
     if isinstance(prompts, str | bytes):

@@ -1,4 +1,4 @@
-"""The decoding step of a language model, whatever its backbone."""
+"""The decoding step of language models, for all kinds of backbones."""
 
 from collections.abc import Callable
 from typing import Any
@@ -63,7 +63,7 @@ class LanguageModelStep(DecodingStep):
     def __init__(self, model: Any):
         backbone, head = _parts_of(model)
         self._reader = make_reader(backbone)
-        # Labels that are embeddings cost nothing either, and a copy would not be shared any more.
+        # Labels that are embeddings need no folding, and a copy would not be shared any more.
         is_plain = isinstance(head.label_encoder, IdentityLabelEncoder)
         self.head = head if is_plain else head.folded()
         super().__init__(self.head.vocabulary_size)
@@ -100,7 +100,7 @@ class LanguageModelStep(DecodingStep):
 
     def source_mask(self, constants: Any) -> Any:
         if not hasattr(self._reader.backbone, "read_column_with_attention"):
-            return super().source_mask(constants)  # which says that there is none
+            return super().source_mask(constants)  # raises the error
         return self._reader.backbone.source_mask(constants)
 
     def read_with_attention(self, tokens: Tensor, constants: Any, state: Any) -> Any:
@@ -110,7 +110,7 @@ class LanguageModelStep(DecodingStep):
         return self.head(hidden)
 
     def scorer(self) -> Callable[[Tensor], Tensor]:
-        terms = self.head.label_terms()  # the norms of KerBS' labels cost more than their products
+        terms = self.head.label_terms()  # KerBS' norms of labels take longer than the products
         if not terms or self._changes("log_probs"):
             return self.log_probs
         return lambda hidden: self.head.log_probs(hidden, self.head.encoded_labels(), terms)
@@ -122,14 +122,14 @@ class LanguageModelStep(DecodingStep):
         return lambda hidden: self.head.logits(hidden, self.head.encoded_labels(), terms)
 
     def _changes(self, *methods: str) -> bool:
-        """Whether a subclass has methods of its own, which no other way may pass by."""
+        """Whether a subclass overrides methods, which must then be called."""
         return any(
             getattr(type(self), name) is not getattr(LanguageModelStep, name) for name in methods
         )
 
 
 def _parts_of(model) -> tuple[Any, Any]:
-    """The backbone and the output layer of a model."""
+    """Returns the backbone and the output layer of a model."""
     if hasattr(model, "backbone") and hasattr(model, "head"):
         return model.backbone, model.head
     head = model.layers[-1] if getattr(model, "layers", None) else None

@@ -1,4 +1,4 @@
-"""Random numbers that depend on a key and a position only, and drawing words with them."""
+"""Random numbers that depend only on a key and a position, and sampling of words with them."""
 
 import keras
 import numpy as np

@@ -1,4 +1,4 @@
-"""The rows that a search has written.
+"""The rows of a search.
 
 R rows, L columns, S positions of the source.
 """

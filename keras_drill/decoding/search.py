@@ -16,7 +16,7 @@ from keras_drill.decoding.rows import Rows
 from keras_drill.ops.log_normalizer import log_normalizer
 from keras_drill.types import Tensor
 
-_FEW_FORBIDDEN = 16  # words that are listed with those to choose from, not masked among all
+_FEW_FORBIDDEN = 16  # up to this number, the list includes forbidden words: no mask of all words
 
 
 class Search(abc.ABC):
@@ -182,7 +182,7 @@ class Search(abc.ABC):
         return Loop(self, step, constants, forbidden, constraints, ends), (rows, state, ())
 
     def _to_rows(self, structure):
-        """Repeats what there is of each sequence for each of its rows."""
+        """Repeats the tensors of each sequence for each of its rows."""
         if self.num_beams == 1:
             return structure
         return keras.tree.map_structure(lambda x: ops.repeat(x, self.num_beams, axis=0), structure)
@@ -261,7 +261,9 @@ class Loop:
         return self._write(words, log_prob, rows), state, memory
 
     def _allowed(self, log_probs, rows):
-        """Log-probabilities `[R, V]` under all constraints, and the rows, finished where none."""
+        """Applies all constraints. Returns log-probabilities `[R, V]`, and the rows, with those
+        without an allowed word finished.
+        """
         if self.forbidden.any():  # known before the graph: a pass over all scores
             log_probs = ops.where(self.forbidden, -np.inf, log_probs)
         if self.constraints:
@@ -273,7 +275,7 @@ class Loop:
         return log_probs, rows
 
     def _listed(self, scores, rows):
-        """The words of each row that the search chooses from, and what its scores lack.
+        """Selects the words of each row from which the search chooses, and their log-probabilities.
 
         Returns:
             Log-probabilities and words, `[R, C]` each; and the normalizers `[R]` or None.
@@ -288,17 +290,17 @@ class Loop:
         return (best, words), normalizers
 
     def _log_prob(self, scores, normalizers, parents, words):
-        """What a word `[R]` had in the row that it continues, of `[R, V]`: `[R]`."""
+        """Log-probability `[R]` of each row's word `[R]` in its parent row, from `[R, V]`."""
         num_beams, num_words = self.search.num_beams, scores.shape[-1]
-        index = parents % num_beams * num_words + words  # among those of its sequence
+        index = parents % num_beams * num_words + words  # index among the rows of the sequence
         of_sequences = ops.reshape(scores, (-1, num_beams * num_words))
         index = ops.reshape(index, (-1, num_beams))
         score = ops.reshape(ops.take_along_axis(of_sequences, index, axis=1), (-1,))
         return score if normalizers is None else score - ops.take(normalizers, parents, axis=0)
 
     def _write(self, words, log_prob, rows):
-        """Puts a word `[R]` with its log-probability `[R]` into each row that takes one."""
-        # A column is replaced by selection: stock operations only, on every backend.
+        """Writes a word `[R]` and its log-probability `[R]` to each row that receives one."""
+        # Replace a column by selection, which needs only standard operations on every backend.
         here = rows.next_places  # [R, L]
         active = ops.any(here, axis=-1)  # [R]
         rows = rows._replace(
@@ -314,7 +316,7 @@ class Loop:
 
 
 def _continue(parents, rows, state):
-    """Every row as its parent left it; what a sequence's rows have in common stays."""
+    """Copies the state of each row's parent. The common part of a sequence's rows stays."""
     names = ("tokens", "log_probs", "lengths", "finished", "attention")
     own, state = keras.tree.map_structure(
         lambda x: ops.take(x, parents, axis=0),

@@ -1,4 +1,4 @@
-"""Words as they are written."""
+"""Streaming of generated words."""
 
 from collections.abc import Generator
 from typing import Any
@@ -64,9 +64,9 @@ def stream(
 
 
 def _news(tokens, lengths, may_win, told):
-    """The words after the first `told` on which all rows of a sequence agree that may win.
+    """The new words, after the first `told`, on which all rows of a sequence that may win agree.
 
-    Counts them in `told`, a list with a number for each of the B sequences of R rows.
+    Updates `told`, a list with the number of reported words of each of the B sequences.
     """
     tokens, lengths, may_win = (ops.convert_to_numpy(x) for x in (tokens, lengths, may_win))
     per_sequence = len(tokens) // max(len(told), 1)

@@ -1,4 +1,4 @@
-"""Inputs and outputs of a backbone, as far as they are known before any data."""
+"""Inputs and outputs of backbones, as known before any data."""
 
 from typing import Any
 
@@ -30,7 +30,7 @@ def shape_built_for(backbone: keras.Layer) -> Any:
         return keras.tree.map_structure(lambda x: tuple(x.shape), ends[0])
     shape = (backbone.get_build_config() or {}).get("input_shape")
     if isinstance(shape, dict):
-        shape = dict(shape)  # Keras' own kind of dictionary is an unknown type to JAX
+        shape = dict(shape)  # JAX does not support Keras' dictionary type
     shapes = list(shape.values()) if isinstance(shape, dict) else [shape]
     return shape if all(_is_shape(s) for s in shapes) else None
 

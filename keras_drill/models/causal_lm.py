@@ -104,7 +104,7 @@ def _is_reversed(logits) -> bool:
 
 
 def _without_soft_cap(logits) -> tuple[Tensor, float | None]:
-    """What `cap * tanh(logits / cap)` was made of, and the cap; or the logits themselves."""
+    """Returns the logits inside `cap * tanh(logits / cap)` and the cap, or the logits unchanged."""
     tensors = [logits]
     for names in (("Multiply",), ("Tanh",), ("Divide", "TrueDivide")):
         operation, _, inputs = producer(tensors[-1])
@@ -122,7 +122,9 @@ def _constant(tensor) -> float | None:
 
 
 def _without_slice(logits):
-    """What `logits[:, n:, :]` was made of, and the slices: models of images leave these out."""
+    """Returns the logits inside `logits[:, n:, :]`, and the slices, by which image models drop
+    positions.
+    """
     operation, _, inputs = producer(logits)
     if type(operation).__name__ != "GetItem":
         return logits, None
@@ -132,7 +134,7 @@ def _without_slice(logits):
 
 
 def _policy_of_product(embedding) -> keras.DTypePolicy:
-    """In what precision the embedding, quantised or not, multiplies."""
+    """The precision in which the embedding, quantised or not, multiplies."""
     compute = embedding.reverse_dtype or embedding.compute_dtype
     is_mixed = embedding.variable_dtype == "float32" and compute in ("bfloat16", "float16")
     return keras.DTypePolicy(f"mixed_{compute}" if is_mixed else compute)

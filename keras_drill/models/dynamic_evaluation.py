@@ -1,4 +1,4 @@
-"""Dynamic evaluation: a language model keeps learning from the text that it is evaluated on."""
+"""Dynamic evaluation: a language model learns from the text during the evaluation."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
@@ -228,7 +228,7 @@ class _Step(keras.Model):
 
 
 class _DynamicUpdate(keras.optimizers.Optimizer):
-    """The update of `DynamicEvaluator`: SGD, or the RMS rule where there are mean squares."""
+    """The update of `DynamicEvaluator`: SGD, or the RMS rule with mean squares."""
 
     def __init__(self, mean_squares, epsilon):
         super().__init__(learning_rate=0.0, name="dynamic_update")
@@ -245,7 +245,7 @@ class _DynamicUpdate(keras.optimizers.Optimizer):
         self.decays: list = []
         if self.roots is not None:
             total = sum(float(root.sum(dtype="float64")) for root in self.roots)
-            mean = total / sum(root.size for root in self.roots) or 1.0  # all are 0: any will do
+            mean = total / sum(root.size for root in self.roots) or 1.0  # 1 if all are 0
             self.steps, self.decays = self.add_optimizer_variables(variables, ["step", "decay"])
             for root, step, decay in zip(self.roots, self.steps, self.decays, strict=True):
                 step.assign(1 / (root + self.epsilon))
@@ -268,7 +268,7 @@ class _DynamicUpdate(keras.optimizers.Optimizer):
             if self.steps:
                 step = step * self.steps[index]
                 pull = ops.minimum(decay * self.decays[index], 1.0)
-            # The difference first: at the trained weights nothing is rounded.
+            # Compute the difference first, so that there is no rounding at the trained weights.
             change = pull * (self.trained[index] - variable) - rate * step
             variable.assign(variable + ops.cast(change, variable.dtype))
 

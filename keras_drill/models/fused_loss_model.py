@@ -219,7 +219,8 @@ class FusedLossModel(FitsOnWorkers, ExportableModel):
             training,
         )
         total = ops.sum(losses)
-        # Before replicas meet: layers have one list of losses, which the next replica begins anew.
+        # Before replicas synchronize: layers have one list of losses, which the next replica
+        # clears.
         added = sum((ops.sum(ops.cast(x, total.dtype)) for x in self.losses), ops.zeros_like(total))
         count = ops.cast(ops.size(y) if weights is None else ops.sum(weights), total.dtype)
         divisor = num_unmasked(y, y_pred.mask, total.dtype)
@@ -248,7 +249,7 @@ class FusedLossModel(FitsOnWorkers, ExportableModel):
     def _evaluate(
         self, output: StepOutput, y, weights, label_smoothing, reduction, training
     ) -> tuple:
-        """The head's loss, log-probabilities and, where a metric wants them, ranks."""
+        """Computes the head's loss, log-probabilities and, if a metric needs them, ranks."""
         arguments = output.hidden, y, weights, label_smoothing, reduction, training
         if self._wants_ranks:
             return self.head.loss_log_prob_and_rank(*arguments)

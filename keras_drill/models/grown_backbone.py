@@ -1,4 +1,4 @@
-"""A backbone that reads more words than it was trained with."""
+"""Copies a backbone for more words than in training."""
 
 import keras
 import numpy as np

@@ -1,4 +1,4 @@
-"""Copies of a model that carries state, for batches of any size or of another one."""
+"""Copies of stateful models for batches of any size or of another size."""
 
 from typing import Any
 
@@ -84,7 +84,7 @@ def _without_state(model: keras.Model) -> list[keras.Variable]:
 
 
 def _with_rows(config: Any, batch_size: int | None) -> Any:
-    """A config, of layers inside layers too, for so many rows; `None`: any number, no state."""
+    """Changes a nested config to a number of rows; `None` for any number, without state."""
     if isinstance(config, list | tuple):
         return type(config)(_with_rows(each, batch_size) for each in config)
     if not isinstance(config, dict):
@@ -94,6 +94,6 @@ def _with_rows(config: Any, batch_size: int | None) -> Any:
         config["stateful"] = batch_size is not None
         if "batch_size" in config:
             config["batch_size"] = batch_size
-    if config.get("batch_shape"):  # of a functional model's input
+    if config.get("batch_shape"):  # for the input of a functional model
         config["batch_shape"] = (batch_size, *config["batch_shape"][1:])
     return config

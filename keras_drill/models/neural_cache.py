@@ -1,8 +1,8 @@
-"""The neural cache: words that stood in similar contexts of the same text become more probable."""
+"""The neural cache, which makes words of similar contexts in the same text more probable."""
 
 import numpy as np
 
-_ROWS = 512  # of a block of the similarities, which are never in memory as a whole
+_ROWS = 512  # size of a block of similarities, which are never completely in memory
 
 
 def add_neural_cache(

@@ -85,7 +85,7 @@ class PreprocessedModel(keras.Model):
 
         With a `preprocessor`, `x` is its input.
         """
-        # `fit` evaluates on what it has preprocessed already.
+        # `fit` evaluates on data that is already preprocessed.
         if self.preprocessor is not None and not kwargs.get("_use_cached_eval_dataset"):
             x, y = self._batches(x, y, sample_weight, batch_size), None
             batch_size = sample_weight = None
@@ -214,5 +214,5 @@ def _take(x, rows):
     taken = np.asarray(x)[rows]
     if taken.dtype.kind not in "USO":
         return taken
-    # Tokenizers take lists of strings: arrays of them may hold bytes, as TensorFlow's do.
+    # Tokenizers take lists of strings, since arrays may contain bytes, as in TensorFlow.
     return [row.decode() if isinstance(row, bytes) else row for row in taken.tolist()]

@@ -1,4 +1,4 @@
-"""Backbones whose layers stay quantised when they are saved."""
+"""Backbones whose layers stay quantised after saving and loading."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -49,7 +49,7 @@ class QuantizableBackbone(keras.Model):
 
 
 def _inner_layers(layer: keras.Layer, before: str = "") -> Iterator[tuple[str, keras.Layer]]:
-    """All layers inside, with their names from the outermost in."""
+    """All inner layers, with their names from the outermost layer inwards."""
     for inner in direct_layers(layer):
         path = before + inner.name
         yield path, inner

@@ -102,7 +102,7 @@ class RecurrentDecoder(keras.layers.Layer):
 
     @property
     def _dropped_sizes(self):
-        """Widths of words, of each layer's outputs, and of the result."""
+        """Widths of the tensors with dropout: words, each layer's outputs, and the result."""
         units = [layer.units for layer in self.recurrent_layers]
         return [self.embedding.output_dim, *units, self.hidden_size]
 
@@ -155,7 +155,7 @@ class RecurrentDecoder(keras.layers.Layer):
         ]
 
     def _run_layers(self, target, source, states, kept, training):
-        """Layer by layer, then attention, each for all time steps."""
+        """Runs layer by layer, then attention, each for all time steps."""
         kept = [ops.cast(mask, self.compute_dtype) for mask in kept]
         # An embedding in int8 gives float32, whatever the policy.
         x = ops.cast(self.embedding(target), self.compute_dtype) * kept[0]  # [T, B, d]
@@ -165,7 +165,7 @@ class RecurrentDecoder(keras.layers.Layer):
         return self.attentional_state(ops.transpose(x, (1, 0, 2)), source) * kept[-1][:, None]
 
     def _run_fed_back(self, target, source, states, kept, training):
-        """Step by step; then attention once more, for all time steps at once."""
+        """Runs step by step, then computes attention again for all time steps at once."""
         layers = self.recurrent_layers
         num_steps, batch_size = ops.shape(target)
         attention = AttentionFeedback(self.attentional_state, source, num_steps, batch_size)

@@ -120,17 +120,17 @@ class RecurrentEncoder(keras.layers.Layer):
         """Returns `None`, since readers of the memory get the source's mask."""
 
     def _reading_order(self, source, mask):
-        """Positions `[B, S]` of a source backwards, but for its last token and the padding."""
+        """Positions `[B, S]` of a source in reverse, except for its last token and padding."""
         places = ops.arange(ops.shape(source)[1], dtype="int32")[None]  # [1, S]
         mask = ops.ones_like(source, "bool") if mask is None else mask
         last = ops.sum(ops.cast(mask, "int32"), axis=1, keepdims=True) - 1  # [B, 1]
         return ops.where(places < last, last - 1 - places, places)
 
     def _read(self, layer, x, mask, training, backwards):
-        """Outputs at the positions of what was read, and the states when all was read."""
+        """Returns the outputs in the order of the source, and the last states."""
         if not backwards:
             return layer(x, mask=mask, training=training)
-        # Padding comes first then: it leaves the state at zero.
+        # Padding then comes first, and leaves the state at zero.
         mask = None if mask is None else ops.flip(mask, axis=0)
         outputs, *states = layer(ops.flip(x, axis=0), mask=mask, training=training)
         return ops.flip(outputs, axis=0), *states

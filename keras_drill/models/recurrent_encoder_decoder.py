@@ -163,7 +163,7 @@ class RecurrentEncoderDecoder(QuantizableBackbone):
         )
 
     def _layer_seed(self, index: int) -> int | None:
-        """A seed of its own for each random choice, so that no two draw the same numbers."""
+        """A different seed for each random choice, so that their numbers are independent."""
         return None if self.seed is None else 1000 * self.seed + index
 
     def _make_layers(self, name: str, count: int, first_seed: int) -> list:
@@ -191,7 +191,7 @@ class RecurrentEncoderDecoder(QuantizableBackbone):
         bridges = [
             keras.layers.Dense(
                 self.units,
-                activation=None if i % num_states else "tanh",  # as the cell state is, and h
+                activation=None if i % num_states else "tanh",  # as the cell state and h
                 kernel_initializer=keras.initializers.GlorotUniform(self._layer_seed(500 + i)),
                 dtype=self.dtype_policy,
                 name=f"bridge_{i}",

@@ -1,4 +1,4 @@
-"""Training on words that the model said itself, in place of the target's."""
+"""Scheduled sampling: training on the model's own predictions instead of the target."""
 
 from typing import Any
 
@@ -58,7 +58,7 @@ class ScheduledSampling(keras.layers.Layer):
         self.argmax = argmax
         self.seed = seed
         self.seed_generator = SeedGenerator(seed)
-        # Not the optimizer's iterations, which JAX would read once and for all while compiling.
+        # Not the optimizer's iterations, which would be a constant in JAX's compiled step.
         self.step = self.add_weight(
             name="step",
             shape=(),
@@ -151,7 +151,7 @@ class OwnWords:
             labels = self.model.head.encoded_labels()
             hidden = self.model.backbone(inputs, training=False)
 
-            # One position at a time, so that there are never scores of all of them.
+            # One position at a time, so that the scores of all positions are never in memory.
             def step(t, words):
                 column = ops.take(target, t, axis=1)
                 column = self._choose(column, ops.take(hidden, t - 1, axis=1), labels, t)
@@ -160,7 +160,7 @@ class OwnWords:
             return ops.fori_loop(1, ops.shape(target)[1], step, target)
 
     def _choose(self, words, hidden, labels, t):
-        """The words `[B]` of position t, given those of the target and what the model says."""
+        """Chooses the words `[B]` of position t, from the target and the model's predictions."""
         log_probs = self.model.head.log_probs(hidden, labels)  # [B, V]
         if self.uniforms is None:
             own = ops.argmax(log_probs, axis=-1)
@@ -173,7 +173,7 @@ class OwnWords:
         return ops.where(replaced, own, words)
 
     def _without_derivatives(self):
-        """Meanwhile nothing is learned: neither derivatives, nor losses, nor state of layers."""
+        """Context without gradients, losses, and changes of layer state."""
         variables = self.model.variables
         return keras.StatelessScope(
             [(v, ops.stop_gradient(ops.convert_to_tensor(v))) for v in variables]

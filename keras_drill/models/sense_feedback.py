@@ -1,4 +1,4 @@
-"""Words that are embedded by the posterior of their senses, given the last output."""
+"""Embeddings of words by the posterior of their senses, given the last output."""
 
 from typing import Any
 
@@ -92,7 +92,7 @@ class AttentiveSenseFeedback(OutputFeedback):
         return self.attention.shared_gradient(d_a, outputs, [], fixed[2:], shared, [])
 
     def _gradient_at_state(self, d_x, steps, fixed, residuals):
-        """Derivatives for a and for the senses' `steps`, of one step or of all."""
+        """Gradients for a and for the senses' `steps`, of one step or of all steps."""
         d_sense = d_x[..., : self.senses.size]
         context = self._drop(residuals[0])
         d_context, d_steps = self.senses.gradient(d_sense, context, steps, fixed[:2], [], [])

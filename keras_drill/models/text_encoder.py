@@ -201,10 +201,12 @@ class TextEncoder:
         places: np.ndarray,
         progress: Callable[[int, int], None] | None = None,
     ) -> np.ndarray:
-        """`[N, 2, width]`: the state at a place of each row of tokens, and the mean state."""
+        """Returns `[N, 2, width]`: the state at a position of each row of tokens, and the mean
+        state.
+        """
         states = np.empty((len(rows), 2, self.width), "float32")
         order = sorted(range(len(rows)), key=lambda row: len(rows[row]))
-        while order:  # the longest first: a batch that fits them fits all that follow
+        while order:  # the longest first: if their batch fits in memory, all later ones do
             size = max(1, _BATCH_TOKENS // len(rows[order[-1]]))
             order, batch = order[:-size], order[-size:]
             states[batch] = self._batch([rows[row] for row in batch], places[batch])
@@ -253,7 +255,7 @@ def _check_folder(preset: str) -> None:
 
 
 def _tokenizer(preset: str, keras_hub: Any) -> Any:
-    """The tokenizer, also of a folder whose word pieces are in Hugging Face's one file."""
+    """Loads the tokenizer, also from Hugging Face's single file `tokenizer.json`."""
     folder, whole = Path(preset), Path(preset, "tokenizer.json")
     if (folder / "vocab.txt").exists() or not whole.is_file():
         return keras_hub.tokenizers.Tokenizer.from_preset(preset)

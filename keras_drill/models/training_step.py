@@ -14,7 +14,7 @@ from keras_drill.ops.check_sizes import check_sizes
 from keras_drill.ops.token_weights import rank_is_unknown, token_weights
 from keras_drill.types import Tensor
 
-# The model whose train or test step is being traced: replicas are traced in threads of their own.
+# The model whose train or test step is being traced. Replicas are traced in separate threads.
 _stepping = ContextVar("stepping", default=None)
 
 

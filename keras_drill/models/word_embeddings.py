@@ -1,4 +1,4 @@
-"""The embeddings of words that backbones are given, or make."""
+"""Word embeddings of backbones."""
 
 from collections.abc import Callable
 from typing import Any

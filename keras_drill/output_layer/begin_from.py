@@ -1,4 +1,4 @@
-"""A new output layer that begins with the probabilities of a trained one."""
+"""Starts a new output layer with the probabilities of a trained one."""
 
 from typing import Any
 
@@ -70,7 +70,7 @@ def _copy_biases(new, old, words):
 
 
 def _check_equal(new, old):
-    """Raises `ValueError` unless log-probabilities agree, at some hidden states."""
+    """Raises `ValueError` if log-probabilities differ at some hidden states."""
     hidden = np.random.default_rng(1).normal(size=(4, old.hidden_shape[-1]))
     hidden = ops.convert_to_tensor(hidden, keras.backend.floatx())
     difference = float(ops.max(ops.abs(new(hidden) - old(hidden))))

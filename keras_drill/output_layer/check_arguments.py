@@ -1,4 +1,4 @@
-"""Arguments that an output layer's constructor refuses."""
+"""Checks the constructor arguments of output layers."""
 
 from typing import Any
 

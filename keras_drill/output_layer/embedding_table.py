@@ -1,4 +1,4 @@
-"""The table that a tied output layer's labels are made from, however its embedding keeps it."""
+"""The embedding table for the labels of a tied output layer, for all kinds of embeddings."""
 
 import keras
 from keras import ops

@@ -1,4 +1,4 @@
-"""An output layer for inference, whose label encoder has become a constant."""
+"""Folds output layers for inference: the result of the label encoder becomes a constant."""
 
 import keras
 

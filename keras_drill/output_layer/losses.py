@@ -1,4 +1,4 @@
-"""The fused loss of an output layer: its arguments checked, its tensors laid out for the walk."""
+"""The fused loss of an output layer: checks arguments and prepares the tensors for the walk."""
 
 import math
 
@@ -176,7 +176,7 @@ def walk_inputs(head, hidden, targets, weights, training) -> tuple:
     contexts, log_priors = head._contexts(hidden, training)
     columns, column_mask = head.composition.columns(flat)
     labels, bias, parameters = head._labels(training), head.bias, head.score_parameters
-    if head._placement() is None:  # where several devices share the rows, the walk knows of them
+    if head._placement() is None:  # if several devices share the rows, the walk handles them
         labels = head.without_padding(labels)
         bias = None if bias is None else head.without_padding(bias)
         parameters = [head.without_padding(parameter) for parameter in parameters]
@@ -194,7 +194,7 @@ def walk_inputs(head, hidden, targets, weights, training) -> tuple:
 
 
 def _may_be_equal(shape, other, or_one: bool = False) -> bool:
-    """Whether shapes agree as far as they are known."""
+    """Whether two partially known shapes may be equal."""
     return len(shape) == len(other) and all(
         a == b or None in (a, b) or (or_one and a == 1) for a, b in zip(shape, other, strict=True)
     )

@@ -1,4 +1,4 @@
-"""An output layer with more words, whose labels are made from descriptions alone."""
+"""Adds words to an output layer, whose labels are computed from descriptions."""
 
 import copy
 

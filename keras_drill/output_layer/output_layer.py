@@ -211,7 +211,7 @@ class OutputLayer(WordProbabilities):
         table, axis = self._table
         check_split_alike(table, axis, [self.bias, *self.score_parameters])
         self._hidden_shape = tuple(hidden_shape)
-        if not self.trainable:  # Keras sees to a layer's own weights only
+        if not self.trainable:  # Keras handles only a layer's own weights
             self.label_encoder.trainable = self.composition.trainable = False
         if not self.composition.built:
             self.composition.build(tuple(hidden_shape), (num_labels, width))
@@ -293,7 +293,7 @@ class OutputLayer(WordProbabilities):
         return fold(self)
 
     def _make_folded(self, **arguments) -> "OutputLayer":
-        """The layer that `folded` fills, made with `arguments` and what they leave open."""
+        """Makes the layer for `folded`, with `arguments` and this layer's other options."""
         return OutputLayer(
             self.vocabulary_size,
             score=self.score,

@@ -24,7 +24,7 @@ class TiedLayer(keras.layers.Layer):
         super().__init__(**kwargs)
         self.embedding = embedding
         self._embedding_is_copy = False
-        # In the functional model, if that is where it was found.
+        # path in the functional model, if the embedding was found there
         self._embedding_path: str | None = None
 
     @abstractmethod
@@ -48,7 +48,7 @@ class TiedLayer(keras.layers.Layer):
         """
         if embedding is not None and embedding is not self.embedding:
             self.check_embedding(embedding)
-            replace_sublayer(self, "embedding", embedding)  # may be built with its copy already
+            replace_sublayer(self, "embedding", embedding)  # may already be built with its copy
         self._embedding_is_copy = False
 
     def __call__(self, inputs: Tensor, *args: Any, **kwargs: Any) -> Any:

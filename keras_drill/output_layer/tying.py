@@ -1,4 +1,4 @@
-"""Which embedding an output layer shares, once both were made anew from their configs.
+"""Finds the embedding that an output layer shares after both were rebuilt from configs.
 
 Keras makes what is shared once only where it reads a `.keras` file, and only as far as a layer's
 config has the layers inside it. Otherwise (a clone, `from_config`, a backbone that makes its own

@@ -1,4 +1,4 @@
-"""Outputs of an output layer for hidden states: probabilities and losses of words."""
+"""Computations of an output layer: probabilities and losses of words."""
 
 import keras
 from keras import ops
@@ -237,11 +237,11 @@ class WordProbabilities(TiedLayer):
         return self._of_words(self.composition.log_probs(scores, log_priors), hidden)
 
     def _of_words(self, values, hidden):
-        """`[N, V]` to `[..., V]`, in the shape of the hidden states."""
+        """Reshapes `[N, V]` to `[..., V]`, the shape of the hidden states."""
         return ops.reshape(values, (*ops.shape(hidden)[:-1], self.vocabulary_size))
 
     def _scores(self, hidden, labels, training=False, label_terms=None):
-        """Scores `[N, K, M]` of all labels, and the contexts' log-priors."""
+        """Computes scores `[N, K, M]` of all labels, and the contexts' log-priors."""
         contexts, log_priors = self._contexts(hidden, training)  # [N, K, d]
         labels = ops.cast(self.without_padding(labels), self.compute_dtype)
         rows = ops.cast(ops.reshape(contexts, (-1, contexts.shape[-1])), self.compute_dtype)
@@ -256,11 +256,11 @@ class WordProbabilities(TiedLayer):
         return ops.reshape(scores, (-1, contexts.shape[1], labels.shape[0])), log_priors
 
     def _score_parameters(self):
-        # Tensors, not variables: a custom gradient on TensorFlow refuses to touch a variable.
+        # Convert variables to tensors: a custom gradient on TensorFlow does not accept variables.
         return tuple(self.without_padding(ops.reshape(p, p.shape)) for p in self.score_parameters)
 
     def _contexts(self, hidden, training):
-        """`[..., d_h]` to contexts `[N, K, d_j]` and their log-priors."""
+        """Computes contexts `[N, K, d_j]` and their log-priors from `[..., d_h]`."""
         contexts, log_priors = self.composition.contexts(
             ops.convert_to_tensor(hidden), training=training
         )
@@ -303,11 +303,11 @@ class WordProbabilities(TiedLayer):
 
     @property
     def _table(self) -> tuple[keras.Variable, int]:
-        """The variable that the labels are made of, and its axis of labels."""
+        """The variable from which labels are computed, and its axis of labels."""
         if self.embedding is None:
             return self.label_embeddings, 0
         return embedding_variable(self.embedding)
 
     def _placement(self) -> Placement | None:
-        """Where the labels are, under a distribution of Keras'."""
+        """The placement of the labels under a Keras distribution."""
         return placement_of(*self._table, self.composition.num_labels(self.vocabulary_size))

@@ -94,9 +94,7 @@ def answer_all(
         prefixes: The prefix of each output.
         first_row: Number of sources in earlier calls, by which a sampler draws different outputs.
     """
-    verbose = (
-        verbose if sys.stdout.isatty() else 0
-    )  # in a file, a progress bar would be control characters
+    verbose = verbose if sys.stdout.isatty() else 0  # no control characters in files
     order = np.argsort([-len(source.split()) for source in sources], kind="stable")
     answers: dict[int, Answer] = {}
     progress = keras.utils.Progbar(len(sources), verbose=verbose, unit_name="sentence")

@@ -9,12 +9,7 @@ from keras_drill.workbench.tasks.errors import ConfigError
 if TYPE_CHECKING:
     from keras_drill.workbench.tasks.config.run_config import RunConfig
 
-STRATEGIES = (
-    "none",
-    "mirrored",
-    "multi-worker",
-    "tpu",
-)  # `keras_drill.distribute` would import TensorFlow
+STRATEGIES = ("none", "mirrored", "multi-worker", "tpu")  # without importing TensorFlow
 
 
 def check_training(config: "RunConfig") -> None:
