@@ -141,9 +141,13 @@ def mean_and_interval(values: Sequence[float], digits: int = 2) -> str:
     shown = f"{statistics.fmean(values):.{digits}f}"
     if len(values) == 1:
         return shown
+    return f"{shown} ± {half_width(values):.{digits}f}"
+
+
+def half_width(values: Sequence[float]) -> float:
+    """Half the width of the 95 % interval of a mean of two or more values."""
     student = _T_95.get(len(values)) or 1.96 + 2.4 / (len(values) - 2)  # to 0.3 % beyond six
-    half = student * statistics.stdev(values) / math.sqrt(len(values))
-    return f"{shown} ± {half:.{digits}f}"
+    return student * statistics.stdev(values) / math.sqrt(len(values))
 
 
 def markdown(rows: Sequence[Sequence[str]]) -> str:

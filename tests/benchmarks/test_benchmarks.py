@@ -10,6 +10,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tests.workbench.training.tiny import write_corpus
+
 pytestmark = pytest.mark.slow
 ROOT = Path(__file__).parents[2]
 
@@ -46,6 +48,20 @@ def test_distillation(tmp_path):
     (row,) = json.loads(file.read_text())["tables"]["loss"]["rows"]
     assert row[0] == "53 × 101 × 7 × 11"
     assert row[3] > 0
+
+
+def test_adaptation_study(tmp_path):
+    write_corpus(tmp_path / "text")
+    sizes = ["backbone.embedding_dim=7", "backbone.units=11", "backbone.num_layers=1"]
+    options = ["--options", "training.epochs=1", "data.batch_size=3", *sizes]
+    words = ["--data", tmp_path / "text", "--folder", tmp_path, "--json", tmp_path / "found.json"]
+    words += ["--recipes", "small-tied", "--seeds", 0, "--search-tokens", 50, *options]
+    run("adaptation_study", *words)
+    found = json.loads((tmp_path / "found.json").read_text())
+    rows = found["tables"]["test-perplexity"]["rows"]
+    assert [row[:2] for row in rows] == [["small-tied", "trained"], ["small-tied", "fine-tuned"]]
+    for row in rows:
+        assert len(row) == 7 and len(set(row[2:])) > 1 and min(row[2:]) > 1
 
 
 def test_tatoeba_pairs(tmp_path):
