@@ -271,8 +271,8 @@ class SequenceToSequenceTask(AnsweringTask):
             lines = self.read_pairs(self.config.data.path)["train"].target
         except FileNotFoundError:
             print(
-                f"keras-drill: warning: the training text {self.config.data.path} is not there, so "
-                "answers are not evaluated by the frequency of words",
+                f"keras-drill: warning: the training text {self.config.data.path} does not exist: "
+                "translations are not compared by word frequency",
                 file=sys.stderr,
             )
             return None
