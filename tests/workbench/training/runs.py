@@ -53,8 +53,11 @@ def kill_at(monkeypatch, step):
     monkeypatch.setattr(Checkpointing, "on_train_batch_end", on_train_batch_end)
 
 
-def assert_same_bits(whole, resumed):
-    """Two trainings ended with the same variables, state and best model."""
+def assert_same_bits(whole, resumed, changed=None):
+    """Two trainings ended with the same variables, state and best model.
+
+    `changed` is the option whose value was changed for the second one, which its state records.
+    """
     arrays, state = last_checkpoint(whole)
     arrays_again, state_again = last_checkpoint(resumed)
     assert arrays.keys() == arrays_again.keys()
@@ -63,6 +66,11 @@ def assert_same_bits(whole, resumed):
     for one in (state, state_again):
         for epoch in one["training"]["history"]:
             del epoch["seconds"]
+    if changed is not None:
+        assert [change["option"] for change in state_again["training"].pop("changes")] == [changed]
+        assert state["training"].pop("changes") == []
+        section, _, key = changed.partition(".")
+        assert state["options"][section].pop(key) != state_again["options"][section].pop(key)
     assert state == state_again
     models = [keras.saving.load_model(t.folder.model_file, compile=False) for t in (whole, resumed)]
     for a, b in zip(models[0].variables, models[1].variables, strict=True):

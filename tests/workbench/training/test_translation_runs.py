@@ -412,7 +412,7 @@ def test_sources_prefixes_and_samples_of_the_command_line(trained, loaded, tmp_p
     assert main([*translate, *map(str, from_file), "--prefixes", str(tmp_path / "sources")]) == 0
     (tmp_path / "prefixes").write_text("the\n")
     assert main([*translate, *map(str, from_file), "--prefixes", str(tmp_path / "prefixes")]) == 1
-    assert "for sources, line 3" in capsys.readouterr().err
+    assert "sources, line 3" in capsys.readouterr().err
 
 
 @pytest.mark.slow
