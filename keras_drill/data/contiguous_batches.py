@@ -22,10 +22,10 @@ from keras_drill.data.streamed_text import StreamedText
 class ContiguousBatches:
     """Cuts a text into rows, and each row into consecutive windows.
 
-    The `N` ids are laid out as `[batch_size, steps]`; batch `b` holds window `b` of every row, so
-    the state at the end of a batch is the right one for the beginning of the next. Each target
-    is the token that follows; each token is a target exactly once. With `batch_size=2`,
-    `sequence_length=3`, `first_token=0` and the ids 1 2 3 ... 11:
+    The `N` ids are arranged as `[batch_size, steps]`. Batch `b` holds window `b` of every row. So
+    the final state of a batch is the initial state of the next batch. Each target is the next
+    token, and each token is a target exactly once. With `batch_size=2`, `sequence_length=3`,
+    `first_token=0` and the ids 1 2 3 ... 11:
 
         batch               0            1
         tokens[0]       0  1  2        3  4
@@ -46,10 +46,10 @@ class ContiguousBatches:
         targets[1]      7  8  9       10 11  0
         sample_weight   1  1  1        1  1  0
 
-    Use `min_context` for evaluation: each row first reads so many tokens before its targets, with
-    weight 0 (fewer at the beginning of the text). Then the number of rows hardly changes
-    predictions, and does not change them at all if the text has at most `min_context` tokens. With
-    `min_context=3`, the second row is:
+    Use `min_context` for evaluation: each row first reads the `min_context` tokens before its
+    targets, with weight 0 (fewer at the beginning of the text). Then the number of rows hardly
+    changes predictions. It does not change them at all if the text has at most `min_context`
+    tokens. With `min_context=3`, the second row is:
 
         batch               0            1            2
         tokens[1]       3  4  5        6  7  8        9 10 11

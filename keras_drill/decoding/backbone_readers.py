@@ -93,13 +93,14 @@ class StateReader(BackboneReader):
 
 
 class CacheReader(BackboneReader):
-    """Reader for backbones with a cache of earlier columns, which may also share constants.
+    """Reader for backbones that cache earlier columns (time steps).
 
     Args:
         backbone: A backbone with two methods. `begin_decoding(inputs, batch_size, length)` returns
-            `(constants, cache)` as `DecodingStep.begin` does. Examples are caches for `length`
-            columns, positions, and an encoded source. `read_column(tokens, constants, cache)`
-            returns the hidden states `[R, d]` of the next column `[R]` and the new cache. A
+            `(constants, cache)` as `DecodingStep.begin` does: constants such as an encoded source,
+            and a cache (keys and values, or a state) for `length` columns.
+            `read_column(tokens, constants, cache)` reads one token of each of R rows, `[R]`, and
+            returns their hidden states `[R, d]` and the new cache. A
             backbone that can return its attention also has `read_column_with_attention` and
             `source_mask`, see `DecodingStep`.
     """

@@ -22,13 +22,13 @@ _FEW_FORBIDDEN = 16  # up to this number, the list includes forbidden words: no 
 class Search(abc.ABC):
     """Base class for samplers and beam search. It contains the loop; subclasses choose the words.
 
-    Each step of the loop reads one column and writes the next one. Rows whose prompt is longer keep
-    the prompt's token, so prompts of different lengths can share a batch, and the state of each row
-    has read exactly the tokens of this row. Finished rows do not change. If a search writes several
-    rows per sequence, each row may continue any other row of the same sequence. In a sampler, each
-    row continues itself.
+    Each step of the loop reads one token of every row and writes the next one. Inside a row's
+    prompt the next token is that of the prompt. So prompts of different lengths can share a batch,
+    and the state of each row has read exactly the tokens of this row. Finished rows do not change.
+    If a search writes several rows per sequence, each row may continue any other row of the same
+    sequence. In a sampler, each row continues itself.
 
-    Works eagerly, in `tf.function`, under XLA and in `jax.jit`.
+    The loop works eagerly, in `tf.function`, under XLA and in `jax.jit`.
     """
 
     num_beams = 1  # K, rows for each sequence.

@@ -11,7 +11,7 @@ from keras_drill.data.truncate import truncation_mask
 
 
 class Side(tf.Module):
-    """The tokenizer and the vocabulary of the sources, or of the targets, in graphs.
+    """Converts the sources, or the targets, of a model to ids and back. Runs in graphs.
 
     A text is one line, as in training: line breaks become spaces, and an end token follows. If the
     text contains the pad token, the token is read as an unknown word, since models ignore padding.

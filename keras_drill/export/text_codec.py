@@ -15,8 +15,9 @@ class TextCodec(tf.Module):
     """Converts texts to the inputs of a language model and back, with a tokenizer and a vocabulary.
     Runs in graphs.
 
-    Texts are read as in training: the start token (or the end token, if there is no start token)
-    comes first, and each line break is an end token.
+    Texts are read as in training: each line break is an end token, and `with_start` adds the start
+    token (or the end token, if there is no start token) before each text. It also pads shorter rows
+    with 0.
 
     Args:
         tokenizer: A `keras_drill.data.Tokenizer`.

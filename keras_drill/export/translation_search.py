@@ -31,7 +31,9 @@ class TokenRows(NamedTuple):
 
 
 class TranslationSearch:
-    """Runs searches for the outputs of sources. This part of `Translator` only uses ids.
+    """Decodes the ids of sources to the ids of outputs, by beam search or sampling.
+
+    `Translator` adds the conversion between texts and ids. Each call is given its search.
 
     Args:
         step: The model's decoding step.

@@ -14,15 +14,18 @@ from keras_drill.types import Tensor
 
 
 class TileScores(NamedTuple):
-    """The results of one pass over the labels for a tile.
+    """The results of one pass over the labels for a tile of R rows.
+
+    A score is a logit. B is the number of labels of a block, S the number of labels of a target.
 
     Attributes:
         products: The inner products `[R, B]` of each block; empty if they are not needed.
-        kept: Intermediate results of the strategy: `[R, B]` for each block, or a sum over blocks.
+        kept: Intermediate results that the second pass uses. They depend on the strategy:
+            `[R, B]` for each block, or a sum over blocks.
         tops: `[R, blocks]`, the maximum that is subtracted before the exponential, for each block.
-        block_mass: `[R]`, the sum of exponentials over blocks; without the targets in some
-            strategies.
-        mass: `[R]`, the sum of exponentials over all labels.
+        block_mass: `[R]`, the sum of exponentials over blocks. Strategies that compute the targets
+            apart leave them out.
+        mass: `[R]`, the sum of exponentials over all labels, including the targets.
         log_normalizer: `[R]`, the logarithm of the sum of exponentials of the scores.
         mean: `[R]`, the mean score; `None` if label smoothing does not use it.
         selected: `[R, S]`, the scores of the targets; -inf for masked columns.

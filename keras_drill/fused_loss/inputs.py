@@ -40,15 +40,20 @@ class StoredTeacher(NamedTuple):
 
 
 class WalkInputs(NamedTuple):
-    """The tensors of a walk. Shape letters: see `walk`.
+    """The tensors from which the fused loss is computed.
+
+    The fused loss walks over tiles of tokens and blocks of labels, see `walk`. N is the number of
+    tokens, M the number of labels (output embeddings), K the number of hidden states per token that
+    a mixture combines (1 otherwise), and S the largest number of labels of a target word.
 
     Attributes:
-        contexts: `[N, K, d]`, one context per token (softmax, KerBS) or K (mixtures).
+        contexts: `[N, K, d]`, the hidden states: one per token (softmax, KerBS) or K (mixtures).
         log_priors: `[N, K]`, or `None` if K = 1.
         labels: `[M, d]`.
         bias: `[M]`, or `None`.
         score_parameters: Tuple of tensors whose first axis is M (the kernel's theta).
-        columns: `[N, S]` integers, the labels whose probabilities sum to the target's probability.
+        columns: `[N, S]` integers, indices of the labels of the target word. Their probabilities
+            sum to the target's probability.
         column_mask: `[N, S]` booleans, true for valid columns, or `None` if all are valid.
         targets: `[N]` integers, the target words; `None` if `word_labels` is `None`.
         word_labels: `WordLabels`, or `None` if label j is the only label of word j.

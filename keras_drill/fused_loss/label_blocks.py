@@ -75,7 +75,17 @@ class Labels(NamedTuple):
 def cut_labels(
     inputs: WalkInputs, options: WalkOptions, rows_per_tile: int, shard: LabelShard
 ) -> Labels:
-    """Cuts the labels into blocks for tiles of at most `rows_per_tile` rows."""
+    """Cuts the labels into blocks whose logits, for a tile, have a limited size.
+
+    Args:
+        inputs: The `WalkInputs`.
+        options: The `WalkOptions`.
+        rows_per_tile: Largest number of rows of a tile: more rows need smaller blocks.
+        shard: The part of the labels on this device.
+
+    Returns:
+        The `Labels`: all of them and their blocks.
+    """
     labels = ops.cast(inputs.labels, options.compute_dtype)
     bias = inputs.bias
     bias = None if bias is None else ops.cast(bias, options.accumulator_dtype)

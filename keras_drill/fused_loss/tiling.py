@@ -22,11 +22,13 @@ _ROW_MULTIPLE = 128
 
 
 def default_tile_bytes(gradient_bytes: int, least: int = CPU_TILE_BYTES) -> int:
-    """Default memory of a tile of scores.
+    """Returns the default memory of a tile of logits, in bytes.
+
+    On a CPU it is three eighths of the size of the labels' gradient, and at least `least`.
 
     Args:
         gradient_bytes: Size of the labels' gradient; 0 if there is none.
-        least: Fewest bytes on a CPU.
+        least: The smallest result on a CPU.
     """
     if is_accelerator():
         return ACCELERATOR_TILE_BYTES
@@ -61,7 +63,7 @@ def rows_without_scores(rows: int) -> int:
 
 
 def padded_tokens(size: int) -> int:
-    """Returns the number of tokens of a tile that holds at least `size`, which accelerators pad."""
+    """Returns the number of tokens in a tile for `size` tokens; accelerators pad tiles."""
     if not is_accelerator() or size <= _ROW_MULTIPLE:
         return size
     return math.ceil(size / _ROW_MULTIPLE) * _ROW_MULTIPLE

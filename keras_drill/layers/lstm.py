@@ -21,11 +21,12 @@ class LSTM(Recurrent):
     either way. The computation differs (see `lstm_sequence`):
 
     - `x W` is one product for all time steps.
-    - The gradients are written by hand. The gates are stored for them only in training.
+    - The gradients are written by hand. Only training stores the gates, which the gradients need.
     - Under mixed precision, states and gates are computed in float32.
 
-    With TensorFlow on a GPU the layer uses cuDNN if there is no mask. XLA cannot compile cuDNN's
-    operations. Under mixed precision the state has the compute dtype while cuDNN runs.
+    With TensorFlow on a GPU, and without a mask, the layer uses cuDNN. Under XLA it never does,
+    since XLA cannot compile cuDNN's operations. With cuDNN and mixed precision, the state has the
+    compute dtype.
 
     Input shape: `[B, T, d]`, or `[T, B, d]` with `time_major=True`.
 

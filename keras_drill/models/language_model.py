@@ -172,7 +172,7 @@ class LanguageModel(PreprocessedModel, FusedLossModel):  # type: ignore[misc]  #
         """
         if not 0 <= read_as < self.head.vocabulary_size:
             raise ValueError(
-                f"`read_as` must be a word in [0, {self.head.vocabulary_size}). "
+                f"`read_as` must be the id of a word, in [0, {self.head.vocabulary_size}). "
                 f"Received: read_as={read_as}"
             )
         size = self.head.vocabulary_size

@@ -137,11 +137,12 @@ class PreprocessedModel(keras.Model):
 
 
 class PreprocessedRows(keras.utils.PyDataset):
-    """Batches of rows of arrays, lists or dictionaries of these, preprocessed when they are read.
+    """Dataset that preprocesses each batch when the batch is read.
 
     Args:
         preprocessor: As in `PreprocessedModel`.
-        x, y, sample_weight: The rows; `y` and `sample_weight` may be `None`.
+        x, y, sample_weight: Arrays, or lists or dictionaries of arrays, with one entry per row;
+            `y` and `sample_weight` may be `None`.
         batch_size: Number of rows of a batch; `None` is 32.
         rows: Indices of the rows to use; `None` is all.
 

@@ -19,10 +19,13 @@ class SenseFeedback(OutputFeedback):
 
         x_t = Σ_j P(sense j of word t | h_{t-1}) w_j
 
+    w_j is the embedding of sense j.
+
     Args:
         embedding: A `keras_drill.SenseEmbedding`.
         words: `[T, B]` integers.
-        kept_words: Factors of the words' embeddings, `[T, B, 1]`, without gradient.
+        kept_words: Constant factors `[T, B, 1]` of the words' embeddings: embedding dropout of
+            whole words.
     """
 
     def __init__(self, embedding, words, kept_words):

@@ -22,15 +22,16 @@ def reset_optimizer_rows(
     """Resets the slots (momentum, velocity, ...) of rows of a variable.
 
     The function works on any Keras optimizer, also inside of a `LossScaleOptimizer` or
-    `MultiOptimizer`. It gets the initial values from a new optimizer of the same config. Slots with
-    an entry per row are reset. State that all rows share (a factored Adafactor's column sums, the
-    number of iterations) is not. Averages of the weights begin again at the weights. An optimizer
-    that has no slots yet, or does not train the variable, is not changed.
+    `MultiOptimizer`. It gets the initial values from a new optimizer of the same config. It resets
+    the slots that have an entry per row. It does not reset state that all rows share, such as the
+    column sums of a factored Adafactor and the number of iterations. Moving averages of the weights
+    (`use_ema`) are set to the current weights. An optimizer that has no slots yet, or does not
+    train the variable, is not changed.
 
     Args:
         optimizer: `keras.optimizers.Optimizer`.
         variable: `keras.Variable` `[M, ...]`.
-        rows: `[M]` booleans.
+        rows: `[M]` booleans, true for the rows to reset.
 
     Example:
 

@@ -11,12 +11,12 @@ _OF_PROBABILITIES = ("categoricalcrossentropy", "sparsecategoricalcrossentropy")
 
 
 def check_compiled_loss(head: keras.layers.Layer) -> None:
-    """Checks the compiled loss of the model in training for the outputs of `head`.
+    """Checks that the compiled loss for the outputs of `head` takes log-probabilities.
 
-    Log-probabilities are negative: a loss without `from_logits=True` clips all of them to one
-    constant and has no gradient. The function checks only functional and sequential models, in
-    which the origin of an output is known, and only on TensorFlow: on JAX, a layer cannot find the
-    model in training.
+    Log-probabilities are negative. A loss without `from_logits=True` clips all of them to one
+    constant and has no gradient. The function checks only functional and sequential models, since
+    other models do not tell where an output comes from. It checks nothing on JAX, where a layer
+    cannot find the model in training.
 
     Raises:
         ValueError: The loss is a cross-entropy of probabilities.

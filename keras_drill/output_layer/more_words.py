@@ -43,7 +43,13 @@ def with_words(head, descriptions, bias, embedding):
 
 
 def grown(config, sizes: dict[str, int], by: int):
-    """Copies a config, nested or not, with larger values for given entries of a given size."""
+    """Copies a config and increases sizes in it, also in nested configs.
+
+    Args:
+        config: A config, or a value in one.
+        sizes: Old sizes by key. An entry is increased if its key and its value are here.
+        by: The number to add.
+    """
     if isinstance(config, dict):
         return {
             key: value + by

@@ -7,9 +7,9 @@ from keras_drill.output_layer import OutputLayer
 
 @keras.saving.register_keras_serializable(package="keras_drill")
 class TiedOutput(OutputLayer):
-    """Weight tying: the word embeddings are the labels, scores `E h + b`.
+    """Output layer with weight tying: the labels are the word embeddings E, the logits `E h + b`.
 
-    The layer itself has V weights, the biases.
+    The layer itself has V weights, the biases b.
 
     Args:
         vocabulary_size: Number of words V.

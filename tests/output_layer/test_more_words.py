@@ -165,7 +165,7 @@ def test_what_is_refused():
             lambda: senses.with_words(MORE, embedding=keras.layers.Embedding(V + NEW, D)),
             "must not be a SenseEmbedding",
         ),
-        (lambda: features.with_words(MORE, read_as=V), "`read_as` must be a word"),
+        (lambda: features.with_words(MORE, read_as=V), "`read_as` must be the id of a word"),
         (lambda: features.with_words(MORE, read_as=0), "To add words, the config of the backbone"),
     ]:
         with pytest.raises(ValueError, match=f"(?s){message}.*Received: "):

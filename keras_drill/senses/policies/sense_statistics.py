@@ -14,7 +14,7 @@ class SenseStatistics:
         word_log_prob: `[V]`, running average of a word's log-probability at tokens whose target is
             the word; 0 for words that have not occurred.
         word_count: `[V]`, how often each word was the target in the present interval.
-        prob_sum: `[V]`, sum of the word's probability over these tokens.
+        prob_sum: `[V]`, sum of the word's probability over the tokens that `word_count` counts.
         min_senses: Fewest senses of a word.
         max_senses: Most senses of a word.
 

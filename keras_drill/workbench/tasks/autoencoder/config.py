@@ -38,6 +38,6 @@ class AutoencoderConfig(SequenceToSequenceConfig):
             raise ConfigError("option data.shared_vocabulary must be true: both sides are the same")
         if not self.data.shares_tokenizer:
             raise ConfigError(
-                "option data.moses must be one language, for both sides are the same, not "
+                "option data.moses must be one language, since sources are also the targets, not "
                 f"{self.data.moses!r}"
             )
