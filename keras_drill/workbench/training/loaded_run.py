@@ -183,7 +183,7 @@ def _best_model(folder: RunFolder) -> keras.Model:
     except Exception as error:
         raise RunError(
             f"{file} cannot be loaded: {(str(error).splitlines() or [type(error).__name__])[0]} "
-            "(choose a checkpoint with --checkpoint, or resume the training to write the file again)"
+            "(resume the training to write the file again, or use --checkpoint)"
         ) from error
 
 
