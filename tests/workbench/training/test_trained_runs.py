@@ -39,7 +39,7 @@ def trained(trained_once, tmp_path, capsys):
 def test_a_finished_run_is_not_trained_again(trained, capsys):
     config = trained.config()
     train_run(config, trained)
-    assert "already trained: 1 epochs" in capsys.readouterr().out
+    assert "already trained: all 1 epochs are done" in capsys.readouterr().out
     longer = config.replace({"training.epochs": 2})
     train_run(longer, trained)
     assert "resuming at epoch 2, batch 1" in capsys.readouterr().out
