@@ -17,6 +17,7 @@ from keras_drill.data.batches import (
 from keras_drill.data.checks import is_whole
 from keras_drill.data.encoded_text import EncodedText, as_ids
 from keras_drill.data.streamed_text import StreamedText
+from keras_drill.optimizers.window_lengths import count_windows, draw_window_lengths
 
 
 class ContiguousBatches:
@@ -156,7 +157,7 @@ class ContiguousBatches:
         self._stops = np.minimum(self._firsts + steps, self.num_targets)
         self._steps = steps + context
         if variable_length:
-            self.num_batches = max(round(self._steps / _mean_length(sequence_length)), 1)
+            self.num_batches = count_windows(self._steps, sequence_length)
         else:
             self.num_batches = -(-self._steps // sequence_length)
         self._text = text if isinstance(text, StreamedText) else None
@@ -271,34 +272,11 @@ class ContiguousBatches:
     def _starts(self, epoch: int) -> np.ndarray:
         """Start and end of each window of an epoch, `[num_batches, 2]`."""
         if self.variable_length:
-            stops = np.cumsum(self._draw_lengths(epoch))
+            stops = np.cumsum(
+                draw_window_lengths(self._steps, self.sequence_length, self.seed, epoch)
+            )
         else:
             stops = np.minimum(
                 np.arange(1, self.num_batches + 1) * self.sequence_length, self._steps
             )
         return np.stack([np.concatenate([[0], stops[:-1]]), stops], axis=1).astype(np.int32)
-
-    def _draw_lengths(self, epoch: int) -> np.ndarray:
-        # RandomState gives the same numbers in every version of NumPy.
-        random = np.random.RandomState([self.seed, epoch])
-        base = np.where(
-            random.random_sample(self.num_batches) < 0.95,
-            self.sequence_length,
-            self.sequence_length // 2,
-        )
-        lengths = np.maximum((base + 5 * random.standard_normal(self.num_batches)).astype(int), 5)
-        order = random.permutation(self.num_batches)
-        return _fill(lengths, self._steps, order)
-
-
-def _mean_length(sequence_length: int) -> float:
-    return max(0.95 * sequence_length + 0.05 * (sequence_length // 2), 5)
-
-
-def _fill(lengths: np.ndarray, steps: int, order: np.ndarray) -> np.ndarray:
-    """Changes lengths by as little as possible, in the given order, so that they sum to `steps`."""
-    while (missing := steps - lengths.sum()) != 0:
-        able = order if missing > 0 else order[lengths[order] > min(5, lengths.max() - 1)]
-        some = able[: abs(missing)]
-        lengths[some] += np.sign(missing)
-    return lengths
