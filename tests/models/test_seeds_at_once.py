@@ -91,7 +91,6 @@ VARIED = {
 }
 
 
-@pytest.mark.slow
 def test_each_seed_averages_from_its_own_epoch_as_it_does_alone(text, tmp_path):
     epochs, seeds, share = 6, (3, 5), 0.17
     options = [f"{name}={value}" for name, value in VARIED.items()]
