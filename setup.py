@@ -49,6 +49,7 @@ setup(
     extras_require={
         "analysis": ["scipy>=1.11"],
         "completion": ["argcomplete>=3.1"],
+        "ctranslate2": ["ctranslate2>=4.8"],
         "serve": _SERVE,
         "browser": ["playwright>=1.45"],
         "pretrained": ["keras-hub>=0.25", "safetensors>=0.4"],
@@ -57,6 +58,7 @@ setup(
         "translation": ["sentencepiece>=0.2", "sacrebleu>=2.4", "sacremoses>=0.1"],
         "test": [
             "argcomplete>=3.1",
+            "ctranslate2>=4.8",
             "pytest>=8",
             "pytest-xdist>=3.5",
             "hypothesis>=6.100",

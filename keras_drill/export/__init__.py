@@ -1,6 +1,8 @@
-"""Exports models as SavedModels with text as input and output (TensorFlow only)."""
+"""Exports models as SavedModels with text as input and output, or for CTranslate2 (TensorFlow only).
+"""
 
 from keras_drill.export.asset_vocabulary import AssetVocabulary
+from keras_drill.export.export_ctranslate2 import export_ctranslate2
 from keras_drill.export.export_saved_model import export_saved_model
 from keras_drill.export.export_translator import export_translator
 from keras_drill.export.model_card import ModelCard
@@ -21,6 +23,7 @@ __all__ = [
     "TextCodec",
     "TextModel",
     "Translator",
+    "export_ctranslate2",
     "export_saved_model",
     "export_translator",
     "unserved_operations",

@@ -1,0 +1,134 @@
+"""Writing a Transformer in the form that CTranslate2 loads."""
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import keras
+
+from keras_drill.data import SentencePieceTokenizer, Tokenizer, Vocabulary
+from keras_drill.export.ctranslate2_spec import make_spec
+from keras_drill.export.model_card import ModelCard
+from keras_drill.export.saved_model_version import new_version
+from keras_drill.models import Transformer
+
+
+def export_ctranslate2(
+    model: Any,
+    directory: str | os.PathLike,
+    target: tuple[Tokenizer, Vocabulary],
+    source: tuple[Tokenizer, Vocabulary] | None = None,
+    *,
+    version: int | None = None,
+    quantization: str | None = None,
+    max_length: int = 1024,
+    card: ModelCard | None = None,
+) -> Path:
+    """Exports a Transformer for CTranslate2, a fast engine for inference in C++.
+
+    The model is written to `directory/<version>/`. `ctranslate2.Translator` loads a
+    `SequenceToSequence`, and `ctranslate2.Generator` a `LanguageModel`. CTranslate2 takes and
+    returns words, so the folder also contains the tokenizers: as `*tokenizer.json`, Keras' config
+    of the tokenizer, and SentencePiece models also as `*tokenizer.model`.
+
+    The label encoder is folded into the labels, so that DRILL costs as much as weight tying.
+    Log-probabilities are those of the model up to float32 rounding.
+
+    Args:
+        model: A built `keras_drill.SequenceToSequence` or `keras_drill.LanguageModel` around a
+            `keras_drill.models.Transformer` or `TransformerLanguageBackbone`. The output layer is
+            a softmax over inner products of hidden states and labels: softmax, weight tying,
+            bilinear, or DRILL without a network of hidden states.
+        directory: The model's folder. Created if missing.
+        target: Tokenizer and vocabulary of the targets, or of the text of a language model.
+        source: The same of the sources. Only for models with a source.
+        version: A positive integer that no version has yet. Defaults to one more than the highest.
+        quantization: Type of the stored weights by CTranslate2's names, such as `"int8"`,
+            `"int8_float16"`, `"int16"` or `"float16"`. `None` is float32.
+        max_length: Number of positions that the model can read or write. Models with learned
+            positions have their own number.
+        card: Written as `model_card.md` and `model_card.json`.
+
+    Returns:
+        The version's folder.
+
+    Raises:
+        ImportError: ctranslate2 is not installed.
+        ValueError: CTranslate2 cannot compute what a part of the model does, or an argument does
+            not match the model.
+
+    Example:
+
+    >>> from keras_drill.data import WhitespaceTokenizer
+    >>> vocabulary = Vocabulary(["<pad>", "<unk>", "<eos>", "<sos>", "a", "house"])
+    >>> words = WhitespaceTokenizer(), vocabulary
+    >>> backbone = keras_drill.models.Transformer(6, 4, num_layers=1, num_heads=2)
+    >>> head = keras_drill.DrillOutput(6, backbone.embedding)
+    >>> model = keras_drill.SequenceToSequence(backbone, head)
+    >>> directory = getfixture("tmp_path") / "de-en"
+    >>> folder = export_ctranslate2(model, directory, target=words, source=words)
+    >>> import ctranslate2
+    >>> translator = ctranslate2.Translator(str(folder))
+    >>> [found] = translator.translate_batch([["ein", "Haus"]], beam_size=5, length_penalty=0)
+    >>> len(found.hypotheses)
+    1
+    """
+    spec = make_spec(model, max_length)
+    has_source = isinstance(model.backbone, Transformer)
+    if has_source != (source is not None):
+        raise ValueError(
+            "`source` must be the tokenizer and the vocabulary of the sources for a model with a "
+            f"source, else None. Received: {'source=None' if has_source else 'a source'} with a "
+            f"{type(model.backbone).__name__}"
+        )
+    sides = {"target": target} if source is None else {"source": source, "target": target}
+    _register_words(spec, {name: vocabulary for name, (_, vocabulary) in sides.items()})
+    spec.validate()
+    spec.optimize(quantization)
+    with new_version(directory, version) as folder:
+        folder.model.mkdir()
+        spec.save(str(folder.model))
+        for name, (tokenizer, _) in sides.items():
+            _save_tokenizer(tokenizer, folder.model, f"{name}_" if has_source else "")
+        if card is not None:
+            card.write(folder.model)
+    return folder.published
+
+
+def _register_words(spec: Any, vocabularies: dict[str, Vocabulary]) -> None:
+    """Adds the vocabularies and their special tokens to a specification."""
+    target = vocabularies["target"]
+    tables = {"target": spec.decoder.embeddings.weight}
+    if "source" in vocabularies:
+        tables["source"] = spec.encoder.embeddings[0].weight
+    for name, vocabulary in vocabularies.items():
+        if len(vocabulary) != len(tables[name]):
+            raise ValueError(
+                f"`{name}` must have a vocabulary of the model's {len(tables[name])} words. "
+                f"Received: {len(vocabulary)} words"
+            )
+        special = vocabulary.unknown_token, vocabulary.end_token
+        if special != (target.unknown_token, target.end_token):
+            raise ValueError(
+                "The vocabularies of `source` and `target` must have the same unknown token and "
+                f"the same end token. Received: {special} in `{name}`"
+            )
+    start = target.end_token if target.start_id is None else target.start_token
+    spec.config.unk_token = target.unknown_token
+    spec.config.bos_token = start
+    spec.config.eos_token = target.end_token
+    if "source" in vocabularies:
+        spec.register_source_vocabulary(list(vocabularies["source"].tokens))
+        spec.register_target_vocabulary(list(target.tokens))
+        spec.config.decoder_start_token = start
+        spec.config.add_source_eos = True
+    else:
+        spec.register_vocabulary(list(target.tokens))
+
+
+def _save_tokenizer(tokenizer: Tokenizer, folder: Path, prefix: str) -> None:
+    config = json.dumps(keras.saving.serialize_keras_object(tokenizer), indent=2)
+    (folder / f"{prefix}tokenizer.json").write_text(config + "\n", encoding="utf-8")
+    if isinstance(tokenizer, SentencePieceTokenizer):
+        tokenizer.save(folder / f"{prefix}tokenizer.model")
