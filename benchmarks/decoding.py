@@ -24,6 +24,7 @@ from pathlib import Path
 
 import numpy as np
 
+from benchmarks.decoding_peers import word_names
 from benchmarks.peer import Peer
 from benchmarks.timing import alternate, describe, median_ratio
 
@@ -73,7 +74,9 @@ def make_batches(arguments: argparse.Namespace) -> list[np.ndarray]:
     for group in groups:
         width = -(-group.max() // 8) * 8
         words = rng.integers(FIRST_WORD, arguments.vocabulary, (len(group), width))
-        batches.append(np.where(np.arange(width) < group[:, None], words, 0).astype("int32"))
+        columns, ends = np.arange(width), group[:, None] - 1
+        words = np.where(columns == ends, END, words)
+        batches.append(np.where(columns <= ends, words, 0).astype("int32"))
     return batches
 
 
@@ -110,18 +113,27 @@ def buffer(source: np.ndarray) -> np.ndarray:
     return tokens
 
 
+def export_for_ctranslate2(model, directory: Path) -> None:
+    from keras_drill.data import Vocabulary, WhitespaceTokenizer
+    from keras_drill.export import export_ctranslate2
+
+    pad, start, end, *_ = names = word_names(model.head.vocabulary_size)
+    vocabulary = Vocabulary(names, unknown_token=pad, start_token=start, end_token=end)
+    words = WhitespaceTokenizer(), vocabulary
+    export_ctranslate2(model, directory, words, source=words)
+
+
 def compare_transformers(arguments: argparse.Namespace, folder: Path) -> None:
     settings = {**vars(arguments), "heads": max(arguments.width // 64, 2), "source": None}
     batches = make_batches(arguments)
     model = make_transformer(settings)
     (folder / "settings.json").write_text(json.dumps(settings))
     np.savez(folder / "batches.npz", **{f"{i:03}": batch for i, batch in enumerate(batches)})
-    weights = {variable.path.split("/", 1)[1]: variable.numpy() for variable in model.variables}
-    np.savez(folder / "weights.npz", **weights)  # by their paths in the model
     model.save_weights(folder / "model.weights.h5")
     own = own_functions(model, arguments.beams, folder)
     peers = {}
     if arguments.ctranslate2:
+        export_for_ctranslate2(model, folder / "ctranslate2")
         peers["CTranslate2"] = Peer(arguments.ctranslate2, _PEERS, "ctranslate2", str(folder))
     if arguments.keras_hub:
         peers["keras-hub"] = Peer(arguments.keras_hub, _PEERS, "keras-hub", str(folder))

@@ -22,19 +22,12 @@ SPECIAL = ["<pad>", "<s>", "</s>"]
 
 
 def ctranslate2(folder: Path) -> Callable:
-    """CTranslate2 in float32, by the model specification of its converters."""
+    """CTranslate2 in float32, with the model that `export_ctranslate2` wrote."""
     import ctranslate2
 
     settings = json.loads((folder / "settings.json").read_text())
-    with np.load(folder / "weights.npz") as arrays:
-        weights = {path: arrays[path] for path in arrays.files}
-    spec = transformer_spec(settings, weights)
-    spec.validate()
-    spec.optimize()
-    (folder / "ctranslate2").mkdir()
-    spec.save(str(folder / "ctranslate2"))
     translator = ctranslate2.Translator(
-        str(folder / "ctranslate2"),
+        str(folder / "ctranslate2" / "1"),
         compute_type="float32",
         intra_threads=len(os.sched_getaffinity(0)),
     )
@@ -43,7 +36,7 @@ def ctranslate2(folder: Path) -> Callable:
 
     def translate(source):
         results = translator.translate_batch(
-            [names[row[row > 0]].tolist() for row in source],
+            [names[row[row > END]].tolist() for row in source],  # it adds the end token
             beam_size=settings["beams"],
             length_penalty=0,
             max_decoding_length=source.shape[1] + ROOM - 1,
@@ -60,63 +53,6 @@ def ctranslate2(folder: Path) -> Callable:
 
 def word_names(count: int) -> list[str]:
     return [*SPECIAL, *[f"w{i}" for i in range(len(SPECIAL), count)]]
-
-
-def transformer_spec(settings: dict, weights: dict):
-    from ctranslate2.specs import TransformerSpec
-
-    width = settings["width"]
-    spec = TransformerSpec.from_config(settings["layers"], settings["heads"], pre_norm=False)
-    embeddings = weights["transformer/encoder/embedding/embeddings"]
-    spec.encoder.embeddings[0].weight = spec.decoder.embeddings.weight = embeddings
-    spec.decoder.projection.weight = embeddings
-    spec.decoder.projection.bias = weights["tied_output/bias"]
-    rates = np.exp(np.arange(width // 2) * -np.log(1e4) / (width // 2 - 1))
-    angles = np.arange(1024)[:, None] * rates
-    encodings = np.concatenate([np.sin(angles), np.cos(angles)], axis=1).astype("float32")
-    spec.encoder.position_encodings.encodings = encodings
-    spec.decoder.position_encodings.encodings = encodings
-    for side, layers in (("encoder", spec.encoder.layer), ("decoder", spec.decoder.layer)):
-        for index, layer in enumerate(layers):
-            path = f"transformer/{side}/layer_{index}"
-            attentions = {"self_attention": layer.self_attention}
-            if side == "decoder":
-                attentions["source_attention"] = layer.attention
-            for name, attention in attentions.items():
-                set_attention(attention, weights, f"{path}/{name}", width)
-            set_norm(layer.ffn.layer_norm, weights, f"{path}/feed_forward_norm")
-            set_linear(layer.ffn.linear_0, weights, f"{path}/inner")
-            set_linear(layer.ffn.linear_1, weights, f"{path}/outer")
-    names = word_names(settings["vocabulary"])
-    spec.register_source_vocabulary(names)
-    spec.register_target_vocabulary(names)
-    spec.config.unk_token = names[0]
-    spec.config.decoder_start_token = names[START]
-    spec.config.layer_norm_epsilon = 1e-6
-    return spec
-
-
-def set_attention(spec, weights, path, width):
-    def part(name):
-        kernel = weights[f"{path}/{name}/kernel"].reshape(width, width).T  # [outputs, inputs]
-        return kernel, weights[f"{path}/{name}/bias"].reshape(width)
-
-    groups = [("query", "key", "value")]
-    if path.endswith("source_attention"):
-        groups = [("query",), ("key", "value")]
-    for linear, group in zip(spec.linear, [*groups, ("attention_output",)], strict=True):
-        parts = [part(name) for name in group]
-        linear.weight, linear.bias = (np.concatenate(x) for x in zip(*parts, strict=True))
-    set_norm(spec.layer_norm, weights, f"{path}_norm")
-
-
-def set_norm(spec, weights, path):
-    spec.gamma, spec.beta = weights[f"{path}/gamma"], weights[f"{path}/beta"]
-
-
-def set_linear(spec, weights, path):
-    spec.weight = np.ascontiguousarray(weights[f"{path}/kernel"].T)
-    spec.bias = weights[f"{path}/bias"]
 
 
 def keras_hub(folder: Path, jit_compile: bool = False) -> Callable:

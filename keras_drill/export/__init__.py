@@ -1,5 +1,4 @@
-"""Exports models as SavedModels with text as input and output, or for CTranslate2 (TensorFlow only).
-"""
+"""Exports models for servers: as SavedModels, and for CTranslate2 (TensorFlow only)."""
 
 from keras_drill.export.asset_vocabulary import AssetVocabulary
 from keras_drill.export.export_ctranslate2 import export_ctranslate2

@@ -102,8 +102,9 @@ def test_output_layers():
 
 def test_decoding():
     output = run("decoding", "--sentences", 3, "--batch", 3, "--vocabulary", 101, "--width", 16,
-                 "--layers", 1, "--rounds", 1)  # fmt: skip
+                 "--layers", 1, "--rounds", 1, "--ctranslate2", sys.executable)  # fmt: skip
     assert min(figures(output, "keras_drill XLA")) > 0
+    assert "CTranslate2: 100% of best beams are the same" in output
 
 
 def test_sense_reallocation():

@@ -24,23 +24,28 @@ from keras_drill.workbench.cli.search_arguments import (
 from keras_drill.workbench.tasks.config import RunConfig
 from keras_drill.workbench.tasks.errors import ConfigError
 
+# Default folders by format: TensorFlow Serving takes every version in its folder for a SavedModel.
+_DIRECTORIES = {"saved_model": "saved_models", "ctranslate2": "ctranslate2_models"}
+
 
 def add_parser(commands) -> argparse.ArgumentParser:
     parser = commands.add_parser(
         "export",
-        help="write a model as a SavedModel whose inputs and outputs are texts",
+        help="write a model for TensorFlow Serving, or for CTranslate2",
         description=(
             "Writes the best model of a run as DIRECTORY/NAME/VERSION/, which TensorFlow Serving\n"
             "loads. Inputs and outputs are texts: the SavedModel contains the tokenizer and the\n"
             "vocabulary. The settings below apply to the signature `continue` of language models\n"
-            "and to the signature `translate` of models with sources."
+            "and to the signature `translate` of models with sources. With --format ctranslate2\n"
+            "the model of a Transformer is written for CTranslate2, whose inputs are words."
         ),
         epilog=(
             "Examples:\n"
             "  keras-drill export runs/a\n"
             "  keras-drill export runs/a --name stories --sampler top-p --temperature 0.8\n"
             "  keras-drill export runs/de-en -n 3 --num-beams 8\n"
-            "  keras-drill export runs/a --weights int8 --licence Apache-2.0"
+            "  keras-drill export runs/a --weights int8 --licence Apache-2.0\n"
+            "  keras-drill export runs/de-en --format ctranslate2 --quantization int8"
         ),
     )
     add_run_argument(parser)
@@ -48,9 +53,9 @@ def add_parser(commands) -> argparse.ArgumentParser:
     parser.add_argument(
         "--directory",
         type=some_path,
-        default="saved_models",
         metavar="DIRECTORY",
-        help="folder of exported models (default: %(default)s)",
+        help="folder of exported models (default: saved_models, or ctranslate2_models with "
+        "--format ctranslate2)",
     )
     parser.add_argument(
         "--name",
@@ -65,11 +70,22 @@ def add_parser(commands) -> argparse.ArgumentParser:
         help="version number (default: last version plus 1)",
     )
     parser.add_argument(
+        "--format",
+        choices=tuple(_DIRECTORIES),
+        default="saved_model",
+        help="saved_model for TensorFlow Serving, or ctranslate2 (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--quantization",
+        choices=("int8", "int8_float16", "int8_bfloat16", "int16", "float16", "bfloat16"),
+        help="type of the stored weights with --format ctranslate2 (default: float32)",
+    )
+    parser.add_argument(
         "--weights",
         choices=("float32", "bfloat16", "float16", "int8"),
         default="float32",
-        help="type of the stored weights; the model card shows its effect on quality, size and "
-        "time (default: %(default)s)",
+        help="type of the stored weights of a SavedModel; the model card shows its effect on "
+        "quality, size and time (default: %(default)s)",
     )
     parser.add_argument(
         "--sense-contexts",
@@ -82,7 +98,7 @@ def add_parser(commands) -> argparse.ArgumentParser:
     _add_card_arguments(parser)
     add_sampling_arguments(parser, default="greedy")
     add_search_arguments(parser, but=["max_tokens"])
-    parser.set_defaults(sampling_defaults=_sampling(parser.parse_args(["RUN"])))
+    parser.set_defaults(saved_model_defaults=_of_saved_models(parser.parse_args(["RUN"])))
     return parser
 
 
@@ -106,6 +122,7 @@ def _add_card_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     (config,) = check_runs([args.folder], args.checkpoint)
+    _check_format(args, config)
     _check_settings(args, config)
     changes = search_changes(args, config) if config.reads_sources else {}
     directory = _directory(args)
@@ -114,11 +131,19 @@ def run(args: argparse.Namespace) -> int:
 
     import_tensorflow()
     from keras_drill.workbench.tasks.make_sampler import make_sampler
-    from keras_drill.workbench.training.export_run import export_run
+    from keras_drill.workbench.training.export_run import export_run, export_run_for_ctranslate2
     from keras_drill.workbench.training.loaded_run import LoadedRun
     from keras_drill.workbench.training.run_folder import RunFolder
 
     loaded = LoadedRun.load(RunFolder(args.folder), args.checkpoint, changes)
+    on_card = {"licence": args.licence, "limits": args.limit}
+    if args.format == "ctranslate2":
+        print(
+            export_run_for_ctranslate2(
+                loaded, directory, version=args.version, quantization=args.quantization, **on_card
+            )
+        )
+        return 0
     continuing: dict[str, Any] = {}
     if not config.reads_sources:
         k = min(args.k, len(loaded.vocabulary.tokens))
@@ -134,8 +159,7 @@ def run(args: argparse.Namespace) -> int:
         version=args.version,
         weights=args.weights,
         sense_contexts=args.sense_contexts,
-        licence=args.licence,
-        limits=args.limit,
+        **on_card,
         **continuing,
     )
     print(path)
@@ -146,11 +170,46 @@ def _sampling(args: argparse.Namespace) -> dict[str, Any]:
     return {**sampler_settings(args), "stop": args.stop}
 
 
+def _of_saved_models(args: argparse.Namespace) -> dict[str, Any]:
+    """Returns the settings that are stored in a SavedModel."""
+    return {"weights": args.weights, "sense_contexts": args.sense_contexts, **_sampling(args)}
+
+
+def _check_format(args: argparse.Namespace, config: RunConfig) -> None:
+    """Raises `ConfigError` for a format that cannot hold the model or the settings."""
+    if args.format == "saved_model":
+        if args.quantization is not None:
+            raise ConfigError(
+                "--quantization is for --format ctranslate2: use --weights. "
+                f"Received: --quantization {args.quantization}"
+            )
+        return
+    if not config.reads_sources or config.backbone.kind != "transformer":
+        raise ConfigError(
+            "--format ctranslate2 needs a Transformer: export other models as a SavedModel. "
+            f"Received: {args.folder}, whose backbone is {config.backbone.kind}"
+        )
+    changed = [
+        name
+        for name, value in _of_saved_models(args).items()
+        if value != args.saved_model_defaults[name]
+    ]
+    changed += given_search_arguments(args)
+    if changed:
+        raise ConfigError(
+            f"--{changed[0].replace('_', '-')} has no effect with --format ctranslate2: give "
+            "settings of the search to CTranslate2 when it translates, and use --quantization for "
+            "the type of the weights"
+        )
+
+
 def _check_settings(args: argparse.Namespace, config: RunConfig) -> None:
     """Raises `ConfigError` for settings that have no effect on this kind of model."""
     if config.reads_sources:
         changed = [
-            name for name, value in _sampling(args).items() if value != args.sampling_defaults[name]
+            name
+            for name, value in _sampling(args).items()
+            if value != args.saved_model_defaults[name]
         ]
     else:
         changed = [name for name in given_search_arguments(args) if name != "max_tokens"]
@@ -169,7 +228,8 @@ def _check_settings(args: argparse.Namespace, config: RunConfig) -> None:
 def _directory(args: argparse.Namespace) -> Path:
     """Returns the folder of the exported model, to which the version is added."""
     name = Path(args.folder).resolve().name if args.name is None else args.name
-    directory = output_folder("--directory", args.directory) / name
+    parent = _DIRECTORIES[args.format] if args.directory is None else args.directory
+    directory = output_folder("--directory", parent) / name
     if directory.exists() and not directory.is_dir():
         raise ConfigError(f"--name {name}: {directory} is a file")
     if args.version is not None and (directory / str(args.version)).exists():

@@ -1,4 +1,4 @@
-"""Export of a run's model as a SavedModel with a model card."""
+"""Export of a run's model, with a model card, as a SavedModel or for CTranslate2."""
 
 import importlib.metadata
 import platform
@@ -9,7 +9,7 @@ from typing import Any
 
 from keras_drill.data.read_json import read_json
 from keras_drill.decoding import GreedySampler, Sampler
-from keras_drill.export import ModelCard, TextModel, Translator
+from keras_drill.export import ModelCard, TextModel, Translator, export_ctranslate2
 from keras_drill.export.narrow_weights import num_bytes, served_signatures
 from keras_drill.metrics.text_scores import score_texts
 from keras_drill.workbench.tasks.errors import RunError
@@ -21,6 +21,10 @@ from keras_drill.workbench.training.shown_senses import contexts_for_export
 # Examples to evaluate by whether the model generates outputs, which takes longer than scoring.
 _EVALUATED = {True: 100, False: 500}
 _DISTRIBUTIONS = ("keras-drill", "keras", "tensorflow", "tensorflow-text")
+_LIMIT_OF_ALL = (
+    "The model knows only the language of its corpus. Its output may be wrong, and may repeat "
+    "sentences of the corpus."
+)
 
 
 def export_run(
@@ -94,6 +98,41 @@ def export_run(
         weights=weights,
         card=card,
         **options,
+    )
+
+
+def export_run_for_ctranslate2(
+    run: LoadedRun,
+    directory: Path,
+    *,
+    version: int | None = None,
+    quantization: str | None = None,
+    licence: str = "not stated",
+    limits: Sequence[str] = (),
+) -> Path:
+    """Exports the Transformer of a run with sources for CTranslate2.
+
+    Args:
+        run: The run.
+        directory: The model's folder.
+        version: See `keras_drill.export.export_ctranslate2`.
+        quantization: Type of the stored weights; `None` is float32.
+        licence: Licence of the model, for the card.
+        limits: Limits of the model for the card, in addition to those of all models.
+
+    Returns:
+        The version's folder.
+    """
+    coders = run.task.coders(run.vocabulary)
+    kept = {"kept in": quantization or "float32"}
+    return export_ctranslate2(
+        run.model,
+        directory,
+        coders["target"],
+        coders["source"],
+        version=version,
+        quantization=quantization,
+        card=make_card(run, directory.name, licence, [_LIMIT_OF_ALL, *limits], kept),
     )
 
 
@@ -181,8 +220,7 @@ def compare_weights(
 def _limits(module: TextModel | Translator) -> list[str]:
     """Returns sentences on the limits of all models of this kind, for the card."""
     limits = [
-        "The model knows only the language of its corpus. Its output may be wrong, and may repeat "
-        "sentences of the corpus.",
+        _LIMIT_OF_ALL,
         "The model reads words outside its vocabulary as `<unk>`, and never writes `<unk>`.",
     ]
     if isinstance(module, Translator):
