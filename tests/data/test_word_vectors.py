@@ -30,13 +30,13 @@ def test_words_that_are_asked_for_twice_have_their_vector_twice(tmp_path):
 @pytest.mark.parametrize(
     "text, message",
     [
-        ("\n\n", "have vectors"),
-        ("2 3\n", "have vectors"),
+        ("\n\n", "contain word vectors"),
+        ("2 3\n", "contain word vectors"),
         ("cat 1 2 3\nrain 1 2\n", "width, 3 as in its first.*line 2, with 2"),
         ("cat 1 2 3\nrain 1 two 3\n", "finite numbers.*line 2, with 1 two 3"),
         ("cat 1 2 nan\n", "finite numbers.*line 1"),
         ("cat 1 2 1e39\n", "finite numbers.*line 1"),
-        ("cat\n", "have vectors"),
+        ("cat\n", "contain word vectors"),
     ],
 )
 def test_what_are_no_vectors_is_refused(text, message, tmp_path):
