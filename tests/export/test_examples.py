@@ -241,6 +241,7 @@ def test_what_is_no_example_is_an_error(wrong, text_model):
         text_model.examples([right, wrong])
 
 
+@pytest.mark.slow
 def test_no_examples(text_model, translator):
     for module in (text_model, translator[0]):
         found = answers_to(module, tf.constant([], tf.string))

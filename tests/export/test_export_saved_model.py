@@ -71,6 +71,7 @@ def test_only_operations_that_a_stock_server_has(folder):
     check_operations(folder)
 
 
+@pytest.mark.slow
 def test_only_weights_of_inference(folder, model):
     shapes = sorted(
         tuple(shape)

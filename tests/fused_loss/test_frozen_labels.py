@@ -209,6 +209,7 @@ def ancestors(nodes):
     return inputs, found
 
 
+@pytest.mark.slow
 @on_tensorflow
 @pytest.mark.parametrize("is_frozen", [False, True])
 @pytest.mark.parametrize("training", [False, True])

@@ -195,6 +195,7 @@ def test_what_is_refused(change, message):
         sparse_linear_kl_divergence(**{**case, **change})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("change", "message"), WRONG[:1] + WRONG[7:8], ids=["words", "sums"])
 def test_what_compiled_functions_refuse(change, message):
     """By an error in TensorFlow's graphs, and NaN where nothing can be raised."""

@@ -14,6 +14,7 @@ pytestmark = pytest.mark.skipif(
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("score", [InnerProduct(), KerBSKernel()])
 def test_they_do_not_count_labels(score, monkeypatch):
     """On CPUs XLA does not vectorize exponentials beside a counter, and takes twice as long."""

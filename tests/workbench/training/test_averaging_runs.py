@@ -81,6 +81,7 @@ def test_a_checkpoint_has_the_mean_of_the_steps_since_the_switch(averaging_run):
             np.testing.assert_allclose(variable, mean, rtol=2e-6, atol=1e-6, err_msg=str(step))
 
 
+@pytest.mark.slow
 def test_the_switch_is_told(averaging_run):
     first = first_averaged_epoch(averaging_run)
     steps = read_history(averaging_run.history_file)["averaged_steps"]

@@ -76,6 +76,7 @@ def test_examples_are_those_that_the_terminal_shows(run, capsys):
             assert f"  sense {number}  {probabilities[sense]:.2f}  " in out
 
 
+@pytest.mark.slow
 def test_models_without_senses_have_no_examples(run, tmp_path):
     config = run.config.replace({"head.kind": "tied"})
     other = LoadedRun(run.folder, config, run.task, run.model, run.vocabulary)

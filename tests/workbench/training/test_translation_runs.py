@@ -187,6 +187,7 @@ def long_pairs(pairs, tmp_path):
     return tmp_path / "long"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("options", "expected"),
     [
