@@ -44,7 +44,8 @@ def train_sentence_pieces(
         from sentencepiece import sentencepiece_model_pb2
     except ImportError as error:
         raise ImportError(
-            "Training a SentencePiece model needs the library: pip install sentencepiece"
+            "Training a SentencePiece model needs sentencepiece and a protobuf that fits it: "
+            f"pip install --upgrade sentencepiece protobuf. Received: {error}"
         ) from error
     reader = _Reader(lines)
     written = io.BytesIO()
