@@ -69,6 +69,24 @@ def add_parser(commands) -> argparse.ArgumentParser:
         metavar="N",
         help="version number (default: last version plus 1)",
     )
+    _add_format_arguments(parser)
+    parser.add_argument(
+        "--sense-contexts",
+        type=whole_number(0),
+        default=0,
+        metavar="N",
+        help="maximum number of training examples of each sense to store in the model, so that "
+        "servers can show them (models whose words have senses; default: %(default)s)",
+    )
+    _add_card_arguments(parser)
+    add_sampling_arguments(parser, default="greedy")
+    add_search_arguments(parser, but=["max_tokens"])
+    parser.set_defaults(saved_model_defaults=_of_saved_models(parser.parse_args(["RUN"])))
+    return parser
+
+
+def _add_format_arguments(parser: argparse.ArgumentParser) -> None:
+    """Adds `--format`, and the type of the stored weights for each format."""
     parser.add_argument(
         "--format",
         choices=tuple(_DIRECTORIES),
@@ -87,19 +105,6 @@ def add_parser(commands) -> argparse.ArgumentParser:
         help="type of the stored weights of a SavedModel; the model card shows its effect on "
         "quality, size and time (default: %(default)s)",
     )
-    parser.add_argument(
-        "--sense-contexts",
-        type=whole_number(0),
-        default=0,
-        metavar="N",
-        help="maximum number of training examples of each sense to store in the model, so that "
-        "servers can show them (models whose words have senses; default: %(default)s)",
-    )
-    _add_card_arguments(parser)
-    add_sampling_arguments(parser, default="greedy")
-    add_search_arguments(parser, but=["max_tokens"])
-    parser.set_defaults(saved_model_defaults=_of_saved_models(parser.parse_args(["RUN"])))
-    return parser
 
 
 def _add_card_arguments(parser: argparse.ArgumentParser) -> None:
