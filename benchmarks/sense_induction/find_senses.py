@@ -120,7 +120,13 @@ class Induction:
         keras.utils.set_random_seed(self.seed)
         most = max(4, *senses)
         model = make_sense_model(
-            self.space, senses, method.variant, most, bool(method.policy), self.seed
+            self.space,
+            senses,
+            method.variant,
+            most,
+            bool(method.policy),
+            self.seed,
+            method.usage,
         )
         if method.start == "clusters":
             begin_at_clusters(model, training, words, self.seed)

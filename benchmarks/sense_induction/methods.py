@@ -35,6 +35,7 @@ class Method:
         policy: Key of `POLICIES`, or "" where no senses move.
         moved: As `moved_embedding` of `SenseReallocation`, or "centroids": moved senses begin at
             clusters of their new word's contexts.
+        usage: As `usage_by` of `KernelizedBayesianSoftmax`.
         length: Of contexts.
         rate: Learning rate.
     """
@@ -48,6 +49,7 @@ class Method:
     variant: str = "paper"
     policy: str = ""
     moved: str = "keep"
+    usage: str = "posterior"
     length: float = 8.0
     rate: float = 0.001
 
@@ -62,6 +64,7 @@ class Method:
                     "whiten": "whitened",
                     "policy": f"policy {value}",
                     "moved": f"moved {value}",
+                    "usage": f"usage by {value}",
                 }
                 named = str(value) if isinstance(value, str) else f"{field.name} {value:g}"
                 parts.append(shown.get(field.name, named))
@@ -110,4 +113,8 @@ def methods() -> list[Method]:
     moved = [dataclasses.replace(random, policy=policy) for policy in ("idle", "ranking")]
     moved += [Method(senses=2.5, policy=policy) for policy in ("idle", "ranking", "certain")]
     found += [dataclasses.replace(method, moved="centroids") for method in moved]
+    found += [
+        dataclasses.replace(random, policy=policy, usage="probability")
+        for policy in ("idle", "ranking", "threshold -1", "threshold -3")
+    ]
     return found

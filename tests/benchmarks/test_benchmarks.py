@@ -148,12 +148,20 @@ def test_wordnet_definitions(tmp_path):
     assert file.read_text() == "apples\ta fruit\ngreater\tmore; less\nrun\tmove fast\n"
 
 
-def test_synthetic_senses():
-    output = run("synthetic_senses", "--seeds", 1, "--steps", 100, "--moved", "near",
-                 "--policies", "none", "certain sense, 0.6")  # fmt: skip
+def test_synthetic_senses(tmp_path):
+    file = tmp_path / "found.json"
+    output = run("synthetic_senses", "--seeds", 1, "--steps", 100, "--moved", "near", "--usage",
+                 "posterior", "probability", "--policies", "none", "certain sense, 0.6",
+                 "--json", file)  # fmt: skip
     many, one, *_ = figures(output, "none")
     assert (many, one) == (1, 0)  # nothing moves: every word keeps its two or three senses
-    assert figures(output, "certain sense, 0.6")
+    table = json.loads(file.read_text())["tables"]["usage"]
+    assert [row[:2] for row in table["rows"]] == [
+        ["none", "posterior"],
+        ["certain sense, 0.6", "posterior"],
+        ["certain sense, 0.6", "probability"],
+    ]
+    assert figures(output, "certain sense, 0.6") == table["rows"][1][2:]
 
 
 def test_sense_induction(tmp_path):

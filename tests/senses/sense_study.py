@@ -14,12 +14,21 @@ LEARNING_RATE, MOMENTUM = 0.01, 0.005
 
 
 def train(
-    language, policy, senses_per_word=2.5, seed=0, steps=STEPS, momentum=MOMENTUM, moved="keep"
+    language,
+    policy,
+    senses_per_word=2.5,
+    seed=0,
+    steps=STEPS,
+    momentum=MOMENTUM,
+    moved="keep",
+    usage_by="posterior",
 ):
     """A head trained on `steps` batches of the language, reallocating by `policy` (or not)."""
     keras.utils.set_random_seed(seed)
     size = language.vocabulary_size
-    head = keras_drill.KernelizedBayesianSoftmax(size, num_senses=int(senses_per_word * size))
+    head = keras_drill.KernelizedBayesianSoftmax(
+        size, num_senses=int(senses_per_word * size), usage_by=usage_by
+    )
     head.build((None, language.centres.shape[1]))
     optimizer = keras.optimizers.Adam(LEARNING_RATE)
     optimizer.build(head.trainable_variables)

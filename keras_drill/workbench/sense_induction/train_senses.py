@@ -22,6 +22,7 @@ def make_sense_model(
     max_senses: int | None = None,
     dynamic: bool = False,
     seed: int = 0,
+    usage_by: str = "posterior",
 ) -> LanguageModel:
     """Makes a model that predicts words from an encoder's states.
 
@@ -32,6 +33,7 @@ def make_sense_model(
         max_senses: Maximum number of senses of a word; by default the maximum of `senses`.
         dynamic: Whether senses may move between words during training.
         seed: Seed of the initial senses.
+        usage_by: As in `KernelizedBayesianSoftmax`.
     """
     size, width = len(senses), int(space.axes.shape[0])
     head = KernelizedBayesianSoftmax(
@@ -40,6 +42,7 @@ def make_sense_model(
         max_senses=max(senses) if max_senses is None else max_senses,
         variant=variant,
         dynamic_allocation=dynamic,
+        usage_by=usage_by,
         embeddings_initializer=keras.initializers.RandomNormal(stddev=space.dim**-0.5, seed=seed),
     )
     head.build((None, space.dim))
