@@ -214,6 +214,31 @@ def test_compare_recipes(tmp_path):
     assert 'kind = "softmax"' in changed.read_text()
 
 
+def test_exported_translations(tmp_path):
+    from tests.workbench.training.tiny_pairs import tiny_pairs_config, write_pairs
+
+    pairs = write_pairs(tmp_path / "text")
+    config = tiny_pairs_config(
+        pairs, backbone_kind="transformer", head_kind="drill", training_epochs=6
+    )
+    (tmp_path / "tiny.toml").write_text(config.to_toml())
+    run("compare_recipes", "--data", pairs, "--folder", tmp_path, "--recipes",
+        tmp_path / "tiny.toml")  # fmt: skip
+    file = tmp_path / "found.json"
+    run("exported_translations", tmp_path / "tiny-0", "--data", pairs, "--rounds", 1, "--batch", 3,
+        "--json", file)  # fmt: skip
+    tables = json.loads(file.read_text())["tables"]
+    programs = ["Python", "SavedModel", "CTranslate2", "CTranslate2, int8"]
+    rows = tables["differences"]["rows"]
+    assert [row[1] for row in rows] == programs * 3
+    greedy = dict(zip(programs, rows, strict=False))
+    assert greedy["Python"][2:6] == [None] * 4
+    assert greedy["SavedModel"][2:5] == greedy["CTranslate2"][2:5] == [0, 0, 0]
+    assert greedy["CTranslate2"][5] < 1e-3 and greedy["CTranslate2"][6] == greedy["Python"][6] > 1
+    assert [row[0] for row in tables["costs"]["rows"]] == programs
+    assert min(row[-1] for row in tables["costs"]["rows"]) > 0
+
+
 def test_label_encoder_study(tmp_path):
     text = tmp_path / "text"
     text.mkdir()
