@@ -146,6 +146,32 @@ def test_early_stopping_changes_nothing(penalty):
             np.testing.assert_array_equal(a, b)
 
 
+@pytest.mark.parametrize(
+    ("penalty", "total", "is_done"),
+    [
+        (0.0, -2.0, True),  # no better than the second result
+        (0.0, -1.9, False),
+        (1.0, -3.0, True),  # the best that four words can score is -3 / (9 / 6)
+        (1.0, -2.9, False),
+        (-1.0, -1.6, True),  # the best is to end with the third word: -1.6 * (8 / 6)
+        (-1.0, -1.4, False),
+    ],
+)
+def test_a_search_ends_where_no_live_beam_can_reach_the_results(penalty, total, is_done):
+    """Two results of two beams that have ended, and a third beam that has written two words."""
+    search = BeamSearch(3, penalty, num_results=2)
+    _, (rows, _, memory) = search.begin(Table(1), [[2, 0, 0, 0, 0]], [1], end_token=END)
+    rows = rows._replace(
+        lengths=ops.convert_to_tensor([3, 3, 3], "int32"),
+        finished=ops.convert_to_tensor([True, True, False]),
+    )
+    memory = memory._replace(
+        totals=ops.convert_to_tensor([-1.0, -2.0, total], "float32"),
+        scores=ops.convert_to_tensor([-1.0, -2.0, -9.0], "float32"),
+    )
+    assert bool(search.is_done(rows, memory)) == is_done
+
+
 def test_one_beam_is_greedy():
     model = Table(11)
     tokens, lengths, _, _, words, _ = search_for(BeamSearch(1), model, [[2], [0, 2]])
@@ -189,7 +215,7 @@ def test_groups_differ_and_one_group_is_plain():
     np.testing.assert_allclose(scores[0, 1::2], plain[2][0], rtol=1e-6)
 
 
-def diverse_beams(model, prompt, num_beams, num_groups, diversity, penalty):
+def diverse_beams(model, prompt, num_beams, num_groups, diversity, penalty, forbidden=()):
     """Groups by a plain loop: what has ended neither pays for words nor makes others pay."""
     size = num_beams // num_groups
     groups = [[(0.0, list(prompt), False)] for _ in range(num_groups)]
@@ -205,7 +231,7 @@ def diverse_beams(model, prompt, num_beams, num_groups, diversity, penalty):
                 last = sequence[-2] if len(sequence) > 1 else 0
                 scores = model.table[0, len(sequence) - 1, last, sequence[-1]]
                 count = len(sequence) - len(prompt) + 1
-                for word in range(model.vocabulary_size):
+                for word in set(range(model.vocabulary_size)) - set(forbidden):
                     score = (total + scores[word]) / ((5 + count) / 6) ** penalty
                     cost = diversity * counts[word]
                     found.append(
@@ -220,25 +246,50 @@ def diverse_beams(model, prompt, num_beams, num_groups, diversity, penalty):
     return groups
 
 
+def assert_groups_are_those_of_a_plain_loop(model, search, prompts, forbidden=()):
+    """Returns the groups of each prompt."""
+    tokens, lengths, _, totals, *_ = search_for(search, model, prompts, forbidden_tokens=forbidden)
+    arguments = search.num_beams, search.num_groups, search.diversity, search.length_penalty
+    found_groups = []
+    for row, prompt in enumerate(prompts):
+        groups = diverse_beams(model, prompt, *arguments, forbidden)
+        expected = sorted((beam for beams in groups for beam in beams), key=lambda b: (b[0], b[1]))
+        found = sorted(
+            (float(totals[row, k]), tokens[row, k, : lengths[row, k]].tolist())
+            for k in range(search.num_beams)
+        )
+        assert [sequence for _, sequence in found] == [sequence for _, sequence, _ in expected]
+        np.testing.assert_allclose([t for t, _ in found], [t for t, *_ in expected], rtol=1e-5)
+        found_groups.append(groups)
+    return found_groups
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("penalty", [0.0, 1.0])
 @pytest.mark.parametrize("diversity", [0.3, 2.0])
 def test_groups_are_those_of_a_plain_loop(diversity, penalty):
     """Also where beams of a group have ended, whatever words other groups choose."""
+    search = WithoutEarlyStop(6, penalty, num_groups=3, diversity=diversity)
     some_ended = 0
     for seed in range(12):
         model = Table(seed, vocabulary_size=4, scale=1.0)
-        search = WithoutEarlyStop(6, penalty, num_groups=3, diversity=diversity)
-        tokens, lengths, _, totals, *_ = search_for(search, model, [[2]])
-        groups = diverse_beams(model, [2], 6, 3, diversity, penalty)
-        expected = sorted((beam for beams in groups for beam in beams), key=lambda b: (b[0], b[1]))
-        found = sorted(
-            (float(totals[0, k]), tokens[0, k, : lengths[0, k]].tolist()) for k in range(6)
-        )
-        assert [sequence for _, sequence in found] == [sequence for _, sequence, _ in expected]
-        np.testing.assert_allclose([t for t, _ in found], [t for t, *_ in expected], rtol=1e-5)
+        (groups,) = assert_groups_are_those_of_a_plain_loop(model, search, [[2]])
         some_ended += any(len(s) < L for s in (beam[1] for beams in groups[1:] for beam in beams))
     assert some_ended > 6
+
+
+@pytest.mark.parametrize(
+    ("search", "forbidden"),
+    [
+        (WithoutEarlyStop(6, 1.0, num_groups=3, diversity=0.3), []),
+        (WithoutEarlyStop(6, num_groups=3, diversity=2.0), [3]),
+        (WithoutEarlyStop(3, 0.7), [0, 3]),
+    ],
+    ids=["groups", "far groups", "one group"],
+)
+def test_few_beams_are_those_of_a_plain_loop(search, forbidden):
+    prompts = [[0], [2], [3], [4, 5], [6]]
+    assert_groups_are_those_of_a_plain_loop(Table(2, 7, scale=0.5), search, prompts, forbidden)
 
 
 @pytest.mark.slow

@@ -227,6 +227,15 @@ def test_a_row_that_has_no_word_left_ends(search):
             assert (tokens[row, length:] == PAD).all()
 
 
+@pytest.mark.parametrize("search", [GreedySampler(), BeamSearch(2)], ids=by_name)
+def test_a_prompt_goes_on_where_no_word_would_be_left(search):
+    constraints = [BannedWords([[2, word] for word in range(V)])]
+    prompts = [[4], [0, 2, 3]]
+    result = search(Table(5, V), *buffer(prompts), constraints=constraints, end_token=END)
+    tokens, lengths = numpy(result.tokens).reshape(2, -1, L), numpy(result.lengths).reshape(2, -1)
+    assert (lengths[1] > 3).all() and (tokens[1, :, :3] == prompts[1]).all()
+
+
 def test_the_end_may_stand_in_the_prompt():
     """Where each line begins with the end of the one before, repetition cannot rule it out."""
     model, prompts = Table(3, V), [[END, 3, END], [END]]

@@ -57,6 +57,12 @@ def test_beams_tell_words_before_they_end():
     assert sum(any(news) for news in told) > 2
 
 
+def test_beams_that_hold_nothing_do_not_keep_words_back():
+    """Where one word is allowed, there is one sequence for three beams."""
+    words = stream(BeamSearch(3), Table(1, 5), [[2, 0, 0, 0]], [1], forbidden_tokens=[0, 1, 2, 3])
+    assert run_through(words)[0] == [[[4]]] * 3
+
+
 def test_generate_calls_back():
     model, told = Table(2, 5), []
     result = generate(model, PROMPTS, WIDTH, end_token=END, on_tokens=told.append)
