@@ -159,6 +159,47 @@ def test_few_shapes():
     assert (np.diff(padded) >= 0).all() and (padded >= np.arange(1, 2000)).all()
 
 
+def test_lengths_are_padded_to_few_sizes():
+    lengths = [1, 4, 5, 17, 128, 129, 192, 193]
+    assert padded_length(lengths).tolist() == [4, 4, 6, 20, 128, 192, 192, 256]
+    assert padded_length(lengths, 19).tolist() == [4, 4, 6, 19, 19, 19, 19, 19]
+
+
+@pytest.mark.parametrize(("most", "sizes"), [(20, [5, 5, 2]), (19, [4, 4, 4])])
+def test_batches_are_as_large_as_their_tokens_allow(most, sizes):
+    text = EncodedText([3, 4, END] * 12, [3] * 12)  # padded to 4
+    batches = PairBatches(text, text, END, START, batch_tokens=most)
+    assert sorted((len(s) for s, *_ in elements_of(batches.dataset())), reverse=True) == sizes
+
+
+def test_pairs_with_an_empty_side_have_no_ratio():
+    source = EncodedText([5, END, END, 5, 6, END, 7, END], [2, 1, 3, 2])
+    target = EncodedText([END, 8, END, 8, END, 9, END], [1, 2, 2, 2])
+    batches = PairBatches(source, target, END, START, batch_size=1, max_length_ratio=1)
+    assert sorted(pairs_of(elements_of(batches.dataset()))) == [
+        ((END,), (8, END)),
+        ((5, END), (END,)),
+        ((7, END), (9, END)),
+    ]
+    assert (batches.num_empty, batches.num_uneven, batches.num_dropped) == (0, 1, 1)
+
+
+def test_shards_are_rows_of_each_batch():
+    batches, *_ = make(batch_size=7)
+    whole = elements_of(batches.dataset())
+    shards = [elements_of(batches.dataset(num_shards=3, shard=shard)) for shard in range(3)]
+    for expected, *parts in zip(whole, *shards, strict=True):
+        for column, *of_shards in zip(expected, *parts, strict=True):
+            np.testing.assert_array_equal(np.concatenate(of_shards), column)
+        assert len(parts[0][0]) == -(-len(expected[0]) // 3)
+
+
+def test_each_seed_has_an_order_of_its_own():
+    one, other = (make(batch_size=7, seed=seed)[0] for seed in (1, 2))
+    found = [pairs_of(elements_of(batches.dataset())) for batches in (one, other)]
+    assert found[0] != found[1] and sorted(found[0]) == sorted(found[1])
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [

@@ -66,6 +66,8 @@ def test_epochs_differ_and_repeat():
     first, second = arrays(batches.dataset(0)), arrays(batches.dataset(1))
     assert not all(np.array_equal(a[0], b[0]) for a, b in zip(first, second, strict=True))
     assert_equal(arrays(SentenceBatches(text, 7, END, seed=5).dataset(0)), first)
+    other = arrays(SentenceBatches(text, 7, END, seed=6).dataset(0))
+    assert not all(np.array_equal(a[0], b[0]) for a, b in zip(first, other, strict=True))
 
 
 @pytest.mark.parametrize("options", OPTIONS)

@@ -70,6 +70,8 @@ WRONG = {
     "sentences of ids": lambda: SentenceBatches([2, 3, 1], 1, 1),
     "sentences with a word": lambda: SentenceBatches(TEXT, 1, "<eos>"),
     "sentences and a seed": lambda: SentenceBatches(TEXT, 1, 1, seed="1"),
+    "sentences and a large seed": lambda: SentenceBatches(TEXT, 1, 1, seed=2**32),
+    "sentences with a negative id": lambda: SentenceBatches(TEXT, 1, -1),
     "pairs of ids": lambda: PairBatches([2, 1], [2, 1], 1, batch_size=1),
     "pairs with a word": lambda: PairBatches(TEXT, TEXT, "<eos>", batch_size=1),
     "pairs and an epoch": lambda: PairBatches(TEXT, TEXT, 1, batch_size=1).dataset(epoch=0.5),
