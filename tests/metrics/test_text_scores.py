@@ -73,6 +73,22 @@ def test_scores_and_signatures_are_sacrebleus(lowercase):
     assert f"case:{'lc' if lowercase else 'mixed'}|" in scores.chrf_signature
 
 
+@pytest.mark.parametrize(("lowercase", "expected"), [(False, 25), (True, 50)])
+def test_exact_matches_ignore_spaces_and_if_asked_for_case(lowercase, expected):
+    hypotheses = ["a  dog ", "A dog", "a dogs", "the cat"]
+    found = score_texts(hypotheses, ["a dog"] * 4, lowercase=lowercase)
+    assert found.exact_match == expected and found.sentences == 4
+
+
+@pytest.mark.parametrize(("number", "is_warned_of"), [(49, True), (50, False)])
+def test_references_alone_are_tokenized_where_fewer_than_half_of_the_texts_are(
+    number, is_warned_of, recwarn
+):
+    hypotheses = ["a dog ."] * number + ["a dog."] * (100 - number)
+    score_texts(hypotheses, ["a dog ."] * 100)
+    assert bool(recwarn) == is_warned_of
+
+
 def test_texts_that_look_tokenized_are_warned_of_once(caplog):
     texts = ["A dog runs ."] * 100
     with pytest.warns(UserWarning, match=r"end in ' \.'") as caught:

@@ -7,6 +7,7 @@ from keras import ops
 
 import keras_drill
 from keras_drill.metrics import Perplexity, TokenAccuracy
+from keras_drill.metrics.token_accuracy import given_ranks
 
 V, D, T = 29, 13, 5
 
@@ -197,6 +198,16 @@ def test_outside_of_language_models_it_takes_all_log_probabilities():
         TokenAccuracy().update_state(targets, log_probs[..., 0])
     with pytest.raises(ValueError, match="top_k"):
         TokenAccuracy(top_k=0)
+
+
+def test_ranks_are_given_to_the_updates_inside_alone():
+    targets, log_probs = np.zeros((2, 3), int), np.zeros((2, 3), "float32")
+    metric = TokenAccuracy(top_k=2)
+    with given_ranks(ops.convert_to_tensor([0, 1, 2, 3, 1, 2])):
+        metric.update_state(targets, log_probs)
+    assert float(metric.result()) == 0.5
+    with pytest.raises(ValueError, match="all words"):
+        metric.update_state(targets, log_probs)
 
 
 def test_names_of_keras_accuracies_become_token_accuracies():

@@ -226,10 +226,14 @@ def evaluate(given, tmp_path, monkeypatch):
         monkeypatch.setattr(task, "measure_ceiling", lambda *_: CEILING, raising=False)
         (tmp_path / "verdict").mkdir(exist_ok=True)
         inputs = {"examples": tmp_path, "transformed": tmp_path, "model": given["model"]}
-        component.run(inputs, tmp_path / "verdict", lambda *told: None)
+        facts = component.run(inputs, tmp_path / "verdict", lambda *told: None)
+        verdict = Verdict.load(tmp_path / "verdict")
+        numbers = {name: x for name, x in verdict.figures.items() if isinstance(x, int | float)}
+        assert facts.pop("verdict") == ("blessed" if verdict.blessed else "refused")
+        assert facts == pytest.approx(numbers, abs=5.1e-4)
         page = component.sections(tmp_path / "verdict")
         assert len(page) == 1
-        return Verdict.load(tmp_path / "verdict"), component.stopping_reason(tmp_path / "verdict")
+        return verdict, component.stopping_reason(tmp_path / "verdict")
 
     return run
 
@@ -335,6 +339,29 @@ def test_answers_are_evaluated_by_bleu(worse_perplexity, min_bleu, evaluate):
         assert "is below 99" in stop
     verdict, _ = evaluate(before, candidate, "autoencoder", **options)
     assert not verdict.blessed
+
+
+def test_the_page_has_the_reasons_and_the_words_by_frequency(tmp_path):
+    few = {"tokens": 1, "baseline": 2.0, "candidate": 4.0, "gain": -100.0}
+    many = {"tokens": 1234, "baseline": 5.254, "candidate": 4.5, "gain": 14.35}
+    bins = [
+        {"label": "0", **few, "interval": (math.nan, math.nan)},
+        {"label": "1–49", **many, "interval": (-1.5, 26.0)},
+    ]
+    Verdict(False, ["it is worse", "and slower"], 1, {}, bins, ["a note"]).save(tmp_path)
+    (section,) = Evaluator(None).sections(tmp_path)
+    paragraphs = ["".join(each.itertext()) for each in section if each.tag in ("p", "ul")]
+    assert paragraphs == ["Refused", "it is worseand slower", "a note"]
+    rows = [["".join(cell.itertext()) for cell in row] for row in section.iter("tr")]
+    assert rows[1:] == [
+        ["0", "1", "2.00", "4.00", "-100.0 %", "–"],
+        ["1–49", "1,234", "5.25", "4.50", "+14.3 %", "-1.50 to +26.00 %"],
+    ]
+    assert rows[0][2:5] == ["perplexity before", "now", "lower by"]
+    Verdict(True, ["it is better"]).save(tmp_path)
+    (section,) = Evaluator(None).sections(tmp_path)
+    assert [each.tag for each in section] == ["h2", "p", "ul"]
+    assert "".join(section[1].itertext()) == "Blessed"
 
 
 def test_a_version_is_rolled_back_by_a_command(given, capsys):
