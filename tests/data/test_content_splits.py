@@ -1,5 +1,7 @@
 """Splits that are cut by what lines say."""
 
+import hashlib
+
 import pytest
 
 from keras_drill.data import TextLines
@@ -20,6 +22,16 @@ def test_the_same_line_is_in_the_same_split_in_every_text(tmp_path):
     assert all(where[line] == name for name, part in second.items() for line in part
                if line != b"other")  # fmt: skip
     assert all(len(list(part)) > 20 for part in first.values())
+
+
+def test_the_split_of_a_line_is_that_of_its_hash(tmp_path):
+    lines = [f"line {number}" for number in range(211)]
+    expected = {"train": [], "valid": [], "test": []}
+    for line in lines:
+        share = int(hashlib.sha256(line.encode()).hexdigest()[:8], 16) / 0x100000000
+        expected["train" if share < 0.9 else "valid" if share < 0.95 else "test"].append(line)
+    for name, part in text_splits(write_lines(tmp_path / "a.txt", lines)).items():
+        assert [line.decode() for line in part] == expected[name] != []
 
 
 def test_empty_lines_go_with_the_line_before(tmp_path):

@@ -30,5 +30,19 @@ def test_signs(text, times, signs):
     assert set(signs_of_cut_text(lines)) == signs
 
 
+@pytest.mark.parametrize(
+    ("lines", "signs"),
+    [
+        ([b"<unk>"] * 5, ('"<unk>"',)),
+        ([b"<unk>"] * 4, ()),
+        ([b"a,"] * 3 + [b"b ,"] * 11, ('" ,"',)),  # more than twice as many, by five
+        ([b"a,"] * 3 + [b"b ,"] * 10, ()),
+        ([b"a,"] * 3 + [b"b ,"] * 10 + [b"<unk>"] * 6, ('"<unk>"',)),
+    ],
+)
+def test_few_signs_are_none(lines, signs):
+    assert signs_of_cut_text(lines) == signs
+
+
 def test_what_is_not_utf8_is_read_all_the_same():
     assert signs_of_cut_text([b"caf\xe9 , th\xe9 ."] * 9) == ('" ,"', '" ."')

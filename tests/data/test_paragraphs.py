@@ -64,3 +64,28 @@ def test_wrapped_text_is_recognised(width):
 )
 def test_other_text_is_not(lines):
     assert not is_wrapped(lines)
+
+
+def lines_of(*parts, end=b""):
+    """Lines of the given numbers and lengths."""
+    return [b"x" * (length - len(end)) + end for number, length in parts for _ in range(number)]
+
+
+@pytest.mark.parametrize(
+    ("wrapped_text", "other_text"),
+    [
+        (lines_of((20, 70)), lines_of((19, 70))),
+        (lines_of((20, 40)), lines_of((20, 39))),
+        (lines_of((20, 100)), lines_of((20, 101))),
+        (lines_of((11, 70), (9, 10)), lines_of((10, 70), (10, 10))),  # more than half is full
+        (lines_of((10, 70), (10, 57)), lines_of((10, 70), (10, 56))),  # above 0.8 of the width
+        (lines_of((19, 50), (1, 200)), lines_of((18, 50), (2, 200))),
+        (
+            lines_of((15, 70)) + lines_of((5, 70), end=b"."),
+            lines_of((14, 70)) + lines_of((6, 70), end=b"."),
+        ),
+    ],
+    ids=["few", "narrow", "wide", "full", "nearly full", "quantile", "ends"],
+)
+def test_where_wrapped_text_begins(wrapped_text, other_text):
+    assert is_wrapped([*wrapped_text, b" "]) and not is_wrapped([*other_text, b" "])

@@ -99,6 +99,18 @@ def test_static_shapes_and_truncation():
     assert batches.num_targets == kept.sum() == sum(w.sum() for *_, w in arrays(dataset))
 
 
+@pytest.mark.parametrize(
+    ("max_length", "multiple", "width"), [(20, 5, None), (13, 26, 26), (None, 5, None)]
+)
+def test_one_width_is_told_only_where_there_is_one(max_length, multiple, width):
+    batches = SentenceBatches(
+        make_text(53), 7, END, START, max_length=max_length, length_multiple=multiple
+    )
+    assert batches.dataset().element_spec[0].shape[1] == width
+    widths = {tokens.shape[1] for tokens, *_ in arrays(batches.dataset())}
+    assert widths == {width} if width else len(widths) > 1
+
+
 def test_the_end_token_starts_sentences_where_there_is_no_start_token():
     tokens, _, _ = next(iter(SentenceBatches(make_text(11), 2, END).dataset()))
     assert (tokens[:, 0] == END).numpy().all()

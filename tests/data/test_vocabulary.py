@@ -108,6 +108,17 @@ def test_bad_counts_and_sizes(tmp_path, lines):
         Vocabulary.build(TextLines(tmp_path / "blank.txt"), WhitespaceTokenizer())
 
 
+def test_counts_that_are_no_numbers_are_told_by_their_line(tmp_path):
+    path = tmp_path / "vocabulary.txt"
+    Vocabulary(["<unk>", "<eos>", "a"], [5, 7, 3]).save(path)
+    counts = path.with_suffix(".counts")
+    counts.write_text("5\n 7 \n3\n")
+    assert Vocabulary.load(path).counts == (5, 7, 3)
+    counts.write_text("5\n7\nmany\n")
+    with pytest.raises(ValueError, match=r"line 3 is 'many'.*Received: .*vocabulary\.counts"):
+        Vocabulary.load(path)
+
+
 class Encoder(tf.Module):
     """Words to ids and back, by both tokenizers."""
 

@@ -52,6 +52,7 @@ WRONG = {
     "encode with a class": lambda: encode(tokenizer=WhitespaceTokenizer),
     "encode with a list": lambda: encode(vocabulary=["a"]),
     "stream one text": lambda: StreamedText.encode("a b", WORDS, VOCABULARY, "cache"),
+    "stream with a class": lambda: StreamedText.encode(LINES, WhitespaceTokenizer, VOCABULARY, "c"),
     "stream words": lambda: StreamedText.write("never-written", [["a"]]),
     "ids that are words": lambda: EncodedText(["a"], [1]),
     "ids that are floats": lambda: EncodedText([1.5], [1]),
