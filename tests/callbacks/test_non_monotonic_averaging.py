@@ -169,6 +169,45 @@ def test_the_average_stays_exact_after_very_many_steps(one_weight, constant):
     np.testing.assert_array_equal(ops.convert_to_numpy(weight), values[-1])
 
 
+def test_the_average_is_in_the_model_where_it_is_evaluated_and_between_epochs(one_weight):
+    callback, weight = one_weight
+
+    def value():
+        return ops.convert_to_numpy(weight).ravel().tolist()
+
+    def step(value):
+        weight.assign(np.full((2, 1), value))
+        callback.on_train_batch_end(0)
+
+    callback.on_test_begin()  # nothing is averaged yet
+    callback.on_test_end()
+    assert not callback.average_in_model
+    step(1.0)
+    step(4.0)
+    callback.on_test_begin()
+    assert value() == [2.5, 2.5]
+    callback.on_test_begin()  # again, which changes nothing
+    assert value() == [2.5, 2.5]
+    callback.on_test_end()
+    assert value() == [4.0, 4.0]
+    callback.on_epoch_end(0, {"val_loss": 7.0})
+    assert value() == [2.5, 2.5] and callback.losses == [7.0]
+    saved = callback.get_state()
+
+    again = NonMonotonicAveraging(non_monotone_interval=3)
+    again.set_model(callback.model)
+    again.set_state(saved)
+    assert again.losses == [7.0] and again.averaging and again.average_in_model
+    callback = again
+    callback.on_epoch_begin(1)
+    assert value() == [4.0, 4.0]
+    step(7.0)
+    callback.on_train_end()
+    assert value() == [4.0, 4.0] and callback.num_averaged == 3
+    callback.on_train_end()
+    assert value() == [4.0, 4.0]
+
+
 def test_after_the_last_step_of_a_loop_of_ones_own_the_average_is_in_the_model(one_weight):
     callback, weight = one_weight
     for value in (1.0, 4.0):

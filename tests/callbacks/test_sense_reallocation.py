@@ -5,7 +5,7 @@ from keras import ops
 
 import keras_drill
 from keras_drill.senses import SenseReallocator
-from keras_drill.senses.policies import RankingPolicy
+from keras_drill.senses.policies import RankingPolicy, ThresholdPolicy
 
 V, M, D, B, T, BATCHES = 13, 31, 11, 3, 7, 5
 INTERVAL, MOMENTUM = 3, 0.3
@@ -222,6 +222,73 @@ def test_tensorboard_files(tmp_path):
         found |= {(event.step, value.tag) for value in event.summary.value}
     tags = ("sense_moves", "mean_senses", "senses_per_word", "theta")
     assert found == {(step, tag) for step in (3, 6, 9) for tag in tags}
+
+
+class Steps:
+    """Stands for a model in training: a head, and an optimizer that counts its steps."""
+
+    def __init__(self):
+        self.head = keras_drill.KernelizedBayesianSoftmax(V, num_senses=M)
+        self.head.build((None, D))
+        self.optimizer = keras.optimizers.SGD(0.1)
+        self.optimizer.build(self.head.trainable_variables)
+
+    def run(self, callback, epochs, batches=2):
+        """The logs of each epoch, as `fit` calls a callback."""
+        tokens, told = np.arange(V), []
+        callback.set_model(self)
+        callback.on_train_begin()
+        for epoch in range(epochs):
+            callback.on_epoch_begin(epoch)
+            for batch in range(batches):
+                callback.on_train_batch_begin(batch)
+                _, mask = self.head.allocation.columns(tokens)
+                shares = ops.convert_to_numpy(mask) * np.geomspace(1, 7, mask.shape[1])
+                shares = (shares / shares.sum(-1, keepdims=True)).astype("float32")
+                self.head.allocation.record(tokens, -np.linspace(1, 4, V), shares)
+                self.optimizer.iterations.assign_add(1)
+                callback.on_train_batch_end(batch)
+            told.append({})
+            callback.on_epoch_end(epoch, told[-1])
+        callback.on_train_end()
+        return told
+
+
+def test_its_arguments_are_those_of_the_reallocator():
+    steps = Steps()
+    callback = make_callback(head=steps.head)
+    callback.set_model(steps)
+    callback.on_train_begin()
+    found = callback._reallocator
+    assert (found.head, found.optimizer) == (steps.head, steps.optimizer)
+    assert (found.interval, found.momentum, found.seed) == (INTERVAL, MOMENTUM, 17)
+    assert found.policy is callback.policy and found.moved_embedding == "near"
+
+
+def test_epochs_log_their_own_moves_and_the_mean_of_words_with_several_senses():
+    steps = Steps()
+    callback = make_callback(interval=3, policy=ThresholdPolicy(-1.5), head=steps.head)
+    logs = steps.run(callback, epochs=3)
+    moves = [record["moves"] for record in callback.history]
+    assert [record["iteration"] for record in callback.history] == [3, 6] and min(moves) > 0
+    assert [each["sense_moves"] for each in logs] == [0, moves[0], moves[1]]
+    counts = np.bincount(ops.convert_to_numpy(steps.head.allocation.sense_to_word), minlength=V)
+    assert logs[-1]["mean_senses"] == pytest.approx(counts[counts > 1].mean())
+    again = make_callback()
+    again.set_state(callback.get_state())
+    assert_same_history(again.history, callback.history)
+    assert again._num_logged == 2
+
+
+def test_without_words_of_several_senses_their_mean_is_one():
+    head = keras_drill.KernelizedBayesianSoftmax(V, num_senses=V)
+    head.build((None, D))
+    steps, callback = Steps(), make_callback(head=head)
+    callback.set_model(steps)
+    callback.on_train_begin()
+    logs = {}
+    callback.on_epoch_end(0, logs)
+    assert logs == {"sense_moves": 0, "mean_senses": 1.0}
 
 
 def test_an_empty_history_survives_arrays():
