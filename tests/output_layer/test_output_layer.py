@@ -240,7 +240,9 @@ def test_targets_out_of_range_inside_compiled_functions():
         (lambda: keras_drill.OutputLayer(0), "`vocabulary_size` must be a positive integer"),
         (lambda: keras_drill.OutputLayer(V, tile_size=0), "`tile_size`"),
         (lambda: keras_drill.OutputLayer(V, logit_soft_cap=-1.0), "`logit_soft_cap`"),
+        (lambda: keras_drill.OutputLayer(V, logit_soft_cap=0.0), "`logit_soft_cap`"),
         (lambda: keras_drill.OutputLayer(V, z_loss=-1.0), "`z_loss`"),
+        (lambda: keras_drill.OutputLayer(V, pad_labels_to=V - 1), "`pad_labels_to` must be at"),
         (lambda: keras_drill.OutputLayer(V, embedding="words"), "`embedding` must be a keras"),
         (
             lambda: keras_drill.OutputLayer(V, embedding=keras.layers.Embedding(V + 1, D)),
@@ -248,7 +250,9 @@ def test_targets_out_of_range_inside_compiled_functions():
         ),
         (lambda: keras_drill.TiedOutput(V, None), "`embedding` must be"),
         (lambda: keras_drill.ResidualLabelEncoder(depth=0), "`depth` must be"),
+        (lambda: keras_drill.ResidualLabelEncoder(units=0), "`units` must be"),
         (lambda: keras_drill.ResidualLabelEncoder(dropout=1.0), "`dropout` must be"),
+        (lambda: keras_drill.ResidualLabelEncoder(dropout=-0.1), "`dropout` must be"),
         (lambda: keras_drill.DualNonlinearLabelEncoder(0), "`units` must be"),
         (
             lambda: keras_drill.OutputLayer(V, keras.layers.Embedding(V, D)).build((None, D + 2)),
@@ -258,17 +262,36 @@ def test_targets_out_of_range_inside_compiled_functions():
             lambda: make_head().loss(*make_data()[:2], label_smoothing=1.0),
             "`label_smoothing` must be in",
         ),
+        (
+            lambda: make_head().loss(*make_data()[:2], label_smoothing=-0.1),
+            "`label_smoothing` must be in",
+        ),
         (lambda: make_head().loss(*make_data()[:2], reduction="median"), "`reduction` must be one"),
         (
             lambda: make_head().loss(make_data()[0], np.zeros((B, T + 1), int)),
             "`targets` must have",
         ),
         (lambda: make_head().top_k(make_data()[0], V + 1), r"`k` must be in \[1, 31\]"),
+        (lambda: make_head().top_k(make_data()[0], 0), r"`k` must be in \[1, 31\]"),
     ],
 )
 def test_wrong_arguments_are_named(make, message):
     with pytest.raises(ValueError, match=f"(?s){message}"):
         make()
+
+
+def test_the_least_values_of_arguments_are_taken():
+    head = keras_drill.OutputLayer(V, tile_size=1, tile_bytes=1, pad_labels_to=V, embedding_dim=D)
+    hidden, targets, _ = make_data()
+    assert np.isfinite(float(head.loss(hidden, targets, label_smoothing=0.0)))
+    assert head.top_k(hidden, V)[1].shape[-1] == V and head.top_k(hidden, 1)[1].shape[-1] == 1
+    for encoder in (
+        keras_drill.ResidualLabelEncoder(units=1, residual_to_input=False, dual=True),
+        keras_drill.DualNonlinearLabelEncoder(1),
+    ):
+        head = keras_drill.OutputLayer(V, label_encoder=encoder)
+        head.build((None, D))
+        assert head.encoded_labels().shape == (V, 1)
 
 
 @pytest.mark.usefixtures("tiles_of_a_cpu")

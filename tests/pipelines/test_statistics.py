@@ -11,7 +11,7 @@ import tensorflow as tf
 from keras_drill.data import WhitespaceTokenizer
 from keras_drill.workbench.tasks.errors import ConfigError, RunError
 from keras_drill.workbench.tasks.make_task import make_task
-from pipelines.components import line_statistics
+from pipelines.components import line_statistics, statistics_gen
 from pipelines.components.example_gen import ExampleGen
 from pipelines.components.example_validator import (
     ExampleValidator,
@@ -129,7 +129,26 @@ def anomalies_of(folder):
 
 def test_a_good_corpus_has_no_anomalies(config, tmp_path):
     execution = run(config, tmp_path / "store", write_text(tmp_path / "good", GOOD))
-    assert execution.steps[-1].facts == {"errors": 0, "warnings": 0}
+    examples, statistics, schema, anomalies = (step.facts for step in execution.steps)
+    counts = [examples[f"{split} examples"] for split in ("train", "valid", "test")]
+    assert counts == [60, 1, 1]
+    assert statistics == {
+        "tokens": 480, "distinct": 38, "duplicates": "0.0%", "unseen in test": "0.0%",
+    }  # fmt: skip
+    assert schema == {"schema": "inferred", "scripts": "Latin"}
+    assert anomalies == {"errors": 0, "warnings": 0}
+
+
+def test_facts_of_several_columns_have_their_names():
+    train = {"tokens": 7, "distinct_tokens": 5, "duplicate_share": 0.25}
+    told = {name: {"train": train, "valid": {"unseen_share": 0.5}} for name in ("source", "target")}
+    assert statistics_gen._facts(told) == {
+        f"{name} {what}": value
+        for name in ("source", "target")
+        for what, value in (
+            ("tokens", 7), ("distinct", 5), ("duplicates", "25.0%"), ("unseen in valid", "50.0%"),
+        )
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize(
