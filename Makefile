@@ -12,9 +12,10 @@ FUZZ_INPUTS ?= 100000
 MUTANTS ?= 200
 SEED ?= 1
 # Cases of each parametrized test that `make test` runs; `make test-cases` runs the others.
-TEST_CASES ?= 2
+TEST_CASES ?= 1
 CASES ?= 2
 SLOW_CASES ?=
+SHARD ?=
 KILLS ?= 20
 JAX_FLAGS ?=
 # Interpreters of the two ends of what is supported.
@@ -56,7 +57,8 @@ help:
 	@echo "make test       the test suite: every test that is not slow, TEST_CASES=$(TEST_CASES) cases of each"
 	@echo "make test-all   everything that is checked before a release; .ci/run alone leaves a part of it out. Its parts:"
 	@echo "  test-cases      the other cases of these tests"
-	@echo "  test-slow       the tests that take longer (SLOW_CASES=1: one case of each; KILLS=$(KILLS) of each program)"
+	@echo "  test-slow       the tests that take longer (SLOW_CASES=1: one case of each; SHARD=2/6: the second sixth of the"
+	@echo "                  files; KILLS=$(KILLS) of each program)"
 	@echo "  test-jax        the core's tests on Keras' JAX backend, CASES=$(CASES) of each"
 	@echo "  test-oldest     the core's tests on Python 3.10, TensorFlow 2.16 and Keras 3.12, CASES=$(CASES) of each"
 	@echo "  test-newest     the core's tests on Python 3.13, CASES=$(CASES) of each"
@@ -107,7 +109,8 @@ test-cases: $(TOOLS)
 	$(PYTEST) -m 'not slow' --other-cases $(TEST_CASES) --durations=20
 
 test-slow: $(VENV)/installed-$(VERSION)-browser
-	$(PYTEST) -m slow $(if $(SLOW_CASES),--cases $(SLOW_CASES)) $(addprefix --ignore=tests/,distribute benchmarks docs fuzz) --kills $(KILLS) --durations=20
+	$(PYTEST) -m slow $(if $(SLOW_CASES),--cases $(SLOW_CASES)) $(if $(SHARD),--shard $(SHARD)) \
+		$(addprefix --ignore=tests/,distribute benchmarks docs fuzz) --kills $(KILLS) --durations=20
 
 # Workers wait for each other: no other tests beside them.
 test-distributed: $(TOOLS)

@@ -1,39 +1,54 @@
-"""What examples may use without importing it, what tests leave behind, and how many cases run."""
+"""Names that examples use without an import, clean-up after tests, and which tests run."""
 
 import collections
 import gc
 import importlib.util
 import os
 import time
+import zlib
 
-import keras
 import numpy as np
 import pytest
 
-import keras_drill
-from keras_drill.ops.device_kind import assume_device
+# Keras is imported where it is used: pytest-xdist's main process needs none.
 
 # TFX has an environment of its own, that of `make test-tfx`.
 if importlib.util.find_spec("tfx") is None:
     collect_ignore = ["pipelines/tfx", "tests/pipelines/tfx"]
 
-# What imports made stays: the collections below need not look at it again.
-gc.collect()
-gc.freeze()
+# Examples that take seconds; `tests/` holds what they show.
+SLOW_EXAMPLES = (
+    "keras_drill.export.export_saved_model.export_saved_model",
+    "keras_drill.export.translator.Translator",
+    "keras_drill.models.distiller.Distiller",
+    "keras_drill.models.sequence_to_sequence.SequenceToSequence",
+)
+
 gc.set_threshold(50_000, 20, 20)  # a graph that is traced is many objects, none of them garbage
+
+
+def pytest_collection_finish():
+    # Imported modules stay: later garbage collections need not look at them again.
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_addoption(parser):
     parser.addoption(
         "--cases",
         type=int,
-        help="run at most so many cases of each parametrized test, from the first to the last: for "
-        "environments whose own part is small beside the code that all of them run",
+        help="run at most so many cases of each parametrized test: from the first to the last, or "
+        "one that the test's name chooses",
     )
     parser.addoption(
         "--other-cases",
         type=int,
         help="run only the cases that --cases with the same number does not run",
+    )
+    parser.addoption(
+        "--shard",
+        help="I/N: run the test files of the I-th of N parts, in which files are spread by their "
+        "names",
     )
     parser.addoption(
         "--fuzz-inputs",
@@ -49,9 +64,18 @@ def pytest_addoption(parser):
     )
 
 
+def pytest_itemcollected(item):
+    if item.name in SLOW_EXAMPLES:
+        item.add_marker("slow")
+
+
 @pytest.hookimpl(trylast=True)  # after `-m` has left out its own
 def pytest_collection_modifyitems(config, items):
     most, other = config.getoption("cases"), config.getoption("other_cases")
+    shard = config.getoption("shard")
+    if shard is not None:
+        part, parts = map(int, shard.split("/"))
+        select(config, items, lambda item: file_number(item.nodeid) % parts == part - 1)
     if most is None and other is None:
         return
     cases = collections.defaultdict(list)
@@ -62,10 +86,22 @@ def pytest_collection_modifyitems(config, items):
         # The cases of these are the public layers, and files.
         is_whole = "conformance/" in name or "original_implementations" in name
         count = len(some) if is_whole else min(most or other, len(some))
-        kept.update(some[int(place)] for place in np.linspace(0, len(some) - 1, count))
-    selected = kept if other is None else set(items) - kept
-    config.hook.pytest_deselected(items=[item for item in items if item not in selected])
-    items[:] = [item for item in items if item in selected]
+        places = np.linspace(0, len(some) - 1, count).astype(int)
+        if count == 1:  # of other tests another place, so that all kinds of cases run
+            places = [zlib.crc32(name.encode()) % len(some)]
+        kept.update(some[place] for place in places)
+    select(config, items, lambda item: (item in kept) == (other is None))
+
+
+def file_number(nodeid):
+    """A number of a test's file, the same on every machine."""
+    return zlib.crc32(nodeid.partition("::")[0].encode())
+
+
+def select(config, items, is_selected):
+    """Deselects all other items."""
+    config.hook.pytest_deselected(items=[item for item in items if not is_selected(item)])
+    items[:] = [item for item in items if is_selected(item)]
 
 
 def pytest_runtest_setup():
@@ -83,18 +119,26 @@ def kills(request):
 @pytest.fixture
 def tiles_of_a_cpu():
     """The fused loss cuts its work as on a CPU, whatever the device."""
+    from keras_drill.ops.device_kind import assume_device
+
     with assume_device("cpu"):
         yield
 
 
 @pytest.fixture(autouse=True)
 def names_in_examples(doctest_namespace):
+    import keras
+
+    import keras_drill
+
     doctest_namespace.update(keras=keras, keras_drill=keras_drill, np=np)
 
 
 @pytest.fixture(autouse=True, scope="module")
 def cleared_session():
     """Lets go of a module's models and traced graphs, which hold each other in circles."""
+    import keras
+
     yield
     keras.backend.clear_session()  # collects garbage
     gc.freeze()  # what is still held: to look at it again after each module took minutes

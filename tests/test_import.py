@@ -30,6 +30,7 @@ def test_editors_can_list_the_public_names():
     assert {"OutputLayer", "decoding"} <= set(keras_drill.__all__) <= set(dir(keras_drill))
 
 
+@pytest.mark.slow
 def test_modules_that_import_tensorflow_are_there_when_they_are_asked_for():
     program = (
         "import sys\n"

@@ -234,6 +234,7 @@ def test_a_pair_without_a_source_says_so(translator):
     assert found["answers"][0] == b"" and found["lengths"][0] == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("wrong", [b"no example", example(text=feature(7))])
 def test_what_is_no_example_is_an_error(wrong, text_model):
     (right,) = serialize_examples({"text": [b"the cat"]})

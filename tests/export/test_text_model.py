@@ -260,6 +260,7 @@ def test_min_p_keeps_the_words_that_are_so_probable(min_p, kept):
         assert chosen.numpy().tolist() == [kept - 1]
 
 
+@pytest.mark.slow
 def test_empty_batch(text_model):
     empty = tf.constant([], tf.string)
     for answer in (

@@ -109,6 +109,7 @@ def test_fit_save_and_load(tmp_path):
     assert loaded.fit(x, {"tag": y}, verbose=0).history["loss"][0] < history[0]
 
 
+@pytest.mark.slow
 def test_two_heads_in_one_model():
     x = keras.Input((T,), dtype="int32", name="tokens")
     targets = [keras.Input((T,), dtype="int32", name=name) for name in ("next", "previous")]

@@ -159,6 +159,7 @@ def test_spans_are_found(tmp_path):
             find_span(bad, span)
 
 
+@pytest.mark.slow
 def test_a_new_span_is_new_data(run_main, tmp_path):
     for number in (1, 2):
         tiny_task("language-model", tmp_path / f"day-{number}")

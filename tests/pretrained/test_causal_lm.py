@@ -241,6 +241,7 @@ def test_int8_backbones_that_are_frozen(name):
     assert losses[-1] < losses[0]
 
 
+@pytest.mark.slow
 def test_quantised_layers_do_not_train():
     lm = causal_lm("gpt2")
     lm.quantize("int8")

@@ -37,6 +37,7 @@ def test_agrees_with_the_matrix_of_all_words():
     assert (targets.dtype, log_probs.dtype) == ("int32", "float32")
 
 
+@pytest.mark.slow
 def test_stateful_backbone_reads_on_from_zero_and_gets_its_state_back():
     model = _recurrent_model(stateful=True)
     batches = _batches([5, 2, 7])

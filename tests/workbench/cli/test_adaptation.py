@@ -79,8 +79,8 @@ def test_given_settings(folder, tmp_path, run_main):
 
 
 @pytest.mark.slow
-def test_settings_are_chosen_on_validation_text(folder, tmp_path, run_main):
-    command = ["evaluate", folder / "drill", "--report", tmp_path / "report.html"]
+def test_settings_are_chosen_on_validation_text(drill_run, tmp_path, run_main):
+    command = ["evaluate", drill_run, "--report", tmp_path / "report.html"]
     command += ["--json", tmp_path / "figures.json", "--dynamic", "--dynamic-rows", 3, "--cache"]
     status, out, err = run_main(*command, "--search-tokens", 91)
     assert status == 0, err

@@ -10,9 +10,9 @@ pytest.importorskip("scipy")
 
 
 @pytest.mark.slow
-def test_two_runs_are_analyzed_and_compared(folder, capsys):
+def test_two_runs_are_analyzed_and_compared(folder, drill_run, capsys):
     capsys.readouterr()
-    assert main(["analyze", str(folder / "tied"), str(folder / "drill"), "--tokens", "101"]) == 0
+    assert main(["analyze", str(folder / "tied"), str(drill_run), "--tokens", "101"]) == 0
     out = capsys.readouterr().out
     assert "at 101 tokens" in out
     assert re.search(r"^tied +tied softmax +\d+\.\d\d +9 +9 +\d", out, re.M)

@@ -30,8 +30,8 @@ def test_a_run_keeps_what_was_promised(folder):
 
 
 @pytest.mark.slow
-def test_evaluate_compares_runs(folder, tmp_path, capsys):
-    runs = [str(folder / head) for head in ("tied", "drill", "kerbs")]
+def test_evaluate_compares_runs(folder, drill_run, tmp_path, capsys):
+    runs = [str(folder / "tied"), str(drill_run), str(folder / "kerbs")]
     assert main(["evaluate", *runs, "--report", str(tmp_path / "r.html")]) == 0
     out = capsys.readouterr().out
     assert re.search(r"^tied +tied softmax +[\d,]+ +[\d,]+ +\d+\.\d\d +\d+\.\d\d", out, re.M)
@@ -40,7 +40,7 @@ def test_evaluate_compares_runs(folder, tmp_path, capsys):
 
 
 @pytest.mark.slow
-def test_evaluate_takes_another_text_as_a_whole(folder, tmp_path, run_main):
+def test_evaluate_takes_another_text_as_a_whole(folder, shared_folder, tmp_path, run_main):
     """A copy of the test text has its perplexity, and a page of its own."""
     shutil.copytree(folder / "tied", tmp_path / "tied")
     report = (tmp_path / "tied" / "report.html").read_text()
@@ -49,7 +49,7 @@ def test_evaluate_takes_another_text_as_a_whole(folder, tmp_path, run_main):
     lines = (tmp_path / "news.txt").read_text().splitlines()
     num_targets = sum(len(line.replace(".", " .").split()) + 1 for line in lines)
     sizes = {"lines": len(lines), "targets": num_targets}
-    assert results["texts"]["test"] == {**sizes, "origin": str(folder / "text" / "test.txt")}
+    assert results["texts"]["test"] == {**sizes, "origin": str(shared_folder / "text" / "test.txt")}
 
     command = ["evaluate", tmp_path / "tied", "--data", tmp_path / "news.txt"]
     status, out, _ = run_main(*command, "--json", tmp_path / "figures.json")
@@ -99,8 +99,8 @@ def test_score_tells_senses(folder, capsys):
 
 
 @pytest.mark.slow
-def test_a_process_of_its_own_answers_the_same_in_any_locale(folder, capsys):
-    words = ["score", str(folder / "drill"), "the cät", "--format", "json"]
+def test_a_process_of_its_own_answers_the_same_in_any_locale(drill_run, capsys):
+    words = ["score", str(drill_run), "the cät", "--format", "json"]
     assert main(words) == 0
     ascii_only = {"LC_ALL": "C", "PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"}
     result = subprocess.run(
@@ -116,7 +116,7 @@ def test_a_process_of_its_own_answers_the_same_in_any_locale(folder, capsys):
 def test_runs_are_listed(folder, tmp_path, run_main):
     status, out, _ = run_main("runs", folder)
     assert status == 0
-    for head in ("tied", "drill", "kerbs"):
+    for head in ("tied", "kerbs"):
         assert re.search(rf"{head} +finished +.* 1/1 +\d+\.\d\d +\d+\.\d\d$", out, re.M), out
     assert run_main("runs", tmp_path)[:2] == (0, f"there are no runs in {tmp_path}\n")
     assert "is not a folder" in run_main("runs", tmp_path / "none")[2]
@@ -161,7 +161,7 @@ def test_score_reads_a_file(folder, tmp_path, capsys):
         *(("drill", sampler) for sampler in ("temperature", "top-k", "top-p", "min-p")),
     ],
 )
-def test_generate(head, sampler, folder, capsys):
+def test_generate(head, sampler, folder, drill_run, capsys):
     words = ["generate", str(folder / head), "the cat", "a", "--sampler", sampler]
     words += ["--max-tokens", "5", "--k", "3", "--seed", "7"]
     assert main(words) == 0
@@ -172,8 +172,8 @@ def test_generate(head, sampler, folder, capsys):
 
 
 @pytest.mark.slow
-def test_export_works_without_the_package(folder, tmp_path, capsys):
-    words = ["export", str(folder / "drill"), "--directory", str(tmp_path), "--name", "toy"]
+def test_export_works_without_the_package(drill_run, tmp_path, capsys):
+    words = ["export", str(drill_run), "--directory", str(tmp_path), "--name", "toy"]
     assert main(words) == 0
     path = capsys.readouterr().out.strip()
     assert path == str(tmp_path / "toy" / "1")
@@ -185,7 +185,7 @@ def test_export_works_without_the_package(folder, tmp_path, capsys):
         stderr=subprocess.DEVNULL,
         text=True,
     ).stdout
-    greedy = ["generate", str(folder / "drill"), "the cat", "--sampler", "greedy"]
+    greedy = ["generate", str(drill_run), "the cat", "--sampler", "greedy"]
     assert main(greedy) == 0
     assert said.strip() == capsys.readouterr().out.strip()
     assert main(words) == 0
@@ -294,12 +294,12 @@ def test_wrong_text_gets_one_message(make, folder, tmp_path, capsys):
 
 
 def _other_options(run):
-    return ["train", str(run.parent / "drill.toml"), "--run", str(run)], "holds a run with other"
+    return ["train", str(run.parent / "kerbs.toml"), "--run", str(run)], "holds a run with other"
 
 
 def _foreign_files(run):
     (run / "config.toml").unlink()
-    return ["train", str(run.parent / "drill.toml"), "--run", str(run)], "hold"
+    return ["train", str(run.parent / "kerbs.toml"), "--run", str(run)], "hold"
 
 
 def _damaged_config(run):
@@ -393,7 +393,7 @@ def _version_twice(run):
 
 
 def _unknown_activation(run):
-    words = ["train", str(run.parent / "drill.toml"), "--run", str(run.parent / "new")]
+    words = ["train", str(run.parent / "kerbs.toml"), "--run", str(run.parent / "new")]
     return [*words, "--head.activation", "relo"], "relo"
 
 
@@ -426,7 +426,7 @@ def _unknown_activation(run):
 )
 def test_wrong_runs_get_one_message(spoil, folder, tmp_path, capsys):
     shutil.copytree(folder / "tied", tmp_path / "tied")
-    shutil.copy(folder / "drill.toml", tmp_path)
+    shutil.copy(folder / "kerbs.toml", tmp_path)
     words, message = spoil(tmp_path / "tied")
     capsys.readouterr()
     status = main(words)

@@ -1,6 +1,7 @@
 import dataclasses
 
 import numpy as np
+import pytest
 
 from keras_drill.workbench.report import SenseStudy, StudiedWord, write_senses
 from tests.workbench.report.test_write_report import _Page
@@ -91,6 +92,7 @@ def test_without_a_kernel_there_are_no_kernel_plots(tmp_path):
     assert "bank" in page.texts
 
 
+@pytest.mark.slow
 def test_any_word_can_be_shown(tmp_path):
     words = (_HOSTILE, "$\\frac{1}{$", "שלום", "\x00", "x" * 101)
     page = _write(tmp_path, _study(*(_word(word, occurrences=3) for word in words)))

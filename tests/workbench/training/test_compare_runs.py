@@ -170,6 +170,7 @@ def test_bits_per_byte_are_ranked_where_no_word_is_unknown(runs, tmp_path, capsy
     assert "is not charged" not in words
 
 
+@pytest.mark.slow
 def test_runs_on_other_texts_are_not_ranked_at_all(runs, corpus, tmp_path, capsys):
     other = tmp_path / "corpus"
     other.mkdir()

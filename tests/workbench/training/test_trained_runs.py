@@ -143,6 +143,7 @@ def test_a_damaged_run_is_one_message(trained, name):
             LoadedRun.load(trained).summarize(Evaluation({}))
 
 
+@pytest.mark.slow
 def test_the_mean_of_checkpoints_is_evaluated_where_it_is_better(trained):
     training = make_training(trained.config().replace({"training.average_checkpoints": 2}), trained)
     training.prepare()

@@ -98,6 +98,7 @@ def test_resumed_training_ends_with_the_same_bits(variant, corpus, tmp_path, mon
         assert sum(read_history(whole.folder.history_file)["sense_moves"]) == sum(moves[0])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "kind",
     [

@@ -237,6 +237,7 @@ STRANGE = [
 ]  # fmt: skip
 
 
+@pytest.mark.slow
 def test_any_text_can_be_shown(tmp_path):
     systems = [
         EvaluatedSystem(
