@@ -36,9 +36,12 @@ FINE_TUNING = [
 ]
 
 
-def evaluate(folder: Path, way: str, search_tokens: int) -> float:
+def evaluate(folder: Path, way: str, options: argparse.Namespace) -> float:
     """Test perplexity of a run, adapted in one of the `WAYS`."""
-    words = [*WAYS[way], *(["--search-tokens", str(search_tokens)] if WAYS[way] else [])]
+    words = [*WAYS[way], *(["--search-tokens", str(options.search_tokens)] if WAYS[way] else [])]
+    if "--dynamic" in words:
+        words += ["--dynamic-length", str(options.dynamic_length)]
+        words += ["--dynamic-rows", str(options.dynamic_rows)]
     file = folder / f"evaluated{''.join(words)}.json"  # other settings are evaluated anew
     if not file.exists():
         page = str(file.with_suffix(".html"))
@@ -55,11 +58,12 @@ def measure(options: argparse.Namespace, recipe: str, seed: int) -> dict[str, li
     common = [f"training.seed={seed}", *options.options]
     train(recipe, options.data, trained, common)
     start = f"training.start_from={trained}"
-    train(recipe, options.data, tuned, [*common, *FINE_TUNING, *options.tuning, start])
+    settings = [*common, *FINE_TUNING, *options.tuning, start]
+    last = {setting.partition("=")[0]: setting for setting in settings}  # an option is given once
+    train(recipe, options.data, tuned, list(last.values()))
     stages = {"trained": trained, "fine-tuned": tuned}
     return {
-        stage: [evaluate(folder, way, options.search_tokens) for way in WAYS]
-        for stage, folder in stages.items()
+        stage: [evaluate(folder, way, options) for way in WAYS] for stage, folder in stages.items()
     }
 
 
@@ -97,11 +101,17 @@ def study(argv: Sequence[str] | None = None) -> None:
         "--options", nargs="*", default=[], metavar="section.key=value", help="for all runs"
     )
     parser.add_argument(
-        "--tuning", nargs="*", default=[], metavar="section.key=value", help="for fine-tuning only"
+        "--tuning",
+        nargs="*",
+        default=[],
+        metavar="section.key=value",
+        help="for fine-tuning, instead",
     )
     parser.add_argument(
         "--search-tokens", type=int, default=4000, help="of validation text to choose settings on"
     )
+    parser.add_argument("--dynamic-length", type=int, default=5, help="as in `evaluate`")
+    parser.add_argument("--dynamic-rows", type=int, default=1, help="as in `evaluate`")
     options = parser.parse_args(argv)
     found = []
     for seed in options.seeds:

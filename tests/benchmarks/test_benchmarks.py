@@ -56,7 +56,9 @@ def test_adaptation_study(tmp_path):
     options = ["--options", "training.epochs=1", "data.batch_size=3", *sizes]
     words = ["--data", tmp_path / "text", "--folder", tmp_path, "--json", tmp_path / "found.json"]
     words += ["--recipes", "small-tied", "--seeds", 0, "--search-tokens", 50, *options]
-    run("adaptation_study", *words)
+    run("adaptation_study", *words, "--tuning", "training.epochs=2")
+    for name, epochs in (("small-tied-0", 1), ("small-tied-0-fine-tuned", 2)):
+        assert len((tmp_path / name / "history.csv").read_text().splitlines()) == 1 + epochs
     found = json.loads((tmp_path / "found.json").read_text())
     rows = found["tables"]["test-perplexity"]["rows"]
     assert [row[:2] for row in rows] == [["small-tied", "trained"], ["small-tied", "fine-tuned"]]
