@@ -43,6 +43,8 @@ def test_cache_is_used_and_follows_what_matters(lines, tmp_path, monkeypatch):
     EncodedText.encode(lines, tokenizer, Vocabulary([*VOCABULARY, "dog"]), cache)
     EncodedText.encode(TextLines(lines.files, 1), tokenizer, vocabulary, cache)
     assert len(entries()) == 4
+    EncodedText.encode(lines, tokenizer, Vocabulary(VOCABULARY, end_token="cat"), cache)
+    assert len(entries()) == 5
     lines.files[0].write_text("the the\n")
     text = EncodedText.encode(lines, tokenizer, vocabulary, cache)
     assert text.ids.tolist() == [2, 2, 1]
@@ -139,3 +141,11 @@ def test_text_without_words(tmp_path):
 def test_wrong_lengths():
     with pytest.raises(ValueError, match=r"`line_lengths`.*Received: ids of shape \(3,\)"):
         EncodedText([1, 2, 3], [2])
+
+
+def test_ids_have_32_bits():
+    limits = [-(2**31), 2**31 - 1]
+    assert EncodedText(limits, [2]).ids.tolist() == limits
+    for beyond in (-(2**31) - 1, 2**31):
+        with pytest.raises(ValueError, match=r"`ids` must be int32\. Received: "):
+            EncodedText([beyond], [1])

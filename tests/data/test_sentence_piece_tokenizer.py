@@ -1,3 +1,4 @@
+import importlib
 import unicodedata
 from pydoc_data.topics import topics
 
@@ -14,6 +15,7 @@ from keras_drill.data import (
     VocabularySizeError,
 )
 
+train_sentence_pieces = importlib.import_module("keras_drill.data.train_sentence_pieces")
 sentencepiece = pytest.importorskip("sentencepiece")
 LINES = [" ".join(line.split()) for line in topics["import"].splitlines()]  # English prose
 TEXTS = [
@@ -184,3 +186,19 @@ def test_symbols_stay_whole_in_any_case():
     tokenizer = SentencePieceTokenizer.train(LINES, 311, symbols=["<2DE>", "x,y"], lowercase=True)
     pieces = tokenizer.tokenize("THE<2DE> x,y").numpy().tolist()
     assert b"<2DE>" in pieces and b"x,y" in pieces and b"<2DE>".decode() in tokenizer.pieces()
+
+
+@pytest.mark.parametrize(
+    ("text", "parts"),
+    [
+        ("", [""]),
+        ("abcde", ["abcde"]),
+        ("abcdefg", ["abcde", "fg"]),
+        ("ab cd ef", ["ab", " cd", " ef"]),
+        ("abcd efghij", ["abcd", " efgh", "ij"]),
+        (" abcdefgh", [" abcd", "efgh"]),
+    ],
+)
+def test_long_lines_are_cut_at_spaces_where_there_are_some(text, parts, monkeypatch):
+    monkeypatch.setattr(train_sentence_pieces, "_LONGEST_PART", 5)
+    assert list(train_sentence_pieces._parts(text)) == parts

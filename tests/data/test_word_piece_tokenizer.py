@@ -189,3 +189,17 @@ def test_counts_of_words_leave_symbols_out():
     from keras_drill.data.word_piece_tokenizer import _word_counts
 
     assert _word_counts(["a, <s>a", b"b"], ["<s>"]) == Counter({"a": 2, ",": 1, "b": 1})
+
+
+@pytest.mark.parametrize(
+    ("coverage", "expected"), [(0.4, "a"), (0.41, "ab"), (0.8, "ab"), (0.81, "abc"), (1.0, "abc")]
+)
+def test_the_most_frequent_characters_are_covered(coverage, expected):
+    from keras_drill.data.word_piece_tokenizer import _covered_characters
+
+    assert _covered_characters(Counter({"ba": 2, "c": 1}), coverage) == set(expected)
+
+
+def test_only_the_most_frequent_words_are_learned_from():
+    tokenizer = WordPieceTokenizer.train(["ab cd ab cd ab e"], 31, max_words=2)
+    assert set("abcd") <= set(tokenizer.pieces()) and "e" not in tokenizer.pieces()
