@@ -2,6 +2,7 @@
 
 import ast
 import pathlib
+import types
 
 import keras
 import numpy as np
@@ -128,6 +129,40 @@ def test_which_model_is_called():
     layer(ops.ones((2, 1)))
     assert found[-2:] == [model, layer]
     assert private_interfaces.called_model() is None
+
+
+@on_tensorflow
+@pytest.mark.parametrize(
+    ("replicas", "device", "steps", "is_refused"),
+    [(2, "CPU", 2, True), (2, "CPU", 1, False), (2, "GPU", 2, False), (1, "CPU", 2, False)],
+)
+def test_several_steps_are_refused_on_several_cpus(replicas, device, steps, is_refused):
+    devices = tuple(f"/device:{device}:{number}" for number in range(replicas))
+
+    class Model(private_interfaces.FitsOnWorkers):
+        distribute_strategy = types.SimpleNamespace(
+            num_replicas_in_sync=replicas, extended=types.SimpleNamespace(worker_devices=devices)
+        )
+
+    model = Model()
+    model.steps_per_execution = steps
+    if is_refused:
+        with pytest.raises(ValueError, match=r"`steps_per_execution` must be 1.*Received: .*=2"):
+            model._make_function(lambda data: data)
+    else:
+        assert callable(model._make_function(lambda data: data))
+
+
+def test_only_the_error_about_uneven_batches_is_replaced():
+    class IndivisibleError(ValueError):
+        pass
+
+    for error, message in (
+        (IndivisibleError("of JAX"), "must be a multiple of the"),
+        (ValueError("another"), "^another$"),
+    ):
+        with pytest.raises(ValueError, match=message), private_interfaces._even_batches():
+            raise error
 
 
 def test_dropout_of_attention_weights():
