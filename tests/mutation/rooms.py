@@ -62,7 +62,11 @@ ROOMS = {
     "callbacks": _folder("callbacks"),
     "senses": Room(
         ("keras_drill/senses/*.py", "keras_drill/senses/policies/*.py"),
-        ("tests/senses", "tests/callbacks/test_sense_reallocation.py"),
+        (
+            "tests/senses",
+            "tests/callbacks/test_sense_reallocation.py",
+            "tests/output_layer/test_senses_and_mixtures.py",
+        ),
     ),
     "output_layer": _folder("output_layer", *_HEADS),
     "fused_loss": Room(

@@ -13,7 +13,8 @@ from keras_drill.scores import InnerProduct, KerBSKernel
 from tests.gradients import value_and_gradients
 
 N, M, D, S = 11, 37, 13, 4
-THETAS = [0.0] + [sign * size for size in (1e-12, 1e-6, 0.01, 0.3, 1, 2.7, 20) for sign in (1, -1)]
+SIZES = (1e-12, 1e-6, 0.01, 0.3, 0.5, 1, 2.7, 20)  # at 0.5 and 1 closed forms replace series
+THETAS = [0.0] + [sign * size for size in SIZES for sign in (1, -1)]
 COSINES = np.linspace(-1, 1, 41)
 NAMES = ("contexts", "log_priors", "labels", "bias", "theta")
 

@@ -94,5 +94,14 @@ def test_a_start_that_there_is_none_of():
         keras_drill.KernelizedBayesianSoftmax(V, embedding(V), usage_by="probability")
 
 
+def test_a_label_encoder_goes_only_with_weights_by_usage():
+    encoder = keras_drill.ResidualLabelEncoder(depth=2)
+    by_usage = embedding(V, weighting="usage")
+    head = keras_drill.KernelizedBayesianSoftmax(V, by_usage, label_encoder=encoder)
+    assert head.label_encoder is encoder and head.allocation is by_usage.allocation
+    with pytest.raises(ValueError, match=r'`label_encoder` must be None if .*weighting="usage"'):
+        keras_drill.KernelizedBayesianSoftmax(V, embedding(V), label_encoder=encoder)
+
+
 def embedding(vocabulary_size, **options):
     return keras_drill.SenseEmbedding(vocabulary_size, D, **options)
