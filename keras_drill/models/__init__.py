@@ -1,4 +1,4 @@
-"""Language models and their backbones, and pretrained encoders that describe words."""
+"""Backbones of language models and encoder–decoders, their evaluation, and text encoders."""
 
 from keras_drill.models.awd_lstm import AWDLSTM
 from keras_drill.models.dynamic_evaluation import DynamicEvaluator, gradient_mean_squares

@@ -12,24 +12,28 @@ from keras_drill.types import Tensor
 class AWDLSTM(RecurrentBackbone):
     """Backbone of the AWD-LSTM language model: the model without the output layer.
 
+    Let E be the embedding matrix and L the number of layers.
+
         x^0 = D_input(D_embedding(E[tokens]))
         x^l = D_hidden(LSTM_l(x^{l-1})),  l < L       recurrent matrices with dropped weights
         raw = LSTM_L(x^{L-1}),    hidden = D(raw)     of size `output_dim`
         losses: AR = α mean(hidden²),    TAR = β mean((raw_t − raw_{t-1})²)       in training
 
-    Every D is a dropout whose mask is shared by all time steps; D_embedding drops whole words. The
-    last layer has the size of the embeddings, so that the output layer can share them. The default
-    rates are those of WikiText-2 and Penn Treebank.
+    AR and TAR are the activation regularization and the temporal activation regularization. Every D
+    is a dropout whose mask is shared by all time steps; D_embedding drops whole words. The last
+    layer has the size of the embeddings, so that the output layer can share them. The default rates
+    are the paper's rates for WikiText-2 and Penn Treebank.
 
     Input shape: tokens `[B, T]` int. Output shape: `[B, T, output_dim]`.
 
     Call arguments:
         tokens: `[B, T]` int.
-        initial_state: `None`, or a flat list of tensors like that of `initial_state(batch_size)`.
-            With it the call is functional: the carried state is neither read nor written.
+        initial_state: `None`, or a flat list of tensors in the order of
+            `initial_state(batch_size)`. If given, the call neither reads nor writes the state that
+            a stateful backbone carries from batch to batch.
         return_state: whether to return `(hidden, new_state)`.
-        mask: `None`, or bool `[B, T]`. Masked steps do not change the state. So after prompts of
-            different lengths, each row has the state of its last unmasked word.
+        mask: `None`, or bool `[B, T]`. Steps whose mask is false do not change the state. So after
+            prompts of different lengths, each row has the state of its last unmasked word.
         training: whether to use dropout and to add AR and TAR.
 
     Args:
@@ -43,15 +47,15 @@ class AWDLSTM(RecurrentBackbone):
         input_dropout: rate on the embedded words.
         embedding_dropout: rate of dropping a word of the vocabulary.
         weight_dropout: rate on the entries of the recurrent matrices.
-        activation_regularization: α.
-        temporal_activation_regularization: β.
+        activation_regularization: factor α of AR.
+        temporal_activation_regularization: factor β of TAR.
         stateful: whether to carry the state from batch to batch; `reset_state()` zeroes the state.
         batch_size: required with `stateful` if the first axis of batches is dynamic.
         seed: integer for all random choices, or `None` for a random seed.
-        embedding: `None`, or the embedding of the words: a `keras.layers.Embedding`, or a
-            `keras_drill.SenseEmbedding`. If it weighs senses by their posterior, a word's embedding
-            depends on the output of the previous step, so all layers run in one time loop, which is
-            slower.
+        embedding: the embedding of the words: a `keras.layers.Embedding` or a
+            `keras_drill.SenseEmbedding`; `None` creates an `Embedding`. With a `SenseEmbedding` of
+            weighting "posterior", a word's embedding depends on the output of the previous step.
+            All layers then run in one time loop, which is slower.
 
     Example:
 

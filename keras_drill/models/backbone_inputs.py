@@ -1,4 +1,4 @@
-"""Inputs and outputs of backbones, as known before any data."""
+"""Finds out the inputs and outputs of backbones before the first batch, and checks them."""
 
 from typing import Any
 

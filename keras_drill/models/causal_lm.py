@@ -9,13 +9,14 @@ from keras_drill.types import Tensor
 
 
 class CausalLMParts(NamedTuple):
-    """The parts of a `CausalLM` that compute its logits: `cap(hidden . labels)`.
+    """The parts of a `CausalLM` that compute its logits, `cap * tanh(hidden . labels / cap)`.
 
     Attributes:
         backbone: The backbone, which maps the model's inputs to hidden states `[B, T, d]`.
-        embedding: The `ReversibleEmbedding` whose output table contains the labels.
-        soft_cap: The bound of the logits, or `None`.
-        dtype: Dtype policy of the product.
+        embedding: The `ReversibleEmbedding` whose output table contains the labels (the output
+            embeddings of the words).
+        soft_cap: The bound `cap` of the logits; `None` if logits are not bounded.
+        dtype: Dtype policy of the product `hidden . labels`.
     """
 
     backbone: keras.Model
@@ -45,7 +46,7 @@ def parts_of(causal_lm: Any) -> CausalLMParts:
         )
     if None not in (soft_cap, layer.logit_soft_cap):
         raise ValueError(
-            "`causal_lm` must bound its logits once. Received: soft caps of "
+            "`causal_lm` must have at most one soft cap of its logits. Received: soft caps of "
             f"{layer.logit_soft_cap} and {soft_cap}"
         )
     check_frozen_if_quantized(causal_lm.backbone)
@@ -77,7 +78,7 @@ def check_causal_lm(causal_lm: Any) -> None:
 
 
 def check_frozen_if_quantized(backbone: keras.Model) -> None:
-    """Raises `ValueError` for quantised layers that are neither frozen nor have LoRA.
+    """Raises `ValueError` for quantised layers that are not frozen and have no LoRA.
 
     Their kernels would stay constant while the rest of the model trains.
     """
@@ -91,10 +92,10 @@ def check_frozen_if_quantized(backbone: keras.Model) -> None:
     ]
     if names:
         raise ValueError(
-            "Quantised layers cannot train. Freeze the backbone, `causal_lm.backbone.trainable = "
-            "False`, or give it trainable weights of its own before, "
-            "`causal_lm.backbone.enable_lora(rank)`. "
-            f"Received: {len(names)} quantised layers that are trainable, {names[0]!r} the first"
+            "`causal_lm` must not have trainable quantised layers: quantised weights cannot train. "
+            "Freeze the backbone by `causal_lm.backbone.trainable = False`, or add trainable "
+            "weights by `causal_lm.backbone.enable_lora(rank)`. "
+            f"Received: {len(names)} trainable quantised layers, such as {names[0]!r}"
         )
 
 
@@ -122,8 +123,9 @@ def _constant(tensor) -> float | None:
 
 
 def _without_slice(logits):
-    """Returns the logits inside `logits[:, n:, :]`, and the slices, by which image models drop
-    positions.
+    """Returns the logits inside `logits[:, n:, :]`, and the slices. If there are none, `None`.
+
+    Models of images and text drop the positions of the image by such a slice.
     """
     operation, _, inputs = producer(logits)
     if type(operation).__name__ != "GetItem":
@@ -134,7 +136,7 @@ def _without_slice(logits):
 
 
 def _policy_of_product(embedding) -> keras.DTypePolicy:
-    """The precision in which the embedding, quantised or not, multiplies."""
+    """Returns the dtype policy in which the embedding, quantised or not, computes logits."""
     compute = embedding.reverse_dtype or embedding.compute_dtype
     is_mixed = embedding.variable_dtype == "float32" and compute in ("bfloat16", "float16")
     return keras.DTypePolicy(f"mixed_{compute}" if is_mixed else compute)

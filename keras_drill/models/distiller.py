@@ -16,18 +16,20 @@ from keras_drill.types import Tensor
 class Distiller(PreprocessedModel, FusedLossModel):  # type: ignore[misc]  # Keras' arguments
     """Distills a larger model, the teacher, into a smaller one, without matrices of logits.
 
+    The loss combines the cross-entropy CE of the targets with the divergence of the two models:
+
         cross_entropy_weight CE(targets) + (1 - cross_entropy_weight) temperature^2 divergence
 
-    `keras.distillation.Distiller` with `LogitsDistillation` computes the logits of both models,
-    several matrices `[tokens, vocabulary_size]`. In this class, the output layers compute loss and
-    gradients together, for one tile of tokens after the other. See
+    `keras.distillation.Distiller` with `LogitsDistillation` stores the logits of both models,
+    several matrices `[tokens, vocabulary_size]`. This class saves the memory: its output layers
+    compute loss and gradients together, for a small group of tokens (a tile) at a time. See
     `keras_drill.ops.linear_kl_divergence` for the formulas.
 
     `fit`, `evaluate`, `compile` and metrics work as for the student: metrics receive the student's
     log-probability of each target. `predict` and calls return the student's log-probabilities.
     After training, use `distiller.student`, which is trained in place.
 
-    The two models read the same inputs and have the same vocabulary, word by word. Their backbones
+    The two models read the same inputs and have the same words with the same ids. Their backbones
     and output layers may differ. The teacher may have any output layer. The student's output layer
     must have one label per word (softmax, weight tying, bilinear, dual nonlinear, DRILL).
 
@@ -43,9 +45,9 @@ class Distiller(PreprocessedModel, FusedLossModel):  # type: ignore[misc]  # Ker
         **kwargs: Keyword arguments of `keras.Model`.
 
     Raises:
-        ValueError: The teacher is trainable, not built, or has another vocabulary. The student's
-            output layer has several labels per word or several contexts per token. An argument is
-            out of range.
+        ValueError: The teacher is trainable, not built, or has another vocabulary size. The
+            student's output layer has several labels per word or several hidden states per token,
+            as in a mixture of softmaxes. An argument is out of range.
 
     Example:
 
@@ -116,7 +118,7 @@ class Distiller(PreprocessedModel, FusedLossModel):  # type: ignore[misc]  # Ker
         trainable = [variable.path for variable in teacher.variables if variable.trainable]
         if trainable:
             raise ValueError(
-                "`teacher` must not train: set `teacher.trainable = False`. Received: a teacher "
+                "`teacher` must be frozen: set `teacher.trainable = False`. Received: a teacher "
                 f"with {len(trainable)} trainable variables, such as {trainable[0]!r}"
             )
 

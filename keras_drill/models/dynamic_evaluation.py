@@ -41,7 +41,7 @@ class DynamicEvaluator:
         r = min(sqrt(MS) / mean(sqrt(MS)), 1 / lambda)
 
     where eta is `learning_rate`, lambda is `decay`, and the mean is over all weights. Dropout and
-    activation regularisation are off. Frozen weights stay as they are.
+    activation regularisation are off. Frozen weights do not change.
 
     The batches must be in order: a batch is one segment of each row and continues the previous
     batch. A single row reads the text from beginning to end. With several rows, the model learns
@@ -104,20 +104,23 @@ class DynamicEvaluator:
         decay: float = 0.0,
         keep_hidden: bool = False,
     ) -> DynamicEvaluation:
-        """Evaluates a text, and learns from each batch after predicting it.
+        """Evaluates a text. The model learns from each batch after predicting it.
 
-        The carried state starts at zero. Arguments may differ from call to call.
+        The carried state starts at zero.
 
         Args:
             batches: `tf.data.Dataset`, or anything that iterates over `(tokens, targets)` or
                 `(tokens, targets, sample_weight)`, each `[B, T]`. Tokens of weight 0 are read, but
                 not evaluated.
-            learning_rate: eta.
-            decay: lambda, in [0, 1].
+            learning_rate: The factor eta of the update.
+            decay: The factor lambda of the decay towards the trained weights, in [0, 1].
             keep_hidden: Whether to return hidden states, for `add_neural_cache`.
 
         Raises:
             ValueError: An argument is out of range, or there is no batch.
+
+        Returns:
+            A `DynamicEvaluation` with the targets and their log-probabilities.
         """
         if not learning_rate >= 0 or not 0 <= decay <= 1:
             raise ValueError(
@@ -148,19 +151,20 @@ class DynamicEvaluator:
 
 
 def gradient_mean_squares(model: Any, batches: Iterable) -> list[np.ndarray]:
-    """Computes mean squares of the gradients on training text, for the RMS rule of
-    `DynamicEvaluator`.
+    """Computes the mean squares of gradients on training text, for `DynamicEvaluator`.
 
     The result is the mean over batches of the squared gradient of the batch's mean cross-entropy,
-    without dropout. Use the batch size of the dynamic evaluation, so that gradients have the same
-    scale. Weights and carried state do not change.
+    without dropout. The RMS rule of `DynamicEvaluator` uses this result. Use the batch size of the
+    dynamic evaluation, so that gradients have the same scale. Weights and carried state do not
+    change.
 
     Args:
-        model: As in `DynamicEvaluator`.
-        batches: Training text, as in `DynamicEvaluator.evaluate`.
+        model: A built `keras_drill.LanguageModel` with a stateful recurrent backbone.
+        batches: Training text, a `tf.data.Dataset` or another iterable as in
+            `DynamicEvaluator.evaluate`.
 
     Returns:
-        A float32 array for each of `model.trainable_variables`, of its shape.
+        A list with one float32 array for each of `model.trainable_variables`, of the same shape.
 
     Raises:
         ValueError: The model carries no state or has no trainable weights, or there is no batch

@@ -12,8 +12,8 @@ from keras_drill.ops.private_interfaces import SaveSignature
 class ExportableModel(SaveSignature, keras.Model):
     """Base class for models that are exported with the input signature of their `backbone`.
 
-    By default, Keras would export unknown inputs as floats, with the length of the first batch.
-    Recurrent layers are exported with kernels that run on every device.
+    By default, Keras would export undeclared inputs as floats, with the length of the first batch.
+    This class also exports recurrent layers with kernels that run on every device.
     """
 
     def export(self, filepath: Any, *args: Any, input_signature: Any = None, **kwargs: Any) -> None:
@@ -34,7 +34,7 @@ class ExportableModel(SaveSignature, keras.Model):
             super().export(filepath, *args, input_signature=input_signature, **kwargs)
 
     def save_signature(self) -> Any:
-        """The function that `tf.saved_model.save` exports as `serving_default`."""
+        """Returns the function that `tf.saved_model.save` exports as `serving_default`."""
         if not self.built:
             return super().save_signature()
         import tensorflow as tf
@@ -52,7 +52,7 @@ class ExportableModel(SaveSignature, keras.Model):
 
 
 def input_signature_of(model: keras.Model) -> Any:
-    """The `keras.InputSpec`s of the inputs, in their structure."""
+    """Returns the `keras.InputSpec`s of the inputs, in the structure of the inputs."""
     ends = symbolic_ends(model.backbone)
     if ends is not None and not isinstance(model.backbone, keras.Sequential):
         return keras.tree.map_structure(

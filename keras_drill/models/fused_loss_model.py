@@ -42,7 +42,9 @@ from keras_drill.types import Tensor
 class FusedLossModel(FitsOnWorkers, ExportableModel):
     """Base class for models with a backbone and an output layer, trained with the fused loss.
 
-    `keras_drill.LanguageModel` and `keras_drill.SequenceToSequence` define inputs and outputs.
+    The fused loss computes cross-entropy and gradients without storing the logits of all tokens.
+    The subclasses `keras_drill.LanguageModel` and `keras_drill.SequenceToSequence` define inputs
+    and outputs.
     """
 
     def __init__(
@@ -73,7 +75,8 @@ class FusedLossModel(FitsOnWorkers, ExportableModel):
     def build_early(self, inputs_shape: Any = None) -> None:
         """Builds the model for the backbone's input shape, or for `inputs_shape` if there is one.
 
-        Then weights can be counted, loaded and restored before `fit`.
+        Weights can then be counted, loaded and restored before `fit`. If no shape is known, the
+        model is not built.
         """
         shape = shape_built_for(self.backbone) or inputs_shape
         if shape is not None:
@@ -127,10 +130,10 @@ class FusedLossModel(FitsOnWorkers, ExportableModel):
 
         Args:
             optimizer: Name or instance.
-            metrics: Metrics whose `y_pred` is the log-probability `[B, T]` of each target. Tokens
-                count by their sample weight, and masked tokens are ignored. "accuracy" and the
+            metrics: Metrics whose `y_pred` is the log-probability `[B, T]` of each target. Each
+                token has its sample weight, and masked tokens are ignored. "accuracy" and the
                 names of Keras' sparse accuracies stand for `keras_drill.metrics.TokenAccuracy`.
-            weighted_metrics: As `metrics`.
+            weighted_metrics: More metrics, which are treated like `metrics`.
             **kwargs: Other arguments of `keras.Model.compile`, except `loss`.
 
         Raises:
@@ -139,8 +142,8 @@ class FusedLossModel(FitsOnWorkers, ExportableModel):
         """
         if kwargs.pop("loss", None) is not None:
             raise ValueError(
-                f"A {type(self).__name__} computes its own loss, the cross-entropy of its output "
-                "layer. Received: `loss`"
+                f"`loss` must be omitted, because a {type(self).__name__} computes its own loss, "
+                "the cross-entropy of its output layer. Received: `loss`"
             )
         weighted_metrics = compiled_metrics(metrics, weighted_metrics)
         if weighted_metrics is not None:  # otherwise Keras keeps the previous ones
@@ -184,8 +187,8 @@ class FusedLossModel(FitsOnWorkers, ExportableModel):
         Args:
             x: Inputs of the backbone. Required if `y_pred` is `None`.
             y: Targets `[B, T]` or `[B, T, 1]`.
-            y_pred: The `StepOutput` that the model returns inside `train_step` and `test_step`.
-                With `None`, the method runs the backbone.
+            y_pred: The model's output inside `train_step` or `test_step`, a `StepOutput` with
+                hidden states. With `None`, the method runs the backbone.
             sample_weight: Weights of the tokens, `[B, T]` or `[B]`.
             training: Whether gradients will be needed.
 
@@ -219,8 +222,8 @@ class FusedLossModel(FitsOnWorkers, ExportableModel):
             training,
         )
         total = ops.sum(losses)
-        # Before replicas synchronize: layers have one list of losses, which the next replica
-        # clears.
+        # Read the losses before replicas synchronize: a layer has a single list of losses, which
+        # the next replica clears.
         added = sum((ops.sum(ops.cast(x, total.dtype)) for x in self.losses), ops.zeros_like(total))
         count = ops.cast(ops.size(y) if weights is None else ops.sum(weights), total.dtype)
         divisor = num_unmasked(y, y_pred.mask, total.dtype)
@@ -231,8 +234,8 @@ class FusedLossModel(FitsOnWorkers, ExportableModel):
         all_count, all_divided, all_size = ops.unstack(
             sum_over_replicas(ops.stack([ops.cast(count, total.dtype), divisor, size])), 3
         )
-        # Of means over tokens this sums to the mean, of losses of weights to one of them. No rows
-        # have no mean.
+        # Shares sum to 1 over the replicas. So losses that are means over tokens sum to the mean
+        # over all tokens, and losses of the weights count once. A replica without rows has no mean.
         share = ops.divide_no_nan(size, all_size)
         added = ops.where(share > 0, share * added, ops.zeros_like(added))
         tracker = loss_tracker(self)
@@ -240,7 +243,7 @@ class FusedLossModel(FitsOnWorkers, ExportableModel):
             tracker.add(total + all_count * added, count)
             with given_ranks(ranks):
                 super().compute_metrics(x, y, log_probs, weights)
-        if per_token:  # their sum has what layers added once
+        if per_token:  # in the sum of the losses, the added losses count once
             return losses + ops.divide_no_nan(added, size)
         if self.reduction != "sum":
             total = ops.divide_no_nan(total, all_divided)

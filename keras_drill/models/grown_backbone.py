@@ -1,4 +1,4 @@
-"""Copies a backbone for more words than in training."""
+"""Copies a backbone with additional words in its vocabulary."""
 
 import keras
 import numpy as np
@@ -10,7 +10,9 @@ from keras_drill.output_layer.more_words import grown
 def grown_backbone(
     backbone: keras.Model, vocabulary_size: int, by: int, read_as: int
 ) -> keras.Model:
-    """Copies `backbone` for `by` more words, whose embeddings are copies of the word `read_as`.
+    """Returns a copy of `backbone` with `by` additional words.
+
+    The embeddings of the additional words are copies of the embedding of the word `read_as`.
 
     The copy is created from the backbone's config with a larger `vocabulary_size`, or `input_dim`
     of an embedding.

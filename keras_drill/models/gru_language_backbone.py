@@ -8,6 +8,8 @@ from keras_drill.models.recurrent_backbone import RecurrentBackbone
 class GRULanguageBackbone(RecurrentBackbone):
     """Backbone of a GRU language model: the model without the output layer.
 
+    Let E be the embedding matrix and L the number of layers.
+
         x^0 = D_input(D_embedding(E[tokens])),    x^l = D_hidden(GRU_l(x^{l-1}))
         hidden = D(GRU_L(x^{L-1}))
 
@@ -31,10 +33,10 @@ class GRULanguageBackbone(RecurrentBackbone):
         stateful: whether to carry the state from batch to batch; `reset_state()` zeroes the state.
         batch_size: required with `stateful` if the first axis of batches is dynamic.
         seed: integer for all random choices, or `None` for a random seed.
-        embedding: `None`, or the embedding of the words: a `keras.layers.Embedding`, or a
-            `keras_drill.SenseEmbedding`. If it weighs senses by their posterior, a word's embedding
-            depends on the output of the previous step, so all layers run in one time loop, which is
-            slower.
+        embedding: the embedding of the words: a `keras.layers.Embedding` or a
+            `keras_drill.SenseEmbedding`; `None` creates an `Embedding`. With a `SenseEmbedding` of
+            weighting "posterior", a word's embedding depends on the output of the previous step.
+            All layers then run in one time loop, which is slower.
 
     Example:
 

@@ -13,15 +13,15 @@ from keras_drill.output_layer.tying import embeddings_inside, path_of
 
 @keras.saving.register_keras_serializable(package="keras_drill")
 class LanguageModel(PreprocessedModel, FusedLossModel):  # type: ignore[misc]  # Keras' arguments
-    """A backbone and an output layer, trained with the fused loss.
+    """Language model: a backbone and an output layer, trained with the fused loss.
 
-    Calling the model and `predict` return the log-probabilities of all words. `fit`, `evaluate`,
-    `train_on_batch` and `test_on_batch` do not build this matrix: the output layer computes its
-    fused loss from the backbone's hidden states, and metrics receive the log-probability of each
-    target.
+    Calling the model and `predict` return the log-probabilities of all words, `[B, T, V]`. `fit`,
+    `evaluate`, `train_on_batch` and `test_on_batch` do not compute this large tensor: the output
+    layer computes its fused loss from the backbone's hidden states, and metrics receive the
+    log-probability of each target.
 
-    With a backbone of this package, or one that is built, the model is built when it is created.
-    With other backbones it is built by the first batch.
+    If the backbone is one of this package or is already built, the constructor builds the model.
+    Otherwise the first batch builds the model.
 
     Shapes:
         tokens: the backbone's input, usually `[B, T]`, or a dictionary. For models of a source
@@ -32,13 +32,16 @@ class LanguageModel(PreprocessedModel, FusedLossModel):  # type: ignore[misc]  #
     Args:
         backbone: A `keras.Model` or layer that maps tokens to hidden states `[B, T, d_h]`. Losses
             that it adds (`add_loss`) are added to the cross-entropy.
-        head: A `keras_drill.OutputLayer`.
-        label_smoothing: Share of a target's probability that is distributed over all words.
-        reduction: As in `keras_drill.OutputLayer.loss`.
-        preprocessor: Applied to the data of `fit`, `evaluate` and `predict`; `None` for none. A
-            `keras_hub.models.CausalLMPreprocessor`, or another function
-            `preprocessor(x, y=y, sample_weight=sample_weight)` that returns tokens, targets and
-            weights.
+        head: The output layer, a `keras_drill.OutputLayer`.
+        label_smoothing: Share of a target's probability that is distributed over all words, in
+            [0, 1).
+        reduction: Reduction of the tokens' losses, as in `keras.losses`:
+            "sum_over_batch_size", "mean_with_sample_weight", "sum", "none", ...; see
+            `keras_drill.OutputLayer.loss`.
+        preprocessor: Function that converts the data of `fit`, `evaluate` and `predict`; `None` for
+            data that are tokens already. A `keras_hub.models.CausalLMPreprocessor`, or another
+            function `preprocessor(x, y=y, sample_weight=sample_weight)` that returns tokens,
+            targets and weights.
         **kwargs: Keyword arguments of `keras.Model`.
 
     Example:
@@ -75,17 +78,18 @@ class LanguageModel(PreprocessedModel, FusedLossModel):  # type: ignore[misc]  #
     ) -> "LanguageModel":
         """Converts a pretrained model of keras-hub, to train it with the fused loss.
 
-        The model shares backbone, embedding and preprocessor with `causal_lm`, whose `generate` and
-        `save_to_preset` use the trained weights. Its probabilities are the softmax of the logits of
-        `causal_lm`: with tied or untied embedding, with or without soft cap, in the precision of
-        the `ReversibleEmbedding`. A quantised table is dequantised to the compute dtype, while
-        `causal_lm` rounds hidden states to int8. You can enable LoRA on `causal_lm.backbone` before
-        or after the conversion. The gradient of frozen labels is not computed.
+        The new model shares backbone, embedding and preprocessor with `causal_lm`. After training,
+        `generate` and `save_to_preset` of `causal_lm` therefore use the trained weights. The
+        probabilities of the new model are the softmax of the logits of `causal_lm`: with tied or
+        untied embedding, with or without soft cap, in the precision of the `ReversibleEmbedding`.
+        If the embedding is quantised, results differ slightly: the new model dequantises the
+        embedding to the compute dtype, while `causal_lm` rounds hidden states to int8. You can
+        enable LoRA on `causal_lm.backbone` before or after the conversion.
 
         Args:
             causal_lm: A `keras_hub.models.CausalLM`.
             z_loss: As in `keras_drill.OutputLayer`.
-            tile_bytes: As in `keras_drill.OutputLayer`.
+            tile_bytes: As in `keras_drill.OutputLayer`: memory for the logits of a tile of tokens.
             **kwargs: Other arguments of this class.
 
         Returns:
@@ -112,20 +116,22 @@ class LanguageModel(PreprocessedModel, FusedLossModel):  # type: ignore[misc]  #
     def with_head(self, head: OutputLayer) -> "LanguageModel":
         """Returns the trained model with another output layer that starts with equal probabilities.
 
-        The new head begins with the labels and biases of this one, so that every word keeps its
-        log-probability up to rounding:
+        The new head begins with the labels and biases of this model's head. So the log-probability
+        of every word stays the same up to rounding. The new head can be one of these:
 
         - `DrillOutput(..., gated=True)`: the part that is added to embeddings starts at 0.
-        - `MixtureOfSoftmaxes(..., gated=True)`: every context is the hidden state at first.
+        - `MixtureOfSoftmaxes(..., gated=True)`: at first, all softmaxes of the mixture read the
+          unchanged hidden state.
         - `KernelizedBayesianSoftmax(...)`: senses are copies of their word's label. If words have
           different numbers of senses (`use_bias=True`), biases start at `-log(number of senses)`.
-          Copies differ by 3e-4 of the labels' size in balanced directions, so that training can
-          separate them.
-        - `OutputLayer(...)` with a bias, a bilinear layer of `kernel_initializer="identity"`.
+          Each copy has a small random difference (3e-4 of the labels' size), so that training can
+          separate the senses. The differences of a word's senses sum to 0.
+        - `OutputLayer(...)` with a bias.
+        - A bilinear output layer with `kernel_initializer="identity"`.
 
         A head with `embedding=model.head.embedding` stays tied to the embedding. A head without
-        `embedding` has its own labels. A KerBS head always has its own labels, since there are more
-        senses than words.
+        `embedding` has its own labels. A `KernelizedBayesianSoftmax` always has its own labels,
+        since there are more senses than words.
 
         Args:
             head: A `keras_drill.OutputLayer` that is not built yet.
@@ -153,11 +159,11 @@ class LanguageModel(PreprocessedModel, FusedLossModel):  # type: ignore[misc]  #
         """Returns the trained model with additional words that did not occur in training.
 
         The head's label encoder must be a `keras_drill.DescriptionLabelEncoder`, which computes the
-        labels of the new words from descriptions; see `OutputLayer.with_words`. All other words
-        keep their scores.
+        labels of the new words from descriptions; see `OutputLayer.with_words`. The logits of all
+        other words do not change.
 
         Args:
-            descriptions: `[n, ...]`, descriptions of n words, whose ids follow the existing ones.
+            descriptions: `[n, ...]`, descriptions of n words. Their ids follow the existing ids.
             read_as: Id of a word, usually `<unk>`, whose row of the input embedding is copied for
                 the new words.
             bias: Biases of the new words, `[n]` or one number; `None` is the mean of all biases.

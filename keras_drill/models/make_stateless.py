@@ -84,7 +84,7 @@ def _without_state(model: keras.Model) -> list[keras.Variable]:
 
 
 def _with_rows(config: Any, batch_size: int | None) -> Any:
-    """Changes a nested config to a number of rows; `None` for any number, without state."""
+    """Returns a nested config for batches of `rows` rows; `None` for any number, without state."""
     if isinstance(config, list | tuple):
         return type(config)(_with_rows(each, batch_size) for each in config)
     if not isinstance(config, dict):

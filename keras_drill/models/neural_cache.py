@@ -1,4 +1,4 @@
-"""The neural cache, which makes words of similar contexts in the same text more probable."""
+"""The neural cache, which raises the probability of words that followed similar hidden states."""
 
 import numpy as np
 
@@ -34,7 +34,8 @@ def add_neural_cache(
         hidden: `[N, d]`, the hidden states that predicted the targets.
         targets: `[N]` integers.
         size: n, less than N.
-        theta: Factor of the similarity of hidden states; with 0, all have the same weight.
+        theta: Factor of the similarity of hidden states; with 0, all stored states have the same
+            weight.
         weight: Weight of the cache, in [0, 1).
 
     Returns:

@@ -124,7 +124,7 @@ class PreprocessedModel(keras.Model):
         return keras.utils.unpack_x_y_sample_weight(keras.tree.map_structure(np.asarray, batch))
 
     def _batches(self, x, y, sample_weight, batch_size):
-        """Batches of a `tf.data.Dataset`, or of rows, preprocessed as they come."""
+        """Returns the batches of a `tf.data.Dataset`, or of rows, preprocessed as they are read."""
         if not hasattr(x, "element_spec"):
             return PreprocessedRows(self.preprocessor, x, y, sample_weight, batch_size)
         if not (y is sample_weight is batch_size is None):

@@ -9,12 +9,12 @@ from keras_drill.ops.private_interfaces import direct_layers
 
 
 class QuantizableBackbone(keras.Model):
-    """Base class for backbones that create their inner layers, with support for quantisation.
+    """Base class for backbones that stay quantised after saving and loading.
 
-    `Model.quantize` replaces the weights of inner layers, which the arguments of a backbone do not
-    describe. So the config stores the quantisation modes of these layers. A backbone created from
-    the config is quantised after building, so that saved weights fit. Layers that were passed as
-    arguments store their modes in their own configs.
+    `Model.quantize` replaces the weights of a backbone's inner layers. The arguments of the
+    backbone do not describe this change, so its config also stores the quantisation modes of these
+    layers. A backbone created from the config is quantised after building, so that saved weights
+    fit. Layers that were passed as arguments store their modes in their own configs.
 
     Args:
         quantized_layers: Quantisation modes of inner layers, such as
@@ -49,7 +49,7 @@ class QuantizableBackbone(keras.Model):
 
 
 def _inner_layers(layer: keras.Layer, before: str = "") -> Iterator[tuple[str, keras.Layer]]:
-    """All inner layers, with their names from the outermost layer inwards."""
+    """Yields all inner layers, with their names from the outermost layer inwards."""
     for inner in direct_layers(layer):
         path = before + inner.name
         yield path, inner

@@ -1,4 +1,4 @@
-"""The part of a recurrent language model backbone that does not depend on its cell."""
+"""Base class of recurrent language model backbones, for any kind of recurrent layer."""
 
 from functools import partial
 from typing import Any
@@ -19,7 +19,7 @@ class RecurrentBackbone(keras.Model):
     """Base class for backbones that map tokens to hidden states by a stack of recurrent layers.
 
     Subclasses set `layer_class`, and may set `layer_arguments` for arguments of their layers. The
-    stack runs time-major, so a batch is transposed only twice for any number of layers.
+    stack computes time-major, `[T, B, d]`, so a batch is transposed only twice.
     """
 
     layer_class: type[Recurrent]
@@ -186,7 +186,7 @@ class RecurrentBackbone(keras.Model):
         return (hidden, new_state) if return_state else hidden
 
     def _run_layers(self, tokens, initial_state, mask, training):
-        """Layer by layer, each for all time steps.
+        """Runs layer by layer, each for all time steps.
 
         Returns:
             Outputs `[T, B, d]` of the last layer before and after dropout, and the new state.
@@ -204,8 +204,9 @@ class RecurrentBackbone(keras.Model):
         return raw, hidden, new_state
 
     def _run_steps(self, tokens, initial_state, mask, training):
-        """Step by step, all layers at each, so that a word's sense can depend on the output that
-        predicted it. Results as of `_run_layers`."""
+        """Runs step by step, so that a word's sense can depend on the output of the step before.
+
+        The results are those of `_run_layers`."""
         layers = self.recurrent_layers
         dtype = layers[0].state_dtype
         carries_state = self.stateful and initial_state is None

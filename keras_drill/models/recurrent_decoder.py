@@ -1,6 +1,7 @@
 """The decoder of a recurrent encoder–decoder.
 
-B sources, R rows (several for each source in a beam search), T positions of the target.
+Shapes: B sources, R rows (several for each source in a beam search), T positions of the target, S
+positions of the source.
 """
 
 from typing import Any
@@ -26,12 +27,13 @@ class RecurrentDecoder(keras.layers.Layer):
 
         h_t = layers(D(E[target_t]), h_{t-1}),    hidden_t = D(tanh(W [context_t; h_t]))
 
-    With input feeding, the layers read `[D(E[target_t]); hidden_{t-1}]`. A `SenseEmbedding` with
-    the weighting "posterior" weighs senses by their posterior given `hidden_{t-1}`.
+    E is the embedding, D a dropout, and context_t the attention's weighted mean of the encoded
+    source. With input feeding, the layers read `[D(E[target_t]); hidden_{t-1}]`. A `SenseEmbedding`
+    with the weighting "posterior" weighs senses by their posterior given `hidden_{t-1}`.
 
     Call arguments:
         target: `[B, T]` int.
-        memory: `[B, S, m]`.
+        memory: `[B, S, m]`, the encoder's outputs.
         states: The last states of each layer of the encoder.
         source_mask: `None` or bool `[B, S]`, False for positions of the source to ignore.
         training: Whether dropout is on.
@@ -82,7 +84,7 @@ class RecurrentDecoder(keras.layers.Layer):
 
     @property
     def hidden_size(self) -> int:
-        """d."""
+        """Width d of the hidden states."""
         return self.attentional_state.dense.units
 
     def build(self, target_shape: Shape, memory_sizes: list[int]) -> None:
@@ -102,7 +104,7 @@ class RecurrentDecoder(keras.layers.Layer):
 
     @property
     def _dropped_sizes(self):
-        """Widths of the tensors with dropout: words, each layer's outputs, and the result."""
+        """Widths of the tensors with dropout: words, each layer's outputs, and hidden states."""
         units = [layer.units for layer in self.recurrent_layers]
         return [self.embedding.output_dim, *units, self.hidden_size]
 
@@ -144,8 +146,10 @@ class RecurrentDecoder(keras.layers.Layer):
         return run(ops.transpose(target), source, self.initial_state(states), kept, training)
 
     def _draw_masks(self, batch_size, training):
-        """The dropout's factors `[B, size]` of words, of each layer's outputs, and of the result;
-        every mask is drawn once for all steps."""
+        """Draws dropout factors `[B, size]` for words, each layer's outputs, and hidden states.
+
+        Every mask is drawn once for all steps.
+        """
         return [
             ops.cast(
                 dropout(ops.ones((1, batch_size, size)), training=training)[0],
@@ -201,15 +205,15 @@ class RecurrentDecoder(keras.layers.Layer):
     def step(
         self, tokens: Tensor, source: dict, cache: tuple, kept: list | None = None
     ) -> tuple[Any, tuple, Any]:
-        """Reads one more word of R rows. Each of B sources has R / B rows.
+        """Reads one more word of each of R rows. Each of B sources has R / B rows.
 
         Args:
             tokens: Integers `[R]`.
             source: Output of the attentional state's `project`.
             cache: Each layer's states, the hidden states that are fed back, and the number of words
                 that each row has read.
-            kept: `None`, or dropout factors `[R, size]` for words, each layer's outputs and the
-                result.
+            kept: `None`, or dropout factors `[R, size]` for words, each layer's outputs, and hidden
+                states.
 
         Returns:
             Hidden states `[R, d]`, the new cache, and each row's attention, `[R, S]`, or `None`.

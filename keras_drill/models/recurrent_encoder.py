@@ -16,6 +16,8 @@ class RecurrentEncoder(keras.layers.Layer):
 
         x^0 = D(E[source]),    x^l = D([forward_l(x^{l-1}); backward_l(x^{l-1})])
 
+    E is the embedding, and D a dropout.
+
     Call arguments:
         source: `[B, S]` int.
         mask: `None` or bool `[B, S]`. Masked tokens are not read.
@@ -76,7 +78,7 @@ class RecurrentEncoder(keras.layers.Layer):
 
     @property
     def layer_sizes(self) -> list[int]:
-        """Widths m of each layer's outputs."""
+        """Width m of each layer's outputs."""
         return [sum(layer.units for layer in directions) for directions in self.directions]
 
     def build(self, source_shape: Shape) -> None:
@@ -117,10 +119,10 @@ class RecurrentEncoder(keras.layers.Layer):
         return x, states
 
     def compute_mask(self, source: Tensor, previous_mask: Tensor | None = None) -> None:
-        """Returns `None`, since readers of the memory get the source's mask."""
+        """Returns `None`: the decoder receives the source's mask as an argument."""
 
     def _reading_order(self, source, mask):
-        """Positions `[B, S]` of a source in reverse, except for its last token and padding."""
+        """Returns positions `[B, S]` that reverse sources, except for last token and padding."""
         places = ops.arange(ops.shape(source)[1], dtype="int32")[None]  # [1, S]
         mask = ops.ones_like(source, "bool") if mask is None else mask
         last = ops.sum(ops.cast(mask, "int32"), axis=1, keepdims=True) - 1  # [B, 1]

@@ -24,7 +24,8 @@ class RecurrentEncoderDecoder(QuantizableBackbone):
         memory, s = encoder(source),    h_t = decoder(D(E[target_t]), h_{t-1}),    h_0 = bridge(s)
         context_t = attention(h_t, memory),    hidden_t = D(tanh(W [context_t; h_t]))
 
-    Backbone of a `keras_drill.SequenceToSequence`. The initial state of each decoder layer is the
+    E is the embedding of the target's words, and D a dropout. Use this model as the backbone of a
+    `keras_drill.SequenceToSequence`. The initial state of each decoder layer is the
     last state of the encoder layer of the same depth; after a bidirectional encoder it passes
     through a dense layer. Without input feeding, attention is computed for all positions at once.
     With input feeding, `hidden_{t-1}` is part of the decoder's next input, and attention is
@@ -33,9 +34,9 @@ class RecurrentEncoderDecoder(QuantizableBackbone):
     Input: `{"source": [B, S], "target": [B, T]}`, integers. Output shape: `[B, T, embedding_dim]`,
     whose mask excludes the target's padding, which must come after its words.
 
-    Scheduled sampling (`own_words`) samples words inside the time loop, each from the decoder's
-    prediction after the words sampled before it, with the dropout of the step. The loop then runs
-    again over the sampled words, with gradients.
+    With scheduled sampling (`keras_drill.ScheduledSampling`), the decoder first runs without
+    gradients, and samples each word from its prediction after the words sampled before. The decoder
+    then reads the sampled words with gradients, and with the same dropout masks.
 
     Args:
         vocabulary_size: Number of the target's words V.
@@ -57,13 +58,15 @@ class RecurrentEncoderDecoder(QuantizableBackbone):
         pad_id: Padding token of source and target; `None` for no padding.
         seed: Integer for all random choices except those of the attention, or `None` for a random
             seed.
-        embedding: `None`, or the embedding of the target's words: a `keras.layers.Embedding`, or a
-            `keras_drill.SenseEmbedding`, which weighs senses by their posterior given the hidden
-            state that predicted the word, inside the time loop, or by their usage. Senses of source
-            words are always weighed by usage.
+        embedding: The embedding of the target's words: a `keras.layers.Embedding` or a
+            `keras_drill.SenseEmbedding`; `None` creates an `Embedding`. A `SenseEmbedding` weighs
+            the senses of target words by its `weighting`: by their posterior given the hidden state
+            that predicted the word, or by their usage. Senses of source words are always weighed by
+            usage.
         source_vocabulary_size: Number of the source's words. With `None`, source and target share
             the vocabulary and the embedding.
-        source_embedding: `None`, or the embedding of the source's words.
+        source_embedding: The embedding of the source's words; `None` creates one, or shares the
+            target's.
         num_encoder_layers: Number of the encoder's layers; `None` is `num_layers`. Deeper layers of
             the decoder start in the state of the encoder's last layer.
         **kwargs: Keyword arguments of `keras.Model`; also `quantized_layers`, which the config of a
@@ -167,7 +170,7 @@ class RecurrentEncoderDecoder(QuantizableBackbone):
         return None if self.seed is None else 1000 * self.seed + index
 
     def _make_layers(self, name: str, count: int, first_seed: int) -> list:
-        """Recurrent layers with the options of this backbone."""
+        """Makes recurrent layers with the options of this backbone."""
         seeds = [self._layer_seed(first_seed + index) for index in range(50 + count)]
         return make_layers(self.cell, self.units, count, seeds, name, self.dtype_policy)
 
@@ -228,7 +231,7 @@ class RecurrentEncoderDecoder(QuantizableBackbone):
         self.quantize_layers()
 
     def token_mask(self, tokens: Tensor) -> Tensor | None:
-        """Bool `[B, T]`, false for padding; `None` without a padding token."""
+        """Returns bool `[B, T]`, false for padding; `None` without a padding token."""
         return None if self.pad_id is None else ops.not_equal(tokens, self.pad_id)
 
     def encode(self, source: Tensor, training: bool = False) -> tuple[Tensor, list[list[Tensor]]]:
@@ -254,9 +257,9 @@ class RecurrentEncoderDecoder(QuantizableBackbone):
         `keras_drill.decoding.CacheReader`.
 
         Args:
-            inputs: `{"source": [B, S]}`.
-            batch_size: B.
-            length: Largest number of words to read.
+            inputs: `{"source": [B, S]}`, integers.
+            batch_size: The number of sources B.
+            length: Largest number of target words to read.
         """
         source = inputs["source"]
         memory, states = self.encode(source)

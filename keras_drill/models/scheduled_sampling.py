@@ -12,13 +12,13 @@ from keras_drill.types import Tensor
 
 @keras.saving.register_keras_serializable(package="keras_drill")
 class ScheduledSampling(keras.layers.Layer):
-    """Scheduled sampling: replaces some input words of the decoder by its own predictions.
+    """Scheduled sampling: replaces some input words of a decoder by the model's own predictions.
 
     During training, each input word of the target after the first is replaced with probability
     `rate` by a prediction of the model: a sample from its probabilities, or the most probable word.
-    The labels do not change, and no gradient passes through the choice of words. Without scheduled
-    sampling a model is trained on correct prefixes only, and first sees its own mistakes when it
-    is used.
+    The targets of the loss do not change, and no gradient passes through the choice of words.
+    Without scheduled sampling, a model is trained on correct prefixes only, and first sees its own
+    mistakes when it generates text.
 
     Recurrent decoders choose words inside their time loop, from predictions that follow the words
     chosen before (Bengio et al.). Other backbones run twice (Mihaylova & Martins): the first pass
@@ -33,7 +33,8 @@ class ScheduledSampling(keras.layers.Layer):
         **kwargs: Keyword arguments of `keras.layers.Layer`.
 
     Attributes:
-        step: Variable with the number of training steps so far, so that training resumes exactly.
+        step: Variable with the number of training steps so far. Checkpoints contain the variable,
+            so that the rate resumes exactly.
 
     Example:
 
@@ -106,7 +107,7 @@ class ScheduledSampling(keras.layers.Layer):
 
 
 class OwnWords:
-    """Positions at which a model reads its own words, and these words.
+    """Replaces words of the target by the model's own predictions, for one training step.
 
     Args:
         model: A model with `backbone` and `head`.
@@ -160,7 +161,7 @@ class OwnWords:
             return ops.fori_loop(1, ops.shape(target)[1], step, target)
 
     def _choose(self, words, hidden, labels, t):
-        """Chooses the words `[B]` of position t, from the target and the model's predictions."""
+        """Chooses the words `[B]` at position t, from the target or the model's predictions."""
         log_probs = self.model.head.log_probs(hidden, labels)  # [B, V]
         if self.uniforms is None:
             own = ops.argmax(log_probs, axis=-1)
@@ -173,7 +174,7 @@ class OwnWords:
         return ops.where(replaced, own, words)
 
     def _without_derivatives(self):
-        """Context without gradients, losses, and changes of layer state."""
+        """Context manager without gradients, added losses, and changes of layer state."""
         variables = self.model.variables
         return keras.StatelessScope(
             [(v, ops.stop_gradient(ops.convert_to_tensor(v))) for v in variables]

@@ -1,4 +1,4 @@
-"""Embeddings of words by the posterior of their senses, given the last output."""
+"""Embeddings of words by the posterior of their senses, given the output of the previous step."""
 
 from typing import Any
 
@@ -15,7 +15,7 @@ def weighs_by_posterior(embedding: Any) -> bool:
 
 
 class SenseFeedback(OutputFeedback):
-    """The expected sense of a word, given the output that predicted it.
+    """Computes the expected sense embedding of a word, given the output that predicted the word.
 
         x_t = Σ_j P(sense j of word t | h_{t-1}) w_j
 
@@ -24,8 +24,7 @@ class SenseFeedback(OutputFeedback):
     Args:
         embedding: A `keras_drill.SenseEmbedding`.
         words: `[T, B]` integers.
-        kept_words: Constant factors `[T, B, 1]` of the words' embeddings: embedding dropout of
-            whole words.
+        kept_words: Dropout factors `[T, B, 1]` of the words' embeddings, without gradient.
     """
 
     def __init__(self, embedding, words, kept_words):
@@ -49,17 +48,18 @@ class SenseFeedback(OutputFeedback):
 
 
 class AttentiveSenseFeedback(OutputFeedback):
-    """The expected sense of a word, given the attentional state that predicted it.
+    """Computes the expected sense embedding of a word, given the attentional state a_{t-1}.
 
         x_t = [Σ_j P(sense j of word t | D(a_{t-1})) w_j; a_{t-1}]
 
-    The second part is input feeding, and is optional. D is the dropout on the output layer's input.
+    w_j is the embedding of sense j. The second part is input feeding, and is optional. D is the
+    dropout on the output layer's input.
 
     Args:
         senses: A `SenseFeedback` whose output is D(a).
         attention: An `AttentionFeedback`, which computes a from the decoder's last state.
         kept: Factors of a, `[B, d]`, without gradient.
-        is_fed: Whether a is a part of the input.
+        is_fed: Whether x_t contains the second part, a_{t-1}.
     """
 
     def __init__(
@@ -95,7 +95,7 @@ class AttentiveSenseFeedback(OutputFeedback):
         return self.attention.shared_gradient(d_a, outputs, [], fixed[2:], shared, [])
 
     def _gradient_at_state(self, d_x, steps, fixed, residuals):
-        """Gradients for a and for the senses' `steps`, of one step or of all steps."""
+        """Returns the gradients with respect to a and the senses' `steps`, of one or all steps."""
         d_sense = d_x[..., : self.senses.size]
         context = self._drop(residuals[0])
         d_context, d_steps = self.senses.gradient(d_sense, context, steps, fixed[:2], [], [])

@@ -15,12 +15,13 @@ from keras_drill.types import Tensor
 
 @keras.saving.register_keras_serializable(package="keras_drill")
 class SequenceToSequence(FusedLossModel):
-    """An encoder–decoder and an output layer, trained with the fused loss.
+    """Sequence-to-sequence model: an encoder–decoder and an output layer with the fused loss.
 
-    The model reads a source, and at each position the target's words before this position. Calling
-    the model and `predict` return the log-probabilities of all words at each position. Training
-    and evaluation work as in `keras_drill.LanguageModel` and do not build this matrix. The output
-    layer skips positions that the backbone masks, such as the target's padding.
+    The model predicts each word of a target from the source and the target's words before this
+    word. Calling the model and `predict` return the log-probabilities of all words at each
+    position. Training and evaluation work as in `keras_drill.LanguageModel` and do not compute this
+    large tensor. The output layer skips positions that the backbone masks, such as the target's
+    padding.
 
     Shapes:
         inputs: `{"source": [B, S], "target": [B, T]}`, integers; the target begins with a start
@@ -30,19 +31,23 @@ class SequenceToSequence(FusedLossModel):
 
     Args:
         backbone: A `keras.Model` or layer that maps such inputs to hidden states `[B, T, d_h]`:
-            `keras_drill.models.Transformer`, `RecurrentEncoderDecoder`, or your own. The model
-            builds the backbone for integers of any shape, unless it is built already.
-        head: A `keras_drill.OutputLayer`.
-        label_smoothing: Share of a target's probability that is distributed over all words.
-        reduction: As in `keras_drill.OutputLayer.loss`.
+            `keras_drill.models.Transformer`, `RecurrentEncoderDecoder`, or your own. If the
+            backbone is not built yet, the model builds it for integers of any batch size and
+            length.
+        head: The output layer, a `keras_drill.OutputLayer`.
+        label_smoothing: Share of a target's probability that is distributed over all words, in
+            [0, 1).
+        reduction: Reduction of the tokens' losses, as in `keras.losses`:
+            "sum_over_batch_size", "mean_with_sample_weight", "sum", "none", ...; see
+            `keras_drill.OutputLayer.loss`.
         scheduled_sampling: `None`, or a `keras_drill.ScheduledSampling`, which replaces some words
             of the target by the model's own predictions during training.
         loss_positions: Share of the target's positions, in (0, 1], that contribute to the loss of
-            a training step; each position is drawn independently. The output layer computes only
-            these. Their losses are divided by `loss_positions`, so that the loss and its gradients
-            are unbiased. "one" draws exactly one position of each example among the positions with
-            weight, and multiplies its loss by their number.
-        seed: Integer seed for the choice of positions, or `None` for a random one.
+            a training step. Each position is drawn independently, and the output layer computes
+            only the drawn positions. Their losses are divided by `loss_positions`, so that the loss
+            and its gradients are unbiased. "one" draws exactly one position of each example among
+            the positions with weight, and multiplies its loss by their number.
+        seed: Integer seed for the choice of positions, or `None` for a random seed.
         **kwargs: Keyword arguments of `keras.Model`.
 
     Raises:

@@ -1,4 +1,4 @@
-"""A pretrained encoder of keras-hub that reads words, alone or in context."""
+"""Encodes words and texts by a pretrained encoder of keras-hub."""
 
 import hashlib
 import importlib.util
@@ -38,8 +38,8 @@ class TextEncoder:
     """Encodes the contexts of words by a bidirectional encoder, such as BERT.
 
     The input is `[CLS] before [MASK] after [SEP]`, or the word in place of the mask, with up to
-    `window` tokens on either side. The result is two states: the last layer's output at the word,
-    and its mean over all tokens, which sentence encoders are trained for.
+    `window` tokens on either side. The result has two states: the last layer's output at the word,
+    and the mean of the last layer's outputs over all tokens, as for sentence encoders.
 
     Args:
         backbone: A keras-hub backbone that takes `token_ids` and `padding_mask` and returns
@@ -90,7 +90,7 @@ class TextEncoder:
             preset: Name of a preset, its address on a hub, or a folder in the format of keras-hub
                 or of Hugging Face (which requires `safetensors`). The vocabulary is read from
                 `vocab.txt`, or else from `tokenizer.json`.
-            window: As for the class.
+            window: Largest number of tokens before the word, and after it.
 
         Raises:
             ImportError: keras-hub is not installed, or `safetensors` if it is required.
@@ -138,7 +138,7 @@ class TextEncoder:
                 )
 
     def knows(self, word: str) -> bool:
-        """Whether the tokenizer has a token for the word."""
+        """Returns whether the word is a single token of the tokenizer."""
         try:
             self.check_words([word])
         except ValueError:
@@ -170,9 +170,9 @@ class TextEncoder:
     def embed(
         self, texts: Sequence[str], progress: Callable[[int, int], None] | None = None
     ) -> np.ndarray:
-        """Computes vectors of texts, such as words or definitions: the mean state of the last layer
-        over all tokens.
+        """Computes vectors of texts, such as words or definitions.
 
+        The vector of a text is the mean of the last layer's outputs over all tokens.
         `DescriptionLabelEncoder` can compute labels from these vectors. All texts without known
         tokens have the same vector.
 

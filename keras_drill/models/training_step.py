@@ -1,4 +1,4 @@
-"""Output of a model with a fused loss inside its train and test step."""
+"""Outputs, targets and weights of a model with a fused loss inside its train and test step."""
 
 import functools
 from collections.abc import Callable, Iterator
@@ -38,9 +38,7 @@ class LossTracker(TokenMean):
     """The loss that a `FusedLossModel` reports: the mean over all tokens of all batches."""
 
     def update_state(self, values: Tensor, sample_weight: Tensor | None = None) -> None:
-        """Does nothing. Keras' steps pass a batch's loss, but `compute_loss` has already counted
-        it.
-        """
+        """Does nothing: `compute_loss` has already counted the loss that Keras' steps pass."""
 
 
 def in_step(step: Callable) -> Callable:
@@ -56,7 +54,7 @@ def in_step(step: Callable) -> Callable:
 
 @contextmanager
 def stepping(model: keras.Model) -> Iterator[None]:
-    """Makes `model` return `StepOutput` when it is called."""
+    """Context manager in which calls of `model` return `StepOutput`."""
     token = _stepping.set(model)
     try:
         yield
@@ -85,7 +83,7 @@ def targets_of(y: Tensor, hidden: Tensor) -> Tensor:
     """Returns targets as integers `[B, T]`.
 
     Raises:
-        ValueError: The number of targets is not that of the tokens.
+        ValueError: The number of targets differs from the number of tokens.
     """
     y = ops.convert_to_tensor(y)
     shape = ops.shape(hidden)[:-1]
@@ -110,5 +108,5 @@ def weights_of(y: Tensor, mask: Tensor | None, sample_weight: Tensor | None) -> 
 
 
 def num_unmasked(y: Tensor, mask: Tensor | None, dtype: str) -> Tensor:
-    """Number of tokens by which Keras' own losses divide the sum."""
+    """Returns the number of tokens by which Keras' own losses divide their sum."""
     return ops.cast(ops.size(y), dtype) if mask is None else ops.sum(ops.cast(mask, dtype))

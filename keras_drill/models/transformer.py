@@ -18,9 +18,10 @@ class Transformer(TransformerBackbone):
 
         memory = encoder(source),    hidden_t = decoder(target_{<=t}, memory)
 
-    Backbone of a `keras_drill.SequenceToSequence`. The defaults are the paper's "base" model; "big"
-    has `embedding_dim=1024, num_heads=16, feed_forward_dim=4096, dropout=0.3`. The KerBS paper's
-    Transformer has `embedding_dim=288, num_layers=5, num_heads=2, feed_forward_dim=507`.
+    Use this model as the backbone of a `keras_drill.SequenceToSequence`. The defaults are the
+    paper's "base" model; "big" has `embedding_dim=1024, num_heads=16, feed_forward_dim=4096,
+    dropout=0.3`. The Transformer in the paper on kernelized Bayesian softmax (KerBS) has
+    `embedding_dim=288, num_layers=5, num_heads=2, feed_forward_dim=507`.
 
     Input: `{"source": [B, S], "target": [B, T]}`, integers. Output shape: `[B, T, embedding_dim]`,
     whose mask excludes the target's padding.
@@ -42,12 +43,14 @@ class Transformer(TransformerBackbone):
         scale_embedding: Whether embeddings are multiplied by √d.
         pad_id: Padding token of source and target; `None` for no padding.
         seed: Integer for all random choices, or `None` for a random seed.
-        embedding: `None`, or the embedding of the target's words: a `keras.layers.Embedding`, or a
-            `keras_drill.SenseEmbedding`, which weighs senses by their usage. The posterior is not
-            available, since all positions are computed in parallel.
+        embedding: The embedding of the target's words: a `keras.layers.Embedding` or a
+            `keras_drill.SenseEmbedding`; `None` creates an `Embedding`. A `SenseEmbedding` weighs
+            senses by their usage. Their posterior is not available, since all positions are
+            computed in parallel.
         source_vocabulary_size: Number of the source's words. With `None`, source and target share
             the vocabulary and the embedding.
-        source_embedding: `None`, or the embedding of the source's words.
+        source_embedding: The embedding of the source's words; `None` creates one, or shares the
+            target's.
         num_encoder_layers: Number of the encoder's layers; `None` is `num_layers`.
         **options: Keyword arguments of `keras.Model`.
 
@@ -124,9 +127,9 @@ class Transformer(TransformerBackbone):
         `keras_drill.decoding.CacheReader`.
 
         Args:
-            inputs: `{"source": [B, S]}`.
-            batch_size: B.
-            length: Most words that will be read.
+            inputs: `{"source": [B, S]}`, integers.
+            batch_size: The number of sources B.
+            length: Largest number of target words to read.
         """
         source = inputs["source"]
         constants = self.decoder.project_source(self.encode(source)), self.token_mask(source)
@@ -180,7 +183,7 @@ class Transformer(TransformerBackbone):
 class TransformerLanguageBackbone(TransformerBackbone):
     """Decoder-only Transformer without output layer: maps tokens to hidden states.
 
-    Backbone of a `keras_drill.LanguageModel`.
+    Use this model as the backbone of a `keras_drill.LanguageModel`.
 
     Input shape: tokens `[B, T]` int. Output shape: `[B, T, embedding_dim]`, whose mask excludes
     padding.
@@ -230,11 +233,14 @@ class TransformerLanguageBackbone(TransformerBackbone):
 
         Args:
             inputs: `None`, since the model has no other inputs.
-            batch_size: B.
-            length: Most words that will be read.
+            batch_size: The number of sequences B.
+            length: Largest number of words to read.
         """
         if inputs is not None:
-            raise ValueError(f"`inputs` must be None without a source. Received: inputs={inputs}")
+            raise ValueError(
+                "`inputs` must be None, since a language model has no source. "
+                f"Received: inputs={inputs}"
+            )
         caches = self.decoder.empty_caches(batch_size, length)
         return (), (caches, ops.zeros((batch_size,), "int32"))
 

@@ -76,8 +76,9 @@ class TransformerBackbone(QuantizableBackbone):
         name: str,
         **arguments: bool,
     ) -> TransformerStack:
-        """Makes a `TransformerStack` with the options of this backbone; `arguments` are for its
-        layers.
+        """Makes a `TransformerStack` with the options of this backbone.
+
+        `arguments` are arguments of its layers.
         """
         return TransformerStack(
             embedding,
@@ -105,7 +106,7 @@ class TransformerBackbone(QuantizableBackbone):
         }
 
     def token_mask(self, tokens: Tensor) -> Tensor | None:
-        """Bool `[B, T]`, false for padding; `None` without a padding token."""
+        """Returns bool `[B, T]`, false for padding; `None` without a padding token."""
         return None if self.pad_id is None else ops.not_equal(tokens, self.pad_id)
 
     def get_config(self) -> dict:

@@ -173,7 +173,7 @@ def wrong_arguments():
         ((teacher, keras.Sequential()), {}, "`student` must be a keras_drill.LanguageModel"),
         ((other, student), {}, "`teacher` must have the student's vocabulary"),
         ((unbuilt, student), {}, "`teacher` must be a trained model"),
-        ((trains, student), {}, "`teacher` must not train"),
+        ((trains, student), {}, "`teacher` must be frozen"),
         ((teacher, senses), {}, "`student` must have an output layer with one label per word"),
         ((teacher, mixture), {}, "`student` must have an output layer with one label per word"),
         ((teacher, student), {"divergence": "kl"}, "`divergence` must be"),
@@ -189,5 +189,5 @@ def test_what_is_refused():
     teacher = teacher_of()
     distiller = Distiller(teacher, language_model(STUDENTS["tied"], width=5))
     teacher.trainable = True
-    with pytest.raises(ValueError, match=r"`teacher` must not train.*Received"):
+    with pytest.raises(ValueError, match=r"`teacher` must be frozen.*Received"):
         distiller.compile()

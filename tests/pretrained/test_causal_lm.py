@@ -245,7 +245,9 @@ def test_int8_backbones_that_are_frozen(name):
 def test_quantised_layers_do_not_train():
     lm = causal_lm("gpt2")
     lm.quantize("int8")
-    with pytest.raises(ValueError, match=r"Quantised layers cannot train.*Received: \d+"):
+    with pytest.raises(
+        ValueError, match=r"must not have trainable quantised layers.*Received: \d+"
+    ):
         LanguageModel.from_causal_lm(lm)
     lm.backbone.trainable = False
     model = LanguageModel.from_causal_lm(lm)
