@@ -75,7 +75,7 @@ class NonMonotonicAveraging(keras.callbacks.Callback):
         self._rests: list[keras.Variable] = []
 
     def check(self, loss: float) -> bool:
-        """Records the next validation loss; returns whether weights are averaged from now on."""
+        """Records the next validation loss. Returns whether weights are averaged from now on."""
         n = self.non_monotone_interval
         older = self.losses[:-n] if n else self.losses
         if not self.averaging and older and loss > min(older):

@@ -14,12 +14,14 @@ from keras_drill.senses.sense_reallocator import SenseReallocator, check_realloc
 
 
 class SenseReallocation(keras.callbacks.Callback):
-    """Moves little-used senses to words that need more, in `fit`.
+    """Moves little-used senses to words that need more senses, during `fit`.
 
-    This is `keras_drill.SenseReallocator` as a callback. It reallocates senses after the
-    optimizer's iterations `interval`, 2 `interval`, ... With `steps_per_execution=m` the callback
-    runs only after every m-th iteration, and reallocates as soon as the planned iteration is
-    reached or passed. Under `tf.distribute` it sums the statistics of all replicas.
+    A sense is one of several label vectors of a word, as in
+    `keras_drill.KernelizedBayesianSoftmax`. The total number of senses is constant. This callback
+    calls `keras_drill.SenseReallocator` after the optimizer's iterations `interval`,
+    2 `interval`, ... With `steps_per_execution=m` the callback runs only after every m-th
+    iteration, and reallocates as soon as the planned iteration is reached or passed. Under
+    `tf.distribute` it sums the statistics of all replicas.
 
     At the end of an epoch the callback adds to the logs
 
@@ -27,23 +29,27 @@ class SenseReallocation(keras.callbacks.Callback):
     - `mean_senses`: the mean number of senses of words that have more than one. (The mean over all
       words never changes.)
 
-    The fused loss of the output layer collects the log-probabilities that the policy needs, as in
-    `keras_drill.LanguageModel`. A Keras loss on the layer's outputs collects nothing.
+    The policy uses log-probabilities that the fused loss of the output layer collects. Train with
+    the fused loss, for example by `keras_drill.LanguageModel`: a Keras loss on the layer's outputs
+    does not collect them.
 
-    To resume: all state is in the variables of the model and the optimizer. Training resumes
-    exactly from a checkpoint of both, also in the middle of an interval. `get_state()` returns the
-    history as a flat dictionary of arrays (`np.savez(file, **state)`), and `set_state` restores it.
+    To resume, restore a checkpoint of the model and the optimizer, whose variables contain all
+    state. Training then resumes exactly, also in the middle of an interval. Only `history` is not
+    in a checkpoint: `get_state()` returns it as a flat dictionary of arrays
+    (`np.savez(file, **state)`), and `set_state` restores it.
 
     Args:
         interval: Number of training steps between reallocations.
-        policy: A `keras_drill.senses.policies.AllocationPolicy`; `None` is `RankingPolicy()`.
-        momentum: β of the running averages, in (0, 1].
+        policy: A `keras_drill.senses.policies.AllocationPolicy`, which chooses the senses to move;
+            `None` is `RankingPolicy()`.
+        momentum: Weight β of the newest value in running averages of the statistics, in (0, 1].
         moved_embedding: "keep" keeps the embedding of a moved sense. "near" replaces it by the most
             used embedding of its new word, plus noise.
         seed: Seed of the noise.
         head: The output layer; `None` finds the output layer in the model.
         log_dir: Folder for TensorBoard. After every reallocation, the callback writes the number of
-            moves, `mean_senses`, and histograms of senses per word and of θ. `None` writes nothing.
+            moves, `mean_senses`, and histograms of the senses per word and of the kernel parameters
+            θ of senses. `None` writes nothing.
 
     Attributes:
         history: `keras_drill.senses.reallocation_history.ReallocationHistory`, a list with one
@@ -149,8 +155,8 @@ class SenseReallocation(keras.callbacks.Callback):
         heads = [x for x in layers if isinstance(getattr(x, "composition", None), MultiSense)]
         if len({id(head) for head in heads}) != 1:
             raise ValueError(
-                "The model must have one output layer with several senses per word, such as "
-                "keras_drill.KernelizedBayesianSoftmax, or `head` must select the layer. "
+                "`head` must be given unless the model has exactly one output layer with several "
+                "senses per word, such as keras_drill.KernelizedBayesianSoftmax. "
                 f"Received: {heads}"
             )
         return heads[0]

@@ -20,7 +20,7 @@ class TranslationScores(keras.callbacks.Callback):
 
     Args:
         translate: Function that maps a list of sources to a list of as many texts, with the model's
-            present weights. Sources may have any form that `translate` accepts, for example strings
+            current weights. Sources may have any form that `translate` accepts, for example strings
             or rows of ids.
         sources: The validation sources.
         references: For each source one reference, or a sequence of several references.

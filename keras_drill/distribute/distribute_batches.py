@@ -1,4 +1,4 @@
-"""The same batches whatever the number of devices."""
+"""Distributes batches to devices, so that batches do not depend on the number of devices."""
 
 from typing import Any
 
@@ -10,20 +10,20 @@ def distribute_batches(
 ) -> Any:
     """Makes a dataset for `fit` under a strategy: each replica gets its rows of the global batches.
 
-    Batch k of an epoch does not depend on the number of workers. The rows of a batch are split into
-    one part for each replica, in order. So a run can resume at `first_batch` with another number of
-    workers, and no row is read twice or skipped. With `Dataset.shard` and the sharding of
-    `tf.distribute`, batches depend on the number of workers.
+    The rows of a global batch are split into one part for each replica, in order. So batch k of an
+    epoch does not depend on the number of workers, unlike with `Dataset.shard` or the sharding of
+    `tf.distribute`. A training run can resume at `first_batch` with another number of workers, and
+    no row is read twice or skipped.
 
     Args:
         batches: `ContiguousBatches`, `SentenceBatches`, `PairBatches`, or another object with the
             method `dataset(epoch, first_batch, num_shards=, shard=)`.
         strategy: The strategy under which the model was created.
-        epoch: As in `batches.dataset`.
-        first_batch: As in `batches.dataset`.
+        epoch: Number of the epoch, from 0.
+        first_batch: Index of the first batch in that epoch, from 0.
 
     Returns:
-        A dataset, or a `tf.distribute.DistributedDataset`. Set its length in `fit` by
+        A `tf.data.Dataset`, or a `tf.distribute.DistributedDataset`. In `fit`, set
         `steps_per_epoch=batches.num_batches - first_batch`, and likewise `validation_steps`. Keras
         does not know the length of a distributed dataset, and would run one more step without rows
         to find its end.

@@ -2,7 +2,7 @@
 
 import keras
 
-# What Keras calls these layers unless they are given a name, but for a number at the end.
+# Keras' default names of these layers, without the number at the end.
 HEADS = r"output_layer|\w+_output|kernelized_bayesian_softmax|mixture_of_softmaxes|head|\w+_head"
 EMBEDDINGS = r"(?!\w*position)\w*embedding"
 
@@ -13,22 +13,26 @@ def layout_map(
     heads: str = HEADS,
     embeddings: str | None = EMBEDDINGS,
 ) -> keras.distribution.LayoutMap:
-    """Splits the vocabulary of output layers and embeddings over an axis of a mesh.
+    """Splits the vocabulary of output layers and embeddings over an axis of a device mesh.
 
-    Rows of labels, biases and kernel parameters, and their optimizer slots, are split. All other
-    variables are on every device. In a training step, the devices of this axis exchange the largest
-    score, the sum of exponentials and the target's scores of each token, and once the gradient of
-    the hidden states. The devices of the other axis exchange the gradients of the weights, each
-    device those of its rows. The function requires Keras' JAX backend, and jax 0.6.1 or later.
+    The rows of labels, biases and kernel parameters, and their optimizer slots, are split over the
+    axis `model_axis`. All other variables are on every device. The function requires Keras' JAX
+    backend, and jax 0.6.1 or later.
 
-    The number of rows must be a multiple of the number of the axis' devices, see `pad_labels_to` of
-    `keras_drill.OutputLayer`.
+    In a training step, the devices along `model_axis` exchange three numbers per token: the largest
+    logit, the sum of exponentials, and the target's logit. They also exchange the gradient with
+    respect to the hidden states. The devices along the other axis exchange the gradients of the
+    weights, each device for its rows.
+
+    The number of rows must be a multiple of the number of devices along `model_axis`, see
+    `pad_labels_to` of `keras_drill.OutputLayer`.
 
     Args:
         device_mesh: The `keras.distribution.DeviceMesh`.
         model_axis: Name of the mesh axis over which to split vocabularies, not the axis of the
             batch.
-        heads: Regular expression for the names of output layers. Names may end in a number.
+        heads: Regular expression for the names of output layers. Names may have a number at their
+            end.
         embeddings: Regular expression for the names of embeddings. Use `None` if another map
             contains the embeddings, for example the map of a keras-hub backbone, and combine both
             by `backbone_map.update(layout_map(mesh, embeddings=None))`.
@@ -49,8 +53,8 @@ def layout_map(
     """
     if model_axis not in device_mesh.axis_names:
         raise ValueError(
-            f"`model_axis` must be an axis of the mesh, one of {tuple(device_mesh.axis_names)}. "
-            f"Received: model_axis={model_axis!r}"
+            "`model_axis` must be an axis of `device_mesh`, one of "
+            f"{tuple(device_mesh.axis_names)}. Received: model_axis={model_axis!r}"
         )
     layouts = keras.distribution.LayoutMap(device_mesh)
     names = heads if embeddings is None else f"{heads}|{embeddings}"

@@ -1,4 +1,4 @@
-"""The strategies of `tf.distribute` that Keras trains under, by name."""
+"""Creates the strategies of `tf.distribute` with which Keras can train, by name."""
 
 import json
 import os
@@ -9,21 +9,23 @@ STRATEGIES = ("none", "mirrored", "multi-worker", "tpu")
 
 
 def strategy(name: str) -> tf.distribute.Strategy:
-    """Returns the strategy with a name. Create and compile the model in its `scope()`.
+    """Creates a strategy of `tf.distribute` by its name.
+
+    Create and compile the model in `strategy.scope()`. The names are:
 
     - `"none"`: one device; TensorFlow's default strategy.
     - `"mirrored"`: all GPUs of this machine, or without GPUs all logical CPUs (one, unless you call
       `tf.config.set_logical_device_configuration`).
-    - `"multi-worker"`: the processes in the environment variable `TF_CONFIG`, with all GPUs of
-      each. The call waits for all processes. Call the function before any other TensorFlow
-      operation.
+    - `"multi-worker"`: the processes (workers) in the environment variable `TF_CONFIG`, with all
+      GPUs of each process. The call waits for all processes. Call the function before any other
+      TensorFlow operation.
     - `"tpu"`: the TPU of this machine, or the TPU in the environment variable `TPU_NAME`.
 
     Args:
         name: One of `keras_drill.distribute.STRATEGIES`.
 
     Raises:
-        ValueError: `name` is unknown, or `TF_CONFIG` is missing or does not match.
+        ValueError: `name` is unknown, or `TF_CONFIG` is missing or invalid.
 
     Example:
 
@@ -35,8 +37,9 @@ def strategy(name: str) -> tf.distribute.Strategy:
     """
     if name in ("parameter-server", "ps"):
         raise ValueError(
-            "Keras 3 does not train with parameter servers: use 'multi-worker', which keeps all "
-            f"variables on each worker. Received: name={name!r}"
+            "`name` must not be a parameter server strategy, because Keras 3 does not train with "
+            "parameter servers: use 'multi-worker', which keeps all variables on each worker. "
+            f"Received: name={name!r}"
         )
     if name not in STRATEGIES:
         raise ValueError(f"`name` must be one of {STRATEGIES}. Received: name={name!r}")
@@ -53,7 +56,7 @@ def strategy(name: str) -> tf.distribute.Strategy:
 
 
 def is_chief(strategy: tf.distribute.Strategy) -> bool:
-    """Whether this process is the one that writes files and shows progress.
+    """Returns whether this process is the one that writes files and shows progress.
 
     >>> is_chief(strategy("none"))
     True
@@ -70,7 +73,7 @@ def is_chief(strategy: tf.distribute.Strategy) -> bool:
 def _check_tf_config(text: str) -> None:
     form = (
         '{"cluster": {"worker": ["host:port", ...]}, "task": {"type": "worker", "index": 0}}, '
-        "the same in every process but for the index"
+        "equal in all processes except for the index"
     )
     try:
         config = json.loads(text)
@@ -82,6 +85,6 @@ def _check_tf_config(text: str) -> None:
         raise ValueError(f"The variable TF_CONFIG must be {form}. Received: TF_CONFIG={text!r}")
     if "ps" in cluster:
         raise ValueError(
-            "TF_CONFIG has parameter servers ('ps'), with which Keras 3 does not train: name "
-            f"workers alone. Received: TF_CONFIG={text!r}"
+            "The variable TF_CONFIG must contain workers only, because Keras 3 does not train with "
+            f"parameter servers ('ps'). Received: TF_CONFIG={text!r}"
         )

@@ -6,7 +6,7 @@ from keras_drill.metrics.token_accuracy import TokenAccuracy
 
 _ACCURACIES = ("accuracy", "acc", "sparse_categorical_accuracy", "SparseCategoricalAccuracy")
 _TOP_5 = ("sparse_top_k_categorical_accuracy", "SparseTopKCategoricalAccuracy")
-# Keras' metrics that need a prediction of all words.
+# Keras' metrics that need the probabilities of all words.
 _CLASSES = (
     keras.metrics.Accuracy,
     keras.metrics.BinaryAccuracy,
@@ -31,9 +31,10 @@ _FUNCTIONS = (
 
 
 def compiled_metrics(*given) -> list | None:
-    """Returns the metrics of a `LanguageModel` as one list.
+    """Checks the metrics of a `LanguageModel`, and returns them as one list.
 
-    Names of Keras' sparse accuracies are replaced by a `TokenAccuracy` of the same name.
+    The function replaces the names of Keras' sparse accuracies by a `TokenAccuracy` of the same
+    name.
 
     Args:
         *given: The arguments `metrics` and `weighted_metrics` of `compile`.

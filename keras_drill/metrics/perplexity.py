@@ -13,11 +13,11 @@ from keras_drill.types import Tensor
 class Perplexity(TokenMean):
     """Perplexity: `exp` of the targets' mean negative log-probability, over all batches.
 
-    Predictions are log-probabilities of all words `[..., V]` or of the targets `[...]`. A plain
-    Keras model with an `OutputLayer` returns the former, and may return logits instead, which the
-    metric normalises. A `LanguageModel` returns the latter.
+    A `LanguageModel` passes the log-probabilities of the targets, `[...]`. A plain Keras model with
+    an `OutputLayer` passes the log-probabilities of all V words, `[..., V]`. Its predictions may
+    also be logits, which the metric normalises.
 
-    In a `LanguageModel`, tokens count by their sample weight, and masked tokens are ignored. A
+    In a `LanguageModel`, the mean is weighted by sample weights, and masked tokens are ignored. A
     plain Keras model passes no mask to its metrics: use `sample_weight` and `weighted_metrics`.
 
     Callbacks such as `keras.callbacks.EarlyStopping("val_perplexity")` recognise that a lower
@@ -43,7 +43,7 @@ class Perplexity(TokenMean):
     def update_state(  # type: ignore[override]  # Keras passes targets and predictions
         self, y_true: Tensor, y_pred: Tensor, sample_weight: Tensor | None = None
     ) -> None:
-        """Adds a batch.
+        """Adds the tokens of a batch to the mean.
 
         Args:
             y_true: Target words `[...]`, or `[..., 1]`.

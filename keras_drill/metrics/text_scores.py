@@ -66,7 +66,8 @@ def score_texts(
 
     Raises:
         ImportError: sacrebleu is not installed.
-        ValueError: An argument is not valid.
+        ValueError: `tokenize` is not a tokenizer of sacrebleu, or `hypotheses` and `references` are
+            not texts, or differ in their number, or are empty.
 
     Warns:
         UserWarning: Texts or references seem to be tokenized, or only the texts are in lower case.
@@ -175,7 +176,8 @@ def import_sacrebleu() -> ModuleType:
         import sacrebleu
     except ImportError as error:
         raise ImportError(
-            "Evaluating texts needs sacrebleu: pip install keras_drill[translation]"
+            "Evaluating texts needs the library sacrebleu: pip install keras_drill[translation]. "
+            f"Received: {error}"
         ) from error
     return sacrebleu
 
@@ -200,8 +202,9 @@ def chrf_metric(lowercase: bool) -> "CHRF":
 def reference_streams(references: References) -> list[list[Any]]:
     """Returns references in sacrebleu's layout.
 
-    The first list has the first reference of each text, the second list the second, and so on. A
-    text without a further reference has `None`, which sacrebleu accepts but its type hints omit.
+    The first list has the first reference of each text, the second list the second, and so on.
+    Texts with fewer references are padded with `None`, which sacrebleu accepts although its type
+    hints omit it.
 
     >>> reference_streams(["a", ["b", "c"]])
     [['a', 'b'], [None, 'c']]

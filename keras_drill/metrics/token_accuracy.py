@@ -22,11 +22,11 @@ class TokenAccuracy(TokenMean):
     In a `LanguageModel`, the fused loss counts the words that are more probable than the target,
     which costs one comparison per logit. Plain Keras models predict log-probabilities of all
     words `[..., V]`. Among equally probable words, the word with the lowest index ranks first, as
-    in an argmax. Tokens count by their sample weight. Masked tokens of a `LanguageModel` are
+    in an argmax. The mean is weighted by sample weights. Masked tokens of a `LanguageModel` are
     ignored.
 
     Args:
-        top_k: Number of most probable words that count as right.
+        top_k: A token counts as correct if its target is among this number of most probable words.
         name: Name of the metric; `None` is "accuracy", or "top_5_accuracy" for `top_k=5`.
         dtype: Dtype of the sums.
 
@@ -53,12 +53,12 @@ class TokenAccuracy(TokenMean):
     def update_state(  # type: ignore[override]  # Keras passes targets and predictions
         self, y_true: Tensor, y_pred: Tensor, sample_weight: Tensor | None = None
     ) -> None:
-        """Adds a batch.
+        """Adds the tokens of a batch to the mean.
 
         Args:
             y_true: Target words `[...]`, or `[..., 1]`.
-            y_pred: Log-probabilities of all words `[..., V]`. A `LanguageModel` may pass those of
-                the targets `[...]`, because it also passes the targets' ranks.
+            y_pred: Log-probabilities of all words `[..., V]`. A `LanguageModel` passes the
+                log-probabilities of the targets `[...]`, and the ranks of the targets separately.
             sample_weight: Weights of the tokens, `[...]` or a prefix of that shape. Tokens of
                 weight 0 may have any target.
 
@@ -74,7 +74,8 @@ class TokenAccuracy(TokenMean):
             raise ValueError(
                 "`y_pred` must be log-probabilities of all words, [..., V], because those of the "
                 "targets do not show which words are more probable. Let the output layer return "
-                "all log-probabilities, or train a keras_drill.LanguageModel, which passes ranks. "
+                "all log-probabilities, or use a keras_drill.LanguageModel, which passes the "
+                "targets' ranks. "
                 f"Received: y_pred of shape {tuple(y_pred.shape)}"
             )
         super().update_state(ranks < self.top_k, sample_weight)

@@ -13,10 +13,10 @@ class TokenMean(keras.metrics.Metric):
 
         mean = Σ weight · value / Σ weight
 
-    Unlike `keras.metrics.Mean`, the mean does not depend on how tokens are split into batches. It
-    is precise for any number of tokens, although a float32 sum of ones stops growing at 2²⁴. Each
-    sum is stored as two numbers, and the second number is the rounding error of the first. Under
-    `tf.distribute`, the sums are accumulated over replicas.
+    Unlike `keras.metrics.Mean`, the mean does not depend on how tokens are split into batches. The
+    mean is precise for any number of tokens, although a float32 sum of ones stops growing at 2²⁴.
+    For this, each sum is stored as two numbers, and the second number is the rounding error of the
+    first. Under `tf.distribute`, the sums are accumulated over replicas.
 
     Args:
         name: Name of the metric.
@@ -43,7 +43,7 @@ class TokenMean(keras.metrics.Metric):
         self.count_rest = self.add_variable((), "zeros", name="count_rest")
 
     def update_state(self, values: Tensor, sample_weight: Tensor | None = None) -> None:
-        """Adds a batch.
+        """Adds the tokens of a batch to the mean.
 
         Args:
             values: `[...]`, one for each token.
@@ -59,7 +59,7 @@ class TokenMean(keras.metrics.Metric):
         self.add(ops.sum(products), ops.sum(weights))
 
     def add(self, total: Tensor, count: Tensor) -> None:
-        """Adds tokens.
+        """Adds tokens to the mean, given their sums.
 
         Args:
             total: Sum of the tokens' weights times values.

@@ -1,4 +1,4 @@
-"""Schedules of learning rates and of scheduled sampling, and functions that change optimizers."""
+"""Schedules for learning rates and scheduled sampling, and functions that change optimizers."""
 
 from keras_drill.optimizers.merge_repeated_rows import merge_repeated_rows
 from keras_drill.optimizers.reset_optimizer_rows import reset_optimizer_rows

@@ -1,23 +1,24 @@
-"""Sums an embedding's gradients of repeated lookups of a word before an optimizer uses them."""
+"""Sums an embedding's gradients over repeated lookups of a word before an optimizer uses them."""
 
 import keras
 
 
 def merge_repeated_rows(optimizer: keras.optimizers.Optimizer) -> keras.optimizers.Optimizer:
-    """Makes an optimizer sum the gradients of several lookups of a word before it uses them.
+    """Makes an optimizer clip and square embedding gradients correctly if words repeat in a batch.
 
-    On TensorFlow the gradient of an embedding that is not tied has a row for every lookup
-    (`tf.IndexedSlices`). Keras 3 clips and squares these rows one by one. A clipped step then has
-    the wrong length, and Adam divides by the wrong size: for three equal rows of a word, by 1/√3 of
-    the gradient. With this function, Keras clips and squares the embedding matrix's gradient. On
-    JAX this is always so, and the function does not change the optimizer.
+    On TensorFlow, the gradient of an embedding that is not tied has one row for every lookup of a
+    word (`tf.IndexedSlices`). Keras 3 clips and squares these rows one by one, before it sums the
+    rows of a word. Clipped gradients then have the wrong norm, and Adam divides by a wrong value:
+    for three equal rows of a word, by 1/√3 of the gradient. This function makes the optimizer sum
+    the rows of each word first. On JAX, gradients of embeddings are dense, and the function does
+    not change the optimizer.
 
     Models of this package call this function in `compile`. The optimizer's class and its config
     stay the same. Gradients stay sparse: none becomes as large as the embedding matrix.
 
     Args:
-        optimizer: `keras.optimizers.Optimizer` of your own training loop, which is changed in
-            place.
+        optimizer: The `keras.optimizers.Optimizer` of your own training loop. The function changes
+            the optimizer in place.
 
     Returns:
         The same optimizer.
@@ -39,7 +40,7 @@ def merge_repeated_rows(optimizer: keras.optimizers.Optimizer) -> keras.optimize
 
 
 def _merged(gradient):
-    """Returns a gradient in which the first lookup of a word has the sum, later ones zeros."""
+    """Returns a gradient whose row for the first lookup of a word has the sum; later rows are 0."""
     import tensorflow as tf
 
     if not isinstance(gradient, tf.IndexedSlices):

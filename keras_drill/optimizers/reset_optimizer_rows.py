@@ -19,18 +19,19 @@ _ROWS, _WIDTH = 5, 3  # of the small variable; different, so that rows differ fr
 def reset_optimizer_rows(
     optimizer: keras.optimizers.Optimizer, variable: Tensor, rows: Tensor
 ) -> None:
-    """Resets the slots (momentum, velocity, ...) of rows of a variable.
+    """Resets an optimizer's slots (momentum, velocity, ...) for some rows of a variable.
 
-    The function works on any Keras optimizer, also inside of a `LossScaleOptimizer` or
-    `MultiOptimizer`. It gets the initial values from a new optimizer of the same config. It resets
-    the slots that have an entry per row. It does not reset state that all rows share, such as the
-    column sums of a factored Adafactor and the number of iterations. Moving averages of the weights
-    (`use_ema`) are set to the current weights. An optimizer that has no slots yet, or does not
-    train the variable, is not changed.
+    Use this function after you replace rows of a variable, for example embeddings, during training.
+    It works on any Keras optimizer, also inside of a `LossScaleOptimizer` or `MultiOptimizer`. The
+    initial values come from a new optimizer of the same config. The function resets the slots that
+    have an entry per row. It does not reset state that all rows share, such as the column sums of a
+    factored Adafactor and the number of iterations. Moving averages of the weights (`use_ema`) are
+    set to the current weights. An optimizer that has no slots yet, or does not train the variable,
+    is not changed.
 
     Args:
-        optimizer: `keras.optimizers.Optimizer`.
-        variable: `keras.Variable` `[M, ...]`.
+        optimizer: The `keras.optimizers.Optimizer` that trains the variable.
+        variable: The `keras.Variable`, `[M, ...]`.
         rows: `[M]` booleans, true for the rows to reset.
 
     Example:
@@ -79,7 +80,7 @@ def _slots(optimizer, index: int) -> dict[str, keras.Variable]:
 
 
 def _small_like(variable) -> keras.Variable:
-    """Returns a variable with few rows and the same path, which some optimizers read."""
+    """Returns a variable with few rows and the same path, since some optimizers read the path."""
     shape = (_ROWS, *[_WIDTH] * (len(variable.shape) - 1))
     values = np.random.default_rng(0).normal(size=shape)
     return variable_like(variable, values, dtype=variable.dtype)

@@ -14,19 +14,20 @@ class SequenceLengthSchedule(keras.optimizers.schedules.LearningRateSchedule):
 
         rate(step) = learning_rate(step) · lengths[step mod len(lengths)] / sequence_length
 
-    The loss is a mean over tokens. Without this schedule, a short sequence would change the weights
-    as much as a long sequence. Scaling the loss has no effect on clipped gradients, so the schedule
-    scales the learning rate.
+    Use this schedule if the batches of a training run differ in sequence length, as for AWD-LSTM.
+    The loss is a mean over tokens, so a short sequence would otherwise change the weights as much
+    as a long sequence. The schedule scales the learning rate and not the loss, since scaling the
+    loss has no effect on clipped gradients.
 
-    A schedule reads the number of the optimizer's steps. It is therefore correct with
+    The schedule depends only on the number of the optimizer's steps. It is therefore correct with
     `steps_per_execution`, in compiled steps, and after training resumes.
 
     Args:
         learning_rate: float or `LearningRateSchedule`, the rate for sequences of
             `sequence_length`.
-        lengths: integers, the sequence length of each training step in order. After the last step
-            the list repeats.
-        sequence_length: the length with the full learning rate.
+        lengths: integers, the sequence length of each training step in order. After the last
+            length, the list repeats.
+        sequence_length: the length of sequences that are trained with the full learning rate.
 
     Example:
 

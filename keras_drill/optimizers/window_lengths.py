@@ -1,7 +1,7 @@
-"""Lengths of the windows that AWD-LSTM reads, drawn anew for each epoch.
+"""Draws new random lengths of text windows for each epoch, as for AWD-LSTM.
 
-This module needs no TensorFlow, so programs on other backends draw the lengths of
-`keras_drill.data.ContiguousBatches`.
+`keras_drill.data.ContiguousBatches` cuts texts into these windows. This module needs no TensorFlow,
+so programs on other backends can use the same lengths.
 """
 
 import numpy as np
@@ -10,10 +10,10 @@ _MIN_LENGTH, _JITTER = 5, 5
 
 
 def count_windows(steps: int, sequence_length: int) -> int:
-    """Returns the number of windows of every epoch.
+    """Returns the number of windows per epoch.
 
     Args:
-        steps: Length of a row of the text.
+        steps: Number of tokens of a row of the text.
         sequence_length: The usual length of a window.
     """
     mean = 0.95 * sequence_length + 0.05 * (sequence_length // 2)
@@ -21,14 +21,14 @@ def count_windows(steps: int, sequence_length: int) -> int:
 
 
 def draw_window_lengths(steps: int, sequence_length: int, seed: int, epoch: int) -> np.ndarray:
-    """Draws the lengths of an epoch's windows, which add up to `steps`.
+    """Draws the lengths of an epoch's windows, whose sum is `steps`.
 
-    With probability 0.95 a length is around `sequence_length`, else around half of it, with a
-    normal jitter of 5 and at least 5. The lengths are then changed by as little as possible, so
-    that they fill the text.
+    A length is normally distributed with a standard deviation of 5, and is at least 5. The mean is
+    `sequence_length` with probability 0.95, else half of it. The lengths are then changed by as
+    little as possible, so that their sum is `steps`.
 
     Args:
-        steps: Length of a row of the text.
+        steps: Number of tokens of a row of the text.
         sequence_length: The usual length of a window.
         seed: An integer.
         epoch: Number of the epoch, from 0.
