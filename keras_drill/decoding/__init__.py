@@ -1,4 +1,4 @@
-"""Decoding: samplers and beam search, which share one loop over one step protocol."""
+"""Decoding: text generation by samplers and beam search, for any model with a `DecodingStep`."""
 
 from keras_drill.decoding.addons_beam_search import AddonsBeamSearch
 from keras_drill.decoding.backbone_readers import (

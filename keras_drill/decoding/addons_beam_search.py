@@ -14,13 +14,12 @@ from keras_drill.types import Tensor
 
 @keras.saving.register_keras_serializable(package="keras_drill")
 class AddonsBeamSearch(BeamSearch):
-    """The search of tensorflow-addons' `BeamSearchDecoder`, to the same beams.
+    """Beam search with the same results as tensorflow-addons' `BeamSearchDecoder`.
 
-    The search differs from `BeamSearch` in how a length penalty counts the end token: in the column
-    where the end token is written, it is not counted; in later columns it is. A beam's score
-    therefore changes once after its end, and the search continues until all beams have ended. The
-    coverage also counts only from the column after the end, and ignores source positions that
-    received no attention.
+    This search differs from `BeamSearch` in the length penalty: the end token does not count at the
+    step that writes it, but counts at later steps. A beam's score therefore changes once after its
+    end, and the search continues until all beams have ended. The coverage also counts only after
+    the step that writes the end token, and ignores source positions that received no attention.
 
     Arguments, call and result are the same as for `BeamSearch`.
     """
@@ -28,7 +27,8 @@ class AddonsBeamSearch(BeamSearch):
     def shortlist(self, scores: Tensor, rows: Rows, spare: int = 0) -> tuple[Tensor, Tensor]:
         if self.num_groups > 1 or not self.length_penalty:
             return super().shortlist(scores, rows, spare)
-        # The end is not counted: it comes before words that are more probable, or after others.
+        # The end token does not count for the length. So its score may exceed that of words that
+        # are more probable, and it must be in the list.
         best, words = top_k(scores, min(self.num_beams + spare + 1, scores.shape[-1]))
         words = ops.cast(words, "int32")
         end = ops.broadcast_to(ops.maximum(rows.end_token, 0), (ops.shape(words)[0], 1))

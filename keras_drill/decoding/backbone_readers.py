@@ -1,7 +1,7 @@
-"""Readers of backbones for one column after another: by state, by cache, or from the beginning.
+"""Readers run a backbone token by token: by its state, by its cache, or from the beginning.
 
-B sequences, R rows (several for each sequence in a beam search), T columns, L columns of the buffer
-that is filled, d hidden features.
+Shapes: B sequences, R rows (several for each sequence in a beam search), T columns (positions), L
+columns of the search's buffer of tokens, d hidden features.
 """
 
 import abc
@@ -16,9 +16,10 @@ from keras_drill.types import Tensor
 
 
 class BackboneReader(abc.ABC):
-    """Base class for readers, which read columns with a backbone for a search.
+    """Base class for readers, which run a backbone token by token for a search.
 
-    The methods have the interface of `keras_drill.decoding.DecodingStep`.
+    A column is one position of all sequences. The methods have the interface of
+    `keras_drill.decoding.DecodingStep`.
 
     Args:
         backbone: The backbone.
@@ -37,18 +38,18 @@ class BackboneReader(abc.ABC):
 
     @abc.abstractmethod
     def begin(self, inputs: Any, batch_size: int, length: int) -> tuple[Any, Any]:
-        """`(constants, state)` before the first column."""
+        """Returns `(constants, state)` before the first column."""
 
     @abc.abstractmethod
     def read(self, tokens: Tensor, constants: Any, state: Any) -> tuple[Any, Any]:
-        """Hidden states `[R, d]` of a column `[R]`, and the state after it."""
+        """Returns hidden states `[R, d]` of the tokens `[R]` of a column, and the new state."""
 
     def prefill(self, tokens: Tensor, count: Tensor, constants: Any, state: Any) -> Any:
-        """The state after the first `count` columns of `tokens` `[B, L]`."""
+        """Returns the state after the first `count` columns of `tokens` `[B, L]`."""
         return read_in_turn(self.read, tokens, count, constants, state)
 
     def read_whole(self, tokens: Any) -> Any:
-        """Hidden states `[B, T, d]` of sequences `[B, T]` from their beginning."""
+        """Returns hidden states `[B, T, d]` of sequences `[B, T]`, read from their beginning."""
         with without_carried_state(self.backbone):
             return self.backbone(tokens, training=False)
 
@@ -61,7 +62,7 @@ class BackboneReader(abc.ABC):
 
 
 class StateReader(BackboneReader):
-    """Reader for recurrent backbones, which carry a state from column to column.
+    """Reader for recurrent backbones, which carry a state from token to token.
 
     Args:
         backbone: A backbone with the method `initial_state(batch_size)`, which returns a list of
@@ -93,16 +94,16 @@ class StateReader(BackboneReader):
 
 
 class CacheReader(BackboneReader):
-    """Reader for backbones that cache earlier columns (time steps).
+    """Reader for backbones that cache what they computed for earlier columns (time steps).
 
     Args:
         backbone: A backbone with two methods. `begin_decoding(inputs, batch_size, length)` returns
             `(constants, cache)` as `DecodingStep.begin` does: constants such as an encoded source,
             and a cache (keys and values, or a state) for `length` columns.
             `read_column(tokens, constants, cache)` reads one token of each of R rows, `[R]`, and
-            returns their hidden states `[R, d]` and the new cache. A
-            backbone that can return its attention also has `read_column_with_attention` and
-            `source_mask`, see `DecodingStep`.
+            returns their hidden states `[R, d]` and the new cache. Backbones with attention to a
+            source may also have `read_column_with_attention` and `source_mask`, as
+            `read_with_attention` and `source_mask` of `DecodingStep`.
     """
 
     name = "cache"
@@ -115,11 +116,10 @@ class CacheReader(BackboneReader):
 
 
 class PrefixReader(BackboneReader):
-    """Reader for any causal backbone. For each column, it reads the sequence again from the
-    beginning.
+    """Reader for any causal backbone, which reads the whole sequence again for each new token.
 
     The state is a buffer of the sequence, as wide as the longest result. The backbone also reads
-    the zeros after the current column, which does not affect a causal backbone.
+    the zeros after the current column. They do not affect the hidden states of a causal backbone.
 
     Args:
         backbone: A backbone that maps tokens `[B, T]`, or `token_ids` and `padding_mask` as in
@@ -181,7 +181,7 @@ class PrefixReader(BackboneReader):
         return super().read_whole(tokens)[:, :length]
 
     def _check_causality(self):
-        """Checks that the first hidden state does not change with the second word."""
+        """Raises `ValueError` if the first hidden state depends on the second word."""
         hidden = self.read_whole(ops.convert_to_tensor([[1, 0], [1, 1]], dtype="int32"))
         first, second = ops.convert_to_numpy(hidden)
         if not np.allclose(first[0], second[0], rtol=1e-3, atol=1e-5):

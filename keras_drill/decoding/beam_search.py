@@ -1,4 +1,4 @@
-"""Search for the most probable sequences."""
+"""Beam search for the most probable sequences."""
 
 from typing import Any, NamedTuple
 
@@ -14,13 +14,15 @@ from keras_drill.types import Tensor
 
 
 class Beams(NamedTuple):
-    """Result of a beam search: the n best sequences, the best first.
+    """Result of a beam search: the n best sequences for each of B prompts, the best first.
+
+    L is the width of the buffer of tokens, and S the number of source positions.
 
     Attributes:
         tokens: Integer tensor `[B, n, L]`: prompt, generated tokens (with the end token), padding.
         lengths: Integer tensor `[B, n]`: number of tokens without padding.
-        scores: Float32 tensor `[B, n]`: log-probability divided by the length penalty, by which
-            sequences are ranked; negative infinity for missing sequences.
+        scores: Float32 tensor `[B, n]`: the scores that rank sequences, see `BeamSearch`; negative
+            infinity for missing sequences.
         log_probs: Float32 tensor `[B, n]`: log-probability of the generated tokens, after
             constraints.
         word_log_probs: Float32 tensor `[B, n, L]`: log-probability of each word before constraints;
@@ -41,7 +43,7 @@ class _Memory(NamedTuple):
     """The state of the search for its beams.
 
     Attributes:
-        totals: `[R]`, log-probability of what each beam wrote.
+        totals: `[R]`, log-probability of the words that each beam generated.
         scores: `[R]`, the scores by which beams were chosen.
     """
 
@@ -51,35 +53,37 @@ class _Memory(NamedTuple):
 
 @keras.saving.register_keras_serializable(package="keras_drill")
 class BeamSearch(Search):
-    """Beam search: keeps the best sequences of each length, and continues them all.
+    """Beam search: keeps the K best sequences at every step, and continues all of them.
+
+    Beams are ranked by the score of their generated words y:
 
         score(y) = log p(y) / ((5 + |y|) / 6) ** length_penalty + coverage_penalty * coverage(y)
         coverage(y) = Σ_i log(min(Σ_j attention_ji, 1))
 
-    with |y| the number of generated words, including the end token, and attention_ji the attention
-    of generated word j to source word i. The coverage lowers the score of translations that ignore
-    words of the source. At every column, the `num_beams` best continuations of all beams of a
-    sequence become its beams. A finished beam stays unchanged while it is among the best. The
-    search stops when no unfinished beam can still beat the results found: its log-probability can
-    only decrease, so its score is bounded. The results are the same as for a search to the end.
+    |y| is the number of generated words, including the end token. attention_ji is the attention of
+    generated word j to source word i. The coverage lowers the score of translations that ignore
+    words of the source. At every step, the `num_beams` best continuations of all beams of a prompt
+    become its new beams. A finished beam stays unchanged while it is among the best. The search
+    stops when no unfinished beam can reach a better score than the results: log-probabilities can
+    only decrease, so scores are bounded. The results are the same as for a search to the end.
 
-    With groups, the beams of a group are chosen after those of the previous groups. A word loses
-    `diversity` for each time that a previous group chose it in the same column.
+    With groups, each step chooses the beams of one group after the other. The log-probability of a
+    word is lowered by `diversity` for each choice of this word by a previous group at this step.
 
     Args:
         num_beams: Number of beams K.
         length_penalty: Exponent; 0 ranks by log-probability, which prefers short sequences.
-        num_results: Number of beams to return, n; `None` is all.
+        num_results: Number n of beams to return; `None` returns all beams.
         num_groups: Number of groups of beams, a divisor of `num_beams`.
-        diversity: Subtracted from the log-probability of a word for each choice of that word by a
-            previous group.
+        diversity: Number that is subtracted from the log-probability of a word for each choice of
+            this word by a previous group.
         coverage_penalty: Factor of the coverage, not negative, for models that attend to a source.
             Positions without attention count as if they had received 1e-30.
-        return_attention: Whether the results contain the attention, also without coverage.
+        return_attention: Whether the results contain the attention, also without coverage penalty.
 
     Raises:
-        ValueError: An argument is out of range, or the model returns no attention for a coverage
-            penalty.
+        ValueError: An argument is out of range. The call raises it if `coverage_penalty` or
+            `return_attention` is used with a model that returns no attention.
 
     Example:
 
@@ -146,7 +150,7 @@ class BeamSearch(Search):
     def begin(
         self, step: DecodingStep, tokens: Tensor, lengths: Tensor, **arguments: Any
     ) -> tuple[Loop, tuple[Rows, Any, Any]]:
-        """As `Search.begin`, with the beams' scores."""
+        """Begins a search like `Search.begin`, and adds the initial scores of beams."""
         loop, (rows, state, _) = super().begin(step, tokens, lengths, **arguments)
         # All beams of a group are equal at first, so only the first one may be continued.
         places = np.arange(self.num_beams) % (self.num_beams // self.num_groups)
@@ -215,26 +219,27 @@ class BeamSearch(Search):
         return best, ops.cast(words, "int32")
 
     def count_words(self, rows: Rows, words: Tensor) -> Any:
-        """Number of words of each row continued by `words` `[R, C]`, for the length penalty.
+        """Returns the number of words of each row continued by `words` `[R, C]`.
 
-        `[R, 1]` or `[R, C]`.
+        The length penalty uses this number, `[R, 1]` or `[R, C]`.
         """
         written = rows.lengths - rows.prompt_lengths
         return (written + ops.cast(ops.logical_not(rows.finished), "int32"))[:, None]
 
     def penalty(self, count: Tensor) -> Tensor:
-        """Length penalty for a number of words, by which log-probabilities are divided."""
+        """Returns the divisor of the log-probability of a sequence with a number of words."""
         return ((5.0 + ops.cast(count, "float32")) / 6.0) ** self.length_penalty
 
     def coverage(self, rows: Rows) -> Any:
-        """Coverage of the source by attention `[R]`: 0 if complete, otherwise negative."""
+        """Returns the coverage of the source by attention, `[R]`: 0 if complete, else negative."""
         looks = ops.sum(rows.attention, axis=1)  # [R, S]
         looks = ops.minimum(ops.maximum(looks, 1e-30), 1.0)
         return ops.sum(ops.where(rows.source_mask, ops.log(looks), 0.0), axis=-1)
 
     def _best(self, scores, finished):
-        """Chooses the continuations that become beams, `[B, K]` of `K · C`, the best of a group
-        first.
+        """Chooses the continuations that become beams: indices `[B, K]` below `K · C`.
+
+        In each group, the best continuation comes first.
         """
         num_words = scores.shape[-1]
         size = self.num_beams // self.num_groups
@@ -252,7 +257,7 @@ class BeamSearch(Search):
             if group + 1 < self.num_groups:
                 words = ops.one_hot(best % num_words, num_words, dtype="float32")
                 from_live = ops.take_along_axis(finished[:, group], best[..., None] // num_words, 1)
-                words = ops.where(from_live, 0.0, words)  # what has ended chose nothing
+                words = ops.where(from_live, 0.0, words)  # finished beams choose no word
                 words = ops.sum(words, axis=1)  # [B, V]
                 counts = words if counts is None else counts + words
         return ops.concatenate(chosen, axis=1)

@@ -1,8 +1,9 @@
-"""Constraints of searches and samplers: words to forbid, or not to repeat.
+"""Constraints of samplers and beam search, which forbid or penalise words.
 
-R rows, L columns, V words. A constraint reads the words of a row, including its prompt, and changes
-the log-probabilities of the next words. Any function of `(log_probs, rows)` will do; one that keeps
-log-probabilities at or under 0 leaves a beam search's early stop exact.
+Shapes: R rows (sequences), L columns (positions), V words. A constraint reads the words of a row,
+including its prompt, and changes the log-probabilities of the next word. Any function of
+`(log_probs, rows)` can be a constraint. It must return no log-probability above 0: otherwise beam
+search may stop too early.
 """
 
 import abc
@@ -20,7 +21,8 @@ from keras_drill.types import Tensor
 class Constraint(abc.ABC):
     """Base class for constraints: `constraint(log_probs, rows)` returns new log-probabilities.
 
-    Changes have no effect on finished rows and on rows still inside their prompt.
+    A row is a sequence of a sampler, or a beam. A constraint has no effect on finished rows and on
+    rows whose prompt is still being read.
     """
 
     @abc.abstractmethod
@@ -28,8 +30,9 @@ class Constraint(abc.ABC):
         """Returns log-probabilities of the next word under the constraint.
 
         Args:
-            log_probs: Float32 tensor `[R, V]`, negative infinity for words that are ruled out.
-            rows: The tokens so far; the next word is that of column `rows.index`.
+            log_probs: Float32 tensor `[R, V]`, negative infinity for forbidden words.
+            rows: The tokens so far, a `keras_drill.decoding.rows.Rows`. The next word will be
+                written to column `rows.index`.
 
         Returns:
             Float32 tensor `[R, V]`.
@@ -48,7 +51,7 @@ class Constraint(abc.ABC):
 class MinLength(Constraint):
     """Forbids the end token until `length` words have been generated.
 
-    Neither the prompt nor the end token counts. Rows that reach their maximum length end earlier.
+    The prompt and the end token are not counted. Rows that reach their maximum length end earlier.
 
     Args:
         length: Number of words, at least 1.
@@ -71,18 +74,17 @@ class MinLength(Constraint):
 
 @keras.saving.register_keras_serializable(package="keras_drill")
 class RepetitionPenalty(Constraint):
-    """Lowers the probability of words that are already in the row or its prompt to p^penalty.
+    """Lowers the probability p of words that are already in the text or its prompt to p^penalty.
 
         log p  →  penalty · log p    where log p < 0,    log p / penalty    elsewhere
 
-    The formula is that of Hugging Face's processor. There it applies to unnormalised scores, which
-    may be positive; here it applies to log-probabilities, which are positive only by rounding. The
-    end token is never penalised, so that prompts with several lines do not make endings less
-    probable.
+    Hugging Face's processor applies the same formula to logits, which may be positive. This class
+    applies the formula to log-probabilities, which are positive only by rounding. The end token is
+    never penalised, so that prompts with several lines do not make endings less probable.
 
     Args:
-        penalty: Above 0. 1 changes nothing; the paper uses 1.2. A penalty under 1 favours
-            repetition.
+        penalty: Exponent, above 0. With 1, nothing changes; the paper uses 1.2. A penalty under 1
+            favours repetition.
 
     References:
         - [Keskar et al., 2019](https://arxiv.org/abs/1909.05858), section 4.1
@@ -109,10 +111,9 @@ class RepetitionPenalty(Constraint):
 
 @keras.saving.register_keras_serializable(package="keras_drill")
 class NoRepeatNGrams(Constraint):
-    """Forbids words that would complete an n-gram that is already in the row.
+    """Forbids words that would complete an n-gram that is already in the text or its prompt.
 
-    The prompt is part of the row. With n = 1 no word is generated twice. The end token is never
-    forbidden.
+    With n = 1 no word is generated twice. The end token is never forbidden.
 
     Args:
         n: Number of words of an n-gram, at least 1.
@@ -147,8 +148,8 @@ class NoRepeatNGrams(Constraint):
 class BannedWords(Constraint):
     """Forbids words, and sequences of words.
 
-    The last word of a sequence is forbidden after the other words of the sequence, also if they
-    are in the prompt.
+    The last word of a sequence is forbidden directly after the other words of the sequence, also if
+    the prompt contains these.
 
     Args:
         words: Token ids, and sequences of token ids, none of them empty.
@@ -166,8 +167,8 @@ class BannedWords(Constraint):
         ]
         if not sequences or not all(sequences) or min(map(min, sequences)) < 0:
             raise ValueError(
-                "`words` must have a token id, or a sequence of token ids, none of them empty. "
-                f"Received: words={words!r}"
+                "`words` must be a non-empty list of token ids and non-empty sequences of token "
+                f"ids. Received: words={words!r}"
             )
         self.words = sequences
 
@@ -175,7 +176,8 @@ class BannedWords(Constraint):
         highest = max(map(max, self.words))
         if highest >= log_probs.shape[-1]:
             raise ValueError(
-                f"`words` must be from 0 to {log_probs.shape[-1] - 1}. Received: {highest}"
+                f"`words` must be token ids from 0 to {log_probs.shape[-1] - 1}. "
+                f"Received: {highest}"
             )
         width = max(map(len, self.words)) - 1  # P
         anything = -1
@@ -194,17 +196,17 @@ class BannedWords(Constraint):
 
 
 def _is_end(log_probs, rows):
-    """Boolean `[1, V]`, true for the end token."""
+    """Returns a boolean tensor `[1, V]`, true for the end token."""
     return ops.arange(log_probs.shape[-1], dtype="int32")[None, :] == rows.end_token
 
 
 def _columns(tokens, places):
-    """Tokens at columns, where those before the first are as the first."""
+    """Returns the tokens at columns. Negative columns have the token of the first column."""
     return ops.take(tokens, ops.maximum(places, 0), axis=1)
 
 
 def _mark(words, is_marked, log_probs):
-    """Boolean `[R, V]`, true for the marked words among the words `[R, n]` of each row."""
+    """Returns a boolean tensor `[R, V]`, true for the marked ones of the words `[R, n]`."""
     own = ops.arange(ops.shape(words)[0], dtype="int32")[:, None]  # [R, 1]
     places = ops.stack([ops.broadcast_to(own, ops.shape(words)), words], axis=-1)
     counts = ops.scatter(

@@ -1,4 +1,4 @@
-"""The protocol between searches and models."""
+"""The interface between searches and models."""
 
 import abc
 from collections.abc import Callable
@@ -13,12 +13,12 @@ class DecodingStep(abc.ABC):
     """Interface between a model and a search: begin, read one column, compute log-probabilities.
 
         constants, state = step.begin(inputs, batch_size, length)
-        hidden, state = step.read(tokens, constants, state)         column after column
+        hidden, state = step.read(tokens, constants, state)         for each column
         log_probs = step.log_probs(hidden)
 
-    A search generates R rows of words. A beam search generates K rows for each of the B sequences
-    of a batch: row r belongs to sequence r // K, and R = B · K. A sampler has one row per sequence,
-    R = B.
+    A search generates R rows of words, and a column is one position of all rows. A beam search
+    generates K rows for each of the B sequences of a batch: row r belongs to sequence r // K, and
+    R = B · K. A sampler has one row per sequence, R = B.
 
     - *Constants* are shared by all rows of a sequence and do not change, for example an encoded
       source: any nested structure of tensors whose first dimension is B. Constants are never copied
@@ -29,7 +29,7 @@ class DecodingStep(abc.ABC):
       step to step: a Transformer allocates caches for `length` columns at the beginning, and keeps
       its position as an `[R]` tensor.
 
-    All rows advance together: the t-th call of `read` reads column t of every row.
+    The t-th call of `read` reads column t of every row.
 
     Args:
         vocabulary_size: Number of words V.
@@ -58,12 +58,12 @@ class DecodingStep(abc.ABC):
 
     @abc.abstractmethod
     def begin(self, inputs: Any, batch_size: int, length: int) -> tuple[Any, Any]:
-        """Prepares the search, before the first column.
+        """Returns the constants and the state before the first column.
 
         Args:
             inputs: Other inputs of the model, for example the source of a translation: a nested
                 structure of tensors with first dimension B. `None` for language models.
-            batch_size: B, an integer or a scalar tensor.
+            batch_size: Number of sequences B, an integer or a scalar tensor.
             length: Largest number of columns, an integer or a scalar tensor.
 
         Returns:
@@ -72,10 +72,10 @@ class DecodingStep(abc.ABC):
 
     @abc.abstractmethod
     def read(self, tokens: Tensor, constants: Any, state: Any) -> tuple[Any, Any]:
-        """Reads one more column.
+        """Reads one more token of every row.
 
         Args:
-            tokens: Integer tensor `[R]`.
+            tokens: Integer tensor `[R]`, the tokens of the column.
             constants: From `begin`.
             state: From `begin` or the previous step, with first dimension R.
 
@@ -88,25 +88,25 @@ class DecodingStep(abc.ABC):
         """Computes float32 log-probabilities `[R, V]` of the next word from `read`'s output."""
 
     def scorer(self) -> Callable[[Any], Tensor]:
-        """Returns the function `log_probs` for one search. The search calls `scorer` once, before
-        its loop.
+        """Returns the function that a search calls as `log_probs` at every step.
 
-        Override this method to compute once the parts that do not depend on the hidden state.
+        The search calls `scorer` once, before its loop. Override this method to compute once the
+        parts that do not depend on the hidden state.
         """
         return self.log_probs
 
     def logit_scorer(self) -> Callable[[Any], Tensor] | None:
-        """As `scorer`, but for logits `[R, V]`, whose log-softmax gives the log-probabilities.
+        """Returns a function like `scorer`, but for logits `[R, V]`; `None` if there are no logits.
 
-        Optional; `None` if there are no logits. With logits, a beam search computes the
-        log-probabilities only of the words that it needs.
+        The log-softmax of the logits must be the log-probabilities. This method is optional. With
+        logits, a beam search computes only the log-probabilities of the words that it needs.
         """
         return None
 
     def source_mask(self, constants: Any) -> Any:
-        """Positions of the source in the output of `read_with_attention`: booleans `[B, S]`.
+        """Returns which positions of the source are not padding: booleans `[B, S]`.
 
-        Optional, as `read_with_attention`, for models with attention to a source.
+        Models with attention to a source may have this method and `read_with_attention`.
         """
         raise ValueError(
             "`step` must be of a model with attention to a source for `coverage_penalty` and "
@@ -116,7 +116,7 @@ class DecodingStep(abc.ABC):
     def read_with_attention(
         self, tokens: Tensor, constants: Any, state: Any
     ) -> tuple[Any, Any, Any]:
-        """As `read`, but also returns the attention to the source.
+        """Reads a column as `read` does, but also returns the attention to the source.
 
         Returns:
             `(hidden, state, attention)`: the output of `read`, and the attention weights of the
@@ -125,7 +125,7 @@ class DecodingStep(abc.ABC):
         raise NotImplementedError
 
     def prefill(self, tokens: Tensor, count: Tensor, constants: Any, state: Any) -> Any:
-        """Reads the first `count` columns of a buffer, without computing log-probabilities.
+        """Reads the first `count` columns of prompts, without computing log-probabilities.
 
         Args:
             tokens: Integer tensor `[B, L]`, the buffer of the search.

@@ -42,28 +42,28 @@ def generate(
 
     The backbone must be causal. The cost of a generated token depends on whether the backbone has
     a state, a cache or neither, see `LanguageModelStep`. The prompts are read in parallel up to
-    the length of the shortest one. An eager call runs the loop eagerly (TensorFlow) or compiles it
-    each time (JAX). To generate many texts, call a sampler inside `tf.function` or `jax.jit`, or
-    use `keras_drill.export.TextModel`, which does so.
+    the length of the shortest prompt. An eager call runs the loop eagerly (TensorFlow) or compiles
+    the loop each time (JAX). To generate many texts, call a sampler inside `tf.function` or
+    `jax.jit`, or use `keras_drill.export.TextModel`, which calls a sampler inside `tf.function`.
 
     Args:
         model: A built `keras_drill.LanguageModel`, a `keras.Model` of tokens whose last layer is a
-            `keras_drill.OutputLayer`, or a `DecodingStep` made from one of them. A `DecodingStep`
-            avoids folding the output layer at each call.
+            `keras_drill.OutputLayer`, or a `DecodingStep` such as `LanguageModelStep(model)`. With
+            a `LanguageModelStep`, the labels of all words are not computed again at each call.
         prompts: A list of lists of token ids, a ragged tensor, or an integer array `[B, T]`. For
-            strings use `keras_drill.export.TextModel`. If a prompt ends with the end token, as
-            texts from `EncodedText` and `Side.encode` do, it is continued after this token, with
-            a warning.
+            strings use `keras_drill.export.TextModel`. If a prompt ends with the end token, as in
+            `EncodedText` and `Side.encode`, the continuation begins after this token, and the
+            function warns.
         max_length: Maximum length of a sequence, including the prompt and the start token.
         sampler: A `Sampler`, or another `Search` such as `BeamSearch`. Defaults to
             `GreedySampler()`.
         lengths: Lengths `[B]` of the prompts when `prompts` is a padded array.
-        start_token: Added before every prompt; required if a prompt may be empty. For models
-            trained on continuous text this is the end token, which precedes each line.
+        start_token: Token that is added before every prompt; required if a prompt may be empty.
+            For models trained on continuous text, use the end token, which precedes each line.
         end_token: The token that ends a sequence, or None.
         forbidden_tokens: Tokens never to generate, for example `[vocabulary.unknown_id]`.
         constraints: `Constraint`s, such as `[RepetitionPenalty(1.2), NoRepeatNGrams(3)]`.
-        pad_token: Fills the result after a sequence's end.
+        pad_token: Padding of the result after a sequence's end.
         seed: An integer that makes calls reproducible; samplers only. See `Sampler.begin` for one
             seed per row.
         inputs: Further inputs of the model, for example the source; see `DecodingStep.begin`.
@@ -175,9 +175,7 @@ def _buffer(prompts, max_length, vocabulary_size, pad_token):
 
 
 def _warn_of_ended(prompts, end_token):
-    """Warns about prompts that end with the end token, after which most models write nothing
-    useful.
-    """
+    """Warns about prompts with an end token, after which most models generate nothing useful."""
     # A single end token is a prompt for the start of a line.
     ended = [
         row for row, prompt in enumerate(prompts) if len(prompt) > 1 and prompt[-1] == end_token
@@ -185,7 +183,7 @@ def _warn_of_ended(prompts, end_token):
     if ended:
         warnings.warn(
             f"{len(ended)} of {len(prompts)} `prompts` end with the end token, and are continued "
-            "after it as a new line. Leave it out to continue the text: `ids[:-1]`. "
+            "after it as a new line. To continue the text, drop the end token: `ids[:-1]`. "
             f"Received: {prompts[ended[0]].tolist()} at row {ended[0]}, end_token={end_token}",
             stacklevel=3,
         )

@@ -9,7 +9,9 @@ from keras_drill.types import Tensor
 
 @keras.saving.register_keras_serializable(package="keras_drill")
 class GreedySampler(Sampler):
-    """Takes the most probable word at every step; among equals, the one with the lowest index.
+    """Chooses the most probable word at every step.
+
+    Among equally probable words, the sampler chooses the word with the lowest index.
 
     Example:
 

@@ -13,22 +13,25 @@ from keras_drill.types import Tensor
 
 
 class LanguageModelStep(DecodingStep):
-    """Decoding step of a `keras_drill.LanguageModel`, with the fastest method of its backbone.
+    """Decoding step of a `keras_drill.LanguageModel`, by the fastest method for its backbone.
 
-    `decodes_by` is the name of the method:
+    The attribute `decodes_by` has the name of the method:
 
     - `"state"`: the backbone has `initial_state(batch_size)` and takes `initial_state` and
-      `return_state`, as `keras_drill.models.AWDLSTM` does. A word costs one step of the model.
+      `return_state`, as `keras_drill.models.AWDLSTM` does. Each generated word costs one step of
+      the backbone.
     - `"cache"`: the backbone has `begin_decoding(inputs, batch_size, length)` and
-      `read_column(tokens, constants, cache)`, see `keras_drill.decoding.CacheReader`. A word costs
-      one position of the model.
+      `read_column(tokens, constants, cache)`, see `keras_drill.decoding.CacheReader`. Each
+      generated word costs one position of the backbone.
     - `"prefix"`: any other causal backbone, from tokens `[B, T]` to hidden states `[B, T, d]`: a
       `keras.Model` or `Sequential` with Keras' own layers, or a Transformer without a cache. For
-      every word the backbone reads the whole buffer again, so a word costs as much as a sequence
-      of `max_length` words; state that its layers carry is neither used nor changed.
+      every word the backbone reads the whole buffer again, so each generated word costs as much
+      as a sequence of `max_length` words. The carried state of stateful layers is neither used nor
+      changed.
 
-    The label encoder is folded once, when the step is created, and has no cost in each step. After
-    further training create a new step: the labels of this one do not change.
+    The labels of all words are computed once, when the step is created. So a label encoder, as of
+    DRILL, has no cost during generation. After further training create a new step, since the labels
+    of an existing step do not change.
 
     Args:
         model: A built `keras_drill.LanguageModel` (or anything with a `backbone` and a `head`), or
@@ -122,7 +125,7 @@ class LanguageModelStep(DecodingStep):
         return lambda hidden: self.head.logits(hidden, self.head.encoded_labels(), terms)
 
     def _changes(self, *methods: str) -> bool:
-        """Whether a subclass overrides methods, which must then be called."""
+        """Returns whether a subclass overrides methods, which must then be called."""
         return any(
             getattr(type(self), name) is not getattr(LanguageModelStep, name) for name in methods
         )

@@ -1,4 +1,4 @@
-"""Sampling among the words that are not much less probable than the best."""
+"""Sampling among the words that are not much less probable than the most probable word."""
 
 import keras
 from keras import ops

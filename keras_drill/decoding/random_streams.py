@@ -9,7 +9,7 @@ _PARITY = np.uint32(0x1BD11BDA)
 
 
 def counter_uniform(keys, length):
-    """Uniform numbers in [0, 1) as a pure function of key and position.
+    """Computes random numbers, uniform in [0, 1), as a pure function of key and position.
 
     The number in row b at position t is a hash of `(keys[b], t)`. It is the same on every backend
     and device and for every batch size, so that sampling gives the same sequence alone, in a batch
@@ -59,11 +59,11 @@ def row_keys(seed, batch_size):
 def sample_keys(keys, num_samples):
     """Returns keys of independent random streams for several samples of each row.
 
-    The first sample uses the row's own stream. Samples do not depend on their number.
+    The first sample uses the row's own stream. The samples do not depend on `num_samples`.
 
     Args:
         keys: uint32 tensor `[B, 2]`, from `row_keys`.
-        num_samples: n, an integer or a scalar tensor.
+        num_samples: Number n of samples of each row, an integer or a scalar tensor.
 
     Returns:
         uint32 tensor `[B · n, 2]`. The samples of a row are adjacent.

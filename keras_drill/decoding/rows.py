@@ -1,6 +1,6 @@
 """The rows of a search.
 
-R rows, L columns, S positions of the source.
+Shapes: R rows, L columns (positions), S positions of the source.
 """
 
 from typing import Any, NamedTuple
@@ -9,15 +9,16 @@ from keras import ops
 
 
 class Rows(NamedTuple):
-    """The state of all rows of a search: their tokens so far, and where rows end.
+    """The state of all rows (sequences or beams) of a search: their tokens and their lengths.
 
     Attributes:
-        index: Integer scalar, the next column (for `ends`, the last written column).
+        index: Integer scalar, the column of the next tokens. In the function `ends` of a search,
+            the column of the last tokens.
         tokens: Integer tensor `[R, L]`: prompt, generated tokens, padding.
         log_probs: Float32 tensor `[R, L]`: log-probability of each generated word by the model,
             before temperature, filters and constraints; 0 for prompt and padding.
         lengths: Integer tensor `[R]`: number of tokens without padding.
-        finished: Boolean tensor `[R]`: rows that do not change any more.
+        finished: Boolean tensor `[R]`: true for rows that do not change any more.
         prompt_lengths: Integer tensor `[R]`.
         max_lengths: Integer tensor `[R]`: the maximum length of each row.
         end_token: Integer scalar: the token that ends a row; -1 for none.
@@ -40,12 +41,12 @@ class Rows(NamedTuple):
 
     @property
     def is_in_prompt(self) -> Any:
-        """Boolean tensor `[R]`: rows whose prompt has a token in the next column."""
+        """Boolean tensor `[R]`: true for rows whose prompt has a token in the next column."""
         return self.index < self.prompt_lengths
 
     @property
     def next_places(self) -> Any:
-        """Boolean tensor `[R, L]`: true in the next column of rows that get a word there."""
+        """Boolean tensor `[R, L]`: true in the next column of rows that receive a word."""
         columns = ops.arange(ops.shape(self.tokens)[1], dtype="int32")  # [L]
         is_open = ops.logical_not(ops.logical_or(self.is_in_prompt, self.finished))
         return ops.logical_and(columns == self.index, is_open[:, None])

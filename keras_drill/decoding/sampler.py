@@ -13,7 +13,7 @@ from keras_drill.types import Tensor
 
 
 class Generation(NamedTuple):
-    """Result of a sampler: the generated sequences.
+    """Result of a sampler: B generated sequences, in a buffer of L columns.
 
     Attributes:
         tokens: Integer tensor `[B, L]`: prompt, then generated tokens (including the end token),
@@ -29,9 +29,9 @@ class Generation(NamedTuple):
 
 
 class Sampler(Search):
-    """Base class for samplers, searches in which every row continues itself.
+    """Base class for samplers, which choose the next word of each sequence independently.
 
-    Subclasses choose the next word in `choose`. See `Search` for the loop and the call.
+    Subclasses choose the next word in `choose`. See `Search.__call__` for the arguments of a call.
 
     Example, a sampler that always chooses the second best word:
 
@@ -72,7 +72,7 @@ class Sampler(Search):
         seed: Any = None,
         **arguments: Any,
     ) -> tuple[Loop, tuple[Rows, Any, Any]]:
-        """As `Search.begin`, with random numbers.
+        """Begins a search like `Search.begin`, and draws its random numbers.
 
         Args:
             step: The model's `DecodingStep`.

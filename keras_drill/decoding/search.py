@@ -1,6 +1,7 @@
 """The loop that samplers and beam search share.
 
-B sequences of a batch, K rows written for each of them, R = B · K rows, L columns, V words.
+Shapes: B sequences of a batch, K rows (beams) for each of them, R = B · K rows, L columns
+(positions), V words.
 """
 
 import abc
@@ -16,17 +17,18 @@ from keras_drill.decoding.rows import Rows
 from keras_drill.ops.log_normalizer import log_normalizer
 from keras_drill.types import Tensor
 
-_FEW_FORBIDDEN = 16  # up to this number, the list includes forbidden words: no mask of all words
+# Up to this number, forbidden words are removed after `shortlist`, without a mask of all words.
+_FEW_FORBIDDEN = 16
 
 
 class Search(abc.ABC):
-    """Base class for samplers and beam search. It contains the loop; subclasses choose the words.
+    """Base class for samplers and beam search: the loop of steps. Subclasses choose the words.
 
-    Each step of the loop reads one token of every row and writes the next one. Inside a row's
-    prompt the next token is that of the prompt. So prompts of different lengths can share a batch,
-    and the state of each row has read exactly the tokens of this row. Finished rows do not change.
-    If a search writes several rows per sequence, each row may continue any other row of the same
-    sequence. In a sampler, each row continues itself.
+    A row is a sequence of a sampler, or a beam. Each step of the loop reads one token of every row
+    and writes the next token. While a prompt is read, the next token is the prompt's token. So
+    prompts of different lengths can share a batch, and the state of each row has read exactly the
+    tokens of this row. Finished rows do not change. In a beam search, a row may continue any row of
+    the same sequence. In a sampler, each row continues itself.
 
     The loop works eagerly, in `tf.function`, under XLA and in `jax.jit`.
     """
@@ -40,12 +42,12 @@ class Search(abc.ABC):
 
         Args:
             step: The model's `DecodingStep`.
-            tokens: Integer tensor `[B, L]`: prompts, followed by room for the generated tokens.
+            tokens: Integer tensor `[B, L]`: prompts, padded for the generated tokens.
             lengths: Lengths `[B]` of the prompts.
-            **arguments: The other arguments of `begin`, which says more about these, too.
+            **arguments: The other arguments of `begin`, such as `end_token`.
 
         Returns:
-            A `Generation` of samplers, the `Beams` of a beam search.
+            A `Generation` for a sampler, or `Beams` for a beam search.
         """
         loop, first = self.begin(step, tokens, lengths, **arguments)
         rows, _, memory = ops.while_loop(loop.should_continue, loop.advance, first)
@@ -57,14 +59,15 @@ class Search(abc.ABC):
 
         Args:
             log_probs: Float32 tensor `[R, V]`, negative infinity for forbidden words.
-            rows: The rows so far. Tokens chosen for finished rows, or for rows still inside their
-                prompt, are ignored.
+            rows: The rows so far. Tokens chosen for finished rows, or for rows whose prompt is
+                still being read, are ignored.
             memory: Output of `begin`, or of the previous call.
 
         Returns:
-            `(parents, words, memory)`: the row that each new row continues, integers `[R]`, or
-            `None` if each row continues itself; the words `[R]`; and the search's own state for the
-            next step, with constant shapes and types.
+            `(parents, words, memory)`. `parents` are the rows that each new row continues,
+            integers `[R]`, or `None` if each row continues itself. `words` are the chosen words,
+            `[R]`. `memory` is the search's own state for the next step, with constant shapes and
+            types.
         """
 
     def shortlist(self, scores: Tensor, rows: Rows, spare: int = 0) -> tuple[Any, Any]:
@@ -73,7 +76,7 @@ class Search(abc.ABC):
         Args:
             scores: Floats `[R, V]`, log-probabilities or logits.
             rows: The rows so far.
-            spare: Number of words that may turn out to be forbidden.
+            spare: Number of forbidden words. So many additional words are selected.
 
         Returns:
             The scores and the words (integers), `[R, C]` each, the row's best word first.
@@ -83,7 +86,7 @@ class Search(abc.ABC):
     def extend_listed(
         self, log_probs: Tensor, words: Tensor, rows: Rows, memory: Any
     ) -> tuple[Any, Any, Any]:
-        """As `extend`, but for the words of `shortlist` and their log-probabilities `[R, C]`."""
+        """Chooses the next words as `extend` does, but among the words `[R, C]` of `shortlist`."""
         raise NotImplementedError
 
     @abc.abstractmethod
@@ -97,17 +100,19 @@ class Search(abc.ABC):
 
     @property
     def is_listing(self) -> bool:
-        """Whether only few words of each row may be chosen. Such a search implements `shortlist`
-        and `extend_listed`, which replace `extend` where possible.
+        """Whether the search chooses among few words of each row, without all log-probabilities.
+
+        Such a search implements `shortlist` and `extend_listed`, which replace `extend` where
+        possible.
         """
         return False
 
     def is_done(self, rows: Rows, memory: Any) -> Any:
-        """Whether the loop may stop, a boolean scalar. By default, if all rows are finished."""
+        """Returns whether the loop may stop, a boolean scalar. By default, all rows must end."""
         return ops.all(rows.finished)
 
     def may_win(self, rows: Rows, memory: Any) -> Any:
-        """Whether each row or its continuations may still become results: `[R]`."""
+        """Returns whether each row or its continuations may still become a result: `[R]`."""
         return ops.ones_like(rows.finished)
 
     def begin(
@@ -124,18 +129,20 @@ class Search(abc.ABC):
         pad_token: int = 0,
         ends: Callable[[Rows], Any] | None = None,
     ) -> tuple["Loop", tuple[Rows, Any, Any]]:
-        """Reads the common length of the prompts. The steps of the loop read the rest.
+        """Begins a search: reads the prompts up to the length of the shortest prompt.
+
+        The steps of the loop read the rest of longer prompts.
 
         Args:
             step: The model's `DecodingStep`.
-            tokens: Integer tensor `[B, L]`: prompts, followed by room for the generated tokens.
+            tokens: Integer tensor `[B, L]`: prompts, padded for the generated tokens.
             lengths: Lengths `[B]` of the prompts, from 1 to L. With a NumPy array or list, the
-                common length is read in parallel. With a tensor, it is read by a scan, whose length
-                may depend on the data, also under XLA.
+                prompts are read in parallel up to the shortest length. With a tensor, they are read
+                by a scan, whose length may depend on the data, also under XLA.
             inputs: Other inputs of the model, see `DecodingStep.begin`.
             max_lengths: Integer tensor `[B]`, the maximum length of each row. Defaults to L.
             end_token: The token that ends a sequence, or None.
-            forbidden_tokens: Tokens never to generate.
+            forbidden_tokens: Ids of tokens never to generate.
             constraints: `Constraint`s, applied one after the other. A row without an allowed word
                 ends.
             pad_token: Token after the end of a sequence.
@@ -189,7 +196,7 @@ class Search(abc.ABC):
 
 
 class Loop:
-    """Constants of one search.
+    """The loop of one search, with the search's constants.
 
     Args:
         search: The `Search`.
@@ -225,7 +232,7 @@ class Loop:
         self.score = score_logits or step.scorer()
 
     def should_continue(self, rows: Rows, state: Any, memory: Any) -> Any:
-        """Whether there is another step, a boolean scalar."""
+        """Returns whether there is another step, a boolean scalar."""
         has_room = rows.index < ops.shape(rows.tokens)[1]
         return ops.logical_and(has_room, ops.logical_not(self.search.is_done(rows, memory)))
 
@@ -261,8 +268,9 @@ class Loop:
         return self._write(words, log_prob, rows), state, memory
 
     def _allowed(self, log_probs, rows):
-        """Applies all constraints. Returns log-probabilities `[R, V]`, and the rows, with those
-        without an allowed word finished.
+        """Applies all constraints. Returns log-probabilities `[R, V]`, and the rows.
+
+        Rows without an allowed word become finished.
         """
         if self.forbidden.any():  # known before the graph: a pass over all scores
             log_probs = ops.where(self.forbidden, -np.inf, log_probs)
@@ -290,7 +298,7 @@ class Loop:
         return (best, words), normalizers
 
     def _log_prob(self, scores, normalizers, parents, words):
-        """Log-probability `[R]` of each row's word `[R]` in its parent row, from `[R, V]`."""
+        """Returns the log-probability `[R]` of each row's word `[R]` given its parent row."""
         num_beams, num_words = self.search.num_beams, scores.shape[-1]
         index = parents % num_beams * num_words + words  # index among the rows of the sequence
         of_sequences = ops.reshape(scores, (-1, num_beams * num_words))
@@ -316,7 +324,7 @@ class Loop:
 
 
 def _continue(parents, rows, state):
-    """Copies the state of each row's parent. The common part of a sequence's rows stays."""
+    """Returns rows and state, copied for each row from the row that it continues."""
     names = ("tokens", "log_probs", "lengths", "finished", "attention")
     own, state = keras.tree.map_structure(
         lambda x: ops.take(x, parents, axis=0),

@@ -1,4 +1,4 @@
-"""Streaming of generated words."""
+"""Streams words while they are generated."""
 
 from collections.abc import Generator
 from typing import Any
@@ -14,18 +14,18 @@ from keras_drill.types import Tensor
 def stream(
     search: Search, step: DecodingStep, tokens: Tensor, lengths: Tensor, **arguments: Any
 ) -> Generator[list[list[int]], None, Any]:
-    """Runs a search and yields, after each step, the words that can no longer change.
+    """Runs a search, and yields new words after each step.
 
     A sampler yields at most one word per sequence and step. A beam search yields words as soon as
     all remaining beams agree on them, and at the end the rest of the best beam.
 
-    The loop runs eagerly, and yields the same words as a call of the search.
-    `generate(..., on_tokens=...)` passes them to a function.
+    The loop runs eagerly. The words are the same as in the result of a call of the search. To pass
+    new words to a function instead, use `generate(..., on_tokens=...)`.
 
     Args:
         search: A sampler or a beam search.
         step: The model's `DecodingStep`.
-        tokens: Integer tensor `[B, L]`: prompts, followed by room for the generated tokens.
+        tokens: Integer tensor `[B, L]`: prompts, padded for the generated tokens.
         lengths: Lengths `[B]` of the prompts.
         **arguments: The other arguments of the search's `begin`.
 
@@ -64,9 +64,10 @@ def stream(
 
 
 def _news(tokens, lengths, may_win, told):
-    """The new words, after the first `told`, on which all rows of a sequence that may win agree.
+    """Returns new words, on which all beams of a sequence that may become results agree.
 
-    Updates `told`, a list with the number of reported words of each of the B sequences.
+    `told` is a list with the number of words of each of the B sequences that were yielded before.
+    The function updates this list.
     """
     tokens, lengths, may_win = (ops.convert_to_numpy(x) for x in (tokens, lengths, may_win))
     per_sequence = len(tokens) // max(len(told), 1)

@@ -10,11 +10,11 @@ from keras_drill.types import Tensor
 
 @keras.saving.register_keras_serializable(package="keras_drill")
 class TemperatureSampler(Sampler):
-    """Samples from p^(1/temperature), normalised.
+    """Samples from the distribution p^(1/temperature), normalised, with p the model's distribution.
 
     Args:
-        temperature: From 1e-30 to 1e30. A temperature under 1 favours probable words, above 1
-            improbable words.
+        temperature: From 1e-30 to 1e30. A temperature under 1 favours probable words, a temperature
+            above 1 favours improbable words.
 
     Example:
 
@@ -44,7 +44,7 @@ class TemperatureSampler(Sampler):
         return draw(self.probabilities(log_probs), uniforms)
 
     def probabilities(self, log_probs: Tensor) -> Tensor:
-        """The distribution to draw from, `[B, V]`: p^(1/temperature), renormalised."""
+        """Returns the distribution to draw from, `[B, V]`: p^(1/temperature), normalised."""
         # The most probable first, or a small temperature could make all of them -inf.
         log_ratios = log_probs - ops.max(log_probs, axis=-1, keepdims=True)
         return ops.softmax(log_ratios / self.temperature, axis=-1)

@@ -1,4 +1,4 @@
-"""Nucleus sampling."""
+"""Top-p sampling, also called nucleus sampling."""
 
 import keras
 from keras import ops
@@ -10,12 +10,13 @@ from keras_drill.types import Tensor
 
 @keras.saving.register_keras_serializable(package="keras_drill")
 class TopPSampler(TemperatureSampler):
-    """Samples from the smallest set of most probable words whose probabilities sum to `p`.
+    """Samples from the smallest set of most probable words whose probabilities sum to at least `p`.
 
-    The set always contains the most probable word. The temperature is applied before.
+    The set (nucleus) always contains the most probable word. The temperature is applied before the
+    set is chosen.
 
     Args:
-        p: Above 0 and at most 1.
+        p: Least sum of the probabilities, above 0 and at most 1. With 1, all words are kept.
         temperature: Positive, see `TemperatureSampler`.
 
     Example:
@@ -47,7 +48,7 @@ class TopPSampler(TemperatureSampler):
 
 
 def keep_top_p(probabilities, p):
-    """Sets probabilities outside the nucleus to 0.
+    """Sets probabilities outside the nucleus to 0, see `TopPSampler`.
 
     Args:
         probabilities: Float tensor `[B, V]`, sorted in decreasing order.

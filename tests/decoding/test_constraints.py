@@ -293,12 +293,12 @@ def test_config_round_trip(constraints):
         (lambda: RepetitionPenalty(0.0), "`penalty` must be positive"),
         (lambda: RepetitionPenalty(float("nan")), "`penalty` must be positive"),
         (lambda: NoRepeatNGrams(0), "`n` must be a positive integer"),
-        (lambda: BannedWords([]), "`words` must have a token id"),
-        (lambda: BannedWords([[]]), "`words` must have a token id"),
-        (lambda: BannedWords([[3, -1]]), "`words` must have a token id"),
+        (lambda: BannedWords([]), "`words` must be a non-empty list"),
+        (lambda: BannedWords([[]]), "`words` must be a non-empty list"),
+        (lambda: BannedWords([[3, -1]]), "`words` must be a non-empty list"),
         (
             lambda: generate(Table(4, V), [[2]], L, constraints=[BannedWords([[V, 1]])]),
-            "`words` must be from 0 to 4",
+            "`words` must be token ids from 0 to 4",
         ),
     ],
 )
