@@ -167,8 +167,8 @@ class BannedWords(Constraint):
         ]
         if not sequences or not all(sequences) or min(map(min, sequences)) < 0:
             raise ValueError(
-                "`words` must be a non-empty list of token ids and non-empty sequences of token "
-                f"ids. Received: words={words!r}"
+                "`words` must be a non-empty list of token ids (from 0) and non-empty sequences of "
+                f"token ids. Received: words={words!r}"
             )
         self.words = sequences
 

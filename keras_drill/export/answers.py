@@ -1,7 +1,7 @@
-"""Results of a search as outputs for texts.
+"""Converts the results of a search to output texts, with their scores.
 
-B texts, K candidates for each, n outputs, L tokens of the longest output, S tokens of the longest
-source.
+Shapes: B texts, K candidates for each, n outputs, L tokens of the longest output, S tokens of the
+longest source.
 """
 
 from typing import Any, NamedTuple
@@ -12,7 +12,7 @@ from keras_drill.decoding import Beams, Generation
 
 
 class Answers(NamedTuple):
-    """Model outputs for texts, the best first.
+    """Model outputs for each of B texts, the best first.
 
     Attributes:
         texts: Strings `[B, n]`; `""` for missing outputs.
@@ -30,7 +30,7 @@ class Answers(NamedTuple):
     is_truncated: Any
 
     def distinct(self, number: int) -> "Answers":
-        """The first `number` existing outputs with different texts, sorted by score.
+        """Returns the best `number` outputs with different texts, sorted by score.
 
         Example:
 
@@ -50,7 +50,7 @@ class Answers(NamedTuple):
         return chosen.take(tf.math.top_k(chosen.scores, number).indices)
 
     def take(self, places: tf.Tensor) -> "Answers":
-        """The outputs at positions `[B, n]`."""
+        """Returns the outputs at positions `[B, n]`."""
         return Answers(*(tf.gather(each, places, batch_dims=1) for each in self))
 
     def where(self, is_there: tf.Tensor) -> "Answers":
@@ -102,7 +102,9 @@ def as_beams(found: Beams | Generation, number: int) -> Beams:
 
 
 def copied_words(attention: tf.Tensor, words: tf.Tensor, lengths: tf.Tensor) -> tf.Tensor:
-    """The source word with the most attention for each word of an output: strings `[B, n, L]`.
+    """Returns the source word with the most attention for each word of the outputs.
+
+    The result has strings `[B, n, L]`.
 
     Args:
         attention: Floats `[B, n, L, S]`.

@@ -1,6 +1,6 @@
 """Continues texts up to the end token, a number of words, or a stop string.
 
-B texts, T words of the longest one, N words of the longest continuation, L = 1 + T + N.
+Shapes: B texts, T words of the longest one, N words of the longest continuation, L = 1 + T + N.
 """
 
 import re
@@ -41,7 +41,7 @@ class StopStrings:
         return bool(self.strings)
 
     def occur_in(self, texts):
-        """Whether each text contains one of the strings: booleans of the shape of `texts`."""
+        """Returns whether each text contains one of the strings: booleans, shaped like `texts`."""
         if not self:
             return tf.zeros(tf.shape(texts), tf.bool)
         return tf.strings.regex_full_match(texts, "(?s).*" + self._pattern)
@@ -77,7 +77,7 @@ class Continuation:
         self.stop_strings = stop_strings
 
     def __call__(self, prompts, max_new_tokens, sampler, seed) -> dict:
-        """The dictionary of `TextModel.continue_text`.
+        """Continues prompts. Returns the dictionary of `TextModel.continue_text`.
 
         Args:
             prompts: String tensor `[B]`.
@@ -128,13 +128,13 @@ class Continuation:
 
 
 def last_words(words, step: LanguageModelStep, room: int):
-    """The last words `[B, (T)]` of prompts that fit in the model's length with `room` new words."""
+    """Returns the last words `[B, (T)]` of prompts that, with `room` new words, fit the model."""
     if step.max_length is None:
         return words
     return truncate(words, step.max_length - room - 1, "left")  # 1 for the start token
 
 
 def _is_new(tokens, lengths, prompt_lengths):
-    """Mask of `tokens` `[B, L]` that are neither prompt nor padding."""
+    """Returns a mask `[B, L]` of the tokens that are neither prompt nor padding."""
     columns = tf.range(tf.shape(tokens)[1])  # [L]
     return (columns >= prompt_lengths[:, None]) & (columns < lengths[:, None])

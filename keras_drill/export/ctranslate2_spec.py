@@ -31,7 +31,8 @@ def import_ctranslate2() -> ModuleType:
         import ctranslate2
     except ImportError as error:
         raise ImportError(
-            "Exporting to CTranslate2 needs the library: pip install 'keras-drill[ctranslate2]'"
+            "Exporting to CTranslate2 needs the library ctranslate2: "
+            f"pip install 'keras-drill[ctranslate2]'. Received: {error}"
         ) from error
     return ctranslate2
 
@@ -41,7 +42,8 @@ def make_spec(model: Any, max_length: int) -> Any:
 
     Args:
         model: A built model with a `backbone` and a `head`.
-        max_length: Number of positions, if these are sinusoidal.
+        max_length: Number of positions to export if they are sinusoidal. Learned positions are
+            exported as they are.
 
     Returns:
         A `ctranslate2.specs.TransformerSpec`, or a `TransformerDecoderModelSpec` for a language
@@ -49,7 +51,7 @@ def make_spec(model: Any, max_length: int) -> Any:
 
     Raises:
         ImportError: ctranslate2 is not installed.
-        ValueError: CTranslate2 cannot compute what a part of the model does.
+        ValueError: CTranslate2 does not support a part of the model.
     """
     backbone = model.backbone
     check_backbone(backbone)
@@ -78,7 +80,7 @@ def make_spec(model: Any, max_length: int) -> Any:
 
 
 def check_backbone(backbone: Any) -> None:
-    """Raises `ValueError` unless CTranslate2 can compute what a backbone does."""
+    """Raises `ValueError` if CTranslate2 does not support a backbone."""
     # Subclasses may compute something else.
     if type(backbone) not in (Transformer, TransformerLanguageBackbone):
         raise ValueError(
@@ -108,9 +110,10 @@ def check_backbone(backbone: Any) -> None:
 
 
 def fold_labels(head: OutputLayer) -> tuple[np.ndarray, np.ndarray]:
-    """Folds an output layer into a matrix of labels and biases.
+    """Returns the labels and biases with which a plain softmax equals an output layer.
 
-    The label network becomes a part of the labels, and so does a linear map of hidden states.
+    The labels include the label encoder's network, and a linear map of hidden states if there is
+    one.
 
     Args:
         head: A built output layer with one label for each word.
@@ -137,8 +140,8 @@ def fold_labels(head: OutputLayer) -> tuple[np.ndarray, np.ndarray]:
         return labels, bias
     if not _is_linear(network):
         raise ValueError(
-            "The output layer cannot be folded into a matrix: its label encoder must leave hidden "
-            "states as they are, or map them linearly; export the model as a SavedModel. "
+            "The output layer cannot be folded into a matrix: its label encoder must not change "
+            "hidden states, or must map them linearly; export the model as a SavedModel. "
             f"Received: label_encoder={type(head.label_encoder).__name__} with a network of "
             "hidden states"
         )
@@ -171,7 +174,7 @@ def _set_stack(spec: Any, stack: TransformerStack, embeddings: Any, max_length: 
 
 
 def _read_words(embedding: keras.layers.Embedding) -> Any:
-    """Vectors `[V, d]` of all words that are read."""
+    """Returns the input embeddings `[V, d]` of all words."""
     if embedding.quantization_mode is None:
         return embedding.embeddings
     return embedding(ops.arange(embedding.input_dim))
@@ -213,5 +216,5 @@ def _set_norm(spec: Any, layer: keras.layers.LayerNormalization) -> None:
 
 
 def _array(value: Any) -> np.ndarray:
-    """A variable or tensor as a float32 array."""
+    """Converts a variable or tensor to a float32 array."""
     return np.asarray(ops.convert_to_numpy(ops.cast(value, "float32")))

@@ -28,8 +28,8 @@ def read_texts(
 ) -> tuple[dict[str, TextFeature], tf.Tensor]:
     """Reads text features of examples. Features may be missing.
 
-    Other features are ignored. An input that is not a `tf.Example`, and one of these features with
-    numbers, raises an error of TensorFlow and fails the request.
+    Other features are ignored. If an input is not a `tf.Example`, or one of the named features has
+    numbers, TensorFlow raises an error and the request fails.
 
     Args:
         examples: Serialized examples, a string tensor `[B]`.
@@ -37,8 +37,8 @@ def read_texts(
         optional: Names of optional features.
 
     Returns:
-        The features by name, and the problems: strings `[B]`, `""` for valid examples. Examples
-        with a problem have no features.
+        A pair. First a dictionary from names to `TextFeature`s. Second the problems, strings `[B]`,
+        `""` for valid examples. Examples with a problem have no features.
 
     Example:
 

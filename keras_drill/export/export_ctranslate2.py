@@ -1,4 +1,4 @@
-"""Writing a Transformer in the form that CTranslate2 loads."""
+"""Exports a Transformer in the format of CTranslate2."""
 
 import json
 import os
@@ -28,11 +28,11 @@ def export_ctranslate2(
     """Exports a Transformer for CTranslate2, a fast engine for inference in C++.
 
     The model is written to `directory/<version>/`. `ctranslate2.Translator` loads a
-    `SequenceToSequence`, and `ctranslate2.Generator` a `LanguageModel`. CTranslate2 takes and
-    returns words, so the folder also contains the tokenizers: as `*tokenizer.json`, Keras' config
-    of the tokenizer, and SentencePiece models also as `*tokenizer.model`.
+    `SequenceToSequence`, and `ctranslate2.Generator` loads a `LanguageModel`. CTranslate2 takes and
+    returns words and not texts, so the folder also contains the tokenizers. `*tokenizer.json` is
+    Keras' config of a tokenizer. For SentencePiece there is also the model, `*tokenizer.model`.
 
-    The label encoder is folded into the labels, so that DRILL costs as much as weight tying.
+    The labels are exported after the label encoder, so DRILL is as fast as weight tying.
     Log-probabilities are those of the model up to float32 rounding.
 
     Args:
@@ -41,22 +41,25 @@ def export_ctranslate2(
             a softmax over inner products of hidden states and labels: softmax, weight tying,
             bilinear, or DRILL without a network of hidden states.
         directory: The model's folder. Created if missing.
-        target: Tokenizer and vocabulary of the targets, or of the text of a language model.
-        source: The same of the sources. Only for models with a source.
-        version: A positive integer that no version has yet. Defaults to one more than the highest.
+        target: Pair of the tokenizer and the vocabulary of the targets, or of the text of a
+            language model.
+        source: Pair of the tokenizer and the vocabulary of the sources. `None` for a language
+            model.
+        version: A positive integer, different from existing versions. Defaults to one more than the
+            highest version.
         quantization: Type of the stored weights by CTranslate2's names, such as `"int8"`,
             `"int8_float16"`, `"int16"` or `"float16"`. `None` is float32.
-        max_length: Number of positions that the model can read or write. Models with learned
-            positions have their own number.
-        card: Written as `model_card.md` and `model_card.json`.
+        max_length: Number of positions that the exported model can read or write. For models with
+            learned positions, their number is used instead.
+        card: Model card, written as `model_card.md` and `model_card.json`.
 
     Returns:
         The version's folder.
 
     Raises:
         ImportError: ctranslate2 is not installed.
-        ValueError: CTranslate2 cannot compute what a part of the model does, or an argument does
-            not match the model.
+        ValueError: CTranslate2 does not support a part of the model, or an argument does not match
+            the model.
 
     Example:
 

@@ -42,9 +42,9 @@ def export_saved_model(
     - `senses`, if words have several senses;
     - `sense_contexts`, if `contexts` is given.
 
-    The SavedModel contains only what inference needs. The label encoder becomes a constant, the
-    allocation of senses is fixed, and the vocabulary is an asset. Dropout and optimizer are
-    removed.
+    The SavedModel contains only the parts that inference uses. The labels after the label encoder
+    are constants, the allocation of senses to words is fixed, and the vocabulary is an asset.
+    Dropout and optimizer are removed.
 
     Loading the SavedModel requires TensorFlow, but neither Keras nor this package. It also requires
     tensorflow-text if the tokenizer uses operations of that library.
@@ -61,8 +61,7 @@ def export_saved_model(
             highest version.
         sampler: Chooses the words of `continue`. Defaults to `GreedySampler()`.
         seed: Seed of `sampler`.
-        max_new_tokens: Length of a continuation that does not reach its end token, and the
-            maximum for `sample`.
+        max_new_tokens: Largest number of words that `continue` and `sample` add to a prompt.
         k: Number of words that `top_k` returns.
         forbidden_tokens: Ids never to generate. Defaults to the unknown, start and pad tokens.
         stop_strings: Strings at which continuations end; see `TextModel`.

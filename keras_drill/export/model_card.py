@@ -1,4 +1,4 @@
-"""Model card: description of an exported model."""
+"""Model cards, which describe exported models."""
 
 import dataclasses
 import json
@@ -11,7 +11,7 @@ Facts = Mapping[str, Any]
 
 @dataclasses.dataclass(frozen=True)
 class ModelCard:
-    """A model card, which exports write beside the model.
+    """A model card: a description of a model, which exports write beside the model.
 
     Args:
         name: Name of the model.
@@ -19,9 +19,9 @@ class ModelCard:
         trained: Time of training, or "unknown".
         licence: Terms of use, or "not stated".
         data: Data for training and evaluation.
-        figures: Metrics.
-        weights: Type of the stored weights, with its costs and savings.
-        limits: Limits of the model, one sentence each.
+        figures: Metrics of the model, by name.
+        weights: Type of the stored weights, and its effects on size and accuracy.
+        limits: Limitations of the model, one sentence each.
         options: The options of the training run, by section.
         versions: Versions of the software that exported the model.
 
@@ -53,7 +53,7 @@ class ModelCard:
         (folder / "model_card.json").write_text(told + "\n", encoding="utf-8")
 
     def to_markdown(self) -> str:
-        """The card as a Markdown page."""
+        """Returns the card as a Markdown page."""
         options = {
             f"{section}.{key}": value
             for section, values in self.options.items()

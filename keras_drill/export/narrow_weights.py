@@ -1,4 +1,4 @@
-"""Stores the weights of exported models in fewer bits."""
+"""Stores the weights of exported models in 16 or 8 bits."""
 
 import inspect
 from collections.abc import Iterable, Mapping
@@ -16,13 +16,13 @@ class NarrowWeights(tf.Module):
     """Stores weights in 16 or 8 bits and converts them back when a function uses them.
 
     Only matrices are stored in fewer bits. Vectors, which are small, and integers stay unchanged.
-    `"int8"` has a scale for each row or for each column of a matrix, whichever has the smaller
-    error. Computations use the precision of the model. So files and stored weights are smaller, but
-    a call makes a temporary full-precision copy of the weights that it uses.
+    `"int8"` uses a scale for each row or for each column of a matrix, whichever has the smaller
+    error. Computations use the precision of the model. Files and stored weights are therefore
+    smaller, but each call makes a temporary full-precision copy of the weights that it uses.
 
     Args:
         variables: Keras variables.
-        kind: `"bfloat16"`, `"float16"` or `"int8"`.
+        kind: Type of the stored weights: `"bfloat16"`, `"float16"` or `"int8"`.
 
     Raises:
         ValueError: A weight is too large for float16, or not finite.
@@ -50,7 +50,10 @@ class NarrowWeights(tf.Module):
         self._narrow = [self._narrowed(variable) for variable in self._wide]
 
     def narrowed(self, functions: Mapping[str, Any]) -> dict[str, Any]:
-        """Converts `tf.function`s with named input signatures to functions of these weights."""
+        """Converts `tf.function`s, by name, to functions that read the stored weights.
+
+        The functions must have named input signatures.
+        """
         return {name: self._reading(function) for name, function in functions.items()}
 
     def _reading(self, function):
@@ -84,10 +87,10 @@ class NarrowWeights(tf.Module):
 
 
 def served_signatures(module: Any, weights: str) -> dict[str, Any]:
-    """The signatures of a `TextModel` or `Translator`, with weights of the given type.
+    """Returns the signatures of a `TextModel` or `Translator`, with weights of the given type.
 
     Args:
-        module: The module.
+        module: The `TextModel` or `Translator`.
         weights: One of `WEIGHTS`; `"float32"` leaves the weights unchanged.
     """
     if weights == WEIGHTS[0]:
@@ -96,7 +99,9 @@ def served_signatures(module: Any, weights: str) -> dict[str, Any]:
 
 
 def num_bytes(function: Any) -> int:
-    """Size of the variables that a `tf.function` with an input signature reads.
+    """Returns the size in bytes of the variables that a `tf.function` reads.
+
+    The function must have an input signature.
 
     Example:
 
@@ -113,7 +118,7 @@ def _is_matrix(variable) -> bool:
 
 
 def _quantize(value: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Quantizes to int8 with float32 scales along the first or last axis, the more exact one."""
+    """Quantizes to int8, with float32 scales for rows or columns, whichever is more exact."""
     found = []
     for axis in (0, value.ndim - 1):
         others = tuple(each for each in range(value.ndim) if each != axis)

@@ -16,24 +16,27 @@ from keras_drill.export.serving_operations import check_operations
 from keras_drill.export.warmup_requests import example_inputs, write_warmup_requests
 
 _BATCHING = """\
-# How TensorFlow Serving puts requests together for this model. To switch it on:
+# Parameters by which TensorFlow Serving combines requests to this model into batches. To use the
+# file of each model:
 #
 #     tensorflow_model_server --enable_batching --enable_per_model_batching_parameters ...
 #
-# which reads this file of each model, or, for all models of a server alike, with a copy of it,
+# To use a copy of this file for all models of a server:
 #
 #     tensorflow_model_server --enable_batching --batching_parameters_file=batching_params.pbtxt ...
 #
-# Rows of a request that are waited for: more make use of the machine, and all wait for the longest.
+# Largest number of rows in a batch. Larger batches increase throughput, but all rows of a batch
+# wait for the longest row.
 max_batch_size { value: 32 }
-# How long the first one waits for others. 0 only puts together what waits already.
+# Time for which the first request of a batch waits for others. 0 only combines waiting requests.
 batch_timeout_micros { value: 2000 }
-# Batches that may wait before requests are refused (UNAVAILABLE) rather than answered late.
+# Largest number of waiting batches. Further requests are refused (UNAVAILABLE).
 max_enqueued_batches { value: 64 }
-# Batches in work at a time; read from --batching_parameters_file alone. About the number of cores.
+# Number of batches that are computed in parallel, about the number of cores. The server reads this
+# parameter only with --batching_parameters_file.
 num_batch_threads { value: 4 }
-# allowed_batch_sizes is left out: models take any size, and would compute what is filled up.
-# pad_variable_length_inputs is left out: every input has one value for each row.
+# allowed_batch_sizes is omitted: models take any batch size, and would also compute the padding.
+# pad_variable_length_inputs is omitted: every input has one value for each row.
 """
 
 
@@ -44,8 +47,8 @@ class NewVersion:
         beside: The temporary folder.
 
     Attributes:
-        model: Folder for the SavedModel.
-        published: The version's folder, after publishing.
+        model: Folder to which the SavedModel is written.
+        published: The version's final folder, once it exists.
     """
 
     def __init__(self, beside: Path):
@@ -59,10 +62,11 @@ class NewVersion:
 
 @contextlib.contextmanager
 def new_version(directory: str | os.PathLike, version: int | None) -> Iterator[NewVersion]:
-    """Context manager that publishes the SavedModel written to `model` as `directory/<version>/`,
-    by a rename.
+    """Context manager for writing a new version of a model, `directory/<version>/`, atomically.
 
-    A killed process leaves a hidden folder `.<version>.*`, which servers ignore.
+    Write the SavedModel to the attribute `model` of the `NewVersion`. At the end, its folder is
+    renamed to the version. A killed process leaves a hidden folder `.<version>.*`, which servers
+    ignore.
 
     Args:
         directory: The model's folder. Created if missing.
@@ -74,7 +78,7 @@ def new_version(directory: str | os.PathLike, version: int | None) -> Iterator[N
         raise ValueError(f"`version` must be a positive integer. Received: version={version!r}")
     if version is not None and (directory / str(version)).exists():
         raise FileExistsError(
-            f"`version` must not be there yet: exports are never overwritten. "
+            "`version` must be new, because exports never overwrite a version. "
             f"Received: version={version}, which is in {str(directory)!r}"
         )
     directory.mkdir(parents=True, exist_ok=True)
@@ -147,6 +151,6 @@ def _publish(folder: Path, directory: Path, version: int | None) -> Path:
 
 
 def _next_version(directory: Path) -> int:
-    """One more than the highest version, including versions that were rolled back."""
+    """Returns one more than the highest version, including versions that were rolled back."""
     found = [re.fullmatch(r"(\d+)|\.(\d+)\.rolled-back", path.name) for path in directory.iterdir()]
     return 1 + max((int(match[1] or match[2]) for match in found if match), default=0)

@@ -1,6 +1,6 @@
 """Computes log-probabilities of the words of texts.
 
-B texts, T words of the longest one, d hidden features.
+Shapes: B texts, T words of the longest one, d hidden features.
 """
 
 from typing import Any
@@ -11,7 +11,7 @@ from keras_drill.export.tiles import in_tiles
 
 
 def score_words(head: Any, hidden: Any, ids: Any, words: Any, lengths: Any) -> dict[str, tf.Tensor]:
-    """Scores texts, word by word.
+    """Computes the log-probabilities and perplexities of texts, word by word.
 
     Args:
         head: The output layer.

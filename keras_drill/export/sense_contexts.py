@@ -1,13 +1,13 @@
-"""Contexts of the senses of words, as a part of an exported model."""
+"""Examples of the senses of words in context, as a part of an exported model."""
 
 import numpy as np
 import tensorflow as tf
 
 
 class SenseContexts(tf.Module):
-    """Examples of the use of senses with the text before and after, for `TextModel.sense_contexts`.
+    """Examples of the use of senses in a corpus, for `TextModel.sense_contexts`.
 
-    Shape letters: M senses of all words, K the largest number of examples of a sense.
+    Shapes: B requested senses, K the largest number of examples of a sense.
 
     Args:
         examples: A list of examples for each sense, in the order of the ids of senses. An example
@@ -42,7 +42,7 @@ class SenseContexts(tf.Module):
             }
 
     def __call__(self, senses: tf.Tensor) -> dict[str, tf.Tensor]:
-        """Returns the examples of senses, each `[B, K]`, padded with `""` and 0.
+        """Returns the examples of senses, a dictionary of tensors `[B, K]` padded with `""` and 0.
 
         Args:
             senses: Ids `[B]`. Ids that are not a sense have no examples.

@@ -1,4 +1,4 @@
-"""Versions of a served model: pushes new versions and rolls back the newest one."""
+"""Pushes new versions of a served model, and rolls back the newest version."""
 
 import contextlib
 import json
@@ -19,11 +19,12 @@ _ROLLED_BACK = ".rolled-back"
 
 
 class ServedVersions:
-    """The folder of a served model, `saved_models/<name>`, with its versions.
+    """Manages the versions of a served model in its folder, `saved_models/<name>`.
 
-    A version is a folder whose name is a number. Servers use the highest version.
-    `assets.extra/lineage.json` of a version has its origin. A version that was rolled back is
-    renamed to `.<version>.rolled-back`, which servers ignore, and its number is not used again.
+    A version is a folder whose name is a number. Servers use the highest version. The file
+    `assets.extra/lineage.json` of a version describes the origin of the version. Rolling back a
+    version renames its folder to `.<version>.rolled-back`, which servers ignore. The number is not
+    used again.
 
     Args:
         directory: Path of the folder; `lock` creates it.
@@ -49,15 +50,16 @@ class ServedVersions:
 
     @contextlib.contextmanager
     def lock(self) -> Iterator[None]:
-        """Context manager that locks the folder for pushing and rolling back. Waits for other
-        processes.
+        """Context manager that locks the folder for pushing and rolling back.
+
+        The context manager waits for other processes that hold the lock.
         """
         self.directory.mkdir(parents=True, exist_ok=True)
         with file_lock(self.directory / ".lock"):
             yield
 
     def versions(self) -> list[int]:
-        """The versions that a server sees, in ascending order."""
+        """Returns the versions that a server sees, in ascending order."""
         if not self.directory.is_dir():
             return []
         return sorted(
@@ -67,16 +69,16 @@ class ServedVersions:
         )
 
     def newest(self) -> int | None:
-        """The newest version, which is served; `None` if there is none."""
+        """Returns the newest version, which is served; `None` if there is none."""
         versions = self.versions()
         return versions[-1] if versions else None
 
     def folder(self, version: int) -> Path:
-        """The folder of a version."""
+        """Returns the folder of a version."""
         return self.directory / str(version)
 
     def lineage(self, version: int) -> Mapping[str, Any]:
-        """The lineage of a version; empty if the version was exported by hand."""
+        """Returns the lineage (origin) of a version; empty if it was not pushed by `push`."""
         return _lineage_in(self.folder(version))
 
     def push(
@@ -86,7 +88,7 @@ class ServedVersions:
 
         Args:
             saved_model: Folder of the SavedModel.
-            lineage: Lineage of the version; `lineage["model"]` identifies the model.
+            lineage: Origin of the version; `lineage["model"]` identifies the model.
             card: New model card; `None` keeps the present one.
 
         Returns:
@@ -103,7 +105,7 @@ class ServedVersions:
         return int(folder.published.name)
 
     def remove_all_but(self, number: int) -> list[int]:
-        """Removes all except the newest versions. Call this method under `lock`."""
+        """Removes all versions except the newest ones. Call this method under `lock`."""
         removed = self.versions()[:-number]
         for version in removed:
             # Hide the folder first, since a server must not see an incomplete version.
@@ -113,10 +115,12 @@ class ServedVersions:
         return removed
 
     def roll_back(self) -> int | None:
-        """Withdraws the newest version from servers. Call this method under `lock`.
+        """Rolls back the newest version, so that servers use the version before.
+
+        Call this method under `lock`.
 
         Returns:
-            The withdrawn version; `None` if there was none.
+            The version that was rolled back; `None` if there was none.
         """
         version = self.newest()
         if version is not None:
@@ -124,7 +128,7 @@ class ServedVersions:
         return version
 
     def was_rolled_back(self, model: str) -> int | None:
-        """The version of a model that was rolled back; `None` if the model was not rolled back.
+        """Returns the version of a model that was rolled back; `None` if there is none.
 
         Args:
             model: The `lineage["model"]` that identifies the model.
@@ -136,7 +140,7 @@ class ServedVersions:
         return None
 
     def rolled_back(self) -> list[int]:
-        """The versions that were rolled back, in ascending order."""
+        """Returns the versions that were rolled back, in ascending order."""
         found = self.directory.glob(f".*{_ROLLED_BACK}")
         return sorted(int(path.name[1 : -len(_ROLLED_BACK)]) for path in found)
 

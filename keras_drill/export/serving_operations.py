@@ -30,7 +30,7 @@ _NOT_EVERYWHERE = ("PyFunc", "EagerPyFunc", "Xla", "Cudnn", "TPU", "Collective",
 
 
 def is_served(operation: str) -> bool:
-    """Whether TensorFlow Serving runs an operation in its default build on a CPU.
+    """Returns whether TensorFlow Serving runs an operation in its default build on a CPU.
 
     The server includes the operations of TensorFlow and of tensorflow-text.
 
@@ -53,7 +53,7 @@ def unserved_operations(folder: str | os.PathLike) -> dict[str, str]:
         folder: Folder of a SavedModel.
 
     Returns:
-        For each operation, one place of its use: the node and its function.
+        A dictionary from operations to one place of their use: the node and its function.
     """
     saved_model = saved_model_pb2.SavedModel()
     saved_model.ParseFromString((Path(folder) / "saved_model.pb").read_bytes())
@@ -76,8 +76,8 @@ def check_operations(folder: str | os.PathLike) -> None:
     if unserved:
         told = "; ".join(f"{name}, {place}" for name, place in sorted(unserved.items()))
         raise ValueError(
-            "`model` must be made of operations of TensorFlow and tensorflow-text alone, which "
-            f"TensorFlow Serving runs on every machine. Received: {told}"
+            "`model` must only use operations of TensorFlow and tensorflow-text that TensorFlow "
+            f"Serving runs on every machine. Received: {told}"
         )
 
 

@@ -11,10 +11,11 @@ from keras_drill.data.truncate import truncation_mask
 
 
 class Side(tf.Module):
-    """Converts the sources, or the targets, of a model to ids and back. Runs in graphs.
+    """Converts the sources, or the targets, of an encoder–decoder to ids and back.
 
-    A text is one line, as in training: line breaks become spaces, and an end token follows. If the
-    text contains the pad token, the token is read as an unknown word, since models ignore padding.
+    The methods run eagerly and in graphs. A text is one line, as in training: line breaks become
+    spaces, and an end token follows. If the text contains the pad token, the token is read as an
+    unknown word, since models ignore padding.
 
     Args:
         tokenizer: A `keras_drill.data.Tokenizer`. With preprocessing that runs in Python only,
@@ -49,14 +50,15 @@ class Side(tf.Module):
 
         Args:
             texts: String tensor `[B]`.
-            max_tokens: Longer texts are cut to this number of tokens, including the end token;
-                `None` for no limit.
+            max_tokens: Longer texts are truncated to this number of tokens, including the end
+                token; `None` for no limit.
             truncation_side: `"right"` cuts the end of texts, `"left"` their beginning; see
                 `keras_drill.data.truncate_text`.
-            separator_id: The token between turns. The oldest turns are dropped first.
+            separator_id: The token between the turns of a dialogue. The oldest turns are dropped
+                first.
 
         Returns:
-            Ids `[B, T]` (int32), padded, and the lengths `[B]` (int32) before texts were cut.
+            Ids `[B, T]` (int32), padded, and the lengths `[B]` (int32) before truncation.
         """
         return self.read(texts, max_tokens, truncation_side, separator_id)[:2]
 
@@ -67,9 +69,10 @@ class Side(tf.Module):
         truncation_side: str = "right",
         separator_id: int | None = None,
     ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-        """As `encode`, but also returns the original words `[B, T]`, including unknown words.
+        """Converts texts as `encode` does, but also returns the original words `[B, T]`.
 
-        The words of the end token and of padding are `""`.
+        The original words include unknown words. The words of the end token and of padding are
+        `""`.
         """
         vocabulary = self.vocabulary
         lines = tf.strings.regex_replace(texts, r"\s+", " ")
@@ -90,14 +93,14 @@ class Side(tf.Module):
         return ids, lengths, words
 
     def separator_id(self, separator: str) -> int | None:
-        """The id of the token between turns; `None` if it is not one known token."""
+        """Returns the id of the token between turns; `None` if it is not one known token."""
         words = self.tokenizer.tokenize(tf.constant([separator])).flat_values
         words = words[words != "\u2581"]  # the space of SentencePiece
         ids = self.vocabulary.ids(words).numpy().tolist()
         return ids[0] if len(ids) == 1 and ids[0] != self.vocabulary.unknown_id else None
 
     def decode(self, ids: tf.Tensor, own_words: tf.Tensor | None = None) -> tf.Tensor:
-        """Converts ids to texts. Uses tokens before the first end token, without start and padding.
+        """Converts ids to texts, up to the first end token, without start token and padding.
 
         Args:
             ids: Integer tensor `[..., T]`.

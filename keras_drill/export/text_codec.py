@@ -1,6 +1,6 @@
 """Converts texts to words and ids, and back.
 
-B texts, T words of the longest one. Lengths that differ from text to text are ragged: `(T)`.
+Shapes: B texts, T words of the longest text. In `[B, (T)]`, T differs between texts (ragged).
 """
 
 from typing import Any
@@ -12,12 +12,11 @@ from keras_drill.types import Tensor
 
 
 class TextCodec(tf.Module):
-    """Converts texts to the inputs of a language model and back, with a tokenizer and a vocabulary.
-    Runs in graphs.
+    """Converts texts to the inputs of a language model, and back.
 
-    Texts are read as in training: each line break is an end token, and `with_start` adds the start
-    token (or the end token, if there is no start token) before each text. It also pads shorter rows
-    with 0.
+    The methods run eagerly and in graphs. Texts are read as in training: each line break is an end
+    token, and `with_start` adds the start token (or the end token, if there is no start token)
+    before each text. `with_start` also pads shorter rows with 0.
 
     Args:
         tokenizer: A `keras_drill.data.Tokenizer`.
@@ -48,15 +47,15 @@ class TextCodec(tf.Module):
         self.start_id = vocabulary.end_id if vocabulary.start_id is None else vocabulary.start_id
 
     def words_of_prompts(self, texts: Any) -> Any:
-        """Words of texts to continue, ragged `[B, (T)]`, with an end token for each line break."""
+        """Splits texts to continue into words, ragged `[B, (T)]`. Line breaks become end tokens."""
         return self._words_of_lines(self._joined(texts))[:, :-1]
 
     def ids_of_prompts(self, texts: Any) -> Any:
-        """Ids of texts to continue, ragged `[B, (T)]`."""
+        """Converts texts to continue to ids, ragged `[B, (T)]`."""
         return self.vocabulary.ids(self.words_of_prompts(texts))
 
     def ids_of_texts(self, texts: Any) -> Any:
-        """The ids of complete texts, ragged `[B, (T)]`, with an end token after the last line too.
+        """Converts complete texts to ids, ragged `[B, (T)]`, with an end token after each line.
 
         A single line break at the end of the text ends the last line.
         """
@@ -64,7 +63,7 @@ class TextCodec(tf.Module):
         return self.vocabulary.ids(self._words_of_lines(texts))
 
     def with_start(self, ids: Tensor) -> Any:
-        """Adds the start token in front and pads: int32 `[B, 1 + T]`."""
+        """Adds the start token before ids `[B, (T)]`, and pads: int32 `[B, 1 + T]`."""
         start = tf.fill([ids.nrows(), 1], self.start_id)
         # Dense, so that an empty batch also has a first column for the model to read.
         return tf.concat([start, ids.to_tensor(0)], axis=1)
@@ -77,14 +76,14 @@ class TextCodec(tf.Module):
         return tf.strings.regex_replace(self.tokenizer.detokenize(lines), " *\n *", "\n")
 
     def readable(self, words: Tensor) -> Any:
-        """`words` `[B, (T)]` without the end tokens."""
+        """Returns `words` `[B, (T)]` without the end tokens."""
         return tf.ragged.boolean_mask(words, words != self.vocabulary.end_token)
 
     def _joined(self, texts):
         return join_wrapped_lines(texts) if self.unit == "paragraph" else texts
 
     def _words_of_lines(self, texts):
-        """Words, with the end token after each line: strings, ragged `[B, (T)]`."""
+        """Splits texts into words, with an end token after each line: ragged `[B, (T)]`."""
         lines = tf.strings.split(texts, "\n")  # [B, (lines)]
         words = self.tokenizer.tokenize(lines.flat_values)  # [lines, (words)]
         ends = tf.fill([words.nrows(), 1], self.vocabulary.end_token)

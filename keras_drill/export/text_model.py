@@ -40,10 +40,10 @@ _SENSES = tf.TensorSpec([None], tf.int32, "senses")
 class TextModel(tf.Module):
     """A language model with text as input and output, with its tokenizer and vocabulary.
 
-    This is the model that `export_saved_model` writes, for use in this process. All methods take
-    and return tensors with the batch first; results are dictionaries. Empty batches, empty texts,
-    unknown words and texts of any length are allowed. Results of different lengths are padded (with
-    "" and 0) and come with their lengths.
+    `export_saved_model` writes such a model as a SavedModel. Use this class to call the model in
+    the current process. All methods take and return tensors with the batch first; results are
+    dictionaries. Empty batches, empty texts, unknown words and texts of any length are allowed.
+    Results of different lengths are padded (with "" and 0), and their lengths are returned.
 
     Texts are read as in training, see `keras_drill.export.TextCodec`. A model with a maximum length
     (by learned positions, or the shape of its input) reads only the end of longer prompts, so that
@@ -55,7 +55,7 @@ class TextModel(tf.Module):
         vocabulary: A `keras_drill.data.Vocabulary`, or an `AssetVocabulary`.
         sampler: Chooses the words of `continue_text`. Defaults to `GreedySampler()`.
         seed: Seed of the sampler. The continuation of a prompt does not depend on the batch.
-        max_new_tokens: Length of a continuation that does not end by itself.
+        max_new_tokens: Largest number of words to add to a prompt.
         k: Number of words that `top_k` returns.
         forbidden_tokens: Ids never to generate. Defaults to the unknown, start and pad tokens.
         stop_strings: Strings at which a continuation ends. Generation stops as soon as the readable
@@ -164,7 +164,7 @@ class TextModel(tf.Module):
             prompts: String tensor `[B]`.
             num_samples: Integer scalar n.
             first_row: Integer scalar, the number of prompts in earlier batches. With it,
-                continuations do not depend on the split of prompts into batches.
+                continuations do not depend on the division of prompts into batches.
 
         Returns:
             The dictionary of `continue_text` for `[B · n]` rows: first all continuations of the
@@ -213,15 +213,16 @@ class TextModel(tf.Module):
     def score(self, texts: tf.Tensor) -> dict[str, tf.Tensor]:
         """Computes the log-probability of texts, word by word.
 
-        As in training, every line of a text, also the last one, ends in an end token, which counts.
-        A single line break at the end of the text ends the last line.
+        As in training, every line of a text, also the last one, ends in an end token. End tokens
+        have log-probabilities like other words. A single line break at the end of the text ends the
+        last line.
 
         Args:
             texts: String tensor `[B]`.
 
         Returns:
             Dictionary of
-            `words` `[B, T]`: the words, with unknown words replaced;
+            `words` `[B, T]`: the words, with `<unk>` (the unknown token) for unknown words;
             `log_probs` `[B, T]`: log-probability of each word given the words before it;
             `lengths` `[B]`: numbers of words;
             `total_log_probs` `[B]`: sums of `log_probs`;
@@ -242,8 +243,8 @@ class TextModel(tf.Module):
         Returns:
             The dictionary of `score` for `text`, with length and perplexity 0 for examples without
             `text`, and
-            `answers` `[B]`: the continuations of `prompt` as by `continue_text`, `""` without
-            `prompt`;
+            `answers` `[B]`: the continuations of `prompt`, as by `continue_text`, `""` for examples
+            without `prompt`;
             `problems` `[B]`: the problem of an invalid example, whose other results are empty, or
             `""`.
         """
@@ -268,11 +269,12 @@ class TextModel(tf.Module):
             texts: String tensor `[B]`.
 
         Returns:
-            Dictionary of `words` `[B, T]`: the words, with unknown words replaced; `senses`
-            `[B, T, S]`: ids of the senses of each word, ascending and padded with -1, independent
-            of the position; `probabilities` `[B, T, S]`: probabilities of these senses given the
-            word and the words before it, which sum to 1, padded with 0; `lengths` `[B]`: numbers of
-            words.
+            Dictionary of
+            `words` `[B, T]`: the words, with the unknown token for unknown words;
+            `senses` `[B, T, S]`: ids of all senses of each word, ascending and padded with -1;
+            `probabilities` `[B, T, S]`: probabilities of these senses given the word and the words
+            before it, which sum to 1, padded with 0;
+            `lengths` `[B]`: numbers of words.
         """
         hidden, ids, words, lengths = self._read(texts)
         head = self._step.head
@@ -288,7 +290,7 @@ class TextModel(tf.Module):
 
     @tf.function(input_signature=[_SENSES], autograph=False)
     def sense_contexts(self, senses: tf.Tensor) -> dict[str, tf.Tensor]:
-        """Returns contexts of senses, from the text that was exported with the model.
+        """Returns examples of the use of senses in a corpus, which were exported with the model.
 
         Only for models with `contexts`.
 
@@ -296,9 +298,11 @@ class TextModel(tf.Module):
             senses: Integer tensor `[B]`: ids, as `senses` returns them.
 
         Returns:
-            Dictionary of `before`, `after` `[B, K]`: text before and after the word of the sense,
-            the most probable example first, padded with `""`; `probabilities` `[B, K]`:
-            probabilities of the sense, given the word and the words before it.
+            Dictionary of
+            `before`, `after` `[B, K]`: text before and after the word of the sense, padded with
+            `""`, the most probable of the K examples first;
+            `probabilities` `[B, K]`: probabilities of the sense, given the word and the words
+            before it.
         """
         if self.contexts is None:
             raise ValueError("The model must have `contexts`. Received: contexts=None")
@@ -324,15 +328,15 @@ class TextModel(tf.Module):
 
     @property
     def weights(self) -> list:
-        """The variables of inference."""
+        """The variables that inference reads."""
         return self._step.variables
 
     def signatures(self) -> dict:
-        """The functions that a server offers, by name.
+        """The functions (signatures) of the exported model, by name.
 
         `serving_default`, for requests without the name of a signature, is `continue`. With the
-        default greedy sampler, its output is a function of the prompt alone. Only models with
-        senses have `senses`, and only models with examples of senses have `sense_contexts`.
+        default greedy sampler, its output depends only on the prompt. Only models with senses have
+        `senses`, and only models with examples of senses have `sense_contexts`.
         """
         signatures = {
             "serving_default": self.continue_text,
@@ -350,11 +354,11 @@ class TextModel(tf.Module):
 
     @property
     def has_senses(self) -> bool:
-        """Whether words have several senses."""
+        """Whether words of the model have several senses."""
         return isinstance(self._step.head, KernelizedBayesianSoftmax)
 
     def _read(self, texts):
-        """Hidden states `[B, T, d]`, ids and words `[B, T]` with all end tokens, lengths `[B]`."""
+        """Reads texts. Returns hidden states `[B, T, d]`, ids and words `[B, T]`, lengths `[B]`."""
         ids = self.codec.ids_of_texts(texts)  # [B, (T)]
         words = self.vocabulary.words(ids).to_tensor("")
         hidden = self._step.read_whole(self.codec.with_start(ids[:, :-1]))

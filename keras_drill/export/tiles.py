@@ -1,4 +1,4 @@
-"""Processes tokens in tiles, since each token needs memory in proportion to the vocabulary."""
+"""Processes tokens in groups (tiles), to limit the memory for the logits of all words."""
 
 import tensorflow as tf
 
@@ -6,13 +6,13 @@ _TILE_BYTES = 2**26
 
 
 def in_tiles(head, function, hidden, ids):
-    """Applies a function to tokens, one tile of tokens at a time.
+    """Applies a function to tokens, one group of tokens (a tile) at a time, to save memory.
 
     `OutputLayer.log_prob` also uses tiles, but with `XlaDynamicUpdateSlice`, which TensorFlow
     Serving runs on a CPU only with `--xla_cpu_compilation_enabled`, and on a GPU not at all.
 
     Args:
-        head: The output layer. Its number of scores per token determines the size of a tile.
+        head: The output layer. Its number of logits per token determines the size of a tile.
         function: Function from hidden states `[n, d]` and words `[n]` to float32 `[n, ...]`.
         hidden: `[B, T, d]`.
         ids: `[B, T]`.

@@ -1,6 +1,6 @@
 """Searches for the outputs of sources, with prefixes, length limits and constraints.
 
-B sources, S tokens of the longest one, P tokens of the longest prefix.
+Shapes: B sources, S tokens of the longest one, P tokens of the longest prefix.
 """
 
 from collections.abc import Sequence
@@ -17,11 +17,11 @@ _IDS, _NUMBERS = tf.TensorSpec([None, None], tf.int32), tf.TensorSpec([None], tf
 
 
 class TokenRows(NamedTuple):
-    """Texts as input of a model.
+    """The tokens of a batch of texts, as input of a model.
 
     Attributes:
         ids: Integers `[B, S]`, padded.
-        lengths: Integers `[B]`, numbers of tokens before cutting.
+        lengths: Integers `[B]`, numbers of tokens before truncation.
         words: Strings `[B, S]`, the original words, or `None`.
     """
 
@@ -33,14 +33,14 @@ class TokenRows(NamedTuple):
 class TranslationSearch:
     """Decodes the ids of sources to the ids of outputs, by beam search or sampling.
 
-    `Translator` adds the conversion between texts and ids. Each call is given its search.
+    `Translator` adds the conversion between texts and ids. Pass the search to each call.
 
     Args:
         step: The model's decoding step.
         vocabulary: Vocabulary of the outputs.
         constraints: Constraints on outputs.
         writes_unknown: Whether outputs may contain the unknown token.
-        max_source_tokens: Longer sources are cut to this number of tokens.
+        max_source_tokens: Longer sources are truncated to this number of tokens.
         max_tokens: See `Translator`.
         max_ratio: See `Translator`.
         seed: Seed of a sampler.
@@ -75,7 +75,10 @@ class TranslationSearch:
         self._compiled: dict[str, Any] = {}
 
     def room(self, source: TokenRows, prefix: TokenRows) -> tf.Tensor:
-        """Largest number of tokens of each output, with its prefix and the end token: `[B]`."""
+        """Returns the largest number of tokens of each output, `[B]`.
+
+        The number includes the prefix and the end token.
+        """
         room = tf.fill(tf.shape(source.lengths), self.max_tokens)
         if self.max_ratio is not None:
             lengths = tf.minimum(source.lengths, self.max_source_tokens)
@@ -95,8 +98,8 @@ class TranslationSearch:
             search: A `BeamSearch` or a `Sampler`.
             source: The sources, with end tokens.
             prefix: The prefixes of outputs, without end tokens.
-            rows: Integers `[B]`, the numbers of rows, by which a sampler draws different outputs;
-                `None` for zeros.
+            rows: Integers `[B]`, the numbers of the rows among all texts. A sampler draws different
+                random numbers for different rows. `None` is zero for all rows.
         """
         rows = tf.zeros_like(source.lengths) if rows is None else tf.cast(rows, tf.int32)
         room = self.room(source, prefix)
@@ -106,7 +109,7 @@ class TranslationSearch:
         return run(*arguments)
 
     def _in_graph(self, search):
-        """`_run` as a `tf.function` that is traced once."""
+        """Returns `_run` as a `tf.function` that is traced once."""
         key = f"{type(search)} {search.get_config()}"
         if key not in self._compiled:
             signature = [_IDS, _IDS, _NUMBERS, _NUMBERS, _NUMBERS]

@@ -32,10 +32,10 @@ _LENGTHS = tf.TensorSpec([None], tf.int32)
 class Translator(tf.Module):
     """An encoder–decoder with text as input and output, with the vocabularies of both sides.
 
-    This is the model that `export_translator` writes, for use in this process. The outputs for a
-    text do not depend on the rest of the batch. Line breaks are read as spaces. The model reads
-    unknown words, but never writes the unknown token. An empty text has one output, the empty text,
-    with log-probability 0.
+    `export_translator` writes such a model as a SavedModel. Use this class to call the model in the
+    current process. The outputs for a text do not depend on the rest of the batch. Line breaks are
+    read as spaces. The model reads unknown words, but never writes the unknown token. An empty text
+    has one output, the empty text, with log-probability 0.
 
     Several outputs of a beam search for a text are different texts. If two sequences are the same
     text, the next sequences replace them: first further beams, then those of another search with
@@ -47,17 +47,16 @@ class Translator(tf.Module):
         target: The `Side` of the targets; may be the same.
         search: Search for the outputs, a `BeamSearch` or a `Sampler`. The default is
             `BeamSearch(5, length_penalty=1.0)`, with one output.
-        max_source_tokens: Longer sources are cut to this number of tokens. The limit may be higher
-            than in training if the model can read longer sources: recurrent encoders and sinusoidal
-            positions can.
+        max_source_tokens: Longer sources are truncated to this number of tokens. The limit may be
+            higher than in training if the encoder is recurrent or has sinusoidal positions.
         max_tokens: Largest number of tokens of an output.
         max_ratio: Limits an output to 10 tokens plus this number for each token of its source. A
             `MinLength` constraint raises the limit if necessary. With `None`, only `max_tokens`
             limits outputs.
         constraints: Constraints on outputs: see `keras_drill.decoding`.
         truncation_side: Side at which long sources are truncated, `"right"` or `"left"`.
-        turn_separator: The word between turns. In long sources, the oldest turns are dropped first.
-            Only with `truncation_side="left"`.
+        turn_separator: The word between the turns of a dialogue. In long sources, the oldest turns
+            are dropped first. Only with `truncation_side="left"`.
         replace_unknown: Whether to replace unknown words by the source word with the most
             attention. Requires a model with attention to the source, and beam search.
         seed: Seed of a sampler, from 0 to 2**32 - 1.
@@ -161,12 +160,16 @@ class Translator(tf.Module):
             texts: String tensor `[B]`.
 
         Returns:
-            Dictionary of `texts` `[B, n]`: the outputs, the best first; `scores` `[B, n]`:
-            log-probabilities divided by length penalties, for ranking, negative infinity for
-            missing outputs, whose text is empty; `log_probs` `[B, n]`: log-probabilities; `lengths`
-            `[B, n]`: numbers of tokens, including an end token; `is_truncated` `[B, n]`: whether an
-            output reached `max_tokens` or `max_ratio` before its end; `source_lengths` `[B]`:
-            numbers of tokens of the texts before cutting, including an end token.
+            Dictionary of
+            `texts` `[B, n]`: the outputs, the best first, `""` for missing outputs;
+            `scores` `[B, n]`: the scores of the search, such as log-probabilities divided by length
+            penalties, negative infinity for missing outputs;
+            `log_probs` `[B, n]`: log-probabilities;
+            `lengths` `[B, n]`: numbers of tokens, including an end token;
+            `is_truncated` `[B, n]`: whether an output reached the limit of `max_tokens` or
+            `max_ratio` before its end;
+            `source_lengths` `[B]`: numbers of tokens of the sources before truncation, including an
+            end token.
         """
         return self._answers(texts, None, None)
 
@@ -176,23 +179,26 @@ class Translator(tf.Module):
 
         Args:
             texts: String tensor `[B]`.
-            prefixes: String tensor `[B]`, the prefixes, which consist of whole words, or `""`.
+            prefixes: String tensor `[B]`, prefixes of whole words; `""` for no prefix.
 
         Returns:
-            The dictionary of `translate`. Outputs begin with the prefixes. Prefixes count for
-            `lengths` and `max_tokens`, but not for `scores` and `log_probs`.
+            The dictionary of `translate`. Outputs begin with the prefixes. `lengths` and
+            `max_tokens` include the prefixes, but `scores` and `log_probs` do not.
         """
         return self._answers(texts, prefixes, None)
 
     def answer(self, texts: Any, prefixes: Any = None, rows: Any = None) -> dict[str, tf.Tensor]:
-        """As `translate` and `complete`. Eagerly, also works with preprocessing that runs in Python
-        only.
+        """Translates texts as `translate` or `complete`, also with preprocessing in Python.
+
+        Eager calls work with every tokenizer. In graphs, preprocessing that runs only in Python
+        raises an error.
 
         Args:
             texts: Strings `[B]`.
             prefixes: Strings `[B]`, see `complete`; `None` for no prefixes.
-            rows: Integers `[B]`, the numbers of these rows among all texts. A sampler draws
-                different outputs for each row. With `None`, equal texts have equal outputs.
+            rows: Integers `[B]`, the numbers of these texts among all texts. A sampler draws
+                different random numbers for different rows. With `None`, equal texts have equal
+                outputs.
         """
         if self.runs_in_graphs and rows is None:
             return self.translate(texts) if prefixes is None else self.complete(texts, prefixes)
@@ -201,7 +207,7 @@ class Translator(tf.Module):
     def score(self, sources: Any, targets: Any) -> dict[str, tf.Tensor]:
         """Computes the log-probability of targets given their sources, word by word.
 
-        For eager calls, like `answer`. In exported models, `examples` does the same.
+        Call this method eagerly. In exported models, use `examples` instead.
 
         Args:
             sources: Strings `[B]`.
@@ -231,11 +237,15 @@ class Translator(tf.Module):
             examples: String tensor `[B]`.
 
         Returns:
-            Dictionary of `answers` `[B]`: the best outputs as in `translate`; `words` `[B, T]`: the
-            words of the targets with unknown words replaced, and an end token; `log_probs`
-            `[B, T]`: log-probability of each word given the source and the words before it;
-            `lengths` `[B]`: numbers of words, 0 without a target; `total_log_probs` `[B]`: sums of
-            `log_probs`; `perplexities` `[B]`: exp(-total_log_probs / lengths), 0 without a target;
+            Dictionary of
+            `answers` `[B]`: the best outputs as in `translate`;
+            `words` `[B, T]`: the words of the targets, with the unknown token for unknown words,
+            and an end token;
+            `log_probs` `[B, T]`: log-probability of each word given the source and the words before
+            it;
+            `lengths` `[B]`: numbers of words, 0 without a target;
+            `total_log_probs` `[B]`: sums of `log_probs`;
+            `perplexities` `[B]`: exp(-total_log_probs / lengths), 0 without a target;
             `problems` `[B]`: the problem of an invalid example, whose other results are empty, or
             `""`.
         """
@@ -251,7 +261,10 @@ class Translator(tf.Module):
         }
 
     def find(self, texts: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, Beams]:
-        """Returns ids `[B, S]` of texts `[B]`, their lengths `[B]` before cutting, and outputs."""
+        """Searches for outputs of texts `[B]`.
+
+        Returns ids `[B, S]` of the texts, their lengths `[B]` before truncation, and the outputs.
+        """
         source = self._read(texts)
         beams = self._find(self.search, source, self._prefix(texts, None))
         return source.ids, source.lengths, beams
@@ -272,7 +285,7 @@ class Translator(tf.Module):
         self.search = changed(self.search, return_attention=True)
 
     def _answers(self, texts, prefixes, rows):
-        """The dictionary of `translate`."""
+        """Returns the dictionary of `translate`."""
         source, prefix = self._read(texts), self._prefix(texts, prefixes)
         if self.num_answers > 1 and isinstance(self.search, BeamSearch):
             answers = self._distinct(self.search, source, prefix)
@@ -284,7 +297,7 @@ class Translator(tf.Module):
         }
 
     def _distinct(self, search: BeamSearch, source: TokenRows, prefix: TokenRows) -> Answers:
-        """Different outputs, from all beams and, if these are not enough, from a wider search."""
+        """Returns different outputs, from all beams and, if necessary, from a wider search."""
         number = self.num_answers
         beams = self._find(changed(search, num_results=None), source, prefix)
         answers = self._outputs(source, prefix, beams)
@@ -313,7 +326,7 @@ class Translator(tf.Module):
         return TokenRows(_with_a_column(ids), lengths, words)
 
     def _prefix(self, texts, prefixes):
-        """The prefixes of outputs, as `TokenRows` without end tokens; empty without prefixes."""
+        """Converts prefixes to `TokenRows` without end tokens; they are empty without prefixes."""
         if prefixes is None:
             count = tf.shape(texts)[0]
             return TokenRows(tf.zeros([count, 0], "int32"), tf.zeros([count], "int32"), None)
@@ -339,7 +352,7 @@ class Translator(tf.Module):
         return answers.where(tf.math.is_finite(beams.scores) & (source.lengths > 1)[:, None])
 
     def _own_words(self, source, prefix, beams, ids):
-        """Words `[B, n, L]` that replace the vocabulary's, `""` for no replacement; or `None`."""
+        """Returns words `[B, n, L]` that replace the vocabulary's words, else `""`; or `None`."""
         own = None
         if self.replace_unknown:
             lengths = tf.minimum(source.lengths, self.max_source_tokens)
@@ -366,18 +379,18 @@ class Translator(tf.Module):
         return score_words(self._step.head, hidden, ids, words, lengths)
 
     def written(self, beams: Beams) -> tf.Tensor:
-        """Ids `[B, n, L]` of outputs without the start token, padded with end tokens."""
+        """Returns ids `[B, n, L]` of outputs without start token, padded with end tokens."""
         tokens = beams.tokens[:, :, 1:]
         is_written = tf.sequence_mask(beams.lengths - 1, tf.shape(tokens)[2])
         return tf.where(is_written, tokens, self.target.vocabulary.end_id)
 
     @property
     def weights(self) -> list:
-        """The variables of inference."""
+        """The variables that inference reads."""
         return self._step.variables
 
     def signatures(self) -> dict:
-        """The functions that a server offers, by name."""
+        """The functions (signatures) of the exported model, by name."""
         return {
             "serving_default": self.translate,
             "translate": self.translate,

@@ -13,8 +13,8 @@ from keras_drill.data.serialize_examples import serialize_examples
 def write_warmup_requests(path: str | os.PathLike, requests: list[tuple[str, dict]]) -> None:
     """Writes `assets.extra/tf_serving_warmup_requests`: a TFRecord of `PredictionLog`.
 
-    The function encodes the messages of `tensorflow_serving.apis` itself, since they consist only
-    of nested fields. So it does not require that package, which pins TensorFlow:
+    The function encodes the messages of `tensorflow_serving.apis` itself, so it does not require
+    that package, which pins the version of TensorFlow. The fields are:
 
         PredictionLog.predict_log = 6     PredictLog.request = 1
         PredictRequest.model_spec = 1     PredictRequest.inputs = 2 (map<string, TensorProto>)
@@ -22,7 +22,8 @@ def write_warmup_requests(path: str | os.PathLike, requests: list[tuple[str, dic
 
     Args:
         path: The file to write.
-        requests: Pairs of a signature's name and its inputs, name to array-like.
+        requests: Pairs of the name of a signature and its inputs, a dictionary from names to
+            arrays.
 
     References:
         - https://www.tensorflow.org/tfx/serving/saved_model_warmup
@@ -44,7 +45,7 @@ def example_inputs(names: Iterable[str], texts: Sequence[str | bytes]) -> dict[s
         texts: Example texts. Every input gets one value for each text.
 
     Returns:
-        A dict from names of inputs to their values.
+        A dictionary from the names of inputs to their values.
 
     Example:
 
@@ -71,7 +72,7 @@ def example_inputs(names: Iterable[str], texts: Sequence[str | bytes]) -> dict[s
 
 
 def _field(number: int, payload: bytes) -> bytes:
-    """A length-delimited field of the protocol buffer wire format."""
+    """Encodes a length-delimited field in the wire format of protocol buffers."""
     return _varint(number << 3 | 2) + _varint(len(payload)) + payload
 
 
