@@ -1,4 +1,4 @@
-"""Text to batches of token ids: tokenizers, vocabularies, corpora and tf.data pipelines."""
+"""Converts texts to batches of token ids: tokenizers, vocabularies, corpora and batches."""
 
 from keras_drill.data.contiguous_batches import ContiguousBatches
 from keras_drill.data.corpus import Corpus

@@ -1,4 +1,4 @@
-"""Atomic writing of files: a file appears complete or not at all."""
+"""Writes files atomically: a file appears complete or not at all."""
 
 import contextlib
 import os
@@ -9,10 +9,10 @@ from pathlib import Path
 
 @contextlib.contextmanager
 def replaced_file(path: str | os.PathLike) -> Iterator[Path]:
-    """Context manager for atomic writing: gives a temporary path and renames the file to `path`.
+    """Context manager for atomic writing: yields a temporary path and renames the file to `path`.
 
-    After an error, or if the process is killed, a file at `path` stays unchanged. If `path` is a
-    symbolic link, the target of the link is replaced.
+    After an error, or if the process is killed, an existing file at `path` is not changed. If
+    `path` is a symbolic link, the target of the link is replaced.
 
     Args:
         path: the file. Its folder is created if necessary.

@@ -1,4 +1,4 @@
-"""Checks of arguments that all kinds of batches share, and their datasets."""
+"""Functions that all kinds of batches share: checks of arguments, and options of datasets."""
 
 import tensorflow as tf
 
@@ -35,7 +35,7 @@ def check_first_batch(num_batches: int, first_batch: int) -> None:
 def check_epochs(epoch: int, epochs: int) -> None:
     """Checks that `epoch` is an integer of at least 0 and `epochs` an integer of at least 1."""
     if not is_whole(epoch) or epoch < 0:
-        raise ValueError(f"`epoch` must be an integer from 0. Received: epoch={epoch!r}")
+        raise ValueError(f"`epoch` must be an integer of at least 0. Received: epoch={epoch!r}")
     check_at_least_one(epochs=epochs)
 
 
@@ -44,7 +44,8 @@ def check_id(**ids: int | None) -> None:
     for name, each in ids.items():
         if each is not None and (not is_whole(each) or each < 0):
             raise ValueError(
-                f"`{name}` must be the id of a token, an integer from 0. Received: {name}={each!r}"
+                f"`{name}` must be the id of a token, an integer of at least 0. "
+                f"Received: {name}={each!r}"
             )
 
 
@@ -60,7 +61,7 @@ def check_shard(batch_size: int | None, num_shards: int, shard: int) -> None:
     are_whole = is_whole(num_shards) and is_whole(shard)
     if not are_whole or num_shards < 1 or not 0 <= shard < num_shards:
         raise ValueError(
-            "`num_shards` must be at least 1, and `shard` from 0 to less than it. "
+            "`num_shards` must be at least 1, and `shard` from 0 to `num_shards` - 1. "
             f"Received: num_shards={num_shards}, shard={shard}"
         )
     if batch_size is not None and batch_size % num_shards:

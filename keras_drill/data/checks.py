@@ -1,4 +1,4 @@
-"""Checks of arguments. The errors say what is expected."""
+"""Checks arguments, and raises errors that say what is expected."""
 
 import numbers
 from collections.abc import Iterable, Sequence
@@ -6,7 +6,7 @@ from typing import Any
 
 
 def is_whole(value: Any) -> bool:
-    """Whether a value is an integer, of Python or NumPy.
+    """Returns whether a value is an integer of Python or NumPy, and not a bool.
 
     Example:
 

@@ -1,4 +1,4 @@
-"""Splits texts by the content of their lines."""
+"""Splits texts into train, valid and test by a hash of each line."""
 
 import hashlib
 import itertools
@@ -15,9 +15,9 @@ from keras_drill.data.text_lines import TextLines
 def text_splits(path: str | os.PathLike) -> Mapping[str, Lines]:
     """Finds the splits of a corpus as `Corpus` does, or splits its lines by their content.
 
-    A text file is split into about 90 %, 5 % and 5 % of its lines. So is a folder that has only
-    training text, or whose files are not named after splits. In the latter case, all files form one
-    text, in the order of their names.
+    A text file is split into about 90 %, 5 % and 5 % of its lines, for train, valid and test. A
+    folder with training text only is also split in this way. A folder whose files are not named
+    after splits is read as one text, in the order of the file names, and split.
 
     Args:
         path: A text file or a folder.
@@ -48,8 +48,8 @@ def cut_by_content(lines: Lines, keys: Lines | None = None) -> dict[str, Lines]:
 
     Args:
         lines: The lines. An empty line belongs to the split of the line before it.
-        keys: Lines of the same number that determine the split instead. For example, all pairs with
-            the same target are in the same split.
+        keys: As many other lines, which determine the splits instead. For example, with targets as
+            keys, all pairs with the same target are in the same split.
     """
     return {name: _Part(lines, keys, name) for name in SPLITS}
 

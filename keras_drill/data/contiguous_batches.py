@@ -21,12 +21,12 @@ from keras_drill.optimizers.window_lengths import count_windows, draw_window_len
 
 
 class ContiguousBatches:
-    """Cuts a text into rows, and each row into consecutive windows.
+    """Batches of consecutive windows of one long text, for models that carry their state.
 
-    The `N` ids are arranged as `[batch_size, steps]`. Batch `b` holds window `b` of every row. So
-    the final state of a batch is the initial state of the next batch. Each target is the next
-    token, and each token is a target exactly once. With `batch_size=2`, `sequence_length=3`,
-    `first_token=0` and the ids 1 2 3 ... 11:
+    The `N` ids are arranged as `[batch_size, steps]`, and each row is cut into windows. Batch `b`
+    contains window `b` of every row. So the final state of a batch is the initial state of the next
+    batch. Each target is the next token, and each token is a target exactly once. With
+    `batch_size=2`, `sequence_length=3`, `first_token=0` and the ids 1 2 3 ... 11:
 
         batch               0            1
         tokens[0]       0  1  2        3  4
@@ -34,10 +34,10 @@ class ContiguousBatches:
         tokens[1]       5  6  7        8  9
         targets[1]      6  7  8        9 10
 
-    The first row begins with `first_token`, the others with the last token of the row above. The
-    `N % batch_size` ids that do not fill the rows are dropped, here 11; the last window is shorter
-    than the others, and kept. With `padding=True` nothing is dropped and the last window is as long
-    as the others: places after the end of the text hold `pad_id` and have weight 0:
+    The first row begins with `first_token`, the other rows with the last token of the row above.
+    The last `N % batch_size` ids are dropped, here 11. The last window may be shorter than the
+    others. With `padding=True`, no id is dropped and all windows have the same length: positions
+    after the end of the text have `pad_id` and weight 0:
 
         batch               0            1
         tokens[0]       0  1  2        3  4  5
@@ -48,9 +48,9 @@ class ContiguousBatches:
         sample_weight   1  1  1        1  1  0
 
     Use `min_context` for evaluation: each row first reads the `min_context` tokens before its
-    targets, with weight 0 (fewer at the beginning of the text). Then the number of rows hardly
-    changes predictions. It does not change them at all if the text has at most `min_context`
-    tokens. With `min_context=3`, the second row is:
+    targets, with weight 0 (fewer at the beginning of the text). Predictions then hardly depend on
+    the number of rows. If the text has at most `min_context` tokens, they do not depend on this
+    number at all. With `min_context=3`, the second row is:
 
         batch               0            1            2
         tokens[1]       3  4  5        6  7  8        9 10 11
@@ -59,9 +59,9 @@ class ContiguousBatches:
 
     With `variable_length=True`, each epoch draws new lengths of windows, as for AWD-LSTM. The mean
     is `sequence_length` with probability 0.95, else half of it. The standard deviation is 5, and
-    the least length is 5 tokens. All epochs have the same number of batches, so that the progress
-    bar and schedules by step stay correct. To fill the text, the drawn lengths are changed by as
-    little as possible.
+    the least length is 5 tokens. The drawn lengths are changed by as little as possible so that
+    their sum is the length of a row. All epochs have the same number of batches, so that the
+    progress bar and schedules by step stay correct.
 
     The length is not part of the dataset's signature, so TensorFlow traces once. XLA and JAX
     compile once per length.
@@ -69,8 +69,8 @@ class ContiguousBatches:
     The same `seed` and `epoch` give the same batches on every machine. `dataset` can start at any
     batch of an epoch without reading the earlier ones.
 
-    A text that is larger than memory can be a `StreamedText`. Each replica then reads only its own
-    rows, and keeps two records per row in memory (an eighth of a megabyte).
+    For a text that is larger than memory, use a `StreamedText`. Each replica then reads only its
+    own rows, and keeps two records per row in memory (an eighth of a megabyte).
 
     Args:
         ids: int array `[N]`, an `EncodedText`, or a `StreamedText`.
@@ -87,8 +87,8 @@ class ContiguousBatches:
             Requires `padding`.
 
     Attributes:
-        num_batches: batches per epoch.
-        num_targets: targets per epoch, padding not counted.
+        num_batches: number of batches per epoch.
+        num_targets: number of targets per epoch, without padding.
 
     Example:
 
@@ -173,24 +173,26 @@ class ContiguousBatches:
         num_shards: int = 1,
         shard: int = 0,
     ) -> tf.data.Dataset:
-        """The batches of one or several epochs.
+        """Returns a dataset with the batches of one or several epochs.
 
-        To resume, pass the epoch and the number of batches of it that are done. To train several
-        epochs in one `fit`, pass `epochs` here and `steps_per_epoch=num_batches` there (without,
-        `fit` would begin the first one again at each epoch). For several workers,
+        To resume, pass the epoch and the number of its batches that are done. To train several
+        epochs in one `fit`, pass `epochs` to this method and `steps_per_epoch=num_batches` to
+        `fit`. Otherwise `fit` would read the first epoch again in each epoch. For several workers,
+        use `keras_drill.distribute.distribute_batches`, or
         `strategy.distribute_datasets_from_function(lambda context: batches.dataset(
-        num_shards=context.num_input_pipelines, shard=context.input_pipeline_id))` yields each
-        worker's own rows.
+        num_shards=context.num_input_pipelines, shard=context.input_pipeline_id))`, so that each
+        worker reads its own rows.
 
         Args:
             epoch: number of the first epoch, from 0.
             first_batch: index of the first batch in that epoch, from 0.
             epochs: number of epochs, including the (partial) first one.
-            num_shards: number of parts of the rows.
-            shard: index of the part.
+            num_shards: number of parts into which the rows of each batch are divided.
+            shard: index of the part to return.
 
         Returns:
-            Dataset of known cardinality.
+            A `tf.data.Dataset` of known cardinality. Its items are `(tokens, targets)`, each
+            `[B, T]`, and with `padding` `(tokens, targets, sample_weight)`.
         """
         check_epochs(epoch, epochs)
         check_first_batch(self.num_batches, first_batch)
@@ -218,7 +220,7 @@ class ContiguousBatches:
         return whole_batches(tf.data.Dataset.from_tensor_slices(starts).map(batch))
 
     def lengths(self, epoch: int = 0) -> np.ndarray:
-        """Lengths of the windows of an epoch, `[num_batches]`, for `SequenceLengthSchedule`."""
+        """Returns the window lengths of an epoch, `[num_batches]`, for `SequenceLengthSchedule`."""
         return np.diff(self._starts(epoch), axis=1)[:, 0]
 
     def _element_spec(self, num_rows: int) -> tuple[tf.TensorSpec, ...]:
@@ -228,15 +230,16 @@ class ContiguousBatches:
         return spec + (tf.TensorSpec(shape, tf.float32),) if self.padding else spec
 
     def _layout(self, ids: np.ndarray) -> np.ndarray:
-        """Rows `[B, steps + 1]`, each beginning with the token before the row."""
+        """Returns rows `[B, steps + 1]`, each beginning with the token before the row."""
         text = np.full(self._begins[-1] + self._steps + 1, self.pad_id, np.int32)
         text[0] = self.first_token
         text[1 : self.num_targets + 1] = ids[: self.num_targets]
         return text[self._begins[:, None] + np.arange(self._steps + 1)]
 
     def _windows(self, first_row: int, num_rows: int) -> Callable:
-        """A function that returns rows of a window, `[rows, T + 1]`, each beginning with the token
-        before it.
+        """Returns a function that returns the rows of a window, `[rows, T + 1]`.
+
+        Each row begins with the token before the window.
         """
         if self._text is None:
             rows = self._rows[first_row : first_row + num_rows]
@@ -259,8 +262,9 @@ class ContiguousBatches:
         )
 
     def _counted(self, first_row: int, num_rows: int) -> tuple[tf.Tensor, tf.Tensor]:
-        """The first step of each row whose target has weight 1, and the step after the last one,
-        `[rows, 1]`.
+        """Returns the first step of each row with weight 1, and the end of these steps, exclusive.
+
+        Both are `[rows, 1]`.
         """
         rows = slice(first_row, first_row + num_rows)
         first, stop = (
@@ -270,7 +274,7 @@ class ContiguousBatches:
         return tf.constant(first, tf.int32), tf.constant(stop, tf.int32)
 
     def _starts(self, epoch: int) -> np.ndarray:
-        """Start and end of each window of an epoch, `[num_batches, 2]`."""
+        """Returns start and end of each window of an epoch, `[num_batches, 2]`."""
         if self.variable_length:
             stops = np.cumsum(
                 draw_window_lengths(self._steps, self.sequence_length, self.seed, epoch)

@@ -1,4 +1,4 @@
-"""Finds the train, valid and test text of a corpus."""
+"""Finds the train, valid and test text of a corpus of plain text."""
 
 import os
 import re
@@ -22,17 +22,18 @@ class Corpus:
       `wiki.test.tokens` (WikiText-2), `ptb.train.txt`, ... (Penn Treebank; `ptb.char.*` is
       ignored), or `train.txt`, `valid.txt`, `test.txt`. `val`, `dev` or `validation` mean `valid`.
       Parts may be numbered from 0 or 1 (`train-00000-of-00002.txt`), files may be gzipped (`.gz`),
-      and sub-folders `train/`, `valid/`, `test/` may contain text files. `test_2016.txt` beside
-      `test_2017.txt` is an error, since these are two texts.
+      and sub-folders `train/`, `valid/`, `test/` may contain text files. A folder with
+      `test_2016.txt` and `test_2017.txt` is an error, since these are two test texts.
     - A folder without such names is one text: all files that end in `.txt` or `.txt.gz`, also in
       sub-folders, in the order of their names.
     - One or several files are split by lines: the first 90 % for training, then 5 % for validation,
       and the last 5 % for testing. If one of the three would be blank, only lines with words are
       counted.
-    - A mapping `{"train": ..., "valid": ..., "test": ...}` names the files, or holds `Lines`.
+    - A mapping `{"train": ..., "valid": ..., "test": ...}` contains the files or `Lines` of splits.
 
-    This is for training. To evaluate a text as a whole, use `split=False`: one or several files
-    then form one text with the file's name, and a folder or a mapping may lack some splits.
+    By default, the corpus must have training text. To evaluate a text as a whole, use
+    `split=False`: one or several files then form one text with the file's name, and a folder or a
+    mapping may lack some splits.
 
     Args:
         path: folder, file, list of files, or mapping from split to file, files or `Lines`.
@@ -139,7 +140,7 @@ def _file_splits(files: Sequence[str | os.PathLike], split: bool) -> dict[str, L
 def _cut_lines(
     files: Sequence[str | os.PathLike], valid: int, test: int, total: int
 ) -> dict[str, Lines]:
-    """Makes the splits from the first lines of two of them and the number of lines."""
+    """Makes the splits from the first lines of the valid and test text and the number of lines."""
     return {
         "train": TextLines(files, 0, valid),
         "valid": TextLines(files, valid, test - valid),
@@ -171,7 +172,7 @@ def _folder_splits(folder: Path, needs_train: bool) -> dict[str, Lines]:
 
 
 def _split_of(path: Path) -> str | None:
-    """The split of a file or sub-folder by its name; `None` if the name has no split."""
+    """Returns the split of a file or sub-folder by its name; `None` if the name has no split."""
     name = path.name.lower().removesuffix(".gz")
     words = re.findall("[a-z]+", name)
     if name.startswith(".") or "char" in words:  # Penn Treebank, split into characters
@@ -202,8 +203,7 @@ def _text_of(paths: list[Path], split: str) -> TextLines:
 
 
 def _part_numbers(names: Sequence[str]) -> list[int] | None:
-    """The numbers of the parts of one text, by their names; `None` if the names are not numbered
-    parts.
+    """Returns the numbers of the parts of a text by their file names; `None` for other names.
 
     Example:
 

@@ -15,7 +15,7 @@ from keras_drill.data.parallel_text import ParallelText
 
 
 class DialogCorpus:
-    """Finds the train, valid and test dialogues of a corpus, and pairs each turn with those before.
+    """Finds the train, valid and test dialogues of a corpus, as pairs of context and response.
 
     Each line of the text is a dialogue. A mark ends or separates its turns, as in DailyDialog.
     Every turn except the first one is a response, the target. Its context, the source, consists of
@@ -40,7 +40,8 @@ class DialogCorpus:
         separator: The word between the turns of a context.
         drop_repeated: Whether to drop training dialogues that are also in the valid or test text.
             DailyDialog has 172 of these.
-        split: Whether to split dialogues without splits; see `Corpus`.
+        split: Whether to split dialogues without splits, and to raise an error if there are no
+            training dialogues; see `Corpus`.
 
     Attributes:
         splits: Mapping from the names of the existing splits to `ParallelText`.
@@ -78,7 +79,7 @@ class DialogCorpus:
         check_is("separator", separator, str, "text")
         if not turn_end or separator.split() != [separator]:
             raise ValueError(
-                "`turn_end` must not be empty, and `separator` be one word. "
+                "`turn_end` must not be empty, and `separator` must be one word. "
                 f"Received: turn_end={turn_end!r}, separator={separator!r}"
             )
         self.path = path
@@ -110,7 +111,7 @@ class DialogCorpus:
 
 @dataclasses.dataclass(frozen=True)
 class _Dialogues:
-    """The turns of each dialogue. Dialogues with some digests are dropped."""
+    """The turns of each dialogue, without the dialogues that have given digests (hashes)."""
 
     lines: Lines
     turn_end: str
@@ -144,8 +145,8 @@ class _Side(Lines):
         block = list(itertools.islice(lines, size))
         if not block:
             raise ValueError(
-                f"Expected dialogues, one a line, and {self.dialogues.turn_end!r} after each turn; "
-                f"no line has two turns. Received: {self.dialogues.lines.origin}"
+                f"Expected one dialogue per line, with {self.dialogues.turn_end!r} after each "
+                f"turn; no line has two turns. Received: {self.dialogues.lines.origin}"
             )
         while block:
             yield block

@@ -1,4 +1,4 @@
-"""Text as token ids, encoded once and cached as TFRecord."""
+"""Encodes a text as token ids once, and caches the ids as TFRecords."""
 
 import hashlib
 import json
@@ -82,10 +82,10 @@ class EncodedText:
     ) -> "EncodedText":
         """Encodes a text, or reads it from the cache if it was encoded before.
 
-        An entry of the cache is a folder of TFRecord shards, named by a fingerprint of the text's
-        bytes, the tokenizer and the vocabulary. The folder is written under a temporary name and
-        renamed, so a killed process leaves no incomplete entry, and several processes may encode at
-        the same time.
+        An entry of the cache is a folder of TFRecord shards. Its name is a fingerprint of the
+        text's bytes, the tokenizer and the vocabulary. The folder is written under a temporary name
+        and renamed, so a killed process leaves no incomplete entry, and several processes may
+        encode at the same time.
 
         Args:
             lines: the text, such as `TextLines(path)`, or a list of strings.

@@ -63,8 +63,8 @@ class ExampleFolder:
         }
         if not self.splits:
             raise ValueError(
-                "Expected a folder such as 'Split-train' of examples, 'data_tfrecord-*.gz', in the "
-                f"folder. Received: path={str(path)!r}"
+                "`path` must contain a folder such as 'Split-train' with examples, files "
+                f"'data_tfrecord-*.gz'. Received: path={str(path)!r}"
             )
 
     @property
@@ -75,8 +75,8 @@ class ExampleFolder:
         fingerprint = read_json(path).get("words")
         if not isinstance(fingerprint, str):
             raise ValueError(
-                "Expected the fingerprint of the words that the examples are ids of, under "
-                f'"words". Received: {str(path)!r}'
+                "Expected a file with the fingerprint of tokenizers and vocabularies of the ids, a "
+                f'string under "words". Received: {str(path)!r}'
             )
         return fingerprint
 
@@ -86,20 +86,20 @@ class ExampleFolder:
 
     @staticmethod
     def ids_of(column: str) -> str:
-        """Name of the column with the ids of a column's words."""
+        """Returns the name of the column with the ids of a column's words."""
         return f"{column}_ids"
 
     @staticmethod
     def is_at(path: str | os.PathLike) -> bool:
-        """Whether a path is a folder of examples."""
+        """Returns whether a path is a folder of examples."""
         return any((Path(path) / f"Split-{split}").is_dir() for split in SPLITS)
 
     def lines(self, split: str, column: str) -> "ExampleLines":
-        """The texts of a column."""
+        """Returns the texts of a column, as `Lines`."""
         return ExampleLines(self.splits[split], column)
 
     def encoded(self, split: str, column: str) -> EncodedText:
-        """The ids of a column's words, with an end token after each line."""
+        """Returns the ids of a column's words, with an end token after each line."""
         column = self.ids_of(column)
         spec = {column: tf.io.RaggedFeature(tf.int64, row_splits_dtype=tf.int64)}
         ids, lengths = [np.zeros(0, np.int32)], [np.zeros(0, np.int32)]
@@ -115,7 +115,7 @@ class ExampleFolder:
 
 
 def encoding_fingerprint(coders: Mapping[str, tuple[Tokenizer, Vocabulary]]) -> str:
-    """Hexadecimal digest of the tokenizers and vocabularies of columns, by column name."""
+    """Returns a hexadecimal digest of columns' tokenizers and vocabularies, by column name."""
     told = {
         column: [type(tokenizer).__name__, tokenizer.get_config(), vocabulary.tokens]
         for column, (tokenizer, vocabulary) in coders.items()
@@ -173,6 +173,6 @@ def _parsed(files: list[Path], spec: dict, column: str, size: int = _BLOCK) -> I
         ) from None
     except tf.errors.DataLossError:
         raise ValueError(
-            f"The examples are damaged: a file is cut short, or was changed. "
+            f"The examples are damaged: a file is incomplete, or was changed. "
             f"Received: {str(files[0].parent)!r}"
         ) from None

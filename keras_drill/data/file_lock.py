@@ -9,20 +9,22 @@ try:
     import fcntl
 except ImportError:  # Windows
     raise ImportError(
-        "keras_drill keeps texts and runs under POSIX file locks (`fcntl`), which this platform "
-        "does not have; the layers, losses and models work without. Use Linux, macOS or WSL. "
+        "The caches of texts and the training runs of keras_drill need POSIX file locks (`fcntl`), "
+        "which this platform does not have. Use Linux, macOS or WSL; layers, losses and models "
+        "work on every platform. "
         f"Received: sys.platform={sys.platform!r}"
     ) from None
 
 
 @contextlib.contextmanager
 def file_lock(path: str | os.PathLike, wait: bool = True) -> Iterator[None]:
-    """Context manager that locks out other processes. The system releases the lock of a killed
-    process.
+    """Context manager that only one process at a time can enter.
+
+    The system releases the lock of a killed process.
 
     Args:
         path: the lock file. It is created if necessary and not removed. The process that holds the
-            lock may remove it.
+            lock may remove the file.
         wait: whether to wait for a process that holds the lock.
 
     Raises:
@@ -47,7 +49,7 @@ def file_lock(path: str | os.PathLike, wait: bool = True) -> Iterator[None]:
 
 
 def _is_at(file, path: str | os.PathLike) -> bool:
-    """Whether an open file is still the file at this path."""
+    """Returns whether an open file is still the file at this path."""
     try:
         return os.path.samestat(os.fstat(file.fileno()), os.stat(path))
     except FileNotFoundError:

@@ -11,8 +11,9 @@ from keras_drill.data.checks import check_is, check_texts, shown
 
 
 class Lines(abc.ABC):
-    """Base class for lines of UTF-8 text without line breaks. Lines can be read any number of
-    times.
+    """Base class for texts as lines: iterables of UTF-8 bytes without line breaks.
+
+    Lines can be read any number of times.
     """
 
     @abc.abstractmethod
@@ -26,7 +27,7 @@ class Lines(abc.ABC):
 
     @abc.abstractmethod
     def fingerprint(self) -> str:
-        """Hexadecimal digest of the lines."""
+        """Returns a hexadecimal digest of the lines."""
 
     @property
     def origin(self) -> str:
@@ -82,7 +83,7 @@ def as_lines(lines: Lines | Iterable[str | bytes]) -> Lines:
 
 
 class JoinedLines(Lines):
-    """Concatenation of several texts.
+    """Lines of several texts, one text after the other.
 
     Args:
         texts: The texts.

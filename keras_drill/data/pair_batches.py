@@ -30,11 +30,11 @@ class PairBatches:
         source[1]         4  9  0        target[1]  8  5  6        labels[1]  5  6  9
         sample_weight[1]                                                      1  1  1
 
-    A fourth column of padding is not shown, see `padded_length`. A batch has `batch_size` pairs, or
-    as many as `batch_tokens` allows. Each epoch shuffles the pairs of equal padded lengths, and
-    then the batches, by `seed`. The shapes of the batches are the same in every epoch. The same
-    `seed` and `epoch` give the same batches on every machine. `dataset` can start at any batch of
-    an epoch without reading the earlier ones.
+    The real batch also has a fourth column of padding, since the least padded length is 4. A batch
+    has `batch_size` pairs, or as many as `batch_tokens` allows. Each epoch shuffles the pairs of
+    equal padded lengths, and then the batches, by `seed`. The shapes of the batches are the same in
+    every epoch. The same `seed` and `epoch` give the same batches on every machine. `dataset` can
+    start at any batch of an epoch without reading the earlier ones.
 
     The two sides may have the same or different vocabularies, but have the same padding token. For
     an autoencoder, both sides are the same text.
@@ -42,19 +42,18 @@ class PairBatches:
     Args:
         source: The encoded sources. Each line has an end token.
         target: The encoded targets, the same number of lines.
-        end_id: The end token of the targets.
+        end_id: Id of the end token of the targets.
         start_id: Token before each target. Defaults to `end_id`.
         batch_size: Pairs per batch, or `None` if `batch_tokens` is used.
         batch_tokens: Largest number of tokens in a batch, including padding: the number of pairs
-            times the longer of the two padded lengths. A pair that is longer by itself is a batch
-            of its own.
+            times the longer of the two padded lengths. A longer pair forms a batch by itself.
         pad_id: The padding token. The texts must not contain it.
         max_length: Largest number of tokens of a side, including the end token; `None` for no
             limit.
-        long_pairs: Treatment of pairs with a longer side. "drop" drops these pairs. "cut" keeps
-            `max_length` tokens of the side. A cut source still ends in the end token, but a cut
-            target does not, since the sentence does not end there. "end" also ends cut targets in
-            the end token, which teaches models to stop in the middle of sentences.
+        long_pairs: Treatment of pairs with a side longer than `max_length`. "drop" drops these
+            pairs. "cut" keeps `max_length` tokens of the side. A cut source still ends in the end
+            token, but a cut target does not, since the sentence does not end there. "end" also ends
+            cut targets in the end token, which teaches models to stop in the middle of sentences.
         max_length_ratio: Largest ratio of the two lengths, without end tokens. Pairs with a larger
             ratio are dropped; `None` for no limit.
         shuffle: Whether to shuffle. If `False`, batches follow `order` in every epoch.
@@ -66,8 +65,8 @@ class PairBatches:
     Attributes:
         num_batches: Number of batches per epoch.
         num_targets: Number of targets per epoch, without padding.
-        num_dropped: Number of dropped pairs, the sum of `num_empty`, `num_long` and `num_uneven`.
-            Each pair counts in the first one that applies.
+        num_dropped: Number of dropped pairs, the sum of `num_empty`, `num_long` and `num_uneven`. A
+            pair counts only in the first of these numbers that applies.
         num_empty: Number of pairs that `drop_empty` drops.
         num_long: Number of pairs that `max_length` drops.
         num_uneven: Number of pairs that `max_length_ratio` drops.
@@ -175,7 +174,8 @@ class PairBatches:
         self.num_dropped = len(is_empty) - len(kept)
         if not len(kept):
             raise ValueError(
-                f"No pairs are left: of {len(is_empty):,}, {self.num_empty:,} have an empty side, "
+                "`source` and `target` must have pairs to keep, but all are dropped: of "
+                f"{len(is_empty):,} pairs, {self.num_empty:,} have an empty side, "
                 f"{self.num_long:,} are longer than `max_length`, and {self.num_uneven:,} have a "
                 "side that is longer by more than `max_length_ratio`. Received: "
                 f"max_length={self.max_length}, max_length_ratio={self.max_length_ratio}"
@@ -183,7 +183,7 @@ class PairBatches:
         return kept
 
     def _batch_ends(self, lengths: np.ndarray) -> np.ndarray:
-        """The end of each batch of the ordered pairs, from the longer sides' padded lengths."""
+        """Returns the end of each batch of the ordered pairs, from the longer padded lengths."""
         if self.batch_size is not None:
             full = np.arange(self.batch_size, len(lengths) + self.batch_size, self.batch_size)
             return np.minimum(full, len(lengths))
@@ -204,24 +204,24 @@ class PairBatches:
         num_shards: int = 1,
         shard: int = 0,
     ) -> tf.data.Dataset:
-        """The batches of one or several epochs.
+        """Returns a dataset with the batches of one or several epochs.
 
         To resume, pass the epoch and the number of its batches that are done. To train several
-        epochs in one `fit`, pass `epochs` here and `steps_per_epoch=num_batches` there; after a
-        whole number of epochs, `dataset(epoch=n, epochs=m - n)` with
-        `fit(initial_epoch=n, epochs=m, steps_per_epoch=num_batches)` resumes exactly.
+        epochs in one `fit`, pass `epochs` to this method and `steps_per_epoch=num_batches` to
+        `fit`. To resume after n of m epochs, use `dataset(epoch=n, epochs=m - n)` with
+        `fit(initial_epoch=n, epochs=m, steps_per_epoch=num_batches)`.
 
         Args:
             epoch: Number of the first epoch, from 0.
-            first_batch: First batch of that epoch, from 0.
-            epochs: Number of epochs, with the (partial) first one.
+            first_batch: Index of the first batch in that epoch, from 0.
+            epochs: Number of epochs, including the (partial) first one.
             num_shards: Number of parts of each batch's rows. All parts have the same size, except
                 that the last ones may be smaller or empty.
-            shard: Index of the part.
+            shard: Index of the part to return.
 
         Returns:
-            Dataset of `({"source": [B, S], "target": [B, T]}, labels [B, T], sample_weight [B, T])`
-            and known cardinality.
+            A `tf.data.Dataset` of known cardinality with the items
+            `({"source": [B, S], "target": [B, T]}, labels [B, T], sample_weight [B, T])`.
         """
         check_epochs(epoch, epochs)
         check_first_batch(self.num_batches, first_batch)
@@ -256,7 +256,7 @@ class PairBatches:
         )
 
     def _batches(self, epoch: int) -> list[np.ndarray]:
-        """The pairs of each batch of an epoch."""
+        """Returns the pairs of each batch of an epoch."""
         if not self.shuffle:
             return np.split(self.order, self._cuts[:-1])
         # RandomState gives the same numbers in every version of NumPy.
@@ -299,7 +299,9 @@ def _check_sides(source: EncodedText, target: EncodedText, pad_id: int) -> None:
 
 
 def padded_length(lengths, max_length: int | None = None) -> np.ndarray:
-    """Returns the padded lengths of rows. The steps between padded lengths are a sixth to a half.
+    """Returns the padded lengths of rows: the next of a few lengths, such as 4, 6, 8, ..., 128.
+
+    Padding to few lengths limits the number of shapes for which functions are compiled.
 
     Args:
         lengths: Integers of any shape.

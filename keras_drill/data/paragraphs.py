@@ -16,8 +16,9 @@ _ENDS = tuple(".!?:;\"'”’»…)]}。！？")
 
 
 class Paragraphs(Lines):
-    """Paragraphs of a text, each as one line. A paragraph consists of the lines between empty
-    lines.
+    """Paragraphs of a text, each as one line.
+
+    A paragraph consists of the lines between empty lines.
 
     Args:
         lines: The lines of the text.
@@ -54,7 +55,7 @@ class Paragraphs(Lines):
 def join_wrapped_lines(texts: tf.Tensor) -> tf.Tensor:
     """Joins the wrapped lines of texts, so that each paragraph is one line, as in `Paragraphs`.
 
-    Runs in graphs. The result for a text that ends in an empty line ends in a line break.
+    The function runs in graphs. If a text ends in an empty line, its result ends in a line break.
 
     Args:
         texts: Strings of any shape.
@@ -74,7 +75,7 @@ def join_wrapped_lines(texts: tf.Tensor) -> tf.Tensor:
 
 
 def is_wrapped(lines: Iterable[bytes]) -> bool:
-    """Whether lines are wrapped at a width and do not end with a sentence or a paragraph.
+    """Returns whether lines are wrapped at a width, and not one sentence or paragraph per line.
 
     Args:
         lines: The text or its beginning, in UTF-8.

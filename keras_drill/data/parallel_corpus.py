@@ -10,7 +10,9 @@ from keras_drill.data.tfds_pairs import PREFIX, tfds_pairs
 
 
 class ParallelCorpus:
-    """Finds the train, valid and test pairs of a corpus.
+    """Finds the train, valid and test pairs of a corpus of sources and targets, as in translation.
+
+    `path` can be one of these:
 
     - A folder with two text files per split, named by their languages: `train.de` and `train.en`,
       `val.de` and `val.en` (or `valid`, `dev`, `validation`), `test_2016.de` and `test_2016.en`;
@@ -27,17 +29,18 @@ class ParallelCorpus:
     - A mapping `{"train": ..., "valid": ..., "test": ...}` from splits to files of two columns or
       pairs of text files.
 
-    This is for training. To evaluate pairs as a whole, use `split=False`: a file or a pair of files
-    is then one text with the names of the files, and a folder, a data set or a mapping may lack
-    some splits. Also, a folder may have `.tsv` files instead of files of the two languages.
+    By default, the corpus must have training pairs. To evaluate pairs as a whole, use
+    `split=False`: a file or a pair of files is then one text with the names of the files, and a
+    folder, a data set or a mapping may lack some splits. Also, a folder may have `.tsv` files
+    instead of files of the two languages.
 
-    Empty lines are kept as empty. `TextLines` defines lines.
+    Empty lines are kept. `TextLines` documents which characters end a line.
 
     Args:
         path: Folder, file, pair of files, mapping, or name of a data set.
         source: Language of the sources, the suffix of their file names. Required for folders with
             two files per split. A data set has a default.
-        target: Language of the targets.
+        target: Language of the targets, like `source`.
         split: Whether to split pairs without splits, and to raise an error if there are no training
             pairs.
 

@@ -1,4 +1,4 @@
-"""Pairs of lines, from one file with both sides or two files."""
+"""Pairs of lines, from one file with two columns or from two files."""
 
 import dataclasses
 import hashlib
@@ -14,8 +14,9 @@ from keras_drill.data.text_lines import TextLines
 
 @dataclasses.dataclass(frozen=True)
 class ParallelText:
-    """Pairs of lines: line i of `target` is the translation of, or the response to, line i of
-    `source`.
+    """Pairs of source and target lines, for translation or dialogue.
+
+    Line i of `target` is the translation of line i of `source`, or the response to it.
 
     Attributes:
         source: The lines of the sources; a list of strings is converted to `Lines`.

@@ -1,4 +1,4 @@
-"""Prefetching in a thread."""
+"""Computes the items of an iterable in advance, in a thread."""
 
 import collections
 import itertools
@@ -10,10 +10,10 @@ T = TypeVar("T")
 
 
 def prefetch(items: Iterable[T], ahead: int = 2) -> Iterator[T]:
-    """Yields the same items in the same order, but computes the next ones in another thread.
+    """Yields the items of an iterable, and computes the next items in another thread.
 
-    This is faster if items are computed by operations that release the interpreter, such as those
-    of TensorFlow.
+    Prefetching is faster if the operations that compute the items release Python's global
+    interpreter lock, as those of TensorFlow do.
 
     Args:
         items: The items. The thread computes them one after the other.

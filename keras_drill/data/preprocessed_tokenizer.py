@@ -15,12 +15,12 @@ from keras_drill.data.tokenizer import Tokenizer, as_text
 
 @keras.saving.register_keras_serializable(package="keras_drill")
 class PreprocessedTokenizer(Tokenizer):
-    """Preprocesses text and then tokenizes it. `detokenize` also undoes the preprocessing.
+    """Tokenizer that preprocesses text first. `detokenize` also undoes the preprocessing.
 
-    The steps are a part of the tokenizer and of its configuration, so that training and use
-    preprocess text in the same way. If a step cannot run in graphs (`runs_in_graphs` is false),
-    neither can the tokenizer. Exported models then contain only `tokenizer`, and their callers use
-    `preprocess` and `undo`.
+    The steps are a part of the tokenizer and of its configuration, so training and inference
+    preprocess text in the same way. If a step cannot run in graphs (`runs_in_graphs` is false), the
+    tokenizer cannot either. Exported models then contain only the inner `tokenizer`, and programs
+    that call the models must call `preprocess` and `undo`.
 
     Args:
         preprocessing: The steps, in the order of application.

@@ -1,4 +1,4 @@
-"""Preprocessing steps before tokenization, which are undone after it."""
+"""Preprocessing steps that run before tokenization, and that `detokenize` undoes."""
 
 import abc
 import functools
@@ -20,8 +20,8 @@ class Preprocessing(abc.ABC):
     """Base class for preprocessing steps from text to text, for a `PreprocessedTokenizer`.
 
     Attributes:
-        runs_in_graphs: Whether `tf.function`, tf.data and SavedModels can run it. Other steps raise
-            a `ValueError` there.
+        runs_in_graphs: Whether the step can run in `tf.function`, tf.data and SavedModels. Other
+            steps raise a `ValueError` in graphs.
     """
 
     runs_in_graphs = True
@@ -31,13 +31,14 @@ class Preprocessing(abc.ABC):
         """Preprocesses text, UTF-8 strings of any shape."""
 
     def undo(self, text: tf.Tensor) -> tf.Tensor:
-        """Converts preprocessed text back to readable text as far as possible. By default, returns
-        the text unchanged.
+        """Converts preprocessed text back to readable text as far as possible.
+
+        By default, returns the text unchanged.
         """
         return as_text(text)
 
     def get_config(self) -> dict:
-        """Constructor arguments of an equal step."""
+        """Returns the constructor arguments of an equal step."""
         return {}
 
     @classmethod
@@ -92,9 +93,7 @@ class Lowercase(Preprocessing):
 
 
 class _MosesScript(Preprocessing):
-    """A script of Moses from the sacremoses library, which processes one string at a time in
-    Python.
-    """
+    """Base class for the scripts of Moses, by the sacremoses library, which runs in Python only."""
 
     runs_in_graphs = False
 

@@ -29,17 +29,17 @@ _MARKED = re.compile(r'"([^"]*)"|\*{1,2}([^\s*](?:[^*]*[^\s*])?)\*{1,2}')
 def pydoc_topics(folder: str | os.PathLike) -> Corpus:
     """Writes the prose of the Python language reference to `train.txt`, `valid.txt`, `test.txt`.
 
-    Python carries its language reference as text for `help()`, in `pydoc_data.topics`. Tables,
-    code, grammar, headings, version notes and markup are removed. Each line of the result is a
-    paragraph. Topics overlap, so each paragraph is kept only once. The validation and test topics
-    keep their paragraphs first, so that the training text does not contain any of them. The text
-    differs slightly between versions of Python.
+    Python contains its language reference as text for `help()`, in `pydoc_data.topics`. This
+    function removes tables, code, grammar, headings, version notes and markup. Each line of the
+    result is a paragraph. Topics overlap, so each paragraph is kept only once. Paragraphs of the
+    validation and test topics are not in the training text. The text differs slightly between
+    versions of Python.
 
     Args:
         folder: output folder. Files are written atomically.
 
     Returns:
-        The corpus of the folder. Use `WordTokenizer` for its text.
+        The `Corpus` of the folder. Use `WordTokenizer` for its text.
 
     Example:
 
@@ -51,8 +51,8 @@ def pydoc_topics(folder: str | os.PathLike) -> Corpus:
         from pydoc_data.topics import topics
     except ImportError as error:
         raise ImportError(
-            "This Python comes without `pydoc_data.topics` (some systems package it apart); give "
-            f"a text file or folder of your own. Received: {error}"
+            "This installation of Python has no `pydoc_data.topics`, which some systems package "
+            f"separately. Install the module, or use another text. Received: {error}"
         ) from error
     held_out = {name for names in _HELD_OUT.values() for name in names}
     parts = {**_HELD_OUT, "train": tuple(sorted(set(topics) - held_out))}
@@ -69,7 +69,7 @@ def pydoc_topics(folder: str | os.PathLike) -> Corpus:
 
 
 def _paragraphs(text: str) -> Iterator[str]:
-    """The paragraphs of prose in one topic, each on one line, without markup."""
+    """Returns the paragraphs of prose in one topic, each on one line, without markup."""
     text = unicodedata.normalize("NFKC", text)
     for block in re.split(r"\n\s*\n", text):
         indented = [line for line in block.split("\n") if line.strip()]

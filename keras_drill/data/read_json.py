@@ -27,8 +27,7 @@ def read_json(path: str | os.PathLike) -> dict[str, Any]:
         told = json.loads(path.read_text(encoding="utf-8"))
     except (ValueError, RecursionError) as error:
         raise ValueError(
-            f"Expected a JSON file, as it was written: it is damaged ({error}). "
-            f"Received: {str(path)!r}"
+            f"Expected a JSON file, but the file is damaged ({error}). Received: {str(path)!r}"
         ) from None
     if not isinstance(told, dict):
         raise ValueError(f"Expected a JSON file that holds an object. Received: {str(path)!r}")

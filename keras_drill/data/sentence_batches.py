@@ -40,16 +40,18 @@ class SentenceBatches:
 
     Args:
         text: the encoded text.
-        batch_size: sentences per batch.
-        end_id: the end token, as in `text`.
+        batch_size: number of sentences per batch.
+        end_id: id of the end token, as in `text`.
         start_id: token before each sentence. Defaults to `end_id`.
-        pad_id: The padding of short sentences.
+        pad_id: the padding token.
         max_length: longer sentences, including the end token, are cut to this many targets; `None`
             for no limit.
         length_multiple: lengths are padded to a multiple of this number, so that functions are
-            compiled for fewer shapes. If equal to `max_length`, the length is static.
-        shuffle: whether to shuffle sentences and batches. If `False`, they follow the text.
-        bucket_batches: batches in a pool that is sorted by length; 1 for none. Needs `shuffle`.
+            compiled for fewer shapes. If equal to `max_length`, all batches have the same length.
+        shuffle: whether to shuffle sentences and batches. If `False`, sentences are in the order of
+            the text.
+        bucket_batches: number of batches in a pool that is sorted by length; 1 for no sorting.
+            Needs `shuffle`.
         fill_last_batch: whether to pad the last batch to `batch_size` rows with empty sentences
             of weight 0. If `False`, the last batch may have fewer rows.
         seed: seed of the shuffling.
@@ -127,17 +129,20 @@ class SentenceBatches:
         num_shards: int = 1,
         shard: int = 0,
     ) -> tf.data.Dataset:
-        """The batches of one or several epochs; see `ContiguousBatches.dataset`.
+        """Returns a dataset with the batches of one or several epochs.
+
+        `ContiguousBatches.dataset` documents how to resume, and how to train several epochs.
 
         Args:
             epoch: number of the first epoch, from 0.
             first_batch: index of the first batch in that epoch, from 0.
             epochs: number of epochs, including the (partial) first one.
             num_shards: number of parts of each batch's rows.
-            shard: index of the part.
+            shard: index of the part to return.
 
         Returns:
-            Dataset of known cardinality.
+            A `tf.data.Dataset` of known cardinality with the items
+            `(tokens, targets, sample_weight)`, each `[B, T]`.
         """
         check_epochs(epoch, epochs)
         check_first_batch(self.num_batches, first_batch)
@@ -175,7 +180,7 @@ class SentenceBatches:
         )
 
     def _order(self, epoch: int) -> np.ndarray:
-        """Sentences of each batch of an epoch, `[num_batches, B]`; -1 for padding rows."""
+        """Returns the sentences of each batch of an epoch, `[num_batches, B]`; -1 for padding."""
         order = np.full(self.num_batches * self.batch_size, -1)
         order[: len(self._lengths)] = np.arange(len(self._lengths))
         if not self.shuffle:

@@ -22,12 +22,12 @@ LEAST_COVERAGE = 0.98  # the least value that the library accepts
 
 @keras.saving.register_keras_serializable(package="keras_drill")
 class SentencePieceTokenizer(Tokenizer):
-    """Splits text into subword pieces whose concatenation is the text.
+    """Tokenizer that splits text into subword pieces of a SentencePiece model.
 
-    A piece that begins a word begins with `▁`. `detokenize` restores the text except for
-    normalization: white space becomes single spaces, and the argument `normalization` of `train`
-    may change more. The tokenizer runs in graphs, with tensorflow-text. `train` needs the
-    `sentencepiece` library.
+    A piece that begins a word begins with `▁`, which stands for the space. The concatenation of the
+    pieces is the normalized text. `detokenize` restores the text except for normalization: white
+    space becomes single spaces, and the argument `normalization` of `train` may change more. The
+    tokenizer runs in graphs, with tensorflow-text. `train` needs the `sentencepiece` library.
 
     Args:
         model: A trained model, as bytes or in base64.
@@ -56,7 +56,7 @@ class SentencePieceTokenizer(Tokenizer):
             self._model = base64.b64decode(model) if isinstance(model, str) else model
         except ValueError:
             raise ValueError(
-                "`model` must be bytes, or these in base64; `SentencePieceTokenizer.load` reads "
+                "`model` must be bytes, or bytes in base64; `SentencePieceTokenizer.load` reads "
                 f"files. Received: model={shown(model)}"
             ) from None
         if not self._model:
@@ -68,7 +68,7 @@ class SentencePieceTokenizer(Tokenizer):
         except (tf.errors.OpError, ValueError, RuntimeError) as error:
             raise ValueError(
                 "`model` must be a trained SentencePiece model. Received: "
-                f"{len(self._model)} bytes that are none ({error})"
+                f"{len(self._model)} bytes that are not a model ({error})"
             ) from None
 
     @classmethod
@@ -83,15 +83,16 @@ class SentencePieceTokenizer(Tokenizer):
         symbols: Sequence[str] = (),
         normalization: str = "identity",
     ) -> "SentencePieceTokenizer":
-        """Learns pieces from text.
+        """Learns a SentencePiece model from text, and returns its tokenizer.
 
         Args:
             lines: The text, as lines without line breaks. Lines may have any length.
-            vocabulary_size: Number of pieces. A text with fewer possible pieces has fewer.
+            vocabulary_size: Largest number of pieces. A text with fewer possible pieces gives
+                fewer.
             kind: "bpe" or "unigram".
             character_coverage: Share of the text's characters that become pieces, from 0.98 to 1.
                 Rarer characters are unknown. Use 0.9995 for languages with many characters.
-            byte_fallback: Whether to encode unknown characters as bytes, so that nothing is
+            byte_fallback: Whether to encode unknown characters as bytes, so that no text is
                 unknown.
             lowercase: Whether to lower-case all text.
             symbols: Additional pieces that are never split, for example `__eou__`.
@@ -101,7 +102,7 @@ class SentencePieceTokenizer(Tokenizer):
         Raises:
             ImportError: The `sentencepiece` library is not installed.
             VocabularySizeError: `vocabulary_size` is too small. The attribute `least` of the error
-                has the smallest possible size.
+                is the smallest possible size.
             ValueError: Another argument is out of range, or the text has no words.
         """
         check_texts("lines", lines)
@@ -126,8 +127,8 @@ class SentencePieceTokenizer(Tokenizer):
         reserved = {"<unk>", *RESERVED} & set(symbols)
         if reserved:
             raise ValueError(
-                f"`symbols` must not have {', '.join(sorted(reserved))}, which stand for something "
-                f"else. Received: symbols={symbols!r}"
+                f"`symbols` must not contain {', '.join(sorted(reserved))}, which are reserved. "
+                f"Received: symbols={symbols!r}"
             )
         model = train_sentence_pieces(
             lines,
@@ -158,7 +159,7 @@ class SentencePieceTokenizer(Tokenizer):
         """All possible pieces of text, in the model's order.
 
         Raises:
-            ValueError: One of them is not UTF-8.
+            ValueError: A piece is not UTF-8.
         """
         ids = tf.range(self._pieces.vocab_size())
         try:

@@ -1,4 +1,4 @@
-"""Fast serialization of many `tf.Example`s.
+"""Serializes many `tf.Example`s fast.
 
 Serializing a single `tf.train.Example` takes several microseconds, and much more with a list of
 numbers. A corpus has millions of lines. So this module applies the few encoding rules that examples
@@ -18,9 +18,12 @@ def serialize_examples(columns: Mapping[str, Sequence[bytes] | Ids]) -> list[byt
     """Serializes the examples of a block, as `tf.train.Example.SerializeToString` does.
 
     Args:
-        columns: Values of each feature, by name. Either one text for each example, or two arrays of
-            non-negative integers: the concatenated ids of all examples, and the number of ids of
-            each example.
+        columns: Values of each feature, by name. The values are either one text for each example,
+            or two arrays of non-negative integers: the concatenated ids of all examples, and the
+            number of ids of each example.
+
+    Returns:
+        A list of bytes, one for each example.
 
     Example:
 
@@ -47,7 +50,7 @@ def serialize_examples(columns: Mapping[str, Sequence[bytes] | Ids]) -> list[byt
 
 
 class _BySize(dict):
-    """Cache of headers by the size of the content, on which alone a header depends."""
+    """Cache of headers by the size of their content. A header depends only on this size."""
 
     def __init__(self, make: Callable[[int], bytes]):
         self.make = make
@@ -68,7 +71,7 @@ def _entries(name: str, contents: Sequence[bytes], header: Callable[[int], bytes
 
 @functools.cache
 def _entry_headers(name: str, header: Callable[[int], bytes]) -> _BySize:
-    """The header before the content of a feature with this name."""
+    """Returns the header before the content of a feature with this name."""
     key = _field(1, name.encode())
 
     def before(size: int) -> bytes:
@@ -80,13 +83,13 @@ def _entry_headers(name: str, header: Callable[[int], bytes]) -> _BySize:
 
 
 def _text_header(size: int) -> bytes:
-    """The header before a text: field 1 of a feature, a list with the text in field 1."""
+    """Returns the header before a text: field 1 of a feature, a list with the text in field 1."""
     text = b"\n" + _varint(size)
     return b"\n" + _varint(len(text) + size) + text
 
 
 def _ids_header(size: int) -> bytes:
-    """The header before packed numbers: field 3 of a feature, a list with numbers in field 1."""
+    """Returns the header before numbers: field 3 of a feature, a list with numbers in field 1."""
     packed = b"\n" + _varint(size) if size else b""
     return b"\x1a" + _varint(len(packed) + size) + packed
 

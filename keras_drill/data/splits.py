@@ -13,7 +13,7 @@ SPLITS = {
 
 
 def split_in_name(name: str) -> str | None:
-    """The split that a name contains as a word; `None` if it contains no split or several.
+    """Returns the split that a file name contains as a word; `None` if there is not exactly one.
 
     Example:
 
@@ -37,7 +37,7 @@ def check_splits(path: Mapping, needs_train: bool) -> None:
 
 
 def name_of_files(files: Sequence[str | os.PathLike]) -> str:
-    """The name of a text that is not a split, from its file or files.
+    """Returns a name for a text that is not a split, from its file or files.
 
     Example:
 

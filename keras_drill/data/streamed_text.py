@@ -1,4 +1,4 @@
-"""Token ids on a disk, for texts that are larger than memory."""
+"""Stores and reads token ids on disk, for texts that are larger than memory."""
 
 import functools
 import itertools
@@ -27,13 +27,15 @@ _INDEX, _DESCRIPTION = "index.npy", "description.json"
 
 
 class StreamedText:
-    """The token ids of a text in TFRecord shards, read as needed.
+    """The token ids of a text on disk, for texts that are larger than memory.
+
+    The ids are in TFRecord shards, and are read when they are needed.
 
     Each record is an example with the feature `ids`, int32 as bytes. An index beside the shards has
-    the position and the checksum of each record, so that reading may begin anywhere.
+    the position and the checksum of each record, so that reading can begin anywhere.
 
     Args:
-        folder: Folder that `StreamedText.write` made.
+        folder: Folder that `StreamedText.write` has written.
 
     Raises:
         ValueError: The folder is not a streamed text, or is damaged.
@@ -99,7 +101,9 @@ class StreamedText:
 
     @classmethod
     def write(cls, folder: str | os.PathLike, blocks: Iterable[np.ndarray]) -> "StreamedText":
-        """Writes a text block by block. An incomplete folder of a killed process is overwritten.
+        """Writes a text block by block, and returns the `StreamedText`.
+
+        An incomplete folder of a killed process is overwritten.
 
         Args:
             folder: A new folder.
@@ -149,7 +153,7 @@ class StreamedText:
         return self._length
 
     def read(self, start: int, stop: int) -> np.ndarray:
-        """Returns the ids from `start` to before `stop`, int32 `[stop - start]`."""
+        """Returns the ids from `start` (inclusive) to `stop` (exclusive), int32."""
         return self.reader(1)(start, stop)
 
     def blocks(self) -> Iterator[np.ndarray]:

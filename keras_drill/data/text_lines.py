@@ -1,4 +1,4 @@
-"""Lines of text files, checked as they are read."""
+"""Reads and checks the lines of text files."""
 
 import gzip
 import hashlib

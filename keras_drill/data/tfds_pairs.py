@@ -35,13 +35,15 @@ def tfds_pairs(
 
     Raises:
         ImportError: tensorflow-datasets is not installed.
-        ValueError: The data set lacks these features, or the training split that `split` needs.
+        ValueError: The data set does not have these features, or has no training split and `split`
+            is `True`.
     """
     try:
         import tensorflow_datasets as tfds
     except ImportError as error:
         raise ImportError(
-            f"Reading {PREFIX}{name} needs the library: pip install tensorflow-datasets"
+            f"Reading {PREFIX}{name} needs the library: pip install tensorflow-datasets. "
+            f"Received: {error}"
         ) from error
     builder = tfds.builder(name)
     features = list(builder.info.features)
@@ -73,7 +75,7 @@ def tfds_pairs(
 
 
 class _TfdsLines(Lines):
-    """One feature of the examples of a split. Line breaks in it are replaced by spaces."""
+    """The lines of one feature of a split. Line breaks inside a text are replaced by spaces."""
 
     def __init__(self, builder: Any, read_config: Any, split: str, feature: str):
         self.builder = builder

@@ -16,8 +16,8 @@ class Tokenizer(tf.Module, abc.ABC):
     in a `tf.function` or a SavedModel gives the same words as in training.
 
     Attributes:
-        runs_in_graphs: Whether the tokenizer runs in graphs. Some steps of a
-            `PreprocessedTokenizer` run in Python only.
+        runs_in_graphs: Whether the tokenizer can run in graphs. False for a `PreprocessedTokenizer`
+            with a step that runs in Python only.
     """
 
     @property
@@ -29,7 +29,7 @@ class Tokenizer(tf.Module, abc.ABC):
         """Splits text into words.
 
         Args:
-            text: string tensor, `[]` or `[N]`, UTF-8.
+            text: string or string tensor, `[]` or `[N]`, UTF-8.
 
         Returns:
             String tensor `[T]` for one text, ragged `[N, (T)]` for many.
@@ -40,13 +40,15 @@ class Tokenizer(tf.Module, abc.ABC):
         """Joins words to readable text. This is not an exact inverse of `tokenize`.
 
         Args:
-            X:
+            words: string tensor `[T]`, or ragged `[N, (T)]`.
+
+        Returns:
             String tensor `[]` or `[N]`.
         """
 
     @abc.abstractmethod
     def get_config(self) -> dict:
-        """Constructor arguments of an equal tokenizer: `type(self).from_config(config)`."""
+        """Returns the constructor arguments, from which `from_config` makes an equal tokenizer."""
 
     @classmethod
     def from_config(cls, config: dict) -> "Tokenizer":
@@ -54,11 +56,11 @@ class Tokenizer(tf.Module, abc.ABC):
 
 
 class VocabularySizeError(ValueError):
-    """A vocabulary is too small for the characters of a text.
+    """Error: the requested vocabulary size is too small for the characters of a text.
 
     Args:
         size: The requested size.
-        least: The smallest that works.
+        least: The smallest possible size.
     """
 
     def __init__(self, size: int, least: int):
@@ -125,7 +127,7 @@ def join_words(words: tf.Tensor | tf.RaggedTensor, spacing: Iterable[tuple[str, 
     """Joins words with single spaces, then rewrites the spaces around some of them.
 
     Args:
-        words: string tensor `[T]`, `[N, T]` or ragged `[N, (T)]`; empty strings are left out.
+        words: string tensor `[T]`, `[N, T]` or ragged `[N, (T)]`; empty strings are skipped.
         spacing: regular expressions (RE2) and their replacements, applied in order.
 
     Returns:

@@ -93,10 +93,10 @@ def _explained(error: Exception, size: int) -> ValueError:
 
 
 def _rules(lowercase: bool) -> str:
-    """Rules of the library's "identity", except that no piece contains white space, which a
-    vocabulary does not allow.
+    """Returns normalization rules: spaces replace other white space, optionally lower case.
 
-    The rules include lower-casing, since the library lower-cases only after NFKC.
+    A vocabulary allows no white space in pieces, but the library's rules "identity" keep it. The
+    library itself lower-cases only after NFKC.
     """
     rules = {ord(space): " " for space in "\t\n\v\f\r"}
     if lowercase:
@@ -109,8 +109,9 @@ def _rules(lowercase: bool) -> str:
 
 
 class _Reader:
-    """Yields the text in lines that the library accepts. To the library, a reading error is the end
-    of the text.
+    """Iterable over the text, in lines that the library accepts.
+
+    The library treats an error while reading as the end of the text. So call `check` afterwards.
 
     Args:
         lines: The text.
@@ -133,7 +134,7 @@ class _Reader:
             raise
 
     def check(self) -> None:
-        """Raises the error that occurred while reading, and `ValueError` if there was no text."""
+        """Raises the error that occurred while reading, or `ValueError` if there was no text."""
         if self._problem is not None:
             raise self._problem from None
         if not self._has_text:
@@ -143,8 +144,9 @@ class _Reader:
 
 
 def _parts(text: str) -> Iterator[str]:
-    """Cuts a text at spaces into parts of a length that the library accepts. No piece crosses a
-    space.
+    """Splits a text at spaces into parts of a length that the library accepts.
+
+    The split does not change the learned pieces, since no piece crosses a space.
     """
     start = 0
     while len(text) - start > _LONGEST_PART:

@@ -1,6 +1,6 @@
 """Truncates long texts at their beginning or their end.
 
-B texts, T tokens of the longest one.
+Shapes: B texts, T tokens of the longest one.
 """
 
 import tensorflow as tf
@@ -16,10 +16,11 @@ def truncate(
     side: str = "right",
     separator_id: int | None = None,
 ) -> tf.RaggedTensor:
-    """Cuts each row to at most `max_tokens` tokens. Runs in graphs.
+    """Truncates each row to at most `max_tokens` tokens. Runs in graphs.
 
-    On the left, with `separator_id`, the function drops whole turns, the oldest ones first, so that
-    the rest begins after a separator. If the last turn alone is too long, its beginning is dropped.
+    With `side="left"` and `separator_id`, the function drops whole turns of a dialogue, the oldest
+    first, so that the rest begins after a separator. If the last turn alone is too long, its
+    beginning is dropped.
 
     Args:
         ids: Integers, ragged `[B, (T)]`.
@@ -47,7 +48,7 @@ def truncation_mask(
     side: str = "right",
     separator_id: int | None = None,
 ) -> tf.RaggedTensor:
-    """Mask of the tokens that `truncate` keeps: booleans, ragged `[B, (T)]`."""
+    """Returns a mask of the tokens that `truncate` keeps: booleans, ragged `[B, (T)]`."""
     check_truncation_side(side)
     lengths, rows = ids.row_lengths(), ids.value_rowids()
     columns = tf.ragged.range(lengths).flat_values

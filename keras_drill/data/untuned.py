@@ -1,11 +1,10 @@
-"""Datasets without TensorFlow's autotuning."""
+"""Switches off TensorFlow's autotuning of datasets."""
 
 import tensorflow as tf
 
 
 def untuned(dataset: tf.data.Dataset) -> tf.data.Dataset:
-    """Returns the dataset without TensorFlow's autotuning thread, which may delay the end of an
-    epoch.
+    """Returns the dataset without autotuning, whose thread may delay the end of an epoch.
 
     When an iterator ends, it wakes the thread just before it marks the thread as cancelled. If the
     thread checks the mark too early, it sleeps again, for up to a minute after a long epoch, and

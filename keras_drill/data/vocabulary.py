@@ -103,10 +103,10 @@ class Vocabulary(tf.Module):
             max_size: largest number of tokens, including special tokens.
             min_count: least count of a word to be kept.
             special_tokens: tokens that are always in the vocabulary.
-            numbers: a new `WordNumbers` that counts the words, and may keep the text for
-                `WordNumbers.encoded`.
-            **token_names: `unknown_token`, `end_token`, `start_token`, `pad_token` where they
-                differ from the usual names.
+            numbers: a new `WordNumbers` to count the words with, which can also store the text for
+                `WordNumbers.encoded`; `None` creates one.
+            **token_names: `unknown_token`, `end_token`, `start_token` and `pad_token`, if they
+                differ from the defaults.
         """
         lines = as_lines(lines)
         check_is("tokenizer", tokenizer, Tokenizer, "a `Tokenizer`, such as `WordTokenizer()`")
@@ -144,8 +144,8 @@ class Vocabulary(tf.Module):
 
         Args:
             path: the file.
-            **token_names: `unknown_token`, `end_token`, `start_token`, `pad_token` where they
-                differ from the usual names.
+            **token_names: `unknown_token`, `end_token`, `start_token` and `pad_token`, if they
+                differ from the defaults.
         """
         tokens = [line.decode() for line in TextLines(path)]
         counts = None
@@ -158,7 +158,7 @@ class Vocabulary(tf.Module):
 
     @staticmethod
     def counts_path(path: str | os.PathLike) -> Path:
-        """Path of the counts, for example `vocabulary.counts` beside `vocabulary.txt`."""
+        """Returns the path of the counts, such as `vocabulary.counts` for `vocabulary.txt`."""
         return Path(path).with_suffix(".counts")
 
     def save(self, path: str | os.PathLike) -> None:
@@ -211,9 +211,9 @@ class Vocabulary(tf.Module):
         for name in ("unknown_token", "end_token"):
             if getattr(self, name) not in self.tokens:
                 raise ValueError(
-                    f"`tokens` must hold the `{name}`, {getattr(self, name)!r}: add it, or say "
-                    f"which word it is. Received: {len(self.tokens)} tokens, beginning "
-                    f"{list(self.tokens[:5])}"
+                    f"`tokens` must contain the `{name}`, {getattr(self, name)!r}: add this token, "
+                    f"or pass another `{name}`. Received: {len(self.tokens)} tokens, beginning "
+                    f"with {list(self.tokens[:5])}"
                 )
         if self.counts is not None and len(self.counts) != len(self.tokens):
             raise ValueError(
@@ -236,8 +236,8 @@ def _read_counts(path: Path) -> list[int]:
     for number, line in enumerate(TextLines(path), start=1):
         if not line.strip().isdigit():
             raise ValueError(
-                f"The counts of the words must be one whole number per line; line {number} is "
-                f"{line.decode()!r}. Delete the file to use no counts. Received: {str(path)!r}"
+                f"The file of word counts must have one whole number per line; line {number} is "
+                f"{line.decode()!r}. To use no counts, delete the file. Received: {str(path)!r}"
             )
         counts.append(int(line))
     return counts

@@ -19,10 +19,10 @@ _SPACING = (
 
 @keras.saving.register_keras_serializable(package="keras_drill")
 class WhitespaceTokenizer(Tokenizer):
-    """Splits text at white space and changes nothing else.
+    """Tokenizer that splits text at white space, without other changes.
 
     Use this tokenizer for corpora that are distributed in tokenized form, such as Penn Treebank and
-    WikiText-2. The token counts equal the published ones.
+    WikiText-2. The numbers of tokens then equal the published numbers.
 
     Args:
         lowercase: whether to lower-case the words (Unicode aware).

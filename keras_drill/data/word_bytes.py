@@ -6,16 +6,17 @@ from keras_drill.data.checks import check_is, check_texts, is_whole
 
 
 def word_bytes(words: Sequence[str], length: int) -> np.ndarray:
-    """Encodes words as bytes, to describe them to a `keras_drill.DescriptionLabelEncoder`.
+    """Encodes words as bytes, as descriptions for a `keras_drill.DescriptionLabelEncoder`.
 
-    Bytes need no list of characters, so they can describe any word, including later ones.
+    Bytes need no list of characters, so they can describe any word, also words that are added
+    later.
 
     Args:
-        words: V words.
+        words: V words, as strings.
         length: Number of bytes to keep of each word.
 
     Returns:
-        `[V, length]` int32: UTF-8 bytes plus 1, padded with zeros. So ids are below 257.
+        `[V, length]` int32: UTF-8 bytes plus 1, padded with zeros. All values are below 257.
 
     Example:
 

@@ -46,12 +46,12 @@ class WordNumbers:
 
     @property
     def words(self) -> list[bytes]:
-        """The words, by number."""
+        """The words, in the order of their numbers."""
         return list(self._numbers)
 
     @property
     def counts(self) -> np.ndarray:
-        """Int64 array with the count of each word."""
+        """Int64 array with the count of each word, in the order of `words`."""
         return self._counts[: len(self._numbers)]
 
     @property
@@ -74,7 +74,7 @@ class WordNumbers:
             self._blocks.append((len(ids), len(lengths)))
 
     def encoded(self, vocabulary: "Vocabulary") -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """Yields the stored text as `encode_blocks` does."""
+        """Yields the ids and line lengths of the stored text, block by block."""
         ids_of = vocabulary.ids(tf.constant(self.words)).numpy()
         self._file.seek(0)
         for num_ids, num_lines in self._blocks:

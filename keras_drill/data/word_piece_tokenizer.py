@@ -42,11 +42,12 @@ _SPACING = (
 
 @keras.saving.register_keras_serializable(package="keras_drill")
 class WordPieceTokenizer(Tokenizer):
-    """Splits text into words as BERT does, and words into the longest known pieces.
+    """Tokenizer that splits text into words as BERT does, and words into subword pieces.
 
     Text is split at white space, and around every punctuation mark and CJK ideograph. Invisible
-    characters (Unicode Cf) are dropped. A piece inside a word begins with `##`. A word that the
-    pieces cannot form is `<unk>` as a whole. The tokenizer runs in graphs, with tensorflow-text.
+    characters (Unicode Cf) are dropped. A word is split into the longest known pieces, from left to
+    right. A piece inside a word begins with `##`. A word that cannot be split into known pieces is
+    `<unk>` as a whole. The tokenizer runs in graphs, with tensorflow-text.
 
     `detokenize` joins the pieces to the same words, but must guess the spaces around punctuation
     and ideographs. It writes no space before `. , ; : ! ? % ) ] }`, after `( [ { $`, around `- / _`
@@ -125,7 +126,7 @@ class WordPieceTokenizer(Tokenizer):
 
         Raises:
             VocabularySizeError: `vocabulary_size` is smaller than the number of characters. The
-                attribute `least` of the error has the smallest possible size.
+                attribute `least` of the error is the smallest possible size.
             ValueError: Another argument is out of range, or the text has no words.
         """
         check_texts("lines", lines)
@@ -168,7 +169,7 @@ class WordPieceTokenizer(Tokenizer):
         replace_file(path, "".join(f"{piece}\n" for piece in self._pieces))
 
     def pieces(self) -> list[str]:
-        """All possible pieces of text, in the order given, symbols last; without `<unk>`."""
+        """All pieces, in the given order, with the symbols last; without `<unk>`."""
         return [piece for piece in self._pieces if piece != _UNKNOWN]
 
     def tokenize(self, text: tf.Tensor) -> tf.Tensor | tf.RaggedTensor:
@@ -227,7 +228,7 @@ def _blocks(lines: Iterable[str | bytes], size: int = 4096) -> Iterator[list[str
 
 
 def _covered_characters(counts: Counter[str], coverage: float) -> set[str]:
-    """The most frequent characters that cover the given share of the text."""
+    """Returns the most frequent characters that cover the given share of the text."""
     characters: Counter[str] = Counter()
     for word, count in counts.items():
         for character in word:
@@ -243,7 +244,7 @@ def _covered_characters(counts: Counter[str], coverage: float) -> set[str]:
 
 
 def _learn(words: dict[str, int], size: int) -> list[str]:
-    """Learns the pieces: all characters, and the most frequent longer pieces."""
+    """Learns the pieces: all covered characters, and the most frequent longer pieces."""
     from tensorflow_text.tools.wordpiece_vocab import wordpiece_tokenizer_learner_lib
 
     characters = sorted({character for word in words for character in word})
@@ -258,7 +259,7 @@ def _learn(words: dict[str, int], size: int) -> list[str]:
             words,
             size,
             [],
-            # The library's own search finds an exact number. This search needs only a few steps.
+            # Equal thresholds switch off the library's own search, which needs more steps.
             upper_thresh=threshold,
             lower_thresh=threshold,
             max_unique_chars=len(characters),

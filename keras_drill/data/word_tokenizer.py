@@ -31,7 +31,7 @@ _SPACING = (
 
 @keras.saving.register_keras_serializable(package="keras_drill")
 class WordTokenizer(Tokenizer):
-    """Splits raw text into words, numbers and single punctuation marks.
+    """Tokenizer that splits raw text into words, numbers and single punctuation marks.
 
     The text is normalized (Unicode NFKC), lower-cased, and split into these tokens:
 

@@ -13,9 +13,9 @@ def read_word_vectors(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Reads word vectors from a file in the text format of word2vec, fastText and GloVe.
 
-    Each line has a word and its vector, separated by blanks. A first line with the numbers of words
-    and columns is skipped. Vectors of other words are ignored. If a word occurs several times, its
-    first vector is used.
+    Each line has a word and its vector, separated by spaces. A first line with the numbers of words
+    and columns is skipped. Vectors of words that are not in `words` are ignored. If a word occurs
+    several times, its first vector is used.
 
     Args:
         path: The file, which may be gzipped.

@@ -14,7 +14,10 @@ _OPTIONS = tf.io.TFRecordOptions(compression_type="GZIP", compression_level=1)
 
 
 class ExampleWriter:
-    """Writes one split of an `ExampleFolder`. `close` gives the shards their final names.
+    """Writes one split of an `ExampleFolder`, in shards.
+
+    Use this class as a context manager, or call `close` at the end, which renames the shards to
+    their final names.
 
     Args:
         folder: The folder.

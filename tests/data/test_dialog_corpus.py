@@ -119,8 +119,8 @@ def test_one_tokenizer_for_both_sides_or_one_each(folder, tokenizer, shared):
     [
         ({"context_turns": 0}, "`context_turns` must be at least 1"),
         ({"turn_end": ""}, "`turn_end` must not be empty"),
-        ({"separator": "a b"}, "`separator` be one word.*separator='a b'"),
-        ({"separator": ""}, "`separator` be one word"),
+        ({"separator": "a b"}, "`separator` must be one word.*separator='a b'"),
+        ({"separator": ""}, "`separator` must be one word"),
     ],
 )
 def test_wrong_options(folder, options, message):

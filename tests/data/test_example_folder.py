@@ -75,7 +75,7 @@ def test_ids_come_back(tmp_path):
 
 def test_bad_folders_are_named(tmp_path):
     assert not ExampleFolder.is_at(tmp_path)
-    with pytest.raises(ValueError, match="Expected a folder such as 'Split-train'"):
+    with pytest.raises(ValueError, match="`path` must contain a folder such as 'Split-train'"):
         ExampleFolder(tmp_path)
     with ExampleWriter(tmp_path, "train") as writer:
         writer.write({"text": [b"line"]})

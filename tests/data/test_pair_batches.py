@@ -214,7 +214,7 @@ def test_each_seed_has_an_order_of_its_own():
         ({"batch_size": 3, "max_length_ratio": 0.5}, "`max_length_ratio` must be at least 1"),
         (
             {"batch_size": 3, "max_length": 1, "drop_empty": True},
-            r"No pairs are left: of 211, .*`max_length`",
+            r"must have pairs to keep, but all are dropped: of 211 .*`max_length`",
         ),
     ],
 )

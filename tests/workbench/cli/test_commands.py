@@ -316,7 +316,7 @@ def _longer_vocabulary(run):
 
 def _counts_that_are_none(run):
     (run / "vocabulary.counts").write_text("3\nx\n")
-    return ["generate", str(run), "the"], "vocabulary.counts: The counts of the words"
+    return ["generate", str(run), "the"], "vocabulary.counts: The file of word counts"
 
 
 def _damaged_vocabulary(run):
