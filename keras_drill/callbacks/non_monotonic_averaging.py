@@ -31,9 +31,9 @@ class NonMonotonicAveraging(keras.callbacks.Callback):
     float32 number no longer changes. With `steps_per_execution=m`, only the weights after every
     m-th step are averaged.
 
-    To resume: save `get_state()`, a flat dictionary of arrays (`np.savez(file, **state)`), with the
-    model at the end of an epoch, and pass it to `set_state` before the next `fit`. Training then
-    continues as if it had not been interrupted.
+    To resume training, save `get_state()` with the model at the end of an epoch. The state is a
+    flat dictionary of arrays (`np.savez(file, **state)`). Pass the state to `set_state` before the
+    next `fit`. Training then continues as if it had not been interrupted.
 
     Args:
         monitor: Name of the logged value to check. Lower values are better.

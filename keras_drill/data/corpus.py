@@ -32,7 +32,7 @@ class Corpus:
     - A mapping `{"train": ..., "valid": ..., "test": ...}` contains the files or `Lines` of splits.
 
     By default, the corpus must have training text. To evaluate a text as a whole, use
-    `split=False`: one or several files then form one text with the file's name, and a folder or a
+    `split=False`. One or several files then form one text with the file's name. A folder or a
     mapping may lack some splits.
 
     Args:

@@ -15,11 +15,12 @@ _POINTS = frozenset(".,。，")  # in French, other marks stand alone in raw tex
 def signs_of_cut_text(lines: Iterable[bytes]) -> tuple[str, ...]:
     """Finds signs that a text is already tokenized, the most frequent first. Empty for raw text.
 
-    Signs are commas and full stops that are much more often separate than after a word, and the
-    marks of WikiText (`@-@`, headings between `=`) and of Penn Treebank (`<unk>`, `n't`).
+    Commas and full stops are signs if they are much more often separate than after a word. Other
+    signs are the marks of WikiText (`@-@`, headings between `=`) and of Penn Treebank (`<unk>`,
+    `n't`).
 
     Args:
-        lines: the text, or the beginning of it; UTF-8.
+        lines: the lines of the text, or of its beginning, in UTF-8.
 
     Example:
 

@@ -30,9 +30,9 @@ class ParallelCorpus:
       pairs of text files.
 
     By default, the corpus must have training pairs. To evaluate pairs as a whole, use
-    `split=False`: a file or a pair of files is then one text with the names of the files, and a
-    folder, a data set or a mapping may lack some splits. Also, a folder may have `.tsv` files
-    instead of files of the two languages.
+    `split=False`. A file or a pair of files is then one text with the names of the files. A folder,
+    a data set or a mapping may lack some splits. Also, a folder may have `.tsv` files instead of
+    files of the two languages.
 
     Empty lines are kept. `TextLines` documents which characters end a line.
 

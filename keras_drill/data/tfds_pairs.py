@@ -27,8 +27,8 @@ def tfds_pairs(
         target: Feature that contains the target texts. If `source` and `target` are both `None`,
             the supervised keys of the data set are used.
         split: If `True`, the data set must have a training split. If it has no other split, the
-            training pairs are divided into train, valid and test. If `False`, the splits stay as
-            they are.
+            training pairs are divided into train, valid and test. If `False`, the splits do not
+            change.
 
     Returns:
         A dict from "train", "valid" and "test" to `ParallelText`. Missing splits are omitted.

@@ -37,7 +37,7 @@ class Tokenizer(tf.Module, abc.ABC):
 
     @abc.abstractmethod
     def detokenize(self, words: tf.Tensor | tf.RaggedTensor) -> tf.Tensor:
-        """Joins words to readable text. This is not an exact inverse of `tokenize`.
+        """Joins words to readable text. Spaces may differ from the text before `tokenize`.
 
         Args:
             words: string tensor `[T]`, or ragged `[N, (T)]`.

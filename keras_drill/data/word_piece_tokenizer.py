@@ -50,8 +50,8 @@ class WordPieceTokenizer(Tokenizer):
     `<unk>` as a whole. The tokenizer runs in graphs, with tensorflow-text.
 
     `detokenize` joins the pieces to the same words, but must guess the spaces around punctuation
-    and ideographs. It writes no space before `. , ; : ! ? % ) ] }`, after `( [ { $`, around `- / _`
-    and an apostrophe between letters, inside pairs of quotes, or inside `1,000.5`.
+    and ideographs. `detokenize` writes no space before `. , ; : ! ? % ) ] }`, after `( [ { $`,
+    around `- / _` and an apostrophe between letters, inside pairs of quotes, or inside `1,000.5`.
     `SentencePieceTokenizer` restores spaces exactly. Case and accents are kept. To remove them, use
     a `PreprocessedTokenizer`.
 

@@ -94,7 +94,7 @@ class StateReader(BackboneReader):
 
 
 class CacheReader(BackboneReader):
-    """Reader for backbones that cache what they computed for earlier columns (time steps).
+    """Reader for backbones that cache keys and values of earlier columns (positions).
 
     Args:
         backbone: A backbone with two methods. `begin_decoding(inputs, batch_size, length)` returns

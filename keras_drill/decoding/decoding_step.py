@@ -24,10 +24,11 @@ class DecodingStep(abc.ABC):
       source: any nested structure of tensors whose first dimension is B. Constants are never copied
       per row. A step that combines rows with constants reshapes its rows `[R, ...]` to
       `[B, K, ...]`, as if the K rows were K positions of a query.
-    - The *state* holds what each row has read so far: any nested structure of tensors whose first
-      dimension is R, so that rows can be gathered from it. Its shapes and types do not change from
-      step to step: a Transformer allocates caches for `length` columns at the beginning, and keeps
-      its position as an `[R]` tensor.
+    - The *state* describes the tokens that each row has read so far, for example as a cache. The
+      state is any nested structure of tensors whose first dimension is R, so that rows can be
+      gathered. Shapes and types of the state do not change from step to step: a Transformer
+      allocates caches for `length` columns at the beginning, and keeps its position as an `[R]`
+      tensor.
 
     The t-th call of `read` reads column t of every row.
 

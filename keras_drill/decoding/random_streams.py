@@ -11,9 +11,9 @@ _PARITY = np.uint32(0x1BD11BDA)
 def counter_uniform(keys, length):
     """Computes random numbers, uniform in [0, 1), as a pure function of key and position.
 
-    The number in row b at position t is a hash of `(keys[b], t)`. It is the same on every backend
-    and device and for every batch size, so that sampling gives the same sequence alone, in a batch
-    and on a server. The hash is Threefry-2x32 with 20 rounds, of which the upper 24 bits of the
+    The number in row b at position t is a hash of `(keys[b], t)`. The number does not depend on
+    backend, device and batch size, so that sampling gives the same sequence alone, in a batch and
+    on a server. The hash is Threefry-2x32 with 20 rounds, of which the upper 24 bits of the
     first word are used.
 
     Args:

@@ -43,7 +43,7 @@ def make_spec(model: Any, max_length: int) -> Any:
     Args:
         model: A built model with a `backbone` and a `head`.
         max_length: Number of positions to export if they are sinusoidal. Learned positions are
-            exported as they are.
+            exported unchanged.
 
     Returns:
         A `ctranslate2.specs.TransformerSpec`, or a `TransformerDecoderModelSpec` for a language

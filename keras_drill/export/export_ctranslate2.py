@@ -33,7 +33,7 @@ def export_ctranslate2(
     Keras' config of a tokenizer. For SentencePiece there is also the model, `*tokenizer.model`.
 
     The labels are exported after the label encoder, so DRILL is as fast as weight tying.
-    Log-probabilities are those of the model up to float32 rounding.
+    The exported model has the log-probabilities of the original model, up to float32 rounding.
 
     Args:
         model: A built `keras_drill.SequenceToSequence` or `keras_drill.LanguageModel` around a

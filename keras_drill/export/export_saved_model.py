@@ -46,8 +46,8 @@ def export_saved_model(
     are constants, the allocation of senses to words is fixed, and the vocabulary is an asset.
     Dropout and optimizer are removed.
 
-    Loading the SavedModel requires TensorFlow, but neither Keras nor this package. It also requires
-    tensorflow-text if the tokenizer uses operations of that library.
+    Loading the SavedModel requires TensorFlow, but neither Keras nor this package. If the tokenizer
+    uses operations of tensorflow-text, loading also requires this library.
 
     The version's folder is renamed into place once it is complete. A killed export leaves a hidden
     folder `.<version>.*`. Servers ignore this folder, and you can delete it.

@@ -18,8 +18,8 @@ class Side(tf.Module):
     unknown word, since models ignore padding.
 
     Args:
-        tokenizer: A `keras_drill.data.Tokenizer`. With preprocessing that runs in Python only,
-            calls in graphs raise a `ValueError` that says what to do.
+        tokenizer: A `keras_drill.data.Tokenizer`. If its preprocessing runs in Python only, calls
+            in graphs raise a `ValueError`.
         vocabulary: A `keras_drill.data.Vocabulary`, or an `AssetVocabulary`.
 
     Example:

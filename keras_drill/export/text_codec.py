@@ -15,8 +15,8 @@ class TextCodec(tf.Module):
     """Converts texts to the inputs of a language model, and back.
 
     The methods run eagerly and in graphs. Texts are read as in training: each line break is an end
-    token, and `with_start` adds the start token (or the end token, if there is no start token)
-    before each text. `with_start` also pads shorter rows with 0.
+    token. `with_start` adds the start token before each text, or the end token if there is no start
+    token. `with_start` also pads shorter rows with 0.
 
     Args:
         tokenizer: A `keras_drill.data.Tokenizer`.

@@ -157,8 +157,8 @@ class TextModel(tf.Module):
     ) -> dict[str, tf.Tensor]:
         """Draws several independent continuations of each prompt with the model's own sampler.
 
-        The continuations are reproducible with the model's seed and do not depend on their number.
-        The first continuation of the first prompt equals that of `continue_text`.
+        The continuations are reproducible with the model's seed and do not depend on `num_samples`.
+        The first continuation of the first prompt equals the result of `continue_text`.
 
         Args:
             prompts: String tensor `[B]`.

@@ -26,8 +26,8 @@ class TextScores:
         chrf: chrF of the corpus (character n-grams up to 6, β = 2), from 0 to 100. Higher is
             better.
         exact_match: Percentage of the texts that are equal to a reference.
-        length_ratio: Number of words in the texts divided by that of the references; NaN if the
-            references have no words.
+        length_ratio: Number of words in the texts divided by the number in the references; NaN if
+            the references have no words.
         bleu_signature: sacrebleu's signature of `bleu`. `bleu_1` differs only in the order of
             n-grams, which signatures omit.
         chrf_signature: sacrebleu's signature of `chrf`.
@@ -52,7 +52,7 @@ def score_texts(
     """Scores texts against references, with sacrebleu.
 
     Pass texts as a reader sees them, without subword pieces and without spaces before punctuation.
-    Scores are comparable with those of a paper if the signatures are equal.
+    Scores are comparable with published scores if the signatures are equal.
 
     Args:
         hypotheses: The texts to score.
@@ -165,7 +165,7 @@ def count_words(
 def split_words(
     texts: Iterable[str], tokenize: str = "13a", lowercase: bool = False
 ) -> Iterable[list[str]]:
-    """Returns each text as a list of words. The arguments are those of `count_words`."""
+    """Returns each text as a list of words. See `count_words` for the arguments."""
     tokenizer = bleu_metric(tokenize, lowercase).tokenizer
     return (tokenizer((text.lower() if lowercase else text).rstrip()).split() for text in texts)
 

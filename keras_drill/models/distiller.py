@@ -35,7 +35,7 @@ class Distiller(PreprocessedModel, FusedLossModel):  # type: ignore[misc]  # Ker
 
     Args:
         teacher: A trained `keras_drill.LanguageModel` or `SequenceToSequence`. Freeze the teacher
-            by `teacher.trainable = False`. It runs without dropout.
+            by `teacher.trainable = False`. The teacher runs without dropout.
         student: A model of the same class. The distiller uses its `label_smoothing`, `reduction`
             and `preprocessor`.
         divergence: "forward_kl", "reverse_kl" or "jensen_shannon".

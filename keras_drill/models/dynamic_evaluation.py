@@ -28,8 +28,8 @@ class DynamicEvaluation(NamedTuple):
 class DynamicEvaluator:
     """Evaluates a language model that learns from each segment of a text after predicting it.
 
-    Texts repeat their own words and topics. Dynamic evaluation predicts a segment s_i, adds the
-    log-probabilities of its targets to the result, and only then updates the weights w with the
+    Texts repeat their own words and topics. Dynamic evaluation first predicts a segment, and adds
+    the log-probabilities of its targets to the result. Only then, it updates the weights w with the
     gradient g of the segment's mean cross-entropy. Without `mean_squares` the update is SGD with a
     decay towards the trained weights w_0,
 

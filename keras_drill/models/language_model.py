@@ -16,7 +16,7 @@ class LanguageModel(PreprocessedModel, FusedLossModel):  # type: ignore[misc]  #
     """Language model: a backbone and an output layer, trained with the fused loss.
 
     Calling the model and `predict` return the log-probabilities of all words, `[B, T, V]`. `fit`,
-    `evaluate`, `train_on_batch` and `test_on_batch` do not compute this large tensor: the output
+    `evaluate`, `train_on_batch` and `test_on_batch` do not compute this large tensor. The output
     layer computes its fused loss from the backbone's hidden states, and metrics receive the
     log-probability of each target.
 
@@ -80,9 +80,9 @@ class LanguageModel(PreprocessedModel, FusedLossModel):  # type: ignore[misc]  #
 
         The new model shares backbone, embedding and preprocessor with `causal_lm`. After training,
         `generate` and `save_to_preset` of `causal_lm` therefore use the trained weights. The
-        probabilities of the new model are the softmax of the logits of `causal_lm`: with tied or
-        untied embedding, with or without soft cap, in the precision of the `ReversibleEmbedding`.
-        If the embedding is quantised, results differ slightly: the new model dequantises the
+        probabilities of the new model are the softmax of the logits of `causal_lm`, with its soft
+        cap, and in the precision of its `ReversibleEmbedding`. The embedding may be tied or not. If
+        the embedding is quantised, results differ slightly: the new model dequantises the
         embedding to the compute dtype, while `causal_lm` rounds hidden states to int8. You can
         enable LoRA on `causal_lm.backbone` before or after the conversion.
 

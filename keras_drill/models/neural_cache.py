@@ -68,7 +68,7 @@ def cache_log_probs(hidden: np.ndarray, targets: np.ndarray, size: int, theta: f
     """Computes the log-probability of each target by the cache alone, float64 `[N]`.
 
     The result is minus infinity if the word is not in the cache, which is empty at the first
-    target. The arguments are those of `add_neural_cache`.
+    target. See `add_neural_cache` for the arguments.
     """
     hidden, targets = np.asarray(hidden, "float64"), np.asarray(targets)
     number = len(targets)

@@ -1,4 +1,4 @@
-"""Models whose inputs are those of their preprocessor, usually strings."""
+"""Models with a preprocessor, which read for example strings."""
 
 from collections.abc import Callable
 from typing import Any

@@ -26,8 +26,8 @@ class RecurrentEncoderDecoder(QuantizableBackbone):
 
     E is the embedding of the target's words, and D a dropout. Use this model as the backbone of a
     `keras_drill.SequenceToSequence`. The initial state of each decoder layer is the
-    last state of the encoder layer of the same depth; after a bidirectional encoder it passes
-    through a dense layer. Without input feeding, attention is computed for all positions at once.
+    last state of the encoder layer of the same depth. After a bidirectional encoder, a dense layer
+    reduces this state. Without input feeding, attention is computed for all positions at once.
     With input feeding, `hidden_{t-1}` is part of the decoder's next input, and attention is
     computed inside the time loop.
 
@@ -56,8 +56,7 @@ class RecurrentEncoderDecoder(QuantizableBackbone):
         dropout: Dropout rate on embedded words, between layers, and on the result. All time steps
             of a sequence share the mask.
         pad_id: Padding token of source and target; `None` for no padding.
-        seed: Integer for all random choices except those of the attention, or `None` for a random
-            seed.
+        seed: Integer for all random choices outside of the attention, or `None` for a random seed.
         embedding: The embedding of the target's words: a `keras.layers.Embedding` or a
             `keras_drill.SenseEmbedding`; `None` creates an `Embedding`. A `SenseEmbedding` weighs
             the senses of target words by its `weighting`: by their posterior given the hidden state

@@ -15,7 +15,7 @@ class ScheduledSampling(keras.layers.Layer):
     """Scheduled sampling: replaces some input words of a decoder by the model's own predictions.
 
     During training, each input word of the target after the first is replaced with probability
-    `rate` by a prediction of the model: a sample from its probabilities, or the most probable word.
+    `rate`. The replacement is a sample from the model's probabilities, or the most probable word.
     The targets of the loss do not change, and no gradient passes through the choice of words.
     Without scheduled sampling, a model is trained on correct prefixes only, and first sees its own
     mistakes when it generates text.
