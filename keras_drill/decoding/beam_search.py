@@ -55,7 +55,7 @@ class _Memory(NamedTuple):
 class BeamSearch(Search):
     """Beam search: keeps the K best sequences at every step, and continues all of them.
 
-    Beams are ranked by the score of their generated words y:
+    Let y be the generated words of a beam. Beams are ranked by their score:
 
         score(y) = log p(y) / ((5 + |y|) / 6) ** length_penalty + coverage_penalty * coverage(y)
         coverage(y) = Σ_i log(min(Σ_j attention_ji, 1))
