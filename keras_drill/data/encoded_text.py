@@ -163,14 +163,15 @@ class EncodedText:
             if expected.get(name) != number:
                 raise _damaged(folder, f"expected {expected.get(name)} {name}, found {number}")
         if text.ids.min(initial=0) < 0:
-            raise _damaged(folder, "it has numbers that are negative")
+            raise _damaged(folder, "it has negative numbers")
         return text
 
     @staticmethod
     def records(folder: str | os.PathLike) -> tf.data.Dataset:
-        """Yields the records of a saved folder in order: `(ids [n], line_lengths [l])`, both int32.
+        """Returns a dataset of the records of a saved folder, in order.
 
-        Use this for a text that is larger than memory, and `load` otherwise.
+        A record is `(ids [n], line_lengths [l])`, both int32. Use this method for a text that is
+        larger than memory, and `load` otherwise.
         """
         files = sorted(str(path) for path in Path(folder).glob("shard-*.tfrecord"))
         if not files:

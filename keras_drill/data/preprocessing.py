@@ -108,7 +108,7 @@ class _MosesScript(Preprocessing):
         except ImportError as error:
             raise ImportError(
                 f"{type(self).__name__} needs the sacremoses library: "
-                "pip install keras_drill[translation]"
+                f"pip install keras_drill[translation]. Received: {error}"
             ) from error
         self.language = language
         self._library = sacremoses

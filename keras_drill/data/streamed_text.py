@@ -58,7 +58,7 @@ class StreamedText:
         description = read_json(self.folder / _DESCRIPTION)
         self._shards = sorted(self.folder.glob("shard-*.tfrecord"))
         if len(self._shards) != description.get("num_shards"):
-            raise self._damaged("files of it are missing")
+            raise self._damaged("some of its files are missing")
         # First token, shard, position in the shard, size and checksum of each record, `[R, 5]`.
         try:
             self._index = np.load(self.folder / _INDEX, allow_pickle=False)
@@ -157,7 +157,7 @@ class StreamedText:
         return self.reader(1)(start, stop)
 
     def blocks(self) -> Iterator[np.ndarray]:
-        """Yields all ids in order, as int32 arrays. Raises an error for a damaged record."""
+        """Yields all ids in order, as int32 arrays. Raises `ValueError` for a damaged record."""
         for number in range(len(self._index)):
             yield self._record(number)
 

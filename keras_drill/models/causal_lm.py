@@ -66,8 +66,8 @@ def check_causal_lm(causal_lm: Any) -> None:
         import keras_hub
     except ImportError as error:
         raise ImportError(
-            "`LanguageModel.from_causal_lm` needs keras-hub, which is not installed: "
-            "pip install 'keras-drill[pretrained]'"
+            "`LanguageModel.from_causal_lm` needs keras-hub: "
+            f"pip install 'keras-drill[pretrained]'. Received: {error}"
         ) from error
     if not isinstance(causal_lm, keras_hub.models.CausalLM):
         preset = f"keras_hub.models.CausalLM.from_preset({causal_lm!r})"

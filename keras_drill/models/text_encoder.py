@@ -99,7 +99,8 @@ class TextEncoder:
         """
         if importlib.util.find_spec("keras_hub") is None:
             raise ImportError(
-                "`from_preset` needs keras-hub: pip install 'keras-drill[pretrained]'"
+                "`from_preset` needs keras-hub: pip install 'keras-drill[pretrained]'. "
+                "Received: no module keras_hub"
             )
         import keras_hub
 
