@@ -92,7 +92,7 @@ def test_damage_is_found(small_records, tmp_path):
     with pytest.raises(ValueError, match=r"damaged: record 5 in shard-00001\.tfrecord has changed"):
         text.read(0, 100)
     path.unlink()
-    with pytest.raises(ValueError, match="damaged: files of it are missing"):
+    with pytest.raises(ValueError, match="damaged: some of its files are missing"):
         StreamedText(tmp_path / "text")
 
 
