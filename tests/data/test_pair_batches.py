@@ -237,7 +237,7 @@ def test_empty_pairs_are_kept_or_dropped():
     dropped = PairBatches(source, target, END, START, batch_size=3, drop_empty=True)
     assert pairs_of(elements_of(dropped.dataset(epoch=3))) == [((5, END), (7, END))]
     assert (dropped.num_dropped, dropped.num_targets, dropped.order.tolist()) == (3, 2, [0])
-    with pytest.raises(ValueError, match=r"of 1, 1 have an empty side"):
+    with pytest.raises(ValueError, match=r"of 1 pairs, 1 have an empty side"):
         PairBatches(
             EncodedText([END], [1]), EncodedText([5, END], [2]), END, batch_size=1, drop_empty=True
         )
