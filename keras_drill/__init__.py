@@ -4,12 +4,12 @@ Begin with these names:
 
     LanguageModel                a backbone and an output layer, trained with the fused loss
     SequenceToSequence           the same for models with a source and a target
-    TiedOutput, SoftmaxOutput    the baselines: weight tying, and a table of labels of its own
+    TiedOutput, SoftmaxOutput    the baselines: weight tying, and a separate table of labels
     DrillOutput                  labels from a deep residual network (DRILL)
     BilinearOutput               labels from a bilinear map
-    KernelizedBayesianSoftmax    several senses a word (KerBS)
-    MixtureOfSoftmaxes           several contexts a token (MoS)
-    OutputLayer                  what all of these are made from: label encoder, score, composition
+    KernelizedBayesianSoftmax    several senses (embeddings) per word (KerBS)
+    MixtureOfSoftmaxes           several softmaxes per token (MoS)
+    OutputLayer                  the class of all of these: label encoder, score, composition
     models                       backbones: AWDLSTM, GRULanguageBackbone, Transformer ...
     data                         text files, tokenizers, vocabularies, batches (TensorFlow)
     decoding                     generate, samplers, beam search, constraints
@@ -23,10 +23,10 @@ from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
 
-# Keras finds a saved layer's class only once its module is imported. Only the command imports what
-# it needs when it needs it, and so answers `--help` and mistakes at once.
+# Keras can load a saved layer only after the layer's module was imported, so the library imports
+# all layers. The command imports modules on demand, so that `--help` and errors appear at once.
 _IS_COMMAND = not TYPE_CHECKING and "keras_drill_command" in sys.modules
-# They import TensorFlow, which JAX does without: only when they are asked for.
+# These modules import TensorFlow, which users of JAX may not have: import them on demand.
 _ON_DEMAND = ("data", "distribute", "export")
 
 if not _IS_COMMAND:

@@ -1,4 +1,4 @@
-"""`python -m keras_drill` is `keras-drill`, after importing all that the package has."""
+"""Runs the command `keras-drill` as `python -m keras_drill`; imports the whole package first."""
 
 import sys
 

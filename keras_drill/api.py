@@ -1,4 +1,4 @@
-"""What `import keras_drill` offers."""
+"""The public names of `import keras_drill`."""
 
 from keras_drill import (
     callbacks,

@@ -1,4 +1,4 @@
-"""The output layer: label encoder × score × composition, under one fused loss."""
+"""`OutputLayer`, which combines a label encoder, a score and a composition, with a fused loss."""
 
 from keras_drill.output_layer.output_layer import OutputLayer
 

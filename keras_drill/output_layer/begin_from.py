@@ -30,12 +30,12 @@ def begin_from(new: Any, old: Any) -> None:
     for name in ("vocabulary_size", "logit_soft_cap"):
         if getattr(new, name) != getattr(old, name):
             raise ValueError(
-                f"`{name}` of the head must be the model's own, {getattr(old, name)}. "
+                f"`{name}` of the head must equal that of the model's head, {getattr(old, name)}. "
                 f"Received: {name}={getattr(new, name)}"
             )
     if new.embedding is not None and new.embedding is not old.embedding:
         raise ValueError(
-            "`embedding` of the head must be the embedding of the model's own head, "
+            "`embedding` of the head must be the embedding of the model's head, "
             f"`model.head.embedding`, or None. Received: embedding={new.embedding!r}"
         )
     new.build(old.hidden_shape)
@@ -51,7 +51,8 @@ def begin_from(new: Any, old: Any) -> None:
 def _copy_labels(new, labels, words):
     if new.label_embeddings.shape[1] != labels.shape[1]:
         raise ValueError(
-            f"`embedding_dim` of the head must be None or the model's {labels.shape[1]}. "
+            f"`embedding_dim` of the head must be None or {labels.shape[1]}, the width of the "
+            "model's labels. "
             f"Received: embedding_dim={new.embedding_dim}"
         )
     new.label_embeddings.assign(copies_of_words(labels, words))
@@ -64,20 +65,20 @@ def _copy_biases(new, old, words):
         new.bias.assign(biases.astype("float32"))
     elif biases.any():
         raise ValueError(
-            "`use_bias` of the head must be True, because the model's words have biases or "
-            "different numbers of senses. Received: use_bias=False"
+            "`use_bias` of the head must be True, because the model's head has biases, or words "
+            "have different numbers of senses. Received: use_bias=False"
         )
 
 
 def _check_equal(new, old):
-    """Raises `ValueError` if log-probabilities differ at some hidden states."""
+    """Raises `ValueError` if log-probabilities of random hidden states differ."""
     hidden = np.random.default_rng(1).normal(size=(4, old.hidden_shape[-1]))
     hidden = ops.convert_to_tensor(hidden, keras.backend.floatx())
     difference = float(ops.max(ops.abs(new(hidden) - old(hidden))))
     if not difference < TOLERANCES.get(new.compute_dtype, 0.1):
         raise ValueError(
-            "`head` must begin with the probabilities of the model's own: DRILL and mixtures with "
-            '`gated=True`, bilinear labels with `kernel_initializer="identity"`, senses under a '
-            "soft cap in equal numbers for all words. Received: a head whose log-probabilities "
-            f"differ by up to {difference:.2g}"
+            "`head` must begin with the probabilities of the model's head. DRILL and mixtures need "
+            '`gated=True`, and bilinear labels need `kernel_initializer="identity"`. With senses '
+            "under a soft cap, all words need equally many senses. Received: a head whose "
+            f"log-probabilities differ by up to {difference:.2g}"
         )

@@ -50,7 +50,10 @@ def check_arguments(head):
                 f"Received: pad_labels_to={head.pad_labels_to}"
             )
     if head.logit_soft_cap is not None and not head.logit_soft_cap > 0:
-        raise ValueError(f"`logit_soft_cap` must be positive. Received: {head.logit_soft_cap!r}")
+        raise ValueError(
+            "`logit_soft_cap` must be positive or None. "
+            f"Received: logit_soft_cap={head.logit_soft_cap!r}"
+        )
     if head.z_loss < 0:
         raise ValueError(f"`z_loss` must not be negative. Received: z_loss={head.z_loss!r}")
     for name in ("embeddings_regularizer", "embeddings_constraint"):
@@ -64,19 +67,22 @@ def check_arguments(head):
 def check_embedding(head, embedding):
     """Raises `ValueError` if an output layer cannot compute its labels from an embedding."""
     if not isinstance(embedding, keras.layers.Embedding):
-        raise ValueError(f"`embedding` must be a keras.layers.Embedding. Received: {embedding!r}")
+        raise ValueError(
+            f"`embedding` must be a keras.layers.Embedding. Received: embedding={embedding!r}"
+        )
     if isinstance(embedding, SenseEmbedding):
         embedding.check_head(head)
     labels = head.composition.num_labels(head.vocabulary_size)
     rows = head.pad_labels_to or labels
     if embedding.input_dim != rows:
         raise ValueError(
-            f"`embedding` must have one row for each of the {labels} labels, or `pad_labels_to`. "
+            f"`embedding` must have one row for each of the {labels} labels, or `pad_labels_to` "
+            "rows. "
             f"Received: input_dim={embedding.input_dim}, pad_labels_to={head.pad_labels_to}"
         )
     if head.embedding_dim not in (None, embedding.output_dim):
         raise ValueError(
-            f"`embedding_dim` must be None or the embedding's {embedding.output_dim}. "
+            f"`embedding_dim` must be None or {embedding.output_dim}, the width of `embedding`. "
             f"Received: embedding_dim={head.embedding_dim}"
         )
     if not embedding.built:

@@ -6,7 +6,7 @@ import keras
 
 from keras_drill.ops.private_interfaces import called_model, producer
 
-# Keras' losses of that kind, by the names of their classes in lower case.
+# Keras' losses that take probabilities by default: their class names in lower case.
 _OF_PROBABILITIES = ("categoricalcrossentropy", "sparsecategoricalcrossentropy")
 
 
@@ -15,8 +15,8 @@ def check_compiled_loss(head: keras.layers.Layer) -> None:
 
     Log-probabilities are negative. A loss without `from_logits=True` clips all of them to one
     constant and has no gradient. The function checks only functional and sequential models, since
-    other models do not tell where an output comes from. It checks nothing on JAX, where a layer
-    cannot find the model in training.
+    Keras does not record which layer computed the output of other models. On JAX it checks nothing,
+    because a layer cannot find the model that calls it.
 
     Raises:
         ValueError: The loss is a cross-entropy of probabilities.
@@ -36,7 +36,7 @@ def check_compiled_loss(head: keras.layers.Layer) -> None:
 
 def _outputs_and_losses(model: keras.Model) -> list[tuple[Any, Any]]:
     """Returns pairs of a symbolic output and its loss, as far as these are known."""
-    # A sequential model's `output` is that of the call of the whole.
+    # `output` of a sequential model is the output of the model's call, not of its last layer.
     is_sequential = isinstance(model, keras.Sequential)
     outputs, loss = getattr(model, "outputs" if is_sequential else "output", None), model.loss
     if isinstance(outputs, keras.KerasTensor):

@@ -16,7 +16,7 @@ class HeadTeacher(NamedTuple):
     """A teacher for `losses.loss_and_statistics`.
 
     Attributes:
-        head: The teacher's output layer, of any kind, which is constant.
+        head: The teacher's output layer, of any kind. It receives no gradients.
         hidden: The teacher's hidden states `[..., d_t]`.
         divergence, beta, temperature, cross_entropy_weight: As in
             `keras_drill.ops.linear_kl_divergence`.
@@ -30,7 +30,7 @@ class HeadTeacher(NamedTuple):
     cross_entropy_weight: float
 
     def walk_inputs(self) -> WalkInputs:
-        """Returns the teacher's tensors for the walk."""
+        """Returns the teacher's input tensors of the fused loss."""
         no_targets = ops.zeros(ops.shape(self.hidden)[:-1], "int32")
         inputs, *_ = losses.walk_inputs(
             self.head, losses.check_hidden(self.head, self.hidden), no_targets, None, training=False
@@ -39,7 +39,7 @@ class HeadTeacher(NamedTuple):
         return keras.tree.map_structure(_constant, inputs)
 
     def distillation(self) -> Distillation:
-        """Returns the options of the distillation for the walk."""
+        """Returns the options of the distillation for the fused loss."""
         return make_distillation(
             self.divergence,
             self.beta,
@@ -56,7 +56,7 @@ def check_student(head: OutputLayer) -> None:
         raise ValueError(
             "`student` must have an output layer with one label per word and one context per "
             "token, such as a TiedOutput or a DrillOutput: the fused divergence does not support "
-            "MixtureOfSoftmaxes and KernelizedBayesianSoftmax. The teacher's may be of any kind. "
+            "MixtureOfSoftmaxes and KernelizedBayesianSoftmax. The teacher may be of any kind. "
             f"Received: student.head={head!r}"
         )
 

@@ -25,7 +25,7 @@ def embedding_table(embedding: keras.layers.Embedding):
 
 
 def embedding_variable(embedding: keras.layers.Embedding) -> tuple[keras.Variable, int]:
-    """Returns the variable of `embedding_table`, and its axis of words."""
+    """Returns the variable that stores the embeddings for the output, and its axis of words."""
     variables = {variable.name: variable for variable in embedding.variables}
     if not getattr(embedding, "tie_weights", True):
         return variables["reverse_embeddings"], 1
@@ -38,7 +38,7 @@ def _output_table(embedding, mode):
         table = ops.cast(table, embedding.compute_dtype) / embedding.reverse_embeddings_scale
     elif mode is not None:
         raise ValueError(
-            f"The output table of the embedding {embedding.name!r} (`tie_weights=False`) can be "
-            f'read unquantised or in "int8". Received: quantization_mode={mode!r}'
+            f"The output table of the embedding {embedding.name!r} (`tie_weights=False`) must be "
+            f'unquantised or in "int8". Received: quantization_mode={mode!r}'
         )
     return ops.transpose(table)

@@ -29,7 +29,7 @@ def fold(head):
     _assign(folded.score_parameters, head.score_parameters)
     if network is not None:
         _assign(folded.label_encoder.hidden_network.variables, network.variables)
-    # By name: a copy for inference has no statistics.
+    # Match by name, because the copy for inference has no variables for statistics.
     values = {variable.name: variable for variable in head.composition.variables}
     for variable in folded.composition.variables:
         variable.assign(values[variable.name])

@@ -1,4 +1,4 @@
-"""The fused loss of an output layer: checks arguments and prepares the tensors for the walk."""
+"""The fused loss of an output layer: checks arguments and prepares tensors for `fused_loss`."""
 
 import math
 
@@ -127,18 +127,20 @@ def hidden_width(shape: Shape, built_shape: Shape | None = None) -> int:
         )
     if built_shape is not None and width != built_shape[-1]:
         raise ValueError(
-            f"`hidden` must be {built_shape[-1]} wide, as this layer was built for. "
+            f"`hidden` must be {built_shape[-1]} wide, the width for which this layer was built. "
             f"Received: hidden of shape {shape}"
         )
     return width
 
 
 def check_tokens(head, hidden, targets, sample_weight) -> tuple:
-    """Checks and returns hidden states `[..., d_h]`, targets `[...]`, and weights `[...]` or
-    `None`.
+    """Checks the shapes of a batch of tokens, and builds the layer if necessary.
+
+    Returns:
+        Hidden states `[..., d_h]`, targets `[...]`, and weights `[...]` or `None`, as tensors.
 
     Raises:
-        ValueError: Their shapes do not match.
+        ValueError: The shapes do not match.
     """
     hidden = check_hidden(head, hidden)
     if not head.built:
@@ -168,15 +170,17 @@ def check_tokens(head, hidden, targets, sample_weight) -> tuple:
 
 
 def walk_inputs(head, hidden, targets, weights, training) -> tuple:
-    """Returns the walk's inputs, targets `[N]`, weights `[N]` or `None`, and a mask of valid
-    targets.
+    """Prepares the inputs of the fused loss.
+
+    Returns:
+        `WalkInputs`, targets `[N]`, weights `[N]` or `None`, and a mask of valid targets.
     """
     hidden, flat, weights = at_least_one_token(hidden, targets, weights, _float_dtype(head))
     flat, valid = check_targets(flat, head.vocabulary_size, weights)
     contexts, log_priors = head._contexts(hidden, training)
     columns, column_mask = head.composition.columns(flat)
     labels, bias, parameters = head._labels(training), head.bias, head.score_parameters
-    if head._placement() is None:  # if several devices share the rows, the walk handles them
+    if head._placement() is None:  # with several devices, `fused_loss` removes padding
         labels = head.without_padding(labels)
         bias = None if bias is None else head.without_padding(bias)
         parameters = [head.without_padding(parameter) for parameter in parameters]
@@ -194,7 +198,7 @@ def walk_inputs(head, hidden, targets, weights, training) -> tuple:
 
 
 def _may_be_equal(shape, other, or_one: bool = False) -> bool:
-    """Whether two partially known shapes may be equal."""
+    """Returns whether two shapes with some unknown sizes may be equal."""
     return len(shape) == len(other) and all(
         a == b or None in (a, b) or (or_one and a == 1) for a, b in zip(shape, other, strict=True)
     )

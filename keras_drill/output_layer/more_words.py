@@ -1,4 +1,4 @@
-"""Adds words to an output layer, whose labels are computed from descriptions."""
+"""Adds words to an output layer that computes labels from descriptions of the words."""
 
 import copy
 
@@ -27,13 +27,13 @@ def with_words(head, descriptions, bias, embedding):
         )
     if (embedding is None) != (head.embedding is None):
         raise ValueError(
-            "`embedding` must be the larger embedding if this layer shares an embedding, and None "
-            f"otherwise. Received: embedding={embedding!r}"
+            "`embedding` must be the larger embedding, with rows for the new words, if this layer "
+            f"shares an embedding, and None otherwise. Received: embedding={embedding!r}"
         )
     if isinstance(head.embedding, SenseEmbedding):
         raise ValueError(
             "`embedding` must not be a SenseEmbedding, in which new words would have no senses. "
-            f"Received: {head.embedding!r}"
+            f"Received: embedding={head.embedding!r}"
         )
     new = _make(head, len(descriptions), embedding)
     new.build(head.hidden_shape)
@@ -47,7 +47,7 @@ def grown(config, sizes: dict[str, int], by: int):
 
     Args:
         config: A config, or a value in one.
-        sizes: Old sizes by key. An entry is increased if its key and its value are here.
+        sizes: Old sizes by key. An entry is increased if `sizes` has its key and value.
         by: The number to add.
     """
     if isinstance(config, dict):
@@ -109,9 +109,7 @@ def _describe(head, new, descriptions, bias):
         bias = np.broadcast_to(np.asarray(bias) - np.log(labels_a_word), len(words))
         _assign_from(new.bias, num_labels, np.repeat(bias, labels_a_word))
     elif bias is not None:
-        raise ValueError(
-            f"`bias` must be None where the layer has no biases. Received: bias={bias!r}"
-        )
+        raise ValueError(f"`bias` must be None if the layer has no biases. Received: bias={bias!r}")
 
 
 def _assign_from(variable, first, rows):

@@ -32,8 +32,8 @@ class OutputLayer(WordProbabilities):
 
     `head(hidden)` returns the log-probabilities of all words. Keras losses must take them with
     `from_logits=True`. Without `from_logits=True`, the loss `"sparse_categorical_crossentropy"` has
-    no gradient for log-probabilities. On TensorFlow, functional and sequential models raise an
-    error in their first step.
+    no gradient for log-probabilities. On TensorFlow, the first training step of a functional or
+    sequential model with such a loss raises an error.
 
     `head.loss(hidden, targets)` returns the cross-entropy without building the matrix of all
     log-probabilities. The fused loss processes the tokens tile by tile and computes the scores, the
@@ -44,8 +44,8 @@ class OutputLayer(WordProbabilities):
     trained with the fused loss in this way.
 
     Call arguments:
-        hidden: `[..., d_h]`.
-        targets: `None`, or `[...]` integers.
+        hidden: Hidden states `[..., d_h]`.
+        targets: `None`, or `[...]` integers, the indices of the words to predict.
         sample_weight: With targets: `None`, or weights of the tokens, `[...]` or a prefix of that
             shape. Tokens masked in `hidden` have weight 0.
         label_smoothing: With targets: as in `loss`.
@@ -67,11 +67,11 @@ class OutputLayer(WordProbabilities):
         embedding_dim: Width of the layer's own label embeddings; `None` is the hidden state's.
         use_bias: Whether every label has a bias.
         logit_soft_cap: `c` bounds scores smoothly to (-c, c) by `c * tanh(score / c)`.
-        z_loss: Coefficient of `lse(scores)^2`, added to the loss of every token.
-        tile_size: Tokens per tile of the fused loss. `None` derives it from `tile_bytes`.
+        z_loss: Coefficient of `logsumexp(scores)^2`, which is added to the loss of every token.
+        tile_size: Tokens per tile of the fused loss. `None` derives the number from `tile_bytes`.
         tile_bytes: Memory for one tile of scores, in bytes. `None` is 2 GiB on GPUs and TPUs. On
-            CPUs it is 144 MiB, or three eighths of the memory of the labels' gradient if that is
-            more. Frozen labels without biases need no scores in memory.
+            CPUs the default is 144 MiB, or three eighths of the memory of the labels' gradient if
+            this is more. Frozen labels without biases need no memory for scores.
         embeddings_initializer: Initializer of the layer's own label embeddings.
         embeddings_regularizer: Regularizer of the layer's own label embeddings.
         embeddings_constraint: Constraint of the layer's own label embeddings.
@@ -230,14 +230,16 @@ class OutputLayer(WordProbabilities):
 
     @property
     def embeddings(self) -> Tensor:
-        """The table `[M, d]` from which labels are computed. A variable, or a tensor if the
-        `embedding` has LoRA, is quantised, or is untied.
+        """The table `[M, d]` from which labels are computed.
+
+        The table is a variable, or a tensor if the `embedding` has LoRA, is quantised, or is
+        untied.
         """
         return self.label_embeddings if self.embedding is None else super().embeddings
 
     @property
     def learns_senses(self) -> bool:
-        """Whether senses may move. False if the layer or the embedding with senses is frozen."""
+        """Whether senses may be counted and moved; false if the layer or embedding is frozen."""
         return self.trainable and (self.embedding is None or self.embedding.trainable)
 
     @property
@@ -255,9 +257,7 @@ class OutputLayer(WordProbabilities):
         label_smoothing: float = 0.0,
         training: bool | None = None,
     ) -> Tensor:
-        """Computes log-probabilities `[..., V]` of all words, or `[...]` of the targets, in
-        float32.
-        """
+        """Computes float32 log-probabilities of all words `[..., V]` or of the targets `[...]`."""
         if targets is not None:
             return losses.add_fused_loss(
                 self, hidden, targets, sample_weight, label_smoothing, bool(training)
@@ -283,12 +283,13 @@ class OutputLayer(WordProbabilities):
         return (*hidden_shape[:-1], self.vocabulary_size)
 
     def folded(self) -> "OutputLayer":
-        """Returns the output layer for inference, with the result of the label encoder as a
-        constant.
+        """Returns a copy of the output layer for inference, in which the labels are constant.
+
+        The copy stores the result of the label encoder instead of the encoder.
 
         Returns:
             A built, frozen `OutputLayer` with the same probabilities, as fast as weight tying. The
-            copy shares nothing with this layer, so later training does not change the copy.
+            copy shares no variables with this layer, so later training does not change the copy.
         """
         return fold(self)
 

@@ -24,7 +24,7 @@ class TiedLayer(keras.layers.Layer):
         super().__init__(**kwargs)
         self.embedding = embedding
         self._embedding_is_copy = False
-        # path in the functional model, if the embedding was found there
+        # Path of the embedding in the functional model, or None if the model does not contain it.
         self._embedding_path: str | None = None
 
     @abstractmethod
@@ -33,18 +33,24 @@ class TiedLayer(keras.layers.Layer):
 
     @property
     def embeddings(self) -> Tensor:
-        """The table `[M, d]` of the shared embedding. A variable, or a tensor if the embedding has
-        LoRA, is quantised, or is untied.
+        """The table `[M, d]` of the shared embedding.
+
+        The table is a variable, or a tensor if the embedding has LoRA, is quantised, or is untied.
         """
         return embedding_table(self.embedding)
 
     def tie_to(self, embedding: keras.layers.Embedding | None) -> None:
-        """Shares `embedding` instead of the copy that a config created; `None` changes nothing.
+        """Shares the model's embedding, instead of the copy that `from_config` created.
 
-        Usually you need not call this method. A layer that was created from its config calls it in
-        a functional model in which the embedding is upstream of the layer's inputs, and
-        `keras_drill.LanguageModel` calls it too. Call it in your own model class that creates
-        embedding and layer from their configs.
+        Call this method in your own model class, if the class creates embedding and layer from
+        their configs. In other cases the package calls this method: in `keras_drill.LanguageModel`,
+        and in functional models in which the layer's inputs are computed from the embedding.
+
+        Args:
+            embedding: The embedding to share. `None` keeps the layer's present embedding.
+
+        Raises:
+            ValueError: The layer cannot share this embedding.
         """
         if embedding is not None and embedding is not self.embedding:
             self.check_embedding(embedding)

@@ -1,10 +1,10 @@
 """Finds the embedding that an output layer shares after both were rebuilt from configs.
 
-Keras makes what is shared once only where it reads a `.keras` file, and only as far as a layer's
-config has the layers inside it. Otherwise (a clone, `from_config`, a backbone that makes its own
-embedding, a `Sequential`) the output layer comes back with a copy. It then takes the embedding at
-the place where the original's was: its path, from attribute to attribute and from name to name.
-Files from before paths were kept say only its name.
+Keras restores shared layers only when it loads a `.keras` file, and only if the configs contain the
+shared layer. In all other cases the rebuilt output layer has a copy of the embedding: after cloning
+or `from_config`, in a `Sequential`, or if the backbone creates its own embedding. The output layer
+then replaces the copy by the embedding at the path of the original embedding. A path consists of
+names of attributes and layers. Older files contain only the name of the embedding.
 """
 
 from collections.abc import Iterator
@@ -17,12 +17,12 @@ Found = tuple[str, keras.layers.Embedding]
 
 
 def embeddings_inside(layer: keras.Layer) -> list[Found]:
-    """Paths and embeddings inside a layer (the empty path is the layer itself), each once."""
+    """Returns paths and embeddings inside a layer; the empty path is the layer itself."""
     return list(_walk(layer, "", set()))
 
 
 def embeddings_upstream(tensor: keras.KerasTensor) -> list[Found]:
-    """Paths and embeddings of all layers that computed a symbolic tensor."""
+    """Returns paths and embeddings of all layers that computed a symbolic tensor."""
     pending, seen, layers = [tensor], set(), []
     while pending:
         operation, call, inputs = producer(pending.pop())
@@ -37,7 +37,7 @@ def embeddings_upstream(tensor: keras.KerasTensor) -> list[Found]:
 
 
 def path_of(embedding, found: list[Found]) -> str | None:
-    """The path of an embedding; `None` if the embedding is not among those found."""
+    """Returns the path of an embedding, or `None` if `found` does not contain the embedding."""
     return next((path for path, other in found if other is embedding), None)
 
 
@@ -45,8 +45,8 @@ def find_original(copy: keras.layers.Embedding, path: str | None, found: list[Fo
     """Finds the embedding that an output layer shares after both were rebuilt from their configs.
 
     Args:
-        copy: Embedding that the output layer's config created. It is the original itself if Keras
-            restored the sharing.
+        copy: Embedding that the output layer's config created. If Keras restored the sharing, this
+            is the shared embedding itself.
         path: Path of the original embedding, or `None` if it is not known. If no embedding has this
             path, embeddings with the name of `copy` are used.
         found: Paths and embeddings of the rebuilt model.
@@ -65,9 +65,9 @@ def find_original(copy: keras.layers.Embedding, path: str | None, found: list[Fo
         candidates = [(where, other) for where, other in found if other.name == copy.name]
     if len(candidates) > 1:
         raise ValueError(
-            f"Several embeddings have the name {copy.name!r}, and an output layer shares one of "
-            "them. Give the embeddings different names; or create the model in code, share the "
-            "embedding with `tie_to`, and load only the weights with `load_weights`. "
+            f"Several embeddings have the name {copy.name!r}, but an output layer must share "
+            "exactly one. Give the embeddings different names. Or create the model in code, share "
+            "the embedding with `tie_to`, and load only the weights with `load_weights`. "
             f"Received: {', '.join(repr(where) for where, _ in candidates)}"
         )
     return candidates[0][1] if candidates else None
@@ -89,10 +89,10 @@ def _walk(layer, path: str, visited: set[int]) -> Iterator[Found]:
 
 
 def _children(layer) -> dict[str, keras.Layer]:
-    """The layers right inside one, by what a layer made from the same config calls them too.
+    """Returns the layers directly inside `layer`, by names that are equal after `from_config`.
 
-    That is the attribute, as names that Keras makes up count the layers of a process; and the name
-    for those in no attribute, as the layers of a functional model, whose config keeps names.
+    A layer in an attribute gets the attribute's name, because automatic names of layers contain a
+    counter. Other layers, for example those of a functional model, keep their own names.
     """
     children = {}
     for name, value in vars(layer).items():

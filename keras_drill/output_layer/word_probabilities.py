@@ -53,10 +53,10 @@ class WordProbabilities(TiedLayer):
     def log_prob(
         self, hidden: Tensor, targets: Tensor, sample_weight: Tensor | None = None
     ) -> Tensor:
-        """Computes log-probabilities of given words. The result is differentiable.
+        """Computes log-probabilities of given words, without dropout. The result is differentiable.
 
         Args:
-            hidden: `[..., d_h]`.
+            hidden: Hidden states `[..., d_h]`.
             targets: `[...]` integers in `[0, vocabulary_size)`.
             sample_weight: Weights of the tokens, `[...]` or a prefix of that shape, by which the
                 log-probabilities are multiplied. Tokens of weight 0 are skipped, and may have any
@@ -82,11 +82,11 @@ class WordProbabilities(TiedLayer):
         and gradients of the replicas without dividing them again.
 
         Args:
-            hidden: `[..., d_h]`.
+            hidden: Hidden states `[..., d_h]`.
             targets: `[...]` integers in `[0, vocabulary_size)`.
             sample_weight: Weights of the tokens, `[...]` or a prefix of that shape. Tokens of
                 weight 0 are skipped, and may have any target.
-                label_smoothing: Share of a target's probability that is distributed over all words.
+            label_smoothing: Share of a target's probability that is distributed over all words.
             reduction: As in `keras.losses`: "sum_over_batch_size" (or "mean"),
                 "mean_with_sample_weight", "sum" or "none" (losses `[...]`, whose gradients
                 recompute the scores).
@@ -115,9 +115,15 @@ class WordProbabilities(TiedLayer):
         reduction: str | None = "sum_over_batch_size",
         training: bool = True,
     ) -> tuple[Tensor, Tensor]:
-        """`loss`, and the log-probabilities `[...]` of the targets (not differentiable, 0 where the
-        weight is), for metrics, at no extra cost. Arguments as in `loss`: unless `training` is
-        `False` both are with dropout; `log_prob` is for evaluating."""
+        """Computes `loss` and the targets' log-probabilities, for metrics, at no extra cost.
+
+        The arguments are those of `loss`. With `training=True`, dropout changes both results. Use
+        `log_prob` or `training=False` for evaluation.
+
+        Returns:
+            The loss; and the log-probabilities `[...]` of the targets, without gradients. They are
+            0 for tokens of weight 0.
+        """
         return losses.loss_and_statistics(
             self, hidden, targets, sample_weight, label_smoothing, reduction, training
         )[:2]
@@ -131,9 +137,16 @@ class WordProbabilities(TiedLayer):
         reduction: str | None = "sum_over_batch_size",
         training: bool = True,
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """`loss_and_log_prob`, and for accuracies the rank `[...]` of every target, an integer: how
-        many words are more probable. Of words that are equally probable the first comes first, as
-        in an argmax; tokens of weight 0 have rank 0. Arguments as in `loss`."""
+        """Computes `loss_and_log_prob` and the targets' ranks, for accuracy metrics.
+
+        The rank of a target is the number of words that are more probable. Among equally probable
+        words, the word with the lowest index ranks first, as in an argmax. The arguments are those
+        of `loss`.
+
+        Returns:
+            The loss; the log-probabilities `[...]` of the targets; and their ranks, `[...]`
+            integers, 0 for tokens of weight 0.
+        """
         return losses.loss_and_statistics(
             self, hidden, targets, sample_weight, label_smoothing, reduction, training, True
         )
@@ -142,18 +155,21 @@ class WordProbabilities(TiedLayer):
         """Returns the k most probable words.
 
         Args:
-            hidden: `[..., d_h]`.
-            k: Number of words.
+            hidden: Hidden states `[..., d_h]`.
+            k: Number of words, at most `vocabulary_size`.
 
         Returns:
             Log-probabilities and word indices, both `[..., k]`, the most probable first.
+
+        Raises:
+            ValueError: `k` is out of range.
         """
         if not 1 <= k <= self.vocabulary_size:
             raise ValueError(f"`k` must be in [1, {self.vocabulary_size}]. Received: k={k}")
         return top_k(self(hidden), k)
 
     def encoded_labels(self) -> Tensor:
-        """Returns the output labels `[M, d_j]` for inference."""
+        """Computes the output labels `[M, d_j]` from the embeddings, without dropout."""
         return self.without_padding(self._labels(training=False))
 
     def with_words(
@@ -162,12 +178,12 @@ class WordProbabilities(TiedLayer):
         bias: Tensor | None = None,
         embedding: keras.layers.Embedding | None = None,
     ) -> "WordProbabilities":
-        """Returns the output layer with additional words that did not occur in training.
+        """Returns a copy of the output layer with additional words that did not occur in training.
 
         Labels of the new words are computed from their descriptions alone. All other words keep
-        their scores. The label encoder must be a `keras_drill.DescriptionLabelEncoder`; its
-        `embedding_dropout` trains it for such words. `keras_drill.LanguageModel.with_words` extends
-        a whole model.
+        their scores. The label encoder must be a `keras_drill.DescriptionLabelEncoder`. Its
+        `embedding_dropout` trains the encoder for words without embeddings.
+        `keras_drill.LanguageModel.with_words` extends a whole model.
 
         Args:
             descriptions: `[n, ...]`, descriptions of n words, which follow the existing words.
@@ -177,8 +193,8 @@ class WordProbabilities(TiedLayer):
                 The additional rows are only used for input: no label is computed from them.
 
         Returns:
-            A built output layer that shares nothing with this one. If words have several senses, a
-            new word has the smallest possible number of senses.
+            A built output layer that shares no variables with this one. If words have several
+            senses, a new word gets the smallest allowed number of senses.
 
         Raises:
             ValueError: The layer has another label encoder, or an argument does not match.
@@ -196,36 +212,39 @@ class WordProbabilities(TiedLayer):
         return with_words(self, descriptions, bias, embedding)
 
     def without_padding(self, rows: Tensor) -> Tensor:
-        """Removes padding rows: returns the first M rows of a tensor."""
+        """Returns the first M rows of a tensor, without padding rows."""
         num_labels = self.composition.num_labels(self.vocabulary_size)
         return rows if rows.shape[0] == num_labels else rows[:num_labels]
 
     def label_terms(self) -> Tensors:
-        """Values that the score computes from labels, such as KerBS' norms: tensors `[M]`, as they
-        are at inference. Of an inner product there are none."""
+        """Computes the score's terms of the labels at inference, such as their norms for KerBS.
+
+        Returns:
+            A sequence of tensors `[M]`, which is empty for an inner product.
+        """
         labels = ops.cast(self.encoded_labels(), self.compute_dtype)
         return self.score.label_terms(labels, self._score_parameters())
 
     def log_probs(
         self, hidden: Tensor, labels: Tensor, label_terms: Tensors | None = None
     ) -> Tensor:
-        """Log-probabilities `[..., V]` of all words at inference, for loops that run the label
-        encoder once.
+        """Computes log-probabilities `[..., V]` of all words at inference, from encoded labels.
+
+        Use this method in loops, so that the label encoder runs only once.
 
         Args:
-            hidden: `[..., d_h]`.
+            hidden: Hidden states `[..., d_h]`.
             labels: Output of `encoded_labels`.
-            label_terms: Output of `label_terms`, which are then not computed either (and are
-                constants to a gradient); `None` computes them.
+            label_terms: Output of `label_terms`, through which no gradient passes. `None` computes
+                the terms.
         """
         return self._log_probs(hidden, labels, training=False, label_terms=label_terms)
 
     def logits(self, hidden: Tensor, labels: Tensor, label_terms: Tensors | None = None) -> Tensor:
-        """Computes scores `[..., V]` of all words at inference, whose log-softmax equals
-        `log_probs`. For loops that need log-probabilities of few words.
+        """Computes logits `[..., V]` of all words at inference. Their log-softmax is `log_probs`.
 
-        A mixture of softmaxes has no logits, see `composition.has_logits`. The arguments are those
-        of `log_probs`.
+        Use this method in loops that need log-probabilities of few words. A mixture of softmaxes
+        has no logits; see `composition.has_logits`. The arguments are those of `log_probs`.
         """
         hidden = losses.check_hidden(self, hidden)
         scores, _ = self._scores(hidden, labels, label_terms=label_terms)
@@ -276,9 +295,11 @@ class WordProbabilities(TiedLayer):
 
     @property
     def labels_are_frozen(self) -> bool:
-        """Whether the labels are not trained. The gradient of frozen labels is not computed, which
-        saves a third of the time and most of the memory. Labels of a score with parameters are
-        never frozen in this sense, because the gradients of the parameters need theirs.
+        """Whether the fused loss may omit the gradient of the labels.
+
+        This saves a third of the time and most of the memory. The result is true if neither the
+        embeddings nor the label encoder are trainable. It is false for scores with parameters,
+        whose gradients need the gradient of the labels.
         """
         if self.score.parameter_initializers:
             return False
