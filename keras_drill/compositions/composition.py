@@ -33,7 +33,7 @@ class Composition(keras.layers.Layer, ABC):
         self.built = True
 
     def context_shape(self, hidden_shape: Shape) -> Shape:
-        """Returns the contexts' shape for a label encoder, which reads its last entry."""
+        """Returns a shape whose last entry is the width of the contexts, for the label encoder."""
         return tuple(hidden_shape)
 
     def num_labels(self, vocabulary_size: int) -> int:
@@ -55,7 +55,8 @@ class Composition(keras.layers.Layer, ABC):
             training: Whether dropout is on.
 
         Returns:
-            Contexts `[N, K, d]`, and log-priors `[N, K]` or `None` if K is 1.
+            Contexts `[N, K, d]`; and the logarithms of their prior probabilities, `[N, K]`, or
+            `None` if K is 1.
         """
 
     @abstractmethod
@@ -90,7 +91,7 @@ class Composition(keras.layers.Layer, ABC):
         """
 
     def logits(self, scores: Tensor) -> Tensor:
-        """Computes logits of words `[N, V]` from scores `[N, K, M]`, only with `has_logits`."""
+        """Computes logits of words `[N, V]` from scores `[N, K, M]`, if `has_logits` is true."""
         raise NotImplementedError
 
     def record(
@@ -111,7 +112,7 @@ class Composition(keras.layers.Layer, ABC):
         return  # TensorFlow's AutoGraph cannot convert a function that has only a docstring
 
     def constant_copy(self) -> "Composition":
-        """Returns a composition for inference with the same config, not built, without sharing."""
+        """Returns a new, unbuilt composition with the same config, for inference."""
         return type(self).from_config(self.get_config())
 
     def get_config(self) -> dict:

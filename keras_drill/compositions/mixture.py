@@ -16,8 +16,9 @@ class Mixture(Composition):
         p(y) = sum_k π_k softmax(scores of c_k)_y,
         c_k = tanh(h W_k + b_k),    π = softmax(h P)
 
-    With gates, `c_k = h + g_k * tanh(h W_k + b_k)`. The g_k are 0 at first, so a mixture that is
-    added to a trained model begins with the model's probabilities.
+    h is the hidden state; W_k, b_k and P are weights. With gates g_k, which are further weights,
+    `c_k = h + g_k * tanh(h W_k + b_k)`. The gates are 0 at first, so a mixture that is added to a
+    trained model begins with the model's probabilities.
 
     Args:
         num_mixtures: Number of components K.

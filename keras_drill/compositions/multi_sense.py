@@ -17,6 +17,8 @@ class MultiSense(Composition):
 
         log p(y) = lse(scores of y's senses) - lse(scores of all senses)
 
+    lse is the logarithm of the sum of exponentials.
+
     Args:
         vocabulary_size: Number of words V.
         num_senses: Number of senses M; `None` is three per word.
@@ -57,7 +59,7 @@ class MultiSense(Composition):
         )
 
     def share(self, allocation: SenseAllocation) -> None:
-        """Uses the allocation of the sense embedding to which the output layer is tied."""
+        """Replaces the allocation by the one of a tied sense embedding."""
         replace_sublayer(self, "allocation", allocation)
 
     def num_labels(self, vocabulary_size: int) -> int:

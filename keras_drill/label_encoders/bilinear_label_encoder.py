@@ -11,8 +11,9 @@ from keras_drill.types import Initializer, Shape
 class BilinearLabelEncoder(LabelEncoder):
     """Bilinear mapping between labels and hidden states: scores `E W h`.
 
-    The layer computes `E (W h)`. Mapping the N hidden states of a batch needs `N d d_h` operations,
-    while mapping all V labels would need `V d d_h`. The layer has `d * d_h` weights.
+    E `[V, d]` are the word embeddings, h `[d_h]` is a hidden state, and W `[d, d_h]` are the
+    layer's weights. The layer computes `E (W h)`. Mapping the N hidden states of a batch needs
+    `N d d_h` operations, while mapping all V labels would need `V d d_h`.
 
     Args:
         kernel_initializer: Initializer of `W`.

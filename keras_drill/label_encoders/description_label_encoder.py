@@ -169,7 +169,7 @@ class DescriptionLabelEncoder(LabelEncoder):
         return ops.cast(kept, embeddings.dtype) * embeddings + ops.cast(labels, embeddings.dtype)
 
     def _kept(self, training):
-        """Returns `[V, 1]`: 1 for words whose embedding is added, else 0."""
+        """Returns k_w for every word, `[V, 1]`: 1 if the word's embedding is added, else 0."""
         kept = ops.convert_to_tensor(self.has_embedding)[:, None]
         if training and self.embedding_dropout:
             drawn = keras.random.uniform(kept.shape, seed=self.seed_generator, dtype=kept.dtype)
@@ -202,11 +202,11 @@ class DescriptionLabelEncoder(LabelEncoder):
 
 
 def _rows_of_labels(rows, words, count):
-    """Returns the rows of labels `[count, ...]` from those of words `[V, ...]`, padded with zeros.
+    """Returns the row of each label's word, `[count, ...]`. Padding rows are zeros.
 
     Args:
-        rows: `[V, ...]`.
-        words: `[M]`, the word of every label, or `None` if label j is that of word j.
+        rows: `[V, ...]`, one row for each word.
+        words: `[M]`, the word of every label, or `None` if label j belongs to word j.
         count: Number of labels, with padding.
     """
     if words is not None:

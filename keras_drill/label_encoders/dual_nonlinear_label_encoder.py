@@ -11,8 +11,9 @@ from keras_drill.types import Activation, Initializer, Shape
 class DualNonlinearLabelEncoder(LabelEncoder):
     """One nonlinear layer for labels and one for hidden states: scores `g_out(E) . g_in(h)`.
 
-    The layers map to a joint space of width `d_j`: `g_out(E) = act(E U + u)` and
-    `g_in(h) = act(h V + v)`. They have `d * d_j + d_j * d_h + 2 * d_j` weights.
+    The layers map embeddings E `[V, d]` and hidden states h `[d_h]` to a joint space of width
+    `d_j`: `g_out(E) = act(E U + u)` and `g_in(h) = act(h V + v)`, where `act` is the `activation`.
+    The layers have `d * d_j + d_j * d_h + 2 * d_j` weights.
 
     Args:
         units: Width `d_j` of the joint space.

@@ -52,7 +52,7 @@ class LabelEncoder(keras.layers.Layer):
     A label encoder has two networks. `label_network` maps embeddings `[V, d]` to labels `[V, d_j]`.
     `hidden_network` maps hidden states `[..., d_h]` to contexts `[..., d_j]`. Each of them may be
     `None`, which is the identity. Subclasses set the networks in `__init__`, or in `build` if they
-    depend on the widths.
+    depend on the widths of embeddings and hidden states.
 
     At inference the labels are constant: `OutputLayer.folded()` computes the labels once, and keeps
     only `hidden_network`.
@@ -116,7 +116,7 @@ class LabelEncoder(keras.layers.Layer):
     def call(
         self, embeddings: Tensor, training: bool | None = None, words: Tensor | None = None
     ) -> Tensor:
-        """Returns `encode_labels` of the arguments."""
+        """Maps embeddings to labels. Arguments and result are those of `encode_labels`."""
         return self.encode_labels(embeddings, training=training, words=words)
 
     def encode_labels(
@@ -128,7 +128,7 @@ class LabelEncoder(keras.layers.Layer):
             embeddings: `[M, d]`.
             training: Whether dropout is on.
             words: `[M]`, the word of every label, if words have several labels. `None` if label j
-                is that of word j.
+                belongs to word j.
 
         Returns:
             `[M, d_j]`.

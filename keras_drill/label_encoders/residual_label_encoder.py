@@ -33,8 +33,8 @@ class ResidualLabelEncoder(LabelEncoder):
             layer after the first.
         dual: Whether to apply a second network of the same kind to the hidden states.
         gated: Whether to multiply every layer's activation by a trainable gate, one number for each
-            unit, which starts at 0. At first labels are the embeddings, for any depth. A trained
-            model to which the layer is added keeps its probabilities.
+            unit, which starts at 0. The labels are then the embeddings at first, for any depth, so
+            a trained model to which the layer is added keeps its probabilities.
         kernel_initializer: Initializer of the kernels.
         seed: Seed of the dropout masks.
         learning_rate_multiplier: Multiplies every step of the optimizer on the networks' weights;

@@ -1,4 +1,4 @@
-"""The output layers of the literature, ready-made: `OutputLayer`s under the papers' names."""
+"""The output layers of the literature as subclasses of `OutputLayer`, under the papers' names."""
 
 from keras_drill.ready_made.bilinear_output import BilinearOutput
 from keras_drill.ready_made.drill_output import DrillOutput

@@ -12,15 +12,16 @@ from keras_drill.types import Activation, Initializer
 class DrillOutput(OutputLayer):
     """The deep residual output layer (DRILL): scores `E^(k) . h + b`.
 
-    See `keras_drill.ResidualLabelEncoder`. The layer has `k (d^2 + d) + V` weights in addition to
-    the embeddings.
+    A residual network of k layers computes the labels E^(k) from the word embeddings `[V, d]`; see
+    `keras_drill.ResidualLabelEncoder`. h is a hidden state, and b are the biases. The layer has
+    `k (d^2 + d) + V` weights in addition to the embeddings.
 
     Args:
         vocabulary_size: Number of words V.
         embedding: A `keras.layers.Embedding` to compute the labels from. With `None`, the layer has
             its own label embeddings.
         depth: Number of layers k of the label network.
-        units: Width of every layer; `None` is the embedding's.
+        units: Width of every layer; `None` is the embedding's width.
         activation: Any Keras activation; the paper uses sigmoid, tanh and relu.
         dropout: Dropout rate on the input of every layer.
         variational_dropout: Whether to draw one mask for all labels instead of one for each.
@@ -29,8 +30,8 @@ class DrillOutput(OutputLayer):
             layer after the first.
         dual: Whether to apply a second network of the same kind to the hidden states.
         gated: Whether to multiply every layer's activation by a trainable gate, one number for each
-            unit, which starts at 0. At first labels are the embeddings, for any depth. A trained
-            model to which the layer is added keeps its probabilities.
+            unit, which starts at 0. The labels are then the embeddings at first, for any depth, so
+            a trained model to which the layer is added keeps its probabilities.
         kernel_initializer: Initializer of the kernels.
         seed: Seed of the dropout masks.
         learning_rate_multiplier: Multiplies every step of the optimizer on the label encoder's

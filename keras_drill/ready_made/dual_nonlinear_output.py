@@ -12,8 +12,9 @@ from keras_drill.types import Activation, Initializer
 class DualNonlinearOutput(OutputLayer):
     """A dual nonlinear output layer: scores `g_out(E) . g_in(h) + b`.
 
-    See `keras_drill.DualNonlinearLabelEncoder`. The layer has `d * d_j + d_j * d_h + 2 d_j + V`
-    weights in addition to the embeddings.
+    g_out and g_in are dense layers that map the word embeddings E `[V, d]` and a hidden state h
+    `[d_h]` to a joint space; see `keras_drill.DualNonlinearLabelEncoder`. The layer has
+    `d * d_j + d_j * d_h + 2 d_j + V` weights in addition to the embeddings.
 
     Args:
         vocabulary_size: Number of words V.
@@ -21,7 +22,7 @@ class DualNonlinearOutput(OutputLayer):
             its own label embeddings.
         units: Width d_j of the joint space.
         activation: Activation of both layers.
-        kernel_initializer: Initializer of the kernels.
+        kernel_initializer: Initializer of the kernels of both layers.
         learning_rate_multiplier: Multiplies every step of the optimizer on the label encoder's
             weights; see `keras_drill.label_encoders.ResidualNetwork`.
         **kwargs: Other arguments of `keras_drill.OutputLayer`, except `label_encoder`.

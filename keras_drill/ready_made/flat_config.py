@@ -1,4 +1,4 @@
-"""Configs of output layers whose constructors have the arguments of one of their parts."""
+"""Configs of output layers that take the arguments of a part, such as the label encoder."""
 
 import keras
 

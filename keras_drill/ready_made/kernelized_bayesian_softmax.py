@@ -19,10 +19,11 @@ class KernelizedBayesianSoftmax(OutputLayer):
 
         p(y) = sum_{senses m of y} exp K_θm(h, w_m) / sum_{all senses m} exp K_θm(h, w_m)
 
-    with the kernel of `keras_drill.scores.KerBSKernel`. The assignment of senses to words is part
-    of the layer's state: the callback `keras_drill.SenseReallocation` moves senses that are rarely
-    used to words that are predicted badly. The loss is computed from the log-sum-exp over all
-    senses and over the target's senses, without the matrix of word probabilities.
+    with the kernel K of `keras_drill.scores.KerBSKernel`, the hidden state h, and the embedding
+    w_m and parameter θ_m of each sense. The assignment of senses to words is part of the layer's
+    state: the callback `keras_drill.SenseReallocation` moves rarely used senses to words that need
+    more senses. The loss is computed from the log-sum-exp over all senses and over the target's
+    senses, without the matrix of word probabilities.
 
     The ablations of the paper are `variant="inner_product"` (no kernel),
     `num_senses=vocabulary_size` (one sense per word) and `dynamic_allocation=False` (no
@@ -34,19 +35,20 @@ class KernelizedBayesianSoftmax(OutputLayer):
             with. With `None`, the layer has its own senses.
         num_senses: Number of senses M. If this or another argument up to `senses_start` is `None`,
             the value of the `SenseEmbedding` is used, or the default if there is no
-            `SenseEmbedding`.
-            Default: three per word.
+            `SenseEmbedding`. Default: three per word.
         min_senses: Fewest senses of a word. Default: 1.
         max_senses: Most senses of a word. Default: 4.
         variant: Kernel: "paper", "reference" (as in the authors' code) or "inner_product" (no
             kernel). Default: "paper".
         dynamic_allocation: Whether senses may move. If `True`, the layer collects the statistics
             that `keras_drill.SenseReallocation` needs. Default: `True`.
-        usage_by: Statistic by which senses count as used: "posterior", given the target, or
-            "probability", as in equation 13 of the paper. Default: "posterior".
+        usage_by: Probability of a sense that is averaged as its usage: "posterior", given the
+            target word, or "probability", without the target, as in equation 13 of the paper.
+            Default: "posterior".
         senses_start: "random" draws each sense independently. "copies" draws one label per word.
-            The word's senses start as copies with differences of 3e-4 of the labels' size. If words
-            have different numbers n of senses, biases start at -log n. Default: "random".
+            The word's senses start as copies with differences of 3e-4 of the labels' size. If
+            words have different numbers of senses, the biases of a word with n senses start at
+            -log n. Default: "random".
         use_bias: Whether every sense has a bias. The paper uses no biases.
         **kwargs: Other arguments of `keras_drill.OutputLayer`, except `score` and `composition`.
             Any `label_encoder` can be used with the kernel. On CPUs a tile has at least 192 MiB
@@ -155,7 +157,7 @@ class KernelizedBayesianSoftmax(OutputLayer):
         """Computes log-probabilities of all senses.
 
         Args:
-            hidden: `[..., d_h]`.
+            hidden: Hidden states `[..., d_h]`.
 
         Returns:
             `[..., M]`, float32.
@@ -165,11 +167,10 @@ class KernelizedBayesianSoftmax(OutputLayer):
         return ops.reshape(log_probs, (*ops.shape(hidden)[:-1], self.num_senses))
 
     def sense_posteriors(self, hidden: Tensor, words: Tensor) -> Tensor:
-        """Computes probabilities of the senses of words, given the hidden states that predict the
-        words.
+        """Computes the probability of each sense of a word, given the word and a hidden state.
 
         Args:
-            hidden: `[..., d_h]`.
+            hidden: `[..., d_h]`, the hidden states that predict the words.
             words: `[...]` integers.
 
         Returns:

@@ -12,18 +12,19 @@ from keras_drill.types import Initializer
 class MixtureOfSoftmaxes(OutputLayer):
     """The mixture of softmaxes (MoS): `p = sum_k π_k softmax(E c_k + b)`.
 
-    See `keras_drill.compositions.Mixture`. The fused loss holds the scores of all K components for
+    E are the labels, b the biases, and π_k and c_k are the prior and the context of component k;
+    see `keras_drill.compositions.Mixture`. The fused loss holds the scores of all K components for
     one tile of tokens at a time.
 
     Args:
         vocabulary_size: Number of words V.
-        embedding: A `keras.layers.Embedding` with the labels. With `None`, the layer has its own
-            label embeddings.
+        embedding: A `keras.layers.Embedding` to compute the labels from. With `None`, the layer has
+            its own label embeddings.
         num_mixtures: Number of components K.
         context_dim: Width of the contexts; `None` is the embeddings' width.
         context_dropout: Dropout rate on the contexts, one mask for all time steps.
         gated: Whether the contexts are the hidden states plus a gated part. The gates are 0 at
-            first, so that a trained model to which the layer is added keeps its probabilities.
+            first, so a trained model to which the layer is added keeps its probabilities.
         kernel_initializer: Initializer of the kernels for contexts and priors.
         seed: Seed of the dropout masks.
         **kwargs: Other arguments of `keras_drill.OutputLayer`, except `composition`.

@@ -9,7 +9,8 @@ from keras_drill.output_layer import OutputLayer
 class SoftmaxOutput(OutputLayer):
     """The plain softmax output layer: scores `W h + b`.
 
-    The layer has `V * d_h + V` weights.
+    W `[V, d_h]` are the labels, h `[d_h]` is a hidden state, and b are the biases. The layer has
+    `V * d_h + V` weights.
 
     Args:
         vocabulary_size: Number of words V.

@@ -7,9 +7,9 @@ from keras_drill.output_layer import OutputLayer
 
 @keras.saving.register_keras_serializable(package="keras_drill")
 class TiedOutput(OutputLayer):
-    """Output layer with weight tying: the labels are the word embeddings E, the logits `E h + b`.
+    """Output layer with weight tying: the labels are the word embeddings E.
 
-    The layer itself has V weights, the biases b.
+    The logits of a hidden state h are `E h + b`. The layer itself has V weights, the biases b.
 
     Args:
         vocabulary_size: Number of words V.
@@ -29,7 +29,9 @@ class TiedOutput(OutputLayer):
 
     def __init__(self, vocabulary_size: int, embedding: keras.layers.Embedding, **kwargs: Any):
         if embedding is None:
-            raise ValueError("`embedding` must be a keras.layers.Embedding. Received: None")
+            raise ValueError(
+                "`embedding` must be a keras.layers.Embedding. Received: embedding=None"
+            )
         super().__init__(vocabulary_size, embedding, **kwargs)
 
     def get_config(self) -> dict:

@@ -17,9 +17,9 @@ class KerBSKernel(Score):
         score(h, w) = |h| |w| f(cos(h, w))
         f(c) = -b/θ (exp(-θ c) - 1),    b = θ² / (2 (exp(-θ) + θ - 1))
 
-    With θ = 0 the kernel is the inner product. A label with a larger θ has a wider kernel:
-    f(0.5) / f(1) is 0.27 for θ = -2, 0.5 for θ = 0 and 0.73 for θ = 2. In the paper's notation
-    `a = -b/θ`.
+    h is a context and w a label. With θ = 0 the kernel is the inner product. A label with a larger
+    θ has a wider kernel: f(0.5) / f(1) is 0.27 for θ = -2, 0.5 for θ = 0 and 0.73 for θ = 2. In the
+    paper's notation `a = -b/θ`.
 
     Near θ = 0 the closed forms lose precision by cancellation, so a power series replaces them for
     small θ. Values and gradients therefore have the precision of their dtype from θ = 0 to θ = ±20.
@@ -217,7 +217,7 @@ class KerBSKernel(Score):
         return PaperShape if self.variant == "paper" else ReferenceShape
 
     def _shares(self, cos, terms):
-        """Returns matrices that give `∂f/∂θ` and `f - c f'`, after products with label factors."""
+        """Returns matrices from which `∂f/∂θ` and `f - c f'` follow by factors of the labels."""
         slope = self._shape.slope(cos, terms)
         return [slope * ratio for ratio in self._shape.ratios(cos, terms)]
 

@@ -18,15 +18,15 @@ SMALL_THETA = 0.5
 class PaperShape:
     """The paper's `f` and functions for its gradients.
 
-    `terms` computes everything that depends on θ alone, once for all cosines. The number of
-    matrices ("shares") that the gradients need is `num_shares`.
+    `terms` computes everything that depends on θ alone, once for all cosines. The gradients need
+    `num_shares` matrices in addition to f, which are called "shares".
     """
 
     num_shares = 1
 
     @staticmethod
     def terms(theta):
-        # For larger |θ| the slope may be infinite, and its product with a probability of 0 NaN.
+        # With a larger |θ| the slope may be infinite, and its product with a probability of 0 is NaN.
         theta = ops.clip(theta, -80.0, 80.0)
         b, growth = _paper_scale(theta)
         divisor = ops.where(ops.abs(theta) < SMALL_THETA, ops.ones_like(theta), theta)
@@ -44,7 +44,7 @@ class PaperShape:
 
     @staticmethod
     def slope(cos, terms):
-        """`f'`."""
+        """Returns the derivative `f'` with respect to the cosine."""
         theta, b, *_ = terms
         return b * ops.exp(-(theta * cos))  # the same exponential as in `value`
 
@@ -54,7 +54,7 @@ class PaperShape:
         theta, _, inverse, _ = terms
         x = theta * cos
         small = ops.square(cos) * _remainder(x)
-        # On CPUs a quotient, so that `value`, `slope` and `ratios` share one exponential.
+        # CPUs compute a quotient, so that `value`, `slope` and `ratios` share one exponential.
         growth = ops.exp(x) if is_accelerator() else 1 / ops.exp(-x)
         large = (growth - 1 - x) * ops.square(inverse)
         return (ops.where(ops.abs(theta) < SMALL_THETA, small, large),)
@@ -96,7 +96,7 @@ class ReferenceShape:
 
     @staticmethod
     def slope(cos, terms):
-        """`f'`."""
+        """Returns the derivative `f'` with respect to the cosine."""
         t, scale, _, _ = terms
         curved = scale * t * ops.exp(t * ops.maximum(cos, 0.0))
         return ops.where(cos > 1e-7, curved, ops.ones_like(curved))

@@ -68,7 +68,8 @@ def labels_start(initializer: Any, allocation: Any, senses_start: str) -> Callab
     """Returns an initializer of the senses' labels `[M, d]`.
 
     Args:
-        initializer: Initializer of the senses' labels with "random", of the words' with "copies".
+        initializer: Initializer of the senses' labels with "random". With "copies", initializer of
+            the words' labels.
         allocation: `SenseAllocation`, in which no sense has moved yet.
         senses_start: "random" or "copies".
     """

@@ -28,14 +28,13 @@ class SenseAllocation(keras.layers.Layer):
         sense_to_word: `[M]` int32, the word of every sense.
         senses_of_word: `[V, S]` int32, the senses of every word, padded with -1. `assign` updates
             this variable together with `sense_to_word`.
-        usage: `[M]`, running average of the probability that a token's sense is this one; see
-            `usage_by`.
+        usage: `[M]`, running average of each sense's probability; see `usage_by`.
         word_log_prob: `[V]`, running average of a word's log-probability at tokens whose target is
             the word; 0 for words that have not occurred.
         word_count: `[V]`, how often each word was the target in this interval.
         log_prob_sum, prob_sum: `[V]`, sums of the log-probability and of the probability at these
             tokens.
-        usage_sum: `[M]`, this interval's sum of the probabilities of the targets' senses.
+        usage_sum: `[M]`, this interval's sum of the probabilities that `usage` averages.
 
     Args:
         vocabulary_size: Number of words V.
@@ -43,8 +42,9 @@ class SenseAllocation(keras.layers.Layer):
         min_senses: Fewest senses of a word.
         max_senses: Most senses of a word, S.
         dynamic: Whether senses may move. With False no statistics are collected.
-        usage_by: Statistic of `usage`: "posterior", the probability of a sense given the target,
-            or "probability", that of the sense itself, as in equation 13 of the paper.
+        usage_by: Probability that `usage` averages: "posterior", the probability of a sense given
+            the target, or "probability", its probability without the target, as in equation 13 of
+            the paper.
         **kwargs: Keyword arguments of `keras.layers.Layer`.
 
     Raises:
@@ -222,7 +222,7 @@ class SenseAllocation(keras.layers.Layer):
 
     @property
     def arguments(self) -> dict:
-        """Constructor arguments of this allocation, without those of `keras.layers.Layer`."""
+        """The constructor arguments of this allocation, without those of `keras.layers.Layer`."""
         return {
             "vocabulary_size": self.vocabulary_size,
             "num_senses": self.num_senses,

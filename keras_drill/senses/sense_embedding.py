@@ -23,8 +23,9 @@ class SenseEmbedding(keras.layers.Embedding):
 
         P(j) = softmax_j K(h, w_j),
 
-    as in a tied `keras_drill.KernelizedBayesianSoftmax`. The posterior needs the hidden state of
-    the previous step, so recurrent backbones compute it inside their time loop.
+    with the kernel K (`score`), as in a tied `keras_drill.KernelizedBayesianSoftmax`. The posterior
+    needs the hidden state of the previous step, so recurrent backbones compute the posterior inside
+    their time loop.
 
     Without a context, the weights are proportional to the running usage of the senses. These
     weights do not depend on hidden states, which is faster and suits models that process all
@@ -46,11 +47,12 @@ class SenseEmbedding(keras.layers.Embedding):
         dynamic: Whether senses may move from word to word.
         score: `keras_drill.scores.Score` that compares contexts with senses; `None` is the KerBS
             kernel. A tied output layer shares the score and its parameters.
-        weighting: "posterior" or "usage", the weights that `keras_drill.models.AWDLSTM` and
-            `GRULanguageBackbone` use. "posterior" needs an output layer without a label encoder.
+        weighting: Weights that `keras_drill.models.AWDLSTM` and `GRULanguageBackbone` use:
+            "posterior" (with context) or "usage" (without context). "posterior" needs an output
+            layer without a label encoder.
         embeddings_initializer: Initializer of the sense embeddings; `None` is uniform within ±1/√d.
-            With the ±0.05 of Keras' embeddings, encoder–decoders learn much later which sense to
-            use.
+            With the ±0.05 of Keras' embeddings, encoder–decoder models need much longer to learn
+            which sense to use.
         usage_by: As in `keras_drill.senses.SenseAllocation`.
         senses_start: "random" draws each sense by `embeddings_initializer`. "copies" draws one
             embedding per word. The word's senses begin as copies of this embedding, with
@@ -232,7 +234,7 @@ class SenseEmbedding(keras.layers.Embedding):
         ):
             raise ValueError(
                 "`label_encoder` must be None if the embedding weights senses by their posterior, "
-                "because it computes the posterior from the embeddings without the label encoder. "
+                "because the posterior is computed from the embeddings without the label encoder. "
                 'Use SenseEmbedding(..., weighting="usage") with a label encoder. Received: '
                 f"label_encoder={head.label_encoder!r}"
             )

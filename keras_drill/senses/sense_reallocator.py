@@ -19,19 +19,21 @@ class SenseReallocator:
     In your own training loop, call `step` after every training step. With `fit`, use the callback
     `keras_drill.SenseReallocation`.
 
-    The output layer's loss sums the statistics of an interval's tokens. At the end of the interval
-    they update running averages, with the momentum β applied once per occurrence or step,
+    The output layer's loss sums the statistics of an interval's tokens. At the end of the interval,
+    the sums update running averages. The momentum β applies once per occurrence or step:
 
         word_log_prob_i <- (1 - β)^n_i word_log_prob_i + (1 - (1 - β)^n_i) mean log p(i)
         usage_m         <- (1 - β)^Q   usage_m         + (1 - (1 - β)^Q)   mean q_m
 
-    where n_i is how often word i was the target in the interval of Q steps and q_m the posterior
-    probability of sense m given the target, averaged over all tokens, or with
-    `usage_by="probability"` of the head the sense's probability, as in equation 13 and the authors'
-    code. Equation 12 is printed without the factor β on its second term; here both are weighted
-    means. Then the policy chooses the senses to move. Every moved sense is reset: θ and the
-    optimizer's slots get their initial values, the usage becomes the mean usage, and the embedding
-    is kept or restarted. The statistics of the next interval start at zero.
+    where n_i is how often word i was the target in the interval of Q steps. The mean of q_m is over
+    all tokens. q_m is the posterior probability of sense m given the target. With
+    `usage_by="probability"` of the head, q_m is the probability of the sense without the target, as
+    in equation 13 and the authors' code. Equation 12 of the paper has no factor β on its second
+    term. This class uses a weighted mean in both cases.
+
+    Then the policy chooses the senses to move. Every moved sense is reset: θ and the optimizer's
+    slots get their initial values, the usage becomes the mean usage, and the embedding is kept or
+    replaced (see `moved_embedding`). The statistics of the next interval start at zero.
 
     The senses of a frozen head (`trainable=False`) or of a frozen embedding are neither counted
     nor moved.
@@ -40,12 +42,12 @@ class SenseReallocator:
 
     Args:
         head: A `keras_drill.KernelizedBayesianSoftmax`, or an `OutputLayer` with the composition
-            `MultiSense`, whose senses may move. Tied or not, with any label encoder.
+            `MultiSense`, whose senses may move. The head may be tied and have any label encoder.
         optimizer: The `keras.optimizers.Optimizer` that trains the head, whose slots are reset.
             With `None` no slots are reset.
         interval: Number of steps Q between reallocations.
         policy: A `keras_drill.senses.policies.AllocationPolicy`; `None` is `RankingPolicy()`.
-        momentum: β, in (0, 1].
+        momentum: β, the weight of new values in the running averages, in (0, 1].
         moved_embedding: "keep" keeps the embedding of a moved sense. "near" replaces it by the most
             used embedding of its new word, plus noise of a tenth of that embedding's length. A bias
             is replaced without noise.
@@ -94,8 +96,8 @@ class SenseReallocator:
             )
         if not allocation.dynamic:
             raise ValueError(
-                "`head` must be made with `dynamic_allocation=True` for its senses to move. "
-                f"Received: head={head!r} without"
+                "`head` must be made with `dynamic_allocation=True` so that its senses can move. "
+                f"Received: head={head!r} with dynamic_allocation=False"
             )
         self.head = head
         self.optimizer = optimizer

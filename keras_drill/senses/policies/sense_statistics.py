@@ -10,7 +10,8 @@ class SenseStatistics:
 
     Args:
         sense_to_word: `[M]` integers, the word of every sense.
-        usage: `[M]`, running average of the sense's posterior probability given the target.
+        usage: `[M]`, running average of each sense's probability; see `usage_by` of
+            `keras_drill.senses.SenseAllocation`.
         word_log_prob: `[V]`, running average of a word's log-probability at tokens whose target is
             the word; 0 for words that have not occurred.
         word_count: `[V]`, how often each word was the target in the present interval.
