@@ -1,4 +1,4 @@
-"""The running results of a walk over tiles. Shape letters: see `walk`."""
+"""Accumulates the results of all tiles of a walk. Shape letters: see `walk`."""
 
 from typing import NamedTuple
 
@@ -56,7 +56,7 @@ class RunningSums(NamedTuple):
         return RunningSums(zeros(padded), zeros(padded), posteriors, ranks, gradients)
 
     def add(self, tiles: TokenTiles, index, found, gradients: TileGradients | None):
-        """Returns the results including those of one tile: `found`, in order, and its gradients."""
+        """Returns the results plus one tile: its results `found`, in order, and its gradients."""
 
         def put(whole, of_tile):
             return () if or_none(whole) is None else tiles.put(whole, index, of_tile)

@@ -1,4 +1,4 @@
-"""A walk on several devices. Each device has a part of the labels, of the tokens, or of both.
+"""Computes the fused loss on several devices, which share the labels, the tokens, or both.
 
 For each token, the devices exchange the largest score, the sum of exponentials, and the target's
 scores. The log-normaliser and the target's probability follow from these. Once per step, the

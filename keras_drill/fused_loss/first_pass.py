@@ -23,8 +23,8 @@ class TileScores(NamedTuple):
         kept: Intermediate results that the second pass uses. They depend on the strategy:
             `[R, B]` for each block, or a sum over blocks.
         tops: `[R, blocks]`, the maximum that is subtracted before the exponential, for each block.
-        block_mass: `[R]`, the sum of exponentials over blocks. Strategies that compute the targets
-            apart leave them out.
+        block_mass: `[R]`, the sum of exponentials over blocks, without the targets if the strategy
+            computes the targets separately.
         mass: `[R]`, the sum of exponentials over all labels, including the targets.
         log_normalizer: `[R]`, the logarithm of the sum of exponentials of the scores.
         mean: `[R]`, the mean score; `None` if label smoothing does not use it.

@@ -17,9 +17,10 @@ class FrozenLabels(KeptExponentials):
 
         g = sum_j exp(s_j - top) w_j
 
-    This sum is the gradient of the contexts except for the targets' part and a factor of each row,
-    which is known after the pass. Fused attention uses the same method. Since no tile is kept,
-    products may have thousands of rows. `adds_up_at_once` says when the strategy applies.
+    This sum is the gradient of the contexts, except for the targets' part and a factor for each
+    row, which is known after the pass. Fused attention uses the same method. Since scores are not
+    kept, products may have thousands of rows. `WalkOptions.adds_up_at_once` decides when the
+    strategy applies.
 
     References:
         - [Milakov & Gimelshein, 2018](https://arxiv.org/abs/1805.02867)

@@ -42,7 +42,7 @@ class StoredTeacher(NamedTuple):
 class WalkInputs(NamedTuple):
     """The tensors from which the fused loss is computed.
 
-    The fused loss walks over tiles of tokens and blocks of labels, see `walk`. N is the number of
+    The fused loss processes tiles of tokens and blocks of labels; see `walk`. N is the number of
     tokens, M the number of labels (output embeddings), K the number of hidden states per token that
     a mixture combines (1 otherwise), and S the largest number of labels of a target word.
 
@@ -81,9 +81,9 @@ class WalkInputs(NamedTuple):
 
 
 class Distillation(NamedTuple):
-    """Options of distillation: a student learns from a teacher, beside or instead of targets.
+    """Options of distillation: a student learns from a teacher, and optionally from targets.
 
-        cross_entropy_weight CE + (1 - cross_entropy_weight) temperature^2 divergence
+        cross_entropy_weight * CE + (1 - cross_entropy_weight) * temperature^2 * divergence
 
     Attributes:
         divergence: One of `divergences`.
@@ -116,7 +116,7 @@ class WalkOptions(NamedTuple):
 
     Attributes:
         score: The `keras_drill.scores.Score` that compares contexts with labels.
-        compute_dtype: Dtype of the matrix products. Everything else is `accumulator_dtype`.
+        compute_dtype: Dtype of the matrix products. All other results are in `accumulator_dtype`.
         label_smoothing: Share of the target's probability that is distributed over all words.
         logit_soft_cap: `c` in `c * tanh(scores / c)`, or `None`.
         z_loss: Coefficient of the squared log-normaliser.
@@ -149,8 +149,8 @@ class WalkOptions(NamedTuple):
         """Whether the derivative of a row is a multiple of its exponentials.
 
         The targets, and a term that is equal for all labels, may be exceptions. If the result is
-        true, a tile holds exp(scores) instead of the products, multiplied by the slope of the soft
-        cap if there is one, and is read only once. A float16 cannot hold sums of such large
+        true, a tile holds exp(scores) instead of the products, and is read only once. With a soft
+        cap, the entries are multiplied by its slope. Float16 cannot hold sums of such large
         exponentials, so the result is false for float16.
         """
         is_even = not self.label_smoothing or (

@@ -18,8 +18,8 @@ class KeptExponentials:
 
     In each row, the derivative with respect to the scores is a multiple of the exponentials. There
     are two exceptions: the targets, which are set to 0 and added separately, and the term of label
-    smoothing, which is equal for all labels. `keeps_exponentials` says when the strategy applies.
-    The methods are those of `RecomputedProducts`.
+    smoothing, which is equal for all labels. `WalkOptions.keeps_exponentials` decides when the
+    strategy applies. The methods are those of `RecomputedProducts`.
 
     Args:
         options: `WalkOptions`.

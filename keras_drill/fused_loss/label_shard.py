@@ -41,7 +41,7 @@ class LabelShard(NamedTuple):
         return x if self.axis is None else _lax().psum(x, self.axis)
 
     def most_tiles(self, number: Tensor) -> Tensor:
-        """The largest number of tiles of any device. All devices walk so many, to communicate."""
+        """The largest number of tiles of any device. All devices compute this number."""
         if self.axis is None or self.token_axis is None:
             return number
         return _lax().pmax(number, self.token_axis)
@@ -54,7 +54,7 @@ class LabelShard(NamedTuple):
         return top + ops.log(self.sum(ops.exp(x - top)))
 
     def has(self, columns: Tensor) -> Tensor | None:
-        """Whether this device has the columns, which are relative to `first`; `None` for all."""
+        """Whether this device has the columns, relative to `first`; `None` if it has all labels."""
         if self.axis is None:
             return None
         return ops.logical_and(columns >= 0, columns < self.size)

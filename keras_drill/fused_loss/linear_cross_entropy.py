@@ -26,11 +26,11 @@ def linear_cross_entropy(
 
         lse(s) - (1 - e) s_y - e mean(s) + z lse(s)^2
 
-    where e is `label_smoothing` and z is `z_loss`. The loss is exact, with exact gradients for
-    `hidden`, `labels`, `bias` and `sample_weight`: the function processes one tile of tokens at a
-    time, computes loss and gradients together, and drops the logits. The function runs eagerly, in
-    `tf.function`, under XLA, and under `jax.jit`, on every device. `keras_drill.OutputLayer` is the
-    corresponding layer.
+    where lse is the logarithm of the sum of exponentials, e is `label_smoothing` and z is `z_loss`.
+    The loss is exact, with exact gradients for `hidden`, `labels`, `bias` and `sample_weight`. The
+    function processes one group of tokens (a tile) at a time: it computes loss and gradients
+    together, and drops the logits. The function runs eagerly, in `tf.function`, under XLA, and
+    under `jax.jit`, on every device. `keras_drill.OutputLayer` is the corresponding layer.
 
     - *Precision*: the products are in the dtype of `hidden`; the softmax, the loss, and the sums
       of the gradients over tiles are in float32, or in float64 if `hidden` is. A gradient has the
@@ -43,10 +43,10 @@ def linear_cross_entropy(
 
     Args:
         hidden: `[..., d]`, floats.
-        labels: `[V, d]`, a tensor or a variable: the output table, in the layout of an embedding.
+        labels: `[V, d]`, a tensor or a variable: the output embeddings of V words.
             For a `Dense` layer, use `ops.transpose(layer.kernel)`. A variable whose rows are split
-            over devices (`keras_drill.distribute.layout_map`) stays split. For a tensor, JAX
-            decides.
+            over devices (`keras_drill.distribute.layout_map`) stays split. If `labels` is a tensor,
+            JAX chooses how to split it.
         targets: `[...]`, integers in `[0, V)`.
         bias: `[V]`, or `None`.
         sample_weight: `[...]` of the shape of `targets`, or a prefix of it; `None` is 1. Tokens of
@@ -55,7 +55,7 @@ def linear_cross_entropy(
         ignore_index: Tokens with this target have weight 0.
         reduction: "mean", the weighted mean `sum(weight * loss) / sum(weight)`, or 0 if all weights
             are 0; "sum"; or "none", `weight * loss` of every token.
-        logit_soft_cap: Smooth bound of the logits, or `None`.
+        logit_soft_cap: Smooth bound c of the logits, or `None`.
         label_smoothing: Share of a target's probability that is distributed over all V words.
         z_loss: Coefficient of the squared log-normaliser.
         label_gradient: Whether labels get a gradient or are a constant. `None` is `True`, except
@@ -63,8 +63,9 @@ def linear_cross_entropy(
         training: Whether gradients will be needed. With `False`, gradients are still correct, but
             cost more.
         tile_size: Number of tokens of a tile. `None` derives it from `tile_bytes`.
-        tile_bytes: Memory of a tile of logits. `None` is 144 MiB, or three eighths of the memory of
-            the labels' gradient if that is more.
+        tile_bytes: Memory of a tile of logits, in bytes. `None` is 2 GiB on GPUs and TPUs. On CPUs
+            the default is 144 MiB, or three eighths of the memory of the labels' gradient if this
+            is more.
 
     Returns:
         A scalar, or `[...]` with `reduction="none"`; float32 (float64 if `hidden` is).

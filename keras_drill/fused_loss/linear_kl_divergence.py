@@ -32,7 +32,9 @@ def linear_kl_divergence(
     tile_size: int | None = None,
     tile_bytes: int | None = None,
 ) -> Tensor:
-    """Computes the divergence of a linear output layer from a teacher's, without their logits.
+    """Computes the divergence between a student's and a teacher's linear output layer.
+
+    The function computes no complete matrices of logits.
 
     Let `s = hidden . labels^T + bias` be the student's logits, and `t` the teacher's logits,
     computed in the same way. With a soft cap c, logits are capped to `c * tanh(s / c)`. With
@@ -43,10 +45,10 @@ def linear_kl_divergence(
         "reverse_kl"        KL(q || p)
         "jensen_shannon"    beta KL(p || m) + (1 - beta) KL(q || m),  m = beta p + (1 - beta) q
 
-    With `targets` y it is `w CE + (1 - w) divergence`, where w is `cross_entropy_weight` and CE is
-    `lse(s) - s_y`, at temperature 1. The factor `temperature^2` keeps the size of gradients at
-    every temperature. For high temperatures, both KL divergences approach `sum (s - t)^2 / 2V` of
-    logits with mean 0.
+    With `targets` y, the loss is `w CE + (1 - w) divergence`, where w is `cross_entropy_weight` and
+    CE is the cross-entropy `logsumexp(s) - s_y` at temperature 1. The factor `temperature^2` keeps
+    gradients at a similar size for all temperatures. For high temperatures, both KL divergences
+    approach `sum (s - t)^2 / 2V` of logits with mean 0.
 
     The loss is exact, with exact gradients for `hidden`, `labels`, `bias` and `sample_weight`; the
     teacher is a constant. The function processes one tile of tokens at a time, as

@@ -1,4 +1,4 @@
-"""Shared implementation of the public loss functions: checks arguments, runs the walk, reduces."""
+"""Shared implementation of the public loss functions: checks, losses of tokens, reduction."""
 
 import math
 from collections.abc import Sequence
@@ -39,7 +39,8 @@ def linear_loss(
     Args:
         targets: `None` if only the teacher contributes to the loss.
         teacher: `None`, or a function that takes the token weights `[N]` or `None` and returns a
-            pair: the teacher as in `WalkInputs`, and whether it is valid. If not, the loss is NaN.
+            pair: the teacher as in `WalkInputs`, and whether the teacher is valid. The loss is NaN
+            if the teacher is not valid.
         **options: Fields of `WalkOptions`.
         hidden, labels, bias, sample_weight, ignore_index, reduction, label_gradient, training,
             tile_bytes, logit_soft_cap: As in `linear_cross_entropy`.
@@ -145,7 +146,7 @@ def check_linear(
 def check_leading_axes(
     name: str, x: Tensor, hidden: Tensor, last: Sequence[int | None] = ()
 ) -> Tensor:
-    """Checks that a tensor has all axes of `hidden` except the last one, and then those of `last`.
+    """Checks that the shape of a tensor is that of `hidden` without the last axis, plus `last`.
 
     Raises:
         ValueError: The shape is different.

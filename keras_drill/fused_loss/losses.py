@@ -1,4 +1,4 @@
-"""Differentiable losses and log-probabilities on top of the tile walk."""
+"""Differentiable losses and log-probabilities, computed by `walk`."""
 
 from typing import NamedTuple
 
@@ -141,7 +141,8 @@ def _differentiable(forward, inputs: WalkInputs, options: WalkOptions, weights) 
 
 def _refuse_second_order(*args, upstream=None):
     raise NotImplementedError(
-        "The fused loss has no gradients of its gradients, because it does not keep the scores. "
-        "For second-order gradients give the log-probabilities that the output layer returns, "
-        "`head(hidden)`, to keras.losses.SparseCategoricalCrossentropy(from_logits=True)."
+        "The fused loss has no second derivatives, because it does not keep the scores. For second "
+        "derivatives, apply keras.losses.SparseCategoricalCrossentropy(from_logits=True) to the "
+        "log-probabilities that the output layer returns, `head(hidden)`. Received: a gradient of "
+        "a gradient of the fused loss"
     )

@@ -90,7 +90,7 @@ def check_rows(path: str, rows: int, advice: str) -> None:
     if rows % devices:
         raise ValueError(
             f"{devices} devices cannot share the {rows} rows of {path!r} evenly, as JAX demands: "
-            f"{advice.format(rows=-(-rows // devices) * devices)}"
+            f"{advice.format(rows=-(-rows // devices) * devices)}. Received: {rows} rows"
         )
 
 

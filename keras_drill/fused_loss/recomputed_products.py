@@ -44,8 +44,8 @@ class RecomputedProducts:
     def summarize(self, products, tile: Tile, block: LabelBlock, kept: list):
         """Returns a summary of the block, and the list of kept results with the block's.
 
-        The summary has the maximum of each row, the sum of exponentials relative to it, and, for
-        label smoothing, the sum of scores.
+        The summary has the maximum of each row, the sum of exponentials relative to the maximum,
+        and, for label smoothing, the sum of scores.
         """
         summary = self._summary(products, tile.hidden_terms, block.bias, block.terms, block.exists)
         return summary, [*kept, products]
@@ -63,8 +63,8 @@ class RecomputedProducts:
 
         Returns:
             A matrix `[R, B]` in the compute dtype; the factors `[R]` of its rows; the score's sums
-            for hidden states; its sums for labels, and after these the gradient of the bias, if
-            any.
+            for hidden states; and the score's sums for labels, followed by the gradient of the
+            bias, if there is a bias.
         """
         words, smoothed = derivative.words, self.options.label_smoothing
         of_words: tuple = ()
@@ -183,7 +183,7 @@ def _of_targets(options, scores, log_normalizer, dense, smoothed, of_words, inde
 
 
 def _sums(options, products, by_products, earlier, row_weights, hidden_terms, label_terms):
-    """A score's sums, from the rounded derivative, computed after `earlier`."""
+    """Returns a score's sums from the rounded derivative, computed after the tensors `earlier`."""
     by_products = anew(by_products, *earlier)
     products = saturated(anew(products, by_products), options.accumulator_dtype)
     rounded = ops.cast(by_products, options.accumulator_dtype)

@@ -63,7 +63,7 @@ class Derivative(NamedTuple):
 
 
 def tile_derivative(options, tile: Tile, scores, targets, words) -> Derivative:
-    """Factors of the derivative; see `Derivative`."""
+    """Returns the factors of the derivative; see `Derivative`."""
     smoothing, z_loss = options.label_smoothing, options.z_loss
     shares = (1 - smoothing) * targets.shares
     extra = smoothing

@@ -36,11 +36,11 @@ def sparse_linear_kl_divergence(
     tile_size: int | None = None,
     tile_bytes: int | None = None,
 ) -> Tensor:
-    """Computes the KL divergence of a linear output layer from stored words of a teacher.
+    """Computes the KL divergence from a teacher whose probabilities of some words are stored.
 
-    The words and their log-probabilities come from a larger model, which has stored for each token
-    the k most probable words, or a sample. Only the forward KL divergence is defined for such data.
-    With the stored probabilities p and the student's q, the loss of a token is one of
+    For each token, the stored words are for example the teacher's k most probable words, or a
+    sample. Only the forward KL divergence is defined for such data. With the stored probabilities p
+    and the probabilities q of the student, a linear output layer, the loss of a token is one of
 
         "bucket"         sum p (log p - log q) + p_rest (log p_rest - log q_rest)
         "renormalize"    sum p' (log p' - log q),    p' = p / sum p

@@ -113,7 +113,7 @@ class TeacherPass:
         return [ops.cast(x, self._options.accumulator_dtype) for x in found]
 
     def _of_stored(self, tile: Tile, last: Tensor) -> list:
-        """The same for a stored teacher; `NEVER` for words that are not stored."""
+        """Log-probabilities of all words of a stored teacher; `NEVER` for words without one."""
         if not self._is_stored:
             return []
         words, probabilities = tile.teacher
@@ -144,14 +144,14 @@ def _tempered_mass(options, products, of_scores):
 
 
 def _mass(temperature, scores):
-    """The maximum of each row at a temperature, and the sum of exponentials relative to it."""
+    """The maximum of each row at a temperature, and the sum of `exp(logits - maximum)`."""
     scores = tempered(scores, temperature)
     top = ops.max(fold_columns(ops.maximum, scores), axis=-1)
     return top, ops.sum(fold_columns(ops.add, ops.exp(scores - top[:, None])), axis=-1)
 
 
 def _inputs_of_scores(tile: Tile, block: LabelBlock) -> tuple:
-    """The arguments of `biased_scores` after options and products."""
+    """Returns the arguments of `biased_scores` that follow options and products."""
     return tile.hidden_terms, block.bias, block.terms, block.exists
 
 

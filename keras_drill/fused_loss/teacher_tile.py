@@ -1,4 +1,4 @@
-"""The teacher's part in the loss of one tile, and its gradient. Shape letters: see `walk`."""
+"""The teacher's part of the loss of a tile, and of the gradient. Shape letters: see `walk`."""
 
 from typing import NamedTuple
 

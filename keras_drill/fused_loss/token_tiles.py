@@ -172,7 +172,7 @@ class TokenTiles:
         )
 
     def _rows(self, x, index):
-        """The rows of a tile, of a reordered tensor."""
+        """Returns the rows of a reordered tensor that belong to a tile."""
         if x is None:
             return None
         tail = x.shape[1:]

@@ -1,8 +1,8 @@
-"""The one routine behind every loss: a walk over tiles of tokens.
+"""The loop behind every fused loss: computes one tile of tokens after another.
 
 Shape letters:
     N tokens, K contexts per token, M labels, S columns per target, T tokens per tile, R = T * K
-    rows per tile, B labels per block, d width of the joint space.
+    rows per tile, B labels per block, d width of the joint space of contexts and labels.
 """
 
 from typing import NamedTuple
@@ -72,8 +72,8 @@ def walk(
         r_k (softmax(s_k)_j - q_kj),   q_k = softmax(s_k[y]),   r = posterior over contexts.
 
     Each tile keeps its inner products. For ordinary softmaxes, a tile keeps exponentials instead,
-    since the derivative is a multiple of them. For frozen labels, it keeps neither. All other
-    intermediate results exist for one block of labels at a time.
+    since the derivative is a multiple of the exponentials. For frozen labels, a tile keeps neither.
+    All other intermediate results exist for one block of labels at a time.
 
     Args:
         inputs: `WalkInputs`.
@@ -81,8 +81,8 @@ def walk(
         weights: `[N]` factors of the losses in the gradients. Tokens of weight 0 are skipped: their
             loss, log-probability and gradient are 0. `None` means 1.
         with_gradients: Whether to compute gradients.
-        shard: The part of the labels in `inputs`, `None` for all labels. Gradients are those of
-            this part: the caller sums the gradients of contexts over devices.
+        shard: The part of the labels that `inputs` contain; `None` for all labels. Gradients are
+            computed for this part only, so the caller sums the gradients of contexts over devices.
     """
     num_labels, width = inputs.labels.shape
     shard = shard or LabelShard(num_labels, num_labels)
@@ -161,7 +161,7 @@ def _strategy(
     words: Words,
     compiled,
 ) -> KeptExponentials | RecomputedProducts:
-    """Chooses how a tile is computed: the fastest way that its gradients and score allow."""
+    """Returns the fastest strategy that is correct for the score and the requested gradients."""
     if with_gradients and options.adds_up_at_once(inputs):
         return FrozenLabels(options, labels, compiled)
     if with_gradients and options.keeps_exponentials(inputs):
@@ -175,7 +175,7 @@ def _teacher_width(teacher) -> int:
 
 
 def _with_large_tiles(inputs: WalkInputs, options: WalkOptions) -> WalkOptions:
-    """The options for tiles that keep no scores, whose size memory does not limit."""
+    """Returns the options for tiles that keep no scores. Memory does not limit their size."""
     if options.tile_size is not None:
         return options
     num_contexts = inputs.contexts.shape[1]

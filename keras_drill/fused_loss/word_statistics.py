@@ -4,9 +4,9 @@ The log-probability of a word sums over its labels and over all contexts:
 
     log P_v = lse_k(log_prior_k - lse(s_k) + lse(s_k[labels of v]))
 
-If every word has one label and every token one context, the scores suffice and no tensor is
-computed. Otherwise, the tensor is `[T, V]`, smaller than the tile of scores. Shape letters: see
-`walk`.
+If every word has one label and every token one context, the scores suffice, and these
+log-probabilities are not stored. Otherwise, they are a tensor `[T, V]`, which is smaller than the
+tile of scores. Shape letters: see `walk`.
 """
 
 from functools import partial

@@ -48,7 +48,8 @@ def by_source(rows, num_sources):
 class Attention(keras.layers.Layer):
     """Attention that returns a context for each query: a weighted mean of the source's positions.
 
-    A softmax of scores, which measure how well query and position match, gives the weights:
+    The weights are a softmax of scores, which measure how well a query h_t and a source position
+    m_s match:
 
         alignments = softmax_s(score(h_t, m_s)),    context_t = Σ_s alignments_ts m_s
 
@@ -159,10 +160,10 @@ class MultiHeadSourceAttention(keras.layers.Layer):
 
         context_t = [c_t^1; ...; c_t^N],    c_t^n = Σ_s alignments_ts^n W_v m_s
 
-    A decoder maps context and state by a matrix of its own, so no W_o is needed there.
-    Every projection has a bias.
+    Use this option in a decoder that multiplies the context by its own matrix, which makes W_o
+    superfluous. Every projection has a bias.
 
-    Call arguments and results: as for `Attention`.
+    The call arguments and results are those of `Attention`.
 
     Args:
         num_heads: Number of heads N.
@@ -233,7 +234,7 @@ class MultiHeadSourceAttention(keras.layers.Layer):
 
 
 class _SharedValueHeads(keras.layers.Layer):
-    """Projections of heads that share their values, named as in `keras.layers.MultiHeadAttention`.
+    """Projections for heads that share their values, with `MultiHeadAttention`'s attribute names.
 
     Args:
         num_heads: Number of heads N.

@@ -15,21 +15,23 @@ from keras_drill.types import Activation, Shape, Tensor
 
 @keras.saving.register_keras_serializable(package="keras_drill")
 class AttentionCell(keras.layers.Layer):
-    """A recurrent cell with attention to a source, which also reads its previous output.
+    """A recurrent cell with attention to a source, whose previous output is part of its input.
 
         y_t, s_t = cell([x_t; a_{t-1}], s_{t-1})
         a_t = activation(W [context_t; y_t]),    context_t = attention(y_t, source),    a_0 = 0
 
-    The cell's output is a_t. Use the cell in `AttentionRNN`. In a `keras.layers.RNN`, pass the
-    output of the cell's `start` for the source as `initial_state`.
+    x_t is the input; y_t and s_t are the output and the states of the inner `cell`. The output of
+    this cell is a_t. Use this cell in `AttentionRNN`. In a `keras.layers.RNN`, pass the output of
+    the cell's `start` for the source as `initial_state`.
     `keras_drill.models.RecurrentEncoderDecoder` is faster.
 
     Call arguments:
-        inputs: x `[B, d_x]`.
-        states: A list of tensors: the inner cell's states, a `[B, d]`, and the projected source.
+        inputs: x_t `[B, d_x]`.
+        states: A list of tensors: the inner cell's states, a_{t-1} `[B, d]`, and the tensors of the
+            projected source.
 
     Returns:
-        a `[B, d]`, and the states after the step.
+        a_t `[B, d]`, and the states after the step.
 
     Args:
         cell: Any Keras cell (`keras.layers.LSTMCell`, `GRUCell`, `StackedRNNCells`, ...) without
@@ -38,7 +40,7 @@ class AttentionCell(keras.layers.Layer):
             the same at all steps, before or after the RNN.
         attention: `keras_drill.layers.Attention` without a window, or `MultiHeadSourceAttention`.
         size: Width d of the output.
-        activation: Activation of a. Luong et al. use tanh. tensorflow-addons' `AttentionWrapper`
+        activation: Activation of a_t. Luong et al. use tanh. tensorflow-addons' `AttentionWrapper`
             uses no activation.
         **kwargs: Keyword arguments of `keras.layers.Layer`.
 
@@ -86,7 +88,7 @@ class AttentionCell(keras.layers.Layer):
 
     @property
     def state_size(self) -> list[int]:
-        """Sizes of the states that change: the inner cell's states, and a."""
+        """Sizes of the states that change: the inner cell's states, and a_t."""
         return [*keras.tree.flatten(self.cell.state_size), self.size]
 
     @property
@@ -169,7 +171,7 @@ class AttentionCell(keras.layers.Layer):
 
 @keras.saving.register_keras_serializable(package="keras_drill")
 class AttentionRNN(keras.layers.RNN):
-    """A `keras.layers.RNN` over an `AttentionCell`, which also takes the source as an argument.
+    """A `keras.layers.RNN` over an `AttentionCell`. The call takes the source as an argument.
 
     Call arguments:
         sequences: `[B, T, d_x]`.
@@ -182,7 +184,8 @@ class AttentionRNN(keras.layers.RNN):
         training: Whether the layer is called for training.
 
     Output shape: `[B, d]`, or `[B, T, d]` with `return_sequences=True`. With `return_state=True`
-    the inner cell's states, a, and the projected source follow.
+    this output is followed by the inner cell's states, the last a_t `[B, d]`, and the tensors of
+    the projected source.
 
     Args:
         cell: An `AttentionCell`.

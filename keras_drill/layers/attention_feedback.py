@@ -10,9 +10,9 @@ from keras_drill.ops.pull_back import pull_back
 class AttentionFeedback(OutputFeedback):
     """Input feeding: `x_t = a_{t-1}`, the previous attentional state of the decoder; x_0 = 0.
 
-    The gradient for the decoder's state is computed at each step. The gradients for the source and
-    the weights are computed after the loop, for all steps at once. The attention is then computed
-    again, so that no intermediate results are stored.
+    The gradient of the decoder's state is computed at each step. The gradients of the source and
+    the weights are computed after the loop, for all steps at once. The attention is recomputed for
+    them, so that no intermediate results are stored.
 
     Args:
         attentional_state: A built `AttentionalState`.

@@ -19,8 +19,7 @@ from keras_drill.types import Shape, Tensor
 class AttentionScore(keras.layers.Layer, abc.ABC):
     """Base class for scores, which measure how well a query matches a position of the source.
 
-    `keys` computes the part that depends on the source alone. It is called once for any number of
-    queries.
+    The method `keys` computes the part that depends on the source alone, once for all queries.
     """
 
     @abc.abstractmethod
@@ -75,7 +74,7 @@ class GeneralScore(AttentionScore):
     """Dot product of the query and a linear map of the source: `score(h, s) = g h · (s W)`.
 
     Args:
-        scaled: Whether g is a trainable weight, which starts at 1. Without it g is always 1.
+        scaled: Whether g is a trainable weight, which starts at 1. With `False`, g is always 1.
         **kwargs: Keyword arguments of `keras.layers.Layer`.
 
     References:
@@ -109,11 +108,11 @@ class GeneralScore(AttentionScore):
 class AdditiveScore(AttentionScore):
     """Small network on query and source position: `score(h, s) = v · tanh(h W_q + s W_m)`.
 
-    This score is also known as "MLP" or "concat". With `normalized=True` it is
+    This score is also known as "MLP" or "concat". With `normalized=True` the score is
     `g v / |v| · tanh(h W_q + s W_m + b)`, where g starts at `units ** -0.5`. With `num_layers`
-    above 1, each further layer maps the output x of the previous one to `tanh(x W + b)`.
+    above 1, each further layer maps the output x of the previous layer to `tanh(x W + b)`.
 
-    This score needs the most time and memory: it computes tensors `[B, T, S, units]`.
+    Of all scores, this score needs the most time and memory, for tensors `[B, T, S, units]`.
 
     Args:
         units: Width a of the network's layers.
@@ -200,8 +199,8 @@ class AttentionWindow(keras.layers.Layer, abc.ABC):
             num_positions: Number of source positions S, with padding.
 
         Returns:
-            Booleans `[B, T, S]`, True for positions inside the window; and `None`, or factors
-            `[B, T, S]` by which attention weights are multiplied.
+            Booleans `[B, T, S]`, True for positions inside the window; and factors `[B, T, S]` by
+            which attention weights are multiplied, or `None`.
         """
 
 

@@ -18,6 +18,8 @@ class AttentionalState(keras.layers.Layer):
 
         a_t = tanh(W [context_t; h_t]),    context_t = attention(h_t, source)
 
+    h_t is the decoder's state. The output a_t is known as the attentional state.
+
     Call arguments:
         states: The decoder's states h, `[R, T, H]`.
         source: Output of `project`.
@@ -68,7 +70,7 @@ class AttentionalState(keras.layers.Layer):
         self.built = True
 
     def project(self, memory: Tensor, mask: Tensor | None = None) -> dict[str, Tensor]:
-        """Returns the projected source, the same for all states; `{}` without attention."""
+        """Returns the projected source, equal for all states; `{}` without attention."""
         return {} if self.attention is None else self.attention.project(memory, mask)
 
     def call(

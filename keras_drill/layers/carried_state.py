@@ -17,7 +17,8 @@ def carried_state(layer: keras.Layer) -> list[keras.Variable]:
 
     The function searches `layer` and all layers inside. It finds the states of Keras' recurrent
     layers with `stateful=True`. It also finds the variables in a list `state_variables`, which
-    the backbones and recurrent layers of this package have. A layer that is not built has none.
+    the backbones and recurrent layers of this package have. A layer that is not built has no such
+    variables.
 
     Returns:
         A list that contains each variable once.

@@ -13,15 +13,16 @@ class ContextSpace(keras.layers.Layer):
 
         context = length · x / |x|,    x = (state − mean) A
 
-    The columns of A are the `dim` principal axes of the states that `adapt` gets. With `whiten`,
-    each axis is divided by the standard deviation along the axis. The layer is part of the model,
-    in front of the head, so the model's input stays the encoder's states.
+    Call `adapt` with states before using the layer. The columns of A are the `dim` principal axes
+    of these states. With `whiten`, each axis is divided by the standard deviation along the axis.
+    Put the layer between the encoder and the output layer.
 
-    With `num_words`, the mean of a state's word is subtracted. Use `num_words` for states that
-    depend on the word itself: only the differences between the word's occurrences remain.
+    With `num_words`, the mean of all states of the same word is subtracted. Use `num_words` for
+    states that depend on the word itself: only the differences between the word's occurrences
+    remain.
 
     The length is fixed because scores grow with the length. A trainable length would grow without
-    bound, and senses would follow single contexts.
+    bound, and each sense would fit only a few contexts.
 
     Shape letters: N states of width D, V words.
 

@@ -1,7 +1,8 @@
 """The time loop of a recurrent stack that reads its own last output, and the loop's gradients.
 
 Shape letters: T time steps, B sequences, H units, d features of the input, G entries of the gates.
-All sequences are time-major. `kept` arrays are dropout masks, already scaled.
+All sequences are time-major. Arrays named `kept` are dropout masks, divided by the probability of
+keeping an entry.
 """
 
 from typing import NamedTuple

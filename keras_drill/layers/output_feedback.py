@@ -18,14 +18,18 @@ class OutputFeedback(abc.ABC):
 
         x_t = value(h_{t-1}, steps[t], fixed[t], shared)
 
-    Here `h` is the last layer's output after its dropout. Examples are the senses of a word given
-    the state that predicted the word, the previous attention output, and words that the model
-    samples in training. A subclass also computes the gradients of `value`.
+    Here h is the last layer's output after its dropout. Examples of such inputs are:
+
+    - the mean of a word's sense embeddings, given the state that predicted the word;
+    - the previous attention output;
+    - words that the model samples in training.
+
+    A subclass also computes the gradients of `value`.
 
     Args:
         size: Width d of x.
         steps: Arrays `[T, B, ...]` that get gradients. Each step reads its own part `[B, ...]`.
-        fixed: The same, without gradients.
+        fixed: Arrays `[T, B, ...]` like `steps`, but without gradients.
         shared: Arrays that all steps read (weights, an encoded source). Their gradients are
             computed after the time loop, by one call for all steps.
         residuals: Zeros `[B, ...]` with the shapes and dtypes of the intermediate results that
@@ -62,13 +66,13 @@ class OutputFeedback(abc.ABC):
             residuals: The intermediate results that `value` returned.
 
         Returns:
-            The gradient for `output`, `[B, H]`, and a list of those for `steps`.
+            The gradient for `output`, `[B, H]`, and a list of the gradients for `steps`.
         """
 
     def shared_gradient(self, d_x, outputs, steps, fixed, shared, residuals) -> list:
         """Computes the gradients for `shared`, for all steps at once.
 
-        The arguments are those of `gradient`, and all except `shared` have T as first axis.
+        The arguments are those of `gradient`. All except `shared` have T as the first axis.
 
         Returns:
             A list of gradients, one for each array in `shared`.

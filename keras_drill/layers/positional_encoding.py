@@ -11,7 +11,7 @@ POSITIONS = ("sinusoidal", "learned")
 
 @keras.saving.register_keras_serializable(package="keras_drill")
 class PositionalEncoding(keras.layers.Layer):
-    """Adds a vector to every position of a sequence that encodes the position.
+    """Adds a vector that encodes the position to every position of a sequence.
 
     The vector of position t is
 
@@ -26,8 +26,9 @@ class PositionalEncoding(keras.layers.Layer):
 
     Args:
         kind: "sinusoidal" (no weights, any length) or "learned".
-        max_length: Number of learned positions. A longer sequence raises an error if the length is
-            known while tracing. Otherwise the further positions become NaN.
+        max_length: Number of learned positions, `None` with "sinusoidal". A longer sequence raises
+            an error if the length is known while tracing. Otherwise the further positions become
+            NaN.
         **kwargs: Keyword arguments of `keras.layers.Layer`.
 
     Example:

@@ -35,9 +35,9 @@ def check_batch_size(x: Tensor, state: Tensors) -> Tensor:
 class Recurrent(keras.layers.Layer):
     """Base class of recurrent layers: weights, state and masks. Subclasses define the recurrence.
 
-    A subclass sets `num_gates` and `num_states`. It implements `bias_shape`, and `run_sequence` for
-    time-major tensors. For loops over a whole stack of layers it also implements one step and the
-    step's gradients.
+    A subclass sets `num_gates` and `num_states`. The subclass implements `bias_shape`, and
+    `run_sequence` for time-major tensors. For loops over a whole stack of layers, the subclass also
+    implements `run_step`, `step_gradient`, `gate_shares` and `bias_gradient`.
     """
 
     num_gates: int
@@ -170,7 +170,7 @@ class Recurrent(keras.layers.Layer):
     @property
     def state_dtype(self) -> str:
         """Dtype of the state and of element-wise arithmetic: at least float32."""
-        # Not `result_type`, which returns float32 for float64 on JAX.
+        # `result_type` is not suitable: on JAX it returns float32 for float64.
         return "float64" if self.compute_dtype == "float64" else "float32"
 
     def build(self, input_shape: Shape) -> None:

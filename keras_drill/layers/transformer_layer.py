@@ -24,9 +24,10 @@ class TransformerLayer(keras.layers.Layer):
         x = x + D(SourceAttention(n(x), source))          with `attends_source`
         x = x + D(W_2 D_a(σ(W_1 n(x) + b_1)) + b_2)
 
-    `n` is a layer normalisation (`norm_first`, "pre-norm"), or the identity with the normalisation
-    after each sum ("post-norm", as in the paper). Attention is `keras.layers.MultiHeadAttention`,
-    so Keras' flash attention is used where it is enabled.
+    D and D_a are dropout, and σ is the activation. With `norm_first` ("pre-norm"), n is a layer
+    normalisation. Otherwise n is the identity, and a layer normalisation follows each sum
+    ("post-norm", as in the paper). Attention is `keras.layers.MultiHeadAttention`, which uses flash
+    attention if Keras' flash attention is enabled.
 
     Call arguments:
         x: `[B, T, d]`.
@@ -47,7 +48,7 @@ class TransformerLayer(keras.layers.Layer):
             use fused attention.
         activation_dropout: Dropout rate on the feed-forward network's inner layer.
         activation: Activation σ of the feed-forward network.
-        norm_first: Whether to normalise before each sublayer, or after.
+        norm_first: Whether to normalise before each sublayer (`True`) or after each sum (`False`).
         layer_norm_epsilon: ε of the layer normalisations.
         seed: Integer for all dropout masks, or `None` for a random seed.
         **kwargs: Keyword arguments of `keras.layers.Layer`.
@@ -304,7 +305,7 @@ def _attend(attention, x, keys, values, mask):
 
 
 def _weigh(attention, x, keys, mask):
-    """Returns the attention weights `[B, T, S]` of `x` `[B, T, d]`, the mean over the heads."""
+    """Returns the attention weights of `x` `[B, T, d]`, the mean over the heads, `[B, T, S]`."""
     query = ops.cast(attention.query_dense(x), "float32")  # [B, T, N, H]
     scores = ops.einsum("btnh,bsnh->bnts", query, ops.cast(keys, "float32"))
     scores = scores / query.shape[-1] ** 0.5

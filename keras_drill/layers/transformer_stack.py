@@ -19,7 +19,8 @@ class TransformerStack(keras.layers.Layer):
         x = D(√d E[tokens] + positions)
         x = layer_L(... layer_1(x))
 
-    With `norm_first`, a layer normalisation follows.
+    E `[V, d]` is the embedding table, `positions` is the positional encoding, and D is dropout. If
+    the layers have `norm_first=True`, a layer normalisation follows.
 
     Call arguments:
         tokens: `[B, T]` int.

@@ -12,7 +12,7 @@ _assumed: ContextVar[str | None] = ContextVar("assumed_device", default=None)
 
 
 def device_kind() -> str:
-    """Returns the kind of device that computes, "cpu", "gpu" or "tpu".
+    """Returns the kind of device on which Keras computes: "cpu", "gpu" or "tpu".
 
     Inside `assume_device`, this is the assumed kind.
     """

@@ -20,7 +20,7 @@ def fuse(function):
     compiles everything, the function is returned unchanged.
 
     Args:
-        function: takes and returns nested tensors.
+        function: The element-wise function. It takes and returns nested tensors.
     """
     if keras.backend.backend() != "tensorflow":
         return function
@@ -86,16 +86,16 @@ def fold_columns(combine, x):
 
 
 def computes_anew() -> bool:
-    """Returns whether `anew` has an effect: on JAX, on a GPU or TPU."""
+    """Returns whether `anew` has an effect: only on JAX with a GPU or TPU."""
     return keras.backend.backend() == "jax" and is_accelerator()
 
 
 def anew(x, *earlier):
-    """Returns `x`, which JAX computes again on accelerators, after the tensors `earlier`.
+    """Returns `x`, which JAX recomputes on accelerators, after the tensors `earlier`.
 
     Without this function, XLA stores an element-wise result that several reductions read, in
-    float32. Computing the result again avoids these matrices, in about the same time. With KerBS
-    peak memory falls from 4.8 to 1.8 GiB (8,192 tokens, 32,768 words, width 1,024).
+    float32. Recomputing the result avoids these matrices, in about the same time. With KerBS, peak
+    memory falls from 4.8 to 1.8 GiB (8,192 tokens, 32,768 words, width 1,024).
     """
     if not computes_anew():
         return x

@@ -369,7 +369,7 @@ AVERAGES_OF_WEIGHTS = "_model_variables_moving_average"
 
 
 def single_optimizers(optimizer: keras.optimizers.Optimizer) -> list[keras.optimizers.Optimizer]:
-    """Returns the optimizers that update variables: `optimizer`, or those inside of it.
+    """Returns the optimizers that update variables: `optimizer`, or the optimizers inside of it.
 
     `LossScaleOptimizer` and `MultiOptimizer`, which may be nested, only contain other optimizers.
     A `MultiOptimizer` that is not built may not have all its optimizers yet. Keras has no public
@@ -469,7 +469,8 @@ def put_rows_in_place(x, start, rows):
 def run_cudnn(mode: str, x, parameters, h0, c0):
     """Runs cuDNN's LSTM or GRU, without a mask.
 
-    Keras' own layers can run it too, but not with the weights, dropout and layout of this package.
+    Keras' own layers can also run cuDNN, but not with the weights, dropout and layout of this
+    package.
 
     Args:
         mode: "lstm" or "gru".

@@ -4,7 +4,7 @@ import keras
 
 
 def pull_back(function, arrays, upstream) -> list:
-    """Returns the loss's gradients for `arrays`, given its gradient for `function(*arrays)`.
+    """Returns the gradients of the loss with respect to `arrays`, for a function of them.
 
     The function is for parts of an `ops.custom_gradient` for which automatic differentiation is
     good enough. On TensorFlow, call it in the backward part only: tapes do not record in the

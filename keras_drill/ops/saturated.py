@@ -9,17 +9,18 @@ _LARGEST_FLOAT16 = 65504.0
 
 
 def saturated(products: Tensor, dtype: str) -> Tensor:
-    """Casts matrix products to a wider dtype, with float16's infinities as ±65,504.
+    """Casts matrix products to a wider dtype, and replaces float16's infinities by ±65,504.
 
     An infinite logit makes the loss NaN. Loss scaling cannot help, because the overflow is not in
-    the gradients: every later step would be skipped. With a finite logit training continues.
+    the gradients: every later step would be skipped. With a finite logit, training continues.
 
     Args:
         products: A tensor of any shape.
         dtype: "float32" or "float64".
 
     Returns:
-        The products in `dtype`. Those from float16 are at most 65,504, its largest number.
+        The products in `dtype`. Products of float16 matrices are limited to ±65,504, the largest
+        number in float16.
 
     Example:
 

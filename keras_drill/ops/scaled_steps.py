@@ -30,9 +30,10 @@ def stored_initializer(
 def scaled_steps(stored: Tensor, multiplier: float) -> Tensor:
     """Returns the value of a weight that is stored divided by `multiplier`.
 
-        w = c v,    where the gradient of the loss with respect to w serves as that for v
+        w = c v
 
-    Each optimizer step then moves `w` `c` times as far as without this function. The factor is
+    The optimizer updates v with the gradient of the loss with respect to w. Each optimizer step
+    then moves `w` `c` times as far as without this function. The factor is
     the same for optimizers whose steps grow with the gradient (SGD) and others (Adam). Gradient
     clipping does not depend on `c`. Weight decay shrinks `v` and `w` by the same share.
 

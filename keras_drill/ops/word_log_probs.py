@@ -23,7 +23,7 @@ def word_log_probs(
         columns: `[V, S]` integers, the labels of each word. Unused entries may have any value.
         mask: `[V, S]` booleans, False for unused entries of `columns`.
         nothing: Log-probability of masked entries. Use a finite number if a word may have no
-            labels: the word's log-probability is then about this number.
+            labels. The word's log-probability is then about this number.
         compiled: Decorator that compiles an element-wise function, such as
             `keras_drill.ops.graph.fuse`.
 

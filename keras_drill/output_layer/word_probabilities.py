@@ -286,7 +286,7 @@ class WordProbabilities(TiedLayer):
         return self.label_encoder.encode_hidden(contexts, training=training), log_priors
 
     def _labels(self, training):
-        # Not through `__call__`: its autocast would round a tied float32 table, and its gradient.
+        # Call no `__call__`: its autocast would round a tied float32 table, and the gradient.
         return self.label_encoder.encode_labels(
             ops.convert_to_tensor(self.embeddings),
             training=training,

@@ -26,7 +26,7 @@ class PaperShape:
 
     @staticmethod
     def terms(theta):
-        # With a larger |θ| the slope may be infinite, and its product with a probability of 0 is NaN.
+        # With a larger |θ| the slope may be infinite. Times a probability of 0 it would be NaN.
         theta = ops.clip(theta, -80.0, 80.0)
         b, growth = _paper_scale(theta)
         divisor = ops.where(ops.abs(theta) < SMALL_THETA, ops.ones_like(theta), theta)

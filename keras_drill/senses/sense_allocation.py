@@ -119,7 +119,7 @@ class SenseAllocation(keras.layers.Layer):
         )
 
     def _sum(self, name: str, size: int):
-        # Not `add_weight`, with which every replica would add its increment to the total.
+        # With `add_weight`, the sum over replicas would count the old total once per replica.
         return keras.Variable(
             lambda shape, dtype: ops.zeros(shape, dtype),
             shape=(size,),
