@@ -7,7 +7,7 @@ from keras_drill.ops.saturated import saturated
 
 
 def biased_scores(options, products, hidden_terms, bias, label_terms, exists=None):
-    """Biased and capped scores of products in the compute dtype; `NEVER` for padding rows."""
+    """Computes scores with bias and soft cap from inner products; `NEVER` for padding labels."""
     products = saturated(products, options.accumulator_dtype)
     scores = options.score.of_products(products, hidden_terms, label_terms)
     if bias is not None:
@@ -18,6 +18,6 @@ def biased_scores(options, products, hidden_terms, bias, label_terms, exists=Non
 
 
 def cap_slopes(options, scores):
-    """Derivatives of the capped scores with respect to the uncapped ones."""
+    """Returns the derivatives of capped scores with respect to the scores before the cap."""
     cap = options.logit_soft_cap
     return 1.0 if cap is None else 1 - ops.square(scores / cap)

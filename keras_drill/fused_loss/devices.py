@@ -56,7 +56,7 @@ def distributed_walk(
 
 
 def _specs(inputs: WalkInputs | StoredTeacher, placement: Placement):
-    """The partition of the tensors over the devices."""
+    """Returns the partition of the tensors over the devices."""
     import jax
 
     of_tokens = jax.sharding.PartitionSpec(placement.token_axis)
@@ -111,7 +111,7 @@ def _walk_part(options, with_gradients, placement: Placement, inputs, weights) -
 
 
 def _fill_up(inputs: WalkInputs, weights, placement: Placement) -> tuple:
-    """Pads with tokens of weight 0, so that all devices have equally many."""
+    """Pads with tokens of weight 0, so that all devices have equally many tokens."""
     num_tokens = inputs.contexts.shape[0]
     missing = -num_tokens % placement.num_token_shards
     if missing == 0:

@@ -17,7 +17,10 @@ from keras_drill.types import Tensor
 
 
 class ForwardKL(NamedTuple):
-    """`KL(p || q) = sum p (log p - log q)`, with the derivative `q - p`."""
+    """Forward KL divergence of teacher p and student q, with the derivative `q - p`.
+
+    KL(p || q) = sum p (log p - log q)
+    """
 
     def sums(self, log_p: Tensor, log_q: Tensor) -> tuple:
         """Returns the sums over a block, a tuple of `[T]`, to accumulate over blocks."""
@@ -33,7 +36,12 @@ class ForwardKL(NamedTuple):
 
 
 class ReverseKL(NamedTuple):
-    """`KL(q || p) = sum q (log q - log p)`, with the derivative `q (log q - log p - KL)`."""
+    """Reverse KL divergence of teacher p and student q.
+
+        KL(q || p) = sum q (log q - log p)
+
+    The derivative is `q (log q - log p - KL)`.
+    """
 
     def sums(self, log_p: Tensor, log_q: Tensor) -> tuple:
         return (_sum(ops.exp(log_q) * (log_q - log_p)),)
@@ -46,7 +54,9 @@ class ReverseKL(NamedTuple):
 
 
 class JensenShannon(NamedTuple):
-    """`beta KL(p || m) + (1 - beta) KL(q || m)` with `m = beta p + (1 - beta) q`.
+    """Generalised Jensen-Shannon divergence of teacher p and student q.
+
+        beta KL(p || m) + (1 - beta) KL(q || m),    m = beta p + (1 - beta) q
 
     The derivative is `(1 - beta) q (log q - log m - KL(q || m))`. Both p and q appear in m, but the
     parts of the derivative through m cancel.
@@ -70,11 +80,12 @@ class JensenShannon(NamedTuple):
 
 
 class ForwardKLWithRest(NamedTuple):
-    """The forward KL from a teacher with stored words, whose other words count as one event.
+    """Forward KL divergence from a teacher p of which only some words are stored.
 
-        sum_known p (log p - log q) + p_rest (log p_rest - log q_rest)
+        sum_stored p (log p - log q) + p_rest (log p_rest - log q_rest)
 
-    The derivative is `q - p` of a known word, and `q - p_rest q / q_rest` of another.
+    All other words count as one event, with the teacher's probability p_rest and the student's
+    q_rest. The derivative is `q - p` for a stored word, and `q - p_rest q / q_rest` for another.
     """
 
     def sums(self, log_p: Tensor, log_q: Tensor) -> tuple:

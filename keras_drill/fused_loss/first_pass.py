@@ -125,7 +125,7 @@ def tile_targets(tile: Tile, scores: TileScores) -> TileTargets:
 
 
 def tile_losses(options, tile: Tile, scores: TileScores, targets: TileTargets, uniform=None):
-    """Losses `[T]` with label smoothing and z-loss.
+    """Computes losses `[T]` with label smoothing and z-loss.
 
     `uniform` `[T]` is the cross-entropy with the uniform distribution over words. `None` computes
     it from the mean score.

@@ -41,7 +41,7 @@ class FrozenLabels(KeptExponentials):
         return (top, with_dependencies(mass, kept[1])), kept
 
     def hidden_gradient(self, scores: TileScores, derivative: Derivative) -> Any:
-        """The gradient `[R, d]`, without the part through the targets' scores."""
+        """Returns the gradient of the contexts `[R, d]`, without the part through target scores."""
         top, total = scores.kept
         return total * self.factors(scores, top, derivative)[:, None]
 

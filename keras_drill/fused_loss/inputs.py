@@ -42,9 +42,12 @@ class StoredTeacher(NamedTuple):
 class WalkInputs(NamedTuple):
     """The tensors from which the fused loss is computed.
 
-    The fused loss processes tiles of tokens and blocks of labels; see `walk`. N is the number of
-    tokens, M the number of labels (output embeddings), K the number of hidden states per token that
-    a mixture combines (1 otherwise), and S the largest number of labels of a target word.
+    Shape letters:
+
+    - N: number of tokens.
+    - M: number of labels (output embeddings).
+    - K: number of hidden states per token that a mixture combines, or 1.
+    - S: largest number of labels of a target word.
 
     Attributes:
         contexts: `[N, K, d]`, the hidden states: one per token (softmax, KerBS) or K (mixtures).
@@ -74,9 +77,7 @@ class WalkInputs(NamedTuple):
 
     @property
     def words_are_scores(self) -> bool:
-        """Whether each word has a single score: its log-probability is the score minus a
-        normaliser.
-        """
+        """Whether each word has one score, so that score - normaliser is its log-probability."""
         return self.word_labels is None and self.contexts.shape[1] == 1
 
 
@@ -86,7 +87,7 @@ class Distillation(NamedTuple):
         cross_entropy_weight * CE + (1 - cross_entropy_weight) * temperature^2 * divergence
 
     Attributes:
-        divergence: One of `divergences`.
+        divergence: A divergence of the module `divergences`, such as `ForwardKL()`.
         temperature: Divides the logits of student and teacher in the divergence.
         cross_entropy_weight: Weight of the targets' loss.
         teacher: `WalkOptions` of the teacher, if the teacher is `WalkInputs`.
@@ -98,7 +99,7 @@ class Distillation(NamedTuple):
     teacher: Any = None
 
     def mix(self, of_targets, of_teacher, power: int):
-        """The weighted sum of two losses, or of their derivatives with respect to logits.
+        """Returns the weighted sum of two losses, or of their derivatives with respect to logits.
 
         Args:
             of_targets: The targets' part, or `None` if its weight is 0.
@@ -146,7 +147,7 @@ class WalkOptions(NamedTuple):
         return "float64" if self.compute_dtype == "float64" else "float32"
 
     def keeps_exponentials(self, inputs: WalkInputs) -> bool:
-        """Whether the derivative of a row is a multiple of its exponentials.
+        """Returns whether the derivative of a row is a multiple of its exponentials.
 
         The targets, and a term that is equal for all labels, may be exceptions. If the result is
         true, a tile holds exp(scores) instead of the products, and is read only once. With a soft
@@ -160,7 +161,7 @@ class WalkOptions(NamedTuple):
         return self.score.is_linear and is_one_multiple and self.compute_dtype != "float16"
 
     def adds_up_at_once(self, inputs: WalkInputs) -> bool:
-        """Whether the first pass can accumulate the gradient of the contexts.
+        """Returns whether the first pass can accumulate the gradient of the contexts.
 
         This requires that nothing needs sums over rows, which depend on the normalisers of all
         labels, and that nothing else needs the scores.
@@ -170,7 +171,7 @@ class WalkOptions(NamedTuple):
 
 
 def tokens_per_tile(num_contexts: int, num_labels: int, options: WalkOptions) -> int:
-    """The largest number of tokens in a tile."""
+    """Returns the largest number of tokens in a tile."""
     if options.tile_size is not None:
         return options.tile_size
     tile_bytes = options.tile_bytes or default_tile_bytes(0)
@@ -179,7 +180,7 @@ def tokens_per_tile(num_contexts: int, num_labels: int, options: WalkOptions) ->
 
 
 def tile_count(num_tokens, num_contexts: int, num_labels: int, options: WalkOptions):
-    """The number of tiles for `num_tokens` tokens (an int or a scalar tensor)."""
+    """Returns the number of tiles for `num_tokens` tokens (an int or a scalar tensor)."""
     size = tokens_per_tile(num_contexts, num_labels, options)
     if isinstance(num_tokens, int):
         return max(1, math.ceil(num_tokens / size))

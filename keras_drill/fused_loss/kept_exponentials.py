@@ -48,7 +48,7 @@ class KeptExponentials:
         return summary, [*kept, exponentials]
 
     def exponentials(self, products, tile: Tile, block: LabelBlock):
-        """Tops `[R]`, masses `[R]` and exponentials `[R, B]` of a block; see `_exponentials`."""
+        """Returns maxima `[R]`, sums `[R]` and exponentials `[R, B]`; see `_exponentials`."""
         here = tile.columns - block.start
         if tile.column_mask is not None:
             here = ops.where(tile.column_mask, here, -1)
@@ -70,7 +70,7 @@ class KeptExponentials:
         return entries, factors, (), of_labels
 
     def factors(self, scores: TileScores, tops, derivative: Derivative):
-        """Factors `[R]` from exponentials relative to `tops` `[R]` to the derivative."""
+        """Returns factors `[R]` that turn exponentials relative to `tops` into the derivative."""
         factors = derivative.rows
         if derivative.dense is not None:
             factors = factors * derivative.dense

@@ -1,4 +1,4 @@
-"""The labels of a walk, cut into blocks. A tile is computed for one block after another."""
+"""Cuts the labels into blocks. A tile is computed for one block after another."""
 
 from typing import NamedTuple
 
@@ -103,19 +103,23 @@ def cut_labels(
 
 
 def block_slices(num_labels: int, width: int) -> list[slice]:
-    """Slices of the labels, for an intermediate result of `width` floats per label."""
+    """Returns slices that cut the labels into blocks, for `width` floats per label."""
     size = labels_per_block(num_labels, width, MatrixSum.rows_per_chunk)
     return [slice(start, min(start + size, num_labels)) for start in range(0, num_labels, size)]
 
 
 def select(selected: list, products, columns, block: LabelBlock) -> list:
-    """Updates the products, terms and bias (or None) of each row's columns, `[R, S]` each.
+    """Collects the products, terms and bias of each row's target columns, block by block.
 
     Args:
         selected: Result for the previous blocks; empty for the first block.
         products: `[R, B]`.
         columns: `[R, S]`.
         block: The `LabelBlock` of the products.
+
+    Returns:
+        A list of tensors `[R, S]`: products, the score's terms, and bias (`None` without bias).
+        Columns outside these blocks have arbitrary values.
     """
     here = columns - block.start
     inside = ops.logical_and(here >= 0, here < block.size)

@@ -41,36 +41,36 @@ class LabelShard(NamedTuple):
         return x if self.axis is None else _lax().psum(x, self.axis)
 
     def most_tiles(self, number: Tensor) -> Tensor:
-        """The largest number of tiles of any device. All devices compute this number."""
+        """Returns the largest number of tiles of any device. All devices compute this number."""
         if self.axis is None or self.token_axis is None:
             return number
         return _lax().pmax(number, self.token_axis)
 
     def log_sum_exp(self, x: Tensor) -> Tensor:
-        """The logarithm of the sum of `exp(x)` over devices."""
+        """Returns the logarithm of the sum of `exp(x)` over devices."""
         if self.axis is None:
             return x
         top = self.maximum(x)
         return top + ops.log(self.sum(ops.exp(x - top)))
 
     def has(self, columns: Tensor) -> Tensor | None:
-        """Whether this device has the columns, relative to `first`; `None` if it has all labels."""
+        """Returns whether each column is on this device; `None` if the device has all labels."""
         if self.axis is None:
             return None
         return ops.logical_and(columns >= 0, columns < self.size)
 
     def only_here(self, x: Tensor, columns: Tensor) -> Tensor:
-        """`x` if this device has the column, else 0, for a sum over devices."""
+        """Returns `x` if this device has the column, else 0, for a sum over devices."""
         here = self.has(columns)
         return x if here is None else ops.where(here, x, ops.zeros_like(x))
 
     def clear(self, x: Tensor) -> Tensor:
-        """`[size]` with zeros in padding rows."""
+        """Returns `x` `[size]` with zeros in padding rows."""
         exists = self.exists(0, self.size)
         return x if exists is None else ops.where(exists, x, ops.zeros_like(x))
 
     def exists(self, start: int, size: int) -> Tensor | None:
-        """Whether each of `size` rows from `start` on is a label; `None` if all are."""
+        """Returns whether each of `size` rows from `start` on is a label; `None` if all are."""
         if not self.is_filled_up:
             return None
         return self.first + start + ops.arange(size, dtype="int32") < self.num_labels

@@ -34,7 +34,7 @@ def linear_loss(
     teacher: Any = None,
     **options: Any,
 ) -> Tensor:
-    """Shared implementation of `linear_cross_entropy` and of the divergences from a teacher.
+    """Implements `linear_cross_entropy` and the divergences from a teacher.
 
     Args:
         targets: `None` if only the teacher contributes to the loss.
@@ -100,7 +100,7 @@ def linear_loss(
 
 
 def _placement(labels, bias) -> Placement | None:
-    """The placement of a variable's rows under a Keras distribution; `None` for tensors."""
+    """Returns the placement of a variable's rows under a Keras distribution; `None` for tensors."""
     if not isinstance(labels, keras.Variable):
         return None
     check_split_alike(labels, 0, [bias if isinstance(bias, keras.Variable) else None])

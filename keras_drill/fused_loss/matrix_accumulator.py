@@ -37,7 +37,7 @@ class MatrixSum:
         self.in_place = keras.backend.backend() == "tensorflow" and not is_compiled_by_xla()
 
     def zeros(self):
-        """A sum of zeros."""
+        """Returns the initial sum, zeros."""
         if not self.in_place:
             return ops.zeros((self.num_rows, self.width), self.dtype)
         chunks = -(-self.num_rows // self.rows_per_chunk)
@@ -71,7 +71,7 @@ class MatrixSum:
         return tf.tensor_scatter_nd_add(total, indices[:, None], rows)
 
     def matrix(self, total):
-        """The value of the sum, `[num_rows, width]`."""
+        """Returns the value of the sum, `[num_rows, width]`."""
         return ops.reshape(total, (-1, self.width))[: self.num_rows]
 
     def _add(self, total, indices, rows):

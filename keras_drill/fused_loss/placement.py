@@ -30,7 +30,7 @@ class Placement(NamedTuple):
 
 
 def placement_of(table: keras.Variable, axis: int, num_labels: int) -> Placement | None:
-    """The placement of the labels that are computed from a table; `None` on one device.
+    """Returns the placement of the labels that are computed from a table; `None` on one device.
 
     Args:
         table: Variable with a row, or a column, for each label.
@@ -95,7 +95,7 @@ def check_rows(path: str, rows: int, advice: str) -> None:
 
 
 def _split_over(distribution, variable, axis: int) -> str | None:
-    """The mesh axis over which an axis of a variable is split."""
+    """Returns the mesh axis over which an axis of a variable is split."""
     layout = distribution.get_variable_layout(variable)
     # Before Keras 3.13 layouts were JAX shardings; a layout map may still return one.
     axes = layout.axes if isinstance(layout, keras.distribution.TensorLayout) else layout.spec
@@ -103,7 +103,7 @@ def _split_over(distribution, variable, axis: int) -> str | None:
 
 
 def _distribution():
-    """Keras' distribution over several devices, or `None`. Only JAX has distributions."""
+    """Returns Keras' distribution over several devices, or `None`. Only JAX has distributions."""
     if keras.backend.backend() != "jax":
         return None
     distribution = keras.distribution.distribution()

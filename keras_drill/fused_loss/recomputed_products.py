@@ -51,15 +51,15 @@ class RecomputedProducts:
         return summary, [*kept, products]
 
     def whole_mass(self, block_mass, selected, top):
-        """The sum of exponentials over all labels."""
+        """Returns the sum of exponentials over all labels."""
         return block_mass
 
     def mean_score(self, tile: Tile, totals):
-        """The mean score `[R]` from the stacked sums of `summarize`; `None` without sums."""
+        """Returns the mean score `[R]` from the sums of `summarize`; `None` without sums."""
         return ops.sum(totals[0], axis=-1) / self._num_labels if totals else None
 
     def derivatives(self, k: int, tile: Tile, block: LabelBlock, scores, derivative: Derivative):
-        """Derivatives for the products of block number `k`.
+        """Computes the gradient with respect to the products of block number `k`, and its sums.
 
         Returns:
             A matrix `[R, B]` in the compute dtype; the factors `[R]` of its rows; the score's sums
@@ -168,7 +168,7 @@ def _derivatives(
 
 
 def _of_targets(options, scores, log_normalizer, dense, smoothed, of_words, index, columns, shares):
-    """The derivative of the targets' loss with respect to the scores."""
+    """Returns the derivative of the targets' loss with respect to the scores."""
     derivative = ops.exp(scores - log_normalizer[:, None])
     if dense is not None:
         derivative = derivative * dense[:, None]

@@ -87,7 +87,7 @@ class TeacherPass:
         return TeacherTile(log_probs, teacher_normalizer, normalizer, tuple(totals))
 
     def losses(self, of_targets: Tensor, teacher_tile: TeacherTile) -> Tensor:
-        """The mixed losses `[T]`, given the losses of the targets."""
+        """Returns the mixed losses `[T]`, given the losses of the targets."""
         distillation = self._distillation
         # No divergence is negative, except by rounding.
         divergences = ops.maximum(distillation.divergence.value(teacher_tile.sums), 0.0)
@@ -97,14 +97,14 @@ class TeacherPass:
         return zip(scores.kept, self._labels.blocks, strict=True)
 
     def _combine(self, parts) -> Tensor:
-        """The log-normaliser `[T]` from the maxima and sums of exponentials of all blocks."""
+        """Returns the log-normaliser `[T]` from maxima and sums of exponentials of all blocks."""
         tops, masses = (ops.stack(x, axis=-1) for x in zip(*parts, strict=True))
         top = self._labels.shard.maximum(ops.max(tops, axis=-1))
         mass = ops.sum(masses * ops.exp(tops - top[:, None]), axis=-1)
         return top + ops.log(self._labels.shard.sum(mass))
 
     def _of_teacher(self, tile: Tile, last: Tensor) -> list:
-        """Log-probabilities of all words, for each block of the student's labels."""
+        """Returns log-probabilities of all words, for each block of the student's labels."""
         inputs = tile.teacher._replace(hidden=with_dependencies(tile.teacher.hidden, last))
         scores = tile_scores(inputs, self._teacher_labels, self._strategy, with_products=True)
         found = self._words.log_probs(inputs, scores)
@@ -113,7 +113,7 @@ class TeacherPass:
         return [ops.cast(x, self._options.accumulator_dtype) for x in found]
 
     def _of_stored(self, tile: Tile, last: Tensor) -> list:
-        """Log-probabilities of all words of a stored teacher; `NEVER` for words without one."""
+        """Returns log-probabilities of all words; `NEVER` for words that are not stored."""
         if not self._is_stored:
             return []
         words, probabilities = tile.teacher
@@ -144,7 +144,7 @@ def _tempered_mass(options, products, of_scores):
 
 
 def _mass(temperature, scores):
-    """The maximum of each row at a temperature, and the sum of `exp(logits - maximum)`."""
+    """Returns each row's maximum at a temperature, and the sum of `exp(logits - maximum)`."""
     scores = tempered(scores, temperature)
     top = ops.max(fold_columns(ops.maximum, scores), axis=-1)
     return top, ops.sum(fold_columns(ops.add, ops.exp(scores - top[:, None])), axis=-1)

@@ -23,12 +23,12 @@ class TeacherTile(NamedTuple):
     sums: tuple
 
     def of_block(self, k: int) -> tuple:
-        """The inputs of `block_derivative` for block number `k`."""
+        """Returns the inputs of `block_derivative` for block number `k`."""
         return self.log_probs[k], self.teacher_normalizer, self.normalizer, self.sums
 
 
 def block_derivative(distillation: Distillation, of_targets, scores, teacher_block: tuple):
-    """The derivative `[T, B]` of the mixed loss with respect to a block's scores.
+    """Returns the derivative `[T, B]` of the mixed loss with respect to a block's scores.
 
     Args:
         distillation: `Distillation`.
@@ -43,7 +43,7 @@ def block_derivative(distillation: Distillation, of_targets, scores, teacher_blo
 
 
 def both(distillation: Distillation, scores, log_probs, teacher_normalizer, normalizer):
-    """Log-probabilities `[T, B]` of teacher and student at the temperature."""
+    """Returns log-probabilities `[T, B]` of teacher and student at the temperature."""
     temperature = distillation.temperature
     log_q = tempered(scores, temperature) - normalizer[:, None]
     if teacher_normalizer is None:
@@ -52,5 +52,5 @@ def both(distillation: Distillation, scores, log_probs, teacher_normalizer, norm
 
 
 def tempered(scores: Tensor, temperature: float) -> Tensor:
-    """Logits at a temperature."""
+    """Returns logits at a temperature."""
     return scores if temperature == 1 else scores / temperature

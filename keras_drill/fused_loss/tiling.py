@@ -10,7 +10,7 @@ import math
 
 from keras_drill.ops.device_kind import is_accelerator
 
-# Memory of a tile of scores, a minimum on CPUs.
+# Memory of a tile of scores. On CPUs this is the minimum.
 CPU_TILE_BYTES = 144 * 2**20
 ACCELERATOR_TILE_BYTES = 2 * 2**30
 # Memory of the intermediate results of a block of labels on a CPU.
@@ -24,7 +24,7 @@ _ROW_MULTIPLE = 128
 def default_tile_bytes(gradient_bytes: int, least: int = CPU_TILE_BYTES) -> int:
     """Returns the default memory of a tile of logits, in bytes.
 
-    On a CPU it is three eighths of the size of the labels' gradient, and at least `least`.
+    On a CPU the result is three eighths of the size of the labels' gradient, and at least `least`.
 
     Args:
         gradient_bytes: Size of the labels' gradient; 0 if there is none.
@@ -36,7 +36,7 @@ def default_tile_bytes(gradient_bytes: int, least: int = CPU_TILE_BYTES) -> int:
 
 
 def bytes_per_score(compute_dtype: str) -> int:
-    """Memory of a tile for each of its scores."""
+    """Returns memory of a tile for each of its scores."""
     if not is_accelerator():
         return 4
     # The product, and the intermediate result that is kept for the gradients.
@@ -44,7 +44,7 @@ def bytes_per_score(compute_dtype: str) -> int:
 
 
 def labels_per_block(num_labels: int, width: int, multiple: int) -> int:
-    """Number of labels in a block.
+    """Returns number of labels in a block.
 
     Args:
         num_labels: M.
@@ -58,7 +58,7 @@ def labels_per_block(num_labels: int, width: int, multiple: int) -> int:
 
 
 def rows_without_scores(rows: int) -> int:
-    """Rows of a tile that keeps no scores, if a tile that keeps scores has `rows`."""
+    """Returns the rows of a tile that keeps no scores, if tiles with scores have `rows`."""
     return rows if is_accelerator() else max(rows, ROWS_WITHOUT_SCORES)
 
 

@@ -191,7 +191,7 @@ def _whole_gradients(
     labels: Labels,
     d_labels: MatrixSum | None,
 ) -> tuple:
-    """The gradients as in `Walk`, from the sums over all tiles."""
+    """Returns the gradients as in `Walk`, from the sums over all tiles."""
     if tiles.scale is not None:
         sums = TileGradients(
             *(

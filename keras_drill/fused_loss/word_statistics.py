@@ -87,7 +87,7 @@ class Words:
         ) if self._options.with_ranks else None
 
     def log_probs(self, tile: Tile, scores: TileScores) -> list:
-        """The log-probabilities of all words, as in `TileWords`."""
+        """Returns the log-probabilities of all words, as in `TileWords`."""
         log_probs, normalizer = [], scores.log_normalizer
         for products, block in zip(scores.products, self._labels.blocks, strict=True):
             log_probs.append(
@@ -138,7 +138,7 @@ class Words:
         return words._replace(uniform=uniform, totals=self._shard.sum(sum(totals)))
 
     def _mean_loss(self, log_probs: list) -> Tensor:
-        """The mean `[T]` of `-log_probs` over all words."""
+        """Returns the mean `[T]` of `-log_probs` over all words."""
         if self._word_labels is not None:
             return -ops.sum(log_probs[0], axis=-1) / self._num_words
         pairs = zip(log_probs, self._labels.blocks, strict=True)
@@ -146,13 +146,13 @@ class Words:
         return -self._shard.sum(sum(sums)) / self._num_words
 
     def of_labels(self, words: TileWords, k: int, block: LabelBlock):
-        """The log-probability `[T, B]` of the word of every label in block number `k`."""
+        """Returns the log-probability `[T, B]` of the word of every label in block number `k`."""
         if self._word_labels is None:
             return words.log_probs[k]
         return ops.take(words.log_probs[0], self._word_labels.words[block.start : block.stop], -1)
 
     def _ranks(self, tile: Tile, scores: TileScores, targets: TileTargets, words) -> Tensor:
-        """Number of words `[T]` that are more probable than the target.
+        """Counts the words that are more probable than each target, `[T]`.
 
         Among equally probable words, the first one counts as more probable, as in an argmax. If the
         target's probability is NaN, all words count as more probable.
@@ -195,7 +195,7 @@ def relative_scores(scores, log_normalizer, log_priors):
 
 
 def posteriors(scores, log_normalizer, log_priors, word_log_probs):
-    """Probabilities `[R, B]` of context and label given the label's word."""
+    """Returns probabilities `[R, B]` of context and label given the label's word."""
     scores = relative_scores(scores, log_normalizer, log_priors)
     if log_priors is not None:
         word_log_probs = ops.repeat(word_log_probs, log_priors.shape[1], axis=0)
@@ -205,7 +205,7 @@ def posteriors(scores, log_normalizer, log_priors, word_log_probs):
 def _label_log_probs(
     options, products, hidden_terms, bias, label_terms, log_normalizer, log_priors, exists
 ):
-    """Log-probabilities of a block's labels, over all contexts: `[T, B]`."""
+    """Returns log-probabilities of a block's labels, over all contexts: `[T, B]`."""
     scores = biased_scores(options, products, hidden_terms, bias, label_terms, exists)
     scores = relative_scores(scores, log_normalizer, log_priors)
     if log_priors is None:
@@ -215,7 +215,7 @@ def _label_log_probs(
 
 
 def _word_log_probs(shard, compiled, label_log_probs, columns, mask):
-    """`word_log_probs` of this device's labels; `NEVER` for words without a label here."""
+    """Runs `word_log_probs` on this device's labels. Words without a label here get `NEVER`."""
     if shard.axis is None:
         return word_log_probs(label_log_probs, columns, mask, compiled=compiled)
     columns = columns - shard.first
@@ -235,7 +235,7 @@ def _posterior_sums(
     word_log_probs,
     exists,
 ):
-    """The posterior over contexts `[T, K]`, summed over the words of a block."""
+    """Returns the posterior over contexts `[T, K]`, summed over the words of a block."""
     scores = biased_scores(options, products, hidden_terms, bias, label_terms)
     shares = _clear(posteriors(scores, log_normalizer, log_priors, word_log_probs), exists)
     sums = ops.sum(fold_columns(ops.add, shares), axis=-1)
@@ -247,7 +247,7 @@ def _num_better_scores(options, products, bias, target_scores, here, exists):
 
 
 def _clear(x, exists):
-    """`[..., B]` with zeros in padding rows."""
+    """Returns `x` `[..., B]` with zeros for padding labels."""
     return x if exists is None else ops.where(exists, x, ops.zeros_like(x))
 
 

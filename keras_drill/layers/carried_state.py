@@ -1,7 +1,7 @@
 """Functions to find, zero, restore and ignore the state that recurrent layers carry.
 
-If a model reads something else in the middle of a text (an evaluation, an analysis, a prompt), the
-state is restored afterwards, so the results for the text do not change.
+A stateful model may have to read another text in the middle of a text, for example for an
+evaluation. The state is restored afterwards, so the results for the first text do not change.
 """
 
 import contextlib

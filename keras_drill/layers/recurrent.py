@@ -141,8 +141,8 @@ class Recurrent(keras.layers.Layer):
             d_state: The gradients for `state`.
 
         Returns:
-            The gradient for the gates before their activations, and for each previous state the
-            part of the gradient that does not pass through the product with U.
+            The gradient for the gates before their activations; and a gradient for each previous
+            state, without the part that passes through the product with U.
         """
         raise NotImplementedError
 

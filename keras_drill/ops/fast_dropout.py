@@ -11,10 +11,10 @@ def fast_dropout(x, rate: float, seed_generator):
 
         y_i = x_i b_i / q,    b_i ~ Bernoulli(q) independently,    q = 1 − rate
 
-    `keras.random.dropout` draws 32 random bits per entry, which costs about as much as a matrix
-    product if the entries are a recurrent matrix or the embeddings of a vocabulary. This function
-    uses 16 bits per entry. It therefore rounds `q` to a multiple of 2⁻¹⁶. It scales by the rounded
-    `q`, so the expectation is exact.
+    `keras.random.dropout` draws 32 random bits per entry. For a recurrent matrix or the embeddings
+    of a vocabulary, this costs about as much as a matrix product. This function uses 16 bits per
+    entry, and therefore rounds `q` to a multiple of 2⁻¹⁶. It scales by the rounded `q`, so the
+    expectation is exact.
 
     Args:
         x: float tensor.

@@ -6,7 +6,7 @@ from keras_drill.label_encoders import FoldedLabelEncoder
 
 
 def fold(head):
-    """Implementation of `OutputLayer.folded`."""
+    """Implements `OutputLayer.folded`."""
     labels = head._labels(training=False)
     network = head.label_encoder.hidden_network
     folded = head._make_folded(

@@ -72,7 +72,7 @@ def loss_and_statistics(
 
 
 def log_prob(head, hidden, targets, sample_weight):
-    """Implementation of `OutputLayer.log_prob`."""
+    """Implements `OutputLayer.log_prob`."""
     hidden, targets, weights = check_tokens(head, hidden, targets, sample_weight)
     shape = ops.shape(targets)
     inputs, _, weights, valid = walk_inputs(head, hidden, targets, weights, training=False)

@@ -11,7 +11,7 @@ from keras_drill.senses import SenseEmbedding
 
 
 def with_words(head, descriptions, bias, embedding):
-    """Implementation of `OutputLayer.with_words`."""
+    """Implements `OutputLayer.with_words`."""
     encoder = head.label_encoder
     if not isinstance(encoder, DescriptionLabelEncoder):
         raise ValueError(

@@ -221,11 +221,11 @@ class OutputLayer(WordProbabilities):
         self.built = True
 
     def _labels_start(self) -> Any:
-        """Initializer of the layer's own label embeddings."""
+        """Returns initializer of the layer's own label embeddings."""
         return self.embeddings_initializer
 
     def _bias_start(self) -> Any:
-        """Initializer of the biases."""
+        """Returns initializer of the biases."""
         return self.bias_initializer
 
     @property

@@ -330,5 +330,5 @@ class WordProbabilities(TiedLayer):
         return embedding_variable(self.embedding)
 
     def _placement(self) -> Placement | None:
-        """The placement of the labels under a Keras distribution."""
+        """Returns the placement of the labels under a Keras distribution."""
         return placement_of(*self._table, self.composition.num_labels(self.vocabulary_size))

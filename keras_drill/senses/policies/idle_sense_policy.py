@@ -25,8 +25,8 @@ class IdleSensePolicy(AllocationPolicy):
     than on its number of senses. This policy depends on whether a word uses its last sense. If two
     senses represent one cluster of contexts, the better one soon gets all tokens. The low share of
     the other sense then shows that it is not needed. The need grows with the number of senses
-    because a word that uses three senses is likelier to need a fourth than a word that did not use
-    a second one. No threshold depends on the vocabulary or the loss.
+    because a word that uses all of three senses is likely to need a fourth. No threshold depends on
+    the vocabulary or the loss.
 
     A moved sense starts with the mean usage, and needs several intervals before its usage is
     informative. Choose `momentum` and `interval` of `keras_drill.SenseReallocator` such that their

@@ -16,12 +16,12 @@ class RankingPolicy(AllocationPolicy):
 
         rank_w = (count_w + 1e-7) / (prob_sum_w + 1e-7) / (√count_w + 1e-7)
 
-    The policy handles words by increasing rank. It skips words that have `max_senses` senses, and
-    words whose count in the interval is not above the count of the upper half's least frequent
-    word. Every other word receives one sense: the least used sense that was not considered before
-    and whose word has more than `min_senses` senses at that moment. A sense that is rejected is not
-    considered again. The number of moves is limited by `ratio`. Ties are resolved in favour of the
-    lower index.
+    The policy handles words by increasing rank. It skips words that have `max_senses` senses. It
+    also skips words outside the frequent half: their count in the interval is not above the least
+    count of that half. Every other word receives one sense. This is the least used sense that was
+    not considered before and whose word has more than `min_senses` senses at that moment. A
+    rejected sense is not considered again. The number of moves is limited by `ratio`. Ties are
+    resolved in favour of the lower index.
 
     Words that receive senses may also lose senses. A word may even receive its own sense, which is
     then reset and counts as a move.
@@ -89,7 +89,7 @@ class RankingPolicy(AllocationPolicy):
         return senses[np.array(moved, int)], np.array(words, int)
 
     def _takers(self, statistics):
-        """Returns the words of the frequent half by increasing rank."""
+        """Returns the words of the frequent half, by increasing rank."""
         count = statistics.word_count.astype("float64")
         ratio = (count + _TINY) / (statistics.prob_sum.astype("float64") + _TINY)
         by_rank = np.argsort(ratio / (np.sqrt(count) + _TINY), kind="stable")
