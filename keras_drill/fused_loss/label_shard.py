@@ -16,7 +16,7 @@ NEVER = -1e9
 class LabelShard(NamedTuple):
     """The labels from `first` on that one device has, or all labels if they are not split.
 
-    The methods communicate over all devices of `axis`, so all of them must call a method.
+    The methods communicate over all devices of `axis`, so all these devices must call a method.
 
     Attributes:
         num_labels: M, the number of labels of all devices, without padding rows.

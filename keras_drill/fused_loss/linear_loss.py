@@ -123,7 +123,7 @@ def check_linear(
     if len(labels.shape) != 2 or None in tuple(labels.shape):
         raise ValueError(
             f"`{prefix}labels` must be a matrix [V, d] of known shape. "
-            f"Received: {tuple(labels.shape)}"
+            f"Received: {prefix}labels of shape {tuple(labels.shape)}"
         )
     for name, x in (("hidden", hidden), ("labels", labels)):
         if not keras.backend.is_float_dtype(keras.backend.standardize_dtype(x.dtype)):
@@ -140,7 +140,10 @@ def check_linear(
             f"Received: {prefix}bias of shape {tuple(bias.shape)}"
         )
     if logit_soft_cap is not None and not logit_soft_cap > 0:
-        raise ValueError(f"`{prefix}logit_soft_cap` must be positive. Received: {logit_soft_cap!r}")
+        raise ValueError(
+            f"`{prefix}logit_soft_cap` must be positive. "
+            f"Received: {prefix}logit_soft_cap={logit_soft_cap!r}"
+        )
 
 
 def check_leading_axes(

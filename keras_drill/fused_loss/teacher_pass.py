@@ -1,4 +1,4 @@
-"""The teacher's log-probabilities of a tile's words, and the divergence of the student from them.
+"""Computes the teacher's log-probabilities of a tile's words, and the divergence from them.
 
 The teacher is constant. Its log-probabilities of all words are computed once for each tile and kept
 until the second pass has computed the derivatives. Shape letters: see `walk`.

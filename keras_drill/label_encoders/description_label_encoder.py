@@ -24,10 +24,10 @@ class DescriptionLabelEncoder(LabelEncoder):
     embeddings. Unlike dropout, the remaining embeddings are not scaled.
 
     The network runs once per training step over all words, whatever the number of tokens. If
-    words have several senses, all senses of a word share its description, also after they move.
+    words have several senses, each sense uses the description of its present word.
 
-    The descriptions are weights that are not trained. A saved model contains them; the config
-    contains only their shape and dtype.
+    The descriptions are weights that are not trained. A saved model contains their values. The
+    config contains only their shape and dtype.
 
     Shapes:
         embeddings: `[M, d]`; descriptions: `[V, ...]`; labels: `[M, d_h]`.
@@ -84,7 +84,8 @@ class DescriptionLabelEncoder(LabelEncoder):
         super().__init__(**kwargs)
         if not 0 <= embedding_dropout < 1:
             raise ValueError(
-                f"`embedding_dropout` must be in [0, 1). Received: {embedding_dropout!r}"
+                "`embedding_dropout` must be in [0, 1). "
+                f"Received: embedding_dropout={embedding_dropout!r}"
             )
         if embedding_dropout and not residual_to_input:
             raise ValueError(

@@ -24,9 +24,9 @@ class ResidualLabelEncoder(LabelEncoder):
         depth: Number of layers of the label network.
         units: Width of every layer; `None` is the embedding's width.
         activation: Any Keras activation. The paper uses sigmoid, tanh and relu.
-        dropout: Dropout rate on the input of every layer, as in the authors' code. (The paper has
-            it on the output.) With `dual`, dropout also applies to the hidden states in front of
-            the first layer, which the authors' code does not do.
+        dropout: Dropout rate on the input of every layer, as in the authors' code. (The paper
+            applies dropout to the output.) With `dual`, the hidden states are the input of the
+            second network and also have dropout, unlike in the authors' code.
         variational_dropout: Whether to draw one mask for all labels instead of one for each.
         residual_to_input: Whether to add the word embedding to every layer's output.
         residual_to_previous: Whether to add the previous layer's output to the output of every

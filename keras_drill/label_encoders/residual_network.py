@@ -33,8 +33,8 @@ class ResidualNetwork(keras.layers.Layer):
         units: Width of every layer; `None` is the input's width. Residual connections need equal
             widths.
         activation: Any Keras activation. The paper uses sigmoid, tanh and relu.
-        dropout: Dropout rate on the input of every layer, as in the authors' code. (The paper has
-            it on the output.)
+        dropout: Dropout rate on the input of every layer, as in the authors' code. (The paper
+            applies dropout to the output.)
         variational_dropout: Whether to draw one mask of width `d` for all rows (all labels) instead
             of one for each entry.
         residual_to_input: Whether to add the input to every layer's output.
@@ -45,7 +45,8 @@ class ResidualNetwork(keras.layers.Layer):
         seed: Seed of the dropout masks.
         learning_rate_multiplier: Multiplies every step of the optimizer on this network's weights.
             The weights are stored divided by this number. One step on them changes all labels
-            together, so Adam, whose steps do not shrink with the gradient, may need 0.1.
+            together, so Adam, whose steps do not shrink with the gradient, may
+            need a multiplier of 0.1.
         **kwargs: Keyword arguments of `keras.layers.Layer`.
 
     Raises:

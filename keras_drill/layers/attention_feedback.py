@@ -11,8 +11,8 @@ class AttentionFeedback(OutputFeedback):
     """Input feeding: `x_t = a_{t-1}`, the previous attentional state of the decoder; x_0 = 0.
 
     The gradient of the decoder's state is computed at each step. The gradients of the source and
-    the weights are computed after the loop, for all steps at once. The attention is recomputed for
-    them, so that no intermediate results are stored.
+    the weights are computed after the loop, for all steps at once. For these
+    gradients the attention is recomputed, so that no intermediate results are stored.
 
     Args:
         attentional_state: A built `AttentionalState`.

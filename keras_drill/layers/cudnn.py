@@ -12,7 +12,7 @@ from keras_drill.ops.private_interfaces import all_layers, run_cudnn
 def has_cudnn() -> bool:
     """Returns whether recurrent layers can use cuDNN.
 
-    They can on the TensorFlow backend with a GPU, if TensorFlow is built with CUDA.
+    This requires the TensorFlow backend, a TensorFlow that is built with CUDA, and a GPU.
     """
     if keras.backend.backend() != "tensorflow":
         return False

@@ -24,9 +24,9 @@ class LSTM(Recurrent):
     - The gradients are written by hand. Only training stores the gates, which the gradients need.
     - Under mixed precision, states and gates are computed in float32.
 
-    With TensorFlow on a GPU, and without a mask, the layer uses cuDNN. Under XLA it never does,
-    since XLA cannot compile cuDNN's operations. With cuDNN and mixed precision, the state has the
-    compute dtype.
+    With TensorFlow on a GPU, and without a mask, the layer uses cuDNN. Under XLA the layer never
+    uses cuDNN, since XLA cannot compile cuDNN's operations. With cuDNN and mixed precision, the
+    state has the compute dtype.
 
     Input shape: `[B, T, d]`, or `[T, B, d]` with `time_major=True`.
 

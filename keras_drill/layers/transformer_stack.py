@@ -65,7 +65,9 @@ class TransformerStack(keras.layers.Layer):
     ):
         super().__init__(**kwargs)
         if not isinstance(num_layers, int) or num_layers < 1:
-            raise ValueError(f"`num_layers` must be at least 1. Received: {num_layers!r}")
+            raise ValueError(
+                f"`num_layers` must be at least 1. Received: num_layers={num_layers!r}"
+            )
         self.embedding = embedding
         self.num_layers = num_layers
         self.layer_arguments = layer_arguments

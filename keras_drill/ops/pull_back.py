@@ -4,7 +4,7 @@ import keras
 
 
 def pull_back(function, arrays, upstream) -> list:
-    """Returns the gradients of the loss with respect to `arrays`, for a function of them.
+    """Returns the gradients of the loss for `arrays`, given the gradient for `function(*arrays)`.
 
     The function is for parts of an `ops.custom_gradient` for which automatic differentiation is
     good enough. On TensorFlow, call it in the backward part only: tapes do not record in the

@@ -36,7 +36,8 @@ def derived_seed(seed: int | None, index: int) -> int | None:
 
     Args:
         seed: The layer's seed, or `None` for random seeds.
-        index: Number of the source, from 0. Each index has its own seed; 0 has `seed` itself.
+        index: Number of the source, from 0. Each index has its own seed; the seed of index 0
+            is `seed`.
 
     Returns:
         A seed, or `None` if `seed` is `None`.

@@ -19,13 +19,15 @@ def begin_from(new: Any, old: Any) -> None:
         ValueError: `new` is already built, or cannot represent these probabilities.
     """
     if new.built:
-        raise ValueError(f"`head` must be new, not built yet. Received: {new!r}, built")
+        raise ValueError(
+            f"`head` must be new, not built yet. Received: head={new!r}, which is built"
+        )
     is_plain = isinstance(old.composition, Softmax) and old.score.is_linear
     if not is_plain or old.label_encoder.hidden_network is not None:
         raise ValueError(
             "The head of the model must be a single softmax over inner products of hidden states "
             "and labels, such as `TiedOutput`. Other heads cannot be replaced by `with_head`. "
-            f"Received: {old!r}"
+            f"Received: model.head={old!r}"
         )
     for name in ("vocabulary_size", "logit_soft_cap"):
         if getattr(new, name) != getattr(old, name):

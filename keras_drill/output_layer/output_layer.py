@@ -55,11 +55,11 @@ class OutputLayer(WordProbabilities):
     Args:
         vocabulary_size: Number of words V.
         embedding: A `keras.layers.Embedding` of V rows, or a `keras_drill.SenseEmbedding`. The
-            layer computes its labels from the embedding's table (weight tying). The table stays
-            shared when a model that also computes the hidden states from it is saved, cloned or
-            made from its config; otherwise see `tie_to`. The embedding may be quantised or have
-            LoRA. If it is an untied `ReversibleEmbedding`, its output table is used. With `None`
-            the layer has label embeddings of its own.
+            layer computes its labels from the embedding's table (weight tying). If the hidden
+            states are computed from the same embedding, the embedding stays shared when the model
+            is saved, cloned or rebuilt from its config. For other models see the method `tie_to`.
+            The embedding may be quantised or have LoRA. An untied `ReversibleEmbedding` provides
+            its output table. With `None`, the layer has its own label embeddings.
         label_encoder: A `keras_drill.LabelEncoder`; `None` is the identity.
         score: A `keras_drill.scores.Score`; `None` is the inner product.
         composition: A `keras_drill.compositions.Composition`; `None` is the softmax, or

@@ -46,7 +46,7 @@ class WordProbabilities(TiedLayer):
         if self._hidden_shape is None:
             raise ValueError(
                 "The layer must be built first, by a call or by `build`. "
-                f"Received: {self!r}, not built"
+                f"Received: {self!r}, which is not built"
             )
         return self._hidden_shape
 

@@ -19,8 +19,8 @@ class SenseAllocation(keras.layers.Layer):
 
     There are two kinds of statistics. `record` adds to the sums of the present interval, which are
     correct on any number of replicas. At the end of the interval,
-    `keras_drill.SenseReallocation` updates running averages with the sums. Then it moves senses
-    according to the statistics.
+    `keras_drill.SenseReallocation` updates running averages with the sums. Then the callback moves
+    senses according to the statistics.
 
     Shape letters: V words, M senses, S most senses of a word, N tokens.
 
@@ -205,7 +205,7 @@ class SenseAllocation(keras.layers.Layer):
         if wrong.size:
             raise ValueError(
                 f"`sense_to_word` must give every word {self.min_senses} to {self.max_senses} "
-                f"senses. Received: {counts[wrong[0]]} for word {wrong[0]}"
+                f"senses. Received: {counts[wrong[0]]} senses for word {wrong[0]}"
             )
         sense_to_word = sense_to_word.astype("int32")
         self.senses_of_word.assign(self._table(sense_to_word))

@@ -225,7 +225,7 @@ class SenseEmbedding(keras.layers.Embedding):
             head.score.get_config() != self.score.get_config()
         ):
             raise ValueError(
-                f"`score` must be the embedding's, {type(self.score).__name__} "
+                f"`score` must equal the score of the embedding, {type(self.score).__name__} "
                 f"{self.score.get_config()}. Received: {type(head.score).__name__} "
                 f"{head.score.get_config()}"
             )

@@ -48,9 +48,9 @@ class SenseReallocator:
         interval: Number of steps Q between reallocations.
         policy: A `keras_drill.senses.policies.AllocationPolicy`; `None` is `RankingPolicy()`.
         momentum: β, the weight of new values in the running averages, in (0, 1].
-        moved_embedding: "keep" keeps the embedding of a moved sense. "near" replaces it by the most
-            used embedding of its new word, plus noise of a tenth of that embedding's length. A bias
-            is replaced without noise.
+        moved_embedding: "keep" keeps the embedding of a moved sense. "near" replaces the embedding
+            by a copy of the most used embedding of the new word, plus noise of a tenth of the
+            copy's length. A bias is replaced without noise.
         seed: Seed of the noise.
 
     Attributes:
@@ -129,7 +129,7 @@ class SenseReallocator:
         """Ends the interval now: updates the running averages and moves senses.
 
         Args:
-            iteration: As in `step`. The history stores it, and the noise depends on it.
+            iteration: As in `step`. The history stores this number. The noise depends on it.
 
         Returns:
             The new entry of `history`, or `None` if the head or its embedding is frozen.

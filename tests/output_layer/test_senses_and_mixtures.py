@@ -328,7 +328,7 @@ def test_bad_arguments():
     head = keras_drill.OutputLayer(37, composition=composition)
     bad(r"`vocabulary_size` must be that of the senses, 31", lambda: head.build((None, D)))
     bad(
-        r"`score` must be the embedding's, KerBSKernel",
+        r"`score` must equal the score of the embedding, KerBSKernel",
         lambda: keras_drill.OutputLayer(V, senses, score=keras_drill.scores.InnerProduct()),
     )
     allocation = sense_head().allocation

@@ -260,8 +260,8 @@ def test_senses_that_cannot_move_are_refused():
     [
         ({3: -1}, r"words in \[0, 7\). Received: words from -1 to 6"),
         ({3: 7}, r"words in \[0, 7\). Received: words from 0 to 7"),
-        ({0: 1, 7: 1, 14: 1}, "1 to 4 senses. Received: 0 for word 0"),
-        ({2: 0, 3: 0}, "1 to 4 senses. Received: 5 for word 0"),
+        ({0: 1, 7: 1, 14: 1}, "1 to 4 senses. Received: 0 senses for word 0"),
+        ({2: 0, 3: 0}, "1 to 4 senses. Received: 5 senses for word 0"),
     ],
 )
 def test_an_allocation_that_is_none_is_refused(changed, message):
