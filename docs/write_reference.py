@@ -34,11 +34,11 @@ API_PAGES = {
     "layers": ("keras_drill.layers", "Recurrent layers, attention, Transformer layers, dropout."),
     "ops": ("keras_drill.ops", "The fused losses as functions."),
     "optimizers": ("keras_drill.optimizers", "Schedules, and gradients of embedding tables."),
-    "label-encoders": ("keras_drill.label_encoders", "What computes labels from embeddings."),
+    "label-encoders": ("keras_drill.label_encoders", "Layers that compute labels from embeddings."),
     "scores": ("keras_drill.scores", "Scores of a hidden state and a label."),
-    "compositions": ("keras_drill.compositions", "How scores become probabilities."),
-    "senses": ("keras_drill.senses", "Which senses belong to which words."),
-    "policies": ("keras_drill.senses.policies", "Which senses move to which words."),
+    "compositions": ("keras_drill.compositions", "Layers that turn scores into probabilities."),
+    "senses": ("keras_drill.senses", "Words with several embeddings (senses)."),
+    "policies": ("keras_drill.senses.policies", "Policies that move senses between words."),
 }
 _TOP = "keras_drill"
 _FIRST_NAMES = (

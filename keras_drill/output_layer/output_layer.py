@@ -36,8 +36,8 @@ class OutputLayer(WordProbabilities):
     sequential model with such a loss raises an error.
 
     `head.loss(hidden, targets)` returns the cross-entropy without building the matrix of all
-    log-probabilities. The fused loss processes the tokens tile by tile and computes the scores, the
-    loss and the gradients of each tile together.
+    log-probabilities. The fused loss splits the tokens into groups (tiles). It computes the scores,
+    the loss and the gradients of one tile together, then drops the scores.
 
     `head(hidden, targets=targets)` adds the fused loss to the layer's losses (`add_loss`) and
     returns the log-probabilities of the targets. A functional model with several outputs can be
@@ -64,7 +64,8 @@ class OutputLayer(WordProbabilities):
         score: A `keras_drill.scores.Score`; `None` is the inner product.
         composition: A `keras_drill.compositions.Composition`; `None` is the softmax, or
             `MultiSense` with a `SenseEmbedding`.
-        embedding_dim: Width of the layer's own label embeddings; `None` is the hidden state's.
+        embedding_dim: Width of the layer's own label embeddings; `None` is the width of the
+            hidden states.
         use_bias: Whether every label has a bias.
         logit_soft_cap: `c` bounds scores smoothly to (-c, c) by `c * tanh(score / c)`.
         z_loss: Coefficient of `logsumexp(scores)^2`, which is added to the loss of every token.
@@ -221,11 +222,11 @@ class OutputLayer(WordProbabilities):
         self.built = True
 
     def _labels_start(self) -> Any:
-        """Returns initializer of the layer's own label embeddings."""
+        """Returns the initializer of the layer's own label embeddings."""
         return self.embeddings_initializer
 
     def _bias_start(self) -> Any:
-        """Returns initializer of the biases."""
+        """Returns the initializer of the biases."""
         return self.bias_initializer
 
     @property

@@ -1,4 +1,4 @@
-"""Computations of an output layer: probabilities and losses of words."""
+"""The computations of an output layer: probabilities and losses of words."""
 
 import keras
 from keras import ops
