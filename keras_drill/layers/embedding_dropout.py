@@ -25,6 +25,7 @@ class EmbeddingDropout(keras.layers.Layer):
         rate: float in `[0, 1)`, the probability of dropping a word.
         vocabulary_size: number of words V.
         seed: integer, or `None` for a random seed.
+        **kwargs: Keyword arguments of `keras.layers.Layer`.
 
     Example:
 

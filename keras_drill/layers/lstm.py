@@ -53,6 +53,7 @@ class LSTM(Recurrent):
         kernel_initializer, recurrent_initializer, bias_initializer: initializers of W, U, b.
         kernel_regularizer, recurrent_regularizer, bias_regularizer: regularizers of W, U, b.
         seed: integer for the dropped weights, or `None` for a random seed.
+        **kwargs: Keyword arguments of `keras.layers.Layer`.
 
     Example:
 

@@ -37,7 +37,8 @@ class Recurrent(keras.layers.Layer):
 
     A subclass sets `num_gates` and `num_states`. The subclass implements `bias_shape`, and
     `run_sequence` for time-major tensors. For loops over a whole stack of layers, the subclass also
-    implements `run_step`, `step_gradient`, `gate_shares` and `bias_gradient`.
+    implements `run_step`, `step_gradient`, `gate_shares` and `bias_gradient`. The constructor
+    arguments are those of `keras_drill.layers.LSTM`, except `unit_forget_bias`.
     """
 
     num_gates: int

@@ -19,6 +19,7 @@ class VariationalDropout(keras.layers.Layer):
         rate: float in `[0, 1)`, the probability of dropping a feature of a sequence.
         time_major: whether time is the first axis.
         seed: integer, or `None` for a random seed.
+        **kwargs: Keyword arguments of `keras.layers.Layer`.
 
     Example:
 
