@@ -1,4 +1,4 @@
-"""The command line of the pipelines: the options of `keras-drill train` and those of a pipeline."""
+"""The command line of the pipelines, which also accepts the options of `keras-drill train`."""
 
 import argparse
 import shlex
@@ -109,7 +109,7 @@ class _Command:
 
     def _roll_back(self, args: argparse.Namespace, options: PipelineOptions) -> int:
         if args.serve_as is None:
-            raise ConfigError("say which model to roll back: --serve-as NAME")
+            raise ConfigError("give the model to roll back with --serve-as NAME")
 
         import_tensorflow()
         from keras_drill.export.served_versions import ServedVersions
@@ -117,10 +117,13 @@ class _Command:
         directory = Path(options.pusher.directory) / args.serve_as
         served = ServedVersions(directory)
         if served.newest() is None:
-            raise ConfigError(f"there is no version of {args.serve_as} in {directory}")
+            raise ConfigError(
+                f"--serve-as must name a model with a version in {options.pusher.directory}. "
+                f"Received: {args.serve_as}"
+            )
         with served.lock():
             version, newest = served.roll_back(), served.newest()
-        now = "none is left" if newest is None else f"version {newest} is served now"
+        now = "no version is left" if newest is None else f"version {newest} is served now"
         print(f"{args.serve_as}: version {version} is rolled back, {now}")
         return 0
 
@@ -128,8 +131,9 @@ class _Command:
         config = load_config(args.recipe or self.recipe).replace(overrides)
         if config.task != self.task:
             raise ConfigError(
-                f"{args.recipe} is a recipe of the task {config.task}, not {self.task}: run "
-                f"python -m pipelines.{config.task.replace('-', '_')}"
+                f"RECIPE must be a recipe of the task {self.task}; for this recipe run python -m "
+                f"pipelines.{config.task.replace('-', '_')}. Received: {args.recipe}, a recipe of "
+                f"the task {config.task}"
             )
         return config
 
@@ -138,8 +142,9 @@ class _Command:
             program=PROGRAM,
             prog=f"python -m {self.module}",
             description=(
-                "Trains and publishes a model of a corpus, step by step. Steps whose inputs have\n"
-                "not changed are skipped, so the same command resumes an interrupted pipeline."
+                "Trains a model on a corpus, evaluates it and publishes it, by a sequence of\n"
+                "components. Components whose inputs have not changed are skipped, so the same\n"
+                "command resumes an interrupted pipeline."
             ),
             epilog=(
                 "All options of the recipe and of the components can be set with --section.key\n"
@@ -158,24 +163,33 @@ class _Command:
             "--data",
             type=some_path,
             metavar="PATH",
-            help="corpus, as for `keras-drill train --data`; {SPAN} stands for the span's number",
-        )
-        parser.add_argument("--span", type=int, help="number of the span; default: the greatest")
-        parser.add_argument(
-            "--schema", metavar="FILE", help="schema to check the data by; default: inferred"
+            help="corpus, as for `keras-drill train --data`; for data in numbered parts (spans), "
+            "{SPAN} stands for the number in the path",
         )
         parser.add_argument(
-            "--serve-as", metavar="NAME", type=folder_name, help="name of the served model"
+            "--span", type=int, help="number of the span; default: the largest number"
+        )
+        parser.add_argument(
+            "--schema",
+            metavar="FILE",
+            help="JSON file with expectations about the data; default: inferred",
+        )
+        parser.add_argument(
+            "--serve-as",
+            metavar="NAME",
+            type=folder_name,
+            help="name under which the model is served; without it, the model is not served",
         )
         parser.add_argument(
             "--warm-start",
             action="store_true",
-            help="continue to train the last blessed model, with its words and new ones",
+            help="start from the weights of the last model that passed the evaluation, and add new "
+            "words to its vocabulary",
         )
         parser.add_argument(
             "--rollback",
             action="store_true",
-            help="only withdraw the newest version of the served model from the servers",
+            help="do not run the pipeline; withdraw the newest version of the served model",
         )
         parser.add_argument(
             "--folder", type=some_path, help="the pipeline's folder; default: runs/pipelines/NAME"

@@ -29,7 +29,7 @@ class PipelineArguments:
         config: The options of the training run, including the task.
         options: The options of the components.
         data: Path or name of the corpus, as for `keras-drill train --data`.
-        span: Number of the corpus' span; `None` for the last span.
+        span: Number of the span of the corpus; `None` for the last span.
         schema: Path of a schema file; `None` to infer the schema.
         serve_as: Name of the served model; `None` if the model will not be served.
         warm_start: Whether to start training from the last blessed model.
@@ -45,7 +45,7 @@ class PipelineArguments:
 
 
 def make_pipeline(arguments: PipelineArguments) -> list[Component]:
-    """Makes the components of a pipeline in order. They are the same for every task."""
+    """Makes the components of a pipeline in order. All tasks have the same components."""
     task, options = make_task(arguments.config), arguments.options
     data, span = find_span(arguments.data, arguments.span)
     served, pusher = None, []

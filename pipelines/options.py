@@ -11,7 +11,9 @@ from keras_drill.workbench.tasks.config.option import option
 class ExampleGenOptions:
     """Section `example_gen`."""
 
-    shard_megabytes: int = option(128, "megabytes of text in a file", minimum=1)
+    shard_megabytes: int = option(
+        128, "maximum size of a file of examples, in megabytes of text", minimum=1
+    )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -20,7 +22,7 @@ class StatisticsGenOptions:
 
     tokenizer: str = option(
         "whitespace",
-        'how statistics tokenize: by "whitespace", or to "words" as for raw text (slower)',
+        'tokenizer of the statistics: "whitespace", or "words", as for raw text (slower)',
         choices=("whitespace", "words"),
     )
 
@@ -30,34 +32,35 @@ class SchemaGenOptions:
     """Section `schema_gen`: limits for an inferred schema. Shares are from 0 to 1."""
 
     script_share: float = option(
-        0.001, "least share of the letters for an expected script", minimum=0, maximum=1
+        0.001, "minimum share of the letters for a script to be expected", minimum=0, maximum=1
     )
     max_other_scripts: float = option(
-        0.01, "largest share of letters in other scripts", minimum=0, maximum=1
+        0.01, "maximum share of letters in unexpected scripts", minimum=0, maximum=1
     )
-    max_length: int = option(10_000, "largest number of tokens in a line", minimum=1)
-    max_empty: float = option(0.8, "largest share of empty lines", minimum=0, maximum=1)
+    max_length: int = option(10_000, "maximum number of tokens in a line", minimum=1)
+    max_empty: float = option(0.8, "maximum share of empty lines", minimum=0, maximum=1)
     max_duplicates: float = option(
-        0.5, "largest share of lines that repeat an earlier line", minimum=0, maximum=1
+        0.5, "maximum share of lines that repeat an earlier line", minimum=0, maximum=1
     )
     max_control_characters: int = option(
-        0, "largest number of control and replacement characters", minimum=0
+        0, "maximum number of control and replacement characters", minimum=0
     )
     max_unseen: float = option(
         0.3,
-        "largest share of tokens of another split that are not in the training text",
+        "maximum share of tokens of another split that are not in the training text",
         minimum=0,
         maximum=1,
     )
     max_in_train: float = option(
         0.5,
-        "largest share of lines of another split that are in the training text",
+        "maximum share of lines of another split that are also in the training text",
         minimum=0,
         maximum=1,
     )
     max_drift: float = option(
         0.3,
-        "largest distance of token frequencies from the previous span, from 0 to 1",
+        "maximum distance between the token frequencies of a span and of the previous span, "
+        "from 0 to 1",
         minimum=0,
         maximum=1,
     )
@@ -76,7 +79,9 @@ class ExampleValidatorOptions:
 class TransformOptions:
     """Section `transform`."""
 
-    shard_megabytes: int = option(128, "megabytes of ids in a file", minimum=1)
+    shard_megabytes: int = option(
+        128, "maximum size of a file of examples, in megabytes of ids", minimum=1
+    )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -85,13 +90,15 @@ class TunerOptions:
 
     search: tuple[str, ...] = option(
         (),
-        'an option to search, such as "optimizer.learning_rate 5..40 log", "head.depth 1..4" '
-        'or "head.activation relu,tanh"; may be repeated',
+        'option to search, such as "optimizer.learning_rate 5..40 log", "head.depth 1..4" or '
+        '"head.activation relu,tanh"; may be repeated',
     )
     trials: int = option(10, "number of training runs to compare", minimum=1)
-    method: str = option("random", "method that proposes values", choices=("random", "bayesian"))
-    epochs: int = option(0, "largest number of epochs of a trial; 0: as in the recipe", minimum=0)
-    seed: int = option(0, "random seed of the proposals")
+    method: str = option(
+        "random", 'search method: "random" or "bayesian"', choices=("random", "bayesian")
+    )
+    epochs: int = option(0, "maximum number of epochs of a trial; 0: as in the recipe", minimum=0)
+    seed: int = option(0, "random seed of the search")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -105,7 +112,7 @@ class TrainerOptions:
     )
     sense_contexts: int = option(
         0,
-        "number of training examples of each sense to store in the exported model",
+        "maximum number of training examples of each sense to store in the exported model",
         minimum=0,
     )
 
@@ -118,21 +125,22 @@ class EvaluatorOptions:
         2000, "number of examples of the last split to evaluate; 0: all", minimum=0
     )
     certain: bool = option(
-        True, "whether a gain must be significant: its whole 95 % interval above min_gain"
+        True, "require a significant gain: its 95 % interval must be above min_gain"
     )
     min_gain: float = option(
-        0.0, "least gain over the served model: percent of perplexity, or points of BLEU"
+        0.0, "minimum gain over the served model, in percent of perplexity or points of BLEU"
     )
     max_bin_loss: float = option(
         10.0,
-        "largest significant increase in perplexity for words of any frequency, in percent; 0: any",
+        "maximum significant increase in perplexity for the words of any frequency bin, in "
+        "percent; 0: no limit",
         minimum=0,
     )
     max_more_unknown: float = option(
-        1.0, "largest increase in unknown words over the served model, in percent of the words"
+        1.0, "maximum increase in unknown words over the served model, in percent of all words"
     )
-    max_perplexity: float = option(0.0, "largest allowed perplexity; 0: any", minimum=0)
-    min_bleu: float = option(0.0, "least allowed BLEU", minimum=0)
+    max_perplexity: float = option(0.0, "maximum perplexity; 0: no limit", minimum=0)
+    min_bleu: float = option(0.0, "minimum BLEU", minimum=0)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -140,7 +148,7 @@ class InfraValidatorOptions:
     """Section `infra_validator`."""
 
     timeout: int = option(600, "time limit to load and call the model, in seconds", minimum=1)
-    examples: int = option(16, "number of examples for each signature", minimum=1)
+    examples: int = option(16, "number of examples to call each signature with", minimum=1)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -148,9 +156,9 @@ class PusherOptions:
     """Section `pusher`."""
 
     directory: str = option("saved_models", "folder of the served models")
-    keep: int = option(3, "number of versions to keep", minimum=1)
-    licence: str = option("not stated", "licence of the model, for its card")
-    again: bool = option(False, "whether a model that was rolled back may be pushed again")
+    keep: int = option(3, "number of versions of a model to keep", minimum=1)
+    licence: str = option("not stated", "licence of the model, for the model card")
+    again: bool = option(False, "publish a model again that was rolled back")
 
 
 @dataclasses.dataclass(frozen=True)

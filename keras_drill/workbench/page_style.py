@@ -1,4 +1,4 @@
-"""Colours and text of every page, of reports and of the development server."""
+"""Style sheet with the colours and fonts of reports and of the development server's page."""
 
 BASE_STYLE = """
 :root {

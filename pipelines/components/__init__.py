@@ -1,1 +1,1 @@
-"""The components of the pipelines. They work with every task."""
+"""The components of the pipelines. They work for all tasks."""

@@ -1,4 +1,4 @@
-"""Anomalies: the expectations of a schema that the examples do not meet."""
+"""Anomaly: an expectation of a schema that the examples do not meet."""
 
 import dataclasses
 
@@ -13,7 +13,7 @@ class Anomaly:
         severity: "error" or "warning".
         column: Name of the column.
         split: Name of the split; empty if the anomaly concerns no particular split.
-        message: Description for the user, with the numbers.
+        message: Description for the user, with the values found and expected.
     """
 
     expectation: str

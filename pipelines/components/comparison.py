@@ -26,7 +26,7 @@ class Comparison:
         perplexity: Perplexity of the candidate, per unit.
         baseline_perplexity: Perplexity of the baseline on the same units.
         gain: Gain in log-probability per unit.
-        lines_left_out: Number of lines that the comparison skips, see `compare`.
+        lines_left_out: Number of lines with unknown words that the comparison skips, see `compare`.
         unknown: Percentage of the words that are not in the candidate's vocabulary.
         baseline_unknown: Percentage of the words that are not in the baseline's vocabulary.
         frequency: The comparison by the frequency of words in the training text; `None` if the
@@ -52,8 +52,9 @@ def compare(
 ) -> Comparison:
     """Compares two models on the words that are in both vocabularies.
 
-    A model with a small vocabulary has an unfair advantage, because `<unk>` is probable. So words
-    that are unknown to one of the models are ignored, and their percentage is reported separately.
+    A model with a small vocabulary would have an unfair advantage, because `<unk>` is probable.
+    Therefore words that are unknown to one of the models are ignored. Their percentage is reported
+    separately.
 
     Models that tokenize the text differently are compared by the log-probabilities of whole lines,
     per byte. The log-probability of `<unk>` does not include the spelling of the unknown word, so
@@ -73,7 +74,10 @@ def compare(
     if np.array_equal(candidate.lengths, baseline.lengths):
         known = ~is_unknown & ~was_unknown
         if not known.any():
-            raise RunError("there is no word in the examples that both models know")
+            raise RunError(
+                "the models cannot be compared, because no word of the examples is in both "
+                "vocabularies; give more examples, or serve the new model under another name"
+            )
         if np.array_equal(candidate.words[known], baseline.words[known]):
             line_of_word = np.repeat(np.arange(lines), candidate.lengths)[known]
             ours, theirs = candidate.log_probs[known], baseline.log_probs[known]
@@ -100,12 +104,12 @@ def _per_byte(
     spelled: np.ndarray,
     shares: tuple[float, float],
 ) -> Comparison:
-    """Compares two models by whole lines, on the lines where `spelled`, bool `[lines]`, is true."""
+    """Compares two models per byte, on the lines for which `spelled` (bool `[lines]`) is true."""
     if not spelled.any():
         raise RunError(
-            "the two models tokenize the text differently, and no line of the examples consists of "
-            "words that both know: nothing can be compared; give more examples, or serve the new "
-            "model under another name"
+            "the models cannot be compared, because they tokenize the text differently, and no "
+            "line of the examples consists of words in both vocabularies; give more examples, or "
+            "serve the new model under another name"
         )
     num_bytes = np.array([len(text) + 1 for text in texts])[spelled]  # 1 for the end of the line
     ours, theirs = (each.line_log_probs[spelled] for each in (candidate, baseline))
@@ -121,16 +125,16 @@ def _per_byte(
 
 
 def _spelled_lines(evaluated: EvaluatedExamples, is_unknown: np.ndarray) -> np.ndarray:
-    """Whether all words of a line are in the model's vocabulary, bool `[lines]`."""
+    """Returns whether all words of each line are in the model's vocabulary, bool `[lines]`."""
     line_of_word = np.repeat(np.arange(len(evaluated.lengths)), evaluated.lengths)
     return np.bincount(line_of_word, is_unknown, len(evaluated.lengths)) == 0
 
 
 def unigram_model(evaluated: EvaluatedExamples, counts: Mapping[bytes, int]) -> EvaluatedExamples:
-    """The results of a unigram model on the same words, with add-one smoothing.
+    """Returns the results of a unigram model with add-one smoothing on the same words.
 
     Args:
-        evaluated: Results of another model; the words are taken from them.
+        evaluated: Results of another model, which contain the words.
         counts: Number of times that each word of the vocabulary occurs in the training text.
     """
     total = sum(counts.values()) + len(counts)

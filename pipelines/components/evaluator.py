@@ -1,4 +1,4 @@
-"""Evaluator: compares the new model with the served one on the same examples."""
+"""Evaluator: compares the new model with the served model on the same examples."""
 
 import dataclasses
 import json
@@ -36,9 +36,10 @@ _NAMED = 2
 class Evaluator(Component):
     """Decides whether the model may be served and writes the decision to `verdict.json`.
 
-    The pipeline stops if the model is refused. The component evaluates the exported models by
-    their signature `examples`, on the last held-out split. It compares the first model of a name
-    with a unigram model, and each later one with the served model.
+    A model that may be served is called blessed. The pipeline stops if the model is refused. The
+    component evaluates the exported models by their signature `examples`, on the last held-out
+    split. The first model of a name is compared with a unigram model, each later model with the
+    served model.
 
     Args:
         task: Task that reads the examples.
@@ -109,8 +110,15 @@ class Evaluator(Component):
                 ]
                 for each in verdict.bins
             ]
-            header = ["in training", "words", "perplexity before", "now", "lower by", "interval"]
-            caption = "Perplexity by how often words occur, with 99 % intervals"
+            header = [
+                "training count",
+                "words",
+                "baseline perplexity",
+                "new perplexity",
+                "lower by",
+                "interval",
+            ]
+            caption = "Perplexity by training-set frequency of the words, with 99 % intervals"
             parts.append(table(caption, header, rows))
         return [element("section", *parts)]
 
@@ -134,7 +142,7 @@ class Evaluator(Component):
         counts, unknown = self._words(inputs["transformed"])
         if self.served is None or version is None:
             baseline = unigram_model(candidate, counts)
-            against = "the frequencies of words"
+            against = "a unigram model"
         else:
             folder = self.served.folder(version)
             baseline = _evaluate(folder, examples, progress, f"version {version}")
@@ -155,7 +163,7 @@ class Evaluator(Component):
         return decision.verdict(version)
 
     def _words(self, transformed: Path) -> tuple[dict[bytes, int], bytes]:
-        """The counts of the target words in the training text, and the token for unknown words."""
+        """Returns the counts of the target words in training, and the token for unknown words."""
         words = self.task.load_vocabulary(transformed)
         _, vocabulary = list(self.task.coders(words).values())[-1]
         counts = words.counts or [1] * len(words.tokens)
@@ -193,7 +201,7 @@ class _Decision:
         what += f" {compared.perplexity:.2f}, {self.against} {compared.baseline_perplexity:.2f}"
         what += f", on {self.lines}"
         if compared.lines_left_out:
-            what += f" without {compared.lines_left_out:,} that have unknown words"
+            what += f" without {compared.lines_left_out:,} lines with unknown words"
         least = 0.0 if first else self.options.min_gain
         self._check_gain(what, gain, least, " %", better="lower", worse="higher")
         most = self.options.max_perplexity
@@ -211,7 +219,7 @@ class _Decision:
         bleu = score_texts(candidate.answers, references, **scoring).bleu
         self.figures |= {"BLEU": bleu, "highest reachable BLEU": ceiling.bleu}
         if not ceiling.is_reached:
-            self.notes.append(f"Highest reachable scores: {ceiling}")
+            self.notes.append(f"Highest scores that the vocabulary allows: {ceiling}")
         if baseline is not None:
             # If the task generates text, BLEU decides instead of the perplexity.
             self.pro, self.contra = [], [one for one in self.contra if "is above" in one]
@@ -232,8 +240,8 @@ class _Decision:
         more = compared.unknown - compared.baseline_unknown
         if more > self.options.max_more_unknown:
             self.contra.append(
-                f"{compared.unknown:.2f} % of the words are unknown, {more:.2f} % more than to "
-                f"{self.against}; allowed: {self.options.max_more_unknown:g} %"
+                f"{compared.unknown:.2f} % of the words are unknown, {more:.2f} percentage points "
+                f"more than for {self.against}; allowed: {self.options.max_more_unknown:g} %"
             )
         lost = [each for each in self._bins() if most and each["interval"][1] < -most]
         for each in sorted(lost, key=lambda one: one["gain"])[:_NAMED]:
@@ -252,7 +260,9 @@ class _Decision:
         if reached > least:
             self.pro.append(told)
         elif gain.value > least:
-            self.contra.append(f"{told}, which may be chance; required: more than {least:g}{unit}")
+            self.contra.append(
+                f"{told}, which may be due to chance; required: more than {least:g}{unit}"
+            )
         else:
             self.contra.append(f"{told}; required: more than {least:g}{unit}")
 
@@ -294,8 +304,8 @@ def _evaluate(
     loaded = tf.saved_model.load(str(folder))
     if "examples" not in loaded.signatures:
         raise RunError(
-            f"{folder} has no signature `examples`, which the evaluation needs: an earlier version "
-            "of keras_drill exported it; export it again, or roll it back"
+            f"{folder} has no signature `examples`, which the evaluation needs, because an earlier "
+            "version of keras_drill exported the model: export the model again, or roll it back"
         )
     return evaluate_examples(
         loaded.signatures["examples"], examples, lambda done: progress(done, f"examples, {name}")

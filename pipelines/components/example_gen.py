@@ -18,9 +18,9 @@ DESCRIPTION = "description.json"
 class ExampleGen(Component):
     """Writes a corpus as an `ExampleFolder`: sharded, gzipped TFRecords of `tf.Example`.
 
-    A corpus is everything that `keras-drill train --data` accepts, including data sets of
-    tensorflow-datasets. The component keeps the splits of the corpus. A corpus without splits is
-    split by a hash of its lines, so that the same line is in the same split in every span.
+    A corpus is any value of `keras-drill train --data`, also a data set of tensorflow-datasets. The
+    component keeps the splits of the corpus. A corpus without splits is split by a hash of its
+    lines, so that equal lines are in the same split in every span (numbered part of the data).
 
     Args:
         task: Task that reads the corpus.
@@ -63,8 +63,8 @@ class ExampleGen(Component):
                     progress(total + writer.num_examples, "examples")
             if not writer.num_examples:
                 raise RunError(
-                    f"{self.data}: no line of it falls into the {split} split; give more text, or "
-                    "a folder with train, valid and test text"
+                    f"no line of {self.data} is in the {split} split; give more text, or a "
+                    "folder with train, valid and test text"
                 )
             facts[f"{split} examples"] = writer.num_examples
             total += writer.num_examples

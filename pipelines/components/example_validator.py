@@ -1,4 +1,4 @@
-"""ExampleValidator: finds the anomalies of the examples."""
+"""ExampleValidator: finds anomalies, expectations of the schema that examples do not meet."""
 
 import dataclasses
 import json
@@ -91,8 +91,8 @@ class ExampleValidator(Component):
         return (
             "the examples do not match the schema:\n"
             + "\n".join(f"  {each.message}" for each in errors)
-            + f"\nTo continue, correct the data; or allow the anomalies, {names}; or give another "
-            f"schema, --schema FILE (the present one is a {SCHEMA} in artifacts/schema)"
+            + f"\nTo continue, correct the data, allow the anomalies with {names}, or give another "
+            f"schema with --schema FILE (the current schema is {SCHEMA} in artifacts/schema)"
         )
 
     def sections(self, artifact: Path) -> list[ElementTree.Element]:
@@ -127,14 +127,14 @@ def _of_column(told: Mapping[str, Any], schema: ColumnSchema) -> Iterator[tuple[
         yield (
             "max_other_scripts",
             "error",
-            f"letters of unexpected scripts ({names}); expected: {', '.join(schema.scripts)}, and "
-            f"at most {schema.max_other_scripts:.1%} of others",
+            f"letters of unexpected scripts ({names}); expected {', '.join(schema.scripts)}, and "
+            f"at most {schema.max_other_scripts:.1%} of other scripts",
         )
     shares = (
         ("empty_share", "max_empty", "error", "of the lines are empty"),
         ("duplicate_share", "max_duplicates", "error", "of the lines repeat an earlier line"),
         ("unseen_share", "max_unseen", "error", "of the tokens are not in the training text"),
-        ("in_train_share", "max_in_train", "error", "of the lines are in the training text too"),
+        ("in_train_share", "max_in_train", "error", "of the lines are also in the training text"),
     )
     for name, expectation, severity, what in shares:
         limit = getattr(schema, expectation)
@@ -176,16 +176,17 @@ def _drift(
                 for word in words
             )
             message = (
-                f"the frequencies of tokens are {distance:.2f} from those of span "
-                f"{earlier['span']}, expected at most {limit:.2f}; most changed: {changes}"
+                "the Jensen-Shannon distance between the token frequencies and those of span "
+                f"{earlier['span']} is {distance:.2f}, expected at most {limit:.2f}; largest "
+                f"changes: {changes}"
             )
             yield Anomaly("max_drift", "error", name, "train", message)
 
 
 def distribution_distance(one: Mapping[str, float], other: Mapping[str, float]) -> float:
-    """The Jensen-Shannon distance of two distributions of tokens, from 0 to 1.
+    """Computes the Jensen-Shannon distance of two distributions of tokens, from 0 to 1.
 
-    What the shares leave to 1 counts as one more token.
+    If the shares of a distribution do not sum to 1, the rest counts as one more token.
 
     Example:
 

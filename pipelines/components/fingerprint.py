@@ -1,11 +1,14 @@
-"""Detects changes of files that no component wrote."""
+"""Computes digests of files, to detect changes of files outside the artifact store."""
 
 import hashlib
 from pathlib import Path
 
 
 def fingerprint(*paths: Path) -> str:
-    """Hexadecimal digest of files and of all files in folders. Missing files are ignored."""
+    """Returns the hexadecimal digest of files and of all files in folders.
+
+    Missing files are ignored.
+    """
     digest = hashlib.sha256()
     for path in paths:
         folder = path if path.is_dir() else path.parent

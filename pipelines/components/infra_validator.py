@@ -26,7 +26,7 @@ _ODD = [b"", b" ", b"\n", "\u202eשלום 😀".encode(), b"\xff\xfe", b"a\0b", 
 
 
 class InfraValidator(Component):
-    """Calls all signatures in a process that has only TensorFlow and tensorflow-text.
+    """Calls all signatures of the model in a process with only TensorFlow and tensorflow-text.
 
     The component refuses the model, and stops the pipeline, in these cases:
 
@@ -102,16 +102,16 @@ class InfraValidator(Component):
                 )
             except subprocess.TimeoutExpired:
                 limit = self.options.timeout
-                return {"error": f"no answer within infra_validator.timeout = {limit} seconds"}
+                return {"error": f"no result within infra_validator.timeout = {limit} seconds"}
         lines = process.stdout.splitlines()
         if process.returncode or not lines:
-            last = (process.stderr.splitlines() or ["without a word"])[-1]
+            last = (process.stderr.splitlines() or ["no message"])[-1]
             return {"error": f"the process ended with status {process.returncode}: {last}"}
         return json.loads(lines[-1])
 
 
 def to_lists(values: Any) -> list:
-    """Converts values to the format that `query_model.py` reads."""
+    """Converts values to the JSON format that `query_model.py` reads."""
     if isinstance(values, np.ndarray):
         return [values.dtype.name, values.tolist()]
     return ["string", [tf.compat.as_bytes(value).hex() for value in values]]

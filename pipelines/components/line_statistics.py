@@ -1,4 +1,4 @@
-"""Statistics of the lines of one column, accumulated block by block in bounded memory."""
+"""Computes statistics of the lines of one column, block by block in bounded memory."""
 
 import collections
 import heapq
@@ -51,10 +51,10 @@ class LineStatistics:
         self._add_characters(b"".join(block.numpy().tolist()))
 
     def to_mapping(self, train: "LineStatistics | None" = None) -> dict[str, Any]:
-        """The statistics as a mapping that `json` can write.
+        """Returns the statistics as a JSON-serializable mapping.
 
         Args:
-            train: The statistics of the training lines; `None` if `self` has them.
+            train: The statistics of the training lines; `None` if these are `self`.
         """
         lines, tokens = max(self._num_lines, 1), max(self._num_tokens, 1)
         frequent = self.tokens.most_common(_FREQUENT)
@@ -87,7 +87,7 @@ class LineStatistics:
         return {f"{q:.0%}": int(place) for q, place in zip(_QUANTILES, places, strict=True)}
 
     def _histogram(self) -> list[list[int]]:
-        """Bins of doubling width, each as first length, last length, and number of lines."""
+        """Returns bins of doubling width as `[first length, last length, number of lines]`."""
         bins, first, last = [], 0, 0
         while first <= min(self._longest, _LONGEST):
             bins.append([first, last, int(self._lengths[first : last + 1].sum())])
@@ -105,7 +105,7 @@ class LineStatistics:
 
 
 class TokenCounts:
-    """Counts of tokens. With too many distinct tokens, the counter drops the rarest ones."""
+    """Counts tokens. If there are too many distinct tokens, drops the rarest ones."""
 
     def __init__(self):
         self.counts: collections.Counter[bytes] = collections.Counter()
@@ -123,11 +123,11 @@ class TokenCounts:
                 del self.counts[token]
 
     def most_common(self, number: int) -> list[tuple[bytes, int]]:
-        """The most frequent tokens with their counts. Ties are in alphabetical order."""
+        """Returns the most frequent tokens with their counts. Ties are in alphabetical order."""
         return heapq.nsmallest(number, self.counts.items(), key=lambda item: (-item[1], item[0]))
 
     def share_missing_in(self, others: "TokenCounts") -> float:
-        """Share of these tokens that are not in `others`."""
+        """Returns the share of the counted tokens that `others` does not contain."""
         missing = sum(count for token, count in self.counts.items() if token not in others.counts)
         return missing / max(self.counts.total(), 1)
 
@@ -135,9 +135,9 @@ class TokenCounts:
 class LineSample:
     """The distinct lines, or a sample of them if there are too many.
 
-    The sample consists of the lines whose hash ends with a number of zero bits. Each further zero
-    bit drops half of the lines and leaves a sample that is still random (adaptive sampling,
-    Flajolet, 1990).
+    The sample consists of the lines whose hash ends with a certain number of zero bits. When the
+    sample is too large, this number increases by one, which drops about half of the lines and
+    leaves a random sample (adaptive sampling, Flajolet, 1990).
     """
 
     def __init__(self):
@@ -155,19 +155,19 @@ class LineSample:
 
     @property
     def duplicate_share(self) -> float:
-        """Share of the lines that repeat an earlier line, estimated from the sample."""
+        """The share of the lines that repeat an earlier line, estimated from the sample."""
         distinct = len(self.digests) * (self.mask + 1)
         return max(0.0, 1 - distinct / self.number) if self.number else 0.0
 
     def share_in(self, others: "LineSample") -> float:
-        """Share of these distinct lines that are also in `others`."""
+        """Returns the share of the distinct lines that `others` also contains."""
         mask = self.mask | others.mask
         mine = {digest for digest in self.digests if not digest & mask}
         return len(mine & others.digests) / max(len(mine), 1)
 
 
 def _scripts(characters: np.ndarray) -> dict[str, float]:
-    """Share of the letters that each script has."""
+    """Returns the share of each script among the letters."""
     counts: collections.Counter[str] = collections.Counter()
     for point in np.flatnonzero(characters).tolist():
         script = _script(chr(point))
@@ -178,7 +178,7 @@ def _scripts(characters: np.ndarray) -> dict[str, float]:
 
 
 def _script(letter: str) -> str | None:
-    """The script of a letter by its Unicode name; `None` for characters of no script.
+    """Returns the script of a letter by its Unicode name, or `None`.
 
     >>> [_script(letter) for letter in "aéжقあ漢한ａ1ʼ"]
     ['Latin', 'Latin', 'Cyrillic', 'Arabic', 'Hiragana', 'Han', 'Hangul', 'Latin', None, None]
@@ -191,6 +191,6 @@ def _script(letter: str) -> str | None:
 
 
 def _control_characters(characters: np.ndarray) -> int:
-    """Number of control characters except tabs, and of replacement characters (U+FFFD)."""
+    """Counts control characters except tabs, and replacement characters (U+FFFD)."""
     points = [*range(9), *range(10, 32), *range(127, 160), 0xFFFD]
     return int(characters[points].sum())

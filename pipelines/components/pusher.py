@@ -1,4 +1,4 @@
-"""Pusher: publishes a blessed model as the next version for the servers."""
+"""Pusher: publishes a blessed model as the next version in the folder of the servers."""
 
 import dataclasses
 import json
@@ -30,7 +30,7 @@ class Pusher(Component):
 
     Args:
         served: The versions of the served model.
-        data: The corpus as the user named it, for the model card.
+        data: Path or name of the corpus, for the model card.
         options: The options.
     """
 
@@ -61,8 +61,8 @@ class Pusher(Component):
         if version in self.served.versions():
             return None
         return (
-            f"the model was pushed as version {version} of {self.serve_as}, which is not in "
-            f"{self.served.directory} any more: --force {self.name} pushes it again"
+            f"the model was published as version {version} of {self.serve_as}, but this version is "
+            f"no longer in {self.served.directory}: --force {self.name} publishes it again"
         )
 
     def run(self, inputs: Mapping[str, Path], output: Path, progress: Progress) -> Facts:
@@ -101,18 +101,20 @@ class Pusher(Component):
         if rolled_back is not None and not self.options.again:
             raise RunError(
                 f"this model was version {rolled_back} of {self.serve_as} and was rolled back; "
-                "other data or options give another model; --pusher.again true pushes it again"
+                "train with other data or options, or publish it again with --pusher.again true"
             )
         if verdict.baseline != newest:
-            now = "none is served now" if newest is None else f"version {newest} is served now"
+            now = (
+                "no version is served now" if newest is None else f"version {newest} is served now"
+            )
             against = verdict.baseline or "none"
             raise RunError(
-                f"the verdict compares the model with version {against} of {self.serve_as}, and "
-                f"{now}: start the pipeline again to compare it with the present one"
+                f"the verdict compares the model with version {against} of {self.serve_as}, but "
+                f"{now}: start the pipeline again to compare the model with the current version"
             )
 
     def _card(self, source: Path, verdict: Verdict) -> ModelCard:
-        """The model card of the training run, completed with the verdict and the corpus."""
+        """Returns the model card of the training run, with the verdict and the corpus added."""
         file = source / "assets.extra" / "model_card.json"
         card = ModelCard(**json.loads(file.read_text(encoding="utf-8")))
         return dataclasses.replace(

@@ -2,10 +2,10 @@
 
 python -I query_model.py FOLDER REQUESTS.json
 
-REQUESTS maps each signature to its inputs, and each input to `[dtype, values]`. Strings are in
-hexadecimal digits. The script prints a JSON object. On success, "seconds" has the time to load the
-model and the time of each signature, and "wrong" is a list of problems. On failure, "error" has the
-message.
+REQUESTS maps each signature to its inputs, and each input to `[dtype, values]`. Strings are
+encoded as hexadecimal digits. The script prints a JSON object. On success, "seconds" contains the
+time to load the model and the time of each signature, and "wrong" is a list of problems. On
+failure, "error" is the message.
 """
 
 import importlib.util
@@ -30,7 +30,7 @@ def tensor(dtype, values):
 
 
 def same(one, other):
-    """Whether two outputs of a row are equal except for padding and rounding."""
+    """Returns whether two outputs for a row are equal except for padding and rounding."""
     if isinstance(one, bytes):
         return one == other
     if one.ndim:
@@ -42,22 +42,22 @@ def same(one, other):
 
 
 def ask(name, function, inputs):
-    """Yields the problems of the outputs for all rows as one batch and for each row alone."""
+    """Calls a signature for all rows as a batch and for each row alone. Yields the problems."""
     together = {key: value.numpy() for key, value in function(**inputs).items()}
     rows = len(next(iter(inputs.values())))
     for key, value in together.items():
         if len(value) != rows:
-            yield f"{name}: {key} has {len(value)} rows for {rows} requests"
+            yield f"{name}: the output {key} has {len(value)} rows for {rows} requests"
             return
         if value.dtype == np.float32 and np.isnan(value).any():
-            yield f"{name}: {key} has NaN"
+            yield f"{name}: the output {key} contains NaN"
     if name == "examples" and any(together["problems"]):
         yield f"examples: {next(filter(None, together['problems'])).decode()}"
     for row in range(rows):
         alone = function(**{key: value[row : row + 1] for key, value in inputs.items()})
         for key, value in alone.items():
             if not same(together[key][row], value.numpy()[0]):
-                yield f"{name}: {key} of request {row + 1} depends on what else is in the batch"
+                yield f"{name}: the output {key} of request {row + 1} depends on other requests"
                 return
 
 

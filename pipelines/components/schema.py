@@ -1,4 +1,4 @@
-"""The schema: expectations about a corpus, in a file that the user may edit."""
+"""Schema: expectations about a corpus, in a JSON file that the user may edit."""
 
 import dataclasses
 import json
@@ -17,16 +17,16 @@ class ColumnSchema:
     """Expectations about the lines of a column. Shares are from 0 to 1.
 
     Args:
-        scripts: The expected scripts of letters.
-        max_other_scripts: Largest share of letters in other scripts.
-        max_length: Largest number of tokens in a line.
-        max_empty: Largest share of empty lines.
-        max_duplicates: Largest share of lines that repeat an earlier line.
-        max_control_characters: Largest number of control and replacement characters.
-        max_unseen: Largest share of the tokens of another split that are not in the training text.
-        max_in_train: Largest share of the lines of another split that are also in the training
+        scripts: Names of the expected scripts, such as "Latin".
+        max_other_scripts: Maximum share of letters in other scripts.
+        max_length: Maximum number of tokens in a line.
+        max_empty: Maximum share of empty lines.
+        max_duplicates: Maximum share of lines that repeat an earlier line.
+        max_control_characters: Maximum number of control and replacement characters.
+        max_unseen: Maximum share of the tokens of another split that are not in the training text.
+        max_in_train: Maximum share of the lines of another split that are also in the training
             text.
-        max_drift: Largest distance between the token frequencies of this span and of the previous
+        max_drift: Maximum distance between the token frequencies of this span and of the previous
             one; 0 means equal, 1 means no common tokens.
     """
 
@@ -46,7 +46,8 @@ class Schema:
     """Expectations about a corpus.
 
     Args:
-        columns: Schema of each column, by name. The corpus must have exactly these columns.
+        columns: Expectations about each column, by name. The corpus must have exactly these
+            columns.
         span: Number of the span from which the schema was inferred; `None` for other corpora.
     """
 
@@ -63,20 +64,21 @@ class Schema:
 
     @classmethod
     def load(cls, path: Path) -> "Schema":
-        """Reads a file that `save` wrote and the user may have edited.
+        """Reads a file that `save` wrote, and that the user may have edited.
 
-        Raises `ConfigError` if the file is not a valid schema.
+        Raises:
+            ConfigError: The file is not a valid schema.
         """
         try:
             told = json.loads(path.read_text(encoding="utf-8"))
         except UnicodeDecodeError as error:
             raise ConfigError(f"{path} is not UTF-8 text ({error.reason})") from None
         except RecursionError:
-            raise ConfigError(f"{path} is nested too deeply for a schema") from None
+            raise ConfigError(f"{path} is not a schema: its JSON is nested too deeply") from None
         except json.JSONDecodeError as error:
             raise ConfigError(f"{path}, line {error.lineno}: expected JSON ({error.msg})") from None
         if not isinstance(told, dict) or not isinstance(told.get("columns"), dict):
-            raise ConfigError(f'{path}: a schema is an object with the key "columns"')
+            raise ConfigError(f'{path}: expected an object with the key "columns"')
         columns = {name: _column(each, name, path) for name, each in told["columns"].items()}
         return cls(columns, told.get("span"))
 
@@ -85,7 +87,7 @@ def _column(told: Any, column: str, path: Path) -> ColumnSchema:
     fields = {field.name: field.type for field in dataclasses.fields(ColumnSchema)}
     where = f"{path}: column {column!r}"
     if not isinstance(told, dict):
-        raise ConfigError(f"{where} must be an object, not {told!r}")
+        raise ConfigError(f"{where} must be an object. Received: {told!r}")
     for name in [*told, *fields]:
         if name not in fields:
             raise ConfigError(f"{where}: unknown expectation {name!r}{suggest(name, fields)}")
@@ -98,5 +100,5 @@ def _column(told: Any, column: str, path: Path) -> ColumnSchema:
             good = isinstance(value, int | float) and not isinstance(value, bool) and value >= 0
         if not good:
             kind = "a list of names" if name == "scripts" else "a number of at least 0"
-            raise ConfigError(f"{where}: {name} must be {kind}, not {json.dumps(value)}")
+            raise ConfigError(f"{where}: {name} must be {kind}. Received: {json.dumps(value)}")
     return ColumnSchema(**{**told, "scripts": tuple(told["scripts"])})

@@ -1,4 +1,4 @@
-"""SchemaGen: provides the schema by which the corpus is checked."""
+"""SchemaGen: provides the schema, the expectations that the corpus must meet."""
 
 import math
 from collections.abc import Mapping
@@ -15,9 +15,10 @@ from pipelines.options import SchemaGenOptions
 class SchemaGen(Component):
     """Writes `schema.json`: the user's file, the schema of an earlier span, or an inferred schema.
 
-    An inferred schema allows twice the values of the present statistics. The options limit it, so
-    that a corpus that is bad from the start does not pass forever. The schema of the first span
-    holds for all later spans. To change it, pass a file, for example an edited copy.
+    An inferred schema allows twice the values of the current statistics. The options limit the
+    allowed values, so that a corpus that is bad from the start does not pass. The schema of the
+    first span applies to all later spans. To change the schema, pass a file, for example an edited
+    copy.
 
     Args:
         schema: Path of a schema file to use instead; `None` to infer the schema.

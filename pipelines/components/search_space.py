@@ -1,4 +1,4 @@
-"""The search space of the tuner: names of options, and the values to try."""
+"""The search space of the tuner: names of options, and values to try."""
 
 import dataclasses
 from typing import Any
@@ -19,7 +19,7 @@ class Searched:
     Args:
         name: Full name of the option, `"section.key"`.
         values: The values to try, or the two ends of a range if `is_range`.
-        is_range: Whether values between the two ends are tried too.
+        is_range: Whether `values` are the ends of a range, in which any value may be tried.
         is_logarithmic: Whether the range is sampled on a logarithmic scale.
     """
 
@@ -40,12 +40,12 @@ class Searched:
         told, _, scale = rest.strip().partition(" ")
         is_range, scale = ".." in told, scale.strip()
         if not told or scale not in ("", "log") or (scale and not is_range):
-            raise ConfigError(f"{_HOW}, not {text!r}")
+            raise ConfigError(f"{_HOW}. Received: {text!r}")
         parts = told.split(".." if is_range else ",")
         values = tuple(_value(config, name, part) for part in parts)
         if is_range:
             if len(values) != 2 or type(values[0]) not in (int, float):
-                raise ConfigError(f"{_HOW}, not {text!r}")
+                raise ConfigError(f"{_HOW}. Received: {text!r}")
             if not values[0] < values[1] or (scale and values[0] <= 0):
                 raise ConfigError(
                     "a range of tuner.search must begin with the smaller number"

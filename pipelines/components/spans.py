@@ -12,8 +12,9 @@ def find_span(data: str, span: int | None = None) -> tuple[str, int | None]:
     """Finds the path and the number of a span.
 
     Args:
-        data: Path of the data. `{SPAN}` in it stands for the number, with or without leading zeros.
-        span: Number of the span; `None` for the greatest number found.
+        data: Path of the data. `{SPAN}` in the path stands for the number, with or without leading
+            zeros.
+        span: Number of the span; `None` for the largest number found.
 
     Returns:
         The path with the number in place of `{SPAN}`, and the number. The number is `None` if the
@@ -30,7 +31,10 @@ def find_span(data: str, span: int | None = None) -> tuple[str, int | None]:
     """
     if _MARK not in data:
         if span is not None:
-            raise ConfigError(f"--span {span} needs {_MARK} in --data, in place of the number")
+            raise ConfigError(
+                f"--span requires {_MARK} in --data, in place of the number. "
+                f"Received: --span {span}"
+            )
         return data, None
     before, _, after = data.partition(_MARK)
     if _MARK in after:
@@ -39,7 +43,7 @@ def find_span(data: str, span: int | None = None) -> tuple[str, int | None]:
     rest, _, below = after.partition("/")
     folder = Path(parent or ("/" if before.startswith("/") else "."))
     if not folder.is_dir():
-        raise ConfigError(f"--data {data}: there is no folder {folder}")
+        raise ConfigError(f"--data must be in an existing folder. Received: {data}")
     pattern = re.compile(rf"{re.escape(prefix)}(\d+){re.escape(rest)}")
     spans = {
         int(match[1]): path for path in folder.iterdir() if (match := pattern.fullmatch(path.name))

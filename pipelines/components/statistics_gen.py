@@ -21,8 +21,8 @@ class StatisticsGen(Component):
     """Writes `statistics.json`: the `LineStatistics` of each column and split.
 
     The component reads the text once and does not keep it in memory. The statistics are exact up to
-    a million distinct tokens and a quarter of a million distinct lines. Beyond that, it counts only
-    the most frequent tokens, and estimates the statistics of lines from a sample.
+    a million distinct tokens and a quarter of a million distinct lines. For larger texts, only the
+    most frequent tokens are counted, and the statistics of lines are estimated from a sample.
 
     Args:
         columns: Names of the columns with text.
@@ -71,7 +71,7 @@ class StatisticsGen(Component):
 
 
 def read_statistics(folder: Path) -> dict:
-    """Reads what `StatisticsGen` wrote: the span, and the statistics by column and split."""
+    """Reads the span, and the statistics by column and split, that `StatisticsGen` wrote."""
     return json.loads((folder / STATISTICS).read_text(encoding="utf-8"))
 
 

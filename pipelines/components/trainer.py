@@ -35,7 +35,7 @@ class Trainer(Component):
         config: The options of the run. The component sets `data.path`.
         options: The options of the component.
         warm_start: Whether training starts from the last blessed model, if there is one.
-        tuned: Whether to use the options that `Tuner` found.
+        tuned: Whether to use the options that the component `Tuner` found.
     """
 
     name = "Trainer"
@@ -108,7 +108,7 @@ class Trainer(Component):
                 "section",
                 element("h2", "Training"),
                 element("p", element("a", "The report of the training", href=link)),
-                table("Figures of the best model", ["figure", "value"], rows),
+                table("Metrics of the best model", ["figure", "value"], rows),
             )
         ]
 
@@ -120,5 +120,5 @@ def _shown(value: Any) -> str:
 
 
 def serving_folder(model: Path) -> Path:
-    """Path of the SavedModel in an artifact of `Trainer`."""
+    """Returns the path of the SavedModel in an artifact of `Trainer`."""
     return model / SERVING / "1"

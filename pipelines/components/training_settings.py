@@ -1,4 +1,4 @@
-"""The settings of a training run: everything except the examples that determines its result."""
+"""The settings of a training run: all that determines its result, except the examples."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ from pipelines.components.fingerprint import fingerprint
 
 
 def training_settings(config: RunConfig) -> dict[str, Any]:
-    """The options and the fingerprints of the files that they name, JSON-serializable.
+    """Returns the options and the fingerprints of the files they name, JSON-serializable.
 
     Args:
         config: The options. `data.path` is ignored.

@@ -26,9 +26,9 @@ class Transform(Component):
     """Builds the vocabulary from the training text and writes the examples as word ids.
 
     The artifact is an `ExampleFolder` that also contains the files of the vocabulary, so
-    `keras-drill train --data` accepts it. The component uses the functions of the task that
-    exported models use too: training and serving tokenize and encode texts in the same way. If the
-    task evaluates generated text, the artifact contains the texts beside the ids.
+    `keras-drill train --data` accepts it. The component encodes texts with the same functions as
+    exported models, so training and serving tokenize texts in the same way. If the task evaluates
+    generated text, the artifact contains the texts in addition to the ids.
 
     A warm start keeps the vocabulary of the blessed model and appends new words to it.
 
@@ -90,8 +90,8 @@ class Transform(Component):
             run_vocabulary: The vocabulary.
             splits: The texts, by split and column.
             output: Folder to write to.
-            progress: Called with the number of encoded examples.
-            numbers: Cache of the encoded training text; `None` to encode it here.
+            progress: Function that is called with the number of encoded examples.
+            numbers: Cache of the encoded training text; `None` to encode the text here.
         """
         run_vocabulary.save(output)
         coders = self.task.coders(run_vocabulary)
@@ -117,7 +117,7 @@ class Transform(Component):
     def _blocks(
         self, columns: Mapping[str, Any], coders: Mapping[str, tuple], numbers: WordNumbers | None
     ) -> Iterator[dict[str, Sequence[bytes] | Ids]]:
-        """Yields blocks of the columns of ids, and of the texts if the task needs them."""
+        """Yields blocks of ids by column, and of texts by column if the task needs them."""
         parts: dict[str, Iterator] = {
             ExampleFolder.ids_of(name): numbers.encoded(vocabulary)
             if numbers is not None and numbers.kept

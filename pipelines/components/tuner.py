@@ -1,4 +1,4 @@
-"""Tuner: searches for the options that give the best model."""
+"""Tuner: searches for the options with the lowest validation perplexity."""
 
 import importlib.util
 import json
@@ -26,11 +26,11 @@ _OBJECTIVE = "valid_perplexity"
 
 
 class Tuner(Component):
-    """Trains models with options that keras-tuner proposes and selects the lowest perplexity.
+    """Trains models with options that keras-tuner proposes, and selects the best options.
 
-    The artifact has the best values in `best.json`, and all trials in `trials.json`. An interrupted
-    search repeats its proposals from the recorded results and resumes the trial that was
-    interrupted. A training run that diverges counts as a trial without a result.
+    The artifact contains the values with the lowest validation perplexity in `best.json`, and all
+    trials in `trials.json`. An interrupted search repeats its proposals from the recorded results
+    and resumes the interrupted trial. A training run that diverges is a trial without a result.
 
     Args:
         config: The options of the run. The search replaces the options that it varies.
@@ -80,7 +80,7 @@ class Tuner(Component):
         finished = [trial for trial in trials if trial[_OBJECTIVE] is not None]
         if not finished:
             raise ConfigError(
-                "every training of the search diverged; search smaller values of "
+                "all training runs of the search diverged; search smaller values of "
                 "optimizer.learning_rate"
             )
         best = min(finished, key=lambda trial: trial[_OBJECTIVE])
@@ -90,7 +90,7 @@ class Tuner(Component):
         }
 
     def _oracle(self, scratch: str) -> Any:
-        """Makes the oracle that proposes values. Equal options and results give equal proposals."""
+        """Makes the keras-tuner oracle that proposes values, the same ones for the same results."""
         import keras_tuner
 
         space = keras_tuner.HyperParameters()
@@ -140,12 +140,12 @@ def _check_names(searched: list[Searched], config: RunConfig) -> None:
         raise ConfigError(f"tuner.search names an option twice: {', '.join(names)}")
     words = make_task(config).word_settings()
     if "data.path" in names:
-        raise ConfigError("tuner.search cannot have data.path: trials are compared on one text")
+        raise ConfigError("tuner.search cannot have data.path: all trials must use the same text")
     for each in searched:
         tasks = [make_task(config.replace({each.name: value})) for value in each.values]
         if any(task.word_settings() != words for task in tasks):
             raise ConfigError(
-                f"tuner.search cannot have {each.name}: the words are learned before the search"
+                f"tuner.search cannot have {each.name}: the vocabulary is learned before the search"
             )
 
 

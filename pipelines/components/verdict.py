@@ -1,4 +1,4 @@
-"""The verdict: whether a model may be served, and the reasons."""
+"""Verdict: whether a model may be served, and the reasons."""
 
 import dataclasses
 import json
@@ -14,7 +14,7 @@ class Verdict:
     """The decision of `Evaluator`.
 
     Args:
-        blessed: Whether the model may be served.
+        blessed: Whether the model passed the evaluation, so that it may be served.
         reasons: Reasons for the decision, one sentence each.
         baseline: Number of the served version with which the model was compared; `None` if there
             was none.
@@ -37,5 +37,5 @@ class Verdict:
 
     @classmethod
     def load(cls, folder: Path) -> "Verdict":
-        """Reads the `verdict.json` that `save` wrote."""
+        """Reads the file `verdict.json` that `save` wrote."""
         return cls(**json.loads((folder / FILE).read_text(encoding="utf-8")))

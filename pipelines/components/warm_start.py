@@ -9,13 +9,13 @@ WARM_START = "warm_start"
 
 
 def blessed_before(store: ArtifactStore, made: Mapping[str, Artifact]) -> dict[str, Artifact]:
-    """The newest blessed model that is older than the present examples, under the key `WARM_START`.
+    """Finds the newest blessed model that is older than the current examples.
 
     Models of later executions are ignored. So the same command, run again, starts from the same
-    model and finds its own model already made.
+    model and finds the artifact that it made before.
 
     Args:
-        store: The store that is searched.
+        store: The store in which to search.
         made: The artifacts of this execution so far, by name.
     """
     came = made["examples"].lineage["execution"]

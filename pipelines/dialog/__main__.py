@@ -1,4 +1,7 @@
-"""`python -m pipelines.dialog --data corpus/ --serve-as NAME`."""
+"""Runs the pipeline for dialog models.
+
+python -m pipelines.dialog --data corpus/ --serve-as NAME
+"""
 
 import sys
 

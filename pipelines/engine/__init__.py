@@ -1,4 +1,4 @@
-"""The engine: runs components in order, stores artifacts by fingerprint, and records executions.
+"""The engine runs components in order, stores their artifacts, and records executions.
 
 The engine does not depend on any particular component.
 """

@@ -1,4 +1,4 @@
-"""The artifact store: one folder for each artifact, named by a fingerprint of its origin."""
+"""The artifact store: a folder for each artifact, named after a fingerprint of its inputs."""
 
 import contextlib
 import dataclasses
@@ -36,7 +36,7 @@ class Artifact:
 
     @property
     def content(self) -> str:
-        """Hexadecimal digest of all files of the artifact except `lineage.json`."""
+        """The hexadecimal digest of all files of the artifact except `lineage.json`."""
         return self.lineage["content"]
 
     @property
@@ -52,8 +52,8 @@ class ArtifactStore:
         artifacts/<name>/<fingerprint>/ output of a component, and lineage.json
         executions/<number>/            execution.json and report.html
 
-    An artifact is written to a hidden folder beside its final place and renamed when it is
-    complete. So a process that is killed at any moment leaves no incomplete artifact.
+    An artifact is written to a hidden folder next to its final place, which is renamed when the
+    artifact is complete. So a process that is killed at any moment leaves no incomplete artifact.
 
     Args:
         folder: Path of the folder; `lock` creates it.
@@ -66,23 +66,27 @@ class ArtifactStore:
 
     @contextlib.contextmanager
     def lock(self) -> Iterator[None]:
-        """Locks out other executions. Raises `RunError` if another execution is running."""
+        """Context manager that locks the folder, so that no other execution uses it.
+
+        Raises:
+            RunError: Another execution is running.
+        """
         self.folder.mkdir(parents=True, exist_ok=True)
         try:
             with file_lock(self.folder / ".lock", wait=False):
                 yield
         except BlockingIOError:
             raise RunError(
-                f"another execution is running in {self.folder}: wait for its end, or give "
+                f"another execution is running in {self.folder}: wait until it ends, or give "
                 "another --folder"
             ) from None
 
     def find(self, name: str, fingerprint: str) -> Artifact | None:
-        """Finds an artifact by its name and fingerprint; `None` if it is missing or damaged."""
+        """Returns the artifact with a fingerprint; `None` if it is missing or damaged."""
         return self._read(name, self.artifacts / name / fingerprint)
 
     def all(self, name: str) -> list[Artifact]:
-        """All artifacts with this name, the oldest first."""
+        """Returns all artifacts with this name, the oldest first."""
         folders = [path for path in (self.artifacts / name).glob("[!.]*") if path.is_dir()]
         found = [artifact for path in folders if (artifact := self._read(name, path))]
         return sorted(found, key=_age)
@@ -126,9 +130,7 @@ class ArtifactStore:
         return Artifact(name, place, lineage)
 
     def remove_leftovers(self) -> None:
-        """Removes the files that killed processes left, except for components that resume their
-        work.
-        """
+        """Removes the files of killed processes, unless a component resumes from them."""
         for path in self.artifacts.glob("*/.*"):
             if not path.name.endswith(_WORK):
                 shutil.rmtree(path)
@@ -176,7 +178,8 @@ def _sync(folder: Path) -> None:
 
 
 def _age(artifact: Artifact) -> tuple[str, int]:
-    """Sort key of artifacts, the oldest first. The file's time decides within a second of
-    `made_at`.
+    """Returns a key that sorts artifacts by age, the oldest first.
+
+    For artifacts with the same `made_at`, in whole seconds, the time of the file decides.
     """
     return artifact.lineage["made_at"], (artifact.path / LINEAGE).stat().st_mtime_ns

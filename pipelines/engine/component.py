@@ -14,16 +14,22 @@ Facts = dict[str, Any]
 
 
 class Progress(Protocol):
-    """A function that reports the progress of a component. It may be called often."""
+    """Type of the function by which a component reports its progress, as often as it likes."""
 
     def __call__(self, done: float, unit: str, total: float | None = None) -> None:
-        """Reports that `done` units are done, of `total` if the total is known."""
+        """Reports progress.
+
+        Args:
+            done: Number of units that are done.
+            unit: Name of the unit, such as "lines".
+            total: Total number of units; `None` if unknown.
+        """
 
 
 class Component(abc.ABC):
     """Base class for components. A component reads artifacts, which are folders, and writes one.
 
-    A component is a subclass like this one, in a file of its own:
+    Write a component as a subclass in a separate file, for example:
 
         @dataclasses.dataclass(frozen=True)
         class CounterOptions:
@@ -43,9 +49,9 @@ class Component(abc.ABC):
                 (output / "counts.json").write_text(json.dumps(counts, sort_keys=True))
                 return {"words": len(counts)}
 
-    The output of `run` must depend only on the contents of its inputs, `settings` and `version`,
-    not on time or paths: if these are unchanged, the artifact is not made again. `run` does not
-    depend on the engine, so that another one, for example TFX, can call it.
+    The output of `run` must depend only on the contents of its inputs, on `settings` and on
+    `version`, not on time or paths. If these are unchanged, the engine uses the existing artifact.
+    `run` does not depend on this engine, so that others, for example TFX, can call it.
 
     Errors in the user's input are `RunError`, `ConfigError`, `ValueError` or `OSError`, with a
     message that names the file and the line. The engine prefixes the message with the component's
@@ -61,9 +67,8 @@ class Component(abc.ABC):
             artifact.
         reads: Names of the artifacts that the component reads. Earlier components write them.
         writes: Name of the artifact that the component writes.
-        keeps_work: Whether `run` resumes from files that a killed call left in `output`. Only a
-            call with the same inputs, settings and version counts. Otherwise, `output` is always
-            empty.
+        keeps_work: Whether `run` resumes from files that a killed call with the same inputs,
+            settings and version left in `output`. If False, `output` is always empty.
     """
 
     name: ClassVar[str]
@@ -82,24 +87,25 @@ class Component(abc.ABC):
         Args:
             inputs: Folders of the artifacts in `reads` and from `resolve`, by name.
             output: The folder to write to. The engine publishes it after the call.
-            progress: Called with the progress of the work.
+            progress: Function by which the component reports its progress.
 
         Returns:
-            Facts for the table, the page and `lineage.json`: names and JSON-serializable values.
-            Texts and numbers are shown.
+            Facts about the artifact for `lineage.json`: JSON-serializable values by name. The table
+            and the page show those that are text or numbers.
         """
 
     def settings(self) -> dict[str, Any]:
-        """All settings that determine the artifact, JSON-serializable. By default, the options.
+        """Returns all settings that determine the artifact, JSON-serializable.
 
-        Components that read files outside the store add fingerprints of their contents.
+        By default, these are the options. Components that read files outside the store add
+        fingerprints of these files.
         """
         return dataclasses.asdict(self.options)
 
     def resolve(
         self, store: "ArtifactStore", made: Mapping[str, "Artifact"]
     ) -> dict[str, "Artifact"]:
-        """Selects further inputs among the artifacts of earlier executions. By default, none.
+        """Selects further inputs from the artifacts of earlier executions. By default, none.
 
         Args:
             store: The artifact store.
@@ -108,13 +114,13 @@ class Component(abc.ABC):
         return {}
 
     def stopping_reason(self, artifact: Path) -> str | None:
-        """Explains why the pipeline must stop after this artifact and how the user can continue.
+        """Returns why the pipeline must stop after this artifact, and how the user can continue.
 
-        Returns `None` if the pipeline may continue. The engine calls this method for new and for
+        `None` means that the pipeline may continue. The engine calls this method for new and for
         existing artifacts.
         """
         return None
 
     def sections(self, artifact: Path) -> list[ElementTree.Element]:
-        """The sections of an execution's page about an artifact; see `workbench.report.page`."""
+        """Returns sections about an artifact, for the page of an execution. By default, none."""
         return []

@@ -25,7 +25,7 @@ class Step:
         writes: Name of the artifact that the component writes.
         state: "waiting", "running", "made", "kept" (the artifact existed), "failed", "stopped" (the
             artifact exists, but the pipeline must stop after it), "interrupted", or "killed".
-        artifact: Folder of the artifact, relative to the pipeline's folder.
+        artifact: Folder of the artifact, relative to the folder of the pipeline.
         facts: The facts that the component reported about the artifact.
         seconds: Duration of making the artifact, in this or an earlier execution.
         message: Error message, or the reason to stop.
@@ -43,7 +43,7 @@ class Step:
 
 @dataclasses.dataclass
 class Execution:
-    """The content of `execution.json`.
+    """The record of an execution, which is stored as `execution.json`.
 
     Args:
         number: Number of the execution, from 1.
@@ -63,8 +63,10 @@ class Execution:
 
     @classmethod
     def begin(cls, store: ArtifactStore, command: str, steps: Sequence[Step]) -> "Execution":
-        """Begins the next execution. The caller holds the store's lock, so executions that are
-        still recorded as running were killed and are marked so.
+        """Begins the next execution.
+
+        The caller must hold the lock of the store. Therefore executions that are still recorded as
+        running were killed, and are marked as "killed".
         """
         store.executions.mkdir(parents=True, exist_ok=True)
         numbers = [int(path.name) for path in store.executions.iterdir() if path.name.isdigit()]
@@ -86,12 +88,12 @@ class Execution:
         replace_file(_file(store, self.number), text + "\n")
 
     def folder(self, store: ArtifactStore) -> Path:
-        """Folder of the execution's files."""
+        """Returns the folder of the execution's files."""
         return _file(store, self.number).parent
 
 
 def now() -> str:
-    """The present time in a readable form: `2026-01-31 13:45:12 UTC`."""
+    """Returns the current time in the form `2026-01-31 13:45:12 UTC`."""
     return f"{datetime.datetime.now(datetime.timezone.utc):%Y-%m-%d %H:%M:%S} UTC"
 
 

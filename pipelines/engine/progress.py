@@ -8,8 +8,9 @@ from keras_drill.workbench.report.page.formatting import format_duration
 
 
 class ProgressLine:
-    """Reports the progress of a component. On a terminal, it overwrites one line; otherwise it
-    writes a new line at intervals.
+    """Prints the progress of a component.
+
+    On a terminal, each message overwrites the last one. Otherwise a line is printed at intervals.
 
     Args:
         title: Beginning of the line.

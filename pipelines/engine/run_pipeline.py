@@ -43,25 +43,26 @@ def run_pipeline(
 ) -> Execution:
     """Runs components in order. Components whose artifacts already exist are skipped.
 
-    An artifact is identified by a fingerprint of its component's name, version and settings, the
-    version of this package, and the contents of the component's inputs. So an interrupted pipeline
-    resumes where it stopped when it is started again.
+    The fingerprint of an artifact depends on the component's name, version, settings and inputs,
+    and on the version of this package. An interrupted pipeline that is started again finds its
+    finished artifacts, and resumes where it stopped.
 
     Args:
-        components: The components. Each one stands after the components whose artifacts it reads.
+        components: The components. Each must come after the components whose artifacts it reads.
         store: The store of artifacts and executions.
         command: The command line, which is recorded.
         until: Name of the last component to run; `None` for all.
         force: Names of components that run even if their artifacts exist.
-        on_end: Called with the execution and its artifacts by name at the end, also after an error.
+        on_end: Function that is called at the end, also after an error, with the execution and its
+            artifacts by name.
 
     Returns:
         The execution.
 
     Raises:
-        RunError: If a component fails or stops the pipeline, or if another execution is running.
-            The message says which component, why, and how to continue.
-        ConfigError: If `until` or `force` names an unknown component.
+        RunError: A component fails or stops the pipeline, or another execution is running. The
+            message names the component, the reason, and how to continue.
+        ConfigError: `until` or `force` names an unknown component.
     """
     _check(components, until, force)
     if until is not None:
@@ -96,7 +97,7 @@ def run_pipeline(
 
 @contextlib.contextmanager
 def _record_of(failure: bool) -> Iterator[None]:
-    """Prevents errors of recording, for example on a full disk, from hiding a failure."""
+    """Context manager for recording. After a failure, errors in it are only warnings."""
     try:
         yield
     except Exception as error:
@@ -155,8 +156,8 @@ class _Run:
             if message is None:  # an error of the program, not of its input
                 raise
             raise RunError(
-                f"{self.component.name}: {message}\nFinished artifacts are kept: after the cause "
-                f"is removed, the same command resumes at {self.component.name}"
+                f"{self.component.name}: {message}\nFinished artifacts are kept. After you correct "
+                f"the error, the same command resumes at {self.component.name}"
             ) from error
 
     def check(self, artifact: Artifact) -> None:

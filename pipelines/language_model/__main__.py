@@ -1,4 +1,7 @@
-"""`python -m pipelines.language_model --data corpus/ --serve-as NAME`."""
+"""Runs the pipeline for language models.
+
+python -m pipelines.language_model --data corpus/ --serve-as NAME
+"""
 
 import sys
 

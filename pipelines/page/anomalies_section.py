@@ -1,4 +1,4 @@
-"""The page's section about anomalies."""
+"""The section of the page about anomalies."""
 
 from collections.abc import Sequence
 from xml.etree import ElementTree
@@ -8,7 +8,7 @@ from pipelines.components.anomaly import Anomaly
 
 
 def anomalies_section(anomalies: Sequence[Anomaly]) -> ElementTree.Element:
-    """A table of anomalies, or a sentence if there are none."""
+    """Makes a table of anomalies, or a sentence if there are none."""
     if not anomalies:
         content = element("p", "The examples match the schema.")
     else:

@@ -30,7 +30,7 @@ _WAITING = "var(--muted)"
 
 
 def graph(steps: Sequence[Step]) -> ElementTree.Element:
-    """An SVG drawing of the components. Lines lead from a component to the readers of its artifact.
+    """Draws the components as SVG. Lines lead from a component to the readers of its artifact.
 
     Args:
         steps: The components, in order.
@@ -70,7 +70,7 @@ def graph(steps: Sequence[Step]) -> ElementTree.Element:
 
 
 def state_mark(state: str) -> ElementTree.Element:
-    """The symbol of a state, to place before text."""
+    """Makes the symbol of a state, to stand before text."""
     return element(
         "svg", *_mark(state, 0, 0), viewBox="-8 -8 16 16", class_="key", aria_hidden="true"
     )
@@ -86,7 +86,7 @@ def _node(place: int, step: Step) -> list[ElementTree.Element]:
 
 
 def _mark(state: str, x: int, y: int) -> list[ElementTree.Element]:
-    """A disc for a finished component, a ring for an unfinished one, a cross for a failed one."""
+    """Makes a disc for a finished, a ring for an unfinished, a cross for a failed component."""
     color = _COLORS.get(state, _WAITING)
     if color == "var(--warning)":
         path = f"M{x - 5} {y - 5}L{x + 5} {y + 5}M{x + 5} {y - 5}L{x - 5} {y + 5}"
@@ -97,7 +97,7 @@ def _mark(state: str, x: int, y: int) -> list[ElementTree.Element]:
 
 
 def _arc(start: int, end: int, lane: int) -> list[ElementTree.Element]:
-    """A line from one component down a lane on the right side to another component."""
+    """Makes the line from a component to another one, along a lane on the right side."""
     y, to, x = _TOP + start * _ROW + 5, _TOP + end * _ROW - 5, _FIRST_ARC - 14
     path = f"M{x} {y}H{lane - 5}Q{lane} {y} {lane} {y + 5}V{to - 5}Q{lane} {to} {lane - 5} {to}H{x}"
     head = f"M{x} {to}l6 -3.5v7z"

@@ -1,4 +1,4 @@
-"""The page's sections about the statistics of examples, with plots."""
+"""The sections of the page about the statistics of examples, with plots."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -84,9 +84,9 @@ def _table(splits: Mapping[str, Mapping]) -> ElementTree.Element:
         ["duplicates", *share("duplicate_share")],
         ["also in train", *share("in_train_share")],
         ["tokens", *count("tokens")],
-        ["different tokens", *count("distinct_tokens")],
+        ["distinct tokens", *count("distinct_tokens")],
         ["tokens not in train", *share("unseen_share")],
-        ["length, quantiles", *quantiles],
+        ["quantiles of line length", *quantiles],
         ["longest line", *count("max_length")],
         ["scripts", *scripts],
         ["control characters", *count("control_characters")],

@@ -68,7 +68,8 @@ def _components_section(
             "figure",
             graph(execution.steps),
             element(
-                "figcaption", "Lines lead from the artifacts to the components that read them."
+                "figcaption",
+                "Lines lead from each component to the components that read its artifact.",
             ),
         )
     )
@@ -82,7 +83,7 @@ def _components_section(
         ]
         for step in execution.steps
     ]
-    header = ["component", "state", "facts", "time to make", "artifact"]
+    header = ["component", "state", "facts", "duration", "artifact"]
     parts.append(table("State of the components", header, rows))
     return element("section", *parts, class_="facts pipeline")
 

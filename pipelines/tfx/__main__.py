@@ -1,4 +1,7 @@
-"""`python -m pipelines.tfx RECIPE --data corpus/ --serve-as NAME`: on this machine."""
+"""Runs the TFX pipeline on this machine.
+
+python -m pipelines.tfx RECIPE --data corpus/ --serve-as NAME
+"""
 
 import argparse
 import sys
@@ -19,9 +22,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     words, overrides = take_overrides(list(sys.argv[1:] if argv is None else argv))
     parser = argparse.ArgumentParser(prog="python -m pipelines.tfx", description=main.__doc__)
     parser.add_argument("recipe", help="recipe or configuration file of any task")
-    parser.add_argument("--data", required=True, help="what `keras-drill train --data` takes")
+    parser.add_argument("--data", required=True, help="corpus, as for `keras-drill train --data`")
     parser.add_argument(
-        "--serve-as", required=True, metavar="NAME", type=folder_name, help="name of the model"
+        "--serve-as",
+        required=True,
+        metavar="NAME",
+        type=folder_name,
+        help="name under which the model is served",
     )
     parser.add_argument("--folder", help="default: runs/tfx/NAME")
     parser.add_argument("--saved-models", default="saved_models", help="default: %(default)s")

@@ -1,7 +1,7 @@
-"""ExampleGen: converts a corpus to examples that have the number of their line.
+"""ExampleGen: converts a corpus to examples with line numbers.
 
-Language models read lines in order, but Beam does not preserve the order. So each example has the
-number of its line as a feature.
+Language models read lines in order, but Beam does not preserve the order. Therefore the number of
+the line is a feature of each example.
 """
 
 from collections.abc import Iterator, Sequence
@@ -26,7 +26,7 @@ def corpus_example_gen(settings: Settings, splits: Sequence[str]) -> FileBasedEx
 
     Args:
         settings: The settings, with the path of the corpus.
-        splits: Names of the splits that the task makes of the corpus.
+        splits: Names of the splits of the corpus.
     """
     path = Path(settings.data)
     is_file = path.is_file()  # a path that this machine does not see must be a folder

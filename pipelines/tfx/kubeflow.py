@@ -1,4 +1,4 @@
-"""Compiles the pipeline for Kubeflow Pipelines and Vertex AI; ready to edit.
+"""Compiles the TFX pipeline for Kubeflow Pipelines and Vertex AI. Edit this file as needed.
 
     python -m pipelines.tfx.kubeflow RECIPE --data /gcs/BUCKET/corpus \\
         --root gs://BUCKET/pipelines --serve-in gs://BUCKET/saved_models/news \\
@@ -29,17 +29,21 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         prog="python -m pipelines.tfx.kubeflow", description=main.__doc__
     )
-    parser.add_argument("recipe", help="a recipe, or a file like one, of any task")
-    parser.add_argument("--data", required=True, help="the corpus, as the containers see it")
+    parser.add_argument("recipe", help="recipe or configuration file of any task")
+    parser.add_argument("--data", required=True, help="path of the corpus in the containers")
     parser.add_argument(
         "--splits", nargs="+", default=["train", "valid", "test"], help="default: %(default)s"
     )
     parser.add_argument("--root", required=True, help="folder of the artifacts")
-    parser.add_argument("--serve-in", required=True, help="the model's folder of versions")
+    parser.add_argument(
+        "--serve-in", required=True, help="folder for the versions of the served model"
+    )
     parser.add_argument("--name", default="keras-drill", help="default: %(default)s")
-    parser.add_argument("--image", required=True, help="container with TFX and this checkout")
-    parser.add_argument("--beam", action="append", default=[], help="an argument of Beam's")
-    parser.add_argument("--output", required=True, help="the file to write, .json")
+    parser.add_argument("--image", required=True, help="container image with TFX and this checkout")
+    parser.add_argument(
+        "--beam", action="append", default=[], help="an argument for Beam; may be repeated"
+    )
+    parser.add_argument("--output", required=True, help="the JSON file to write")
     args = parser.parse_args(words)
     pipeline = make_pipeline(
         load_config(args.recipe).replace(overrides),

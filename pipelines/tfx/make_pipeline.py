@@ -1,4 +1,4 @@
-"""Makes a pipeline of TFX's standard components with the functions of the tasks."""
+"""Makes a pipeline of standard TFX components that use the functions of the tasks."""
 
 import dataclasses
 from collections.abc import Sequence
@@ -19,8 +19,8 @@ class Place:
     Args:
         name: Name of the pipeline.
         root: Folder of the artifacts, which all workers must be able to reach.
-        serve_in: Folder of the served model's versions.
-        worst: Largest perplexity of a blessed model.
+        serve_in: Folder for the versions of the served model.
+        worst: Maximum perplexity of a model that may be served (a blessed model).
     """
 
     name: str
@@ -105,7 +105,10 @@ def data_components(settings: Settings, splits: Sequence[str]) -> list[Any]:
 
 
 def evaluation(worst: float) -> tfma.EvalConfig:
-    """Blesses a model if its perplexity is below `worst` and not higher than the baseline's."""
+    """Makes the criterion of the evaluation.
+
+    A model is blessed if its perplexity is below `worst` and not above that of the baseline.
+    """
     threshold = tfma.MetricThreshold(
         value_threshold=tfma.GenericValueThreshold(upper_bound={"value": worst}),
         change_threshold=tfma.GenericChangeThreshold(

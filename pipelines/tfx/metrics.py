@@ -12,7 +12,7 @@ NAME = "perplexity"
 
 
 class Perplexity(metric_types.Metric):
-    """Perplexity per word of the texts, or of the targets given their sources."""
+    """Metric: perplexity per word of the texts, or of the targets given their sources."""
 
     def __init__(self, name: str = NAME):
         super().__init__(_computations, name=name)

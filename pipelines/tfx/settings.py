@@ -1,4 +1,4 @@
-"""The settings of TFX's components, in the format in which TFX passes them on."""
+"""Settings of the TFX components, in the format of TFX's `custom_config`."""
 
 import dataclasses
 import json
@@ -41,7 +41,7 @@ class Settings:
         return json.dumps(dataclasses.asdict(self))
 
     def to_mapping(self) -> dict[str, Any]:
-        """The settings as a mapping for `custom_config`."""
+        """Returns the settings as a mapping for `custom_config`."""
         return dataclasses.asdict(self)
 
     @classmethod
@@ -50,7 +50,11 @@ class Settings:
         return cls(**{name: told[name] for name in names})
 
     def task(self, **changes: Any) -> Task:
-        """Makes the task, with other values of options by full name."""
+        """Makes the task.
+
+        Args:
+            **changes: Values that replace options of the run, by their full names.
+        """
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "config.toml"
             path.write_text(self.config, encoding="utf-8")

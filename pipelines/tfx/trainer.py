@@ -42,7 +42,7 @@ def run_fn(fn_args: Any) -> None:
 
 
 def read_words(task: Task, transformed: tft.TFTransformOutput, folder: Path) -> RunVocabulary:
-    """Loads the vocabulary that Transform built."""
+    """Loads the vocabulary that the component Transform built."""
     folder.mkdir()
     for name in task.config.word_files:
         content = tf.io.gfile.GFile(transformed.vocabulary_file_by_name(name), "rb").read()
@@ -67,7 +67,7 @@ def read_lines(task: Task, patterns: Sequence[str]) -> dict[str, Lines]:
 
 
 def copy_folder(source: Path, target: str) -> None:
-    """Copies a folder to a path of TFX, which may be on another machine."""
+    """Copies a folder to a path of TFX, which may be in a remote file system."""
     for path in source.rglob("*"):
         to = f"{target}/{path.relative_to(source)}"
         if path.is_dir():

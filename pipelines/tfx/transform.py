@@ -39,14 +39,14 @@ def preprocessing_fn(inputs: Mapping[str, Any], custom_config: Mapping[str, Any]
 
 
 def _dense(column: Any) -> tf.Tensor:
-    """Tensor `[B]` of a column with one value in each row."""
+    """Returns a column with one value per row as a tensor `[B]`."""
     if isinstance(column, tf.SparseTensor):
         column = tf.sparse.to_dense(column)
     return tf.squeeze(column, axis=-1)
 
 
 class LearnWords(beam.PTransform):
-    """Builds the vocabulary of texts with line numbers. The outputs are the paths of its files.
+    """Builds the vocabulary of texts with line numbers. Outputs the paths of the vocabulary files.
 
     Subword models need the whole text at once, so a single worker processes it.
     """

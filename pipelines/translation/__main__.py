@@ -1,4 +1,7 @@
-"""`python -m pipelines.translation --data corpus/ --serve-as NAME`."""
+"""Runs the pipeline for translation models.
+
+python -m pipelines.translation --data corpus/ --serve-as NAME
+"""
 
 import sys
 

@@ -157,7 +157,7 @@ def test_rows_that_cannot_be_shared_out_are_refused_by_all(tmp_path):
     with training("multi-worker", options, tmp_path / "run") as processes:
         found = ended(processes)
     for status, said in found:
-        assert status == 1 and "data.batch_size = 3 rows cannot be shared out among 2" in said
+        assert status == 1 and "data.batch_size must be a multiple of the 2 replicas" in said
     assert not (tmp_path / "run" / "config.toml").exists()
 
 

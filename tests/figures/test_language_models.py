@@ -123,7 +123,7 @@ def test_other_words_are_not_ranked(runs, tmp_path, capsys):
         expected = perplexity(language_model_log_probs(runs / run, LINES, rows=3))
         assert figures[run]["perplexities"][name] == pytest.approx(expected, rel=1e-5)
     assert "lowest" not in page and "% below" not in page
-    assert "not with those of another run" in page
+    assert "Compare only curves of the same run" in page
     sizes = [len(read_ids(runs / run)) for run in ("three", "few")]
     for shown in (printed, page):
         assert "vocabular" in shown and all(str(size) in shown for size in sizes)

@@ -81,7 +81,7 @@ def test_pieces_are_learned_once(tokenizer, made, tmp_path):
 def test_ids_of_other_words_are_refused(made, tmp_path):
     config, _, transformed = made("language-model")
     config = config.replace({"data.path": str(transformed), "data.tokenizer": "words"})
-    with pytest.raises(RunError, match=r"transformed are ids of another vocabulary or tok"):
+    with pytest.raises(RunError, match=r"transformed were encoded with another vocabulary or tok"):
         texts_of(config, tmp_path)
 
 

@@ -127,7 +127,7 @@ def test_drift_beyond_the_limit_names_the_words_that_changed_most(tmp_path):
     assert (found[0].expectation, found[0].severity) == ("max_drift", "error")
     # `b` changed by 0.2: less than `a` and `e`, more than `c` and `d`.
     assert found[0].message.endswith(
-        "those of span 7, expected at most 0.52; most changed: 'a' from 50.00% to 20.00%, "
+        "expected at most 0.52; largest changes: 'a' from 50.00% to 20.00%, "
         "'e' from 0.00% to 25.00%, 'b' from 30.00% to 10.00%"
     )
 

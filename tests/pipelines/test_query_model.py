@@ -36,10 +36,10 @@ def test_rows_are_the_same_but_for_padding_and_rounding(one, other, expected):
     ("answers", "expected"),
     [
         (lambda x: {"y": 2 * x, "z": x[:, 0]}, []),
-        (lambda x: {"y": x - tf.reduce_mean(x)}, ["n: y of request 1 depends on what else is in"]),
+        (lambda x: {"y": x - tf.reduce_mean(x)}, ["n: the output y of request 1 depends on other"]),
         (
             lambda x: {"y": tf.where(x > 4, x * tf.cast(len(x), x.dtype), x)},
-            ["n: y of request 3 depends on what else is in the batch"],
+            ["n: the output y of request 3 depends on other requests"],
         ),
         (lambda x: {"y": x[:1]}, ["n: y has 1 rows for 3 requests"]),
         (lambda x: {"y": x / (x - 3.0) * 0.0 / (x - 3.0)}, ["n: y has NaN"]),

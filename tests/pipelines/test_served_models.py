@@ -85,7 +85,7 @@ def test_a_worse_model_is_refused_or_else_rolled_back(run, tmp_path):
     assert versions(tmp_path) == [".2.rolled-back", "1"]
     shutil.rmtree(tmp_path / "saved_models")
     status, _, said = run()
-    assert status == 1 and "--force Pusher pushes it again" in said
+    assert status == 1 and "--force Pusher publishes it again" in said
     assert run("--force", "Pusher")[0] == 0 and versions(tmp_path) == ["1"]
 
 
@@ -147,7 +147,7 @@ def test_an_operation_that_is_not_served_is_found_without_loading(tmp_path, monk
     ("wrong", "said"),
     [
         ("", None),
-        ("batch", "perplexities of request 1 depends on what else is in the batch"),
+        ("batch", "perplexities of request 1 depends on other requests"),
         ("nan", "examples: perplexities has NaN"),
         ("rows", "examples: perplexities has 1 rows for 10 requests"),
         ("problems", "examples: no text"),
@@ -166,7 +166,7 @@ def test_every_signature_is_asked_in_a_clean_process(wrong, said, tmp_path):
 def test_a_model_that_does_not_answer_in_time_or_cannot_be_loaded_is_refused(tmp_path):
     write(tmp_path, Answers("slow"))
     _, stop = validate(tmp_path, timeout=15)
-    assert "no answer within infra_validator.timeout = 15 seconds" in stop
+    assert "no result within infra_validator.timeout = 15 seconds" in stop
     (tmp_path / "output" / "infra_validation.json").unlink()
     (tmp_path / "output").rmdir()
     (tmp_path / "serving" / "1" / "variables" / "variables.index").write_bytes(b"damaged")

@@ -105,7 +105,7 @@ def test_values_are_those_that_were_named(config):
 def test_the_words_and_the_same_option_twice_are_refused(config):
     with pytest.raises(ConfigError, match=r"cannot have data\.min_count: the words"):
         Tuner(config, TunerOptions(search=("data.min_count 1..3",)))
-    with pytest.raises(ConfigError, match=r"cannot have data\.path: trials are compared"):
+    with pytest.raises(ConfigError, match=r"cannot have data\.path: all trials must use"):
         Tuner(config, TunerOptions(search=("data.path a.txt,b.txt",)))
     with pytest.raises(ConfigError, match=r"names an option twice: optimizer\.learning_rate"):
         Tuner(config, TunerOptions(search=(RATE, f"{RATE_NAME} 1,2")))

@@ -94,11 +94,11 @@ def test_an_unknown_word_makes_no_model_better_per_byte(evaluate):
     lazy = evaluated(lambda count: -0.01 if count == 0 else -6.0, known=fewer, answers=answers)
     verdict, _ = evaluate(lazy, by_letters(-1.5), max_more_unknown=100.0)
     assert not verdict.blessed
-    assert "on 124 lines of test without 62 that have unknown words" in verdict.reasons[0]
+    assert "on 124 lines of test without 62 lines with unknown words" in verdict.reasons[0]
 
 
 def test_models_of_which_one_knows_a_word_of_no_line_cannot_be_compared():
-    with pytest.raises(RunError, match="nothing can be compared"):
+    with pytest.raises(RunError, match="models cannot be compared"):
         compared(by_letters(-1.0), evaluated(as_good_as(-4.0), known={}))
 
 
@@ -241,7 +241,7 @@ def evaluate(given, tmp_path, monkeypatch):
 def test_a_first_model_must_know_more_than_frequencies(evaluate):
     verdict, stop = evaluate(evaluated(as_good_as(-1.0)))
     assert verdict.blessed and verdict.baseline is None and stop is None
-    assert "the frequencies of words" in verdict.reasons[0]
+    assert "a unigram model" in verdict.reasons[0]
     verdict, stop = evaluate(evaluated(as_good_as(-5.0)))
     assert not verdict.blessed and "required: more than 0 %" in stop
     verdict, stop = evaluate(evaluated(as_good_as(-1.0)), max_perplexity=2.5)
@@ -334,7 +334,7 @@ def test_answers_are_evaluated_by_bleu(worse_perplexity, min_bleu, evaluate):
         assert verdict.figures["BLEU"] > verdict.figures["BLEU before"]
         assert verdict.reasons[0].startswith("BLEU ")
         assert verdict.figures["highest reachable BLEU"] == CEILING.bleu
-        assert verdict.notes == [f"Highest reachable scores: {CEILING}"]
+        assert verdict.notes == [f"Highest scores that the vocabulary allows: {CEILING}"]
     else:
         assert "is below 99" in stop
     verdict, _ = evaluate(before, candidate, "autoencoder", **options)
@@ -372,9 +372,9 @@ def test_a_version_is_rolled_back_by_a_command(given, capsys):
         status = main("language-model", "small-tied", [*command, *words])
         return status, "".join(capsys.readouterr())
 
-    assert run() == (2, "pipelines: error: say which model to roll back: --serve-as NAME\n")
+    assert run() == (2, "pipelines: error: give the model to roll back with --serve-as NAME\n")
     status, said = run("--serve-as", "cats")
-    assert status == 2 and "there is no version of cats in" in said
+    assert status == 2 and "Received: cats" in said
     with served.lock():
         for name in "ab":
             served.push(given["model"] / "serving" / "1", {"model": name})

@@ -1,8 +1,8 @@
 """Analysis of trained models and comparison of their outputs.
 
-Language models are compared by word frequency, by the rank of their log-probabilities, by the words
-that they can never choose, by the senses of words, and by the parameters of their output layers.
-Translations are compared by corpus scores, by length and by sentence.
+Language models are compared by word frequency, by the rank of their log-probabilities, by the
+senses of words, and by the parameters of their output layers. Another analysis finds words that a
+model can never choose. Translations are compared by corpus scores, by length and by sentence.
 """
 
 from keras_drill.workbench.analysis.argmaxable_words import ArgmaxableWords, find_argmaxable_words

@@ -11,7 +11,8 @@ from keras_drill.workbench.analysis.output_parameters import CONFIGURATIONS, out
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(
         prog="python -m keras_drill.workbench.analysis",
-        description="Dedicated parameters of every output layer, as a Markdown table.",
+        description="Prints the number of parameters that each output layer adds, as a Markdown "
+        "table.",
     )
     parser.add_argument(
         "sizes",

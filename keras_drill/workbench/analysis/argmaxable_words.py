@@ -1,4 +1,4 @@
-"""Words that can, and words that never can, be the most probable one."""
+"""Finds the words that can be the most probable one, and the words that never can."""
 
 import dataclasses
 import importlib.util
@@ -14,8 +14,8 @@ _BLOCK = 512  # words whose logits [512, V] are in memory at a time
 class ArgmaxableWords:
     """Words of an output layer, sorted by whether they can be the most probable word.
 
-    Every word is in exactly one of the four sets. The result of
-    `keras_drill.workbench.analysis.find_argmaxable_words`.
+    This is the result of `keras_drill.workbench.analysis.find_argmaxable_words`. Every word is in
+    exactly one of the four sets `on_text`, `found`, `unargmaxable` and `undecided`.
 
     Args:
         on_text: Words that were the most probable word at some position of a text, `[V]` bool.
@@ -25,7 +25,8 @@ class ArgmaxableWords:
         undecided: Words for which neither is proven, `[V]` bool.
         bound: Largest absolute value of a hidden state's component in the search; `None` without
             a search.
-        min_lead: Lead over all other words that counts as most probable, in nats.
+        min_lead: Smallest lead in log-probability over all other words, in nats, with which a word
+            counts as the most probable.
     """
 
     on_text: np.ndarray
@@ -51,11 +52,12 @@ def find_argmaxable_words(
 ) -> ArgmaxableWords:
     """Sorts the words of a softmax by whether any hidden state makes them the most probable.
 
-    With logits `w_i · h + b_i`, word i is the most probable word at some h exactly if its point
-    `(w_i, b_i)` lies on the upper part of the convex hull of all words' points. Greedy decoding
-    never chooses a word inside the hull, however the rest of the model is trained.
+    A word is called argmaxable if it is the most probable word at some hidden state h. With logits
+    `w_i · h + b_i`, this is true exactly for the words whose points `(w_i, b_i)` lie on the upper
+    part of the convex hull of all points. Greedy decoding never chooses a word inside the hull,
+    whatever the rest of the model is.
 
-    A word is decided by the first step that succeeds:
+    The first of these steps that succeeds decides about a word:
 
     1. Words that were the most probable word in a text need no search.
     2. The search tries hidden states in the word's own direction (`own_directions`) at several
@@ -71,9 +73,10 @@ def find_argmaxable_words(
         bias: Biases of the words, `[V]`; `None` for no bias.
         on_text: Words known to be the most probable word at some position, `[V]` bool or ids.
         bound: Largest absolute value of a hidden state's component.
-        min_lead: Lead over all other words that counts as most probable, in nats.
+        min_lead: Smallest lead in log-probability over all other words, in nats, with which a word
+            counts as the most probable.
         max_programs: Maximum number of linear programs to solve; further words stay undecided.
-            `None` solves all. Without SciPy no programs are solved.
+            `None` solves all programs. Without SciPy no program is solved.
 
     Returns:
         An `ArgmaxableWords`.
@@ -144,7 +147,7 @@ def find_argmaxable_words(
 def _leads(
     words: np.ndarray, hidden: np.ndarray, labels: np.ndarray, bias: np.ndarray
 ) -> np.ndarray:
-    """Returns the lead of each word over all other words at its own hidden state, `[n]`."""
+    """Computes the lead of each word over all other words at its own hidden state, `[n]`."""
     scores = hidden @ labels.T + bias  # [n, V]
     rows = np.arange(len(words))
     own = scores[rows, words]
@@ -153,7 +156,7 @@ def _leads(
 
 
 def own_directions(labels: np.ndarray) -> np.ndarray:
-    """Computes for each label the direction in which it stands out most from all labels.
+    """Computes for each label the direction that separates it best from all other labels.
 
     The direction is `C⁻¹ (w_i - mean)`, with C the covariance of the labels. It maximizes the ratio
     of the label's distance from the mean to the spread of all labels.

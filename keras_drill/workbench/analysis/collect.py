@@ -1,4 +1,4 @@
-"""Hidden states and log-probabilities of a model for all tokens of a dataset."""
+"""Collects hidden states and log-probabilities of a model for all tokens of a dataset."""
 
 from collections.abc import Iterable
 
@@ -24,8 +24,8 @@ def collect_hidden(
 
     Returns:
         `(places, targets, hidden)`: int64 and int32 arrays `[N]` and a float32 array `[N, d_h]`,
-        batch after batch, row after row, without tokens of weight 0. `places` are the positions
-        of the kept tokens among all tokens with another weight: 0, 1, 2 ... with `words=None`.
+        batch after batch, row after row. Tokens of weight 0 are dropped. `places` are the positions
+        of the kept tokens among all tokens that are not dropped: 0, 1, 2 ... with `words=None`.
     """
     chosen = None if words is None else np.fromiter(words, "int64")
     # XLA would compile once per sequence length; JAX has no other compiler.
@@ -80,8 +80,8 @@ def collect_log_probs(model: keras.Model, dataset: Iterable) -> tuple[np.ndarray
             `(tokens, targets, sample_weight)`, each `[B, T]`.
 
     Returns:
-        `(targets, log_probs)`: int32 and float32 arrays `[N]`, batch after batch, row after row,
-        without tokens of weight 0.
+        `(targets, log_probs)`: int32 and float32 arrays `[N]`, batch after batch, row after row.
+        Tokens of weight 0 are dropped.
     """
     # XLA would compile once per sequence length; JAX has no other compiler.
     scorer = _TargetLogProb(model.backbone, model.head)
@@ -117,7 +117,7 @@ def in_text_order(values: np.ndarray, places: np.ndarray) -> np.ndarray:
 
 
 class _TargetLogProb(keras.Model):
-    """Model that maps `(tokens, targets)` to log-probabilities, for Keras to compile."""
+    """Keras model that maps `(tokens, targets)` to the log-probabilities of the targets."""
 
     def __init__(self, backbone, head):
         super().__init__(name="target_log_probs")

@@ -1,4 +1,4 @@
-"""Comparison of two language models by the training frequency of the words to predict."""
+"""Compares two language models by the training-set frequency of the predicted words."""
 
 import dataclasses
 from functools import partial
@@ -96,7 +96,8 @@ def compare_by_frequency(
     For each token, model B saves `d = log p_B(target) - log p_A(target)` nats. Bin `[l, u)` holds
     the tokens whose target occurs at least `l` and fewer than `u` times in the training set, as in
     the analysis of the DRILL paper. The difference of a bin is the mean of `d` over its tokens.
-    Words with a training count of 0 have the bin `[0, boundaries[0])`, which is dropped if empty.
+    Words with a training count below `boundaries[0]` have a bin of their own, which is dropped if
+    empty.
 
     The tokens of a text are not independent. The sampling unit is therefore a block of `block_size`
     consecutive tokens. Let `s` be the sum of `d` and `c` the number of tokens of a bin in a block.

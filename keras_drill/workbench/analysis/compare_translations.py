@@ -1,4 +1,4 @@
-"""Comparison of translation systems by length, by word frequency and by sentence."""
+"""Compares translation systems by length, by word frequency and by sentence."""
 
 import dataclasses
 from collections.abc import Mapping, Sequence
@@ -73,13 +73,13 @@ class TranslationComparison:
 
     Args:
         scores: Corpus scores by name of the system, in the order of the systems.
-        bootstrap: BLEU and chrF with intervals, and p-values of the differences to the first
+        bootstrap: BLEU and chrF with intervals, and p-values of the differences from the first
             system.
         by_length: BLEU by number of words in the source, short sources first, without empty bins.
         by_frequency: F1 of words by training-set frequency; `None` without training counts.
-        differences: For each system but the first, the sentences with the largest differences to
-            the first system, which is A: first the sentences with better scores, then those with
-            worse scores.
+        differences: For each system except the first, the sentences with the largest differences
+            from the first system: first the sentences with better scores, then those with worse
+            scores. The first system is A in each `SentenceDifference`.
     """
 
     scores: dict[str, TextScores]
@@ -104,14 +104,14 @@ def compare_translations(
 
     Args:
         systems: Translations by name of the system. The first system is the baseline.
-        sources: Sources of the translations, whose lengths are used.
+        sources: Sources of the translations. Only their lengths are used.
         references: References of the translations, see `score_texts`.
         training_counts: Number of occurrences of each word in the target side of the training set,
             from `count_words` with the same `tokenize` and `lowercase`.
         tokenize: sacrebleu's tokenizer, see `score_texts`.
         lowercase: Whether case is ignored.
-        num_examples: Maximum number of sentences to find for each system on which it is better than
-            the first system, and on which it is worse.
+        num_examples: Maximum number of sentences to find for each system, both where it is better
+            than the first system and where it is worse.
         resamples: Number of bootstrap draws.
         seed: Seed of the draws, at least 1.
 
@@ -245,8 +245,8 @@ def largest_differences(
         hypotheses_b: Translations of system B.
         references: References of the translations, see `score_texts`.
         number: Maximum number of sentences to find for each system.
-        metric: Metric of a sentence: chrF, which also suits short sentences, or BLEU with the
-            n-grams that the sentence is long enough for.
+        metric: Metric of a sentence: "chrf", which also suits short sentences, or "bleu", which
+            uses only n-grams up to the length of the sentence.
         tokenize: sacrebleu's tokenizer for BLEU, see `score_texts`.
         lowercase: Whether case is ignored.
 

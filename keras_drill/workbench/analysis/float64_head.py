@@ -42,9 +42,9 @@ def _is_quantized(head: OutputLayer) -> bool:
 
 
 def _variables(head: OutputLayer) -> tuple[list, list]:
-    """Returns the variables of a head's shared embedding, and the head's other variables.
+    """Returns the variables of the shared embedding of a head, and the other variables.
 
-    For a quantized embedding, its dequantized table is returned instead.
+    A quantized embedding is replaced by its dequantized table.
     """
     shared = [] if head.embedding is None else head.embedding.variables
     ids = {id(variable) for variable in shared}

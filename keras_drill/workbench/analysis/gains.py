@@ -1,4 +1,4 @@
-"""Gains of one model over another on the same text, with bootstrap intervals over lines."""
+"""Computes gains of one model over another on the same text, with bootstrap intervals."""
 
 import dataclasses
 from collections.abc import Callable, Sequence
@@ -119,7 +119,7 @@ def bleu_gain(
 def _bootstrap(
     table: np.ndarray, statistic: Callable[[np.ndarray], float], resamples: int, seed: int
 ) -> Gain:
-    """Computes a statistic of the sum of a table's rows, `[lines, n]`, and its interval."""
+    """Computes a statistic of the sum of a table's rows, `[lines, n]`, with its interval."""
     generator = np.random.default_rng(seed)
     lines = len(table)
     drawn = [

@@ -1,4 +1,4 @@
-"""Largest possible lead of a word over all other words, by linear programming."""
+"""Computes the largest lead of a word over all other words, by linear programming."""
 
 import dataclasses
 
@@ -13,7 +13,7 @@ class Lead:
     """Lower and upper bound of a word's largest lead over all other words, in nats.
 
     Args:
-        reached: Lead of the word at `hidden`, a lower bound.
+        reached: Lead of the word at `hidden`, which is a lower bound.
         hidden: Hidden state with this lead, `[d]`.
         limit: Upper bound of the lead at all hidden states.
     """
@@ -35,7 +35,7 @@ def largest_lead(
 
     The lead of word i at h is `min_j (w_i - w_j) · h + b_i - b_j`. Its maximum over the box
     `|h_k| <= bound` is a linear program. The program is solved with a growing set of other words:
-    each round adds the words with the largest logits at the last solution. It ends if
+    each round adds the words with the largest logits at the last solution. The rounds end if
 
     - the lead at a solution, computed with all words, exceeds `min_lead`; or
     - the dual solution proves that no lead exceeds `min_lead`. Any `λ_j >= 0` with `Σ λ_j = 1`
@@ -47,8 +47,8 @@ def largest_lead(
         labels: Output labels of all words, `[V, d]`, float64.
         bias: Biases of all words, `[V]`, float64.
         bound: Largest absolute value of a component of h.
-        hidden: Initial hidden state, `[d]`.
-        min_lead: The lead that decides, in nats.
+        hidden: Hidden state at which the search begins, `[d]`.
+        min_lead: The lead to exceed, in nats.
 
     Raises:
         ModuleNotFoundError: SciPy is not installed.

@@ -1,4 +1,4 @@
-"""Words of an output layer that can, or can never, be the most probable word."""
+"""Finds the words of an output layer that can, or can never, be the most probable word."""
 
 import numpy as np
 from keras import ops
@@ -40,7 +40,8 @@ def measure_argmaxable_words(
             encoders that map hidden states (bilinear, dual nonlinear), the bound applies to the
             mapped hidden states. Words that are unargmaxable for all of these are unargmaxable for
             the model.
-        min_lead: Lead over all other words that counts as most probable, in nats.
+        min_lead: Smallest lead in log-probability over all other words, in nats, with which a word
+            counts as the most probable.
         max_programs: Maximum number of linear programs to solve; `None` solves all.
 
     Returns:

@@ -1,4 +1,4 @@
-"""Parameters that an output layer adds to a language model, by formula and by counting."""
+"""Counts the parameters that an output layer adds to a model, by formula or in a layer."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -66,8 +66,8 @@ def count_output_parameters(
 def count_dedicated_parameters(head: OutputLayer, backbone: keras.Layer) -> int:
     """Counts the trainable parameters that an output layer adds to a model with a word embedding.
 
-    A shared embedding adds no parameters. A shared `SenseEmbedding` adds all senses but one per
-    word, and the parameters of its score.
+    A shared embedding adds no parameters. A shared `SenseEmbedding` adds the embeddings of all
+    senses except one per word, and the parameters of its score.
 
     Args:
         head: A built output layer.

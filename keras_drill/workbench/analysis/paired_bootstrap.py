@@ -1,4 +1,4 @@
-"""Significance of differences in BLEU and chrF, by paired bootstrap resampling."""
+"""Tests the significance of differences in BLEU and chrF by paired bootstrap resampling."""
 
 import contextlib
 import dataclasses
@@ -28,7 +28,7 @@ class SystemScore:
         mean: Mean of the scores of the resampled corpora.
         interval: Ends of the 95 % interval around `mean`. Its width is the range of the resampled
             scores without the lowest and the highest 2.5 %. NaN for a single sentence.
-        p_value: Probability of a difference to the first system of at least this size, if the
+        p_value: Probability of a difference from the first system of at least this size, if both
             systems are equally good; `None` for the first system, and for a single sentence.
     """
 

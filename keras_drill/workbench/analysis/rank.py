@@ -1,4 +1,4 @@
-"""Numerical rank of a model's log-probabilities over a text."""
+"""Measures the numerical rank of a model's log-probabilities over a text."""
 
 import dataclasses
 import math
@@ -21,7 +21,7 @@ _SLAB = 4096  # columns to project at a time
 class RankEstimate:
     """Result of `keras_drill.workbench.analysis.measure_rank`.
 
-    The matrix has the log-probabilities of all words at some tokens of a text.
+    The matrix contains the log-probabilities of all words (columns) at tokens of a text (rows).
 
     Args:
         rank: The numerical rank, see `keras_drill.workbench.analysis.numerical_rank`.
@@ -42,7 +42,7 @@ class RankEstimate:
 
     @property
     def is_full(self) -> bool:
-        """Whether the rank is the largest one for the matrix's size; more tokens may raise it."""
+        """Whether the size of the matrix limits the rank, which more tokens may then increase."""
         return self.rank == min(self.tokens, self.words)
 
 
@@ -63,14 +63,14 @@ def measure_rank(
     Log-probabilities are computed in float64. There, rounding turns a singular value of 0 into
     about `1e-15` of the largest one. The rank is the number of singular values above `tolerance`
     times the largest one. At most 256 rows are in memory at a time. Vocabularies of more than `2 N`
-    words are projected to `2 N` random mixtures of columns, which have the same rank (see
+    words are projected to `2 N` random combinations of columns, which have the same rank (see
     `singular_values`).
 
     Args:
         head: A built `keras_drill.OutputLayer`.
         hidden: Hidden states `[N, d_h]`. The measured rank is at most N.
         tolerance: Relative tolerance on singular values.
-        seed: Seed of the random mixtures.
+        seed: Seed of the random combinations.
 
     Returns:
         A `RankEstimate`.
@@ -112,7 +112,7 @@ def measure_rank(
 
 
 def _bound(head: OutputLayer) -> int | None:
-    """Returns the upper bound of the rank, `None` for layers without softmax bottleneck."""
+    """Returns the upper bound of the rank; `None` for layers without softmax bottleneck."""
     if not (isinstance(head.composition, Softmax) and isinstance(head.score, InnerProduct)):
         return None
     if head.logit_soft_cap is not None:  # applies a nonlinear function to every logit

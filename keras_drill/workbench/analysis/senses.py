@@ -1,4 +1,4 @@
-"""Analysis of word senses: number of senses, occurrences in a text, and nearest words."""
+"""Analyzes word senses: number of senses, occurrences in a text, and nearest words."""
 
 import dataclasses
 from collections.abc import Iterable, Sequence
@@ -43,8 +43,8 @@ def words_by_senses(sense_to_word: np.ndarray, vocabulary_size: int) -> dict[int
 class WordSenses:
     """Occurrences of a word in a text, with the probabilities of the word's senses.
 
-    The result of `keras_drill.workbench.analysis.collect_word_senses`. Shapes: the word has S
-    senses and n occurrences.
+    This is the result of `keras_drill.workbench.analysis.collect_word_senses`. In shapes, S is the
+    number of senses and n the number of occurrences.
 
     Args:
         word: Id of the word.
@@ -135,7 +135,8 @@ def nearest_words(
         k: Maximum number of words.
 
     Returns:
-        Ids of words and cosines, the nearest word first. The nearest sense of a word counts.
+        Ids of words and cosines, the nearest word first. The cosine of a word with several senses
+        is that of its nearest sense.
 
     Example:
 
@@ -166,15 +167,15 @@ def nearest_words(
 def example_contexts(
     ids: np.ndarray, positions: np.ndarray, probabilities: np.ndarray, k: int, width: int = 6
 ) -> list[tuple[int, float]]:
-    """Finds the occurrences at which a sense is most probable, each with a different context.
+    """Finds the occurrences of a word at which a sense is most probable, in different contexts.
 
     Args:
         ids: Ids of the words of the text, `[N]`.
         positions: Positions of the word in the text, `[n]`.
         probabilities: Probability of the sense at these positions, `[n]`.
         k: Maximum number of occurrences.
-        width: Number of words on either side that make a context. Of equal contexts only the most
-            probable one is used.
+        width: Number of words on either side in a context. Of equal contexts, only the one with the
+            highest probability is used.
 
     Returns:
         Positions and probabilities, the highest probability first.

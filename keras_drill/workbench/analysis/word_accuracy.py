@@ -1,4 +1,4 @@
-"""Accuracy of words in translations, by the words' frequency in the training set."""
+"""Measures the accuracy of words in translations by their frequency in the training set."""
 
 import collections
 import dataclasses
@@ -18,8 +18,8 @@ class WordAccuracy:
     """Precision, recall and F1 of a system's words in one bin.
 
     Args:
-        matched: Number of the system's words that also occur in the reference of the same sentence,
-            each counted at most as often as it occurs there.
+        matched: Number of the system's words that also occur in the reference of the same sentence.
+            A word counts at most as often as it occurs in the reference.
         written: Number of the system's words.
         wanted: Number of words of the references.
         interval: Ends of the bootstrap interval of `f1`; NaN if `f1` is NaN, or if fewer than two

@@ -1,1 +1,4 @@
-"""The command line. TensorFlow is imported only after the arguments were parsed and checked."""
+"""The command line `keras-drill`, with one module for each command.
+
+TensorFlow is imported only after the arguments are parsed and checked.
+"""

@@ -1,4 +1,4 @@
-"""Arguments for language models that adapt to the text that they are evaluated on."""
+"""Arguments for language models that adapt to the evaluated text while reading it."""
 
 import argparse
 from collections.abc import Sequence
@@ -93,13 +93,13 @@ def add_adaptation_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def given_adaptation(args: argparse.Namespace) -> Adaptation | None:
-    """Makes the `Adaptation` that the arguments ask for.
+    """Makes an `Adaptation` from the arguments.
 
     Returns:
         The adaptation, or `None` without `--dynamic` and `--cache`.
 
     Raises:
-        ConfigError: A setting is given without its `--dynamic` or `--cache`.
+        ConfigError: A setting of `--dynamic` or `--cache` is given without that option.
     """
     for option, settings in _SETTINGS.items():
         for name in settings:

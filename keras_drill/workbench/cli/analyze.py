@@ -17,9 +17,9 @@ from keras_drill.workbench.cli.arguments import (
 def add_parser(commands) -> argparse.ArgumentParser:
     parser = commands.add_parser(
         "analyze",
-        help="rank of the log-probabilities, words that are never chosen, comparison by frequency",
+        help="analyze output layers: rank, words never chosen, differences by word frequency",
         description=(
-            "Analyses the output layers of the best models of runs: the numerical rank of their\n"
+            "Analyzes the output layers of the best models of runs: the numerical rank of their\n"
             "log-probabilities over a text, the words that can never be the most probable, and,\n"
             "for two or more runs with the same vocabulary, the differences between the first run\n"
             "and the others, by word frequency. Prints tables and writes an HTML page with plots."
@@ -28,14 +28,16 @@ def add_parser(commands) -> argparse.ArgumentParser:
     )
     parser.add_argument("folders", nargs="+", metavar="RUN", help="folders of the runs")
     add_checkpoint_argument(parser)
-    add_text_and_report_arguments(parser, "analysis.html in the folder of the only run, or beside")
+    add_text_and_report_arguments(
+        parser, "analysis.html in the folder of a single run, or beside the folders of several runs"
+    )
     parser.add_argument(
         "--tokens",
         type=whole_number(2),
         default=2048,
         metavar="N",
-        help="number of tokens on which the rank is measured, and the largest rank that can be "
-        "found (default: %(default)s)",
+        help="number of tokens on which the rank is measured; the measured rank is at most N "
+        "(default: %(default)s)",
     )
     parser.add_argument(
         "--tolerance",
@@ -50,15 +52,15 @@ def add_parser(commands) -> argparse.ArgumentParser:
         type=number(above=0),
         default=100.0,
         metavar="B",
-        help="largest absolute value of a hidden state's component in the search; components of "
-        "an LSTM or a GRU are at most 1 (default: %(default)s)",
+        help="search among hidden states whose components are from -B to B; components of an LSTM "
+        "or a GRU are from -1 to 1 (default: %(default)s)",
     )
     parser.add_argument(
         "--max-programs",
         type=whole_number(0),
         metavar="N",
-        help="maximum number of words per run to decide by a linear program (default: all words "
-        "that need one)",
+        help="maximum number of linear programs per run; each decides whether one word can be the "
+        "most probable (default: one for every word that needs it)",
     )
     return parser
 

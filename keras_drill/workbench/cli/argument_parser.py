@@ -1,4 +1,4 @@
-"""Parser of command lines, including a recipe's options such as `--training.epochs`."""
+"""Parser of command lines, including the options of recipes such as `--training.epochs`."""
 
 import argparse
 import dataclasses
@@ -20,7 +20,7 @@ class ArgumentParser(argparse.ArgumentParser):
     """`argparse` parser that prints errors on one line and accepts no abbreviated options.
 
     Args:
-        program: Name of the program, with which error messages begin.
+        program: Name of the program, which stands at the beginning of error messages.
         **kwargs: See `argparse.ArgumentParser`.
     """
 
@@ -58,13 +58,15 @@ class ArgumentParser(argparse.ArgumentParser):
             message += self._suggest(unknown[1].partition("=")[0])
             if not unknown[1].startswith("--"):
                 message += " (words that begin with a dash go after --)"
-        print(f"{self.program}: error: {message}; see {self.prog} --help", file=sys.stderr)
+        body, received, value = message.partition(". Received: ")
+        hint = f"; see {self.prog} --help"
+        print(f"{self.program}: error: {body}{hint}{received}{value}", file=sys.stderr)
         sys.exit(2)
 
     def _suggest(self, name: str) -> str:
-        """Returns a hint for an unknown option, which may be empty.
+        """Returns a hint for an unknown option: similar options of recipes or of this command.
 
-        The hint is the full name of a recipe's option, or the most similar option of this command.
+        The hint is empty if there is no similar option.
         """
         own = sorted(set(re.findall("--[a-z-]+", self.format_usage())))
         sections: dict[str, list[str]] = {}
@@ -87,14 +89,14 @@ class ArgumentParser(argparse.ArgumentParser):
 def take_overrides(
     words: Sequence[str], options: Mapping[str, dataclasses.Field] | None = None
 ) -> tuple[list[str], dict[str, str | list[str]]]:
-    """Separates a recipe's options from the other words of a command line.
+    """Separates the options of recipes from the other words of a command line.
 
-    These options have the form `--section.key value` or `--section.key=value`. Options with a list
-    of values may be repeated.
+    An option has the form `--section.key value` or `--section.key=value`. Options whose value is a
+    list may be repeated.
 
     Args:
         words: The words of a command line.
-        options: The options by full name; `None` for the options of recipes.
+        options: The options to separate, by full name; `None` for the options of recipes.
 
     Returns:
         The other words, and a mapping from the option's full name to its value.
@@ -126,7 +128,7 @@ def take_overrides(
         if value is None:
             raise ConfigError(f"option --{match[1]} needs a value")
         if name in given and name not in lists:
-            raise ConfigError(f"option --{match[1]} is given twice")
+            raise ConfigError(f"option --{match[1]} is given twice; give one value")
         given.setdefault(name, []).append(value)
     overrides = {name: values if name in lists else values[0] for name, values in given.items()}
     return others, overrides

@@ -26,18 +26,20 @@ def whole_number(at_least: int, at_most: int = MAX_INT) -> Callable[[str], int]:
 
     >>> whole_number(1)("0")
     Traceback (most recent call last):
-    argparse.ArgumentTypeError: must be at least 1, not 0
+    argparse.ArgumentTypeError: must be at least 1. Received: 0
     """
 
     def convert(text: str) -> int:
         try:
             value = int(text)
         except ValueError:
-            raise argparse.ArgumentTypeError(f"must be a whole number, not {text!r}") from None
+            raise argparse.ArgumentTypeError(
+                f"must be a whole number. Received: {text!r}"
+            ) from None
         if value < at_least:
-            raise argparse.ArgumentTypeError(f"must be at least {at_least}, not {value}")
+            raise argparse.ArgumentTypeError(f"must be at least {at_least}. Received: {value}")
         if value > at_most:
-            raise argparse.ArgumentTypeError(f"must be at most {at_most}, not {value}")
+            raise argparse.ArgumentTypeError(f"must be at most {at_most}. Received: {value}")
         return value
 
     return convert
@@ -65,12 +67,12 @@ def number(
         try:
             value = float(text)
         except ValueError:
-            raise argparse.ArgumentTypeError(f"must be a number, not {text!r}") from None
+            raise argparse.ArgumentTypeError(f"must be a number. Received: {text!r}") from None
         is_large_enough = value >= at_least if above is None else value > above
         if not (is_large_enough and value < below and value <= at_most and math.isfinite(value)):
             if value == math.inf:
-                raise argparse.ArgumentTypeError("must be finite, not inf")
-            raise argparse.ArgumentTypeError(f"must be {' and '.join(limits)}, not {value}")
+                raise argparse.ArgumentTypeError("must be finite. Received: inf")
+            raise argparse.ArgumentTypeError(f"must be {' and '.join(limits)}. Received: {value}")
         return value
 
     return convert
@@ -97,27 +99,27 @@ def add_text_and_report_arguments(parser: argparse.ArgumentParser, report: str) 
 
     Args:
         parser: The parser of a command.
-        report: Default path of the page in words, for the help text.
+        report: Description of the default path of the page, for the help text.
     """
     parser.add_argument(
         "--data",
         action="append",
         metavar="PATH",
-        help="text to use as a whole instead of the corpus of the run: a file, or a folder with "
-        "any of the splits; for pairs give --data twice, with a file of sources and a file of "
-        "targets",
+        help="text to use instead of the corpus of the run, without splitting it: a file, or a "
+        "folder with some of the splits train, valid and test; for pairs of texts give --data "
+        "twice, with a file of sources and a file of targets",
     )
     parser.add_argument(
         "--report",
         metavar="FILE.html",
-        help=f"path of the HTML page (default: {report}; with --data or --checkpoint these are "
-        "part of the file's name, and existing pages are not overwritten)",
+        help=f"path of the HTML page (default: {report}; with --data or --checkpoint, the file "
+        "name contains their values, and existing pages are not overwritten)",
     )
 
 
 def add_sampling_arguments(parser: argparse.ArgumentParser, default: str) -> None:
     """Adds `--sampler`, its settings, `--max-tokens` and `--stop`."""
-    group = add_sampler_arguments(parser, "how words are chosen", default)
+    group = add_sampler_arguments(parser, "sampling of words", default)
     group.add_argument(
         "--max-tokens",
         type=whole_number(1, 1_000_000),
@@ -141,45 +143,45 @@ def add_sampler_arguments(parser: argparse.ArgumentParser, title: str, default: 
         "--sampler",
         choices=all_options()["samples.sampler"].metadata["choices"],
         default=default,
-        help="greedy takes the most probable word, the others draw words (default: %(default)s)",
+        help="sampling method; greedy takes the most probable word (default: %(default)s)",
     )
     group.add_argument(
         "--temperature",
         type=number(above=0),
         default=1.0,
         metavar="T",
-        help="below 1: more probable words are preferred; above 1: texts vary more (default: "
-        "%(default)s)",
+        help="sampling temperature: below 1, more probable words are preferred; above 1, texts "
+        "vary more (default: %(default)s)",
     )
     group.add_argument(
         "--k",
         type=whole_number(1),
         default=40,
         metavar="K",
-        help="top-k draws among the K most probable words (default: %(default)s)",
+        help="for top-k: sample from the K most probable words (default: %(default)s)",
     )
     group.add_argument(
         "--p",
         type=number(above=0, at_most=1),
         default=0.9,
         metavar="P",
-        help="top-p draws among the most probable words with a total probability of P (default: "
-        "%(default)s)",
+        help="for top-p: sample from the most probable words with a total probability of P "
+        "(default: %(default)s)",
     )
     group.add_argument(
         "--min-p",
         type=number(above=0, at_most=1),
         default=0.1,
         metavar="P",
-        help="min-p draws among words at least P times as probable as the most probable word "
-        "(default: %(default)s)",
+        help="for min-p: sample from the words at least P times as probable as the most probable "
+        "word (default: %(default)s)",
     )
     group.add_argument(
         "--seed",
         type=whole_number(0, 2**32 - 1),
         default=0,
         metavar="S",
-        help="seed of the random draws (default: %(default)s)",
+        help="random seed of the sampling (default: %(default)s)",
     )
     return group
 
@@ -197,23 +199,34 @@ def _stop_string(text: str) -> str:
     try:
         text = os.fsencode(text).decode("utf-8")
     except UnicodeDecodeError:
-        raise argparse.ArgumentTypeError(f"must be UTF-8, not {os.fsencode(text)!r}") from None
+        raise argparse.ArgumentTypeError(
+            f"must be UTF-8. Received: {os.fsencode(text)!r}"
+        ) from None
     if not text:
-        raise argparse.ArgumentTypeError("must be a string, not empty")
+        raise argparse.ArgumentTypeError("must be a non-empty string. Received: ''")
     return text
 
 
 def check_runs(folders: Sequence[str], checkpoint: int | str | None) -> list[RunConfig]:
-    """Returns the options of runs. Raises `RunError` if a folder is not a run with a model."""
+    """Returns the options of runs.
+
+    Raises:
+        RunError: A folder is not the folder of a run with a model.
+    """
     configs = []
     for folder in folders:
         path = Path(folder)
         if not path.is_dir():
             what = "is a file" if path.exists() else "does not exist"
             hint = "; give each file of a text with its own --data" if path.exists() else ""
-            raise RunError(f"{folder} {what}; expected the folder of a run{hint}")
+            raise RunError(
+                f"RUN must be the folder of a run{hint}. Received: {folder}, which {what}"
+            )
         if not (path / "config.toml").is_file():
-            raise RunError(f"{folder} is not the folder of a run: it has no file config.toml")
+            raise RunError(
+                "RUN must be the folder of a run, which contains the file config.toml. "
+                f"Received: {folder}"
+            )
         configs.append(load_config(path / "config.toml", is_run=True))
         if checkpoint is None and not (path / "model.keras").is_file():
             raise RunError(
@@ -224,7 +237,7 @@ def check_runs(folders: Sequence[str], checkpoint: int | str | None) -> list[Run
 
 
 def check_continues(folder: str, checkpoint: int | str | None) -> RunConfig:
-    """Returns the options of a run. Raises `RunError` if its model does not continue texts."""
+    """Returns the options of a run whose model continues texts; otherwise raises `RunError`."""
     (config,) = check_runs([folder], checkpoint)
     if config.reads_sources:
         raise RunError(
@@ -235,7 +248,7 @@ def check_continues(folder: str, checkpoint: int | str | None) -> RunConfig:
 
 
 def check_answers(folder: str, checkpoint: int | str | None) -> RunConfig:
-    """Returns the options of a run. Raises `RunError` if its model only continues texts."""
+    """Returns the options of a run whose model has sources; otherwise raises `RunError`."""
     (config,) = check_runs([folder], checkpoint)
     if not config.reads_sources:
         raise RunError(
@@ -246,39 +259,41 @@ def check_answers(folder: str, checkpoint: int | str | None) -> RunConfig:
 
 
 def folder_name(name: str) -> str:
-    """A `type` for `add_argument` that accepts the name of a folder, and refuses paths.
+    """Returns a folder name unchanged, and rejects paths. A `type` for `add_argument`.
 
     Example:
 
     >>> folder_name("../elsewhere")
     Traceback (most recent call last):
-    argparse.ArgumentTypeError: must be the name of a folder, not a path: '../elsewhere'
+    argparse.ArgumentTypeError: must be the name of a folder, not a path. Received: '../elsewhere'
     """
     if Path(name).name != name or name in ("", ".", ".."):
-        raise argparse.ArgumentTypeError(f"must be the name of a folder, not a path: {name!r}")
+        raise argparse.ArgumentTypeError(
+            f"must be the name of a folder, not a path. Received: {name!r}"
+        )
     if not name.isprintable():
-        raise argparse.ArgumentTypeError(f"must have no control characters in it: {name!r}")
+        raise argparse.ArgumentTypeError(f"must not contain control characters. Received: {name!r}")
     return name
 
 
 def some_path(path: str) -> str:
-    """A `type` for `add_argument` that accepts any path that is not empty.
+    """Returns a path unchanged, and rejects an empty path. A `type` for `add_argument`.
 
-    An unset variable of a shell gives an empty argument.
+    A shell variable that is not set gives an empty argument.
 
     Example:
 
     >>> some_path("")
     Traceback (most recent call last):
-    argparse.ArgumentTypeError: must be a path, not empty
+    argparse.ArgumentTypeError: must be a non-empty path. Received: ''
     """
     if not path:
-        raise argparse.ArgumentTypeError("must be a path, not empty")
+        raise argparse.ArgumentTypeError("must be a non-empty path. Received: ''")
     return path
 
 
 def absolute(data: str) -> str:
-    """Returns the absolute path of a text; the name of a data set is returned unchanged."""
+    """Returns the absolute path of a text. The name of a data set, `tfds:NAME`, is unchanged."""
     return data if data.startswith(_DATA_SET) else os.path.abspath(data)
 
 
@@ -291,7 +306,11 @@ def check_data(data: str | None) -> None:
 
 
 def check_text(data: Sequence[str] | None) -> list[str] | None:
-    """Returns the absolute paths of one text, from `--data` given once or several times."""
+    """Returns the absolute paths of the values of `--data`; `None` without `--data`.
+
+    Raises:
+        FileNotFoundError: A path does not exist.
+    """
     if data is None:
         return None
     for path in data:
@@ -300,7 +319,7 @@ def check_text(data: Sequence[str] | None) -> list[str] | None:
 
 
 def output_file(option: str, path: str | os.PathLike) -> Path:
-    """Checks that a file can be written later, and creates its folder.
+    """Checks that a file can be written, and creates its folder if that is missing.
 
     Args:
         option: The option that names the file, for messages.
@@ -315,7 +334,7 @@ def output_file(option: str, path: str | os.PathLike) -> Path:
     path = Path(path)
     if path.exists() and not path.is_file():
         what = "a folder" if path.is_dir() else "not a regular file"
-        raise ConfigError(f"{option} must be a file, and {path} is {what}")
+        raise ConfigError(f"{option} must be a file. Received: {path}, which is {what}")
     output_folder(option, path.parent)
     return path
 
@@ -341,17 +360,17 @@ def output_folder(option: str, path: str | os.PathLike) -> Path:
 def report_file(
     args: argparse.Namespace, folders: Sequence[str], name: str, about: Sequence[str] = ()
 ) -> Path:
-    """Returns the path of a page, and creates its folder.
+    """Returns the path of the HTML page of a command, and creates its folder.
 
     The path is `--report` if given. Otherwise the page is in the folder of a single run, or beside
     the folders of several runs.
 
     Args:
-        args: The arguments, with `--report`.
+        args: The arguments of the command, with `--report`.
         folders: The runs.
         name: Default name of the page.
-        about: Parts to append to the name, see `other_than_run`. If such a page exists, a number
-            is appended too, so that the page is not overwritten.
+        about: Parts to append to the name, see `other_than_run`. If a page with this name exists,
+            a number is appended too, so that no page is overwritten.
     """
     if args.report is not None:
         return output_file("--report", args.report)
@@ -368,6 +387,6 @@ def report_file(
 
 
 def other_than_run(args: argparse.Namespace) -> list[str]:
-    """Returns the names of `--data` and `--checkpoint` if given, for the name of a page."""
+    """Returns parts of a page's name for `--data` and `--checkpoint`, if they are given."""
     names = [Path(path).name for path in args.data or ()]
     return names + ([] if args.checkpoint is None else [f"checkpoint-{args.checkpoint}"])

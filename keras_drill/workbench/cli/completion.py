@@ -1,4 +1,4 @@
-"""Completion of commands in a shell, by argcomplete."""
+"""Completion of command lines in a shell, by argcomplete."""
 
 import os
 from collections.abc import Callable
@@ -8,13 +8,13 @@ from keras_drill.workbench.tasks.load_config import recipe_names
 
 
 def complete(make_parser: Callable[[], Any]) -> None:
-    """Completes a command line and ends the process, if a shell has asked for a completion.
+    """Prints completions and ends the process, if a shell asks for completions.
 
-    A shell asks through environment variables, after it has evaluated the output of
-    `register-python-argcomplete keras-drill`.
+    The shell asks by environment variables. It must have evaluated the output of
+    `register-python-argcomplete keras-drill` before.
 
     Args:
-        make_parser: Function that makes the main parser and the parsers of the commands by name.
+        make_parser: Function that returns the main parser, and the parsers of the commands by name.
 
     Source: https://github.com/kislyuk/argcomplete
     """

@@ -1,4 +1,4 @@
-"""Program that continues texts with an exported model, using only TensorFlow and tensorflow-text.
+"""Script that continues texts with an exported model, with only TensorFlow and tensorflow-text.
 
     python continue_texts.py MODEL TEXT ...
 

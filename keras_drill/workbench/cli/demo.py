@@ -20,7 +20,7 @@ _LEVEL = 1.05  # with three seeds the default text gives tied 74.6 to 77.0, and 
 def add_parser(commands) -> argparse.ArgumentParser:
     parser = commands.add_parser(
         "demo",
-        help="train, compare, export and serve two small models",
+        help="train and compare two small models, and export the better one",
         description=(
             "Trains a small AWD-LSTM with a tied softmax and one with a DRILL output layer,\n"
             "compares the models and exports the better one. The exported model then continues\n"
@@ -92,7 +92,7 @@ def run(args: argparse.Namespace) -> int:
 
     print(f"\n{comparison_table(summaries)}\n")
     if max(measured) < _LEVEL * min(measured):
-        print("The two models are level: with another seed, either may be ahead.\n")
+        print("The perplexities are about equal: with another seed, either model may be better.\n")
     print(f"model   {exported}\nreport  {report}\n\nNext:")
     run, text = shlex.quote(str(best.path)), shlex.quote(str(data))
     print(f'  {_command()} generate {run} "{_PROMPTS[0]}" --temperature 0.8')

@@ -21,12 +21,12 @@ from keras_drill.workbench.cli.arguments import (
 def add_parser(commands) -> argparse.ArgumentParser:
     parser = commands.add_parser(
         "evaluate",
-        help="evaluate one or several models and write a report",
+        help="evaluate one or several models, and write a report",
         description=(
             "Prints the perplexities of the best models of runs and writes a report, an HTML page\n"
             "with learning curves, samples and, for two or more runs with the same vocabulary, a\n"
             "comparison by word frequency.\n"
-            "The texts are the validation and test texts of the runs, or --data."
+            "The models are evaluated on the validation and test texts of the runs, or on --data."
         ),
         epilog=(
             "Examples:\n"
@@ -38,8 +38,12 @@ def add_parser(commands) -> argparse.ArgumentParser:
     )
     parser.add_argument("folders", nargs="+", metavar="RUN", help="folders of the runs")
     add_checkpoint_argument(parser)
-    add_text_and_report_arguments(parser, "report.html in the folder of the only run, or beside")
-    parser.add_argument("--json", metavar="FILE", help="also write all figures as JSON")
+    add_text_and_report_arguments(
+        parser, "report.html in the folder of a single run, or beside the folders of several runs"
+    )
+    parser.add_argument(
+        "--json", metavar="FILE", help="file to which all metrics are also written, as JSON"
+    )
     add_adaptation_arguments(parser)
     return parser
 

@@ -17,17 +17,17 @@ def exit_status(
     show_traceback: bool = False,
     interrupts: Sequence[int] = (),
 ) -> int:
-    """Runs a command, and reports an error as one message on standard error.
+    """Runs a command, and prints an error as one message on standard error.
 
     Args:
         command: The command, which returns its exit status.
-        program: Name of the program, with which the message begins.
+        program: Name of the program, which stands at the beginning of the message.
         show_traceback: Whether to print the traceback of an error.
-        interrupts: List that is not empty after Ctrl-C, see `prepare_interrupts`.
+        interrupts: List from `prepare_interrupts`, which is not empty after Ctrl-C.
 
     Returns:
         The command's exit status, or 1 for a failure, 2 for wrong usage, 130 after Ctrl-C, 129
-        after SIGHUP, 143 after SIGTERM, and 141 if the reader of the output has ended.
+        after SIGHUP, 143 after SIGTERM, and 141 if the program that reads the output has ended.
     """
     try:
         status = command()
@@ -55,7 +55,7 @@ def exit_status(
         message = message_of(error)
         if message is None:
             message = (
-                f"a bug in the program, {type(error).__name__}: {error}; please report this error "
+                f"internal error, {type(error).__name__}: {error}; please report this bug "
                 "with the output of --traceback"
             )
         print(f"{program}: error: {message}", file=sys.stderr)

@@ -33,11 +33,12 @@ def add_parser(commands) -> argparse.ArgumentParser:
         "export",
         help="write a model for TensorFlow Serving, or for CTranslate2",
         description=(
-            "Writes the best model of a run as DIRECTORY/NAME/VERSION/, which TensorFlow Serving\n"
-            "loads. Inputs and outputs are texts: the SavedModel contains the tokenizer and the\n"
-            "vocabulary. The settings below apply to the signature `continue` of language models\n"
-            "and to the signature `translate` of models with sources. With --format ctranslate2\n"
-            "the model of a Transformer is written for CTranslate2, whose inputs are words."
+            "Writes the best model of a run as a SavedModel in DIRECTORY/NAME/VERSION/, which\n"
+            "TensorFlow Serving loads. Its inputs and outputs are texts: the SavedModel contains\n"
+            "the tokenizer and the vocabulary. The settings below apply to the signature\n"
+            "`continue` of language models and to the signature `translate` of models with\n"
+            "sources. With --format ctranslate2, a Transformer is written for CTranslate2, whose\n"
+            "inputs and outputs are tokens."
         ),
         epilog=(
             "Examples:\n"
@@ -113,15 +114,15 @@ def _add_card_arguments(parser: argparse.ArgumentParser) -> None:
         "--licence",
         default="not stated",
         metavar="TEXT",
-        help="licence on the model card (default: %(default)s)",
+        help="licence of the model, for the model card (default: %(default)s)",
     )
     parser.add_argument(
         "--limit",
         action="append",
         default=[],
         metavar="TEXT",
-        help="use that the model is not suitable for, on the model card; may be given several "
-        "times",
+        help="a use that the model is not suitable for, to list on the model card; may be given "
+        "several times",
     )
 
 
@@ -181,7 +182,7 @@ def _of_saved_models(args: argparse.Namespace) -> dict[str, Any]:
 
 
 def _check_format(args: argparse.Namespace, config: RunConfig) -> None:
-    """Raises `ConfigError` for a format that cannot hold the model or the settings."""
+    """Raises `ConfigError` if the format does not support the model or a given option."""
     if args.format == "saved_model":
         if args.quantization is not None:
             raise ConfigError(
@@ -231,7 +232,7 @@ def _check_settings(args: argparse.Namespace, config: RunConfig) -> None:
 
 
 def _directory(args: argparse.Namespace) -> Path:
-    """Returns the folder of the exported model, to which the version is added."""
+    """Returns the folder that will contain the version of the exported model."""
     name = Path(args.folder).resolve().name if args.name is None else args.name
     parent = _DIRECTORIES[args.format] if args.directory is None else args.directory
     directory = output_folder("--directory", parent) / name

@@ -12,7 +12,7 @@ _FILE = "induced-senses.json"
 def add_parser(commands) -> argparse.ArgumentParser:
     parser = commands.add_parser(
         "induce-senses",
-        help="find senses of words in a text by a pretrained encoder",
+        help="find senses of words in a text with a pretrained encoder",
         description=(
             "Encodes the contexts of words with a pretrained encoder that masks the word. Then\n"
             "trains a KerBS output layer on the states, and shows the senses that were found:\n"
@@ -25,7 +25,7 @@ def add_parser(commands) -> argparse.ArgumentParser:
             "--encoder bert_small_en_uncased --run runs/nouns"
         ),
     )
-    parser.add_argument("words", nargs="+", metavar="WORD", help="words to find senses of")
+    parser.add_argument("words", nargs="+", metavar="WORD", help="words whose senses are searched")
     parser.add_argument("--data", required=True, metavar="TEXT", help="file with one text per line")
     parser.add_argument(
         "--encoder",
@@ -43,7 +43,12 @@ def add_parser(commands) -> argparse.ArgumentParser:
     for name, default, least, text in (
         ("senses", 3, 1, "number of senses of each word"),
         ("most", 1000, 3, "maximum number of contexts of each word, drawn at random"),
-        ("others", 400, 1, "number of other frequent words to distinguish the words from"),
+        (
+            "others",
+            400,
+            1,
+            "number of other frequent words from which the model learns to distinguish the words",
+        ),
         ("window", 32, 1, "maximum number of tokens to read on either side of a word"),
         ("steps", 400, 1, "number of training steps, with 512 contexts each"),
         ("nearest", 5, 1, "number of nearest words to show for each sense"),

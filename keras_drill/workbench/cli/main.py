@@ -54,7 +54,7 @@ All commands: keras-drill --help. Recipes: keras-drill recipes."""
 
 
 def make_parser() -> tuple[ArgumentParser, dict[str, ArgumentParser]]:
-    """Makes the parser of the program, and returns it with the commands' parsers by name."""
+    """Makes the main parser. Returns this parser, and the parsers of the commands by name."""
     parser = ArgumentParser(
         prog="keras-drill",
         description="Train, evaluate and export language models with deep output layers.",
@@ -66,7 +66,7 @@ def make_parser() -> tuple[ArgumentParser, dict[str, ArgumentParser]]:
         subparser = command.add_parser(commands)
         subparser.set_defaults(run=command.run, takes_options=command is train)
         subparser.add_argument(
-            "--traceback", action="store_true", help="show where in the code an error came from"
+            "--traceback", action="store_true", help="print the Python traceback of an error"
         )
     return parser, dict(commands.choices)
 
@@ -75,8 +75,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Runs one command.
 
     Args:
-        argv: the words of the command line. `None` uses the process's command line, and also sets
-            up its standard streams, warnings and Ctrl-C.
+        argv: the words of the command line. `None` uses the command line of the process. It also
+            sets up the standard streams, the warnings and the handling of Ctrl-C.
 
     Returns:
         The exit status, see `exit_status`.
@@ -107,7 +107,7 @@ def _parse(words: list[str]):
         args = commands[first].parse_words(words[1:])
     elif first is None or first.startswith("-"):  # options of `train` alone, without a command
         parser.parse_args(words[:1])  # ends the process for --help, --version and errors
-        parser.error(f"the command must come first, and {first} after it")
+        parser.error(f"the command must come before its options. Received: {first} first")
     else:
         parser.error(f"unknown command {first!r}{suggest(first, sorted(commands))}")
     if overrides and not args.takes_options:

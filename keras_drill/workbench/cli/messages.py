@@ -1,4 +1,4 @@
-"""Messages for errors, with options' names in place of arguments' names."""
+"""Error messages for the command line, with names of options instead of Python arguments."""
 
 import re
 import sys
@@ -40,7 +40,7 @@ def in_command_language(message: str) -> str:
     Example:
 
     >>> in_command_language("`max_new_tokens` must be positive. Received: max_new_tokens=0")
-    '--max-tokens must be positive, not 0'
+    '--max-tokens must be positive. Received: 0'
     >>> in_command_language("The text file is empty. Received: 'a.txt'")
     'a.txt: The text file is empty'
     """
@@ -57,7 +57,9 @@ def in_command_language(message: str) -> str:
     shown = value[1] if value[1] is not None else value[3]
     if shown in body.split():
         return body
-    return f"{shown}: {body}" if value[1] is not None else f"{body}, not {shown}"
+    if value[1] is not None and not body.startswith("--"):
+        return f"{shown}: {body}"
+    return f"{body}. Received: {shown}"
 
 
 def _what_failed(message: str) -> str:

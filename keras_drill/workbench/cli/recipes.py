@@ -18,8 +18,8 @@ def add_parser(commands) -> argparse.ArgumentParser:
     parser = commands.add_parser(
         "recipes",
         help="list the recipes, or print one",
-        description="Lists the recipes with the origin of their settings and their results, or "
-        "prints one recipe with all its options for editing.",
+        description="Lists the recipes, with the origin of their settings and their results. With "
+        "RECIPE, prints all options of this recipe as a TOML file, which you can edit.",
     )
     parser.recipe = parser.add_argument(  # for completion
         "recipe", nargs="?", metavar="RECIPE", help="the recipe to print"
@@ -46,16 +46,16 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _group(tasks: dict[str, str]) -> dict[str, list[str]]:
-    """Groups the names of recipes by title: first steps, small models by task, sizes of papers."""
+    """Groups recipes under titles: first steps, small models by task, model sizes of papers."""
     others = [name for name in tasks if name not in _FIRST]
     small = [name for name in others if name.startswith("small-")]
     return {
         "start here": list(_FIRST),
         **{
-            f"small, for two cores: {_TASKS.get(task, task)}": [
+            f"small models for two CPU cores: {_TASKS.get(task, task)}": [
                 name for name in small if tasks[name] == task
             ]
             for task in dict.fromkeys([*_TASKS, *tasks.values()])
         },
-        "sizes of papers, for a GPU": [name for name in others if name not in small],
+        "model sizes of papers, for a GPU": [name for name in others if name not in small],
     }

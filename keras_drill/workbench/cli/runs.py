@@ -9,7 +9,7 @@ from keras_drill.workbench.tasks.errors import RunError
 def add_parser(commands) -> argparse.ArgumentParser:
     parser = commands.add_parser(
         "runs",
-        help="list runs with their figures",
+        help="list runs with their progress and perplexities",
         description=(
             "Lists the runs in a folder and its subfolders, with output layer, state (new,\n"
             "training, interrupted, finished, stopped early, or damaged), epochs and perplexities."
@@ -21,14 +21,14 @@ def add_parser(commands) -> argparse.ArgumentParser:
         nargs="?",
         default="runs",
         metavar="FOLDER",
-        help="folder that holds the runs (default: %(default)s)",
+        help="folder that contains the runs (default: %(default)s)",
     )
     return parser
 
 
 def run(args: argparse.Namespace) -> int:
     if not Path(args.folder).is_dir():
-        raise RunError(f"{args.folder} is not a folder; give the folder that holds the runs")
+        raise RunError(f"FOLDER must be a folder that contains runs. Received: {args.folder}")
 
     from keras_drill.workbench.cli.streams import import_tensorflow
 

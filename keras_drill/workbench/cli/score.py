@@ -27,7 +27,7 @@ from keras_drill.workbench.tasks.errors import ConfigError, RunError
 def add_parser(commands) -> argparse.ArgumentParser:
     parser = commands.add_parser(
         "score",
-        help="log-probability per word and perplexity of texts",
+        help="compute log-probabilities of words and perplexities of texts",
         description=(
             "Prints the natural log-probability of every word of a text under the best model of a\n"
             "run, and the perplexity. Words outside the vocabulary are shown as <unk>, and every\n"
@@ -62,7 +62,9 @@ def add_parser(commands) -> argparse.ArgumentParser:
         metavar="FILE",
         help="file with the source of each line (models that translate or answer texts)",
     )
-    parser.add_argument("--total", action="store_true", help="print only the sum of each text")
+    parser.add_argument(
+        "--total", action="store_true", help="print only one line per text, without its words"
+    )
     parser.add_argument(
         "--senses",
         action="store_true",
@@ -101,7 +103,9 @@ def run(args: argparse.Namespace) -> int:
                 log_prob += sum(record["log_probs"])
             file.flush()
         if not texts:
-            raise ValueError(f"{args.file or 'standard input'} must have a text to score")
+            raise ValueError(
+                f"{args.file or 'standard input'} must contain at least one text to score"
+            )
         if texts > 1:
             told = f"{log_prob:10.4f}  all {texts} texts: {sums(log_prob, words)}"
             print(told, file=file if args.format == "text" else sys.stderr)
@@ -128,7 +132,9 @@ def _check(args: argparse.Namespace) -> RunConfig:
     for option in meaningless:
         if getattr(args, option):
             does = "translates or answers texts" if config.reads_sources else "continues texts"
-            raise ConfigError(f"--{option} has no effect for {args.folder}, whose model {does}")
+            raise ConfigError(
+                f"--{option} has no effect for {args.folder}, whose model {does}: omit the option"
+            )
     if args.sources == "-" and args.file in (None, "-"):
         raise ConfigError("give --sources or --file as a file: both cannot be the standard input")
     if args.senses and not config.head.has_senses:
@@ -148,14 +154,14 @@ def _texts(args: argparse.Namespace, reader: TextReader) -> Iterable[list[Text]]
 
 
 def _whole(blocks: Iterable[list[Text]]) -> Iterator[list[Text]]:
-    """Joins all readable lines to one text; yields nothing if all lines are empty."""
+    """Yields all readable lines joined to one text, or nothing if all lines are empty."""
     lines = [text.content for block in blocks for text in block if text.content is not None]
     if any(line.strip() for line in lines):
         yield [Text(1, "\n".join(lines), "the text")]
 
 
 def _pairs(args: argparse.Namespace, reader: TextReader) -> Iterable[list[Text]]:
-    """Returns blocks of texts, each of which is a source, a tab and a target."""
+    """Returns blocks of texts. Each text is a source, a tab and a target."""
     if args.sources is None:
         blocks = [reader.arguments(args.texts)] if args.texts else reader.lines(args.file or "-")
         return ([_checked_pair(text, reader) for text in block] for block in blocks)
@@ -174,7 +180,9 @@ def _pairs(args: argparse.Namespace, reader: TextReader) -> Iterable[list[Text]]
 def _checked_pair(text: Text, reader: TextReader) -> Text:
     if text.content is None or "\t" in text.content:
         return text
-    return reader.pass_over(text.number, text.where, "it has no tab between source and target")
+    return reader.pass_over(
+        text.number, text.where, "the text has no tab between source and target"
+    )
 
 
 def _joined(source: Text, target: Text) -> Text:

@@ -1,4 +1,4 @@
-"""Arguments for the search of outputs, with the options of the run as defaults."""
+"""Arguments of beam search, with the options of the run as defaults."""
 
 import argparse
 import math
@@ -28,13 +28,13 @@ _ARGUMENTS = {
 
 
 def add_search_arguments(parser: argparse.ArgumentParser, but: Collection[str] = ()) -> None:
-    """Adds the settings of the beam search. The defaults are the options of the run.
+    """Adds the settings of beam search, which are the options `[decoding]` of recipes.
 
     Args:
         parser: The parser of a command.
-        but: Options that the command already has, which are not added.
+        but: Names of options that are not added, because the command already has them.
     """
-    group = parser.add_argument_group("search of outputs (default: options [decoding] of the run)")
+    group = parser.add_argument_group("beam search (default: options [decoding] of the run)")
     options = all_options()
     for name, metavar in {"num_results": "N", **_ARGUMENTS}.items():
         if name in but:
@@ -64,7 +64,7 @@ def given_search_arguments(args: argparse.Namespace) -> dict[str, Any]:
 
 
 def search_changes(args: argparse.Namespace, config: Any) -> dict[str, Any]:
-    """Returns the options of a run that the arguments change, by full name.
+    """Returns the new values of the options that the arguments change, by full name.
 
     Raises:
         ConfigError: The changed options contradict each other.
@@ -72,7 +72,9 @@ def search_changes(args: argparse.Namespace, config: Any) -> dict[str, Any]:
     given = given_search_arguments(args)
     results = given.get("num_results", config.decoding.num_results)
     if results > given.get("num_beams", math.inf):
-        raise ConfigError(f"-n must be at most --num-beams = {given['num_beams']}, not {results}")
+        raise ConfigError(
+            f"-n must be at most --num-beams = {given['num_beams']}. Received: {results}"
+        )
     if results > config.decoding.num_beams:
         # The smallest number of beams that suffices, with the same number in each group.
         groups = given.get("num_groups", config.decoding.num_groups)
@@ -83,7 +85,7 @@ def search_changes(args: argparse.Namespace, config: Any) -> dict[str, Any]:
 
 
 def _value(field: Any) -> Callable[[str], Any]:
-    """Returns a `type` for `add_argument` that accepts the values of an option."""
+    """Returns a `type` for `add_argument` that accepts the values allowed for an option."""
 
     def convert(text: str) -> Any:
         try:

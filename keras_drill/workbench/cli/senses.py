@@ -20,7 +20,7 @@ from keras_drill.workbench.tasks.errors import RunError
 def add_parser(commands) -> argparse.ArgumentParser:
     parser = commands.add_parser(
         "senses",
-        help="show the senses of words in a model with a KerBS output layer",
+        help="show the senses of words in a model with several senses per word",
         description=(
             "Shows how many senses the words of the best model of a run have. For some words,\n"
             "shows each sense: its share, its kernel parameter, its nearest words, and contexts\n"
@@ -74,7 +74,8 @@ def run(args: argparse.Namespace) -> int:
     (config,) = check_runs([args.folder], args.checkpoint)
     if not config.head.has_senses:
         raise RunError(
-            f"{args.folder} has one sense per word: its output layer is {config.head.kind}"
+            "RUN must have several senses per word, that is head.kind = 'kerbs' or 'drill-kerbs'. "
+            f"Received: {args.folder}, whose head.kind is {config.head.kind!r}"
         )
     data = check_text(args.data)
     reader = TextReader()
@@ -102,7 +103,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _run_induced(args: argparse.Namespace) -> int:
-    """Shows the senses in a folder that `keras-drill induce-senses` wrote."""
+    """Shows senses from a folder that `keras-drill induce-senses` wrote."""
     if args.data is not None:
         raise RunError(
             f"--data cannot be used with {args.folder}, whose senses come from the text of "

@@ -29,7 +29,9 @@ def add_parser(commands) -> argparse.ArgumentParser:
         ),
     )
     parser.add_argument(
-        "folder", metavar="SAVED_MODELS", help="folder that has a folder NAME/VERSION/ per model"
+        "folder",
+        metavar="SAVED_MODELS",
+        help="folder of exported models, with a subfolder NAME/VERSION/ for each version",
     )
     parser.add_argument(
         "--host",
@@ -59,7 +61,7 @@ def add_parser(commands) -> argparse.ArgumentParser:
         action="append",
         default=[],
         metavar="NAME",
-        help="further host name that browsers may use for this machine; may be given several times",
+        help="further host name by which browsers may reach the server; may be given several times",
     )
     parser.add_argument(
         "--label",
@@ -67,7 +69,7 @@ def add_parser(commands) -> argparse.ArgumentParser:
         default=[],
         type=_label,
         metavar="NAME:LABEL=VERSION",
-        help="label of a model's version; may be given several times",
+        help="label by which requests can select this version; may be given several times",
     )
     _add_limits(parser)
     return parser
@@ -88,7 +90,7 @@ def _add_limits(parser: argparse.ArgumentParser) -> None:
         type=number(above=-1e-9, at_most=1000),
         default=5.0,
         metavar="MS",
-        help="milliseconds that a request waits for other requests (default: %(default)g)",
+        help="milliseconds that a request waits for others to form a batch (default: %(default)g)",
     )
     group.add_argument(
         "--max-request-bytes",
@@ -116,7 +118,7 @@ def _add_limits(parser: argparse.ArgumentParser) -> None:
         type=number(above=0, at_most=86_400),
         default=60.0,
         metavar="SECONDS",
-        help="maximum duration of a request (default: %(default)g)",
+        help="maximum duration of a request in seconds (default: %(default)g)",
     )
 
 
@@ -179,7 +181,9 @@ def _base_folder(folder: str) -> Path:
     base = Path(folder)
     if not base.is_dir():
         what = "is a file" if base.exists() else "does not exist"
-        raise RunError(f"{folder} {what}; expected the folder of exported models")
+        raise RunError(
+            f"SAVED_MODELS must be the folder of exported models. Received: {folder}, which {what}"
+        )
     for path in base.iterdir():
         if path.name.isdigit() and (path / "saved_model.pb").exists():
             raise ConfigError(
@@ -197,5 +201,5 @@ def _base_folder(folder: str) -> Path:
 def _label(text: str) -> tuple[str, str, int]:
     found = re.fullmatch(r"([^/:]+):([^/:=]+)=(\d{1,18})", text)
     if found is None:
-        raise argparse.ArgumentTypeError(f"must be NAME:LABEL=VERSION, not {text!r}")
+        raise argparse.ArgumentTypeError(f"must be NAME:LABEL=VERSION. Received: {text!r}")
     return found[1], found[2], int(found[3])

@@ -1,4 +1,4 @@
-"""The process's standard streams, its interrupts, and TensorFlow without its log messages."""
+"""Set-up of standard streams, Ctrl-C and warnings; imports of TensorFlow without its log."""
 
 import contextlib
 import io
@@ -27,7 +27,7 @@ def prepare_streams() -> None:
 
 
 def prepare_interrupts() -> list[int]:
-    """Records Ctrl-C, even if a library suppresses `KeyboardInterrupt`.
+    """Installs a handler that records Ctrl-C, even if a library hides `KeyboardInterrupt`.
 
     Returns:
         A list that is empty until Ctrl-C is pressed.
@@ -44,7 +44,7 @@ def prepare_interrupts() -> list[int]:
 
 
 def prepare_warnings(program: str) -> None:
-    """Makes Python print warnings as messages of the program, each text once."""
+    """Makes Python print each warning once, as a message of the program."""
     shown: set[str] = set()
 
     def show(message, category, filename, lineno, file=None, line=None):
@@ -59,7 +59,7 @@ def prepare_warnings(program: str) -> None:
 def discard_output() -> None:
     """Redirects standard streams to /dev/null if they are pipes whose reader has ended.
 
-    Otherwise Python would print an error when it flushes the streams at its end.
+    Otherwise Python would print an error when it flushes the streams at exit.
     """
     with open(os.devnull, "w") as nowhere:
         for stream in (sys.stdout, sys.stderr):

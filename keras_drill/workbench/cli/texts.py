@@ -34,7 +34,7 @@ class Text:
     Args:
         number: number of the argument or line, from 1.
         content: the text; `None` if it is not valid, which the reader has reported.
-        where: position of the text in words, for errors.
+        where: description of the text's position, for error messages.
     """
 
     number: int
@@ -90,7 +90,7 @@ class TextReader:
 
     def _text(self, where: str, number: int, content: bytes) -> Text:
         place = content.find(b"\0")
-        problem = f"byte {place + 1} is NUL, which texts must not contain"
+        problem = f"byte {place + 1} is NUL, which is not allowed"
         if place < 0:
             try:
                 return Text(number, content.decode("utf-8"), where)
@@ -103,7 +103,7 @@ class TextReader:
 
         Args:
             number: Number of the text.
-            where: Position of the text in words.
+            where: Description of the text's position.
             problem: Why the text is invalid.
         """
         self.passed_over += 1
@@ -128,10 +128,10 @@ def batches(blocks: Iterable[Sequence[Text]], most: int = 64) -> Iterator[list[T
 
 @contextlib.contextmanager
 def answers_to(path: str | None) -> Iterator[TextIO]:
-    """Context manager for the file that outputs are written to.
+    """Context manager that opens the file for the outputs.
 
     Args:
-        path: Path of the file, which appears when it is complete; `None` is standard output.
+        path: Path of the file, which is created when it is complete; `None` is standard output.
     """
     if path is None:
         yield sys.stdout
@@ -148,12 +148,12 @@ def add_output_arguments(parser, formats: Sequence[str]) -> None:
         "--format",
         choices=tuple(formats),
         default="text",
-        help="text for people, or one record per line for programs (default: %(default)s)",
+        help="text to read, or one record per line for programs (default: %(default)s)",
     )
     parser.add_argument(
         "--output",
         metavar="FILE",
-        help="write to a file, which appears when it is complete (default: standard output)",
+        help="file for the output, which is created when it is complete (default: standard output)",
     )
 
 
@@ -182,9 +182,9 @@ def _open(name: str) -> contextlib.AbstractContextManager[BufferedIOBase]:
     if name != "-":
         return Path(name).open("rb")
     if sys.stdin is None:
-        raise ValueError("give texts as arguments or in a file, as the standard input is closed")
+        raise ValueError("give texts as arguments or in a file, because standard input is closed")
     if sys.stdin.isatty():
-        print("Type one text per line, and Ctrl-D at the end.", file=sys.stderr)
+        print("Type one text per line, then press Ctrl-D.", file=sys.stderr)
     # The type hint of the buffer, `BinaryIO`, lacks `read1`.
     return contextlib.nullcontext(sys.stdin.buffer)  # type: ignore[arg-type]  # is buffered
 
@@ -198,7 +198,7 @@ def _check_ends(block: list[bytes], shown: str) -> None:
 
 
 def _blocks(file: BufferedIOBase, shown: str) -> Iterator[list[bytes]]:
-    """Yields lists of lines as soon as they are available, and unpacks gzipped files."""
+    """Yields lists of lines as soon as they are available. Gzipped files are decompressed."""
     reader: Any = file
     if not isinstance(reader, io.BufferedReader):
         reader = io.BufferedReader(reader)

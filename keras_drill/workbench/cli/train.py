@@ -22,7 +22,7 @@ def add_parser(commands) -> argparse.ArgumentParser:
         "train",
         help="train a model, or resume a training run",
         description=(
-            "Trains a model by a recipe, and keeps all files of the run in one folder.\n"
+            "Trains a model with the options of a recipe, and writes all files into one folder.\n"
             "The same command, or `keras-drill train --run RUN`, resumes an interrupted run from\n"
             "its last checkpoint."
         ),
@@ -41,8 +41,8 @@ def add_parser(commands) -> argparse.ArgumentParser:
     parser.add_argument(
         "--data",
         metavar="PATH",
-        help="a text file, or a folder with train, valid and test text; for pairs also tfds:NAME, "
-        "a data set of tensorflow-datasets",
+        help="a text file, or a folder with train, valid and test text; for pairs of texts also "
+        "tfds:NAME, a data set of tensorflow-datasets",
     )
     parser.add_argument(
         "--strategy",
@@ -72,14 +72,14 @@ def run(args: argparse.Namespace) -> int:
 
 def _config(args: argparse.Namespace) -> RunConfig:
     if not args.folder:
-        raise ConfigError("--run must name a folder, not be empty")
+        raise ConfigError("--run must be the path of a folder. Received: ''")
     recipe = args.recipe
     if recipe is None:
         recipe = Path(args.folder) / "config.toml"
         if not recipe.exists():
             raise ConfigError(
-                f"give a recipe (`keras-drill recipes` lists them), as {args.folder} holds no run "
-                "to resume"
+                "give a recipe (`keras-drill recipes` lists the recipes), because --run holds no "
+                f"run to resume. Received: --run {args.folder}"
             )
     for name, value in args.overrides.items():
         for one in value if isinstance(value, list) else [value]:
@@ -118,4 +118,4 @@ def _check_utf8(option: str, value: str) -> None:
     try:
         value.encode()
     except UnicodeEncodeError:
-        raise ConfigError(f"{option} must be UTF-8, not {os.fsencode(value)!r}") from None
+        raise ConfigError(f"{option} must be UTF-8. Received: {os.fsencode(value)!r}") from None

@@ -47,7 +47,7 @@ def add_parser(commands) -> argparse.ArgumentParser:
         help="translate or answer texts with a model",
         description=(
             "Translates texts with the best model of a run, or answers texts if the model was\n"
-            "trained on dialogues. Each line of input gives one line of output, also if empty."
+            "trained on dialogues. Each line of input, also if empty, gives one line of output."
         ),
         epilog=(
             "Examples:\n"
@@ -79,9 +79,9 @@ def add_parser(commands) -> argparse.ArgumentParser:
     )
     add_search_arguments(parser)
     parser.add_argument(
-        "--sample", action="store_true", help="draw -n outputs at random instead of beam search"
+        "--sample", action="store_true", help="sample -n outputs at random, without beam search"
     )
-    add_sampler_arguments(parser, "random draws (only with --sample)", "temperature")
+    add_sampler_arguments(parser, "sampling (only with --sample)", "temperature")
     add_output_arguments(parser, ("text", "tsv", "json"))
     parser.set_defaults(sampler_defaults=sampler_settings(parser.parse_args(["RUN"])))
     return parser
@@ -167,7 +167,7 @@ def _check(args: argparse.Namespace, config: Any) -> None:
 
 
 def _translator(args: argparse.Namespace, loaded: Any) -> Any:
-    """Makes the translator, which uses beam search or, with `--sample`, draws outputs."""
+    """Makes the translator, which uses beam search or, with `--sample`, a sampler."""
     task = loaded.answering_task
     if not args.sample:
         return task.translator(loaded.model, loaded.vocabulary, task.make_search())
@@ -187,9 +187,9 @@ def _translator(args: argparse.Namespace, loaded: Any) -> Any:
 def _with_prefixes(
     batch: list[Text], prefixes: list[Text], name: str
 ) -> tuple[list[Text], list[str]]:
-    """Returns the texts and the beginnings of their outputs.
+    """Returns the texts of a batch and the prefixes of their outputs.
 
-    A text without a valid prefix loses its content.
+    A text whose prefix is invalid gets the content `None`.
     """
     if batch[-1].number > len(prefixes):
         raise ValueError(
@@ -236,7 +236,7 @@ def _write(file: TextIO, form: str, text: Text, answer: Any) -> None:
 
 
 class _Progress:
-    """Counter of finished texts on a terminal, shown if the terminal does not show the outputs."""
+    """Counter of finished texts on the terminal, for outputs that go elsewhere."""
 
     def __init__(self, shown: bool):
         self.shown = shown and sys.stderr.isatty()

@@ -1,6 +1,4 @@
-"""Decides which metrics of several runs on one text can be compared, and explains why others
-cannot.
-"""
+"""Decides which metrics of several runs on one text can be compared, and explains the reasons."""
 
 import dataclasses
 import hashlib
@@ -14,20 +12,22 @@ from keras_drill.workbench.report.page.formatting import format_perplexity, text
 
 _LONGEST = 40  # maximum number of characters of an option's value
 _NOT_CHARGED = (
-    "A model that writes <unk> for a word is not charged for its spelling, and a model that reads "
-    "lower-cased text is not charged for capitals."
+    "Bits per byte favour models that write <unk>, which does not predict a word's spelling, and "
+    "models of lower-cased text, which do not predict capitals."
 )
 DEFINITIONS = (
-    "Bits per byte: minus the logarithm to base 2 of the probability of all targets, the end of "
-    "each line among them, over the bytes of the text as it was written: UTF-8, with one byte for "
-    "the end of each line; of pairs, the bytes of the targets. Unknown words: the share of the "
-    "targets that are words for which the model has <unk>."
+    "Bits per byte: the negative base-2 logarithm of the probability of all targets, divided by "
+    "the number of bytes of the original text. Targets include the end of each line. Bytes are "
+    "those of UTF-8 with one byte for each line end, for pairs those of the target texts. Unknown "
+    "words: the share of the targets that the model replaces by <unk>."
 )
 
 
 @dataclasses.dataclass(frozen=True)
 class PerplexityBasis:
-    """The conditions of a perplexity. They must be equal to compare the perplexities of two models.
+    """Text, tokenizer and vocabulary of a perplexity.
+
+    The perplexities of two models can be compared only if all three are equal.
 
     Args:
         text: Digest of the original lines; for pairs, of both sides.
@@ -49,11 +49,13 @@ class PerplexityBasis:
 
 
 def differences(bases: Mapping[str, PerplexityBasis]) -> list[str]:
-    """Lists the differences that make perplexities incomparable, one clause each. The list is empty
-    if they can be compared.
+    """Lists the differences that make perplexities incomparable, as clauses.
 
     Args:
-        bases: The conditions of each run, by the name of the run.
+        bases: The basis of each run's perplexity, by the name of the run.
+
+    Returns:
+        The differences; an empty list if the perplexities can be compared.
 
     Example:
 
@@ -94,18 +96,17 @@ def frequency_obstacle(
     names: tuple[str, str],
     counts: Sequence[int] | None,
 ) -> str | None:
-    """The reason why two runs cannot be compared by word frequency, as a clause; `None` if they
-    can.
+    """Returns the reason why two runs cannot be compared by word frequency, or `None`.
 
     Args:
-        first: Conditions of the first run's perplexity.
-        other: Conditions of the other run's perplexity.
+        first: Basis of the first run's perplexity.
+        other: Basis of the other run's perplexity.
         names: Names of the two runs.
-        counts: Counts of the first run's words in its training text.
+        counts: Counts of the first run's words in its training text; `None` if unknown.
     """
     found = differences(dict(zip(names, (first, other), strict=True)))
     if not found and counts is None:
-        found = [f"nothing tells how often the words of {names[0]} occur in its training text"]
+        found = [f"the word counts of the training text of {names[0]} are unknown"]
     return "; ".join(found) or None
 
 
@@ -150,8 +151,8 @@ class Comparability:
         is_same_text: Whether the text is the same, so that scores of generated text can be
             compared.
         figures: The metrics that can be compared instead, by run; empty if there are none.
-        is_spelled_alike: Whether the targets of all runs spell the same text, so that bits per byte
-            can be compared.
+        is_spelled_alike: Whether the targets of all runs, when decoded, are the same text, so that
+            bits per byte can be compared.
         known_targets: Number of targets that are in the vocabularies of all runs.
     """
 
@@ -171,24 +172,28 @@ class Comparability:
 
     @property
     def notes(self) -> list[str]:
-        """Explains the metrics, and which of them cannot be compared either."""
+        """Explains the metrics, and names those that cannot be compared either."""
         if not self.is_same_text:
-            return ["Nothing else can be compared either: evaluate the runs on one text."]
+            return ["No other metric can be compared either: evaluate the runs on the same text."]
         notes = [DEFINITIONS]
         if not self.is_spelled_alike:
             notes.append(
-                "Bits per byte cannot be compared here: the words of the runs do not spell the "
-                f"same text. {_NOT_CHARGED}"
+                "Bits per byte cannot be compared here, because the targets of the runs do not "
+                f"spell the same text. {_NOT_CHARGED}"
             )
         if self.known_targets:
             notes.append(
-                f"Perplexity of known words: of the {self.known_targets:,} targets that the "
-                "vocabularies of all runs have; it can be compared."
+                f"Perplexity of known words: the perplexity on the {self.known_targets:,} targets "
+                "that are in the vocabularies of all runs. It can be compared."
             )
         return notes
 
     def columns(self) -> dict[str, tuple[list[str], list[float | None]]]:
-        """Columns of the table of metrics, by name: cells, and numbers if they can be compared."""
+        """Returns the columns of the table of metrics, by name.
+
+        Returns:
+            For each column, its cells, and its numbers; `None` for numbers that cannot be compared.
+        """
         each = list(self.figures.values())
         bits = [one.bits_per_byte for one in each]
         known = [one.known_perplexity for one in each]
@@ -213,8 +218,7 @@ class Comparability:
 
 
 def comparability_section(compared: Iterable[Comparability]) -> ElementTree.Element:
-    """Builds the section on metrics that cannot be compared, with the reasons, and on those that
-    can.
+    """Builds the section that says which metrics can be compared, and why others cannot.
 
     Args:
         compared: The texts whose perplexities cannot be compared.
@@ -230,7 +234,7 @@ def comparability_section(compared: Iterable[Comparability]) -> ElementTree.Elem
                 columns[name] = best_in_bold(values, cells, min)
             parts.append(
                 table(
-                    f"Figures of the {each.name} text",
+                    f"Metrics of the {each.name} text",
                     list(columns),
                     [list(row) for row in zip(*columns.values(), strict=True)],
                 )
@@ -240,5 +244,5 @@ def comparability_section(compared: Iterable[Comparability]) -> ElementTree.Elem
 
 
 def unranked(compared: Sequence[Comparability], name: str) -> Comparability | None:
-    """The entry of a text if its perplexities cannot be compared, else `None`."""
+    """Returns the entry of a text if its perplexities cannot be compared, else `None`."""
     return next((each for each in compared if each.name == name and each.differences), None)

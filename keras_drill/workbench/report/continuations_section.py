@@ -14,8 +14,8 @@ class SampleContinuation:
 
     Args:
         prompt: The text given to the model; the report shows it in bold.
-        continuation: The text that the model added, without the prompt. It is shown right after the
-            prompt: begin it with a space where one belongs.
+        continuation: The text that the model added, without the prompt. The page shows it directly
+            after the prompt, so it must include a space at its beginning if one is needed.
         sampler: Description of the sampling, for example `"top-p 0.9, temperature 0.8, seed 3"`.
     """
 
@@ -27,7 +27,7 @@ class SampleContinuation:
 def continuations_section(
     continuations: Mapping[str, Sequence[SampleContinuation]],
 ) -> ElementTree.Element:
-    """Builds the section with continuations. Continuations of one prompt are side by side.
+    """Builds the section with continuations. It shows continuations of a prompt side by side.
 
     Args:
         continuations: The continuations of each run, by the run's name, in the order of the runs on

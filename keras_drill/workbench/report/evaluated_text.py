@@ -60,7 +60,7 @@ def texts_section(texts: Mapping[str, Sequence[EvaluatedText]]) -> ElementTree.E
         element("h2", "Texts"),
         table("Texts of the evaluation", ["text", "runs", "from", "lines", "targets"], rows),
         element(
-            "p", "Targets are the tokens to predict, the end of each line included.", class_="note"
+            "p", "Targets are the tokens to predict, including the end of each line.", class_="note"
         ),
         class_="facts",
     )

@@ -1,4 +1,4 @@
-"""The last sections of a page: the environment of the runs, and all their options."""
+"""The last sections of a page: the environment of the runs, and their options."""
 
 import importlib.metadata
 import os
@@ -19,10 +19,10 @@ from keras_drill.workbench.report.run_summary import RunSummary
 def describe_environment(
     command: Sequence[str] | None = None, seed: int | Mapping[str, int] | None = None
 ) -> dict[str, str]:
-    """Names and values for the report's environment table.
+    """Returns names and values for the environment table of a report.
 
     Args:
-        command: Command line of the run; by default that of this process.
+        command: Command line of the run; by default the command line of this process.
         seed: Seed of the run, or seeds of several runs by their names; omitted if `None`.
 
     Example:
@@ -49,7 +49,7 @@ def describe_environment(
 
 
 def _seeds(seed: int | Mapping[str, int] | None) -> str:
-    """The common seed, or the seed of each run if seeds differ.
+    """Formats the common seed, or the seed of each run if seeds differ.
 
     >>> _seeds({"tied": 3, "drill": 3}), _seeds({"tied": 3, "drill": 5})
     ('3', 'tied: 3, drill: 5')
@@ -88,8 +88,8 @@ def environment_section(environment: Mapping[str, str]) -> ElementTree.Element:
 def configuration_section(runs: Sequence[RunSummary]) -> ElementTree.Element:
     """Builds the section with the options of all runs.
 
-    The section has the options that differ between runs, the options that changed during training,
-    and a folded table of all resolved options.
+    The section has tables of the options that differ between runs, of the options that changed
+    when a run was resumed, and of all options.
     """
     runs = [run for run in runs if run.config]
     options = [_flatten(run.config) for run in runs]
@@ -113,13 +113,19 @@ def configuration_section(runs: Sequence[RunSummary]) -> ElementTree.Element:
         parts.append(table("Options in which the runs differ", header(), rows(differing)))
     changes = _changes(runs)
     if changes:
-        columns: list[ElementTree.Element | str] = ["run", "option", "before", "since", "from"]
+        columns: list[ElementTree.Element | str] = [
+            "run",
+            "option",
+            "old value",
+            "new value",
+            "since",
+        ]
         parts.append(table("Options that were changed when a run was resumed", columns, changes))
     parts.append(
         element(
             "details",
-            element("summary", f"All {len(names)} resolved options"),
-            table("Resolved options", header(), rows(names)),
+            element("summary", f"All {len(names)} options"),
+            table("All options", header(), rows(names)),
         )
     )
     return element("section", *parts, class_="facts")

@@ -1,4 +1,4 @@
-"""The report's section on word frequency: which words one model predicts better."""
+"""The report section on word frequency: which words one model predicts better."""
 
 import math
 from xml.etree import ElementTree
@@ -45,10 +45,9 @@ def frequency_section(
         element("bdi", comparison.name_a),
         " minus that of ",
         element("bdi", comparison.name_b),
-        ", by how often the word occurs in the training set; below, each bin's share of the "
-        f"tokens. Error bars are {coverage} paired bootstrap intervals over blocks of "
-        f"{comparison.block_size} tokens; the variation between training runs with different seeds "
-        "is not in them.",
+        ", by training-set frequency of the word. Below: share of the tokens in each bin. Error "
+        f"bars are {coverage} paired bootstrap intervals over blocks of {comparison.block_size} "
+        "tokens. They do not include the variation between training runs with different seeds.",
     )
     header: list[ElementTree.Element | str] = [
         "training count",
@@ -72,8 +71,8 @@ def frequency_section(
         ),
         element(
             "p",
-            "Mean cross-entropies in nats per token. A difference is bold when its interval leaves "
-            "out zero.",
+            "Mean cross-entropies in nats per token. A difference is bold if its interval excludes "
+            "zero.",
             class_="note",
         ),
     )
@@ -115,7 +114,7 @@ def _keys(comparison: FrequencyComparison, index_a: int, index_b: int) -> Elemen
 
 
 def _drawn(comparison: FrequencyComparison) -> list[FrequencyBin]:
-    """Returns the bins that have tokens."""
+    """Returns the bins that have tokens, which the plot shows."""
     return [bin for bin in comparison.bins if bin.tokens]
 
 

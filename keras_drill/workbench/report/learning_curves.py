@@ -1,4 +1,4 @@
-"""The report's section on training: perplexity and quantities of the optimizer by epoch."""
+"""The report section on training: perplexity, learning rate, gradient norm by epoch."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -29,8 +29,8 @@ from keras_drill.workbench.report.page.plot import (
 from keras_drill.workbench.report.run_summary import RunSummary
 
 _NOT_COMPARABLE = (
-    "These runs do not predict the same words of the same text: compare a curve with the others of "
-    "its own run only, not with those of another run."
+    "The perplexities of these runs cannot be compared, because the runs do not predict the same "
+    "words of the same text. Compare only curves of the same run."
 )
 # With more epochs, markers on every epoch would hide the curve.
 _MOST_MARKED_EPOCHS = 40
@@ -69,19 +69,17 @@ def learning_curves_section(
 ) -> ElementTree.Element:
     """Builds plots of training by epoch, with a folded table of the numbers.
 
-    The plots show the perplexity of all runs, and learning rate, gradient norm and tokens seen if
-    the history has them.
+    The plots show the perplexity of all runs. They also show the learning rate, the gradient norm
+    and the number of tokens seen if the history contains them.
 
     Args:
         runs: The runs.
-        are_comparable: Whether the perplexity of one run may be compared with another's.
+        are_comparable: Whether the perplexities of different runs can be compared.
     """
     heading = element("h2", "Learning curves")
     finite = [value for run in runs for value in _finite(run.train_curve + run.valid_curve)]
     if not finite:
-        return element(
-            "section", heading, element("p", "No epoch was completed with a finite perplexity.")
-        )
+        return element("section", heading, element("p", "No epoch has a finite perplexity."))
     measures = [measure for measure in _MEASURES if _values(runs, measure.column)]
     return element(
         "section",
@@ -109,10 +107,10 @@ def _perplexity_figure(runs: Sequence[RunSummary], finite: list[float]) -> Eleme
     if any(_finite(run.train_curve) for run in runs):
         styles.append((line_key(dashed=True), "training"))
     if any(_kept_point(run) for run in runs):
-        styles.append((ring_key(), "the epoch that was kept"))
+        styles.append((ring_key(), "best epoch, whose model is kept"))
     caption = "Perplexity by epoch, lower is better."
     if len(styles) > 1:
-        caption += " That of training is measured while the weights change and with dropout on."
+        caption += " Training perplexity is measured with dropout, while the weights change."
     return element("figure", _named_runs(runs), keys(*styles), plot, element("figcaption", caption))
 
 
@@ -224,7 +222,7 @@ def _values(runs: Sequence[RunSummary], column: str) -> list[float]:
 
 
 def _plottable(curve: Sequence[float]) -> list[float]:
-    """Replaces infinite values, which would stretch the axis, by NaN, which plots as a gap."""
+    """Replaces infinite values, which would stretch the axis, by NaN, which leaves a gap."""
     return [value if math.isfinite(value) else math.nan for value in curve]
 
 
@@ -233,7 +231,7 @@ def _finite(curve: Sequence[float]) -> list[float]:
 
 
 def _broken_epochs(runs: Sequence[RunSummary]) -> list[ElementTree.Element]:
-    """Returns one warning for each run with epochs without a finite perplexity."""
+    """Makes a warning for each run that has epochs without a finite perplexity."""
     warnings = []
     for run in runs:
         broken = sorted(
@@ -258,13 +256,13 @@ def _broken_epochs(runs: Sequence[RunSummary]) -> list[ElementTree.Element]:
 
 
 def _averaging(runs: Sequence[RunSummary]) -> list[ElementTree.Element]:
-    """Returns one sentence for each run that evaluates averages of its weights."""
+    """Makes a sentence for each run that evaluates averaged weights."""
     return [
         element(
             "p",
             element("bdi", run.name),
-            f" averages its weights from epoch {run.first_averaged_epoch} on: validation is of "
-            "the averages.",
+            f" averages its weights from epoch {run.first_averaged_epoch} on; its validation "
+            "perplexity is that of the averaged weights.",
         )
         for run in runs
         if run.first_averaged_epoch
@@ -301,6 +299,6 @@ def _numbers(runs: Sequence[RunSummary], measures: Sequence[_Measure]) -> Elemen
     ]
     return element(
         "details",
-        element("summary", "The numbers behind the curves"),
-        table("The numbers behind the curves", header, rows),
+        element("summary", "The numbers of the plots"),
+        table("The numbers of the plots", header, rows),
     )

@@ -1,4 +1,4 @@
-"""The sections on limits of output layers: rank, and words that are never chosen."""
+"""Report sections on limits of output layers: rank, and words that are never chosen."""
 
 import dataclasses
 from collections.abc import Sequence
@@ -53,7 +53,7 @@ class RunAnalysis:
 
     @property
     def never_chosen(self) -> list[str]:
-        """The unargmaxable words, the most frequent first."""
+        """The words that can never be the most probable one, the most frequent word first."""
         ids = np.flatnonzero(self.argmaxable.unargmaxable)
         if self.counts is not None:
             ids = ids[np.argsort(-np.array(self.counts)[ids], kind="stable")]
@@ -61,7 +61,7 @@ class RunAnalysis:
 
     @property
     def shown_rank(self) -> str:
-        """The rank as text; "≥" marks the greatest rank that the matrix can show."""
+        """The rank as text, with "≥" if the size of the matrix limits it."""
         return f"≥ {self.rank.rank:,}" if self.rank.is_full else f"{self.rank.rank:,}"
 
     @property
@@ -71,7 +71,10 @@ class RunAnalysis:
 
     @property
     def shown_edge(self) -> tuple[str, str]:
-        """The last singular value above the tolerance and the first below, over the greatest."""
+        """The last singular value above the tolerance and the first one below it.
+
+        Both are relative to the largest singular value.
+        """
         values = self.rank.singular_values / self.rank.singular_values[0]
         last, first = (
             f"{values[place]:.0e}" if place < len(values) else "none"
@@ -81,7 +84,7 @@ class RunAnalysis:
 
 
 def rank_section(runs: Sequence[RunAnalysis]) -> ElementTree.Element:
-    """Builds the section with singular values of log-probabilities, and their numerical ranks."""
+    """Builds the section with singular values and numerical ranks of log-probabilities."""
     plot = inline_svg(
         lambda figure, narrow: _draw(figure, runs),
         "rank",
@@ -92,10 +95,10 @@ def rank_section(runs: Sequence[RunAnalysis]) -> ElementTree.Element:
     tolerance = runs[0].rank.tolerance
     caption = (
         "Singular values of the matrix of log-probabilities of all words at "
-        f"{format_count(runs[0].rank.tokens)} places of the text, computed in float64, relative to "
-        f"the greatest. Those above the dashed line, {tolerance:.0e}, count; a marker shows the "
-        "rank. A softmax of inner products cannot have more than d + 2: the width of its labels, "
-        "one for the bias, one for the normaliser."
+        f"{format_count(runs[0].rank.tokens)} positions of the text, relative to the largest one, "
+        "computed in float64. The rank, shown by a marker, is the number of singular values above "
+        f"the dashed line, {tolerance:.0e}. For a softmax of inner products, the rank is at most "
+        "d + 2: d is the width of the labels, the bias adds 1 and the normalizer adds 1."
     )
     rows: list[list[ElementTree.Element | str]] = [
         [
@@ -112,16 +115,16 @@ def rank_section(runs: Sequence[RunAnalysis]) -> ElementTree.Element:
         "run and output layer",
         "rank",
         "upper bound",
-        "last value counted",
-        "first not counted",
+        "last value above",
+        "first value below",
         "tokens",
         "words",
     ]
     notes = []
     if any(run.rank.is_full for run in runs):
         notes.append(
-            "A rank with ≥ is the greatest that so many tokens can show: with more tokens, and as "
-            "many words, it may be greater."
+            "For a rank with ≥, the number of tokens or of words limits the measured rank: the "
+            "rank may be larger on more tokens."
         )
     return element(
         "section",
@@ -166,20 +169,20 @@ def _draw(figure: Figure, runs: Sequence[RunAnalysis]) -> None:
     axes.yaxis.set_minor_formatter(NullFormatter())
     axes.minorticks_off()
     axes.set_xlabel("singular value number")
-    axes.set_ylabel("relative to the greatest")
+    axes.set_ylabel("relative to the largest")
 
 
 def argmaxable_section(runs: Sequence[RunAnalysis]) -> ElementTree.Element:
-    """Builds the section on words that can, and words that cannot, be the most probable word."""
+    """Builds the section on the words that can, or cannot, be the most probable word."""
     rows: list[list[ElementTree.Element | str]] = []
     for index, run in enumerate(runs):
         counts = (len(run.words), *run.argmaxable.counts().values())
         rows.append([run_name(index, run.name), *map(format_count, counts)])
     bounds = {run.argmaxable.bound for run in runs if run.argmaxable.bound is not None}
     searched = (
-        f" Hidden states with components between −{max(bounds):g} and {max(bounds):g} were "
-        "searched, by a direction of each word's own and then by linear programs; words that are "
-        f"never chosen are nowhere ahead of all others by more than "
+        f" The search covers hidden states with components from −{max(bounds):g} to "
+        f"{max(bounds):g}. It first tries the direction of each word, then linear programs. For "
+        'words under "never", no hidden state gives a lead over all other words of more than '
         f"{np.format_float_positional(runs[0].argmaxable.min_lead)} nats."
         if bounds
         else ""
@@ -188,13 +191,13 @@ def argmaxable_section(runs: Sequence[RunAnalysis]) -> ElementTree.Element:
         element("h2", "Words that can be the most probable"),
         element(
             "p",
-            "A word is the most probable one somewhere in the text, or for some other hidden "
-            "state, or it can never be: greedy decoding will not write it, whatever is read."
-            + searched,
+            "A word can be the most probable one at some position of the text, only at another "
+            "hidden state (elsewhere), or never. Greedy decoding cannot write a word that is never "
+            "the most probable one." + searched,
             class_="note",
         ),
         table(
-            "Words by whether they can be the most probable one",
+            "Number of words that can be the most probable one",
             ["run", "words", "in the text", "elsewhere", "never", "undecided"],
             rows,
         ),
@@ -203,8 +206,9 @@ def argmaxable_section(runs: Sequence[RunAnalysis]) -> ElementTree.Element:
         parts.append(
             element(
                 "p",
-                "Undecided are words for which no hidden state was found, and no proof that there "
-                "is none: those take SciPy, and a softmax of inner products.",
+                "For undecided words, the search found neither a hidden state nor a proof that "
+                "there is none. Proofs need SciPy, and an output layer that is a softmax of inner "
+                "products.",
                 class_="note",
             )
         )

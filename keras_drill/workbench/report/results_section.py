@@ -1,4 +1,4 @@
-"""The report's first section: a table of all runs, and a sentence on the best run."""
+"""The first report section: a table of all runs, and a sentence on the best run."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -47,7 +47,7 @@ def results_section(
             name: _score_column(runs, name, compared)
             for name in dict.fromkeys(name for run in runs for name in run.scores)
         },
-        "epoch kept": [_kept_epoch(run) for run in runs],
+        "best epoch": [_kept_epoch(run) for run in runs],
         "parameters": [format_count(run.total_parameters) for run in runs],
         "of the output layer": [format_count(run.output_parameters) for run in runs],
         "time per epoch": [format_duration(run.seconds_per_epoch) for run in runs],
@@ -66,13 +66,13 @@ def results_section(
     notes = []
     if "of the output layer" in present:
         notes.append(
-            "Parameters of the output layer leave out the embedding of words, one vector a word, "
-            "where it shares that."
+            "The parameters of an output layer do not include the word embedding if the layer "
+            "shares it with the input."
         )
     if "time ratio" in present:
-        notes.append("The time ratio is to the first run.")
+        notes.append("The time ratio is the time per epoch divided by that of the first run.")
     if any(len(_signatures(runs, name)) > 1 for name in present):
-        notes.append("Scores that were computed in different ways are not compared.")
+        notes.append("Scores that were computed with different settings are not compared.")
     return element(
         "section",
         element("h2", "Results"),
@@ -85,16 +85,16 @@ def results_section(
 
 
 def _cut_off(runs: Sequence[RunSummary]) -> list[ElementTree.Element]:
-    """Names the runs that might improve with further training."""
+    """Makes a note with the runs that ended at the maximum number of epochs."""
     names = [run.name for run in runs if run.is_cut_off]
     if not names:
         return []
-    sentence = " ended at the last epoch allowed: with more epochs there may be a better model."
+    sentence = ": the best epoch may be later, because training ended at the maximum of epochs."
     return [element("p", words(names, ", "), sentence, class_="note")]
 
 
 def _notes(runs: Sequence[RunSummary]) -> list[ElementTree.Element]:
-    """Describes how the figures of runs were obtained."""
+    """Makes notes on how the metrics of runs were obtained."""
     return [
         element("p", element("bdi", run.name), f": {'; '.join(run.notes)}.", class_="note")
         for run in runs
@@ -105,8 +105,9 @@ def _notes(runs: Sequence[RunSummary]) -> list[ElementTree.Element]:
 def summarize(
     runs: Sequence[RunSummary], compared: Sequence[Comparability] = ()
 ) -> list[ElementTree.Element | str]:
-    """Summarizes the results in one sentence, by the last perplexity, which is the test perplexity
-    if there is one.
+    """Summarizes the results in one sentence.
+
+    The sentence is about the last text with perplexities, the test text if there is one.
 
     Args:
         runs: The runs.
@@ -127,7 +128,7 @@ def summarize(
 
 
 def names_of_texts(runs: Sequence[RunSummary]) -> list[str]:
-    """Names of the texts with perplexities: validation, test, others."""
+    """Returns the names of the texts with perplexities: "valid", "test", then others."""
     names = dict.fromkeys(name for run in runs for name in run.perplexities)
     return sorted(names, key=lambda name: {"valid": 0, "test": 1}.get(name, 2))
 
@@ -177,7 +178,7 @@ def _perplexity_column(
 def _score_column(
     runs: Sequence[RunSummary], name: str, compared: Sequence[Comparability]
 ) -> list[ElementTree.Element | str]:
-    """Makes a column of scores. The best is bold if all are on the same text and computed alike."""
+    """Makes a column of scores, with the best one in bold if all can be compared."""
     cells = [_score(run, name) for run in runs]
     text = name.rpartition(" ")[0]
     of_others = any(each.name == text and not each.is_same_text for each in compared)
@@ -187,7 +188,7 @@ def _score_column(
 
 
 def _signatures(runs: Sequence[RunSummary], name: str) -> set[str | None]:
-    """Returns the different ways in which a score of the runs was computed."""
+    """Returns the different signatures of a score among the runs."""
     metric = name.rpartition(" ")[2]
     return {run.signatures.get(metric) for run in runs if name in run.scores}
 

@@ -32,10 +32,10 @@ class RunSummary:
         best_epoch: Epoch of the model that was kept, from 1. By default, the epoch with the
             smallest finite validation value in `history`.
         seconds_per_epoch: Mean training time of an epoch.
-        max_epochs: Largest number of epochs of the run.
-        config: Resolved options, possibly nested (as read from `config.toml`).
-        changes: Options that were changed when the run was resumed, as mappings of `option`,
-            `before`, `now`, and of the `epoch` and `batch` from which the new value holds.
+        max_epochs: Maximum number of epochs of the run.
+        config: All options of the run, possibly nested, as read from `config.toml`.
+        changes: Options that were changed when the run was resumed: mappings with `option`,
+            `before`, `now`, and the `epoch` and `batch` from which the new value is used.
 
     Example:
 
@@ -81,13 +81,14 @@ class RunSummary:
 
     @property
     def is_cut_off(self) -> bool:
-        """Whether training ended at the last epoch allowed."""
+        """Whether training ended at the maximum number of epochs."""
         return self.max_epochs is not None and self.epochs >= self.max_epochs
 
     @property
     def first_averaged_epoch(self) -> int | None:
-        """The epoch in which NT-ASGD began to average weights; `None` if it did not, or if the
-        history does not contain it.
+        """The epoch in which NT-ASGD began to average weights.
+
+        `None` if the weights were not averaged, or if the history does not say so.
 
         >>> RunSummary("a", history={"averaged_steps": [0, 0, 7]}).first_averaged_epoch
         3

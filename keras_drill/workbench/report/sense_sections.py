@@ -1,4 +1,4 @@
-"""The sections of the senses page on the whole model."""
+"""Sections about the whole model, for the page about senses of words."""
 
 import dataclasses
 from collections.abc import Sequence
@@ -35,8 +35,8 @@ class SenseStudy:
         name: Name of the run.
         output_layer: Description of the output layer.
         text: Description of the text that was read.
-        by_senses: Maps a number of senses to the number of words with so many senses, and examples
-            of them.
+        by_senses: Maps a number of senses to the number of words that have it, and examples of
+            these words.
         words: The words that were studied.
         theta: Kernel parameters of all senses, `[M]`; `None` without a kernel.
         angles: Angles in degrees at which kernels were computed, `[A]`.
@@ -55,12 +55,12 @@ class SenseStudy:
 
     @property
     def vocabulary_size(self) -> int:
-        """Number of words."""
+        """Number of words in the vocabulary."""
         return sum(number for number, _ in self.by_senses.values())
 
     @property
     def mean_senses(self) -> float:
-        """Senses per word."""
+        """Mean number of senses per word."""
         senses = sum(senses * number for senses, (number, _) in self.by_senses.items())
         return senses / self.vocabulary_size
 
@@ -81,7 +81,7 @@ def words_by_senses_section(study: SenseStudy) -> ElementTree.Element:
         element("h2", "Words by number of senses"),
         table(
             "Words by number of senses",
-            ["senses", "words", "of all", "the most frequent of them"],
+            ["senses", "words", "share of all words", "most frequent words"],
             rows,
         ),
         class_="words",
@@ -107,10 +107,10 @@ def theta_section(theta: np.ndarray, studied: Sequence[StudiedWord]) -> ElementT
             plot,
             element(
                 "figcaption",
-                f"Above, θ of all {format_count(len(theta))} senses; below, θ of the senses "
-                "of some words, by the order of their ids, each larger the more often it is used. "
-                "A kernel of greater θ falls off more slowly around its sense, for contexts that "
-                "vary more.",
+                f"Above: kernel parameter θ of all {format_count(len(theta))} senses. Below: θ of "
+                "the senses of some words, in the order of their ids; larger markers are senses "
+                "that are used more often. A kernel with a larger θ is wider: it falls more slowly "
+                "with the distance from its sense.",
             ),
         ),
     )
@@ -138,16 +138,16 @@ def kernel_section(study: SenseStudy) -> ElementTree.Element:
             plot,
             element(
                 "figcaption",
-                "Score of a context vector h and a sense w over |h||w|, by the angle between them. "
-                "θ = 0 is the cosine, the inner product of a softmax; the least and the greatest θ "
-                "of this model are among the others.",
+                "Score of a context vector h and a sense w, divided by |h||w|, by the angle "
+                "between h and w. θ = 0 gives the inner product of a softmax. The smallest and "
+                "the largest θ of this model are also shown.",
             ),
         ),
     )
 
 
 def _ordinal(place: int) -> str:
-    """The name of a sense by its position in the word.
+    """Returns the name of a sense by its position among the senses of a word.
 
     >>> _ordinal(0), _ordinal(6)
     ('first sense', '7th sense')

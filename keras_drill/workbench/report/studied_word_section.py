@@ -1,4 +1,4 @@
-"""The section of the senses page on one word."""
+"""The section about one word, for the page about senses of words."""
 
 import dataclasses
 from xml.etree import ElementTree
@@ -40,8 +40,8 @@ class StudiedWord:
         theta: Kernel parameter of every sense, `[S]`; `None` without a kernel.
         nearest: The nearest other words of each sense, the nearest first.
         contexts: For each sense, `(text before, text after, probability of the sense)`.
-        points: Context vectors of the occurrences in a plane, `[n, 2]`.
-        variance: Shares of the variance along the axes of the plane.
+        points: Context vectors of the occurrences, projected to a plane, `[n, 2]`.
+        variance: Shares of the variance along the two axes of the plane.
         sense: The most probable sense of each occurrence, `[n]`, as a position in `senses`.
     """
 
@@ -63,19 +63,19 @@ class StudiedWord:
 
     @property
     def distinguishes_senses(self) -> bool:
-        """Whether the sense depends on the context noticeably."""
+        """Whether the sense depends on the context; true for words with one sense."""
         return self.num_senses < 2 or self.information >= _TRACE
 
     @property
     def verdict(self) -> str:
         """Warning for a word whose senses do not depend on the context."""
         if self.shares.max() > _NEARLY_ALL:
-            return "Only one sense is in use."
+            return "The model uses only one sense of this word."
         return (
-            "No senses were found: how probable each is hardly depends on the context (mutual "
-            f"information {max(self.information, 0.0):.3f} of at most "
-            f"{np.log(self.num_senses):.3f} nats). What follows are small differences, not "
-            "meanings."
+            "The model did not learn different senses of this word: their probabilities hardly "
+            "depend on the context (mutual information "
+            f"{max(self.information, 0.0):.3f} of at most {np.log(self.num_senses):.3f} nats). The "
+            "differences below are small and are not meanings."
         )
 
     @property
@@ -85,8 +85,9 @@ class StudiedWord:
 
 
 def studied_word_section(word: StudiedWord, prefix: str) -> ElementTree.Element:
-    """Builds the section on a word: context vectors by sense (Figure 1), nearest words, and
-    contexts.
+    """Builds the section about a word: context vectors by sense, nearest words, and contexts.
+
+    The plot of context vectors is as in Figure 1 of the KerBS paper.
 
     Args:
         word: The word.
@@ -112,7 +113,7 @@ def studied_word_section(word: StudiedWord, prefix: str) -> ElementTree.Element:
             ["sense", "id", "share of uses", "θ", "nearest words"],
             rows,
         ),
-        element("p", "The contexts in which each sense is most probable:", class_="note"),
+        element("p", "Contexts in which each sense is the most probable one:", class_="note"),
         element("div", *_contexts(word), class_="cards"),
         class_="words",
     )
@@ -136,10 +137,10 @@ def _plane(word: StudiedWord, prefix: str) -> ElementTree.Element:
         ),
         element(
             "figcaption",
-            f"Context vectors of the {format_count(word.occurrences)} places in the text where ",
+            f"Context vectors of the {format_count(word.occurrences)} occurrences of ",
             element("bdi", element("strong", word.word)),
-            " occurs, projected to their two principal components "
-            f"({first} and {second} of the variance), by their most probable sense.",
+            " in the text, projected to their first two principal components "
+            f"({first} and {second} of the variance). The marker shows the most probable sense.",
         ),
     )
 
@@ -167,7 +168,7 @@ def _contexts(word: StudiedWord) -> list[ElementTree.Element]:
 
 
 def _context(word: str, before: str, after: str) -> ElementTree.Element:
-    """Makes a piece of text around the word. Writing directions do not move the word."""
+    """Makes the text around a word. Right-to-left parts do not change the order."""
     return element(
         "p",
         *running_text(before),
@@ -180,7 +181,7 @@ def _context(word: str, before: str, after: str) -> ElementTree.Element:
 
 
 def _warning(word: StudiedWord) -> list[ElementTree.Element]:
-    """Makes the warning about senses that do not depend on the context, if the word needs one."""
+    """Makes the warning `verdict` if the senses do not depend on the context, else nothing."""
     if word.distinguishes_senses:
         return []
     return [element("p", word.verdict, class_="warning")]

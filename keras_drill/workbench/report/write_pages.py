@@ -1,4 +1,4 @@
-"""Writes pages from their sections."""
+"""Writes the HTML pages: reports, analyses of output layers, and senses of words."""
 
 import os
 import pathlib
@@ -41,7 +41,7 @@ def write_report(
     """Writes one self-contained HTML page about `runs` and returns its path, by `write_page`.
 
     Args:
-        path: The HTML file, for example `"runs/drill/report.html"`; replaced when it exists.
+        path: The HTML file, for example `"runs/drill/report.html"`. An existing file is replaced.
         runs: The runs. The first one is the baseline of the comparison. The page omits fields that
             a `RunSummary` does not have.
         sections: Further sections of the page, in order. For example, results of
@@ -49,8 +49,8 @@ def write_report(
         title: Title of the page; by default the name of the only run, or "Models compared".
         summary: One sentence under the title; by default, a summary of the perplexities.
         environment: Environment of the runs, from `describe_environment(...)`.
-        compared: The metrics that can be compared, by text. Without it, the texts and vocabularies
-            are assumed to be equal in all runs.
+        compared: The metrics that can be compared, by text. By default, texts, tokenizers and
+            vocabularies are assumed to be equal in all runs.
     """
     _names(runs)
     shown = [results_section(runs, compared)]
@@ -82,12 +82,12 @@ def write_analysis(
     """Writes one self-contained HTML page about models' output layers and returns its path.
 
     Args:
-        path: The HTML file; replaced when it exists.
+        path: The HTML file. An existing file is replaced.
         runs: The models, with different names.
         comparisons: Comparisons of pairs of models by word frequency.
         environment: Environment of the analysis, from `describe_environment(...)`.
-        not_compared: The reason for each run, by name, that is not compared with the first run by
-            word frequency.
+        not_compared: For each run that is not compared with the first run by word frequency, the
+            reason, by name of the run.
     """
     names = _names(runs)
     texts = {run.name: [run.text] for run in runs if run.text is not None}
@@ -108,7 +108,7 @@ def write_analysis(
     ]
     if environment:
         sections.append(environment_section(environment))
-    return write_page(path, "What output layers can say", _ranks(runs), sections)
+    return write_page(path, "Limits of output layers", _ranks(runs), sections)
 
 
 def _names(runs: Sequence[RunSummary | RunAnalysis]) -> list[str]:
@@ -137,7 +137,7 @@ def write_senses(
     """Writes one self-contained HTML page about the senses of a model and returns its path.
 
     Args:
-        path: The HTML file; replaced when it exists.
+        path: The HTML file. An existing file is replaced.
         study: The senses of the model.
         environment: Environment of the study, from `describe_environment(...)`.
     """
@@ -152,8 +152,8 @@ def write_senses(
     summary: list[ElementTree.Element | str] = [
         element("bdi", study.name),
         f" ({study.output_layer}) has {study.mean_senses:.2f} senses per word. "
-        f"Words were looked at in {study.text}.",
+        f"The occurrences of words are from {study.text}.",
     ]
     if not any(word.num_senses > 1 and word.distinguishes_senses for word in study.words):
-        summary.append(" In none of them does the sense depend on the context.")
+        summary.append(" For none of the words below do the senses depend on the context.")
     return write_page(path, "Senses of words", summary, sections)

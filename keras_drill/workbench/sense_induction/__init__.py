@@ -1,4 +1,4 @@
-"""Induction of word senses from contexts that a pretrained encoder reads.
+"""Finds senses of words from the states of a pretrained encoder in the words' contexts.
 
 The command is `keras-drill induce-senses`.
 """

@@ -1,4 +1,4 @@
-"""k-means clusters of contexts, which initialize the senses of a word."""
+"""Clusters contexts by k-means. The clusters initialize the senses of a word."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""Encoder states of many contexts, cached on disk."""
+"""Computes encoder states of many contexts, with a cache on disk."""
 
 import hashlib
 import os
@@ -27,10 +27,10 @@ def encode_contexts(
         encoder: The encoder.
         contexts: N contexts.
         masked: Whether the word is masked, see `TextEncoder.states`.
-        cache: Folder of the cache, with 1,024 contexts per file. States that the same encoder has
-            computed for the same contexts are read from there, so an interrupted call can be
-            repeated. `None` disables the cache.
-        progress: Called with the number of finished contexts, and N.
+        cache: Folder of the cache, with 1,024 contexts per file. States of the same encoder for the
+            same contexts are read from the cache, so that an interrupted call can continue. `None`
+            disables the cache.
+        progress: Function that is called with the number of finished contexts, and with N.
 
     Returns:
         `[N, 2, width]` float32.

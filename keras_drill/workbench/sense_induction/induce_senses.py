@@ -1,4 +1,4 @@
-"""Induction of the senses of words from a text, with a pretrained encoder."""
+"""Finds senses of words in a text, with a pretrained encoder and a KerBS output layer."""
 
 import os
 from collections.abc import Iterable, Sequence
@@ -45,16 +45,16 @@ def induce_senses(
     Senses are initialized with clusters of the word's contexts.
 
     Args:
-        words: The words to find senses of.
+        words: The words whose senses are searched.
         lines: The lines of the text.
         encoder: The encoder that reads the contexts.
         senses: Number of senses of each of `words`. Other words have one sense.
         most: Maximum number of contexts of each of `words`, drawn at random from all contexts.
-        others: Number of other frequent words among which the output layer predicts.
+        others: Number of other frequent words that the output layer also predicts.
         steps: Number of training steps, with 512 contexts each.
         seed: Seed of the drawn contexts, the clusters and the training.
         cache: Folder that caches the encoder's states, see `encode_contexts`.
-        facts: Facts for `InducedSenses.facts` in addition to the seed.
+        facts: Values for `InducedSenses.facts` in addition to the seed.
 
     Raises:
         ValueError: An item of `words` is not a word, occurs twice, or is not one token of the

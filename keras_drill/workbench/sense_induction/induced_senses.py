@@ -1,4 +1,4 @@
-"""Senses that were induced from contexts, with the folder that stores them."""
+"""Senses that were induced from contexts, and their folder."""
 
 import dataclasses
 import json
@@ -34,16 +34,16 @@ _WIDTH = 8  # words shown on either side of an occurrence
 class InducedSenses:
     """A model that maps an encoder's states to senses, and the contexts that it was trained on.
 
-    The chosen words are the words whose senses were induced. The folder of `save` holds
-    `model.keras`, `states.npz` with the encoder's states, and `induced-senses.json` with all other
-    attributes. `examine` can add the page, `senses.html`.
+    The chosen words are the words whose senses were induced. `save` writes a folder with the files
+    `model.keras`, `states.npz` (the encoder's states) and `induced-senses.json` (all other
+    attributes).
 
     Args:
         model: A `LanguageModel` that maps states to words: a `ContextSpace`, then a KerBS head.
         vocabulary: The words that the model predicts, the chosen words first.
         contexts: The contexts of each chosen word.
         states: The encoder's states of these contexts, `[n, D]` for each chosen word.
-        facts: Further facts: `encoder`, `text` and `seed`.
+        facts: The names of the `encoder` and of the `text`, and the `seed`.
     """
 
     model: LanguageModel
@@ -53,7 +53,7 @@ class InducedSenses:
     facts: Mapping[str, Any]
 
     def save(self, folder: str | os.PathLike) -> None:
-        """Writes all files of the folder except the page."""
+        """Writes model, states and other attributes to a folder."""
         path = Path(folder)
         with replaced_file(path / "model.keras") as beside:
             self.model.save(beside)
@@ -112,7 +112,7 @@ class InducedSenses:
         nearest: int = 5,
         contexts: int = 3,
     ) -> SenseStudy:
-        """Shows the senses of chosen words, on the terminal and on a page.
+        """Shows the senses of chosen words, on the terminal and on an HTML page.
 
         Args:
             name: Name of the induced senses on the page.
@@ -122,7 +122,7 @@ class InducedSenses:
             contexts: Number of contexts to show for each sense.
 
         Returns:
-            All that the page shows.
+            The data of the page.
         """
         words = tuple(words or self.contexts)
         for word in words:
@@ -160,7 +160,7 @@ class InducedSenses:
         return study
 
     def _examples(self, word: str, senses: WordSenses, k: int) -> list[list[Example]]:
-        """Returns up to `k` different contexts of each sense in which it is the most probable."""
+        """Returns for each sense up to `k` different contexts in which it is the most probable."""
         examples: list[list[Example]] = []
         for place in range(len(senses.senses)):
             mine = np.flatnonzero(senses.most_probable == place)

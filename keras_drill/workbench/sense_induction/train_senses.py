@@ -1,4 +1,4 @@
-"""Training of a KerBS output layer on encoder states of words' contexts."""
+"""Trains a KerBS output layer on encoder states of words' contexts."""
 
 from collections.abc import Sequence
 
@@ -63,7 +63,7 @@ def begin_at_clusters(
         seed: Seed of the clusters.
 
     Returns:
-        `[N]`, the number of each context's cluster among the clusters of its word.
+        Number of the cluster of each context among the clusters of its word, `[N]`.
 
     Raises:
         RunError: A word has fewer contexts than senses.
@@ -98,8 +98,8 @@ def train_senses(
 ) -> None:
     """Trains the output layer with Adam on batches of 512 contexts.
 
-    The defaults are few and small steps. Senses that begin at clusters improve in these steps;
-    more or larger steps overfit to single contexts (`docs/results/senses.md`).
+    By default, the steps are few and small, which suits senses that begin at clusters. More or
+    larger steps overfit to single contexts (`docs/results/senses.md`).
 
     Args:
         model: A model from `make_sense_model`.

@@ -1,4 +1,4 @@
-"""Contexts of words in a text, and the text's frequent words."""
+"""Finds the contexts of words in a text, and the most frequent words of a text."""
 
 import random
 import re

@@ -1,6 +1,6 @@
 """A development server for exported models, with the interfaces of TensorFlow Serving.
 
-The server runs SavedModels with TensorFlow and tensorflow-text only. See docs/how-to/serve.md.
+The server needs only TensorFlow and tensorflow-text to run SavedModels. See docs/how-to/serve.md.
 """
 
 from keras_drill.workbench.serving.batching import BatchingOptions

@@ -1,4 +1,4 @@
-"""Batching of requests that arrive at about the same time."""
+"""Combines requests that arrive at about the same time to batches."""
 
 import asyncio
 import collections
@@ -24,7 +24,7 @@ class BatchingOptions:
 
     Args:
         max_batch_size: Maximum number of rows in a batch of several requests; 1 disables batching.
-        delay_seconds: Time that the first request of a batch waits for further requests.
+        delay_seconds: Time in seconds that the first request of a batch waits for further requests.
     """
 
     max_batch_size: int = 32
@@ -49,9 +49,9 @@ class _Queue:
         return sum(request.rows for request in self.requests)
 
     def take(self, most: int) -> list[_Request]:
-        """Removes the first requests, with at most `most` rows unless the first alone has more.
+        """Removes and returns the first requests, with at most `most` rows in all.
 
-        Requests that have timed out are dropped.
+        A single request may have more rows. Requests that have timed out are dropped.
         """
         taken: list[_Request] = []
         rows = 0
@@ -65,14 +65,14 @@ class _Queue:
 
 
 class Batcher:
-    """Runs signatures, with several requests in one call if their results can be separated.
+    """Runs signatures, and combines requests to one call if their results can be separated.
 
-    A request gets the same result as without batching: its own rows of the batch, without the
-    padding that longer rows of other requests cause. Signatures whose padding cannot be recognized
-    (see `can_share`) are never batched.
+    A request gets the same result as without batching: its own rows, without the padding that
+    longer rows of other requests cause. Signatures whose padding cannot be recognized are never
+    batched, see `can_share`.
 
     Args:
-        executor: Threads that run TensorFlow.
+        executor: Executor with the threads that run TensorFlow.
         slots: Number of batches that run at the same time.
         options: Options of batching.
         limits: Limits of the requests.
@@ -104,11 +104,12 @@ class Batcher:
         Args:
             servable: The version to run. The caller must keep the version loaded.
             signature: Name of the signature.
-            inputs: Arrays by name, which were checked before.
+            inputs: Arrays by name, already checked.
             seconds: Maximum duration.
 
         Raises:
-            ServingError: Too many requests are waiting, the time is over, or the signature failed.
+            ServingError: Too many requests are waiting, the request has timed out, or the signature
+                failed.
         """
         if self._waiting >= self.limits.waiting:
             raise self.limits.too_many_waiting()
@@ -126,7 +127,7 @@ class Batcher:
             return await asyncio.wait_for(answer, seconds)
         except (TimeoutError, asyncio.TimeoutError) as error:  # two classes before Python 3.11
             raise ServingError(
-                "DEADLINE_EXCEEDED", f"There was no answer within {seconds:.3g} seconds"
+                "DEADLINE_EXCEEDED", f"The model did not respond within {seconds:.3g} seconds"
             ) from error
         finally:
             self._waiting -= 1
@@ -154,7 +155,7 @@ class Batcher:
         task.add_done_callback(self._tasks.discard)
 
     async def _empty(self, key: tuple[Servable, str], queue: _Queue) -> None:
-        """Makes batches of a queue until the queue is empty."""
+        """Runs the requests of a queue in batches until the queue is empty."""
         while queue.requests:
             with contextlib.suppress(TimeoutError, asyncio.TimeoutError):
                 await asyncio.wait_for(queue.is_full.wait(), self.options.delay_seconds)
@@ -199,12 +200,13 @@ class Batcher:
 def can_share(signature_def: Any) -> bool:
     """Returns whether requests to a signature can be batched and their results separated.
 
-    This requires that
+    This has four conditions:
 
-    - the first dimension of all inputs and outputs is the batch;
-    - no other dimension of an input has an unknown size;
-    - no dimension of an output but the second has an unknown size;
-    - if such a second dimension exists, an output `lengths` `[B]` has its size without padding.
+    - The first dimension of all inputs and outputs is the batch.
+    - No other dimension of an input has an unknown size.
+    - Of the other dimensions of an output, only the second may have an unknown size.
+    - If an output has a second dimension of unknown size, an output `lengths` `[B]` contains its
+      size without padding.
     """
     inputs = [info.tensor_shape for info in signature_def.inputs.values()]
     outputs = [info.tensor_shape for info in signature_def.outputs.values()]
@@ -222,7 +224,7 @@ def can_share(signature_def: Any) -> bool:
 
 
 def _answers(servable: Servable, signature: str, requests: list[_Request]) -> list[Arrays]:
-    """Runs a batch of requests, and returns the results of each request."""
+    """Runs a batch of requests, and returns the outputs of each request."""
     if len(requests) == 1:
         return [servable.run(signature, requests[0].inputs)]
     names = requests[0].inputs

@@ -10,10 +10,10 @@ from keras_drill.workbench.serving.errors import ServingError
 class SameSite:
     """Refuses requests from web pages of other sites, and requests to unknown host names.
 
-    A browser sends the origin of a request (`Origin`, `Sec-Fetch-Site`) and the host name that the
-    page has used (`Host`). An attacker can make a domain name point to this machine, but the
-    browser then sends this name as `Host`. Only IP addresses and known host names are therefore
-    accepted. Programs other than browsers send no origin, and are accepted.
+    A browser sends the origin of a request (`Origin`, `Sec-Fetch-Site`) and the host name of the
+    request (`Host`). An attacker can make a domain name point to this machine, but the browser
+    then sends this name as `Host`. Therefore only IP addresses and known host names are accepted.
+    Programs other than browsers send no origin, and are accepted.
 
     Args:
         names: Host names to accept, in addition to `localhost` and IP addresses.
@@ -34,8 +34,8 @@ class SameSite:
 
         Args:
             headers: Headers of the request.
-            is_link_to_page: Whether the request only opens the server's page, to which pages of
-                other sites may link.
+            is_link_to_page: Whether the request only opens the server's page. Pages of other sites
+                may link to it.
         """
         host = headers.get("Host", "")
         if not self._is_known(host):

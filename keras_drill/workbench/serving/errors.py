@@ -48,7 +48,7 @@ def invalid(message: str) -> ServingError:
 
 
 def error_of_tensorflow(error) -> ServingError:
-    """Converts a `tf.errors.OpError`, without the lines that name nodes of the graph.
+    """Converts a `tf.errors.OpError`. The message loses the lines that name graph nodes.
 
     >>> import tensorflow as tf
     >>> error_of_tensorflow(tf.errors.InvalidArgumentError(None, None, "Bad.\\n\\t [[x]]")).message

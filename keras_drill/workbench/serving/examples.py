@@ -27,7 +27,7 @@ _INT64 = range(-(2**63), 2**63)
 
 
 def read_examples(document: Mapping[str, Any], verb: str, limits: Limits) -> list[bytes]:
-    """Reads a request's `tf.Example`s, adds the features of its context, and serializes them.
+    """Reads the `tf.Example`s of a request, adds the features of `context`, and serializes them.
 
     Example:
 

@@ -27,14 +27,14 @@ _HEADERS = {
 
 
 class HttpServer:
-    """Serves the REST interface, the web page, the metrics and the readiness over HTTP.
+    """Serves the REST interface, the web page, the metrics and a readiness check over HTTP.
 
     Args:
         rest: The REST interface, for `/v1/...`.
         metrics: Metrics for `/monitoring/prometheus/metrics`.
         limits: Limits of requests.
         same_site: Check that refuses requests from pages of other sites.
-        is_ready: Function for `/healthz` that returns whether the server is ready.
+        is_ready: Function that returns whether the server is ready, for `/healthz`.
     """
 
     def __init__(
@@ -88,7 +88,7 @@ class HttpServer:
             await self._runner.cleanup()
 
     async def _refuse_in_json(self, request: Any, handler: Callable[[Any], Awaitable]) -> Any:
-        """Wraps every handler: checks the sender, and returns errors as JSON."""
+        """Wraps every handler. Refuses requests of other sites, and returns errors as JSON."""
         try:
             is_link = request.path == "/" and request.headers.get("Sec-Fetch-Mode") == "navigate"
             self.same_site.check(request.headers, is_link_to_page=is_link)
@@ -113,7 +113,7 @@ class HttpServer:
             body = await asyncio.wait_for(request.read(), self.limits.seconds)
         except (TimeoutError, asyncio.TimeoutError) as error:  # two classes before Python 3.11
             raise ServingError(
-                "DEADLINE_EXCEEDED", "The request was not sent in time", http_status=408
+                "DEADLINE_EXCEEDED", "The request did not arrive in time", http_status=408
             ) from error
         path = request.rel_url.raw_path
         status, answer = await self.rest.answer(request.method, path, body)

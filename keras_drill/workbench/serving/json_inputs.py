@@ -34,8 +34,8 @@ def read_inputs(
         limits: Limits of the inputs, which are checked as early as possible.
 
     Returns:
-        Arrays by name, with strings as objects, and whether the request and so the response
-        consist of rows.
+        Arrays by name, with strings as objects. Then whether the request has `instances` (rows), so
+        that the response must have rows too.
 
     Example:
 

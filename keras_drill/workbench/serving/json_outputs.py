@@ -14,8 +14,9 @@ from keras_drill.workbench.serving.servable import type_name
 def write_outputs(outputs: Mapping[str, np.ndarray], in_rows: bool) -> dict[str, Any]:
     """Returns the response to a `:predict` request, for `json.dumps`.
 
-    A single output has no name, several outputs are objects by name. Strings of outputs whose name
-    ends in `_bytes` are base64. In other strings, bytes that are not UTF-8 are replaced.
+    A single output has no name; several outputs are an object with their names. Strings of outputs
+    whose name ends in `_bytes` are encoded as base64. In other strings, bytes that are not UTF-8
+    are replaced.
 
     Example:
 

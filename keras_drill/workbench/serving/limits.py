@@ -19,7 +19,7 @@ class Limits:
         text_bytes: Maximum bytes of a string.
         values: Maximum number of values of an input.
         waiting: Maximum number of waiting requests.
-        seconds: Maximum duration of a request; a client may ask for less.
+        seconds: Maximum duration of a request in seconds. A client may set a shorter time.
 
     Example:
 
@@ -59,7 +59,7 @@ class Limits:
                 )
 
     def too_many_waiting(self) -> ServingError:
-        """Returns the error for a request if too many requests are waiting."""
+        """Returns the error for a request that arrives while too many requests are waiting."""
         return ServingError(
             "RESOURCE_EXHAUSTED",
             f"{self.waiting} requests are waiting for their answers already; try again later",

@@ -55,7 +55,7 @@ class Metrics:
         self._latencies[key].add(seconds * 1e6)
 
     def count_batch(self, model: str, rows: int) -> None:
-        """Counts a batch that TensorFlow runs."""
+        """Counts a batch and its number of rows."""
         if model not in self._batches:
             self._batches[model] = _Histogram(_BATCH_BOUNDS)
         self._batches[model].add(rows)

@@ -39,14 +39,13 @@ class Version:
 
 
 class Models:
-    """Keeps the last versions of every model in `<base>/<name>/<version>/` loaded.
+    """Loads the last versions of every model in `<base>/<name>/<version>/`, and watches the folder.
 
-    - While a new version is being loaded, the previous version serves requests. It stays loaded
-      afterwards, and older versions are unloaded after their last request.
+    - While a new version is being loaded, the previous version serves requests. The previous
+      version stays loaded afterwards. Older versions are unloaded after their last request.
     - If a version cannot be loaded, the previous version continues to serve. Loading is tried
       again when the version's files change.
-    - If the folder of a version is removed, the version is unloaded. To withdraw a version, remove
-      its folder.
+    - If the folder of a version is removed, the version is unloaded.
     - Folders whose names begin with a dot are ignored.
 
     Args:
@@ -54,7 +53,7 @@ class Models:
         executor: Executor with the thread that loads models.
         labels: For each model, versions by label. Labelled versions stay loaded.
         kept: Number of versions of a model to keep loaded.
-        log: Function that is called with a line of text if a version is loaded or unloaded, or
+        log: Function that is called with a line of text when a version is loaded or unloaded, or
             cannot be loaded.
     """
 
@@ -82,7 +81,7 @@ class Models:
 
     @property
     def are_loading(self) -> bool:
-        """Whether versions are being loaded, or the folder was not read yet."""
+        """Whether a version is being loaded, or the folder was not read yet."""
         versions = (version for some in self._models.values() for version in some.values())
         return not self.has_looked or any(version.state == "LOADING" for version in versions)
 
@@ -125,7 +124,7 @@ class Models:
             raise ServingError("NOT_FOUND", f"Servable not found for request: {shown}")
         used = self._models[name][available[0] if version is None else version]
         if used.servable is None:
-            raise RuntimeError(f"{used} is available, and not loaded")
+            raise RuntimeError(f"{used} is marked as available, but is not loaded")
         used.users += 1
         try:
             yield used.servable
@@ -140,7 +139,9 @@ class Models:
             try:
                 await self.look()
             except Exception as error:  # an error of one model must not stop the others' updates
-                self.log(f"cannot look after {self.base}: {type(error).__name__}: {error}")
+                self.log(
+                    f"cannot update the models of {self.base}: {type(error).__name__}: {error}"
+                )
             await asyncio.sleep(seconds)
 
     async def look(self) -> None:
@@ -151,7 +152,9 @@ class Models:
         except OSError as error:  # for example an unavailable network file system
             if self._trouble != str(error):
                 self._trouble = str(error)
-                self.log(f"cannot look at {self.base}: {error.strerror}; what is loaded goes on")
+                self.log(
+                    f"cannot read {self.base}: {error.strerror}; loaded models continue to serve"
+                )
             return
         self._trouble = ""
         for name in sorted(folders.keys() | self._models.keys()):
@@ -266,7 +269,7 @@ def _folders(base: Path) -> dict[str, dict[int, Path]]:
 
 
 def _files(folder: Path) -> tuple:
-    """Returns paths, sizes and times of a folder's files, to detect changes."""
+    """Returns the paths, sizes and times of the files in a folder, to detect changes."""
     found = []
     for path in sorted(folder.rglob("*")):
         with contextlib.suppress(FileNotFoundError):

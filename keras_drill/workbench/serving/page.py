@@ -1,4 +1,4 @@
-"""The web page to try models: files of this package, with the style of the reports."""
+"""Reads the files of the web page on which users try models."""
 
 from collections.abc import Callable
 from importlib import resources

@@ -1,4 +1,4 @@
-"""Handling of predict requests, which REST and gRPC share."""
+"""Handles predict requests of both the REST and the gRPC interface."""
 
 from collections.abc import Mapping, Sequence
 

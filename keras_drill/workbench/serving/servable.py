@@ -36,7 +36,7 @@ class Servable:
         self._loaded: Any = tf.saved_model.load(str(folder))
 
     def signature_def(self, name: str) -> Any:
-        """Returns a `SignatureDef`, or `None` if there is none; "" names the default one."""
+        """Returns a `SignatureDef` or `None`. The name "" stands for the default signature."""
         return self.signature_defs.get(name or "serving_default")
 
     def run(self, signature: str, inputs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:

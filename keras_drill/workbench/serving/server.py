@@ -26,10 +26,11 @@ class ServerOptions:
 
     Args:
         base: The folder of models, `<base>/<name>/<version>/`.
-        host: Address to listen on. Other machines can reach any address but the loopback address.
+        host: Address to listen on. Other machines can reach the server unless this is the loopback
+            address.
         port: Port of HTTP; 0 lets the system choose a port.
         grpc_port: Port of gRPC; 0 lets the system choose a port, `None` disables gRPC.
-        allowed_hosts: Host names that browsers may use for the server, besides localhost.
+        allowed_hosts: Host names by which browsers may reach the server, in addition to localhost.
         batching: Options of batching.
         limits: Limits of requests.
         labels: For each model, versions by label.
@@ -133,7 +134,7 @@ def serve(options: ServerOptions, announce: Callable[[Server], None]) -> None:
         def stop() -> None:
             if stopping.is_set():
                 os._exit(130)
-            log("stopping: requests under way are answered")
+            log("stopping: the server finishes the current requests")
             stopping.set()
 
         loop = asyncio.get_running_loop()

@@ -28,7 +28,7 @@ _FIELDS = {
 def read_tensor(name: str, tensor: Any, limits: Limits) -> np.ndarray:
     """Converts a `TensorProto` to an array.
 
-    A small message may declare a shape of any size, so the shape is checked first.
+    A small message can declare a huge shape, so the shape is checked before memory is allocated.
 
     Args:
         name: Name of the input, for error messages.
@@ -48,7 +48,7 @@ def read_tensor(name: str, tensor: Any, limits: Limits) -> np.ndarray:
 def write_tensor(array: np.ndarray) -> Any:
     """Converts an array to a `TensorProto` with a field of values, as TensorFlow Serving does.
 
-    `tf.make_tensor_proto` would write bytes, but clients may read fields such as `float_val`.
+    `tf.make_tensor_proto` would write raw bytes, but clients may read fields such as `float_val`.
 
     Example:
 

@@ -1,1 +1,1 @@
-"""The tasks that can be trained, one folder for each."""
+"""Tasks, the kinds of models that can be trained: one folder for each, and shared parts."""

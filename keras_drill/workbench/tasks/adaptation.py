@@ -1,24 +1,26 @@
-"""Settings for the adaptation of a language model to the text on which it is evaluated."""
+"""Settings of a language model that adapts to the evaluated text while reading it."""
 
 import dataclasses
 
 
 @dataclasses.dataclass(frozen=True)
 class Adaptation:
-    """Dynamic evaluation, a neural cache, or both, with their parameters.
+    """Settings of dynamic evaluation, of a neural cache, or of both.
 
-    Parameters that are `None` are chosen on validation text.
+    In dynamic evaluation, the model is trained on each segment of the text after predicting it. A
+    neural cache makes words more probable that followed similar contexts. Parameters that are
+    `None` are chosen on validation text.
 
     Args:
-        rule: "rms" or "sgd", the update of dynamic evaluation; `None` for none.
+        rule: Update rule of dynamic evaluation, "rms" or "sgd"; `None` for no dynamic evaluation.
         learning_rate: Learning rate of dynamic evaluation.
         decay: Decay towards the trained weights in dynamic evaluation.
-        length: Number of tokens of a segment, after which the weights are updated.
-        rows: Number of rows of text that are read in parallel.
-        has_cache: Whether there is a neural cache.
-        cache_size: Number of the last hidden states in the cache.
-        cache_theta: Factor of the similarity of hidden states.
-        cache_weight: Weight of the cache.
+        length: Number of tokens in a segment of dynamic evaluation.
+        rows: Number of parts of the text that are read in parallel.
+        has_cache: Whether to use a neural cache.
+        cache_size: Number of hidden states in the cache, the last ones.
+        cache_theta: Factor on the similarity of hidden states; 0 weighs all states equally.
+        cache_weight: Share of the cache in the probabilities, from 0 to 1.
         search_tokens: Number of tokens of the validation text on which parameters are chosen.
     """
 

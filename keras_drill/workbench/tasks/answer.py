@@ -23,8 +23,9 @@ class Answer:
         texts: The outputs, the best first.
         scores: Scores for ranking; negative infinity for missing outputs.
         log_probs: Log-probabilities of the outputs.
-        is_truncated: Whether each output reached `decoding.max_tokens` or `decoding.max_ratio`.
-        is_cut: Whether the source was too long and was cut.
+        is_truncated: For each output, whether it reached `decoding.max_tokens` or
+            `decoding.max_ratio` before an end token.
+        is_cut: Whether the source was too long and was truncated.
     """
 
     texts: tuple[str, ...]
@@ -35,7 +36,7 @@ class Answer:
 
 
 class Limits:
-    """Counts the sources and the best outputs that were too long."""
+    """Counts the sources that were truncated, and the best outputs that reached a limit."""
 
     def __init__(self):
         self.answers = 0
@@ -49,8 +50,10 @@ class Limits:
             self.truncated += answer.is_truncated[0]
 
     def warn(self, config: Any) -> None:
-        """Warns once about their number and the options that limit them, a
-        `SequenceToSequenceConfig`.
+        """Prints warnings with the counts and the limiting options.
+
+        Args:
+            config: The `SequenceToSequenceConfig` of the run.
         """
         count, decoding = f"of {self.answers:,}", config.decoding
         option = "decoding.max_source_tokens" if decoding.max_source_tokens else "data.max_length"
@@ -58,20 +61,20 @@ class Limits:
         if self.cut_sources:
             print(
                 f"keras-drill: warning: {self.cut_sources:,} {count} sources are longer than "
-                f"{option} = {config.max_source_tokens} tokens, and only {read} was read",
+                f"{option} = {config.max_source_tokens} tokens; the model reads only {read}",
                 file=sys.stderr,
             )
         if self.truncated:
             print(
-                f"keras-drill: warning: {self.truncated:,} {count} answers were ended by "
-                f"decoding.max_tokens = {decoding.max_tokens} or decoding.max_ratio = "
+                f"keras-drill: warning: {self.truncated:,} {count} outputs are incomplete: they "
+                f"reached decoding.max_tokens = {decoding.max_tokens} or decoding.max_ratio = "
                 f"{decoding.max_ratio:g}",
                 file=sys.stderr,
             )
 
 
 def warn_of_limits(answers: Iterable[Answer], config: Any) -> None:
-    """Warns once about the number of sources and best outputs that were too long."""
+    """Prints warnings about truncated sources and incomplete outputs; see `Limits.warn`."""
     limits = Limits()
     limits.add(answers)
     limits.warn(config)
@@ -84,15 +87,17 @@ def answer_all(
     prefixes: Sequence[str] | None = None,
     first_row: int = 0,
 ) -> list[Answer]:
-    """Computes outputs for sources, in batches of similar lengths. Outputs are in the sources'
-    order.
+    """Computes outputs for sources, in batches of similar lengths.
 
     Args:
         translator: The model.
         sources: The texts.
         verbose: 1 to show progress, on a terminal only.
-        prefixes: The prefix of each output.
-        first_row: Number of sources in earlier calls, by which a sampler draws different outputs.
+        prefixes: The beginning of each output; `None` for no prefixes.
+        first_row: Number of sources in earlier calls, so that a sampler draws other random numbers.
+
+    Returns:
+        The outputs, in the order of the sources.
     """
     verbose = verbose if sys.stdout.isatty() else 0  # no control characters in files
     order = np.argsort([-len(source.split()) for source in sources], kind="stable")

@@ -16,7 +16,7 @@ from keras_drill.workbench.tasks.errors import RunError
 def build_sense_embedding(
     config: RunConfig, vocabulary_size: int
 ) -> keras_drill.SenseEmbedding | None:
-    """Builds the embedding whose senses the output layer shares; `None` if it shares none."""
+    """Builds the input embedding with senses that the output layer shares; `None` if none."""
     options = config.senses
     if not (config.head.has_senses and config.head.tied):
         return None
@@ -51,8 +51,7 @@ def build_head(
         vocabulary_size: number of words.
         embedding: the input embedding.
         seeds: seeds for the layer's dropouts, one for each.
-        descriptions: `[V, ...]`, descriptions from which labels are computed, if the options say
-            so.
+        descriptions: Descriptions of the words, `[V, ...]`, for `head.kind = "described"`.
     """
     options = config.head
     arguments: dict[str, Any] = {
@@ -134,7 +133,10 @@ def _build_description_encoder(
 ) -> keras_drill.DescriptionLabelEncoder:
     options = config.head
     if descriptions is None:
-        raise RunError("the run's descriptions of words are missing: bring descriptions.npy back")
+        raise RunError(
+            "the word descriptions of the run are missing: restore the file descriptions.npy in "
+            "the folder of the run"
+        )
     scaled = {"learning_rate_multiplier": options.learning_rate_multiplier}
     width = config.backbone.embedding_dim
     network = keras.Sequential(

@@ -17,30 +17,34 @@ _ENCODER = "encoder:"
 
 
 def describe_words(source: str, words: Sequence[str]) -> np.ndarray:
-    """Computes descriptions of words.
+    """Computes descriptions of words: vectors that do not come from the training text.
 
     Args:
-        source: Option `head.descriptions`: a file of word vectors, or "encoder:" and a preset of
-            keras-hub.
+        source: Option `head.descriptions`: a file of word vectors, or "encoder:" and a preset or a
+            folder of keras-hub.
         words: V words.
 
     Returns:
-        `[V, f]` float32, zeros for words without description. Each vector has mean 0 and variance
-        1, so that a word's vector does not depend on other words.
+        `[V, f]` float32, zeros for words without description. Each vector is scaled to mean 0 and
+        variance 1 by itself, so that it does not depend on other words.
     """
     if source in ("", _ENCODER):
         raise ConfigError(
             "option head.descriptions must be a file of word vectors, or 'encoder:' and a preset "
-            f"of keras-hub or its folder, with head.kind = 'described', not {source!r}"
+            "or a folder of keras-hub, with head.kind = 'described'. "
+            f"Received: {source!r}"
         )
     try:
         if source.startswith(_ENCODER):
             vectors = _embed(TextEncoder.from_preset(source.removeprefix(_ENCODER)), words)
         else:
             vectors, known = read_word_vectors(source, words)
-            print(f"{source} has vectors of {known.sum():,} of the {len(words):,} words")
+            print(f"{source} has vectors for {known.sum():,} of the {len(words):,} words")
             if not known.any():
-                raise RunError(f"head.descriptions: {source} has none of the words")
+                raise RunError(
+                    "option head.descriptions must be a file with vectors of words of the "
+                    f"vocabulary. Received: {source}, which has none of these words"
+                )
     except (ImportError, OSError, ValueError) as error:
         raise RunError(f"head.descriptions {source}: {error}") from error
     vectors = vectors - vectors.mean(axis=1, keepdims=True)
@@ -48,7 +52,7 @@ def describe_words(source: str, words: Sequence[str]) -> np.ndarray:
 
 
 def described_in(head: HeadConfig) -> Path | None:
-    """The local file or folder with descriptions, if the options name one."""
+    """Returns the local file or folder of `head.descriptions`; `None` if there is none."""
     if head.kind != "described" or not head.descriptions:
         return None
     path = Path(head.descriptions.removeprefix(_ENCODER))
@@ -66,7 +70,7 @@ def _embed(encoder: TextEncoder, words: Sequence[str]) -> np.ndarray:
 
 
 def save_descriptions(folder: Path, descriptions: np.ndarray | None) -> None:
-    """Writes descriptions for `load_descriptions`."""
+    """Writes the file that `load_descriptions` reads, unless `descriptions` is `None`."""
     if descriptions is not None:
         with replaced_file(folder / DESCRIPTIONS) as beside:
             np.save(beside, descriptions)
@@ -80,10 +84,12 @@ def load_descriptions(folder: Path, words: Sequence[str]) -> np.ndarray | None:
     try:
         descriptions = np.load(file, allow_pickle=False)
     except (ValueError, OSError, EOFError) as error:
-        raise RunError(f"{file} is damaged ({error}); remove it, and it is made again") from error
+        raise RunError(
+            f"{file} is damaged ({error}); remove the file, and training computes it again"
+        ) from error
     if descriptions.ndim != 2 or len(descriptions) != len(words):
         raise RunError(
-            f"{file} does not describe the {len(words):,} words of the run: its shape is "
-            f"{descriptions.shape}; remove it, and it is made again"
+            f"{file} must have one row for each of the {len(words):,} words of the run; remove the "
+            f"file, and training computes it again. Received: shape {descriptions.shape}"
         )
     return descriptions

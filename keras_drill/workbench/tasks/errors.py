@@ -1,4 +1,4 @@
-"""Errors whose messages the command line shows."""
+"""Errors whose messages the command line prints without a traceback."""
 
 import signal
 
@@ -8,7 +8,7 @@ class ConfigError(ValueError):
 
 
 class RunError(RuntimeError):
-    """A run that cannot start or continue. The message says why, and what to do."""
+    """A command that cannot start or continue. The message says why, and what to do."""
 
 
 class Diverged(RunError):
@@ -16,10 +16,10 @@ class Diverged(RunError):
 
 
 class Interrupted(Exception):
-    """Raised after Ctrl-C or another signal, when the training run is saved.
+    """Raised after Ctrl-C or another signal, to end a training run.
 
     Args:
-        message: says how to resume.
+        message: what was saved, and how to resume.
         number: number of the signal.
 
     Attributes:
@@ -32,7 +32,7 @@ class Interrupted(Exception):
 
 
 def exit_status_of(error: Exception) -> int:
-    """Exit status for an error: its `exit_status`, 2 for wrong usage, or else 1.
+    """Returns an error's exit status: its `exit_status`, 2 for a `ConfigError`, or else 1.
 
     >>> [exit_status_of(error) for error in (Interrupted("stop"), ConfigError("no"), OSError())]
     [130, 2, 1]

@@ -13,9 +13,9 @@ class EvaluationText:
     """A text to evaluate models on, with its size and origin.
 
     Args:
-        name: The split of a corpus, or the name of the text's file.
-        columns: The original lines, by column of the task.
-        encoded: The text as encoded by the task, for use by the same task.
+        name: "valid", "test" or another split of a corpus, or the name of the text's file.
+        columns: The original lines: "text", or "source" and "target".
+        encoded: The encoded text, in the format of the task that read it.
         num_lines: Number of lines, or of pairs of lines.
         num_targets: Number of tokens to predict, including the end of each line.
     """
@@ -28,6 +28,6 @@ class EvaluationText:
 
     @property
     def described(self) -> EvaluatedText:
-        """Description of the text for reports."""
+        """Size and origin of the text, for reports."""
         origins = dict.fromkeys(lines.origin for lines in self.columns.values())
         return EvaluatedText(self.name, " and ".join(origins), self.num_lines, self.num_targets)

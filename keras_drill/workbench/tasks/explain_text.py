@@ -1,4 +1,4 @@
-"""Explanations of text preprocessing, shown when training begins."""
+"""Parts of the explanation of text preprocessing that is printed when training begins."""
 
 import itertools
 from collections.abc import Iterable, Mapping, Sequence
@@ -67,7 +67,7 @@ def changes_of(tokenizer: Tokenizer) -> list[str]:
 
 
 def share_of(ids: np.ndarray, chosen: int, ends: int) -> float:
-    """Share of a word in a text, without ends of lines."""
+    """Returns the share of the id `chosen` among the ids of a text other than `ends`."""
     words = np.asarray(ids)[np.asarray(ids) != ends]
     return float(np.mean(words == chosen)) if len(words) else 0.0
 
@@ -82,14 +82,18 @@ def percent(share: float) -> str:
 
 
 def median_length(text: EncodedText | Sequence[int] | np.ndarray) -> int:
-    """Median number of words of non-empty lines, from their lengths with end tokens."""
+    """Returns the median number of words of non-empty lines.
+
+    Args:
+        text: An encoded text, or the lengths of lines, which include an end token.
+    """
     lengths = np.asarray(text.line_lengths if isinstance(text, EncodedText) else text) - 1
     lengths = lengths[lengths > 0]
     return round(float(np.median(lengths))) if len(lengths) else 0
 
 
 def loses_indentation(lines: Sequence[bytes]) -> bool:
-    """Whether white space at the beginning of lines has a meaning, as in code."""
+    """Whether indentation is meaningful in a text, as in code: many but not all lines have it."""
     texts = [line for line in lines if line.strip()]
     indented = sum(line[:1] in (b" ", b"\t") for line in texts)
     return len(texts) >= 20 and 0.2 * len(texts) < indented < len(texts)

@@ -1,4 +1,4 @@
-"""Seeds for the random choices of a run's model."""
+"""Seeds for the random layers of a run's model."""
 
 import itertools
 from collections.abc import Iterator
@@ -10,9 +10,9 @@ from keras_drill.ops.seed_generator import derived_seed
 
 
 def free_seeds(seed: int, backbone: keras.Layer) -> Iterator[int]:
-    """Yields seeds that no random layer of `backbone` uses, first the run's own seed if possible.
+    """Yields seeds that no random layer of `backbone` uses, starting with the run's seed if free.
 
-    Two layers with the same seed would draw the same masks.
+    Two layers with the same seed would draw the same dropout masks.
     """
     generators = (getattr(layer, "seed_generator", None) for layer in all_layers(backbone))
     taken = {generator.get_config()["seed"] for generator in generators if generator is not None}

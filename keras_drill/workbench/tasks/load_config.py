@@ -30,14 +30,15 @@ CONFIGS: tuple[type[RunConfig], ...] = (
 
 
 def all_options() -> dict[str, dataclasses.Field]:
-    """The options of all tasks by full name. If several tasks have an option, the first task's is
-    used.
+    """Returns the options of all tasks by full name, `"section.key"`.
+
+    For an option of several tasks, the first task's definition is used.
     """
     return {name: field for one in reversed(CONFIGS) for name, field in one.options().items()}
 
 
 def config_class(task: str) -> type[RunConfig]:
-    """The configuration class of a task, by its name."""
+    """Returns the configuration class of the task with this name."""
     classes = {one.task: one for one in CONFIGS}
     if not isinstance(task, str) or task not in classes:  # the value in a file may have any type
         raise ConfigError(f"unknown task {task!r}{suggest(str(task), classes)}")
@@ -45,7 +46,7 @@ def config_class(task: str) -> type[RunConfig]:
 
 
 def recipe_names() -> list[str]:
-    """Names of the recipes in this package."""
+    """Returns the names of the recipes in this package."""
     folder = resources.files("keras_drill.workbench") / "recipes"
     return sorted(
         file.name.removesuffix(".toml") for file in folder.iterdir() if file.name.endswith(".toml")
@@ -53,10 +54,10 @@ def recipe_names() -> list[str]:
 
 
 def recipe_text(name: str) -> str:
-    """The content of a recipe's file."""
+    """Returns the content of a recipe's file."""
     if name not in recipe_names():
         close = difflib.get_close_matches(name, recipe_names(), n=1)
-        known = "`keras-drill recipes` lists them; the name of a file must end in .toml"
+        known = "`keras-drill recipes` lists all; the name of a recipe file must end in .toml"
         raise ConfigError(
             f"unknown recipe {name!r}; " + (f"did you mean {close[0]!r}?" if close else known)
         )
@@ -85,8 +86,8 @@ def load_config(recipe_or_file: str | os.PathLike, is_run: bool = False) -> RunC
             raise ConfigError(f"{path} is not UTF-8 text ({error.reason})") from None
         if not text.strip():
             raise ConfigError(
-                f"{path} is empty: restore its options (`keras-drill recipes RECIPE` writes those "
-                "of a recipe)"
+                f"{path} is empty: restore its options (`keras-drill recipes RECIPE` prints the "
+                "options of a recipe)"
             )
     else:
         text = recipe_text(str(recipe_or_file))

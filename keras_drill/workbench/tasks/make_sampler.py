@@ -1,4 +1,4 @@
-"""Samplers by name."""
+"""Makes samplers by their names in commands and recipes."""
 
 from keras_drill.decoding import (
     GreedySampler,
@@ -11,7 +11,7 @@ from keras_drill.decoding import (
 
 
 def make_sampler(kind: str, temperature: float, k: int, p: float, min_p: float) -> Sampler:
-    """Makes a sampler by its name on the command line and in recipes."""
+    """Makes the sampler with this name: greedy, temperature, top-k, top-p or min-p."""
     if kind == "greedy":
         return GreedySampler()
     if kind == "temperature":

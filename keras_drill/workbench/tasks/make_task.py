@@ -1,4 +1,4 @@
-"""The list of tasks."""
+"""Makes the task of a run."""
 
 from keras_drill.workbench.tasks.autoencoder.config import AutoencoderConfig
 from keras_drill.workbench.tasks.autoencoder.task import AutoencoderTask
@@ -20,5 +20,5 @@ _TASKS: dict[type[RunConfig], type[Task]] = {
 
 
 def make_task(config: RunConfig) -> Task:
-    """Makes the task of a run with these options."""
+    """Makes the task that `config.task` names, with these options."""
     return _TASKS[type(config)](config)

@@ -33,11 +33,11 @@ class RunVocabulary(Protocol):
 
     @property
     def counts(self) -> Sequence[int] | None:
-        """Counts of the words in the training text, if known."""
+        """Counts of the words in the training text, by id; `None` if unknown."""
 
     @property
     def descriptions(self) -> np.ndarray | None:
-        """`[V, ...]`, descriptions of the words, if labels are computed from descriptions."""
+        """Descriptions of the words, `[V, ...]`, for `head.kind = "described"`; else `None`."""
 
     @property
     def special_ids(self) -> Sequence[int]:
@@ -45,20 +45,25 @@ class RunVocabulary(Protocol):
 
     @property
     def fingerprint(self) -> str:
-        """Digest by which checkpoints identify their vocabulary."""
+        """Digest of the vocabulary, which checkpoints store to detect another vocabulary."""
 
     def save(self, folder: Path) -> None:
-        """Writes the vocabulary for `Task.load_vocabulary`."""
+        """Writes the files that `Task.load_vocabulary` reads."""
 
 
 class Batches(Protocol):
-    """Batches of a text, which can start at any batch."""
+    """Batches of a text. An epoch can be read from any batch on."""
 
     num_batches: int
     num_targets: int
 
     def dataset(self, epoch: int = 0, first_batch: int = 0) -> tf.data.Dataset:
-        """The batches of an epoch: inputs, targets, and weights if some targets are ignored."""
+        """Returns the batches of an epoch: inputs, targets, and weights if targets are ignored.
+
+        Args:
+            epoch: Number of the epoch, from 0.
+            first_batch: Number of batches at the beginning of the epoch to skip.
+        """
 
 
 @dataclasses.dataclass(frozen=True)
@@ -67,8 +72,8 @@ class Evaluation:
 
     Args:
         perplexities: Perplexities by text: "valid", "test", or the name of another text.
-        scores: Other metrics, higher is better, by a name with the split, such as `"test BLEU"`.
-        signatures: Signatures of the scores, by the metric's name, such as `"BLEU"`.
+        scores: Other metrics by name, such as `"test BLEU"`. Higher values are better.
+        signatures: sacrebleu's signatures of the scores, by the metric's name, such as `"BLEU"`.
         log_probs: Log-probabilities of the targets of each text, float `[N]`, in the order of
             `Task.target_ids`.
         notes: Sentences on how the metrics were obtained, if they need an explanation.
@@ -81,7 +86,7 @@ class Evaluation:
     notes: Sequence[str] = ()
 
     def figures(self) -> dict[str, Any]:
-        """All metrics of the model on these texts, JSON-serializable."""
+        """Returns all metrics of the model, JSON-serializable."""
         return {
             "perplexities": dict(self.perplexities),
             "scores": dict(self.scores),
@@ -113,7 +118,7 @@ class Task(abc.ABC):
         self.config = config
 
     def read_columns(self, data: str, cut_by_content: bool = False) -> dict[str, dict[str, Lines]]:
-        """Returns the original lines of a training corpus, by split and column.
+        """Reads the original lines of a training corpus, by split and column.
 
         Args:
             data: Path of a corpus or of a folder of examples.
@@ -125,16 +130,18 @@ class Task(abc.ABC):
         splits = self._read_examples(data)
         if "train" not in splits:
             raise RunError(
-                f"the examples in {data} have no training text, only {', '.join(splits)}"
+                f"the folder of examples {data} must have a split named train. "
+                f"Received: splits {', '.join(splits)}"
             )
         return splits
 
     def read_whole(self, data: Sequence[str]) -> dict[str, dict[str, Lines]]:
-        """Returns the lines of complete texts for evaluation, by name and column.
+        """Reads the lines of complete texts for evaluation, by name and column.
 
         Args:
-            data: Path of a file, or of a folder with some splits, or paths of several files that
-                form one text. Splits keep their names, other texts are named by their files.
+            data: Path of a file, path of a folder with some splits, or paths of several files that
+                form one text, such as sources and targets. Splits keep their names; other texts
+                are named after their files.
         """
         if len(data) == 1 and ExampleFolder.is_at(data[0]):
             return self._read_examples(data[0])
@@ -149,20 +156,21 @@ class Task(abc.ABC):
 
     @abc.abstractmethod
     def read_corpus(self, data: str, cut_by_content: bool) -> dict[str, dict[str, Lines]]:
-        """As `read_columns`, for a corpus that is not a folder of examples."""
+        """Does the work of `read_columns` for a corpus that is not a folder of examples."""
 
     @abc.abstractmethod
     def read_whole_corpus(self, data: Sequence[str]) -> dict[str, dict[str, Lines]]:
-        """As `read_whole`, for paths that are not a folder of examples."""
+        """Does the work of `read_whole` for paths that are not a folder of examples."""
 
     def encode(
         self, run_vocabulary: Any, data: str, splits: Mapping[str, Mapping[str, Lines]]
     ) -> dict[str, dict[str, EncodedText]]:
-        """Encodes texts to ids, by split and column. Reads ids of a folder of examples if it has
-        them.
+        """Encodes texts to ids, by split and column.
+
+        If `data` is a folder of encoded examples, their ids are read instead.
 
         Args:
-            run_vocabulary: The words of the run.
+            run_vocabulary: The vocabulary of the run.
             data: Path of a corpus or of a folder of examples.
             splits: Lines of the texts.
         """
@@ -175,8 +183,8 @@ class Task(abc.ABC):
             }
         if folder.encoded_by != encoding_fingerprint(coders):
             raise RunError(
-                f"the examples in {data} are ids of another vocabulary or tokenizer: use the "
-                "options with which the examples were encoded, or the original examples"
+                f"the examples in {data} were encoded with another vocabulary or tokenizer: use "
+                "the options with which they were encoded, or examples that are not encoded"
             )
         return {
             split: {column: folder.encoded(split, column) for column in self.columns}
@@ -184,10 +192,14 @@ class Task(abc.ABC):
         }
 
     def make_vocabulary(self, folder: Path) -> RunVocabulary:
-        """Returns the vocabulary of a run, from its folder if the run has begun, or from its
-        examples.
+        """Returns the vocabulary of a run.
 
-        Otherwise, learns the vocabulary from the training text and adds descriptions.
+        The vocabulary is read from the run's folder if the run has begun, or from the folder of
+        examples if that has one. Otherwise it is learned from the training text. Descriptions of
+        words are computed if the output layer needs them.
+
+        Args:
+            folder: The folder of the run.
         """
         has_begun = (folder / self.config.word_files[0]).exists()
         run_vocabulary: Any = self.load_vocabulary(folder) if has_begun else self._new_words()
@@ -206,20 +218,20 @@ class Task(abc.ABC):
     def learn_words(
         self, columns: Mapping[str, Lines], numbers: WordNumbers | None = None
     ) -> RunVocabulary:
-        """Learns the vocabulary by the options.
+        """Learns the vocabulary from the training text, as the options say.
 
         Args:
             columns: The training text, by column.
-            numbers: Stores the text if the words of a single column are counted; otherwise not
-                used.
+            numbers: Cache for the tokenized text, which language models fill while they count
+                words; `None` for no cache.
         """
 
     def grow_words(
         self, known: Any, columns: Mapping[str, Lines], numbers: WordNumbers | None = None
     ) -> RunVocabulary:
-        """Extends the vocabulary of a trained model by new words, for further training.
+        """Adds new words to the vocabulary of a trained model, for further training.
 
-        By default, returns the known vocabulary, since subword pieces can spell new words.
+        By default, returns the known vocabulary, since subwords can spell new words.
 
         Args:
             known: The vocabulary of the model.
@@ -230,22 +242,25 @@ class Task(abc.ABC):
 
     @abc.abstractmethod
     def word_settings(self) -> dict[str, Any]:
-        """All settings that determine the result of `learn_words` for a text, JSON-serializable."""
+        """Returns all settings that determine the result of `learn_words`, JSON-serializable."""
 
     @abc.abstractmethod
     def coders(self, run_vocabulary: Any) -> dict[str, tuple[Tokenizer, Vocabulary]]:
-        """The tokenizer and vocabulary of each column."""
+        """Returns the tokenizer and vocabulary of each column."""
 
     @abc.abstractmethod
     def load_vocabulary(self, folder: Path) -> RunVocabulary:
-        """Reads what `RunVocabulary.save` wrote."""
+        """Loads the vocabulary that `RunVocabulary.save` wrote."""
 
     def read_texts(self, run_vocabulary: RunVocabulary, data: str | None = None) -> dict[str, Any]:
-        """Reads texts for training, by split: "train", "valid", "test" in this order, if existing.
+        """Reads and encodes the texts for training.
 
         Args:
-            run_vocabulary: The words of the run.
+            run_vocabulary: The vocabulary of the run.
             data: Path of the corpus; `None` for the run's corpus.
+
+        Returns:
+            The texts by split: "train", "valid" and "test", in this order, as far as they exist.
         """
         path = self.config.data.path if data is None else data
         splits = self.read_columns(path)
@@ -259,14 +274,13 @@ class Task(abc.ABC):
         data: str | Sequence[str] | None = None,
         names: Sequence[str] | None = None,
     ) -> list[EvaluationText]:
-        """Reads texts for the evaluation of a model.
+        """Reads and encodes texts for the evaluation of a model.
 
         Args:
-            run_vocabulary: The words of the run.
-            data: Path of the texts, see `read_whole`; `None` for the run's corpus, with its
-                training splits.
-            names: Names of the texts. By default all texts except the training text, or the
-                training text if there is no other.
+            run_vocabulary: The vocabulary of the run.
+            data: Path or paths of the texts, see `read_whole`; `None` for the run's corpus.
+            names: Names of the texts to read. By default all texts except "train"; if `data` has
+                only a training text, that text.
 
         Raises:
             RunError: There is no such text.
@@ -302,26 +316,26 @@ class Task(abc.ABC):
 
     @abc.abstractmethod
     def make_text(self, encoded: Mapping[str, EncodedText], lines: Mapping[str, Lines]) -> Any:
-        """Makes a text from the ids and lines of its columns."""
+        """Makes a text in the task's format from the ids and lines of its columns."""
 
     def warn_of_text(  # noqa: B027  tasks may have no warnings
         self, data: str, columns: Mapping[str, Lines]
     ) -> None:
-        """Warns if the options are not suitable for a text. By default, does nothing."""
+        """Prints a warning if the options do not suit a text. By default, does nothing."""
 
     @abc.abstractmethod
     def fingerprint(self, texts: Mapping[str, Any]) -> str:
-        """Digest by which checkpoints identify their texts."""
+        """Returns a digest of texts, which checkpoints store to detect other texts."""
 
     @abc.abstractmethod
     def describe(self, run_vocabulary: RunVocabulary, texts: Mapping[str, Any]) -> str:
-        """Describes the sizes of the texts in one line."""
+        """Describes the sizes of vocabulary and texts in one line."""
 
     @abc.abstractmethod
     def explain_text(self, run_vocabulary: RunVocabulary, texts: Mapping[str, Any]) -> str:
-        """Explains the preprocessing of a run's text in a few lines, with the options.
+        """Describes the preprocessing of a run's text in a few lines, and the options for it.
 
-        Warns if the preprocessing is not suitable for the text.
+        Prints a warning if the preprocessing does not suit the text.
         """
 
     @abc.abstractmethod
@@ -330,11 +344,11 @@ class Task(abc.ABC):
 
     @abc.abstractmethod
     def evaluation_batches(self, run_vocabulary: RunVocabulary, text: Any) -> Batches:
-        """Makes batches with every target of a text exactly once."""
+        """Makes batches for evaluation, with every target of a text exactly once."""
 
     @abc.abstractmethod
     def target_places(self, run_vocabulary: RunVocabulary, text: Any) -> Any:
-        """Int array `[N]`, the index in `target_ids` of each target of the evaluation batches."""
+        """Returns the index in `target_ids` of each target of `evaluation_batches`, int `[N]`."""
 
     @abc.abstractmethod
     def first_tokens(self, text: Any, number: int) -> Any:
@@ -342,25 +356,27 @@ class Task(abc.ABC):
 
     @abc.abstractmethod
     def target_ids(self, text: Any) -> Any:
-        """Int32 array `[N]`, the ids of a text's targets in order."""
+        """Returns the ids of a text's targets in the order of the text, int32 `[N]`."""
 
     @abc.abstractmethod
     def build_model(self, run_vocabulary: RunVocabulary, num_replicas: int = 1) -> keras.Model:
         """Builds the model with new weights, without compiling it.
 
         Args:
-            run_vocabulary: The words of the run.
-            num_replicas: Number of replicas that share the rows of a batch. Raises `RunError` if
-                that is not possible.
+            run_vocabulary: The vocabulary of the run.
+            num_replicas: Number of replicas that share the rows of a batch.
+
+        Raises:
+            RunError: The rows of a batch cannot be divided among the replicas.
         """
 
     @abc.abstractmethod
     def example_batch(self, num_replicas: int = 1) -> tuple[Any, Any]:
-        """Inputs and targets of a replica, as small as possible, to create all variables."""
+        """Returns the smallest inputs and targets of a replica, to create all variables."""
 
     @abc.abstractmethod
     def validation_loss(self, values: Mapping[str, float]) -> float:
-        """The loss by which the best epoch is selected; lower is better.
+        """Returns the loss by which the best epoch is selected. Lower values are better.
 
         Args:
             values: Values of an epoch in the history.
@@ -373,7 +389,7 @@ class Task(abc.ABC):
     def validation_scores(
         self, model: keras.Model, run_vocabulary: RunVocabulary, texts: Mapping[str, Any]
     ) -> dict[str, float]:
-        """Further metrics of an epoch for the history, in addition to loss and metrics."""
+        """Computes further metrics of an epoch for the history. By default, none."""
         return {}
 
     @abc.abstractmethod
@@ -400,21 +416,25 @@ class Task(abc.ABC):
 
 
 class AnsweringTask(Task):
-    """Base class for tasks whose models generate outputs for sources."""
+    """Base class for tasks whose models generate an output for each source."""
 
     @abc.abstractmethod
     def make_search(self, **changes: Any) -> BeamSearch:
-        """Makes the search for the best output from the options, with some arguments replaced."""
+        """Makes the beam search that the options describe.
+
+        Args:
+            **changes: Arguments of `BeamSearch` that replace those of the options.
+        """
 
     @abc.abstractmethod
     def translator(
         self, model: keras.Model, run_vocabulary: Any, search: Search, **options: Any
     ) -> Translator:
-        """Makes a `Translator`, the model with text as input and output, as for export.
+        """Makes a `Translator`, which reads and writes text and is the module for export.
 
         Args:
             model: The model.
-            run_vocabulary: The words of the run.
+            run_vocabulary: The vocabulary of the run.
             search: Search or sampler for the outputs.
             **options: Arguments of `Translator` that replace those of the run.
         """
@@ -435,9 +455,7 @@ class AnsweringTask(Task):
     @property
     @abc.abstractmethod
     def scoring(self) -> dict[str, Any]:
-        """The arguments `tokenize` and `lowercase` of `keras_drill.metrics.score_texts`, by the
-        options.
-        """
+        """The arguments `tokenize` and `lowercase` for `keras_drill.metrics.score_texts`."""
 
     @abc.abstractmethod
     def measure_ceiling(self, run_vocabulary: Any, references: Sequence[str]) -> Any:
@@ -455,7 +473,7 @@ class ContinuingTask(Task):
         texts: Mapping[str, Any],
         adaptation: Adaptation,
     ) -> Evaluation:
-        """Evaluates a model that adapts to the texts during evaluation."""
+        """Evaluates a model by dynamic evaluation, a neural cache, or both; see `Adaptation`."""
 
     @abc.abstractmethod
     def text_model(
@@ -468,7 +486,7 @@ class ContinuingTask(Task):
         stop_strings: tuple[str, ...] = (),
         contexts: SenseContexts | None = None,
     ) -> TextModel:
-        """Makes a `TextModel`, the model with text as input and output, as for export."""
+        """Makes a `TextModel`, which reads and writes text and is the module for export."""
 
     @abc.abstractmethod
     def export(

@@ -33,7 +33,7 @@ class _Evaluated(NamedTuple):
     """Log-probabilities of a text's targets under one run.
 
     Attributes:
-        basis: Text, tokenizer and vocabulary, which the log-probabilities depend on.
+        basis: The text, tokenizer and vocabulary of the log-probabilities.
         targets: Targets in the order of the text, `[N]`.
         log_probs: Their log-probabilities, `[N]`.
     """
@@ -53,19 +53,19 @@ def analyze_runs(
     max_programs: int | None = None,
     checkpoint: int | str | None = None,
 ) -> list[RunAnalysis]:
-    """Analyses the best models of runs on one text, prints tables, and writes a page.
+    """Analyzes the output layers of the best models of runs, prints tables, and writes a page.
 
     Args:
         folders: The runs. The others are compared with the first one.
         report: Path of the HTML file.
-        data: The text, which is used as a whole, see `Task.read_whole`. By default the last
-            evaluation text of each run, which is its test text if it has one.
+        data: Path of the text, see `Task.read_whole`. By default the last evaluation text of each
+            run, which is the test text if there is one.
         tokens: Number of tokens to measure the rank on, spread evenly over the text.
         tolerance: Relative tolerance of the rank.
-        bound: Largest absolute value of a hidden state's component in the search for argmaxable
-            words.
+        bound: Limit of the absolute value of a hidden state's components in the search for words
+            that can be the most probable.
         max_programs: Maximum number of linear programs to solve for a run.
-        checkpoint: Which checkpoint to load of each run, see `LoadedRun.load`.
+        checkpoint: The checkpoint to load from each run, see `LoadedRun.load`.
 
     Returns:
         One analysis per run, in the order of `folders`.
@@ -106,7 +106,7 @@ def analyze_runs(
     for name, reason in not_compared.items():
         print(f"\n{name} is not compared by word frequency: {reason}")
     if importlib.util.find_spec("scipy") is None:
-        print("\nSciPy decides more words: pip install 'keras-drill[analysis]'")
+        print("\nWith SciPy fewer words are undecided: pip install 'keras-drill[analysis]'")
     print(f"\nreport: {path}")
     return analyses
 
@@ -114,7 +114,7 @@ def analyze_runs(
 def _spread(places: np.ndarray, tokens: int) -> np.ndarray:
     """Chooses targets that are spread evenly over the text.
 
-    Batches of any size give the same tokens.
+    The choice does not depend on the batch size.
 
     Args:
         places: Position in the text of each target, in the order of the batches, `[N]`.
@@ -140,7 +140,7 @@ def _comparisons(
     """Compares each run with the first one, by word frequency.
 
     Returns:
-        The comparisons, and by name of a run that cannot be compared, the reason.
+        The comparisons, and the reasons why other runs cannot be compared, by name of the run.
     """
     comparisons, not_compared = [], {}
     (first, of_first), *others = evaluated.items()

@@ -18,7 +18,7 @@ LearningRate: TypeAlias = Any  # a number, or a keras.optimizers.schedules.Learn
 def build_optimizer(config: RunConfig, batches: Batches) -> keras.optimizers.Optimizer:
     """Builds the optimizer of a run.
 
-    For NT-ASGD this is SGD: the callback `NonMonotonicAveraging` averages the weights.
+    For NT-ASGD the optimizer is SGD, and the callback `NonMonotonicAveraging` averages the weights.
     """
     options = config.optimizer
     arguments = {
@@ -37,8 +37,8 @@ def build_optimizer(config: RunConfig, batches: Batches) -> keras.optimizers.Opt
 def step_learning_rate(config: RunConfig, batches: Batches, factor: float = 1.0) -> LearningRate:
     """Returns the learning rate of each step.
 
-    With `optimizer.scale_with_length` the rate of a step is in proportion to the length of its
-    sequences, if that length varies.
+    With `optimizer.scale_with_length`, the rate is proportional to the sequence length of the step
+    if sequence lengths vary.
 
     Args:
         config: the options.
@@ -57,9 +57,9 @@ def step_learning_rate(config: RunConfig, batches: Batches, factor: float = 1.0)
 
 
 def learning_rate(config: RunConfig, num_batches: int, factor: float = 1.0) -> LearningRate:
-    """Returns the learning rate of steps of full length.
+    """Returns the learning rate without scaling by sequence length.
 
-    A constant rate is a number, any other rate is a schedule.
+    A constant rate is a number, any other rate is a Keras schedule.
     """
     options = config.optimizer
     peak = options.learning_rate * factor
@@ -76,9 +76,9 @@ def learning_rate(config: RunConfig, num_batches: int, factor: float = 1.0) -> L
 
 
 def validation_factor(config: RunConfig, losses: Sequence[float]) -> float:
-    """Returns the factor of the learning rate after epochs with these validation losses.
+    """Returns the factor by which `optimizer.validation_decay` has reduced the learning rate.
 
-    The factor depends on the losses only, so a resumed run uses the same learning rate.
+    The factor depends only on the validation losses, so a resumed run uses the same learning rate.
 
     Example:
 
@@ -100,7 +100,7 @@ def validation_factor(config: RunConfig, losses: Sequence[float]) -> float:
 def record_gradient_norm(
     optimizer: keras.optimizers.Optimizer, norm: keras.metrics.Metric
 ) -> keras.optimizers.Optimizer:
-    """Makes the optimizer update a metric with the norm of the whole gradient, before clipping.
+    """Makes the optimizer record the norm of the whole gradient, before clipping, in a metric.
 
     The optimizer's class and configuration do not change, so a saved model needs no class of this
     package to load its optimizer.

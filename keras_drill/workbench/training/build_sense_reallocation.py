@@ -1,4 +1,4 @@
-"""The callback of a run that moves senses from word to word."""
+"""Builds the callback that moves senses between words during training."""
 
 from pathlib import Path
 from typing import Any
@@ -44,7 +44,7 @@ def build_sense_reallocation(
 
 
 def build_policy(options: SensesConfig) -> AllocationPolicy:
-    """Builds the policy that the options name."""
+    """Builds the allocation policy that `senses.policy` names."""
     if options.policy == "threshold":
         return ThresholdPolicy(options.threshold)
     if options.policy == "ranking":
@@ -53,7 +53,7 @@ def build_policy(options: SensesConfig) -> AllocationPolicy:
 
 
 class ReallocationBeforeAveraging(SenseReallocation):
-    """Moves senses until the training begins to average its weights.
+    """Moves senses between words until the training begins to average its weights.
 
     If a sense moved later, its average would mix embeddings of different words.
 

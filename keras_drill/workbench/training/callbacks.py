@@ -23,9 +23,9 @@ _SECONDS_BETWEEN_LINES = 10
 class EpochCallbackList(keras.callbacks.CallbackList):
     """Callback list that makes many calls of `fit` look like one to its callbacks.
 
-    `fit` cannot begin in the middle of an epoch. A training that can be resumed there therefore
-    calls `fit` once per epoch. Between `begin` and `end`, the callbacks see one training. Batches
-    are counted from the beginning of the epoch, also in an epoch that was resumed.
+    `fit` cannot begin in the middle of an epoch. A training that resumes there therefore calls
+    `fit` once per epoch. The callbacks see a single training between `begin` and `end`. In a
+    resumed epoch, batch numbers still count from the beginning of the epoch.
 
     Args:
         callbacks: the callbacks.
@@ -33,7 +33,7 @@ class EpochCallbackList(keras.callbacks.CallbackList):
         **params: `epochs`, `steps` and `verbose`, as in Keras.
 
     Attributes:
-        first_batch: number of batches of the epoch that were done before it was resumed.
+        first_batch: number of batches of the current epoch that an earlier process finished.
     """
 
     def __init__(self, callbacks: list[keras.callbacks.Callback], model: keras.Model, **params):
@@ -62,28 +62,28 @@ class EpochCallbackList(keras.callbacks.CallbackList):
 
 
 def diverged(what: str, state: TrainingState) -> Diverged:
-    """Returns the error for a training with NaN or infinite numbers.
+    """Returns the error for a training with NaN or infinite values.
 
     Args:
-        what: what became NaN or infinite, as the beginning of a sentence.
-        state: how far the training has come.
+        what: clause that names the value, such as "the loss became nan".
+        state: progress of the training.
     """
-    kept = "the checkpoints before it and the best model are kept"
+    kept = "earlier checkpoints and the best model are kept"
     if not state.best_epoch:
-        kept = "no epoch had ended, so there is no model yet"
+        kept = "no epoch has ended, so there is no model yet"
     return Diverged(
-        f"{what} at step {state.step} (epoch {state.epoch + 1}, batch {state.batch}); {kept}. A "
-        "smaller optimizer.learning_rate or optimizer.clip_norm in a new run may help"
+        f"{what} at step {state.step} (epoch {state.epoch + 1}, batch {state.batch}); {kept}. "
+        "Try a smaller optimizer.learning_rate or optimizer.clip_norm in a new run"
     )
 
 
 class DivergenceGuard(keras.callbacks.Callback):
     """Raises `Diverged` at the first batch whose loss is NaN or infinite.
 
-    Must come before `Checkpointing` in the list, so that no checkpoint is saved of that batch.
+    Must stand before `Checkpointing` in the list of callbacks, so that this batch is not saved.
 
     Args:
-        state: how far the training has come.
+        state: progress of the training.
     """
 
     def __init__(self, state: TrainingState):
@@ -97,7 +97,7 @@ class DivergenceGuard(keras.callbacks.Callback):
 
 
 class GradientNorm(keras.callbacks.Callback):
-    """Adds the mean norm of the gradient over the epoch to the logs, as `gradient_norm`.
+    """Adds the epoch's mean norm of the gradient to the logs, as `gradient_norm`.
 
     Attributes:
         mean: the metric that the optimizer updates in each step; see `record_gradient_norm`.
@@ -126,8 +126,8 @@ class GradientNorm(keras.callbacks.Callback):
 class StopSignal:
     """Context manager that delays Ctrl-C, SIGTERM and SIGHUP to the end of a batch.
 
-    The first signal only sets `received`, so no step is interrupted: the training loop calls `ask`
-    after each batch. A second signal raises `Interrupted` at once, and the training then resumes
+    The first signal only sets `received`, so no step is interrupted. The training loop calls `ask`
+    after each batch. A second signal raises `Interrupted` at once. The training can then resume
     from its last checkpoint. SIGTERM and SIGHUP stay ignored if the process was started to ignore
     them, as `nohup` does with SIGHUP.
 
@@ -162,7 +162,7 @@ class StopSignal:
         return self.received
 
     def raise_interrupted(self) -> None:
-        """Raises `Interrupted`. To be called after a checkpoint was saved."""
+        """Raises `Interrupted`. Call this method after a checkpoint is saved."""
         raise Interrupted(
             "training was interrupted, and a checkpoint was saved. To resume: "
             f"{self.resume_command}",
@@ -184,9 +184,9 @@ class StopSignal:
 
 
 def _restore_terminal() -> None:
-    """Redirects standard output and error to /dev/null if their terminal was closed.
+    """Redirects standard output and standard error to /dev/null if their terminal was closed.
 
-    Otherwise the next message would raise `OSError`.
+    Otherwise printing the next message would raise `OSError`.
     """
     with open(os.devnull, "w") as nowhere:
         for stream in (sys.stdout, sys.stderr):
@@ -200,15 +200,16 @@ def _restore_terminal() -> None:
 class Checkpointing(keras.callbacks.Callback):
     """Counts the batches in the training state, and saves checkpoints within epochs.
 
-    Must be last in the list, so that a checkpoint includes what the other callbacks do at the end
-    of a batch. After the last batch of an epoch it does nothing: the training loop saves then.
+    Must be the last callback of the list, so that a checkpoint includes the changes by the other
+    callbacks at the end of a batch. After the last batch of an epoch, the training loop saves the
+    checkpoint instead.
 
     Args:
-        state: how far the training has come.
-        every: number of batches between checkpoints; 0 saves only when a signal was received.
+        state: progress of the training.
+        every: number of batches between checkpoints; 0 saves one only after a signal.
         save: function that begins to save a checkpoint.
-        writer: writer of the checkpoints.
-        stop_signal: source of signals, which is asked after each batch.
+        writer: the object that writes the checkpoints.
+        stop_signal: receiver of signals, which is checked after each batch.
         workers: the workers, which save and stop together.
     """
 
@@ -253,9 +254,9 @@ class Checkpointing(keras.callbacks.Callback):
 
 
 class ProgressLines(keras.callbacks.Callback):
-    """Prints progress every ten seconds and after each epoch.
+    """Prints a line of progress every ten seconds and after each epoch.
 
-    For output that is not a terminal, in which Keras' progress bar would print thousands of lines.
+    This callback is for output to files, where Keras' progress bar would print thousands of lines.
     """
 
     def on_epoch_begin(self, epoch, logs=None):

@@ -1,4 +1,4 @@
-"""Reading of a checkpoint's files, and checks of their checksums."""
+"""Reads the files of a checkpoint and verifies their checksums."""
 
 import hashlib
 import json
@@ -18,8 +18,8 @@ HAS_CHECKSUMS = "has_checksums"  # key in the state of a checkpoint that needs i
 def read_arrays(path: Path) -> dict[str, np.ndarray]:
     """Reads the arrays of a file that `np.savez` wrote.
 
-    The function is safe for damaged and foreign files: it reads no pickles, and allocates no more
-    memory than the size of the file.
+    The function is safe for damaged and untrusted files: it loads no pickled objects, and never
+    allocates more memory than the size of the file.
 
     Raises:
         ValueError: An array's shape does not match its length in the file.
@@ -46,14 +46,15 @@ def read_arrays(path: Path) -> dict[str, np.ndarray]:
 
 
 def read_state(folder: Path, step: int) -> tuple[dict[str, Any], dict[str, Any] | None]:
-    """Reads the state of a checkpoint and checks its checksum.
+    """Reads the training state of a checkpoint and verifies its checksum.
 
     Args:
         folder: Folder of the checkpoint.
-        step: Step that the checkpoint must be of.
+        step: Expected step of the checkpoint.
 
     Returns:
-        The state, and all checksums; `None` instead of checksums for checkpoints of old versions.
+        The state, and the checksums of state and arrays. Checkpoints of old versions have no
+        checksums, and give `None`.
 
     Raises:
         ValueError: The checkpoint is of another step, or the state was changed.
@@ -73,19 +74,19 @@ def read_state(folder: Path, step: int) -> tuple[dict[str, Any], dict[str, Any] 
 
 
 def check_arrays(arrays: Mapping[str, np.ndarray], checksums: Mapping[str, Any]) -> None:
-    """Raises `ValueError` if an array differs from what was written; names the first such array."""
+    """Raises `ValueError` with the name of the first array whose checksum is wrong."""
     found = array_checksums(arrays)
     if wrong := sorted(dict(found.items() ^ checksums["arrays"].items())):
         raise ValueError(f"the checksum of {wrong[0]} in {ARRAYS} is wrong")
 
 
 def array_checksums(arrays: Mapping[str, np.ndarray]) -> dict[str, str]:
-    """Returns for each name the array's type, its shape and a checksum of its values."""
+    """Returns the type, the shape and a checksum of each array, by name."""
     return {name: _array_checksum(array) for name, array in arrays.items()}
 
 
 def state_checksum(state: Mapping[str, Any]) -> str:
-    """Returns the hexadecimal digest of a state that is marked with `HAS_CHECKSUMS`."""
+    """Returns the hexadecimal checksum of a state, with the entry `HAS_CHECKSUMS` added."""
     return _digest({**state, HAS_CHECKSUMS: True})
 
 

@@ -1,4 +1,4 @@
-"""Checkpoints that are written while the training goes on."""
+"""Writes checkpoints in the background, while the training continues."""
 
 import sys
 import threading
@@ -12,22 +12,23 @@ from keras_drill.workbench.training.checkpoints import CheckpointStore
 
 
 def reason_of(error: OSError) -> str:
-    """Returns the system's message for an error, without error number and file name."""
+    """Returns the operating system's message for an error, without error number and file."""
     return error.strerror or str(error) or type(error).__name__
 
 
 class CheckpointWriter:
     """Writes checkpoints in a background thread, one at a time, while the training continues.
 
-    The previous checkpoint stays until the new one is complete, so a killed process always leaves
-    a whole one. If the disk is full, read-only or removed (`OSError`), a warning is printed for
-    each checkpoint, and the training continues: the next checkpoint may succeed. Any other error is
-    raised by the next call.
+    The previous checkpoint is kept until the new one is complete, so a killed process always leaves
+    a complete checkpoint. If a checkpoint fails because the disk is full, read-only or removed
+    (`OSError`), the writer prints a warning and the training continues. The next call raises any
+    other error.
 
-    The writer is a context manager, which waits at its end for the checkpoint being written.
+    The writer is a context manager. At the end of its context, it waits for the checkpoint that is
+    being written.
 
     Args:
-        store: where the checkpoints are kept.
+        store: the store of the checkpoints.
 
     Example:
 
@@ -65,14 +66,14 @@ class CheckpointWriter:
         self._thread.start()
 
     def poll(self) -> None:
-        """Calls `finish` if a checkpoint was being written and has ended."""
+        """Calls `finish` if the background thread has ended."""
         if self._thread is not None and not self._thread.is_alive():
             self.finish()
 
     def finish(self) -> None:
-        """Waits for the checkpoint being written.
+        """Waits for the checkpoint that is being written.
 
-        Prints a warning on standard error if the checkpoint failed with an `OSError`. Raises any
+        If the checkpoint failed with an `OSError`, prints a warning on standard error. Raises any
         other error.
         """
         if self._thread is None:
@@ -89,7 +90,7 @@ class CheckpointWriter:
             raise self._error
 
     def require(self) -> None:
-        """Waits for the checkpoint being written. Raises `RunError` if the last one failed."""
+        """Waits for the last checkpoint, and raises `RunError` if it failed."""
         if self._thread is not None:
             self._thread.join()
             self._thread = None

@@ -1,4 +1,4 @@
-"""The state of a training run, and the store of its checkpoints."""
+"""The progress of a training run, and the store of its checkpoints."""
 
 import contextlib
 import dataclasses
@@ -31,20 +31,20 @@ from keras_drill.workbench.training.checkpoint_files import (
 
 @dataclasses.dataclass
 class TrainingState:
-    """Progress of a training run, kept in every checkpoint beside the variables.
+    """Progress of a training run, which every checkpoint contains in addition to the variables.
 
     Args:
         epoch: number of finished epochs.
         batch: number of finished batches in the current epoch.
         step: number of finished batches in all epochs.
         epoch_seconds: time spent on the finished batches of the current epoch.
-        history: one mapping from name to value per finished epoch.
+        history: for each finished epoch, its metrics by name.
         losses: the validation loss of each finished epoch.
         best_epoch: epoch of the best model, counted from 1; 0 before the first epoch has ended.
         best_loss: validation loss of the best model.
-        changes: options that were changed when the training was resumed, the oldest change first:
-            `{"option", "before", "now", "epoch", "batch"}`. The new value is used from this epoch
-            and batch on, both counted from 1.
+        changes: options that were changed when the training was resumed, the oldest change first.
+            Each is a dictionary with the keys "option", "before", "now", "epoch" and "batch". The
+            value "now" is used from this epoch and batch on, which count from 1.
     """
 
     epoch: int = 0
@@ -58,20 +58,20 @@ class TrainingState:
     changes: list[dict[str, Any]] = dataclasses.field(default_factory=list)
 
     def has_stopped_improving(self, config: RunConfig) -> bool:
-        """Returns whether the validation loss ends the training by the options' criterion."""
+        """Returns whether the validation losses end the training, by `training.stopping`."""
         if config.training.stopping == "non-monotone":
             return self.is_above_older(config.training.patience)
         return self.has_waited(config.patience)
 
     def has_waited(self, patience: int) -> bool:
-        """Returns whether the last `patience` epochs brought no better loss; never for 0."""
+        """Returns whether none of the last `patience` epochs had the best loss; False for 0."""
         return 0 < patience <= self.epoch - self.best_epoch
 
     def is_above_older(self, interval: int) -> bool:
-        """Returns whether the last loss is above the best loss of older epochs.
+        """Returns whether the last loss is above the best loss of the older epochs.
 
-        Older epochs are more than `interval` epochs before the last one. An interval of 0 always
-        returns False. This is the criterion of AWD-LSTM, see `NonMonotonicAveraging`.
+        Older epochs are more than `interval` epochs before the last one. For an interval of 0, the
+        result is always False. This is the criterion of AWD-LSTM, see `NonMonotonicAveraging`.
 
         >>> [TrainingState(losses=[5.0, 4.0, 4.5, loss]).is_above_older(1) for loss in (3.9, 4.1)]
         [False, True]
@@ -84,7 +84,7 @@ class TrainingState:
         return dataclasses.asdict(self)
 
     def assign(self, mapping: dict[str, Any]) -> None:
-        """Assigns all attributes from a result of `to_mapping`."""
+        """Assigns all attributes from a mapping that `to_mapping` returned."""
         mapping = {"changes": [], "losses": [], **mapping}  # absent in checkpoints of old versions
         for field in dataclasses.fields(self):
             setattr(self, field.name, mapping[field.name])
@@ -94,14 +94,14 @@ _NAME = re.compile(r"step-(\d{8,})")
 
 
 class CheckpointStore:
-    """Reads and writes the checkpoints of a run, each of which is whole or absent.
+    """Reads and writes the checkpoints of a run. A checkpoint is complete or does not exist.
 
     A checkpoint is a folder such as `step-00000042`. The folder holds the arrays, the training
     state, the step, and checksums of each array and of the state.
 
-    A checkpoint is written under a temporary name, flushed to the disk and renamed, so a process
-    that is killed at any moment leaves the previous checkpoint. Damage on the disk is detected on
-    reading, and the previous checkpoint is used instead.
+    A checkpoint is written under a temporary name, flushed to the disk and then renamed. So the
+    previous checkpoint remains if the process is killed at any moment. Reading detects a damaged
+    checkpoint, and uses the previous one instead.
 
     Args:
         folder: folder of the checkpoints.
@@ -124,7 +124,7 @@ class CheckpointStore:
     def steps(self) -> list[int]:
         """Returns the steps of the checkpoints in ascending order.
 
-        Checkpoints that were found to be damaged, and other files in the folder, are ignored.
+        Checkpoints that are known to be damaged, and other files in the folder, are ignored.
         """
         found = [(path, _NAME.fullmatch(path.name)) for path in self.folder.glob("step-*")]
         steps = {int(match[1]) for path, match in found if match and path.is_dir()}
@@ -133,8 +133,9 @@ class CheckpointStore:
     def save(self, step: int, arrays: Mapping[str, np.ndarray], state: Mapping[str, Any]) -> None:
         """Writes the checkpoint of a step, unless it exists, and removes old checkpoints.
 
-        An `OSError` leaves the other checkpoints unchanged. A missing checkpoint folder is created,
-        but a missing run folder is not: a run that was removed, or whose disk was, stays removed.
+        After an `OSError` the other checkpoints are unchanged. The folder of the checkpoints is
+        created if it is missing. The folder of the run is not, so that a run whose folder or disk
+        was removed stays removed.
         """
         if step in self.steps():
             return
@@ -172,7 +173,7 @@ class CheckpointStore:
         _flush_folder(self.folder)
 
     def load(self, step: int) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-        """Returns arrays and state of the checkpoint of a step.
+        """Returns the arrays and the state of the checkpoint of a step.
 
         Raises:
             RunError: The checkpoint is missing or damaged.
@@ -195,9 +196,9 @@ class CheckpointStore:
         return arrays, state
 
     def load_latest(self) -> tuple[dict[str, np.ndarray], dict[str, Any]] | None:
-        """Returns arrays and state of the last undamaged checkpoint.
+        """Returns the arrays and the state of the last undamaged checkpoint.
 
-        Names damaged checkpoints on standard error.
+        Prints a warning for each damaged checkpoint.
 
         Returns:
             The arrays and the state, or `None` if the store is empty.
@@ -208,7 +209,7 @@ class CheckpointStore:
         return self._load_whole() if self.steps() else None
 
     def _load_whole(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-        """Returns the last undamaged checkpoint of a store that is not empty."""
+        """Loads the last undamaged checkpoint of a store that is not empty."""
         errors: list[RunError] = []
         for step in reversed(self.steps()):
             try:
@@ -245,7 +246,7 @@ class CheckpointStore:
         return progress
 
     def last_state(self) -> dict[str, Any]:
-        """Returns the last state that can be read, empty if no state can be read."""
+        """Returns the last state that can be read, or an empty mapping if there is none."""
         for step in reversed(self.steps()):
             with contextlib.suppress(Exception):  # each kind of damage raises another type of error
                 return read_state(self._path(step), step)[0]
@@ -254,14 +255,14 @@ class CheckpointStore:
     def mean(self, number: int, names: Collection[str]) -> dict[str, np.ndarray]:
         """Averages arrays over the last checkpoints.
 
-        Damaged checkpoints are skipped, and named on standard error.
+        Damaged checkpoints are skipped with a warning.
 
         Args:
-            number: number of checkpoints to average over. If there are fewer, all are used.
-            names: names of the arrays to average, which happens in float64.
+            number: number of checkpoints to average; all, if there are fewer.
+            names: names of the arrays to average, in float64.
 
         Returns:
-            All arrays of the last checkpoint, with averages in place of the named ones.
+            All arrays of the last checkpoint, with averages in place of the arrays in `names`.
 
         Raises:
             RunError: All checkpoints are damaged.
@@ -298,7 +299,7 @@ def _flush(file) -> None:
 
 
 def _flush_folder(folder: Path) -> None:
-    """Flushes the folder, so that a rename in it survives a loss of power."""
+    """Flushes a folder to the disk, so that a renamed file in it survives a power failure."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(descriptor)

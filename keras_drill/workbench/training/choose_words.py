@@ -1,4 +1,4 @@
-"""Choice of the words whose senses are shown by default."""
+"""Chooses the words whose senses are shown by default."""
 
 import numpy as np
 
@@ -16,9 +16,10 @@ def choose_words(
 ) -> list[WordSenses]:
     """Chooses the content words whose senses depend most on the context.
 
-    `WordSenses.information` measures the dependence. Content words have a letter, and are not among
-    the most frequent words that make up half of the training text, which are mostly function words.
-    Other words are chosen only if there are too few content words.
+    `WordSenses.information` measures how much the senses depend on the context. Content words
+    contain a letter. They are not among the most frequent words that make up half of the training
+    text, since most of those are function words. Other words are chosen only if there are too few
+    content words.
 
     Args:
         run: The run.
@@ -49,7 +50,7 @@ def choose_words(
 
 
 def is_content(counts: np.ndarray) -> np.ndarray:
-    """Marks words other than the most frequent ones that make up half of all occurrences.
+    """Marks all words except the most frequent ones that make up half of all occurrences.
 
     Args:
         counts: Number of occurrences of each word, `[V]`.

@@ -1,4 +1,4 @@
-"""Which figures of runs can be compared, given their texts, tokenizers and vocabularies."""
+"""Finds the metrics of runs that can be compared, by their texts, tokenizers, vocabularies."""
 
 import hashlib
 import math
@@ -20,7 +20,7 @@ from keras_drill.workbench.training.loaded_run import LoadedRun
 
 
 def perplexity_basis(run: LoadedRun, text: EvaluationText) -> PerplexityBasis:
-    """Returns text, tokenizer and vocabulary of a perplexity: all that it depends on but the model.
+    """Returns the text, tokenizer and vocabulary that a perplexity of a run is based on.
 
     Args:
         run: The run.
@@ -45,16 +45,16 @@ def compare_bases(
     texts: Mapping[str, Sequence[EvaluationText]],
     evaluated: Mapping[str, Evaluation],
 ) -> tuple[list[Comparability], dict[str, PerplexityBasis]]:
-    """Determines which figures of several runs can be compared.
+    """Determines which metrics of several runs can be compared.
 
     Args:
         runs: The runs by name.
-        texts: By name of the run, its evaluation texts.
-        evaluated: By name of the run, the results of its evaluation.
+        texts: The evaluation texts of each run, by name of the run.
+        evaluated: The evaluation results of each run, by name of the run.
 
     Returns:
-        One `Comparability` per text that several runs were evaluated on, and for each run the basis
-        of the perplexity on its last text.
+        One `Comparability` for each text that several runs were evaluated on, and the basis of the
+        perplexity on the last text of each run.
     """
     bases = {
         name: {text.name: perplexity_basis(runs[name], text) for text in some}
@@ -80,10 +80,10 @@ def compare_bases(
 
 
 class _Spelled(NamedTuple):
-    """The targets of a text as a model's vocabulary represents them.
+    """The targets of a text, encoded and decoded with a model's vocabulary.
 
     Args:
-        digest: Digest of the text that the targets spell, with unknown tokens for unknown words.
+        digest: Digest of the decoded targets, with unknown tokens in place of unknown words.
         num_bytes: Number of bytes of the original text, with one line end per line.
         is_unknown: Bool `[N]`, True for targets that are the unknown token.
         is_replaced: Bool `[N]`, True for unknown tokens that stand for another word of the text.
@@ -96,7 +96,7 @@ class _Spelled(NamedTuple):
 
     @classmethod
     def of(cls, run: LoadedRun, text: EvaluationText) -> "_Spelled":
-        """Tokenizes the text's target column with the run's tokenizer and vocabulary."""
+        """Encodes and decodes the targets of a text with the vocabulary of a run."""
         column = run.task.columns[-1]
         tokenizer, vocabulary = run.task.coders(run.vocabulary)[column]
         digest, num_bytes = hashlib.sha256(), 0
@@ -122,7 +122,7 @@ def _with_figures(
     spelled: Mapping[str, _Spelled],
     log_probs: Mapping[str, np.ndarray],
 ) -> Comparability:
-    """Returns `made` with figures that can be compared although the perplexities cannot."""
+    """Returns `made` with metrics that can be compared although the perplexities cannot."""
     known = None
     if len({basis.tokenizer_key for basis in bases.values()}) == 1:
         known = ~np.any([each.is_unknown for each in spelled.values()], axis=0)

@@ -28,13 +28,13 @@ def compare_runs(
     Args:
         folders: the runs. The others are compared with the first one.
         report: path of the HTML file.
-        data: the text, evaluated as a whole, see `Task.read_whole`. By default each run is
-            evaluated on its validation text and its test text.
+        data: path or paths of the text, see `Task.read_whole`. By default each run is evaluated on
+            its validation text and its test text.
         title: title of the report. By default the description of a single run, or
             "Models compared".
-        checkpoint: which checkpoint to load of each run, see `LoadedRun.load`.
-        figures: path of a JSON file to write all figures to.
-        adaptation: how language models adapt to the texts; `None` for no adaptation.
+        checkpoint: the checkpoint to load from each run, see `LoadedRun.load`.
+        figures: path of a JSON file for all metrics; `None` writes no file.
+        adaptation: settings of dynamic evaluation and cache, for language models only.
 
     Returns:
         One summary per run, in the order of `folders`.

@@ -1,4 +1,4 @@
-"""Evaluation of an exported model of any task through its signature `examples`."""
+"""Evaluates exported models of any task by their signature `examples`."""
 
 import dataclasses
 import itertools
@@ -48,13 +48,13 @@ def evaluate_examples(
     columns: Mapping[str, Iterable[bytes]],
     progress: Callable[[int], None] = lambda done: None,
 ) -> EvaluatedExamples:
-    """Evaluates a model on every line of a text, or on every pair of lines of two texts.
+    """Evaluates an exported model on the lines of a text, or on pairs of lines of two texts.
 
     Args:
         answer: The signature `examples`: `loaded.signatures["examples"]` of a loaded SavedModel, or
             the `tf.function` of a `TextModel` or `Translator`.
         columns: The features of the examples, by name.
-        progress: Called with the number of evaluated examples after each batch.
+        progress: Function that is called after each batch with the number of evaluated examples.
 
     Raises:
         RunError: There are no examples, or the model rejects an example.
@@ -62,7 +62,7 @@ def evaluate_examples(
     names = list(columns)
     rows = list(zip(*(columns[name] for name in names), strict=True))
     if not rows:
-        raise RunError("the text to evaluate the model on must have at least one line")
+        raise RunError("the text on which the model is evaluated must have at least one line")
     # Examples of similar lengths share a batch, which reduces padding.
     order = sorted(range(len(rows)), key=lambda row: sum(map(len, rows[row])), reverse=True)
     found: dict[int, tuple[np.ndarray, np.ndarray, str]] = {}

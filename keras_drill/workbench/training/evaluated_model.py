@@ -1,4 +1,4 @@
-"""The single-device copy of the trained model that is evaluated and saved."""
+"""The copy of the trained model that is evaluated and saved, for a single device."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -15,9 +15,10 @@ from keras_drill.workbench.training.workers import Workers
 class EvaluatedModel:
     """Holds the model that is evaluated and saved during a training.
 
-    With one replica this is the trained model itself. With several replicas the carried state of
-    each has only a share of the batch's rows, so a saved file would depend on the number of
-    replicas. The chief then has a second model, with the variables that one device would have.
+    With one replica this is the trained model itself. With several replicas, the recurrent state of
+    each replica has only its own rows of the batch, so a saved file would depend on the number of
+    replicas. Therefore the chief then has a second model, whose variables are those of a training
+    on one device.
 
     Args:
         model: The trained model, compiled.
@@ -48,13 +49,13 @@ class EvaluatedModel:
 
     @property
     def model(self) -> keras.Model:
-        """The model to evaluate and save, available on the chief only."""
+        """The model to evaluate and save; only the chief has one."""
         if self._model is None:
             raise RuntimeError("`model` is available on the chief only, not on other workers")
         return self._model
 
     def update(self) -> None:
-        """Copies the trained model's variables. Must be called on all workers at once."""
+        """Copies the variables of the trained model. All workers must call this method."""
         if self._workers.num_replicas == 1:
             return
         arrays = take_snapshot(self._trained, self._workers)

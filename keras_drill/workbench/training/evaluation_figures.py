@@ -1,4 +1,4 @@
-"""The figures of an evaluation as JSON."""
+"""Writes the metrics of an evaluation as JSON."""
 
 import dataclasses
 import datetime
@@ -23,15 +23,15 @@ def write_figures(
     checkpoint: int | str | None = None,
     compared: Sequence[Comparability] = (),
 ) -> None:
-    """Writes all figures of runs as JSON.
+    """Writes all metrics of runs as JSON.
 
     Args:
         path: The file, which is replaced if it exists.
         runs: The runs.
         evaluated: Results of the evaluation of each run.
         summaries: The report's summary of each run.
-        checkpoint: Which checkpoint of each run was evaluated; `None` for the best model.
-        compared: For each text, which of the figures can be compared.
+        checkpoint: The checkpoint of each run that was evaluated; `None` for the best model.
+        compared: For each text, the metrics that can be compared.
     """
     records = [
         {

@@ -1,4 +1,4 @@
-"""Examination of the senses that a run has learned, on the terminal and on a page."""
+"""Shows the senses that a run has learned, on the terminal and on an HTML page."""
 
 import difflib
 import os
@@ -34,29 +34,31 @@ def examine_senses(
     contexts: int = 3,
     checkpoint: int | str | None = None,
 ) -> SenseStudy:
-    """Shows the senses of words in a text, on the terminal and on a page.
+    """Shows the senses of words in a text, on the terminal and on an HTML page.
 
     Args:
         folder: A run with several senses per word.
         report: Path of the HTML file.
         words: The words; by default the content words whose senses depend most on the context, see
             `choose_words`.
-        data: The text, which is used as a whole, see `Task.read_whole`; by default the run's text.
+        data: Path or paths of the text, see `Task.read_whole`; by default the corpus of the run.
         split: "train", "valid" or "test"; by default the training text, or the first split of
             `data` if it has no training text.
         tokens: Number of tokens to read from the beginning of the text.
         nearest: Number of nearest words to show for each sense.
         contexts: Number of contexts to show for each sense.
-        checkpoint: Which checkpoint to load, see `LoadedRun.load`.
+        checkpoint: The checkpoint to load, see `LoadedRun.load`.
 
     Returns:
-        All that the page shows.
+        The data of the page.
     """
     run = LoadedRun.load(folder, checkpoint)
     head = run.model.head
     if not isinstance(head, KernelizedBayesianSoftmax):
         raise RunError(
-            f"{folder.path} has one sense per word: its output layer is {run.config.output_layer}"
+            "the run must have several senses per word, that is head.kind = 'kerbs' or "
+            f"'drill-kerbs'. Received: {folder.path}, whose output layer is "
+            f"{run.config.output_layer}"
         )
     vocabulary = run.vocabulary.tokens
     of_word = keras.ops.convert_to_numpy(head.allocation.sense_to_word)

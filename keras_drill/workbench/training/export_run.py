@@ -42,24 +42,26 @@ def export_run(
     licence: str = "not stated",
     limits: Sequence[str] = (),
 ) -> Path:
-    """Exports the model of a run for servers, with a model card that describes the run.
+    """Exports the model of a run as a SavedModel, with a model card that describes the run.
 
     Args:
         run: The run.
         directory: The model's folder, `saved_models/<name>`.
         version: See `keras_drill.export.export_saved_model`.
-        sampler: Sampler of a model that continues texts; `None` is greedy search.
+        sampler: Sampler for models that continue texts; `None` is greedy search.
         seed: Seed of the sampler.
         max_tokens: Maximum number of words of a continuation.
         stop_strings: Strings at which continuations end.
-        weights: Type in which the weights are stored. For types other than float32, the model is
-            evaluated with float32 and with that type, and the card shows both results. The text is
-            the beginning of the last held-out split.
-        sense_contexts: Maximum number of examples of each sense, taken from the training text and
-            stored in the model.
-        data: Path of these texts; `None` is the corpus of the run.
+        weights: Data type of the stored weights. For other types than float32, the model is
+            evaluated with both types on the beginning of the last held-out split, and the card
+            shows both results.
+        sense_contexts: Maximum number of examples of each sense, which are taken from the training
+            text and stored in the model.
+        data: Path of the corpus for the evaluation and the examples of senses; `None` is the corpus
+            of the run.
         licence: Licence of the model, for the card.
-        limits: Limits of the model for the card, in addition to those of all models of its kind.
+        limits: Sentences on limits of the model, for the card. Limits of all models of its kind
+            are added.
 
     Returns:
         The version's folder.
@@ -110,15 +112,15 @@ def export_run_for_ctranslate2(
     licence: str = "not stated",
     limits: Sequence[str] = (),
 ) -> Path:
-    """Exports the Transformer of a run with sources for CTranslate2.
+    """Exports the Transformer of an encoder–decoder run for CTranslate2.
 
     Args:
         run: The run.
         directory: The model's folder.
         version: See `keras_drill.export.export_ctranslate2`.
-        quantization: Type of the stored weights; `None` is float32.
+        quantization: Data type of the stored weights; `None` is float32.
         licence: Licence of the model, for the card.
-        limits: Limits of the model for the card, in addition to those of all models.
+        limits: Sentences on limits of the model, for the card. Limits of all models are added.
 
     Returns:
         The version's folder.
@@ -150,7 +152,7 @@ def make_card(
         name: Name of the model.
         licence: Licence of the model.
         limits: Sentences on what the model cannot do.
-        weights: Facts on the stored weights.
+        weights: Facts about the stored weights, for the card.
     """
     results: dict[str, Any] = {}
     if run.folder.results_file.exists():
@@ -187,16 +189,16 @@ def make_card(
 def compare_weights(
     run: LoadedRun, module: TextModel | Translator, weights: str, data: str | None = None
 ) -> dict[str, Any]:
-    """Measures quality, size and time of a model with float32 weights and with smaller weights.
+    """Measures quality, size and latency of a model with float32 and with smaller weights.
 
     Args:
         run: The run. The model is evaluated on its held-out text.
         module: The model of the run.
-        weights: Type of the smaller weights.
+        weights: Data type of the smaller weights.
         data: Path of the text; `None` is the corpus of the run.
 
     Returns:
-        Facts for the card, each for float32 and for `weights`.
+        Facts for the card, with values for float32 and for `weights`.
     """
     columns = list(run.task.read_columns(run.config.data.path if data is None else data).items())
     split, lines = next(each for each in reversed(columns) if each[0] != "train")
@@ -218,7 +220,7 @@ def compare_weights(
 
 
 def _limits(module: TextModel | Translator) -> list[str]:
-    """Returns sentences on the limits of all models of this kind, for the card."""
+    """Returns sentences on the limits that all models of this kind have, for the card."""
     limits = [
         _LIMIT_OF_ALL,
         "The model reads words outside its vocabulary as `<unk>`, and never writes `<unk>`.",

@@ -1,4 +1,4 @@
-"""Search for the layer in which the first NaN or infinite number of a training occurred."""
+"""Finds the layer in which a training first had NaN or infinite values."""
 
 import math
 from typing import Any
@@ -14,11 +14,10 @@ from keras_drill.workbench.training.training import Training
 def find_divergence(training: Training) -> str:
     """Repeats a training up to the step that diverged, and checks this step layer by layer.
 
-    The search resumes the training from its last checkpoint, so a training that does not diverge
-    needs no extra time.
+    The search starts from the last checkpoint. Trainings that do not diverge need no extra time.
 
     Args:
-        training: A new `Training` of the run that diverged, not yet prepared. It writes no files.
+        training: A new `Training` of the run, before `prepare`. The search writes no files.
 
     Returns:
         A sentence for the user that names the first layer whose output or gradient is not finite.
@@ -36,11 +35,11 @@ def find_divergence(training: Training) -> str:
 
 
 class _WentWell(Exception):
-    """Raised at the end of an epoch in which all steps had finite losses and gradients."""
+    """Raised at the end of an epoch if the losses and gradients of all steps were finite."""
 
 
 class _Spoilt(Exception):
-    """Raised at the first step whose loss or gradient is not finite.
+    """Raised after the first step with a loss or gradient that is not finite.
 
     Args:
         batch: Number of the step's batch in the epoch.
@@ -52,9 +51,10 @@ class _Spoilt(Exception):
 
 
 class _Watch(keras.callbacks.Callback):
-    """Ends an epoch at the first step whose loss or gradient is not finite, or at its last step.
+    """Raises `_Spoilt` at the first step with a loss or gradient that is not finite.
 
-    Before it raises `_Spoilt`, it restores the model's variables from before that step.
+    Before, the callback restores the model's variables from before that step. If all steps are
+    finite, it raises `_WentWell` at the last step.
     """
 
     def __init__(self, training: Training):
@@ -76,8 +76,8 @@ class _Watch(keras.callbacks.Callback):
 def first_not_finite(model: keras.Model, batch: tuple) -> str:
     """Names the first value of a step that is not finite: a layer's output, the loss or a gradient.
 
-    Gradients flow from the loss to the inputs, so the first one is the gradient nearest to the
-    loss. The model cannot be used afterwards, because its layers' `call` is replaced.
+    Gradients flow from the loss to the inputs, so the first gradient is the one nearest to the
+    loss. Do not use the model afterwards, because the function replaces the `call` of its layers.
 
     Args:
         model: A model with a fused loss.
@@ -102,7 +102,7 @@ def first_not_finite(model: keras.Model, batch: tuple) -> str:
 
 
 def _watched(layer: keras.Layer, spoilt: list[str]) -> Any:
-    """Wraps a layer's `call` to add the layer's path to `spoilt` if an output is not finite."""
+    """Wraps a layer's `call` to append the layer's path to `spoilt` if an output is not finite."""
     call = layer.call
 
     def watched(*args: Any, **kwargs: Any) -> Any:
@@ -115,7 +115,7 @@ def _watched(layer: keras.Layer, spoilt: list[str]) -> Any:
 
 
 def _is_finite(x: Any) -> bool:
-    """Returns False for eager float tensors with NaN or infinite values, True for all else."""
+    """Returns False for eager float tensors with NaN or infinite values, otherwise True."""
     if not tf.is_tensor(x) or tf.is_symbolic_tensor(x) or not x.dtype.is_floating:
         return True
     return bool(np.isfinite(np.asarray(tf.cast(x, tf.float64))).all())

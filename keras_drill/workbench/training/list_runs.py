@@ -20,11 +20,11 @@ class ListedRun:
 
     Args:
         path: folder of the run.
-        state: "new" (not trained yet), "training" (a process is training it now), "interrupted"
-            (not finished), "finished" (all epochs done), "stopped" (early, by `training.patience`)
-            or "damaged" (a file cannot be read).
-        description: description in the run's options, which comes from its recipe.
-        output_layer: description of its output layer.
+        state: "new" (not trained yet), "training" (a process trains it now), "interrupted" (not
+            finished, and no process trains it), "finished" (all epochs are done), "stopped" (early,
+            by `training.patience`) or "damaged" (a file cannot be read).
+        description: description of the run, which comes from its recipe.
+        output_layer: description of the run's output layer.
         epochs: number of finished epochs.
         max_epochs: maximum number of epochs.
         best_valid: the best validation perplexity so far.
@@ -53,7 +53,7 @@ def list_runs(folder: str | os.PathLike = "runs") -> list[ListedRun]:
     """
     folder = Path(folder)
     if not folder.is_dir():
-        raise RunError(f"{folder} is not a folder; give the folder that holds the runs")
+        raise RunError(f"the folder that contains the runs must exist. Received: {folder}")
     configs = sorted(folder.glob("**/config.toml"))
     return [_listed(RunFolder(config.parent)) for config in configs]
 
@@ -84,7 +84,7 @@ def runs_table(runs: Sequence[ListedRun]) -> str:
 
 
 def _listed(folder: RunFolder) -> ListedRun:
-    """Reads the state and the figures of one run."""
+    """Reads the state and the perplexities of one run."""
     try:
         config = folder.config()
     except (ConfigError, RunError, OSError):
@@ -131,7 +131,7 @@ def _listed(folder: RunFolder) -> ListedRun:
 
 
 def _is_locked(folder: RunFolder) -> bool:
-    """Returns whether a process is training in the folder now."""
+    """Returns whether another process trains in the folder now."""
     if not folder.lock_file.exists():
         return False
     try:

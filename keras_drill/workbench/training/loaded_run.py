@@ -1,4 +1,4 @@
-"""The trained model of a run, loaded with its options and vocabulary."""
+"""Loads the trained model of a run, with its options and vocabulary."""
 
 import dataclasses
 import functools
@@ -86,28 +86,28 @@ class LoadedRun:
 
     @functools.cached_property
     def stateless_model(self) -> keras.Model:
-        """The model without carried state, for batches of any size.
+        """The model without recurrent state between batches, for batches of any size.
 
-        `model` itself accepts only the batch size that it was trained with.
+        `model` itself accepts only the batch size with which it was trained.
         """
         return make_stateless(self.model)
 
     @property
     def continuing_task(self) -> ContinuingTask:
-        """The task. Raises `RunError` if the model does not continue texts."""
+        """The task of a model that continues texts. Other models raise `RunError`."""
         if not isinstance(self.task, ContinuingTask):
             raise RunError(f"the model of {self.folder.path} does not continue texts")
         return self.task
 
     @property
     def answering_task(self) -> AnsweringTask:
-        """The task. Raises `RunError` if the model does not generate outputs for sources."""
+        """The task of a model that generates outputs for sources. Other models raise `RunError`."""
         if not isinstance(self.task, AnsweringTask):
-            raise RunError(f"the model of {self.folder.path} does not answer sources")
+            raise RunError(f"the model of {self.folder.path} does not generate outputs for sources")
         return self.task
 
     def evaluation_texts(self, data: str | Sequence[str] | None = None) -> list[EvaluationText]:
-        """Returns the texts to evaluate the model on, see `Task.evaluation_texts`."""
+        """Returns the texts for the evaluation of the model, see `Task.evaluation_texts`."""
         return self.task.evaluation_texts(self.vocabulary, data)
 
     def summarize(self, evaluation: Evaluation, texts: Sequence[EvaluationText] = ()) -> RunSummary:
@@ -115,7 +115,7 @@ class LoadedRun:
 
         Args:
             evaluation: Results of the model's evaluation.
-            texts: The texts that the model was evaluated on.
+            texts: The evaluated texts.
         """
         perplexities = dict(evaluation.perplexities)
         history = read_history(self.folder.history_file)
@@ -146,19 +146,19 @@ def load_runs(folders: Sequence[RunFolder], checkpoint: int | str | None = None)
 
     Args:
         folders: The runs' folders.
-        checkpoint: Which checkpoint to load of each run, see `LoadedRun.load`.
+        checkpoint: The checkpoint to load from each run, see `LoadedRun.load`.
 
     Raises:
         RunError: Two folders have the same name, or the runs have different tasks.
     """
     names = [folder.name for folder in folders]
     if len(set(names)) < len(names):
-        raise RunError(f"the folders of the runs must have different names, not {names}")
+        raise RunError(f"the folders of the runs must have different names. Received: {names}")
     runs = [LoadedRun.load(folder, checkpoint) for folder in folders]
     tasks = {run.config.task: run.folder.path for run in runs}
     if len(tasks) > 1:
         what = " and ".join(f"{task} ({path})" for task, path in tasks.items())
-        raise RunError(f"the runs must be of one task, not {what}")
+        raise RunError(f"the runs must have the same task. Received: {what}")
     return runs
 
 

@@ -1,4 +1,4 @@
-"""Differences between a run's options and the options that its checkpoints were made with."""
+"""Differences between a run's options and the options in its checkpoints."""
 
 import json
 from collections.abc import Mapping
@@ -18,8 +18,7 @@ class OptionChange(NamedTuple):
         before: the value in the checkpoints.
         now: the current value.
         is_allowed: whether a run may be resumed with the current value.
-        reason: why the change is not allowed, if this depends on other options. The text continues
-            the sentence of `__str__`.
+        reason: clause for `__str__` if other options do not allow the change; otherwise empty.
     """
 
     name: str
@@ -35,8 +34,7 @@ class OptionChange(NamedTuple):
 def recorded_options(config: RunConfig) -> dict[str, Any]:
     """Returns the options as a checkpoint stores them.
 
-    All values are JSON values. Options with the value "auto" are replaced by the values that other
-    options determine.
+    All values are JSON values. The value "auto" is replaced by the value that it stands for.
     """
     return json.loads(json.dumps(config.resolved().to_mapping()))
 
@@ -44,11 +42,12 @@ def recorded_options(config: RunConfig) -> dict[str, Any]:
 def option_changes(config: RunConfig, recorded: Mapping[str, Any]) -> list[OptionChange]:
     """Lists the options that differ from those of a checkpoint.
 
-    If a checkpoint of an older version lacks an option, the option's value for older runs is used.
+    If a checkpoint lacks an option, since it is older than the option, the value `in_older_runs` of
+    the option is used.
 
     Args:
         config: the current options.
-        recorded: the result of `recorded_options` that the checkpoint stores.
+        recorded: the options in the checkpoint, from `recorded_options`.
 
     Example:
 

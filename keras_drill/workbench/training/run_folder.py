@@ -1,4 +1,4 @@
-"""The folder of one run, and the history of its epochs."""
+"""The folder of one run, with its files and the history of its epochs."""
 
 import contextlib
 import csv
@@ -66,11 +66,11 @@ class RunFolder:
 
     @contextlib.contextmanager
     def lock(self) -> Iterator[None]:
-        """Locks the folder, so that no second process trains in it.
+        """Context manager that locks the folder, so that no second process trains in it.
 
-        Creates the folder if it is missing. The operating system releases the lock even if the
-        process is killed. If no run was started within the context, the lock file and the folders
-        that were created are removed.
+        The folder is created if it is missing. The operating system releases the lock even if the
+        process is killed. If no run is started within the context, the lock file and the created
+        folders are removed.
 
         Raises:
             RunError: Another process holds the lock, or the path is a file.
@@ -103,9 +103,9 @@ class RunFolder:
         return self.model_file.exists() or bool(CheckpointStore(self.checkpoints).steps())
 
     def check(self, config: RunConfig) -> None:
-        """Checks that the folder is empty or holds a run with the same options.
+        """Checks that the folder is empty or contains a run with the same options.
 
-        A run that was not trained yet may get other options. Its vocabulary files are then removed.
+        A run that is not trained yet may get other options. Its vocabulary files are then removed.
 
         Raises:
             RunError: The folder holds other files, or a run with other options.
@@ -122,7 +122,7 @@ class RunFolder:
             )
 
     def write_config(self, config: RunConfig) -> None:
-        """Writes all options, with "auto" replaced by the values that other options determine."""
+        """Writes all options. The value "auto" is replaced by the value that it stands for."""
         replace_file(self.config_file, config.resolved().to_toml())
 
     def changes(self) -> list[dict[str, Any]]:
@@ -133,8 +133,8 @@ class RunFolder:
     def check_unedited(self, config: RunConfig) -> None:
         """Raises `RunError` if `config.toml` was edited after its checkpoints were made.
 
-        Changes that a resumed run may have are allowed. Checkpoints of old versions do not store
-        their options, so nothing is checked for these.
+        Options that may change when a run is resumed are not checked. Checkpoints of old versions
+        do not contain the options, and are not checked either.
         """
         state = CheckpointStore(self.checkpoints).last_state()
         if "options" in state:
@@ -175,9 +175,9 @@ def _listed(changes: Sequence[OptionChange]) -> str:
 
 
 def write_history(path: str | os.PathLike, history: Sequence[dict[str, float]]) -> None:
-    """Writes a CSV file with one line per epoch, and replaces the file at once.
+    """Writes a CSV file with one line per epoch. An existing file is replaced atomically.
 
-    Values that an epoch lacks are empty.
+    Metrics that an epoch does not have are empty.
     """
     table = io.StringIO()
     names = dict.fromkeys(name for values in history for name in values)
@@ -189,7 +189,7 @@ def write_history(path: str | os.PathLike, history: Sequence[dict[str, float]]) 
 
 
 def read_history(path: str | os.PathLike) -> dict[str, list[float]]:
-    """Reads the columns of a history, without the epoch. Empty values become NaN.
+    """Reads the columns of a history by name, without the epoch. Empty values become NaN.
 
     Example:
 

@@ -1,4 +1,4 @@
-"""Data on a model's senses for the terminal and the page, also for induced senses."""
+"""Data on the senses of a model, or on induced senses, for the terminal and the HTML page."""
 
 from collections.abc import Sequence
 
@@ -23,12 +23,12 @@ def study_word(
     examples: Sequence[Sequence[Example]],
     nearest: int,
 ) -> StudiedWord:
-    """Collects the data that the page shows of a word.
+    """Collects the data of one word for the page.
 
     Args:
         head: The output layer.
         vocabulary: The words of the output layer.
-        senses: Occurrences of the word with the probabilities of its senses, at least three.
+        senses: At least three occurrences of the word, with the probabilities of its senses.
         examples: For each sense its examples: the text before, the text after, and the probability
             of the sense.
         nearest: Number of nearest words to find for each sense.
@@ -58,8 +58,8 @@ def kernels(head: KernelizedBayesianSoftmax) -> dict:
     """Computes the data of the page's plot of kernels.
 
     Returns:
-        The values of θ of all senses, angles in degrees, and for some θ the kernel at these angles.
-        Output layers without θ have `None` and no kernels.
+        The kernel parameters θ of all senses, angles in degrees, and the kernel at these angles for
+        some θ. For output layers without θ, the parameters are `None` and there are no kernels.
     """
     angles = np.linspace(0, 180, 91)
     if not isinstance(head.score, KerBSKernel):  # the inner product has no θ
@@ -76,13 +76,13 @@ def _array(tensor) -> np.ndarray:
 
 
 def study_tables(study: SenseStudy) -> str:
-    """Formats the tables and contexts of the page as text for the terminal."""
+    """Formats the tables and contexts of the page as text, for the terminal."""
     rows: list[tuple[str, ...]] = [("senses", "words", "of all", "the most frequent of them")]
     for senses, (number, examples) in study.by_senses.items():
         share = f"{100 * number / study.vocabulary_size:.1f} %"
         rows.append((str(senses), str(number), share, " ".join(examples)))
     parts = [
-        f"{study.mean_senses:.2f} senses per word; words looked at in {study.text}",
+        f"{study.mean_senses:.2f} senses per word; occurrences are from {study.text}",
         _right_but_last(rows),
     ]
     for word in study.words:
@@ -104,7 +104,7 @@ def study_tables(study: SenseStudy) -> str:
 
 
 def _right_but_last(rows: Sequence[Sequence[str]]) -> str:
-    """Formats a table with right-aligned columns and a left-aligned last column of text."""
+    """Formats a table with right-aligned columns, except for a left-aligned last column."""
     *columns, last = zip(*rows, strict=True)
     aligned = text_table(list(zip(*columns, strict=True)), left=0).splitlines()
     return "\n".join(f"{line}  {text}" for line, text in zip(aligned, last, strict=True))

@@ -1,4 +1,4 @@
-"""Examples from a text for the senses of a run's words."""
+"""Finds examples in a text for the senses of a run's words."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -42,7 +42,7 @@ class TextOfSenses:
         return collect_word_senses(self.run.model, self._batches.dataset(), words)
 
     def examples(self, senses: WordSenses, k: int) -> list[list[Example]]:
-        """Returns examples of each sense: occurrences at which the sense is the most probable.
+        """Finds examples of each sense: occurrences at which the sense is the most probable.
 
         Args:
             senses: Occurrences of a word, from `read`.
@@ -74,7 +74,7 @@ class TextOfSenses:
 
 
 def contexts_for_export(run: LoadedRun, k: int, data: str | None = None) -> SenseContexts:
-    """Finds examples of the senses of frequent words, to be stored in an exported model.
+    """Finds examples of the senses of words, to be stored in an exported model.
 
     The words are the most frequent words with several senses.
 

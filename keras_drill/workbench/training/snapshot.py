@@ -1,4 +1,4 @@
-"""Conversion of all variables of a training to arrays of a checkpoint, and back."""
+"""Converts all variables of a training to the arrays of a checkpoint, and back."""
 
 import re
 import sys
@@ -22,12 +22,12 @@ _REPLICA = "@"  # followed by the number of the replica, for variables in which 
 def take_snapshot(model: keras.Model, workers: Workers) -> dict[str, np.ndarray]:
     """Returns the values of the variables of model, optimizer and metrics, by path.
 
-    The values are those that one device would have, so a training may resume on any number of
-    devices: carried states have the rows of all replicas, and metrics are summed over replicas.
-    The terms of these sums are stored too, so that the same number of replicas resumes with the
-    same rounding.
+    The values are those of a training on one device, so the training may resume on any number of
+    devices. Recurrent states contain the rows of all replicas, and metrics are summed over
+    replicas. The terms of these sums are stored too, so that a training with the same number of
+    replicas resumes with the same rounding.
 
-    Must be called on all workers at once.
+    All workers must call this function together.
     """
     variables = _variables(model)
     kinds = _kinds(model, variables)
@@ -54,7 +54,7 @@ def restore_snapshot(
 ) -> None:
     """Assigns a result of `take_snapshot` to the same model, on any number of replicas.
 
-    Snapshots of old versions number the variables. These are assigned in order.
+    In snapshots of old versions, variables have numbers. They are assigned in order.
 
     Raises:
         RunError: The snapshot is of another model.
@@ -81,7 +81,7 @@ def restore_snapshot(
 
 
 def restore_weights(model: keras.Model, arrays: Mapping[str, np.ndarray]) -> None:
-    """Assigns a snapshot's values to the model's variables, without optimizer and metrics."""
+    """Assigns a snapshot to the variables of the model only, without optimizer and metrics."""
     variables = _keyed("model", model_keys(model))
     mine = {name: array for name, array in arrays.items() if name.startswith("model/")}
     if mine and all(map(_NUMBERED.fullmatch, mine)):
@@ -93,7 +93,7 @@ def restore_weights(model: keras.Model, arrays: Mapping[str, np.ndarray]) -> Non
 
 
 def callback_state(prefix: str, arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """Selects the arrays of a callback from a checkpoint, and removes the prefix of their names.
+    """Selects the arrays whose names begin with a prefix, and removes the prefix.
 
     Example:
 
@@ -108,12 +108,12 @@ def callback_state(prefix: str, arrays: Mapping[str, np.ndarray]) -> dict[str, n
 
 
 def model_keys(model: keras.Model) -> dict[str, keras.Variable]:
-    """Returns the model's variables by paths that are the same in every process.
+    """Returns the variables of a model by paths that are the same in every process.
 
-    The variables include recurrent state and random seeds. Keras numbers layers without a name
-    (`awdlstm_3`, `seed_generator_12`) by the layers that the process has created before.
-    Numbers are therefore counted from 0 among siblings, and the model's own name is dropped.
-    Backbone and head are named `backbone` and `head`, whatever their class.
+    The variables include recurrent states and random seeds. Keras names layers by the number of
+    layers that the process created before, such as `awdlstm_3`. Here the numbers count from 0
+    among siblings, and the name of the model is dropped. Backbone and head are always named
+    `backbone` and `head`.
     """
     roles = {
         getattr(model, role).name: role for role in ("backbone", "head") if hasattr(model, role)
@@ -131,7 +131,7 @@ def model_keys(model: keras.Model) -> dict[str, keras.Variable]:
 
 
 def stable_names(paths: Iterable[str]) -> list[str]:
-    """Renumbers the parts of paths, so that numbers at their ends count from 0 among siblings.
+    """Renumbers the parts of paths, so that numbers count from 0 among siblings.
 
     Example:
 
@@ -164,7 +164,7 @@ def _split(part: str) -> tuple[str, int]:
 
 
 def _variables(model: keras.Model) -> dict[str, keras.Variable]:
-    """Returns all variables of a training by key, in the order in which old versions numbered."""
+    """Returns all variables of a training by key, in the order of the numbers in old versions."""
     weights = model_keys(model)
     metrics = [variable for metric in model.metrics for variable in metric.variables]
     paths = stable_names(variable.path for variable in metrics)
@@ -182,7 +182,7 @@ def _keyed(group: str, variables: Mapping[str, keras.Variable]) -> dict[str, ker
 def _optimizer_keys(
     optimizer: keras.optimizers.Optimizer, weights: Mapping[str, keras.Variable]
 ) -> dict[str, keras.Variable]:
-    """Returns the optimizer's variables by name; a slot's name contains the key of its weight."""
+    """Returns the optimizer's variables by name. Names of slots contain the key of the weight."""
     inner = getattr(optimizer, "inner_optimizer", optimizer)
     keys = {id(weight): key for key, weight in weights.items()}
     slots = {
@@ -210,11 +210,11 @@ def replicas(variable: keras.Variable) -> list:
 
 
 def _kinds(model: keras.Model, variables: Mapping[str, keras.Variable]) -> dict[str, str]:
-    """Returns the variables that differ between replicas, and how.
+    """Finds the variables whose values differ between replicas.
 
     Returns:
-        By key "rows" if each replica holds rows of the whole value, or "sum" if each replica holds
-        a term of the whole value.
+        By key of the variable, "rows" if each replica holds some rows of the value, or "sum" if the
+        value is the sum over the replicas.
     """
     carried = {id(variable) for variable in carried_state(model)}
     kinds = {}
@@ -249,7 +249,7 @@ def _without_terms(
     """Separates the terms of sums over replicas from the other arrays.
 
     Returns:
-        The other arrays, and the terms of each sum by the sum's key.
+        The other arrays, and the terms of each sum, by key of the variable.
     """
     terms: dict[str, list[np.ndarray]] = defaultdict(list)
     for key in arrays:
@@ -266,7 +266,7 @@ def _by_path(
 ) -> dict[str, np.ndarray]:
     """Renames the numbered arrays of an old version to the current keys.
 
-    A group of arrays that does not fit keeps its numbers, so that `_check` reports the group.
+    Groups of arrays that do not fit keep their numbers, so that `_check` reports them.
     """
     named: dict[str, np.ndarray] = {}
     for group in dict.fromkeys(key.split("/")[0] for key in variables):
@@ -300,7 +300,7 @@ def _check(
     Args:
         variables: The variables by key.
         arrays: The arrays by key.
-        parts: By key, the number of replicas among which an array's rows are divided.
+        parts: The number of replicas that share the rows of an array, by key.
     """
     wrong = set(variables) ^ set(arrays)
     for key in set(variables) & set(arrays):

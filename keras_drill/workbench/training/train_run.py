@@ -1,4 +1,4 @@
-"""The work of `keras-drill train`: training, evaluation and report of a run."""
+"""Trains, evaluates and reports a run, for `keras-drill train`."""
 
 import contextlib
 import datetime
@@ -26,9 +26,9 @@ from keras_drill.workbench.training.workers import Workers
 def train_run(config: RunConfig, folder: RunFolder) -> RunSummary | None:
     """Trains or resumes a run, evaluates its best model, and writes its report.
 
-    With several workers, each worker calls this function, with access to the same folder and data.
-    The chief locks the folder, writes its files and evaluates the model. If one worker fails, all
-    workers fail.
+    With several workers, each worker calls this function, and needs access to the same folder and
+    data. The chief locks the folder, writes its files and evaluates the model. If one worker fails,
+    all workers fail.
 
     Args:
         config: the options.
@@ -84,7 +84,7 @@ def train_run(config: RunConfig, folder: RunFolder) -> RunSummary | None:
 
 
 def _report_progress(training: Training) -> None:
-    """Prints where the training resumes, and a warning for an unsuitable learning rate."""
+    """Prints where the training resumes, and warns if the learning rate is unsuitable."""
     state = training.state
     if training.finished:
         print(f"already trained: all {state.epoch} epochs are done")
@@ -101,7 +101,7 @@ def _report_progress(training: Training) -> None:
 
 
 def _evaluate(training: Training, described: str) -> RunSummary:
-    """Evaluates the best model of a finished training, and writes results and report."""
+    """Evaluates the best model of a finished training, and writes its results and report."""
     folder, task = training.folder, training.task
     training.average()
     run = LoadedRun.load(folder)
@@ -157,9 +157,9 @@ def write_results(folder: RunFolder, summary: RunSummary, data: str) -> None:
 
 
 def prepare_process(config: RunConfig) -> None:
-    """Sets the global precision and, with `training.deterministic`, deterministic operations.
+    """Sets Keras' dtype policy and, with `training.deterministic`, deterministic operations.
 
-    Only for programs that train a single run, because both settings affect the whole process.
+    Use this function only in programs that train a single run, since both settings are global.
     """
     keras.config.set_dtype_policy(config.training.precision)
     if config.training.deterministic:

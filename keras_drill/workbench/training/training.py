@@ -57,16 +57,16 @@ _REALLOCATION, _GRADIENT_NORM = "reallocation/", "gradient_norm/"
 class Training:
     """Trains the model of a run, from the beginning or from the last checkpoint.
 
-    Checkpoints hold all that a training depends on: variables including recurrent state and random
-    seeds, the position in the text, the best loss and the history. A training that is killed and
-    resumed therefore gives bitwise the same result as an uninterrupted training.
+    Checkpoints contain everything on which a training depends: variables including recurrent states
+    and random seeds, the position in the text, the best loss and the history. So a training that is
+    killed and resumed gives the same result, bit for bit, as an uninterrupted training.
 
     Every worker has a `Training` and calls the same methods. Only the chief writes files and
-    prints.
+    prints messages.
 
     Args:
         task: the task, with the options.
-        folder: the folder of the run, checked and locked.
+        folder: the folder of the run, after `check` and within `lock`.
         run_vocabulary: the vocabulary of the run.
         texts: the texts of the run, by split.
         workers: the workers that train.
@@ -124,7 +124,7 @@ class Training:
 
     @property
     def stopped_early(self) -> bool:
-        """Whether the validation loss ends the training by the current options' criterion."""
+        """Whether the validation losses end the training, by the current `training.stopping`."""
         return self.state.has_stopped_improving(self.config)
 
     @property
@@ -133,7 +133,7 @@ class Training:
         return self.stopped_early or self.state.epoch >= self.config.training.epochs
 
     def prepare(self) -> None:
-        """Builds the model, and prints where its weights come from.
+        """Builds the model, and prints the source of its weights.
 
         Invalid options raise an error here, before any file is written.
         """
@@ -152,7 +152,7 @@ class Training:
                 transfer_weights(self.model, self.task, self.vocabulary, LoadedRun.load(folder))
             )
         if self._arrays is None and self._averaging is not None and self._averaging.averaging:
-            self._print("weights are averaged from the first step on")
+            self._print("the weights are averaged from the first step on")
 
     def _compile(self, model: keras.Model) -> None:
         optimizer = build_optimizer(self.config, self._batches)
@@ -270,7 +270,7 @@ class Training:
 
     @property
     def mean_gradient_norm(self) -> float:
-        """Mean norm of the gradients in the current epoch so far."""
+        """The mean norm of the gradients in the current epoch so far."""
         return float(self._gradient_norm.mean.result())
 
     def _end_epoch(self, values: dict[str, float]) -> None:
@@ -335,7 +335,7 @@ class Training:
         return {"learning_rate": rate, "tokens": tokens}
 
     def _set_learning_rate(self) -> None:
-        """Sets the learning rate of the next epoch if the validation losses have changed it."""
+        """Sets the learning rate of the next epoch if `optimizer.validation_decay` changes it."""
         losses = [self.task.validation_loss(values) for values in self.state.history]
         factor = validation_factor(self.config, losses)
         if factor == self._factor:
@@ -347,7 +347,7 @@ class Training:
             self.model.make_train_function(force=True)
 
     def _with_state(self) -> dict[str, keras.callbacks.Callback]:
-        """Returns the callbacks with state, by the prefix of their arrays in checkpoints."""
+        """Returns the callbacks that have state, by the prefix of their arrays in checkpoints."""
         # Senses move before the weights are averaged.
         callbacks = {
             _GRADIENT_NORM: self._gradient_norm,
@@ -359,8 +359,8 @@ class Training:
     def average(self) -> None:
         """Saves the mean of the last checkpoints if its validation loss is the best.
 
-        `LoadedRun.load` then loads this model instead of the best epoch's. Only the chief calls
-        this method.
+        `LoadedRun.load` then loads this model instead of the model of the best epoch. Only the
+        chief calls this method.
         """
         self.folder.averaged_model_file.unlink(missing_ok=True)
         number = self.config.training.average_checkpoints
@@ -441,7 +441,7 @@ class Training:
         return arrays
 
     def _load_with_chief(self) -> tuple[dict[str, np.ndarray], dict[str, Any]] | None:
-        """Loads on all workers the last checkpoint that the chief finds undamaged."""
+        """Loads the last checkpoint that the chief finds undamaged, on all workers."""
         loaded = None
 
         def load() -> int:
@@ -455,12 +455,12 @@ class Training:
         return self._store.load(step)
 
     def _make_all_variables(self) -> None:
-        """Creates the variables of optimizer and metrics, which Keras creates at the first step."""
+        """Creates the variables of optimizer and metrics. Keras creates them at the first step."""
         self.model.optimizer.build(self.model.trainable_variables)
         self.model.test_on_batch(*self.task.example_batch(self.workers.num_replicas))
 
     def _restore(self) -> None:
-        """Assigns all variables from the loaded checkpoint; later calls do nothing."""
+        """Assigns all variables from the loaded checkpoint. Further calls do nothing."""
         if self._arrays is not None:
             for prefix, callback in self._with_state().items():
                 own = callback_state(prefix, self._arrays)

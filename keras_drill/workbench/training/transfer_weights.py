@@ -1,4 +1,4 @@
-"""Transfer of weights from another run to a new run."""
+"""Initializes a new run with the weights of another run."""
 
 import math
 
@@ -23,9 +23,9 @@ def transfer_weights(
     """Initializes a new model with the weights of another run whose paths and shapes match.
 
     If the vocabularies differ, the rows of common words are copied, and other words keep their
-    initial rows. Senses are copied together with their allocation to words. This requires that the
-    new vocabulary contains all words of the other run: these keep their senses, and additional
-    senses are distributed over the new words.
+    initial rows. Senses are copied together with their allocation to words, if the new vocabulary
+    contains all words of the other run. Those words keep their senses, and additional senses are
+    allocated to the new words.
 
     Args:
         model: the new model.
@@ -34,7 +34,7 @@ def transfer_weights(
         source: the other run.
 
     Returns:
-        A message on the weights that were copied and those that were not.
+        A message for the user about the copied and the other weights.
 
     Raises:
         RunError: The other run has another task, or none of its weights fit.
@@ -83,7 +83,7 @@ def transfer_weights(
 def _transfer_senses(
     model: keras.Model, source: keras.Model, rows: np.ndarray
 ) -> np.ndarray | None:
-    """Allocates the senses of a model to words as in another model.
+    """Allocates the senses of a model to words in the same way as in another model.
 
     Args:
         model: the new model.
@@ -91,8 +91,8 @@ def _transfer_senses(
         rows: for each word of the new model, the id of the same word in the other model, or -1.
 
     Returns:
-        For each sense of the new model, the same sense of the other model, or -1 for new senses.
-        `None` if the new model cannot hold all words and senses of the other model.
+        For each sense of the new model, the id of the same sense in the other model, or -1.
+        `None` if the new model does not have room for all words and senses of the other model.
     """
     mine, theirs = (
         getattr(getattr(each.head, "composition", None), "allocation", None)
@@ -137,7 +137,8 @@ def _values(
         variable: variable of the new model.
         other: variable of the other model with the same path.
         rows: for each word of the new model, the id of the same word in the other model, or -1.
-        sense_rows: the same for senses; `None` without senses.
+        sense_rows: for each sense of the new model, the id of the same sense in the other model, or
+            -1; `None` without senses.
         same_words: whether both vocabularies are equal.
 
     Returns:

@@ -1,4 +1,4 @@
-"""Communication between the worker processes of a training, between its steps."""
+"""Communication between the worker processes of a distributed training."""
 
 import contextlib
 import hashlib
@@ -43,8 +43,8 @@ class WorkerFailed(RunError):
 class Workers:
     """Operations that all workers of a distribution strategy do together.
 
-    All workers must call every method, in the same order, as with a training step. Strategies
-    without worker processes have a single worker.
+    All workers must call the same methods in the same order. Strategies without worker processes
+    have a single worker.
 
     Args:
         strategy: A strategy from `keras_drill.distribute.strategy`.
@@ -52,7 +52,7 @@ class Workers:
     Attributes:
         strategy: The strategy.
         number: Number of workers.
-        is_chief: Whether this worker writes files and shows progress.
+        is_chief: Whether this worker is the chief, which writes files and shows progress.
 
     Example:
 
@@ -111,16 +111,16 @@ class Workers:
         return self.strategy.experimental_local_results(gathered)[0]
 
     def wait_until_known(self) -> None:
-        """Waits until all workers have received the last gathered values.
+        """Waits until all workers have received the values of the last `gather`.
 
-        A worker may end only afterwards, because others may still be fetching its values.
+        A worker must call this method before it ends, since others may still read its values.
         """
         if self.number > 1:
             with contextlib.suppress(*_LOST):  # a worker that has ended had received the values
                 self.gather([0])
 
     def together(self, function: Callable[[], Result]) -> Result:
-        """Runs `function` on every worker, and raises on all workers if one fails.
+        """Runs a function on every worker. If it fails on one worker, all workers raise an error.
 
         Args:
             function: A function that does not wait for other workers.
@@ -149,13 +149,13 @@ class Workers:
         return result
 
     def by_chief(self, function: Callable[[], Result]) -> Result:
-        """Runs `function` on the chief, and returns its result on all workers.
+        """Runs a function on the chief, and returns its result on all workers.
 
         Args:
             function: A function with a result that JSON can express.
 
         Raises:
-            WorkerFailed: `function` failed, on all workers but the chief.
+            WorkerFailed: `function` failed. The chief itself raises the error of `function`.
         """
         result = self.together(function if self.is_chief else lambda: None)
         if self.number == 1:
@@ -169,7 +169,7 @@ class Workers:
         """Raises `RunError` if the fingerprint of a worker differs from the chief's.
 
         Args:
-            what: The difference, for the message, such as "different texts".
+            what: Description of a difference, for the message, such as "different texts".
             fingerprint: Fingerprint of this worker's data.
         """
         digest = int(hashlib.sha256(fingerprint.encode()).hexdigest()[:12], 16)
@@ -184,9 +184,9 @@ class Workers:
 
     @contextlib.contextmanager
     def detect_lost_workers(self) -> Iterator[None]:
-        """Turns errors of steps in which another worker is missing into a `RunError`.
+        """Context manager that raises `RunError` if a training step fails without another worker.
 
-        A context without error ends when all workers have reached its end.
+        Without an error, the context ends when all workers have reached its end.
         """
         try:
             yield

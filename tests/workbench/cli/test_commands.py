@@ -335,12 +335,17 @@ def _damaged_model(run):
 
 
 def _no_run(run):
-    return ["score", str(run / "checkpoints"), "the"], "is not the folder of a run"
+    return ["score", str(run / "checkpoints"), "the"], "must be the folder of a run, which contains"
 
 
 def _nothing_to_score(run):
     (run.parent / "a.txt").write_text("\n")
-    return ["score", str(run), "--file", str(run.parent / "a.txt")], "must have a text to score"
+    return [
+        "score",
+        str(run),
+        "--file",
+        str(run.parent / "a.txt"),
+    ], "must contain at least one text to score"
 
 
 def _no_sense_contexts(run):
@@ -357,7 +362,7 @@ def _model_in_a_file(run):
 
 
 def _path_as_name(run):
-    return ["export", str(run), "--name", "../x"], "not a path: '../x'"
+    return ["export", str(run), "--name", "../x"], "the name of a folder, not a path; see"
 
 
 def _report_in_a_file(run):
@@ -374,7 +379,7 @@ def _no_data(run):
 
 
 def _file_as_run(run):
-    return ["score", str(run / "config.toml"), "the"], "config.toml is a file; expected the folder"
+    return ["score", str(run / "config.toml"), "the"], "config.toml, which is a file"
 
 
 def _second_file_as_run(run):
@@ -383,7 +388,7 @@ def _second_file_as_run(run):
 
 
 def _nothing_as_run(run):
-    return ["evaluate", str(run), str(run / "none")], "none does not exist; expected the folder"
+    return ["evaluate", str(run), str(run / "none")], "none, which does not exist"
 
 
 def _version_twice(run):
@@ -441,5 +446,5 @@ def test_text_that_was_cut_before_is_warned_of(folder, tmp_path, run_main):
     (tmp_path / "raw.txt").write_text("The cat, a dog.\n" * 9)
     words = ["evaluate", folder / "tied", "--report", tmp_path / "r.html", "--data"]
     err = run_main(*words, tmp_path / "cut.txt")[2]
-    assert 'cut.txt looks cut into words already (it has " ,", "' in err
+    assert 'cut.txt looks tokenized already (it contains " ,", "' in err
     assert run_main(*words, tmp_path / "raw.txt") == (0, ANY, "")

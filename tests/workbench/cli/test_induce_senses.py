@@ -24,7 +24,7 @@ def test_words_to_page(place, run_main):
     status, out, err = run_main(*command(place, "run", "bank"), "--senses", 2)
     assert status == 0, err
     assert re.search(r"contexts read: (\d+) of \1$", out, re.M)
-    assert "bank: 160 times" in out and "words looked at in text.txt" in out
+    assert "bank: 160 times" in out and "occurrences are from text.txt" in out
     contexts = re.findall(r"^ +sense (\d+)  [01]\.\d\d  (.*) \[bank\] near ", out, re.M)
     assert len(contexts) == 6
     kinds = {sense: {"water" in c or "fish" in c or "boat" in c or "mud" in c for s, c in contexts

@@ -20,7 +20,7 @@ WRONG = {
     "train": "arguments are required: --run",
     "train small-tied --data a --run b --colour red": "unrecognized arguments: --colour red",
     "train small-tide --data a --run b": "unknown recipe 'small-tide'; did you mean 'small-tied'?",
-    "train a/b.json --data a --run b": "lists them; the name of a file must end in .toml",
+    "train a/b.json --data a --run b": "lists all; the name of a recipe file must end in .toml",
     "train none.toml --data a --run b": "none.toml: No such file or directory",
     "train --run b": "give a recipe",
     "train small-tied --run b": "give the text to train on with --data PATH",
@@ -29,7 +29,7 @@ WRONG = {
     "train small-tied --data a --run b --head.depth": "option --head.depth needs a value",
     "train small-tied --data a --run b --head.depth 2 --head.depth=3": "is given twice",
     "train small-tied --data a --run b --head.kind moss": "head.kind cannot be 'moss'",
-    "train small-kerbs --data a --run b --senses.per_word 5": "senses.max_senses = 4, not 5.0",
+    "train small-kerbs --data a --run b --senses.per_word 5": "max_senses = 4. Received: 5.0",
     "train small-kerbs --data a --run b --senses.threshold 1": "senses.threshold must be at most 0",
     "train small-kerbs --data a --run b --head.num_senses 3": "unknown option --head.num_senses",
     "train small-tied --data a --run b --epochs 3": "--epochs 3; did you mean --training.epochs?",
@@ -41,12 +41,12 @@ WRONG = {
     "evaluate a --epochs 3": "; --training.epochs is an option of `keras-drill train` only; see",
     "score a --input-dropout 3": "--backbone.input_dropout is an option of `keras-drill train`",
     "evaluate a --head.depth 3": "is an option of `keras-drill train` only",
-    "generate a b --temperature 0": "--temperature must be above 0, not 0.0",
+    "generate a b --temperature 0": "above 0; see keras-drill generate --help. Received: 0.0",
     "generate a b --sampler beam": "invalid choice: 'beam'",
-    "generate a b --p 2": "--p must be above 0 and at most 1, not 2.0",
+    "generate a b --p 2": "--p must be above 0 and at most 1; see",
     "generate a b --k 0": "--k must be at least 1",
     "generate a b --max-tokens 0": "--max-tokens must be at least 1",
-    "export a --version x": "--version must be a whole number, not 'x'",
+    "export a --version x": "must be a whole number; see keras-drill export --help. Received: 'x'",
     "score a text --file b": "give texts or --file, not both",
     "score a text --total --senses": "give --senses or --total, not both",
     "score --file a --lines": "arguments are required: RUN",
@@ -54,18 +54,18 @@ WRONG = {
     "score a -foo": "words that begin with a dash go after --",
     "score a b --totl": "unrecognized arguments: --totl; did you mean '--total'?",
     "score a b --file": "--file needs a value",
-    "generate a b --stop=": "--stop must be a string, not empty",
+    "generate a b --stop=": "--stop must be a non-empty string",
     "generate a b -n 2 --sampler greedy": "-n 2 needs a --sampler that draws",
-    "generate a b -n 0": "-n/--num-samples must be at least 1, not 0",
-    "generate a b --seed -1": "--seed must be at least 0, not -1",
+    "generate a b -n 0": "-n/--num-samples must be at least 1; see",
+    "generate a b --seed -1": "--seed must be at least 0; see",
     "generate a b --seed 4294967296": "--seed must be at most 4294967295",
-    "generate a b --temperature nan": "--temperature must be above 0, not nan",
-    "generate a b --k 1.5": "--k must be a whole number, not '1.5'",
+    "generate a b --temperature nan": "--help. Received: nan",
+    "generate a b --k 1.5": "--help. Received: '1.5'",
     "generate a b --k 99999999999": "--k must be at most 2147483647",
-    "export a --name a\x7f": "--name must have no control characters in it: 'a\\x7f'",
-    "export a --directory=": "--directory must be a path, not empty",
-    "export a --version 0": "--version must be at least 1, not 0",
-    "senses a --nearest 0": "--nearest must be at least 1, not 0",
+    "export a --name a\x7f": "--name must not contain control characters",
+    "export a --directory=": "--directory must be a non-empty path",
+    "export a --version 0": "--version must be at least 1; see",
+    "senses a --nearest 0": "--nearest must be at least 1; see",
     "--colour": "see keras-drill --help",
     "recipes small-tide": "did you mean 'small-tied'?",
 }
@@ -191,7 +191,7 @@ def test_a_mistake_of_the_program_is_one_message(monkeypatch, capsys):
     monkeypatch.setattr(recipes, "run", lambda args: {}["missing"])
     assert main(["recipes"]) == 1
     err = capsys.readouterr().err
-    assert "a bug in the program, KeyError: 'missing'" in err and err.count("\n") == 1
+    assert "internal error, KeyError: 'missing'" in err and err.count("\n") == 1
     assert main(["recipes", "--traceback"]) == 1
     assert "Traceback" in capsys.readouterr().err
 
@@ -217,10 +217,10 @@ def test_options_stand_anywhere(line, texts):
     "error, message",
     [
         (FileNotFoundError(2, "No such file", "a.txt"), "a.txt: No such file"),
-        (ValueError("`k` must be positive. Received: k=0"), "--k must be positive, not 0"),
+        (ValueError("`k` must be positive. Received: k=0"), "--k must be positive. Received: 0"),
         (
             ValueError("Lower `batch_size`. Received: batch_size=3"),
-            "Lower --data.batch_size, not 3",
+            "Lower --data.batch_size. Received: 3",
         ),
         (ValueError("It is empty. Received: path='a'"), "a: It is empty"),
         (MemoryError(), "out of memory"),

@@ -60,7 +60,7 @@ def test_a_given_file_is_read_as_a_whole(folder, tmp_path, capsys):
 
 
 def _one_sense(folder, tmp_path):
-    return ["senses", str(folder / "tied")], "has one sense per word: its output layer is tied"
+    return ["senses", str(folder / "tied")], "whose head.kind is 'tied'"
 
 
 def _unknown_word(folder, tmp_path):
@@ -91,4 +91,4 @@ def test_mistakes_get_one_message(spoil, folder, tmp_path, capsys):
 @pytest.mark.parametrize("option", ["tokens", "nearest", "contexts"])
 def test_wrong_usage_gets_one_message(option, capsys):
     assert main(["senses", "a", f"--{option}", "0"]) == 2
-    assert f"--{option} must be at least 1, not 0" in capsys.readouterr().err
+    assert f"--{option} must be at least 1; see" in capsys.readouterr().err

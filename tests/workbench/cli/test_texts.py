@@ -127,7 +127,7 @@ def test_what_fails_leaves_the_output_as_it_was(folder, tmp_path, run_main, stan
     output.write_text("before")
     standard_input(b"")
     status, _, err = run_main("score", folder / "tied", "--lines", "--output", output)
-    assert status == 1 and "standard input must have a text to score" in err
+    assert status == 1 and "standard input must contain at least one text to score" in err
     assert output.read_text() == "before" and list(tmp_path.iterdir()) == [output]
 
 

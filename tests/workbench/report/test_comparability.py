@@ -51,7 +51,9 @@ def test_the_model_of_a_tokenizer_is_not_written_out():
 
 def test_without_counts_nothing_is_compared_by_frequency():
     assert frequency_obstacle(BASIS, BASIS, ("a", "b"), [1, 2, 3]) is None
-    assert "how often the words of a occur" in frequency_obstacle(BASIS, BASIS, ("a", "b"), None)
+    assert "word counts of the training text of a are unknown" in frequency_obstacle(
+        BASIS, BASIS, ("a", "b"), None
+    )
     other = changed(text="1")
     assert "the texts differ" in frequency_obstacle(BASIS, other, ("a", "b"), [1, 2, 3])
 
@@ -78,7 +80,7 @@ def test_only_what_can_be_compared_is_in_bold(tmp_path):
     assert "<strong>7.50" in page and "<strong>32.50" in page and "lowest" in page
     page = write(tmp_path, [alike], signatures=("x", "y"))
     assert "<strong>7.50" in page and "<strong>32.50" not in page
-    assert "computed in different ways" in page
+    assert "computed with different settings" in page
     figures = {"a": ComparableFigures(1.25, 0.0, 5.5), "b": ComparableFigures(1.125, 0.01, 6.5)}
     other_words = Comparability("test", "ab", ["the vocabularies differ (…)"], figures=figures)
     page = write(tmp_path, [other_words])

@@ -205,8 +205,8 @@ def test_words_from_right_to_left_leave_those_around_them_in_their_order(tmp_pat
 
 def test_runs_that_ended_at_the_last_epoch_allowed_are_named(tmp_path):
     runs = [_run("a", max_epochs=5), _run("b", epochs=4, max_epochs=5), _run("c", max_epochs=5)]
-    assert "a, c ended at the last epoch allowed" in _write(tmp_path, runs).text
-    assert "ended at the last epoch" not in _write(tmp_path, runs[1:2]).text
+    assert "a, c: the best epoch may be later" in _write(tmp_path, runs).text
+    assert "the best epoch may be later" not in _write(tmp_path, runs[1:2]).text
 
 
 def test_learning_rate_gradient_norm_and_tokens_are_drawn_where_the_history_has_them(tmp_path):
@@ -227,9 +227,9 @@ def test_learning_rate_gradient_norm_and_tokens_are_drawn_where_the_history_has_
 def test_legends_name_what_is_drawn(full, tmp_path):
     page = _write(tmp_path, [_run("a", history={"loss": [6.0, 5.0]})])
     assert "training" in page.texts
-    assert not {"validation", "the epoch that was kept"} & set(page.texts)
+    assert not {"validation", "best epoch, whose model is kept"} & set(page.texts)
     page, _ = full
-    assert {"validation", "training", "the epoch that was kept"} <= set(page.texts)
+    assert {"validation", "training", "best epoch, whose model is kept"} <= set(page.texts)
 
 
 def test_bins_without_tokens_leave_the_axis_and_points_that_are_not_there_the_legend(tmp_path):
@@ -265,7 +265,7 @@ def test_missing_parts_leave_no_empty_columns_or_sections(tmp_path):
 @pytest.mark.parametrize("history", [{"loss": [], "val_loss": []}, {"loss": [math.nan, math.inf]}])
 def test_a_run_without_a_finite_epoch_is_said_to_have_none(tmp_path, history):
     page = _write(tmp_path, [RunSummary("x", history=history), RunSummary("y")])
-    assert "No epoch was completed with a finite perplexity." in page.text
+    assert "No epoch has a finite perplexity." in page.text
     assert "No perplexity was measured for x, y." in page.text
 
 

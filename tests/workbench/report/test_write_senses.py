@@ -50,11 +50,11 @@ def _write(tmp_path, study):
 def test_every_part_is_on_the_page(tmp_path):
     page = _write(tmp_path, _study(_word(), _word("mole", 2, 1009)))
     for words in (
-        "kerbs (KerBS) has 1.50 senses per word. Words were looked at in the 1,234 tokens",
+        "kerbs (KerBS) has 1.50 senses per word. The occurrences of words are from the 1,234",
         "75.0 %",
         "θ = −2",
         "near2 · river",
-        "the 1,009 places",
+        "1,009 occurrences of",
         "(40 % and 25 % of the variance)",
         "sense 2: probability 0.50 to 0.75",
     ):
@@ -78,12 +78,14 @@ def test_it_is_said_when_no_senses_were_found(tmp_path):
     even = _word(information=0.01, theta=False)
     even = dataclasses.replace(even, shares=np.array([0.3, 0.3, 0.4]))
     page = _write(tmp_path, _study(even, theta=False))
-    assert "No senses were found" in page.text and "0.010 of at most 1.099 nats" in page.text
-    assert "In none of them does the sense depend on the context." in page.text
+    assert (
+        "did not learn different senses" in page.text and "0.010 of at most 1.099 nats" in page.text
+    )
+    assert "For none of the words below do the senses depend on the context." in page.text
     single = dataclasses.replace(even, shares=np.array([0.98, 0.01, 0.01]))
     page = _write(tmp_path, _study(single, _word(theta=False), theta=False))
-    assert "Only one sense is in use." in page.text
-    assert "No senses were found" not in page.text and "In none of them" not in page.text
+    assert "The model uses only one sense of this word." in page.text
+    assert "did not learn" not in page.text and "For none of the words" not in page.text
 
 
 def test_without_a_kernel_there_are_no_kernel_plots(tmp_path):
@@ -104,4 +106,4 @@ def test_any_word_can_be_shown(tmp_path):
 
 def test_a_word_of_one_sense_can_be_shown(tmp_path):
     page = _write(tmp_path, _study(_word(senses=1, theta=False), theta=False))
-    assert page.texts.count("sense 1") == 2 and "No senses were found" not in page.text
+    assert page.texts.count("sense 1") == 2 and "did not learn different senses" not in page.text

@@ -169,7 +169,7 @@ def test_the_folder_may_be_away_for_a_while(folder):
         folder.parent.rename(folder.parents[1] / "away")
         server.look()
         assert answering(server) == 1
-        assert "what is loaded goes on" in server.lines[-1]
+        assert "loaded models continue to serve" in server.lines[-1]
 
 
 def test_a_new_version_is_seen_without_being_asked_for(folder):

@@ -61,8 +61,8 @@ def page(server, browser, request):
 
 def ask(page, mode, text, model, beside=""):
     page.get_by_label("Model", exact=True).select_option(model)
-    page.get_by_label("Beside it").select_option(beside)
-    if page.get_by_role("group", name="What to see").is_visible():
+    page.get_by_label("Compare with").select_option(beside)
+    if page.get_by_role("group", name="View").is_visible():
         page.get_by_role("radio", name=mode, exact=True).check(force=True)
     page.locator("#text").fill(text)
     page.locator("#run").click()
@@ -203,13 +203,13 @@ def test_what_is_refused_is_told(page):
     assert "400" in told  # the browser itself notes refused requests
     page.trouble.clear()
     ask(page, "Senses", "the cat", "kerbs", beside="mixture")
-    assert "It has no signature “senses”." in page.locator(".result").last.inner_text()
+    assert "This model has no signature “senses”." in page.locator(".result").last.inner_text()
 
 
 def test_settings_are_checked_before_they_are_sent(page):
     ask(page, "Continue", "the cat", "kerbs")
     page.get_by_text("Settings").click()
-    page.get_by_label("Most words").fill("3")
+    page.get_by_label("Maximum number of words").fill("3")
     page.get_by_label("Temperature").fill("1.5")
     page.locator("#run").click()
     page.wait_for_selector("#results:not([aria-busy]) .result")

@@ -62,7 +62,7 @@ def test_what_describes_no_words_is_refused(source, message, tmp_path):
 
 @pytest.mark.parametrize("source", ["", "encoder:"])
 def test_a_source_must_be_named(source):
-    with pytest.raises(ConfigError, match=r"head.descriptions must be .*, not "):
+    with pytest.raises(ConfigError, match=r"head.descriptions must be .* Received: "):
         describe_words(source, WORDS)
 
 
@@ -72,12 +72,14 @@ def test_descriptions_are_kept(tmp_path):
     described = np.arange(15, dtype="float32").reshape(5, 3)
     save_descriptions(tmp_path, described)
     np.testing.assert_array_equal(load_descriptions(tmp_path, WORDS), described)
-    with pytest.raises(RunError, match="does not describe the 2 words"):
+    with pytest.raises(RunError, match="must have one row for each of the 2 words"):
         load_descriptions(tmp_path, WORDS[:2])
 
 
 @pytest.mark.parametrize("content", [b"", b"nothing", b"\x93NUMPY\x01\x00"])
 def test_damaged_descriptions_are_named(content, tmp_path):
     (tmp_path / DESCRIPTIONS).write_bytes(content)
-    with pytest.raises(RunError, match=r"is damaged .*; remove it, and it is made again"):
+    with pytest.raises(
+        RunError, match=r"is damaged .*; remove the file, and training computes it again"
+    ):
         load_descriptions(tmp_path, WORDS)

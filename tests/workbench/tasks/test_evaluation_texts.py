@@ -151,7 +151,7 @@ def test_examples_need_no_training_text(tasks, tmp_path):
         writer.write({"text": [line.encode() for line in LINES]})
     (text,) = task.evaluation_texts(words, str(tmp_path))
     assert (text.name, text.num_lines) == ("test", 61)
-    with pytest.raises(RunError, match="have no training text, only test"):
+    with pytest.raises(RunError, match=r"must have a split named train\. Received: splits test"):
         task.read_texts(words, str(tmp_path))
 
 

@@ -24,15 +24,15 @@ def test_each_part_comes_with_its_option(capsys):
     told = explain_language(DataConfig(), WORDS, IDS, [b"Der Hund sieht."] * 31)
     assert told == (
         "text: lower-cased (data.lowercase); Unicode NFKC (data.tokenizer); 9.1 % of the "
-        "validation words unknown (data.min_count, data.max_vocabulary); median line of 4 words, "
-        "at whose end generated texts end (data.unit)"
+        "validation words are unknown (data.min_count, data.max_vocabulary); median length of a "
+        "line: 4 words; generated texts end with a line (data.unit)"
     )
     assert capsys.readouterr().err == ""
 
 
 def test_wrapped_lines_and_code_are_told(capsys):
     explain_language(DataConfig(), WORDS, IDS, wrapped(70))
-    assert "--data.unit paragraph joins lines" in capsys.readouterr().err
+    assert "--data.unit paragraph joins the lines" in capsys.readouterr().err
     paragraphs = explain_language(DataConfig(unit="paragraph"), WORDS, IDS, wrapped(70))
     assert capsys.readouterr().err == "" and "median paragraph" in paragraphs
     code = [b"def f():", b"    return 1", b""] * 31
@@ -93,8 +93,8 @@ def test_pairs_tell_what_their_references_reach(tmp_path, capsys):
     told = task.explain_text(words, task.read_texts(words))
     assert told.startswith(
         "text: Unicode NFKC (data.unicode_normalization); lower-cased (data.lowercase); 0.9 % of "
-        "the validation targets' words unknown (data.vocabulary_size); median target of 7 words\n"
-        "validation: the references themselves, encoded and decoded, reach BLEU "
+        "the words in validation targets are unknown (data.vocabulary_size); median length of a "
+        "target: 7 words\nvalidation: after encoding and decoding, the references themselves have "
     )
-    assert "0.9 % of their words are unknown" in told and "differ in white space" in told
-    assert "look cut into words already" in capsys.readouterr().err
+    assert "0.9 % of their tokens are unknown" in told and "differ in white space" in told
+    assert "look tokenized already" in capsys.readouterr().err

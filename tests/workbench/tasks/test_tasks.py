@@ -100,7 +100,9 @@ def test_of_a_long_context_the_oldest_turns_are_cut_wherever_it_is_read(
             assert (row[length - len(kept) : length] == kept).all()
             assert len(kept) == length or row[length - len(kept) - 1] == separator
     said = capsys.readouterr().err
-    assert said.count("the oldest turns of ") == 1 and f"data.max_length = {longest} tokens" in said
+    assert (
+        said.count("lose their oldest turns") == 1 and f"data.max_length = {longest} tokens" in said
+    )
     assert "pairs are cut" not in said and "dropped" not in said
 
 

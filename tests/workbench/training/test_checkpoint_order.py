@@ -71,7 +71,10 @@ def test_the_criterion_of_the_fine_tuning_stage(interval):
 
 
 def test_the_criterion_is_not_there_twice():
-    with pytest.raises(ConfigError, match="where averaging begins by the same criterion, not 'non"):
+    with pytest.raises(
+        ConfigError,
+        match=r"because averaging begins by the non-monotone criterion\. Received: 'non",
+    ):
         LanguageModelConfig().replace({"training.stopping": "non-monotone"})
 
 

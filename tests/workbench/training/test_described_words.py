@@ -87,7 +87,7 @@ def test_described_words_are_trained_evaluated_and_exported(residual, corpus, ve
     again = LoadedRun.load(RunFolder(tmp_path / "run"))
     again.model.backbone.reset_state()
     np.testing.assert_array_equal(expected, again.model(ids))
-    with pytest.raises(RunError, match=r"bring descriptions.npy back"):
+    with pytest.raises(RunError, match=r"restore the file descriptions.npy"):
         LoadedRun.load(RunFolder(tmp_path / "run"), checkpoint="last")
 
 
@@ -185,7 +185,7 @@ def test_described_words_in_half_precision(precision, corpus, vectors, tmp_path)
 
 def test_contradictions_are_refused():
     config = tiny_config("", head_kind="described")
-    with pytest.raises(ConfigError, match=r"head.embedding_dropout must be 0 .*, not 0.5"):
+    with pytest.raises(ConfigError, match=r"head.embedding_dropout must be 0 .* Received: 0.5"):
         config.replace({"head.residual_to_input": False, "head.embedding_dropout": 0.5})
     with pytest.raises(ConfigError, match=r"backbone.output_dim must be 0 or"):
         config.replace({"backbone.output_dim": 11})

@@ -193,10 +193,10 @@ def long_pairs(pairs, tmp_path):
     [
         ({}, "3 of 105 training pairs are dropped: 1 with an empty side, 2 longer than "
              "data.max_length = 128 tokens"),
-        ({"data.long_pairs": "cut"}, "2 of 105 training pairs are cut to data.max_length = 128 "
+        ({"data.long_pairs": "cut"}, "105 training pairs are truncated to data.max_length = 128 "
              "tokens (data.long_pairs = 'cut'): sources 2, targets 1"),
-        ({"data.max_length": 999, "data.max_length_ratio": 50.0}, "1 with an empty side, 1 with a "
-             "side more than data.max_length_ratio = 50 times as long as the other"),
+        ({"data.max_length": 999, "data.max_length_ratio": 50.0}, "1 with an empty side, 1 with "
+             "one side more than data.max_length_ratio = 50 times as long as the other"),
     ],
 )  # fmt: skip
 def test_what_is_dropped_or_cut_in_training_is_counted_once(
@@ -383,7 +383,9 @@ def test_answers_that_met_a_limit_are_marked(trained, capsys):
         out, err = capsys.readouterr()
         records = [json.loads(line) for line in out.splitlines()]
         marks = [record["answers"][0]["is_truncated"] for record in records]
-        assert (f"{sum(marks)} of 2 answers were ended by decoding.max_tokens" in err) == any(marks)
+        assert (
+            f"{sum(marks)} of 2 outputs are incomplete: they reached decoding.max_tokens" in err
+        ) == any(marks)
         assert not any(record["is_source_truncated"] for record in records)
         if most == 3:
             assert any(marks)

@@ -1,1 +1,1 @@
-"""Common parts of all pages: elements, plots, number formats, and the frame of the page."""
+"""Common parts of all pages: HTML elements, plots, number formats, style and page frame."""

@@ -1,4 +1,4 @@
-"""The lower part of plots over bins: the share of each bin, and the labels of the axis."""
+"""The lower part of plots with bins: the share of each bin, and the labels of the axis."""
 
 from collections.abc import Sequence
 
@@ -10,7 +10,7 @@ from keras_drill.workbench.report.page.plot import GRID, MUTED
 def draw_shares(
     axes: Axes, labels: Sequence[str], shares: Sequence[float], of: str, along: str, narrow: bool
 ) -> None:
-    """Draws one bar per bin.
+    """Draws one bar per bin, whose height is the share of the bin.
 
     Args:
         axes: Empty axes, which share their horizontal axis with the plot above.

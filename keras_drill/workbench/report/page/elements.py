@@ -1,4 +1,4 @@
-"""HTML as a tree of elements. The serializer escapes texts and closes tags."""
+"""Makes HTML as a tree of elements. Texts are escaped when the tree is written."""
 
 import math
 import re
@@ -19,8 +19,8 @@ def element(
     Args:
         tag: Name of the element.
         *children: Elements or strings. Strings are escaped.
-        **attributes: Attributes. A trailing underscore is dropped and the others become hyphens:
-            `class_="wide"`, `aria_label="..."`.
+        **attributes: Attributes. A trailing underscore is dropped and other underscores become
+            hyphens: `class_="wide"`, `aria_label="..."`.
 
     Example:
 
@@ -45,7 +45,7 @@ def element(
 
 
 def words(texts: Iterable[str], separator: str = " · ") -> ElementTree.Element:
-    """Makes a list of texts. The order of texts does not depend on their writing directions.
+    """Makes a list of texts, which keeps its order if texts are written from right to left.
 
     >>> ElementTree.tostring(words(["bank", "river"]), encoding="unicode")
     '<span class="list"><bdi>bank</bdi> · <bdi>river</bdi></span>'
@@ -74,7 +74,7 @@ def running_text(text: str) -> list[ElementTree.Element | str]:
 
 
 def direction(text: str) -> str:
-    """The main writing direction of a text, for the attribute `dir`.
+    """Returns the main writing direction of a text, for the attribute `dir`.
 
     >>> direction("שלום to you"), direction("כל שלום to")
     ('ltr', 'rtl')
@@ -96,13 +96,12 @@ def table(
     rows: Sequence[Sequence[ElementTree.Element | str]],
     footer: Sequence[ElementTree.Element | str] | None = None,
 ) -> ElementTree.Element:
-    """Makes a table whose first column names the rows, in a box that scrolls if the table is too
-    wide.
+    """Makes a table whose first column names the rows. A wide table scrolls in its box.
 
     Args:
         caption: Description of the table, for screen readers.
         header: Names of the columns.
-        rows: Rows of cells, each as long as `header`.
+        rows: Rows of cells. Each row has as many cells as `header`.
         footer: A last row, separated by a line.
     """
 

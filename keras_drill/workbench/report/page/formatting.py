@@ -1,4 +1,4 @@
-"""Formats of numbers on pages, and of tables on the terminal."""
+"""Formats numbers for pages, and tables for the terminal."""
 
 import math
 from collections.abc import Sequence
@@ -75,7 +75,7 @@ def text_table(rows: Sequence[Sequence[str]], left: int = 1) -> str:
 
     Args:
         rows: The rows, including the header, of equal length.
-        left: Number of columns, from the first, that are left-aligned. Others are right-aligned.
+        left: Number of columns at the left that are left-aligned. Others are right-aligned.
 
     Example:
 

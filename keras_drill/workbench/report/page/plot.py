@@ -1,8 +1,8 @@
 """Plots as inline SVG in the page's colours, and legends.
 
-The colours are those of Okabe and Ito, which readers with any colour vision can distinguish. They
-are lighter in dark mode. Plots use the placeholder colours below, and `inline_svg` replaces these
-by the page's CSS variables, so that one plot works in light and dark mode.
+The colours are those of Okabe and Ito, which readers with any colour vision can distinguish, and
+lighter ones in dark mode. Plots use the placeholder colours below. `inline_svg` replaces these by
+the CSS variables of the page, so that one plot works in light and dark mode.
 """
 
 import io
@@ -46,12 +46,15 @@ def series_color(index: int) -> str:
 
 
 def series_marker(index: int) -> str:
-    """Matplotlib marker of the run at `index`; colour and marker together repeat after 30 runs."""
+    """Returns the Matplotlib marker of the run at `index`.
+
+    The combinations of colour and marker repeat after 30 runs.
+    """
     return MARKERS[index % len(MARKERS)][0]
 
 
 def series_key(index: int) -> ElementTree.Element:
-    """Makes the run's line and marker, to place before its name in text."""
+    """Makes the line with the marker of a run, to stand before the name of the run."""
     color = VARIABLES[series_color(index)]
     return _key(
         24,
@@ -61,7 +64,7 @@ def series_key(index: int) -> ElementTree.Element:
 
 
 def point_key(index: int | None) -> ElementTree.Element:
-    """Makes a run's marker without the line; an open grey circle for `None`."""
+    """Makes the marker of a run without a line; `None` gives an open grey circle."""
     color = "none" if index is None else VARIABLES[series_color(index)]
     outline = VARIABLES[MUTED] if index is None else color
     shape = MARKERS[0 if index is None else index % len(MARKERS)][1]
@@ -101,7 +104,7 @@ def run_keys(runs: Iterable[tuple[int, str]]) -> ElementTree.Element:
 
 
 def run_name(index: int, name: str, output_layer: str = "") -> ElementTree.Element:
-    """Makes the first cell of a row: a run's key and name, and below them its output layer."""
+    """Makes the first cell of a row: legend key and name of a run, above its output layer."""
     text = element("span", element("bdi", name))
     if output_layer:
         text.append(element("small", output_layer, dir="auto"))
@@ -138,10 +141,11 @@ _SETTINGS = {
 def inline_svg(
     draw: Callable[[Figure, bool], Axes | None], prefix: str, label: str
 ) -> ElementTree.Element:
-    """Draws a plot for wide and for narrow pages; the page's style shows the one that fits.
+    """Draws a plot twice, for wide and for narrow pages. The style sheet shows the one that fits.
 
     Args:
-        draw: Called with an empty figure and whether it is the narrow one.
+        draw: Function that draws the plot. Its arguments are an empty figure, and whether the
+            figure is for narrow pages.
         prefix: Prefix of the ids in the plots, unique on the page.
         label: Description of the plot, for screen readers.
     """

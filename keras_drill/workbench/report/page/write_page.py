@@ -21,8 +21,8 @@ def write_page(
 ) -> pathlib.Path:
     """Writes one HTML page and returns its path.
 
-    The page needs neither a network nor JavaScript: plots are inline SVG, and fonts are those of
-    the reader. The function writes to a temporary file and renames it, so that `path` never
+    The page needs neither a network nor JavaScript: plots are inline SVG, and fonts are system
+    fonts. The function writes to a temporary file and renames it, so that `path` never
     contains an incomplete page.
 
     Args:

@@ -77,8 +77,8 @@ function showMode() {
   document.getElementById("text-label").textContent = view?.label ?? "Text";
   hint.textContent = view ? "or Ctrl + Enter" : "";
   if (!models.length && areLoading) tell("The models are being loaded …");
-  else if (!models.length) tell("There is no model yet. It appears here when it is exported.");
-  else if (!view) tell(`The page has no view of ${model.value}; the REST interface has all.`);
+  else if (!models.length) tell("There is no model yet. Models appear here after they are exported.");
+  else if (!view) tell(`This page cannot show ${model.value}. Use the REST interface instead.`);
   else tell("");
 }
 
@@ -117,7 +117,7 @@ async function showOne(view, name, signal) {
   results.append(place);
   const mode = modeNow();
   if (!(mode in named(name).signatures)) {
-    place.append(element("p", { class: "note" }, `It has no signature “${mode}”.`));
+    place.append(element("p", { class: "note" }, `This model has no signature “${mode}”.`));
     return;
   }
   try {

@@ -18,7 +18,7 @@ async function ask(path, options = {}) {
     response = await fetch(path, options);
   } catch (error) {
     if (error.name === "AbortError") throw error;
-    throw new Error("The server does not answer. Was it stopped?");
+    throw new Error("The server does not respond. Was it stopped?");
   }
   const answer = parse(await response.text());
   if (!response.ok) throw new Error(answer.error ?? `${response.status}`);

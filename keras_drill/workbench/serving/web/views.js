@@ -1,4 +1,4 @@
-// What can be seen of a model: one function for each, which fills a place as answers come.
+// The views of a model. Each has a function that fills an element when responses arrive.
 
 import { bars, element, percent, shown, spoken, wordRow } from "./elements.js";
 import { predict } from "./requests.js";
@@ -7,7 +7,7 @@ export const VIEWS = {
   sample: { name: "Continue", label: "Prompt", run: "Continue", show: showContinuation },
   score: { name: "Probabilities", label: "Text", run: "Score", show: showProbabilities },
   senses: { name: "Senses", label: "Text", run: "Show senses", show: showSenses },
-  translate: { name: "Translate", label: "Sentences, one a line", run: "Translate", show: showAnswers },
+  translate: { name: "Translate", label: "Sentences, one per line", run: "Translate", show: showAnswers },
 };
 
 // How surprising a word is, in five steps: up to 1, 3, 6, 10 bits, and more.
@@ -27,7 +27,7 @@ function scale() {
   return element("p", { class: "scale note", "aria-hidden": "true" }, ...steps);
 }
 
-// The continuation appears in ever longer pieces: the same seed gives the same words again.
+// The continuation grows by repeated requests: the same seed gives the same words again.
 async function showContinuation(place, model, text, settings, signal) {
   const quote = element("blockquote", { dir: "auto" }, element("p", {}, text));
   const words = element("div");
@@ -63,7 +63,7 @@ async function showContinuation(place, model, text, settings, signal) {
     );
     words.replaceChildren(continuationRow(answer));
   }
-  words.append(element("p", { class: "note" }, "Choose a word to see what else could stand there."));
+  words.append(element("p", { class: "note" }, "Choose a word to see its alternatives."));
 
   function continuationRow(answer) {
     const row = answer.words[0].map((word, index) => ({
@@ -93,7 +93,7 @@ function showAlternatives(details, word, logProb, others) {
   if (!rows.some((row) => row.isChosen)) {
     rows.push({ text: word.text, probability: Math.exp(logProb ?? -Infinity), isChosen: true });
   }
-  const title = `Instead of “${spoken(word.text)}”`;
+  const title = `Alternatives to “${spoken(word.text)}”`;
   const most = Math.max(...rows.map((row) => row.probability)) || 1;
   details.replaceChildren(element("h3", {}, title), bars(title, rows, most));
 }
@@ -108,7 +108,7 @@ async function showProbabilities(place, model, text, settings, signal) {
   }));
   const details = element("p", { class: "details" });
   place.append(
-    wordRow("Words and how probable they are", words, (index) => {
+    wordRow("Words and their probabilities", words, (index) => {
       details.replaceChildren(
         element("bdi", { class: "strong" }, shown(words[index].text)),
         ` has the ${words[index].about}, given the words before it.`,
@@ -118,7 +118,7 @@ async function showProbabilities(place, model, text, settings, signal) {
     element(
       "p",
       { class: "note" },
-      `Perplexity ${answer.perplexities[0]?.toPrecision(4) ?? "infinite"} over ${answer.lengths[0]} words, ends of lines among them.`,
+      `Perplexity ${answer.perplexities[0]?.toPrecision(4) ?? "infinite"} over ${answer.lengths[0]} words, including ends of lines.`,
     ),
     details,
   );
@@ -155,12 +155,12 @@ async function showSenses(place, model, text, settings, signal) {
         showTrainingText(place, model, word, ids, signal);
       }
     }),
-    element("p", { class: "note" }, "The number is the most probable sense. Choose a word to see all of them."),
+    element("p", { class: "note" }, "The number at a word is its most probable sense. Choose a word to see all its senses."),
     details,
   );
 }
 
-// The senses of a word, and for each the places of the text where it is the most probable.
+// The senses of a word, and the positions in the text where each sense is the most probable.
 function showSensesOf(details, words, index) {
   const word = words[index];
   const title = `Senses of “${spoken(word.text)}”`;
@@ -193,7 +193,7 @@ function context(sense, before, word, after) {
   return element("li", { dir: "auto" }, `${sense + 1}: ${before} `, strong, ` ${after}`);
 }
 
-// Where the training text showed each sense, as far as the model was exported with that.
+// Examples of each sense in the training text, if the exported model contains examples.
 async function showTrainingText(place, model, word, ids, signal) {
   let answer;
   try {

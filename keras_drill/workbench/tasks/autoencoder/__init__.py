@@ -1,1 +1,1 @@
-"""Autoencoders: models that reconstruct lines."""
+"""The task of autoencoders, which reconstruct their input lines."""

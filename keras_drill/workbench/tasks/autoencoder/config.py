@@ -1,4 +1,4 @@
-"""Options of a run whose model reconstructs its input."""
+"""Options of the task of autoencoders."""
 
 import dataclasses
 from typing import ClassVar
@@ -23,7 +23,10 @@ class LinesConfig(PairsConfig):
 
 @dataclasses.dataclass(frozen=True)
 class AutoencoderConfig(SequenceToSequenceConfig):
-    """Options of a run whose model reconstructs lines from one state, without attention."""
+    """Options of an autoencoder: an encoder–decoder that reconstructs its input line.
+
+    By default, the decoder reads only the last state of the encoder, without attention.
+    """
 
     task: ClassVar[str] = "autoencoder"
 
@@ -35,9 +38,12 @@ class AutoencoderConfig(SequenceToSequenceConfig):
     def check(self) -> None:
         super().check()
         if not self.data.shared_vocabulary:
-            raise ConfigError("option data.shared_vocabulary must be true: both sides are the same")
+            raise ConfigError(
+                "option data.shared_vocabulary must be true for an autoencoder, whose sources are "
+                "also its targets. Received: false"
+            )
         if not self.data.shares_tokenizer:
             raise ConfigError(
-                "option data.moses must be one language, since sources are also the targets, not "
-                f"{self.data.moses!r}"
+                "option data.moses must be one language for an autoencoder, whose sources are also "
+                f"its targets. Received: {self.data.moses!r}"
             )

@@ -1,4 +1,4 @@
-"""Autoencoders: each line is its own target."""
+"""The task of autoencoders."""
 
 from collections.abc import Sequence
 
@@ -9,7 +9,7 @@ from keras_drill.workbench.tasks.sequence_to_sequence.task import SequenceToSequ
 
 
 class AutoencoderTask(SequenceToSequenceTask):
-    """Task of autoencoders. Source and target of a pair are the same line."""
+    """Task of autoencoders. Each line is a source and its own target."""
 
     config: AutoencoderConfig
 

@@ -1,4 +1,4 @@
-"""Options of the output layer, for all tasks."""
+"""Sections `[head]` and `[senses]`: options of the output layer, for all tasks."""
 
 import dataclasses
 from pathlib import PurePath
@@ -50,63 +50,101 @@ _KINDS = (
 class HeadConfig:
     """Section `[head]`: the output layer."""
 
-    kind: str = option("tied", ", ".join(f'"{kind}"' for kind in _KINDS), choices=_KINDS)
-    tied: bool = option(
-        True, "labels are the embeddings of the words that are read (mos, kerbs, drill-kerbs)"
+    kind: str = option(
+        "tied", "output layer: " + ", ".join(f'"{kind}"' for kind in _KINDS), choices=_KINDS
     )
-    depth: int = option(1, "layers of the label encoder (drill, drill-kerbs)", minimum=1)
+    tied: bool = option(
+        True,
+        "share the labels (output embeddings) with the input embeddings (only mos, kerbs, "
+        "drill-kerbs)",
+    )
+    depth: int = option(
+        1, "number of layers of the label encoder (only drill, drill-kerbs)", minimum=1
+    )
     units: int = option(
         0,
-        "size of the joint space (dual), or of the network (described); 0: embedding_dim",
+        "size of the joint space (dual), or of the hidden layer of the network (described); 0: "
+        "embedding_dim",
         minimum=0,
     )
     activation: str = option(
-        "relu", "any Keras activation (drill, drill-kerbs, dual, described)", choices=_ACTIVATIONS
+        "relu",
+        "activation of the label encoder, by its name in Keras (only drill, drill-kerbs, dual, "
+        "described)",
+        choices=_ACTIVATIONS,
     )
     dropout: float = option(
-        0.0, "dropout inside the label encoder (drill, drill-kerbs, described)", minimum=0, below=1
+        0.0,
+        "dropout rate inside the label encoder (only drill, drill-kerbs, described)",
+        minimum=0,
+        below=1,
     )
-    variational_dropout: bool = option(False, "one dropout mask for all words (drill, drill-kerbs)")
+    variational_dropout: bool = option(
+        False, "use the same dropout mask for all words (only drill, drill-kerbs)"
+    )
     residual_to_input: bool = option(
-        True, "add the embedding after each layer (drill, drill-kerbs), or to the label (described)"
+        True,
+        "add the word embedding to the output of each layer (drill, drill-kerbs), or to the "
+        "label (described)",
     )
     residual_to_previous: bool = option(
-        False, "add the layer before after each layer (drill, drill-kerbs)"
+        False,
+        "add the previous layer's output to the output of each layer (only drill, drill-kerbs)",
     )
-    encode_hidden: bool = option(False, "the same network on the hidden side (drill, drill-kerbs)")
+    encode_hidden: bool = option(
+        False,
+        "apply a second network of the same kind to the hidden states (only drill, drill-kerbs)",
+    )
     learning_rate_multiplier: float = option(
         1.0,
-        "the label encoder's steps, as a multiple of the learning rate (bilinear, dual, drill, "
-        "described, drill-kerbs)",
+        "learning rate of the label encoder, as a multiple of optimizer.learning_rate (only "
+        "bilinear, dual, drill, described, drill-kerbs)",
         above=0,
     )
     descriptions: str = option(
         "",
-        'vectors of words: a text file, or "encoder:" and a preset of keras-hub or its folder '
-        "(described)",
+        'word vectors from which labels are computed: a text file, or "encoder:" and a preset '
+        "or a folder of keras-hub (only described)",
     )
     embedding_dropout: float = option(
-        0.0, "share of the words whose embedding a step leaves out (described)", minimum=0, below=1
-    )
-    num_mixtures: int = option(15, "softmaxes that are mixed (mos)", minimum=1)
-    context_dim: int = option(
-        0, "size of their contexts, and of untied labels (mos); 0: embedding_dim", minimum=0
-    )
-    context_dropout: float = option(0.0, "dropout on their contexts (mos)", minimum=0, below=1)
-    use_bias: bool = option(True, "one bias per word, or per sense")
-    logit_soft_cap: float = option(0.0, "scores become cap·tanh(score/cap); 0: off", minimum=0)
-    z_loss: float = option(0.0, "weight of the squared log-normaliser in the loss", minimum=0)
-    label_smoothing: float = option(
         0.0,
-        "part of the probability spread over all words",
+        "share of the words whose embedding is dropped in a training step (only described)",
         minimum=0,
         below=1,
     )
-    tile_size: int = option(0, "tokens per tile of the loss; 0: chosen from memory", minimum=0)
+    num_mixtures: int = option(15, "number of softmaxes in the mixture (only mos)", minimum=1)
+    context_dim: int = option(
+        0,
+        "size of the context vectors of the softmaxes, and of untied labels; 0: embedding_dim "
+        "(only mos)",
+        minimum=0,
+    )
+    context_dropout: float = option(
+        0.0, "dropout rate on the context vectors (only mos)", minimum=0, below=1
+    )
+    use_bias: bool = option(True, "add a bias to the logits: one per word, or one per sense")
+    logit_soft_cap: float = option(
+        0.0, "bound on the logits, which become cap·tanh(logit/cap); 0: no bound", minimum=0
+    )
+    z_loss: float = option(
+        0.0, "weight of the squared log-normalizer of the softmax in the loss", minimum=0
+    )
+    label_smoothing: float = option(
+        0.0,
+        "label smoothing: share of the probability that is distributed over all words",
+        minimum=0,
+        below=1,
+    )
+    tile_size: int = option(
+        0,
+        "number of tokens whose logits are computed at a time in the loss; 0: chosen by the "
+        "available memory",
+        minimum=0,
+    )
 
     @property
     def has_senses(self) -> bool:
-        """Whether words have several senses, so that section `[senses]` applies."""
+        """Whether the output layer has several senses per word, which `[senses]` describes."""
         return self.kind in ("kerbs", "drill-kerbs")
 
     @property
@@ -124,57 +162,73 @@ class SensesConfig:
     """Section `[senses]`: number of senses, their scores, and their reallocation."""
 
     per_word: float = option(
-        3.0, "senses per word on average (all of [senses]: kerbs, drill-kerbs)", minimum=1
+        3.0,
+        "mean number of senses per word; section [senses] is only for kerbs and drill-kerbs",
+        minimum=1,
     )
-    min_senses: int = option(1, "fewest senses of a word", minimum=1)
-    max_senses: int = option(4, "most senses of a word", minimum=1)
+    min_senses: int = option(1, "minimum number of senses of a word", minimum=1)
+    max_senses: int = option(4, "maximum number of senses of a word", minimum=1)
     variant: str = option(
         "paper",
-        'the kernel: "paper", "reference" (its authors\' code), or "inner_product" for none',
+        'kernel that scores senses: "paper", "reference" (code of the paper\'s authors), or '
+        '"inner_product" (no kernel)',
         choices=("paper", "reference", "inner_product"),
     )
     weighting: str = option(
         "posterior",
-        'how a tied embedding weighs a word\'s senses: "posterior" (exact, kerbs only) or "usage" '
-        "(faster)",
+        'weights of the senses in a tied input embedding: "posterior", given the context (only '
+        'kerbs), or "usage", which is faster',
         choices=("posterior", "usage"),
     )
     start: str = option(
         "random",
-        'the senses of a word begin at "random", or as "copies" of one embedding',
+        'initial senses of a word: "random", or "copies" of one embedding',
         choices=("random", "copies"),
     )
     usage: str = option(
         "posterior",
-        'how much a sense is used: its "posterior" given the word, or its "probability" (the '
-        "paper's)",
+        'measure of the use of a sense: its "posterior" probability given the word, or its own '
+        '"probability" (as in the paper)',
         choices=("posterior", "probability"),
     )
-    dynamic: bool = option(True, "move little-used senses to words that need more")
+    dynamic: bool = option(
+        True, "move little-used senses to words that need more senses during training"
+    )
     policy: str = option(
         "ranking",
-        'which move where: "threshold" (the paper\'s), "ranking" (its authors\' code), or "idle"',
+        'rule by which senses move: "threshold" (paper), "ranking" (code of the authors), or '
+        '"idle"',
         choices=("threshold", "ranking", "idle"),
     )
     threshold: float = option(
-        -7.0, "words below this mean log-probability take one (threshold)", maximum=0
+        -7.0,
+        "words with a mean log-probability below this value receive a sense (only threshold)",
+        maximum=0,
     )
     ratio: float = option(
-        0.005, "most moves at a time, as a share of the vocabulary (ranking)", above=0, maximum=1
+        0.005,
+        "maximum number of senses to move at a time, as a share of the vocabulary size (only "
+        "ranking)",
+        above=0,
+        maximum=1,
     )
     idle_share: float = option(
         0.1,
-        "share of its word's usage below which a sense may move (idle)",
+        "senses with less than this share of their word's usage may move (only idle)",
         above=0,
         below=0.5,
     )
-    interval: int = option(100, "training steps between moves", minimum=1)
+    interval: int = option(100, "number of training steps between moves of senses", minimum=1)
     momentum: float = option(
-        0.1, "weight of a new observation in the running means", above=0, maximum=1
+        0.1,
+        "weight of new values in the running means of usage and log-probability",
+        above=0,
+        maximum=1,
     )
     moved_embedding: str = option(
         "keep",
-        'of a moved sense: "keep", or "near" to restart near the most used one of its new word',
+        'embedding of a sense that moved: "keep" the old one, or start "near" the most used '
+        "sense of the new word",
         choices=("keep", "near"),
     )
 

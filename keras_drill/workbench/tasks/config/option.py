@@ -9,8 +9,8 @@ from typing import Any
 
 from keras_drill.workbench.tasks.errors import ConfigError
 
-AUTO_OR_BOOL = ("auto", "true", "false")  # choices of options that others decide by default
-LARGEST_SEED = 2**32 - 1  # that NumPy's and Keras' generators take
+AUTO_OR_BOOL = ("auto", "true", "false")  # "auto": other options determine the value
+LARGEST_SEED = 2**32 - 1  # limit of NumPy's and Keras' generators
 
 
 def option(
@@ -28,15 +28,16 @@ def option(
     """Makes a field of a configuration dataclass.
 
     Args:
-        default: Value if a file does not have the option.
-        comment: Description of the option, which recipes and a run's `config.toml` contain.
-        choices: The allowed strings; empty for any.
+        default: Value if a file does not contain the option.
+        comment: Description of the option, for recipes, `config.toml` and the documentation.
+        choices: The allowed strings; empty if all strings are allowed.
         minimum: Smallest number allowed.
-        above: Numbers must be greater than this.
-        maximum: Greatest number allowed.
-        below: Numbers must be less than this.
+        above: Exclusive lower limit.
+        maximum: Largest number allowed.
+        below: Exclusive upper limit.
         may_change: Whether a run may be resumed with another value.
-        in_older_runs: Value for runs that are older than the option; `None` for the default.
+        in_older_runs: Value for runs whose `config.toml` was written before the option existed;
+            `None` for the default.
     """
     metadata = {
         "comment": comment,
@@ -67,20 +68,26 @@ _BOUNDS = {
 
 
 def check_value(name: str, field: dataclasses.Field, value: Any) -> Any:
-    """Checks a value and converts it to the option's type, also from text of a command line."""
+    """Checks a value and converts it to the option's type.
+
+    Strings from a command line are parsed as numbers and booleans.
+
+    Raises:
+        ConfigError: The value has a wrong type, or is not allowed.
+    """
     kind: type = field.type  # type: ignore[assignment]  # configurations do not postpone hints
     if isinstance(value, bool) and field.metadata["choices"] == AUTO_OR_BOOL:
         value = str(value).lower()
-    value = _convert(kind, value)
+    received, value = value, _convert(kind, value)
     if value is None:
-        raise ConfigError(f"option {name} must be {_EXPECTED[kind]}")
+        raise ConfigError(f"option {name} must be {_EXPECTED[kind]}. Received: {received!r}")
     choices = field.metadata["choices"]
     if choices and value not in choices:
         raise ConfigError(f"option {name} cannot be {value!r}{suggest(value, choices)}")
     for bound, (holds, words) in _BOUNDS.items():
         limit = field.metadata[bound]
         if limit is not None and not holds(value, limit):
-            raise ConfigError(f"option {name} must be {words} {limit}, not {value}")
+            raise ConfigError(f"option {name} must be {words} {limit}. Received: {value}")
     return value
 
 
@@ -112,7 +119,7 @@ def _parse(kind: type, text: str) -> Any:
 
 
 def suggest(name: str, known: Iterable[str]) -> str:
-    """Text to append to an error about an unknown name: the nearest known name, or all names.
+    """Returns a hint for an error about an unknown name: the most similar name, or all names.
 
     Example:
 

@@ -1,4 +1,4 @@
-"""All options of a run."""
+"""Base class of a run's options, with their checks and their TOML format."""
 
 import abc
 import dataclasses
@@ -19,17 +19,20 @@ Config = TypeVar("Config", bound="RunConfig")
 
 @dataclasses.dataclass(frozen=True)
 class RunConfig(abc.ABC):
-    """Options of a run, by section. Recipes and a run's `config.toml` contain these options.
+    """Base class for the options of a run, by section.
 
-    Base class: each task has a subclass with its own sections.
+    Recipes and the `config.toml` of a run contain these options. Each task has a subclass with its
+    own sections.
 
     Attributes:
         task: Name of the task.
-        reads_sources: Whether models generate outputs for a source, instead of continuing a text.
-        word_files: Names of the files with a run's vocabulary in its folder.
-        origin: For a recipe: the origin of its settings. Empty for other options.
-        result: For a recipe: its result, if it was trained with this package. Empty for other
-            options.
+        reads_sources: Whether the models generate an output for each source (translation, dialog,
+            autoencoder). Otherwise they continue texts.
+        word_files: Names of the files in a run's folder that hold its vocabulary.
+        description: Description of the recipe or run in one line.
+        origin: Origin of a recipe's settings, for example a paper; empty for runs.
+        result: Result of a recipe that was trained with this package; otherwise empty.
+        data, backbone, head, senses, optimizer, training: The sections.
     """
 
     task: ClassVar[str]
@@ -54,7 +57,7 @@ class RunConfig(abc.ABC):
         """Raises `ConfigError` for combinations of options that are not allowed."""
 
     def resolved(self: Config) -> Config:
-        """Returns the options with a value for each `"auto"`."""
+        """Returns a copy in which each `"auto"` is replaced by the value that it stands for."""
         return self
 
     @property
@@ -64,11 +67,10 @@ class RunConfig(abc.ABC):
 
     @property
     def patience(self) -> int:
-        """Number of epochs without a better validation loss after which training ends; 0 for no
-        limit.
+        """Number of epochs without a better validation loss after which training ends.
 
-        NT-ASGD then begins to average weights, so training first continues with averages for one
-        epoch.
+        0 means that training does not end early. With NT-ASGD, training does not end before one
+        epoch with averaged weights, since averaging begins by a similar criterion.
         """
         patience = self.training.patience
         interval = self.optimizer.nonmonotone_interval
@@ -78,7 +80,7 @@ class RunConfig(abc.ABC):
 
     @classmethod
     def options(cls) -> dict[str, dataclasses.Field]:
-        """All options by full name, `"section.key"`."""
+        """Returns the dataclass fields of all options by full name, `"section.key"`."""
         return {
             f"{section.name}.{field.name}": field
             for section in dataclasses.fields(cls)
@@ -88,13 +90,17 @@ class RunConfig(abc.ABC):
 
     @classmethod
     def from_mapping(cls: type[Config], mapping: Mapping[str, Any], is_run: bool = False) -> Config:
-        """Makes a configuration from the nested tables of a TOML file. Missing options have their
-        default.
+        """Makes a configuration from the nested tables of a TOML file.
+
+        Missing options have their defaults.
 
         Args:
             mapping: The tables.
-            is_run: Whether the tables are from a run. Options that a run does not have are newer
-                than the run.
+            is_run: Whether the tables are those of a run. Options that such tables lack did not
+                exist when the run was made, and have the value `in_older_runs` of `option`.
+
+        Raises:
+            ConfigError: A section or an option is unknown, or a value is not allowed.
         """
         sections = {field.name for field in dataclasses.fields(cls)}
         values = {}
@@ -110,13 +116,20 @@ class RunConfig(abc.ABC):
         texts = {name: mapping.get(name, "") for name in ("description", *_OF_RECIPES)}
         for name, text in texts.items():
             if not isinstance(text, str):
-                raise ConfigError(f"{name} must be text, not {text!r}")
+                raise ConfigError(f"{name} must be text. Received: {text!r}")
         return dataclasses.replace(cls().replace(values), **texts)
 
     def replace(self: Config, values: Mapping[str, Any]) -> Config:
-        """Copies the configuration with other values, by full name. Text is converted.
+        """Returns a copy with other values for some options.
 
-        The copy is not a recipe any more, so `origin` and `result` are empty.
+        The copy no longer describes a recipe, so its `origin` and `result` are empty.
+
+        Args:
+            values: The values by the full names of options, `"section.key"`. Strings are converted
+                to the option's type.
+
+        Raises:
+            ConfigError: An option is unknown, or a value is not allowed.
         """
         options = self.options()
         sections: dict[str, dict[str, Any]] = {}
@@ -136,12 +149,12 @@ class RunConfig(abc.ABC):
         )
 
     def to_mapping(self) -> dict[str, Any]:
-        """Returns nested dictionaries, the input of `from_mapping`."""
+        """Returns the options as nested dictionaries, which `from_mapping` reads."""
         values = {"task": self.task, **dataclasses.asdict(self)}
         return {name: value for name, value in values.items() if value or name not in _OF_RECIPES}
 
     def to_toml(self) -> str:
-        """Returns a TOML file with every option and its description."""
+        """Returns the content of a TOML file with every option and its description."""
         parts = [
             f"task = {_toml(self.task)}\n",
             f"description = {_toml(self.description)}\n",
@@ -166,5 +179,5 @@ class RunConfig(abc.ABC):
 
 
 def _toml(value: Any) -> str:
-    """Formats a value as TOML: as JSON, except for a character that JSON does not escape."""
+    """Formats a value as TOML, which is JSON except that U+007F must be escaped."""
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")

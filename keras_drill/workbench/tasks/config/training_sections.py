@@ -1,4 +1,4 @@
-"""Options of the optimizer and of the training loop."""
+"""Sections `[optimizer]` and `[training]`: optimizer and training loop, for all tasks."""
 
 import dataclasses
 
@@ -7,111 +7,140 @@ from keras_drill.workbench.tasks.config.option import LARGEST_SEED, option
 
 @dataclasses.dataclass(frozen=True)
 class OptimizerConfig:
-    """Section `[optimizer]`."""
+    """Section `[optimizer]`: optimizer, learning rate and clipping."""
 
     kind: str = option(
         "nt-asgd",
-        '"nt-asgd" (SGD that switches to averaging), "sgd" or "adam"',
+        '"nt-asgd" (SGD that averages the weights once validation stops improving), "sgd" or '
+        '"adam"',
         choices=("nt-asgd", "sgd", "adam"),
     )
-    learning_rate: float = option(30.0, "step size; with a schedule, at its peak", minimum=0)
-    beta_2: float = option(0.999, "decay of the mean square (adam)", above=0, below=1)
+    learning_rate: float = option(
+        30.0, "learning rate; with warm-up or a schedule, its maximum", minimum=0
+    )
+    beta_2: float = option(
+        0.999, "decay rate of the running mean of squared gradients (only adam)", above=0, below=1
+    )
     accumulate_steps: int = option(
-        1, "batches whose gradients are averaged for one update", minimum=1
+        1, "number of batches whose gradients are averaged for one update", minimum=1
     )
     schedule: str = option(
         "constant",
-        'the learning rate after the warm-up: "constant", "inverse-sqrt", "cosine" or "linear"',
+        'learning rate after the warm-up: "constant", "inverse-sqrt", "cosine" or "linear"',
         choices=("constant", "inverse-sqrt", "cosine", "linear"),
     )
-    warmup_steps: int = option(0, "steps in which the learning rate rises from 0", minimum=0)
+    warmup_steps: int = option(
+        0, "number of steps in which the learning rate rises from 0", minimum=0
+    )
     decay_steps: int = option(
         0,
-        "steps after it in which the rate falls (cosine, linear); 0: up to the last epoch",
+        "number of steps after the warm-up in which the learning rate falls; 0: up to the last "
+        "epoch (only cosine, linear)",
         minimum=0,
     )
     final_share: float = option(
-        0.0, "part of the rate that is left then (cosine, linear)", minimum=0, maximum=1
+        0.0,
+        "learning rate at the end of the schedule, as a share of learning_rate (only cosine, "
+        "linear)",
+        minimum=0,
+        maximum=1,
     )
     validation_decay: float = option(
         1.0,
-        "the rate is multiplied by this when validation stops improving; 1: never",
+        "factor on the learning rate whenever the validation loss stops improving; 1: off",
         above=0,
         maximum=1,
     )
     validation_patience: int = option(
-        1, "epochs without a better validation loss before it is", minimum=1
+        1,
+        "number of epochs without a better validation loss after which validation_decay applies",
+        minimum=1,
     )
-    weight_decay: float = option(1.2e-6, "decay of all weights", minimum=0)
-    clip_norm: float = option(0.25, "largest norm of the whole gradient; 0: not clipped", minimum=0)
+    weight_decay: float = option(1.2e-6, "weight decay of all weights", minimum=0)
+    clip_norm: float = option(
+        0.25, "maximum norm of the whole gradient, which is clipped; 0: no clipping", minimum=0
+    )
     nonmonotone_interval: int = option(
         5,
-        "epochs without improvement before averaging starts (nt-asgd); 0: from the first step",
+        "number of epochs without improvement before averaging begins; 0: average from the "
+        "first step (only nt-asgd)",
         minimum=0,
     )
     scale_with_length: bool = option(
-        True, "learning rate in proportion to the length of the sequence, when it varies"
+        True, "scale the learning rate with the sequence length of the step, if lengths vary"
     )
 
     @property
     def is_adam_with_rate_of_sgd(self) -> bool:
-        """Whether the user probably changed `kind` and forgot to change `learning_rate`."""
+        """Whether `kind` is "adam" with a learning rate that suits only SGD."""
         return self.kind == "adam" and self.learning_rate > 1
 
     @property
     def ends_with_last_epoch(self) -> bool:
-        """Whether the learning rate of each step depends on the number of epochs."""
+        """Whether the schedule falls until the last epoch, so it depends on `training.epochs`."""
         return self.schedule in ("cosine", "linear") and not self.decay_steps
 
 
 @dataclasses.dataclass(frozen=True)
 class TrainingConfig:
-    """Section `[training]`."""
+    """Section `[training]`: epochs, stopping, devices, precision and checkpoints."""
 
-    epochs: int = option(500, "most passes over the training text", minimum=1, may_change=True)
+    epochs: int = option(500, "maximum number of epochs", minimum=1, may_change=True)
     patience: int = option(
         0,
-        "stop after so many epochs without a better validation loss; 0: never; "
-        "nt-asgd averages first",
+        "stop after this number of epochs without a better validation loss, with nt-asgd not "
+        "before averaging; 0: never",
         minimum=0,
         may_change=True,
     )
     stopping: str = option(
         "patience",
-        '"patience", or "non-monotone": at a loss above the best one from before the last so many '
-        "epochs (AWD-LSTM's fine-tuning)",
+        'criterion for stopping: "patience", or "non-monotone" (the loss is above the best one '
+        "from before the last patience epochs, as in AWD-LSTM's fine-tuning)",
         choices=("patience", "non-monotone"),
         may_change=True,
     )
     seed: int = option(
-        0, "of the weights, the dropout and the lengths", minimum=0, maximum=LARGEST_SEED
+        0,
+        "random seed of the initial weights, of dropout, and of the batches",
+        minimum=0,
+        maximum=LARGEST_SEED,
     )
     strategy: str = option(
         "none",
-        'devices: "none" (one), "mirrored" (all of this machine), "multi-worker" (those of '
-        'TF_CONFIG) or "tpu"',
+        'devices: "none" (one), "mirrored" (all of this machine), "multi-worker" (all workers '
+        'in TF_CONFIG) or "tpu"',
         may_change=True,
     )
     precision: str = option(
         "float32",
-        '"float32", "mixed_bfloat16" or "mixed_float16"',
+        'Keras dtype policy: "float32", "mixed_bfloat16" or "mixed_float16"',
         choices=("float32", "mixed_bfloat16", "mixed_float16"),
     )
     jit_compile: bool = option(False, "compile the training step with XLA")
     deterministic: bool = option(
-        True, "only operations that give the same bits each time: resuming is exact"
+        True,
+        "use only deterministic operations, so that a resumed run gives exactly the same weights",
     )
     checkpoint_every: int = option(
-        200, "batches between checkpoints; 0: after each epoch only", minimum=0, may_change=True
-    )
-    keep_checkpoints: int = option(
-        2, "how many checkpoints to keep, the last ones", minimum=1, may_change=True
-    )
-    average_checkpoints: int = option(
-        0,
-        "evaluate the mean of the weights of so many last checkpoints, where it is better; 0: off",
+        200,
+        "number of batches between checkpoints; 0: only after each epoch",
         minimum=0,
         may_change=True,
     )
-    start_from: str = option("", "folder of a run whose weights to begin with; empty: none")
-    tensorboard: bool = option(True, "write curves to logs/ for TensorBoard", may_change=True)
+    keep_checkpoints: int = option(
+        2, "number of last checkpoints to keep", minimum=1, may_change=True
+    )
+    average_checkpoints: int = option(
+        0,
+        "number of last checkpoints whose weights are averaged; the average is used if it is "
+        "better; 0: off",
+        minimum=0,
+        may_change=True,
+    )
+    start_from: str = option(
+        "", "folder of a run whose weights initialize the model; empty: random weights"
+    )
+    tensorboard: bool = option(
+        True, "write curves for TensorBoard to the folder logs/ of the run", may_change=True
+    )

@@ -1,1 +1,1 @@
-"""Dialog: models that respond to the previous turns."""
+"""The task of dialog models, which respond to the previous turns of a dialogue."""

@@ -1,4 +1,4 @@
-"""Options of a run whose model responds to the previous turns of a dialogue."""
+"""Options of the task of dialog models, which respond to the previous turns of a dialogue."""
 
 import dataclasses
 from typing import ClassVar
@@ -16,14 +16,16 @@ class DialogDataConfig(PairsConfig):
 
     path: str = option(
         "",
-        'a folder with train, valid and test dialogues, one a line; or "tfds:" and the name of a '
-        "data set of contexts and responses",
+        'a folder with train, valid and test dialogues, one per line; or "tfds:" and the name '
+        "of a data set of contexts and responses",
         may_change=True,
     )
     turn_end: str = option("__eou__", "the mark after each turn of a dialogue")
-    context_turns: int = option(1, "turns that a response answers", minimum=1)
+    context_turns: int = option(
+        1, "maximum number of previous turns in the source of a response", minimum=1
+    )
     drop_repeated: bool = option(
-        True, "leave out training dialogues that stand in the valid or test text too"
+        True, "drop training dialogues that are also in the valid or test text"
     )
 
     @property
@@ -42,7 +44,7 @@ class DialogDataConfig(PairsConfig):
 
 @dataclasses.dataclass(frozen=True)
 class DialogConfig(SequenceToSequenceConfig):
-    """Options of a run whose model responds."""
+    """Options of a dialog model."""
 
     task: ClassVar[str] = "dialog"
 

@@ -1,4 +1,4 @@
-"""Dialog: the source of a response consists of the turns before it."""
+"""The task of dialog models."""
 
 import sys
 from collections.abc import Mapping, Sequence
@@ -15,7 +15,7 @@ from keras_drill.workbench.tasks.sequence_to_sequence.task import (
 
 
 class DialogTask(SequenceToSequenceTask):
-    """Task of dialog models. Pairs are a context and a response."""
+    """Task of dialog models. The source is the previous turns, the target is the response."""
 
     config: DialogConfig
 
@@ -46,9 +46,9 @@ class DialogTask(SequenceToSequenceTask):
         if cut is not text:
             number = int((text.source.line_lengths > longest).sum())
             print(
-                f"keras-drill: warning: the oldest turns of {number:,} of "
-                f"{len(text.source.line_lengths):,} training contexts are cut, which are longer "
-                f"than data.max_length = {longest} tokens",
+                f"keras-drill: warning: {number:,} of {len(text.source.line_lengths):,} training "
+                f"contexts are longer than data.max_length = {longest} tokens, and lose their "
+                "oldest turns",
                 file=sys.stderr,
             )
         return super().training_batches(run_vocabulary, cut)

@@ -1,1 +1,1 @@
-"""Language models: models that continue texts."""
+"""The task of language models, which continue texts."""

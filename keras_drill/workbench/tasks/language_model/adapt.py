@@ -1,4 +1,4 @@
-"""Evaluation of a language model that adapts to the text: dynamic evaluation and the cache."""
+"""Evaluation of a language model that adapts to the text: dynamic evaluation, neural cache."""
 
 import functools
 import itertools
@@ -28,9 +28,9 @@ _CACHE_WEIGHTS = (0.01, 0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4)
 
 
 class _Reading(NamedTuple):
-    """Values of all targets of a text, in the order of the text.
+    """Log-probabilities and hidden states of all targets of a text, in the order of the text.
 
-    Hidden states are `None` without a cache.
+    Without a cache, the hidden states are `None`.
     """
 
     log_probs: np.ndarray
@@ -46,7 +46,7 @@ class Adapted(NamedTuple):
 
     Attributes:
         log_probs: Log-probabilities of the targets, by text.
-        settings: Method and parameters, JSON-serializable.
+        settings: Settings of dynamic evaluation and of the cache, JSON-serializable.
         notes: Description of the settings for the user.
     """
 
@@ -56,7 +56,7 @@ class Adapted(NamedTuple):
 
 
 def perplexity_of(log_probs: np.ndarray) -> float:
-    """Perplexity of a text from the log-probabilities of its targets."""
+    """Computes the perplexity of a text from the log-probabilities of its targets."""
     return math.exp(-log_probs.mean(dtype=np.float64))
 
 
@@ -77,7 +77,8 @@ def adapt(
         options: Settings of the adaptation.
 
     Raises:
-        RunError: The cache is longer than a text.
+        RunError: The cache is not shorter than every text, or there is no validation text on which
+            missing parameters can be chosen.
     """
     _check_cache(texts, options)
     training = functools.cache(lambda: task.read_texts(run_vocabulary))
@@ -120,22 +121,23 @@ def _check_cache(texts: Mapping[str, np.ndarray], options: Adaptation) -> None:
     for name, text in texts.items():
         if size >= len(text):
             raise RunError(
-                f"the cache must be shorter than every text, and {name} has {len(text):,} tokens: "
-                f"give a smaller --cache-size, or a longer text. Received: a cache of {size:,}"
+                "--cache-size must be smaller than the number of tokens of every text; the text "
+                f"{name} has {len(text):,} tokens. Received: {size:,}"
             )
 
 
 def _search_text(task: Any, training: Mapping[str, Any], options: Adaptation) -> np.ndarray:
     if "valid" not in training:
         raise RunError(
-            "the corpus of the run has no validation text to choose parameters on: give all of "
-            f"them. Received: a corpus with {', '.join(training)}"
+            "the corpus of the run has no validation text on which missing settings of --dynamic "
+            "and --cache can be chosen: give all settings. "
+            f"Received: a corpus with {', '.join(training)}"
         )
     text = task.first_tokens(training["valid"], options.search_tokens)
     if options.has_cache and (options.cache_size or 1) >= len(text):
         raise RunError(
-            "the cache must be shorter than the text that parameters are chosen on: give a smaller "
-            "--cache-size or more --search-tokens. "
+            "--cache-size must be smaller than the number of validation tokens on which settings "
+            "are chosen: give a smaller --cache-size or more --search-tokens. "
             f"Received: a cache of {options.cache_size or 1:,} and {len(text):,} tokens"
         )
     return text
@@ -144,7 +146,7 @@ def _search_text(task: Any, training: Mapping[str, Any], options: Adaptation) ->
 def _read(
     task: Any, model: keras.Model, run_vocabulary: Any, text: np.ndarray, keep_hidden: bool
 ) -> _Reading:
-    """Reads a text with the trained weights."""
+    """Computes log-probabilities of a text with the trained weights."""
     places = task.target_places(run_vocabulary, text)
     batches = task.evaluation_batches(run_vocabulary, text).dataset()
     hidden = None
@@ -161,7 +163,7 @@ def _dynamic_reader(
     searched: Callable[[], np.ndarray],
     options: Adaptation,
 ) -> tuple[Callable[[np.ndarray], _Reading], dict[str, Any]]:
-    """Returns a function that evaluates a text and learns from it, and its settings."""
+    """Returns a function that evaluates a text while learning from it, and the settings used."""
     rule = options.rule or "rms"
     means, statistics_tokens = None, 0
     if rule == "rms":
@@ -217,12 +219,12 @@ def _describe_dynamic(settings: Mapping[str, Any]) -> str:
         "of {length} tokens, rows: {rows}".format(**settings)
     )
     if settings["statistics_tokens"]:
-        told += f", gradients of {settings['statistics_tokens']:,} training tokens"
+        told += f", gradient statistics of {settings['statistics_tokens']:,} training tokens"
     return told
 
 
 def climb(loss: Callable[[float], float], first: float, at_most: float = math.inf) -> float:
-    """Searches for a parameter with a small loss, by steps of a factor from a first value.
+    """Minimizes a loss over a positive parameter, by multiplying and dividing a first value.
 
     Example:
 
@@ -250,7 +252,7 @@ def _cache(
     shortest: int,
     options: Adaptation,
 ) -> tuple[Callable[[np.ndarray, _Reading], np.ndarray], dict[str, Any]]:
-    """Returns a function that adds the cache to an evaluation, and its settings."""
+    """Returns a function that adds the cache to an evaluation, and the settings of the cache."""
     given: dict[str, Any] = {
         "size": options.cache_size,
         "theta": options.cache_theta,

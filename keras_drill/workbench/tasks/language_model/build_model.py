@@ -23,9 +23,9 @@ def build_model(
 
     Args:
         config: The options.
-        vocabulary_size: V.
-        rows: Number of rows of a replica's batch.
-        descriptions: `[V, f]`, if labels are computed from descriptions.
+        vocabulary_size: Number of words V.
+        rows: Number of rows in the batch of one replica.
+        descriptions: Descriptions of the words, `[V, f]`, for `head.kind = "described"`.
     """
     # Layers without seed draw initial weights from the global generator.
     keras.utils.set_random_seed(config.training.seed)

@@ -1,4 +1,4 @@
-"""Options of a language model: text, network, and sampled continuations."""
+"""Options of the task of language models: text, network, and sampled continuations."""
 
 import dataclasses
 from typing import ClassVar
@@ -18,59 +18,83 @@ class DataConfig:
     )
     tokenizer: str = option(
         "words",
-        '"words" for raw text, "whitespace" for text that is already cut into words',
+        '"words" for raw text, "whitespace" for tokenized text',
         choices=("words", "whitespace"),
     )
     lowercase: str = option(
         "auto",
-        'lower-case all text, "true" or "false"; "auto": with tokenizer = "words"',
+        'lower-case all text: "true", "false", or "auto": only with tokenizer = "words"',
         choices=AUTO_OR_BOOL,
     )
     unit: str = option(
         "line",
-        'a text that is learned as one: a "line", or a "paragraph", the lines up to an empty one',
+        'a text that ends with an end token: a "line", or a "paragraph" (all lines up to an '
+        "empty one)",
         choices=("line", "paragraph"),
     )
     vocabulary: str = option(
-        "", "vocabulary file, one word per line; empty: counted in the training text"
+        "", "vocabulary file, one word per line; empty: learned from the training text"
     )
-    max_vocabulary: int = option(0, "most words to keep, the most frequent ones; 0: all", minimum=0)
-    min_count: int = option(1, "how often a word must occur to be kept", minimum=1)
+    max_vocabulary: int = option(
+        0,
+        "maximum size of the vocabulary, which keeps the most frequent words; 0: no limit",
+        minimum=0,
+    )
+    min_count: int = option(
+        1, "minimum number of occurrences of a word in the vocabulary", minimum=1
+    )
     on_disk: str = option(
         "",
-        "folder that keeps the ids of the training text, when they are more than memory holds; "
-        "empty: in memory",
+        "folder for the ids of a training text that is too large for memory; empty: in memory",
         may_change=True,
     )
-    batch_size: int = option(20, "rows of text that are read side by side", minimum=1)
-    sequence_length: int = option(70, "tokens per step of backpropagation through time", minimum=1)
-    variable_length: bool = option(True, "vary that length at random, as AWD-LSTM does")
+    batch_size: int = option(
+        20, "number of rows in a batch: parts of the text that are read in parallel", minimum=1
+    )
+    sequence_length: int = option(
+        70, "number of tokens per step of truncated backpropagation through time", minimum=1
+    )
+    variable_length: bool = option(True, "vary sequence_length at random, as AWD-LSTM does")
 
 
 @dataclasses.dataclass(frozen=True)
 class BackboneConfig:
     """Section `[backbone]`: the recurrent network that reads the words."""
 
-    kind: str = option("awd-lstm", '"awd-lstm" or "gru"', choices=("awd-lstm", "gru"))
+    kind: str = option(
+        "awd-lstm", 'recurrent network: "awd-lstm" or "gru"', choices=("awd-lstm", "gru")
+    )
     embedding_dim: int = option(400, "size of the word embeddings", minimum=1)
-    units: int = option(1150, "size of the recurrent layers but the last", minimum=1)
-    num_layers: int = option(3, "recurrent layers", minimum=1)
+    units: int = option(1150, "size of all recurrent layers except the last one", minimum=1)
+    num_layers: int = option(3, "number of recurrent layers", minimum=1)
     output_dim: int = option(
         0,
-        "size of the last recurrent layer; 0: embedding_dim, which weight tying needs (not mos)",
+        "size of the last recurrent layer; 0: embedding_dim, as weight tying requires (except "
+        "for mos)",
         minimum=0,
     )
-    dropout: float = option(0.4, "dropout on the output", minimum=0, below=1)
-    hidden_dropout: float = option(0.25, "dropout between recurrent layers", minimum=0, below=1)
-    input_dropout: float = option(0.65, "dropout on the embedded words", minimum=0, below=1)
+    dropout: float = option(0.4, "dropout rate on the output of the last layer", minimum=0, below=1)
+    hidden_dropout: float = option(
+        0.25, "dropout rate between recurrent layers", minimum=0, below=1
+    )
+    input_dropout: float = option(
+        0.65, "dropout rate on the word embeddings in the input", minimum=0, below=1
+    )
     embedding_dropout: float = option(
-        0.1, "probability to drop a word from the embedding for a step", minimum=0, below=1
+        0.1,
+        "probability of dropping a word of the vocabulary in a training step",
+        minimum=0,
+        below=1,
     )
     weight_dropout: float = option(
-        0.5, "dropout on the recurrent matrices (awd-lstm)", minimum=0, below=1
+        0.5, "dropout rate on the recurrent weights (only awd-lstm)", minimum=0, below=1
     )
-    activation_regularization: float = option(2.0, "AR, alpha (awd-lstm)", minimum=0)
-    temporal_activation_regularization: float = option(1.0, "TAR, beta (awd-lstm)", minimum=0)
+    activation_regularization: float = option(
+        2.0, "weight of activation regularization, AR alpha (only awd-lstm)", minimum=0
+    )
+    temporal_activation_regularization: float = option(
+        1.0, "weight of temporal activation regularization, TAR beta (only awd-lstm)", minimum=0
+    )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -79,36 +103,44 @@ class SamplesConfig:
 
     prompts: tuple[str, ...] = option(
         ("auto",),
-        'texts to continue; ["auto"]: beginnings of validation lines; empty list: none',
+        'texts to continue; ["auto"]: beginnings of validation lines; empty list: no samples',
         may_change=True,
     )
-    max_tokens: int = option(40, "tokens to add to each", minimum=1, may_change=True)
+    max_tokens: int = option(
+        40, "maximum number of tokens to add to a prompt", minimum=1, may_change=True
+    )
     sampler: str = option(
         "top-p",
-        '"greedy", "temperature", "top-k", "top-p" or "min-p"',
+        'sampling method: "greedy", "temperature", "top-k", "top-p" or "min-p"',
         choices=("greedy", "temperature", "top-k", "top-p", "min-p"),
         may_change=True,
     )
     temperature: float = option(
         0.8,
-        "less: safer words (not greedy)",
+        "sampling temperature; lower values prefer more probable words (not greedy)",
         minimum=1e-30,
         maximum=1e30,
         may_change=True,
     )
-    k: int = option(40, "choose among so many words (top-k)", minimum=1, may_change=True)
+    k: int = option(
+        40, "number of most probable words to sample from (only top-k)", minimum=1, may_change=True
+    )
     p: float = option(
-        0.9, "choose among this much probability (top-p)", above=0, maximum=1, may_change=True
+        0.9,
+        "total probability of the most probable words to sample from (only top-p)",
+        above=0,
+        maximum=1,
+        may_change=True,
     )
     min_p: float = option(
         0.1,
-        "choose among words that are so many times as probable as the best (min-p)",
+        "minimum probability of a sampled word, relative to the most probable word (only min-p)",
         above=0,
         maximum=1,
         may_change=True,
     )
     seed: int = option(
-        0, "another seed, another text", minimum=0, maximum=LARGEST_SEED, may_change=True
+        0, "random seed of the samples", minimum=0, maximum=LARGEST_SEED, may_change=True
     )
 
 
@@ -146,6 +178,6 @@ class LanguageModelConfig(RunConfig):
         check_head(self, self.backbone.output_dim)
         if 0 < self.data.max_vocabulary < 3:
             raise ConfigError(
-                "option data.max_vocabulary must be 0 or at least 3, two of which are <unk> and "
-                f"<eos>, not {self.data.max_vocabulary}"
+                "option data.max_vocabulary must be 0 or at least 3, including <unk> and <eos>. "
+                f"Received: {self.data.max_vocabulary}"
             )

@@ -31,12 +31,12 @@ class LanguageModelEvaluation(Evaluation):
 
     Args:
         perplexities: Perplexities by split.
-        scores: Empty.
+        scores: Empty, since language models have no other metrics.
         signatures: Empty.
         log_probs: Log-probabilities of the targets of each text, in the order of the text.
         notes: Description of the model's adaptation to the texts, if any.
         targets: Int array `[N]`, the targets of the last text, in order.
-        samples: Continuations that the model wrote.
+        samples: Continuations that the model generated.
         adaptation: Settings of the adaptation to the texts, JSON-serializable; empty without
             adaptation.
     """
@@ -53,12 +53,12 @@ class LanguageModelEvaluation(Evaluation):
 def beginnings(
     run_vocabulary: LanguageModelVocabulary, ids: np.ndarray, number: int = 2
 ) -> tuple[str, ...]:
-    """Selects beginnings of lines with only known words, spread evenly over a text.
+    """Selects beginnings of lines without unknown words, spread evenly over a text.
 
     Args:
         run_vocabulary: The vocabulary of the text.
         ids: Ids of the text.
-        number: Largest number of beginnings.
+        number: Maximum number of beginnings.
     """
     vocabulary = run_vocabulary.vocabulary
     ends = np.flatnonzero(ids == vocabulary.end_id)
@@ -77,9 +77,9 @@ def write_samples(
     """Generates continuations of prompts.
 
     Args:
-        options: Options of the sampling.
+        options: Section `[samples]`.
         prompts: The prompts.
-        module: The model, with the sampler of the options.
+        module: The model, with the sampler of `options`.
     """
     texts = module.continue_text(tf.constant(prompts))["texts"].numpy()
     drawn = f"{options.sampler}, seed {options.seed}"
@@ -90,7 +90,7 @@ def write_samples(
 
 
 def _added(codec: TextCodec, prompt: str, text: str) -> str:
-    """The part of a text after its prompt, including a space between them."""
+    """Returns the part of a text after its prompt, including the space that separates them."""
     (read,) = codec.join(codec.words_of_prompts([prompt])).numpy()
     read = read.decode()  # the prompt as the tokenizer writes it
     same = itertools.takewhile(lambda pair: pair[0] == pair[1], zip(read, text, strict=False))
@@ -102,10 +102,12 @@ def report_sections(
     evaluated: Mapping[str, LanguageModelEvaluation],
     bases: Mapping[str, PerplexityBasis],
 ) -> list[ElementTree.Element]:
-    """Builds sections: comparison with the first model by word frequency, and continuations.
+    """Builds two report sections: a comparison by word frequency, and continuations.
+
+    Each model is compared with the first one.
 
     Args:
-        counts: Counts of the first model's words in its training text.
+        counts: Counts of the first model's words in its training text; `None` if unknown.
         evaluated: The models by name.
         bases: The `PerplexityBasis` of each model's last perplexity.
     """

@@ -23,10 +23,10 @@ def explain_text(
     valid: np.ndarray,
     train: Sequence[bytes],
 ) -> str:
-    """Explains the preprocessing in one line, with the options, and warns about wrapped lines.
+    """Describes the preprocessing and its options in one line; warns if lines look wrapped.
 
     Args:
-        options: The options of the data.
+        options: Section `[data]`.
         run_vocabulary: The vocabulary of the run.
         valid: Ids of the validation text.
         train: The beginning of the original training text.
@@ -37,20 +37,21 @@ def explain_text(
         for change in changes_of(run_vocabulary.tokenizer)
     ]
     if loses_indentation(train):
-        parts.append("indentation lost (no tokenizer keeps it)")
+        parts.append("indentation is lost (no tokenizer keeps it)")
     vocabulary = run_vocabulary.vocabulary
     unknown = share_of(valid, vocabulary.unknown_id, vocabulary.end_id)
     decides = "data.vocabulary" if options.vocabulary else "data.min_count, data.max_vocabulary"
-    parts.append(f"{percent(unknown)} of the validation words unknown ({decides})")
+    parts.append(f"{percent(unknown)} of the validation words are unknown ({decides})")
     lengths = np.diff(np.flatnonzero(valid == vocabulary.end_id), prepend=-1)
     parts.append(
-        f"median {options.unit} of {median_length(lengths)} words, at whose end generated texts "
-        "end (data.unit)"
+        f"median length of a {options.unit}: {median_length(lengths)} words; generated texts end "
+        f"with a {options.unit} (data.unit)"
     )
     if options.unit == "line" and is_wrapped(train):
         print(
-            "keras-drill: warning: the lines of the training text look wrapped, and each is "
-            "learned as a text of its own; --data.unit paragraph joins lines up to an empty one",
+            "keras-drill: warning: the lines of the training text look wrapped, and the model "
+            "learns each line as a separate text; --data.unit paragraph joins the lines of a "
+            "paragraph",
             file=sys.stderr,
         )
     return f"text: {'; '.join(parts)}"

@@ -15,12 +15,13 @@ _VOCABULARY = "vocabulary.txt"
 
 @dataclasses.dataclass(frozen=True)
 class LanguageModelVocabulary:
-    """A tokenizer with its vocabulary.
+    """Tokenizer and vocabulary of a language model run.
 
     Args:
         tokenizer: Tokenizer that splits text into words.
         vocabulary: Vocabulary that maps words to ids.
-        descriptions: `[V, ...]`, if labels are computed from descriptions.
+        descriptions: Descriptions of the words, `[V, ...]`, for `head.kind = "described"`; else
+            `None`.
     """
 
     tokenizer: Tokenizer
@@ -49,6 +50,6 @@ class LanguageModelVocabulary:
 
     @classmethod
     def load(cls, folder: Path, tokenizer: Tokenizer) -> "LanguageModelVocabulary":
-        """Reads what `save` wrote."""
+        """Loads the files that `save` wrote."""
         vocabulary = Vocabulary.load(folder / _VOCABULARY)
         return cls(tokenizer, vocabulary, load_descriptions(folder, vocabulary.tokens))

@@ -59,8 +59,9 @@ _NOT_OF_WORDS = ("path", "on_disk", "batch_size", "sequence_length", "variable_l
 
 
 class LanguageModelTask(ContinuingTask):
-    """Task of language models. A text is one long sequence of words, each predicted from those
-    before.
+    """Task of language models.
+
+    A text is one long sequence of words. The model predicts each word from all words before it.
     """
 
     config: LanguageModelConfig
@@ -142,8 +143,8 @@ class LanguageModelTask(ContinuingTask):
         path = self.config.data.path if data is None else data
         if ExampleFolder.is_at(path):
             raise RunError(
-                f"data.on_disk is for texts, and {path} is a folder of examples, which are read "
-                "into memory: leave it empty, or give the text that they were made of"
+                "data.on_disk must be empty for a folder of examples, which is read into memory; "
+                f"give the original text to use data.on_disk. Received: data.path = {path}"
             )
         splits = {split: columns["text"] for split, columns in self.read_columns(path).items()}
         self.warn_of_text(path, {"text": splits["train"]})
@@ -168,10 +169,10 @@ class LanguageModelTask(ContinuingTask):
         signs = signs_of_cut_text(first_lines(columns["text"]))
         if signs:
             print(
-                f"keras-drill: warning: {data} looks cut into words already (it has "
-                f"{', '.join(signs)}), and --data.tokenizer {tokenizer} cuts it again, so that no "
-                "figure can be compared with published ones; --data.tokenizer whitespace keeps its "
-                "words",
+                f"keras-drill: warning: {data} looks tokenized already (it contains "
+                f"{', '.join(signs)}). --data.tokenizer {tokenizer} tokenizes the text again, so "
+                "results cannot be compared with published results; use --data.tokenizer "
+                "whitespace to keep the text's tokens",
                 file=sys.stderr,
             )
 
@@ -204,9 +205,9 @@ class LanguageModelTask(ContinuingTask):
         rows, length = options.batch_size, options.sequence_length
         if len(text) < rows * length:
             raise RunError(
-                f"the training text has {len(text):,} tokens, fewer than one batch of "
-                f"data.batch_size x data.sequence_length = {rows} x {length} = {rows * length:,}; "
-                "lower one of them, or give more text"
+                "the training text must have at least data.batch_size x data.sequence_length = "
+                f"{rows} x {length} = {rows * length:,} tokens; lower one of these options, or "
+                f"give more text. Received: {len(text):,} tokens"
             )
         return ContiguousBatches(
             text,
@@ -259,9 +260,9 @@ class LanguageModelTask(ContinuingTask):
         rows = self.config.data.batch_size
         if rows % num_replicas:
             raise RunError(
-                f"data.batch_size = {rows} rows cannot be shared out among {num_replicas} replicas "
-                f"(training.strategy = {self.config.training.strategy!r}), each with the state of "
-                "its own rows: give a multiple of them"
+                f"data.batch_size must be a multiple of the {num_replicas} replicas of "
+                f"training.strategy = {self.config.training.strategy!r}, which share the rows of a "
+                f"batch. Received: {rows}"
             )
         return build_model(
             self.config,
@@ -326,7 +327,7 @@ class LanguageModelTask(ContinuingTask):
             plain,
             perplexities={name: perplexity_of(each) for name, each in adapted.log_probs.items()},
             log_probs=adapted.log_probs,
-            notes=(*adapted.notes, f"perplexity without: {shown}"),
+            notes=(*adapted.notes, f"perplexity without adaptation: {shown}"),
             adaptation={**adapted.settings, "perplexities_without": dict(plain.perplexities)},
         )
 

@@ -1,1 +1,1 @@
-"""Common parts of tasks with a source: translation, dialog and autoencoders."""
+"""Common parts of encoder–decoder tasks: translation, dialog and autoencoders."""

@@ -11,11 +11,14 @@ _MOST_WORDS = 40  # longest source with a readable map
 
 
 def attention_maps(translator: Translator, sources: Sequence[str]) -> dict[int, AttentionMap]:
-    """Computes maps of the best outputs for sources, by index. Skips sources that are too long.
+    """Computes attention maps of the best output for each source.
 
     Args:
-        translator: The model, whose search returns attention.
-        sources: The sources.
+        translator: The model, with a search that returns attention.
+        sources: The sources. Sources that are too long are skipped.
+
+    Returns:
+        The maps, by index of the source.
     """
     ids, _, beams = translator.find(tf.constant(sources, tf.string))
     maps = {}
@@ -31,6 +34,6 @@ def attention_maps(translator: Translator, sources: Sequence[str]) -> dict[int, 
 
 
 def _words(vocabulary, ids) -> tuple[str, ...]:
-    """The words up to and including the end token."""
+    """Returns the words of `ids` up to and including the end token."""
     words = [word.decode() for word in vocabulary.words(ids).numpy()]
     return tuple(words[: words.index(vocabulary.end_token) + 1])

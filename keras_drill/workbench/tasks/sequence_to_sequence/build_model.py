@@ -1,4 +1,4 @@
-"""Builds the model of an encoder–decoder run."""
+"""Builds the model of an encoder–decoder run from its options."""
 
 from collections.abc import Iterator
 from typing import Any

@@ -1,4 +1,4 @@
-"""Highest reachable scores: the scores of the references after encoding and decoding."""
+"""Highest scores that a vocabulary allows: those of references after encoding and decoding."""
 
 import dataclasses
 import unicodedata
@@ -23,14 +23,18 @@ _REACHED = 99.95  # is 100.0 to one place
 
 @dataclasses.dataclass(frozen=True)
 class Ceiling:
-    """Scores of references after encoding and decoding by a model's vocabulary.
+    """Scores of references that are encoded and decoded with a model's vocabulary.
+
+    No model with this vocabulary can be expected to score higher, since encoding loses unknown
+    words and, for example, case.
 
     Args:
         bleu: BLEU against the original references.
         chrf: chrF against the original references.
         exact_match: Percentage of references that do not change.
-        unknown: Share of the references' words, or pieces of words, that are unknown.
-        changes: Share of the references with each kind of change.
+        unknown: Share of the references' tokens that are unknown.
+        changes: For each kind of change, such as "in case", the share of the references that it
+            affects.
     """
 
     bleu: float
@@ -46,7 +50,7 @@ class Ceiling:
         """Encodes and decodes references, and scores the result.
 
         Args:
-            run_vocabulary: The vocabulary of the model's targets.
+            run_vocabulary: Tokenizer and vocabulary of the targets.
             references: The texts.
             scoring: Arguments of `keras_drill.metrics.score_texts`.
         """
@@ -80,16 +84,16 @@ class Ceiling:
     def __str__(self) -> str:
         reasons = [f"{share:.1%} differ {name}" for name, share in self.changes.items()]
         if self.unknown:
-            reasons.insert(0, f"{self.unknown:.1%} of their words are unknown")
+            reasons.insert(0, f"{self.unknown:.1%} of their tokens are unknown")
         why = f": {', '.join(reasons)}".replace("%", " %") if reasons else ""
         return (
-            f"the references themselves, encoded and decoded, reach BLEU {self.bleu:.2f}, chrF "
-            f"{self.chrf:.2f} and {self.exact_match:.1f} % exact matches{why}"
+            f"after encoding and decoding, the references themselves have BLEU {self.bleu:.2f}, "
+            f"chrF {self.chrf:.2f} and {self.exact_match:.1f} % exact matches{why}"
         )
 
 
 def _is_changed(decoded: str, reference: str, change: str) -> bool:
-    """Whether two texts differ by a change, and are equal except for known changes."""
+    """Whether two texts differ by this change, and otherwise only by other known changes."""
     others = [blind for name, blind in _CHANGES.items() if name != change]
     for blind in others:
         decoded, reference = blind(decoded), blind(reference)

@@ -1,4 +1,4 @@
-"""Options of tasks with a source: text, network, and decoding."""
+"""Options of encoder–decoder tasks: text, network, and decoding."""
 
 import dataclasses
 import re
@@ -22,62 +22,76 @@ SPECIAL = ("<pad>", "<unk>", "<eos>", "<sos>")
 
 @dataclasses.dataclass(frozen=True)
 class PairsConfig:
-    """Section `[data]`: text, vocabulary and batches."""
+    """Section `[data]`: pairs of texts, vocabulary and batches."""
 
     path: str = option(
         "",
-        'a folder with two texts a split, or with .tsv files; or "tfds:" and a data set\'s name',
+        'a folder with two text files per split or with .tsv files; or "tfds:" and the name of '
+        "a data set",
         may_change=True,
     )
     tokenizer: str = option(
         "bpe",
-        '"bpe" or "unigram" (SentencePiece) or "wordpiece" learn pieces of words; "words", '
-        '"whitespace"',
+        'subwords: "bpe" or "unigram" (SentencePiece), "wordpiece"; words: "words" (raw text), '
+        '"whitespace" (tokenized text)',
         choices=_TOKENIZERS,
     )
     tokenizer_model: str = option(
         "",
-        'file of a SentencePiece model, or of pieces, one a line ("wordpiece"); empty: learned',
+        'file of a SentencePiece model, or of one subword per line ("wordpiece"); empty: '
+        "learned from the training text",
     )
     source_tokenizer_model: str = option(
-        "", "that of the sources, where they have a vocabulary of their own; empty: the same"
+        "",
+        "tokenizer_model of the sources, only with shared_vocabulary = false; empty: that of "
+        "the targets",
     )
-    vocabulary_size: int = option(8000, "most words or pieces, for each vocabulary", minimum=5)
+    vocabulary_size: int = option(
+        8000, "maximum size of each vocabulary, in words or subwords", minimum=5
+    )
     character_coverage: float = option(
         1.0,
-        "share of the text's characters that become pieces; words with rarer ones are unknown",
+        "share of the text's characters that the subwords cover; words with rarer characters "
+        "are unknown",
         above=0,
         maximum=1,
     )
     user_defined_symbols: tuple[str, ...] = option(
-        (), "pieces to have whatever the text is, and never to cut"
+        (), "subwords that are always in the vocabulary and never split"
     )
-    shared_vocabulary: bool = option(True, "one vocabulary and one embedding for both sides")
+    shared_vocabulary: bool = option(
+        True, "use one vocabulary and one embedding for sources and targets"
+    )
     unicode_normalization: str = option(
         "none",
-        'one way of writing each character: "none", "NFC", "NFD", "NFKC" or "NFKD"',
+        'Unicode normalization of the text: "none", "NFC", "NFD", "NFKC" or "NFKD"',
         choices=("none", "NFC", "NFD", "NFKC", "NFKD"),
     )
     lowercase: bool = option(False, "lower-case all text")
     moses: str = option(
         "",
-        'Moses tokenization first: the language, or those of both sides, "de-en"; empty: none',
+        "language of the text for Moses tokenization before the tokenizer, or two languages, "
+        '"de-en"; empty: no Moses tokenization',
     )
     batch_tokens: int = option(
-        4096, "most tokens of a batch on either side, padding counted", minimum=1
+        4096, "maximum number of tokens of a batch on each side, including padding", minimum=1
     )
     max_length: int = option(
-        128, "most tokens of a side of a training pair, and that are read of a source", minimum=2
+        128,
+        "maximum number of tokens of each side of a training pair, and of a source in decoding",
+        minimum=2,
     )
     long_pairs: str = option(
         "drop",
-        'longer training pairs: "drop", "cut" (targets without an end) or "end" (cut, with one)',
+        'training pairs above max_length: "drop", "cut" (targets without end token) or "end" '
+        "(cut, with end token)",
         choices=LONG_PAIRS,
         in_older_runs="end",
     )
     max_length_ratio: float = option(
         0.0,
-        "training pairs with a side so many times as long as the other are dropped; 0: none",
+        "maximum ratio of the lengths of the two sides; other training pairs are dropped; 0: no "
+        "limit",
         minimum=0,
     )
 
@@ -88,27 +102,30 @@ class PairsConfig:
 
     @property
     def truncation_side(self) -> str:
-        """The side at which long sources are cut."""
+        """The end at which long sources are truncated, "left" or "right"."""
         return "right"
 
     @property
     def turn_separator(self) -> str | None:
-        """The word between the turns of a source. The oldest turns are cut first."""
+        """The word between the turns of a dialogue source; `None` if sources have no turns.
+
+        Long sources lose their oldest turns first.
+        """
         return None
 
     @property
     def read_symbols(self) -> tuple[str, ...]:
-        """The symbols as the tokenizer reads them."""
+        """`symbols` after preprocessing, that is, lower-cased if the text is."""
         return tuple(each.lower() for each in self.symbols) if self.lowercase else self.symbols
 
     @property
     def learns_sentence_pieces(self) -> bool:
-        """Whether a SentencePiece model is learned."""
+        """Whether a SentencePiece model is trained on the training text."""
         return self.tokenizer in _SENTENCE_PIECE and not self.tokenizer_model
 
     @property
     def bleu_tokenizer(self) -> str:
-        """The default of `decoding.tokenize`, the tokenization of BLEU.
+        """The value of `decoding.tokenize`, the tokenization for BLEU, if that is "auto".
 
         With a whitespace tokenizer, the text is assumed to be tokenized and is scored unchanged.
         """
@@ -116,7 +133,7 @@ class PairsConfig:
 
     @property
     def languages(self) -> tuple[str, str]:
-        """Languages of sources and targets for Moses; empty if they have no effect."""
+        """Languages of sources and targets for Moses tokenization; empty without Moses."""
         source, _, target = self.moses.partition("-")
         return source, target or source
 
@@ -130,50 +147,53 @@ class PairsConfig:
         self._check_pieces()
         if 0 < self.max_length_ratio < 1:
             raise ConfigError(
-                "option data.max_length_ratio must be 0 or at least 1: it is the longer side's "
-                f"tokens by the shorter one's; not {self.max_length_ratio}"
+                "option data.max_length_ratio must be 0 or at least 1: it is the number of tokens "
+                "of the longer side divided by that of the shorter side. "
+                f"Received: {self.max_length_ratio}"
             )
         if self.moses and not re.fullmatch("[a-z]+(-[a-z]+)?", self.moses):
             raise ConfigError(
-                "option data.moses must be a language such as 'en', or two such as 'de-en', not "
-                f"{self.moses!r}"
+                "option data.moses must be a language such as 'en', or two languages such as "
+                f"'de-en'. Received: {self.moses!r}"
             )
         if self.moses and self.tokenizer in ("words", "wordpiece"):
             raise ConfigError(
-                "option data.moses must be empty with data.tokenizer = 'words' and 'wordpiece', "
-                f"which cut at punctuation themselves, not {self.moses!r}"
+                "option data.moses must be empty with data.tokenizer = 'words' or 'wordpiece', "
+                f"which already split at punctuation. Received: {self.moses!r}"
             )
 
     def _check_pieces(self) -> None:
         if self.tokenizer_model and self.tokenizer not in _PIECES:
             raise ConfigError(
                 f"option data.tokenizer_model must be empty with data.tokenizer = "
-                f"{self.tokenizer!r}, which has no pieces, not {self.tokenizer_model!r}"
+                f"{self.tokenizer!r}, which has no subwords. Received: {self.tokenizer_model!r}"
             )
         if self.source_tokenizer_model and (self.shared_vocabulary or not self.tokenizer_model):
             raise ConfigError(
-                "option data.source_tokenizer_model needs data.tokenizer_model, that of the "
-                "targets, and data.shared_vocabulary = false"
+                "option data.source_tokenizer_model requires data.shared_vocabulary = false, and "
+                "data.tokenizer_model for the targets. "
+                f"Received: {self.source_tokenizer_model!r}"
             )
         if self.learns_sentence_pieces and self.character_coverage < _LEAST_COVERAGE:
             raise ConfigError(
                 f"option data.character_coverage must be at least {_LEAST_COVERAGE} with "
-                f"data.tokenizer = {self.tokenizer!r}, not {self.character_coverage}"
+                f"data.tokenizer = {self.tokenizer!r}. Received: {self.character_coverage}"
             )
         symbols = self.user_defined_symbols
         for symbol in symbols:
             if symbol.split() != [symbol] or symbol in SPECIAL or symbols.count(symbol) > 1:
                 raise ConfigError(
                     "option data.user_defined_symbols must be different words without spaces, "
-                    f"other than {', '.join(SPECIAL)}, not {symbol!r}"
+                    f"other than {', '.join(SPECIAL)}. Received: {symbol!r}"
                 )
         if symbols and (
             self.tokenizer == "words" or (self.tokenizer_model and self.tokenizer != "wordpiece")
         ):
             raise ConfigError(
                 "option data.user_defined_symbols must be empty with data.tokenizer = 'words', "
-                "which cuts at all punctuation, and with a SentencePiece model that is given, "
-                f"which has its own, not {list(symbols)}"
+                "which splits at all punctuation, and with the SentencePiece model of "
+                "data.tokenizer_model, which contains its own symbols. "
+                f"Received: {list(symbols)}"
             )
 
 
@@ -182,35 +202,50 @@ class EncoderDecoderConfig:
     """Section `[backbone]`: the encoder and the decoder."""
 
     kind: str = option(
-        "recurrent", '"recurrent" or "transformer"', choices=("recurrent", "transformer")
+        "recurrent",
+        'encoder and decoder: "recurrent" or "transformer"',
+        choices=("recurrent", "transformer"),
     )
     embedding_dim: int = option(256, "size of the word embeddings and hidden states", minimum=1)
-    num_layers: int = option(1, "layers of the encoder, and of the decoder", minimum=1)
-    dropout: float = option(0.2, "dropout", minimum=0, below=1)
-    cell: str = option("lstm", '"lstm" or "gru" (recurrent)', choices=("lstm", "gru"))
-    units: int = option(512, "size of the recurrent layers (recurrent)", minimum=1)
-    bidirectional: bool = option(True, "read the source in both directions (recurrent)")
-    reverse_source: bool = option(False, "read the source backwards, if in one (recurrent)")
+    num_layers: int = option(1, "number of layers of the encoder and of the decoder", minimum=1)
+    dropout: float = option(0.2, "dropout rate", minimum=0, below=1)
+    cell: str = option(
+        "lstm", 'recurrent cell: "lstm" or "gru" (only recurrent)', choices=("lstm", "gru")
+    )
+    units: int = option(512, "size of the recurrent layers (only recurrent)", minimum=1)
+    bidirectional: bool = option(True, "read the source in both directions (only recurrent)")
+    reverse_source: bool = option(
+        False, "read the source backwards; needs bidirectional = false (only recurrent)"
+    )
     source_end_last: bool = option(
-        False, "read the end symbol of a reversed source last, not first (recurrent)"
+        False, "read the end token of a reversed source last instead of first (only recurrent)"
     )
     attention: str = option(
         "general",
-        '"general", "additive", "dot", "multi-head" or "none" (recurrent)',
+        'attention to the source: "general", "additive", "dot", "multi-head" or "none" (only '
+        "recurrent)",
         choices=("general", "additive", "dot", "multi-head", "none"),
     )
-    input_feeding: bool = option(False, "feed the last hidden state back (recurrent)")
-    num_heads: int = option(4, "attention heads (transformer, multi-head)", minimum=1)
-    shared_value: bool = option(
-        False, "one value for all heads, and no output projection (multi-head)"
+    input_feeding: bool = option(
+        False, "feed the decoder's last hidden state back as an input (only recurrent)"
     )
-    feed_forward_dim: int = option(1024, "inner size (transformer)", minimum=1)
-    norm_first: bool = option(True, "normalise before each sublayer, not after (transformer)")
+    num_heads: int = option(
+        4, "number of attention heads (only transformer, multi-head)", minimum=1
+    )
+    shared_value: bool = option(
+        False, "use one value projection for all heads, and no output projection (only multi-head)"
+    )
+    feed_forward_dim: int = option(
+        1024, "inner size of the feed-forward networks (only transformer)", minimum=1
+    )
+    norm_first: bool = option(
+        True, "normalize before each sublayer instead of after (only transformer)"
+    )
     attention_dropout: float = option(
-        0.0, "dropout on attention weights (transformer)", minimum=0, below=1
+        0.0, "dropout rate on the attention weights (only transformer)", minimum=0, below=1
     )
     activation_dropout: float = option(
-        0.0, "dropout inside the feed-forward networks (transformer)", minimum=0, below=1
+        0.0, "dropout rate inside the feed-forward networks (only transformer)", minimum=0, below=1
     )
 
     @property
@@ -221,104 +256,142 @@ class EncoderDecoderConfig:
 
 @dataclasses.dataclass(frozen=True)
 class SamplingConfig:
-    """Section `[sampling]`: scheduled sampling, and sampling of target positions in training."""
+    """Section `[sampling]`: scheduled sampling, and random target positions in the loss."""
 
     rate: float = option(
-        0.0, "share of the target's words that are the model's own; 0: none", minimum=0, maximum=1
+        0.0,
+        "scheduled sampling: probability of replacing a target input word by the model's "
+        "prediction; 0: off (only constant, linear)",
+        minimum=0,
+        maximum=1,
     )
     schedule: str = option(
         "constant",
-        'how the share changes: "constant", "linear" up to rate, or "exponential" and '
-        '"inverse-sigmoid" up to 1',
+        'rate over the training steps: "constant", "linear" from 0 to rate, or "exponential" or '
+        '"inverse-sigmoid" from 0 to 1',
         choices=("constant", "linear", "exponential", "inverse-sigmoid"),
     )
-    steps: int = option(1000, "how many steps that takes (linear), or its scale", minimum=2)
-    argmax: bool = option(False, "the most probable word instead of one that is drawn")
+    steps: int = option(
+        1000,
+        "number of steps in which the rate rises (linear), or its time scale (exponential, "
+        "inverse-sigmoid)",
+        minimum=2,
+    )
+    argmax: bool = option(
+        False, "replace target words by the most probable word instead of a sampled word"
+    )
     loss_positions: float = option(
-        1.0, "share of the target's positions that count in a step, at random", above=0, maximum=1
+        1.0,
+        "share of the target positions, drawn at random in each step, that contribute to the loss",
+        above=0,
+        maximum=1,
     )
 
 
 @dataclasses.dataclass(frozen=True)
 class DecodingConfig:
-    """Section `[decoding]`: search for outputs, and evaluation of outputs."""
+    """Section `[decoding]`: beam search, and evaluation of outputs by BLEU and chrF."""
 
-    num_beams: int = option(5, "beams of the search", minimum=1, may_change=True)
+    num_beams: int = option(5, "number of beams of the beam search", minimum=1, may_change=True)
     length_penalty: float = option(
-        1.0, "favours longer answers; 0: the most probable ones", may_change=True
+        1.0,
+        "exponent of the length penalty; higher values prefer longer outputs; 0: rank by "
+        "log-probability",
+        may_change=True,
     )
     coverage_penalty: float = option(
         0.0,
-        "punishes source words that no word of the answer attends to",
+        "weight of the coverage penalty, which lowers the score of outputs that ignore source "
+        "words",
         minimum=0,
         may_change=True,
     )
-    num_results: int = option(1, "answers to a source, the best first", minimum=1, may_change=True)
+    num_results: int = option(
+        1, "number of outputs per source, the best first", minimum=1, may_change=True
+    )
     num_groups: int = option(
-        1, "groups of beams that differ from each other", minimum=1, may_change=True
+        1,
+        "number of groups of beams that differ from each other (diverse beam search)",
+        minimum=1,
+        may_change=True,
     )
     diversity: float = option(
-        0.5, "what a word costs that an earlier group chose", minimum=0, may_change=True
+        0.5,
+        "reduction of the log-probability of a word for each choice of this word by an earlier "
+        "group",
+        minimum=0,
+        may_change=True,
     )
-    max_tokens: int = option(100, "most tokens of an answer", minimum=1, may_change=True)
+    max_tokens: int = option(
+        100, "maximum number of tokens of an output", minimum=1, may_change=True
+    )
     max_ratio: float = option(
         2.0,
-        "an answer has at most 10 tokens and so many for each of its source; 0: no such limit",
+        "maximum number of output tokens per source token, in addition to 10; 0: no such limit",
         minimum=0,
         may_change=True,
     )
     min_length: int = option(
-        0, "fewest tokens before an answer may end", minimum=0, may_change=True
+        0, "minimum number of tokens before an output may end", minimum=0, may_change=True
     )
     repetition_penalty: float = option(
         1.0,
-        "words that an answer has already: probability to this power; 1: no penalty",
+        "exponent on the probability of words that are already in the output; 1: no penalty",
         above=0,
         may_change=True,
     )
     no_repeat_ngram: int = option(
-        0, "n-grams of so many tokens are written once; 0: may repeat", minimum=0, may_change=True
+        0,
+        "n-grams of this size occur at most once in an output; 0: no such limit",
+        minimum=0,
+        may_change=True,
     )
     banned_words: tuple[str, ...] = option(
-        (), "words, or sequences of words, never to write", may_change=True
+        (), "words, or sequences of words, that outputs must not contain", may_change=True
     )
     replace_unknown: bool = option(
         False,
-        "write the source's word with the most attention where an unknown one is most probable",
+        "replace unknown words in outputs by the source word with the most attention",
         may_change=True,
     )
     max_source_tokens: int = option(
-        0, "tokens that sources are cut to; 0: as data.max_length", minimum=0, may_change=True
+        0,
+        "maximum number of tokens of a source, which is truncated; 0: data.max_length",
+        minimum=0,
+        may_change=True,
     )
     validation_sentences: int = option(
-        0, "sources of the validation text to answer after each epoch", minimum=0, may_change=True
+        0,
+        "number of validation sources to generate outputs for after each epoch, for BLEU and chrF",
+        minimum=0,
+        may_change=True,
     )
     best_by: str = option(
         "perplexity",
-        'the best epoch is that of the best validation "perplexity", "bleu" or "chrf"',
+        'validation metric that selects the best epoch: "perplexity", "bleu" or "chrf"',
         choices=("perplexity", "bleu", "chrf"),
     )
     tokenize: str = option(
         "auto",
-        'how sacrebleu cuts words for BLEU; "auto": "none" for data.tokenizer = "whitespace" '
+        'tokenization of sacrebleu for BLEU; "auto": "none" for data.tokenizer = "whitespace" '
         'without Moses, else "13a"',
         choices=("auto", "13a", "intl", "char", "none", "zh"),
         may_change=True,
     )
     score_lowercase: str = option(
         "auto",
-        'whether BLEU and chrF ignore case, "true" or "false"; "auto": as data.lowercase',
+        'ignore case in BLEU and chrF: "true", "false", or "auto": as data.lowercase',
         choices=AUTO_OR_BOOL,
         may_change=True,
     )
     attention_maps: int = option(
-        2, "answers whose attention to show in the report", minimum=0, may_change=True
+        2, "number of outputs whose attention is shown in the report", minimum=0, may_change=True
     )
 
 
 @dataclasses.dataclass(frozen=True)
 class SequenceToSequenceConfig(RunConfig):
-    """Base class for options of a run with sources. Each task has a subclass."""
+    """Base class for the options of encoder–decoder tasks. Each task has a subclass."""
 
     reads_sources: ClassVar[bool] = True
     word_files: ClassVar[tuple[str, ...]] = (
@@ -368,49 +441,58 @@ class SequenceToSequenceConfig(RunConfig):
         self.data.check()
         if optimizer.scale_with_length:
             raise ConfigError(
-                "option optimizer.scale_with_length must be false: lengths vary by sentence here"
+                "option optimizer.scale_with_length must be false for this task, in which each "
+                "sentence has its own length. Received: true"
             )
         if optimizer.kind == "nt-asgd":
             raise ConfigError(
-                "option optimizer.kind must be 'adam' or 'sgd' for this task, not 'nt-asgd'"
+                "option optimizer.kind must be 'adam' or 'sgd' for this task. Received: 'nt-asgd'"
             )
         if backbone.kind == "transformer" and backbone.embedding_dim % backbone.num_heads:
             raise ConfigError(
                 f"option backbone.num_heads must divide backbone.embedding_dim = "
-                f"{backbone.embedding_dim}, not {backbone.num_heads}"
+                f"{backbone.embedding_dim}. Received: {backbone.num_heads}"
             )
         if backbone.kind == "recurrent":
             _check_recurrent(backbone)
         if decoding.coverage_penalty and not backbone.attends:
-            raise ConfigError("option decoding.coverage_penalty must be 0 without attention")
+            raise ConfigError(
+                "option decoding.coverage_penalty must be 0 with backbone.attention = 'none'. "
+                f"Received: {decoding.coverage_penalty}"
+            )
         if decoding.replace_unknown and not backbone.attends:
-            raise ConfigError("option decoding.replace_unknown must be false without attention")
+            raise ConfigError(
+                "option decoding.replace_unknown must be false with backbone.attention = 'none'. "
+                "Received: true"
+            )
         if decoding.num_results > decoding.num_beams:
             raise ConfigError(
                 f"option decoding.num_results must be at most decoding.num_beams = "
-                f"{decoding.num_beams}, not {decoding.num_results}"
+                f"{decoding.num_beams}. Received: {decoding.num_results}"
             )
         if decoding.num_beams % decoding.num_groups:
             raise ConfigError(
                 f"option decoding.num_groups must divide decoding.num_beams = "
-                f"{decoding.num_beams}, not {decoding.num_groups}"
+                f"{decoding.num_beams}. Received: {decoding.num_groups}"
             )
         if decoding.max_source_tokens == 1:
-            raise ConfigError("option decoding.max_source_tokens must be 0, or 2 or more, not 1")
+            raise ConfigError(
+                "option decoding.max_source_tokens must be 0 or at least 2. Received: 1"
+            )
         if decoding.min_length > decoding.max_tokens:
             raise ConfigError(
                 f"option decoding.min_length must be at most decoding.max_tokens = "
-                f"{decoding.max_tokens}, not {decoding.min_length}"
+                f"{decoding.max_tokens}. Received: {decoding.min_length}"
             )
         if not all(text.strip() for text in decoding.banned_words):
             raise ConfigError(
-                "option decoding.banned_words must be a list of words, none of them empty. "
-                f"Received: decoding.banned_words={list(decoding.banned_words)}"
+                "option decoding.banned_words must be a list of non-empty words. "
+                f"Received: {list(decoding.banned_words)}"
             )
         if decoding.best_by != "perplexity" and not decoding.validation_sentences:
             raise ConfigError(
                 f"option decoding.validation_sentences must be positive with decoding.best_by = "
-                f"{decoding.best_by!r}"
+                f"{decoding.best_by!r}. Received: 0"
             )
         if (
             backbone.kind == "transformer"
@@ -419,24 +501,29 @@ class SequenceToSequenceConfig(RunConfig):
             and self.senses.weighting == "posterior"
         ):
             raise ConfigError(
-                "option senses.weighting must be 'usage' with backbone.kind = 'transformer', whose "
-                "positions run in parallel, not 'posterior'"
+                "option senses.weighting must be 'usage' with backbone.kind = 'transformer', which "
+                "processes all positions in parallel. Received: 'posterior'"
             )
 
 
 def _check_recurrent(backbone: EncoderDecoderConfig) -> None:
     if backbone.input_feeding and backbone.attention == "none":
-        raise ConfigError("option backbone.input_feeding must be false without attention")
+        raise ConfigError(
+            "option backbone.input_feeding must be false with backbone.attention = 'none'. "
+            "Received: true"
+        )
     if backbone.reverse_source and backbone.bidirectional:
         raise ConfigError(
-            "option backbone.reverse_source must be false with backbone.bidirectional = true"
+            "option backbone.reverse_source must be false with backbone.bidirectional = true. "
+            "Received: true"
         )
     if backbone.source_end_last and not backbone.reverse_source:
         raise ConfigError(
-            "option backbone.source_end_last must be false with backbone.reverse_source = false"
+            "option backbone.source_end_last must be false with backbone.reverse_source = false. "
+            "Received: true"
         )
     if backbone.shared_value and backbone.attention != "multi-head":
         raise ConfigError(
             "option backbone.shared_value must be false with backbone.attention = "
-            f"{backbone.attention!r}"
+            f"{backbone.attention!r}. Received: true"
         )

@@ -1,4 +1,4 @@
-"""Makes the constraints on outputs from the options."""
+"""Makes the constraints on outputs that section `[decoding]` names."""
 
 import tensorflow as tf
 
@@ -16,7 +16,7 @@ from keras_drill.workbench.tasks.sequence_to_sequence.run_vocabulary import Side
 def make_constraints(
     options: DecodingConfig, run_vocabulary: SideVocabulary
 ) -> tuple[Constraint, ...]:
-    """Makes the constraints of a search for targets with this vocabulary."""
+    """Makes the constraints of the options for outputs with this vocabulary."""
     constraints: list[Constraint] = []
     if options.min_length:
         constraints.append(MinLength(options.min_length))
@@ -31,8 +31,9 @@ def make_constraints(
 
 
 def _ids(texts: tuple[str, ...], run_vocabulary: SideVocabulary) -> list[list[int]]:
-    """The ids of each text. Texts with unknown words are skipped, since outputs never contain
-    these.
+    """Returns the ids of each text.
+
+    Texts with unknown words are skipped, since outputs never contain unknown words.
     """
     if not texts:
         return []

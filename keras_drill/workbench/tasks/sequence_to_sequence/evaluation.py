@@ -22,11 +22,11 @@ from keras_drill.workbench.tasks.task import Evaluation
 
 @dataclasses.dataclass(frozen=True)
 class Answers(Evaluation):
-    """Evaluation results of a model with its outputs for the sources of a text.
+    """Evaluation results of an encoder–decoder, with its outputs for the sources of a text.
 
     Args:
         perplexities: Perplexities by split.
-        scores: BLEU and chrF of the outputs.
+        scores: BLEU and chrF of the outputs, by a name with the split, such as `"test BLEU"`.
         signatures: sacrebleu's signatures of the scores.
         log_probs: Log-probabilities of the targets of each text, in the order of the text.
         sources: The sources.
@@ -61,7 +61,17 @@ class Answers(Evaluation):
         scoring: Mapping[str, Any],
         **known: Any,
     ) -> "Answers":
-        """Scores outputs against references. `known` are the other fields."""
+        """Scores outputs against references.
+
+        Args:
+            log_probs: Log-probabilities of the targets of each text, in the order of the text.
+            split: Name of the text of the outputs.
+            sources: The sources.
+            references: The references.
+            answers: The outputs.
+            scoring: Arguments of `keras_drill.metrics.score_texts`.
+            **known: Other fields of the class, which are not computed here.
+        """
         scores = score_texts(answers, references, **scoring)
         return cls(
             {name: math.exp(-each.mean(dtype=np.float64)) for name, each in log_probs.items()},
@@ -85,9 +95,10 @@ class Answers(Evaluation):
 def report_sections(
     evaluated: Mapping[str, Answers], ranks_perplexity: bool = True
 ) -> list[ElementTree.Element]:
-    """Builds sections that compare the models' outputs.
+    """Builds report sections that compare the models' outputs.
 
-    All models are scored as the first one, but in lower case if one of them is.
+    All models are scored with the tokenization of the first one, and in lower case if any model is
+    scored in lower case.
 
     Args:
         evaluated: The models by name.
@@ -100,7 +111,7 @@ def report_sections(
         each.sources != first.sources or each.references != first.references
         for each in evaluated.values()
     ):
-        note = "The texts are not compared: the runs answered different sources."
+        note = "The texts are not compared, because the runs have different sources or references."
         return [element("section", element("h2", "Scores of the texts"), element("p", note))]
     systems = [
         EvaluatedSystem(

@@ -29,14 +29,14 @@ def explain_text(
     valid: ParallelText,
     scoring: Mapping[str, Any],
 ) -> str:
-    """Explains the preprocessing in some lines, with the options.
+    """Describes the preprocessing and its options in one or two lines.
 
     Args:
-        options: The options of the data.
+        options: Section `[data]`.
         run_vocabulary: The vocabulary of the run.
         targets: The targets of the validation text.
         valid: The original validation text.
-        scoring: How outputs are scored; see `Ceiling`.
+        scoring: Arguments of `keras_drill.metrics.score_texts`.
     """
     references = [line.decode() for line in itertools.islice(iter(valid.target), LINES_LOOKED_AT)]
     named = {"lower-cased": "data.lowercase"}
@@ -47,13 +47,13 @@ def explain_text(
     if options.moses:
         parts.append("Moses tokenization (data.moses)")
     if loses_indentation([reference.encode() for reference in references]):
-        parts.append("indentation lost (no tokenizer keeps it)")
+        parts.append("indentation is lost (no tokenizer keeps it)")
     vocabulary = run_vocabulary.target.vocabulary
     unknown = share_of(targets.ids, vocabulary.unknown_id, vocabulary.end_id)
-    what = "words" if options.tokenizer in ("words", "whitespace") else "pieces of words"
+    what = "words" if options.tokenizer in ("words", "whitespace") else "subwords"
     parts.append(
-        f"{percent(unknown)} of the validation targets' {what} unknown (data.vocabulary_size); "
-        f"median target of {median_length(targets)} {what}"
+        f"{percent(unknown)} of the {what} in validation targets are unknown "
+        f"(data.vocabulary_size); median length of a target: {median_length(targets)} {what}"
     )
     told = f"text: {'; '.join(parts)}"
     ceiling = Ceiling.measure(run_vocabulary.target, references, scoring)
@@ -63,13 +63,13 @@ def explain_text(
 def warn_of_cut_text(
     options: PairsConfig, tokenize: str, data: str, columns: Mapping[str, Sequence[bytes]]
 ) -> None:
-    """Warns if texts seem to be tokenized, but are read or scored as raw text.
+    """Warns if texts seem to be tokenized already, but are read or scored as raw text.
 
     Args:
-        options: The options of the data.
+        options: Section `[data]`.
         tokenize: Tokenization of BLEU.
         data: Path of the texts.
-        columns: The first sources and targets.
+        columns: The beginnings of the texts, by column.
     """
     signs = {name: signs_of_cut_text(lines) for name, lines in columns.items()}
     found = [f"the {name}s ({', '.join(told)})" for name, told in signs.items() if told]
@@ -77,13 +77,12 @@ def warn_of_cut_text(
         return
     advice = []
     if options.tokenizer in ("words", "wordpiece") or options.moses:
-        advice.append("--data.tokenizer whitespace keeps its words")
+        advice.append("--data.tokenizer whitespace keeps the tokens of the texts")
     if signs.get("target") and tokenize != "none":
-        advice.append("--decoding.tokenize none scores outputs by its words")
+        advice.append("--decoding.tokenize none scores outputs without further tokenization")
     if advice:
         print(
-            f"keras-drill: warning: {' and '.join(found)} in {data} look cut into words already, "
-            "so that BLEU does not compare with that of texts as they are written; "
-            + "; ".join(advice),
+            f"keras-drill: warning: {' and '.join(found)} in {data} look tokenized already, so "
+            "BLEU cannot be compared with BLEU on raw text; " + "; ".join(advice),
             file=sys.stderr,
         )

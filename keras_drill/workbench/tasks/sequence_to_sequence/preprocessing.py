@@ -1,4 +1,4 @@
-"""Preprocessing steps before the tokenizers of a run."""
+"""Preprocessing steps of a run's text before tokenization."""
 
 from keras_drill.data import (
     Lowercase,
@@ -12,11 +12,11 @@ from keras_drill.workbench.tasks.sequence_to_sequence.config import PairsConfig
 
 
 def make_steps(options: PairsConfig, language: str) -> tuple[Preprocessing, ...]:
-    """Makes the steps before the tokenizer of one side.
+    """Makes the preprocessing steps of the sources or of the targets.
 
     Args:
-        options: The options.
-        language: Language of the side, if `options.moses` has languages.
+        options: Section `[data]`.
+        language: Language for Moses tokenization, used only if `options.moses` is not empty.
     """
     steps: list[Preprocessing] = []
     if options.unicode_normalization != "none":
@@ -30,5 +30,5 @@ def make_steps(options: PairsConfig, language: str) -> tuple[Preprocessing, ...]
 
 
 def with_steps(steps: tuple[Preprocessing, ...], tokenizer: Tokenizer) -> Tokenizer:
-    """Combines steps and tokenizer. Without steps, returns the tokenizer."""
+    """Returns a tokenizer that first applies the steps; without steps, `tokenizer` itself."""
     return PreprocessedTokenizer(steps, tokenizer) if steps else tokenizer

@@ -42,7 +42,7 @@ _TOKENIZERS = {
 
 @dataclasses.dataclass(frozen=True)
 class SideVocabulary:
-    """Tokenizer and vocabulary of one side.
+    """Tokenizer and vocabulary of one side of the pairs, the sources or the targets.
 
     Args:
         tokenizer: Tokenizer that splits text into words or pieces.
@@ -53,12 +53,12 @@ class SideVocabulary:
     vocabulary: Vocabulary
 
     def encode(self, lines: Lines) -> EncodedText:
-        """Encodes lines to ids, with an end token after each."""
+        """Encodes lines to ids, with an end token after each line."""
         return EncodedText.encode(lines, self.tokenizer, self.vocabulary)
 
     @property
     def is_consistent(self) -> bool:
-        """Whether the vocabulary matches the pieces of the tokenizer, if it has pieces."""
+        """Whether the vocabulary consists of the tokenizer's subwords; true without subwords."""
         tokenizer = self.tokenizer
         if isinstance(tokenizer, PreprocessedTokenizer):
             tokenizer = tokenizer.tokenizer
@@ -80,7 +80,8 @@ class SequenceToSequenceVocabulary:
     Args:
         source: Tokenizer and vocabulary of the sources.
         target: Tokenizer and vocabulary of the targets; the same object if both sides share them.
-        descriptions: `[V, ...]` for the target words, if labels are computed from descriptions.
+        descriptions: Descriptions of the target words, `[V, ...]`, for
+            `head.kind = "described"`; else `None`.
     """
 
     source: SideVocabulary
@@ -105,8 +106,9 @@ class SequenceToSequenceVocabulary:
         return hashlib.sha256(" ".join(sides).encode()).hexdigest()
 
     def save(self, folder: Path) -> None:
-        """Writes `tokenizer.json` and `vocabulary.txt`, and the sources' files if they are
-        different.
+        """Writes `tokenizer.json` and `vocabulary.txt`.
+
+        If the sources have their own tokenizer or vocabulary, writes their files too.
         """
         _save_tokenizer(self.target.tokenizer, folder / "tokenizer.json")
         self.target.vocabulary.save(folder / "vocabulary.txt")
@@ -118,7 +120,7 @@ class SequenceToSequenceVocabulary:
 
     @classmethod
     def load(cls, folder: Path, options: PairsConfig) -> "SequenceToSequenceVocabulary":
-        """Reads what `save` wrote."""
+        """Loads the files that `save` wrote."""
         source = target = SideVocabulary(
             _load_tokenizer(folder / "tokenizer.json", options.tokenizer),
             Vocabulary.load(folder / "vocabulary.txt"),
@@ -132,14 +134,14 @@ class SequenceToSequenceVocabulary:
         for side, name in ((target, "tokenizer.json"), (source, "source-tokenizer.json")):
             if not side.is_consistent:
                 raise RunError(
-                    f"{folder / name} is not the tokenizer that the run was trained with: its "
-                    "pieces are not those of the vocabulary; restore the original file"
+                    f"{folder / name} is not the tokenizer that the run was trained with, since "
+                    "its subwords differ from the vocabulary; restore the original file"
                 )
         return cls(source, target, load_descriptions(folder, target.vocabulary.tokens))
 
     @classmethod
     def make(cls, train: ParallelText, options: PairsConfig) -> "SequenceToSequenceVocabulary":
-        """Learns the vocabulary of a training text."""
+        """Learns tokenizers and vocabularies from a training text."""
         steps = [make_steps(options, language) for language in options.languages]
         texts: list[Lines] = [train.source, train.target]
         texts = [
@@ -183,7 +185,7 @@ def _load_tokenizer(path: Path, kind: str) -> Tokenizer:
 
 
 def _make_side(texts: list[Lines], options: PairsConfig, model: str) -> SideVocabulary:
-    """Learns tokenizer and vocabulary of preprocessed texts.
+    """Learns a tokenizer and a vocabulary from texts.
 
     Args:
         texts: The texts.
@@ -202,8 +204,9 @@ def _make_side(texts: list[Lines], options: PairsConfig, model: str) -> SideVoca
         except VocabularySizeError as error:
             raise ConfigError(
                 f"option data.vocabulary_size must be at least {error.least + len(SPECIAL)} for "
-                f"this text, whose characters are pieces, not {options.vocabulary_size}; or leave "
-                "rare characters out by a lower data.character_coverage"
+                "this text, because all its characters are in the vocabulary; a lower "
+                "data.character_coverage drops rare characters. "
+                f"Received: {options.vocabulary_size}"
             ) from None
     else:
         return _count_words(texts, options)
@@ -238,7 +241,7 @@ def _count_words(texts: list[Lines], options: PairsConfig) -> SideVocabulary:
 
 
 def _counted(side: SideVocabulary, text: Lines) -> SideVocabulary:
-    """Adds the counts of words in a text to the vocabulary."""
+    """Returns `side` with the counts of its words in a text."""
     tokens = side.vocabulary.tokens
     counts = np.bincount(side.encode(text).ids, minlength=len(tokens))
     return SideVocabulary(side.tokenizer, Vocabulary(tokens, counts.tolist()))

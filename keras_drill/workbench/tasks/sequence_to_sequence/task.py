@@ -1,4 +1,4 @@
-"""The base class of tasks with a source."""
+"""The base class of encoder–decoder tasks."""
 
 import dataclasses
 import hashlib
@@ -59,11 +59,11 @@ _NOT_OF_WORDS = ("path", "batch_tokens", "max_length", "long_pairs", "max_length
 
 @dataclasses.dataclass(frozen=True)
 class EncodedPairs:
-    """Pairs of a source and a target, as ids and as original texts.
+    """Encoded pairs of a source and a target, with their original texts.
 
     Args:
-        source: Ids of the sources.
-        target: Ids of the targets.
+        source: The sources as ids.
+        target: The targets as ids.
         lines: The original texts.
     """
 
@@ -73,9 +73,9 @@ class EncodedPairs:
 
 
 class SequenceToSequenceTask(AnsweringTask):
-    """Base class for tasks with a source. A text is a list of pairs of source and target.
+    """Base class for encoder–decoder tasks. A text is a list of pairs of a source and a target.
 
-    Subclasses define how pairs are read.
+    Subclasses define how pairs are read from a corpus.
     """
 
     config: SequenceToSequenceConfig
@@ -83,7 +83,7 @@ class SequenceToSequenceTask(AnsweringTask):
     needs_lines = True
 
     def read_pairs(self, data: str) -> dict[str, ParallelText]:
-        """The pairs of a corpus, by split."""
+        """Returns the pairs of a corpus, by split."""
         return {
             name: ParallelText(columns["source"], columns["target"])
             for name, columns in self.read_columns(data).items()
@@ -167,7 +167,7 @@ class SequenceToSequenceTask(AnsweringTask):
     def truncate_sources(
         self, run_vocabulary: Any, text: EncodedPairs, max_length: int
     ) -> EncodedPairs:
-        """Cuts the sources of pairs as in decoding. Returns `text` if none is too long."""
+        """Truncates long sources as in decoding. Returns `text` itself if no source is long."""
         data = self.config.data
         separator = None
         if data.turn_separator is not None:
@@ -266,7 +266,7 @@ class SequenceToSequenceTask(AnsweringTask):
         )
 
     def _training_counts(self) -> Mapping[str, int] | None:
-        """Counts the words of the training targets, in the first lines only."""
+        """Counts the words in the first lines of the training targets."""
         try:
             lines = self.read_pairs(self.config.data.path)["train"].target
         except FileNotFoundError:
@@ -346,10 +346,10 @@ class SequenceToSequenceTask(AnsweringTask):
     ) -> Path:
         if self.config.data.moses:
             raise RunError(
-                f"data.moses = {self.config.data.moses!r} runs in Python, and no exported model "
-                "does: train with data.moses empty (SentencePiece needs no such step), or export "
-                "the tokenizer behind it and let the model's callers preprocess their texts: see "
-                "`PreprocessedTokenizer` and `export_translator`"
+                "data.moses must be empty to export a model, because Moses tokenization runs only "
+                "in Python: train with data.moses empty (SentencePiece does not need it), or "
+                "export the model from Python without this step, see `PreprocessedTokenizer` and "
+                f"`export_translator`. Received: data.moses = {self.config.data.moses!r}"
             )
         return export_translator(
             model,
@@ -375,7 +375,7 @@ class SequenceToSequenceTask(AnsweringTask):
         }
 
     def _limits(self, run_vocabulary: Any) -> dict[str, Any]:
-        """Describes the limits of sources and outputs."""
+        """Returns the arguments of `Translator` that limit sources and outputs."""
         return {
             "max_source_tokens": self.config.max_source_tokens,
             "max_tokens": self.config.decoding.max_tokens,
@@ -393,15 +393,15 @@ def _first_lines(text: EncodedText, number: int) -> EncodedText:
 
 
 def _describe_changes(batches: PairBatches, options: PairsConfig) -> list[str]:
-    """Describes the numbers of dropped and cut training pairs, with the options."""
+    """Describes how many training pairs are dropped or cut, with the options that cause it."""
     total = len(batches.order) + batches.num_dropped
     reasons = [
         (batches.num_empty, "with an empty side"),
         (batches.num_long, f"longer than data.max_length = {options.max_length} tokens"),
         (
             batches.num_uneven,
-            f"with a side more than data.max_length_ratio = {options.max_length_ratio:g} times as "
-            "long as the other",
+            f"with one side more than data.max_length_ratio = {options.max_length_ratio:g} times "
+            "as long as the other",
         ),
     ]
     told = []
@@ -410,8 +410,9 @@ def _describe_changes(batches: PairBatches, options: PairsConfig) -> list[str]:
         told.append(f"{batches.num_dropped:,} of {total:,} training pairs are dropped: {dropped}")
     if batches.num_truncated:
         told.append(
-            f"{batches.num_truncated:,} of {total:,} training pairs are cut to data.max_length = "
-            f"{options.max_length} tokens (data.long_pairs = {options.long_pairs!r}): sources "
-            f"{batches.num_truncated_sources:,}, targets {batches.num_truncated_targets:,}"
+            f"{batches.num_truncated:,} of {total:,} training pairs are truncated to "
+            f"data.max_length = {options.max_length} tokens (data.long_pairs = "
+            f"{options.long_pairs!r}): sources {batches.num_truncated_sources:,}, targets "
+            f"{batches.num_truncated_targets:,}"
         )
     return told

@@ -1,1 +1,1 @@
-"""Translation: models that translate texts."""
+"""The task of translation."""

@@ -1,4 +1,4 @@
-"""Options of a translation run."""
+"""Options of the task of translation."""
 
 import dataclasses
 from typing import ClassVar
@@ -15,14 +15,14 @@ class TranslationDataConfig(PairsConfig):
     """Section `[data]`: text, vocabulary and batches."""
 
     source: str = option(
-        "de", "the sources' language, the end of their files' names; empty for .tsv"
+        "de", "language of the sources, as in the extension of their files; empty for .tsv files"
     )
-    target: str = option("en", "the targets' language")
+    target: str = option("en", "language of the targets, as in the extension of their files")
 
 
 @dataclasses.dataclass(frozen=True)
 class TranslationConfig(SequenceToSequenceConfig):
-    """Options of a run whose model translates."""
+    """Options of a translation model."""
 
     task: ClassVar[str] = "translation"
 

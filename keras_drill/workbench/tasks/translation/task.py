@@ -1,4 +1,4 @@
-"""Translation: a source in one language, a target in another."""
+"""The task of translation."""
 
 from collections.abc import Sequence
 
@@ -9,7 +9,7 @@ from keras_drill.workbench.tasks.translation.config import TranslationConfig
 
 
 class TranslationTask(SequenceToSequenceTask):
-    """Task of translation. Pairs are read from two text files per split, or from columns."""
+    """Task of translation. Pairs are read from two text files per split, or from TSV files."""
 
     config: TranslationConfig
 

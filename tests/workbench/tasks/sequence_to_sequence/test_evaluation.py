@@ -42,7 +42,7 @@ def test_answers_to_different_sources_are_not():
         "drill": answers("a dog", "dogs", sources=["x", "y"]),
     }
     (section,) = report_sections(evaluated)
-    assert "the runs answered different sources" in "".join(section.itertext())
+    assert "the runs have different sources or references" in "".join(section.itertext())
 
 
 def test_perplexities_are_ranked_where_they_can_be_compared():
@@ -66,8 +66,8 @@ def told(evaluated):
 def test_the_page_says_what_the_references_themselves_reach():
     ceiling = Ceiling(bleu=93.1, chrf=95.2, exact_match=50, unknown=0.041, changes={"in case": 0.5})
     assert (
-        "tied: the references themselves, encoded and decoded, reach BLEU 93.10, chrF 95.20 "
-        "and 50.0 % exact matches: 4.1 % of their words are unknown, 50.0 % differ in case."
+        "tied: after encoding and decoding, the references themselves have BLEU 93.10, chrF 95.20 "
+        "and 50.0 % exact matches: 4.1 % of their tokens are unknown, 50.0 % differ in case."
     ) in told({"tied": answers("a cat", "two dogs", ceiling=ceiling)})
     perfect = Ceiling(bleu=100.0, chrf=100.0, exact_match=100, unknown=0.0, changes={})
     assert "themselves" not in told({"tied": answers("a cat", "two dogs", ceiling=perfect)})

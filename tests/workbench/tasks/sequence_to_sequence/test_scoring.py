@@ -121,7 +121,7 @@ def test_unknown_words_are_counted(tmp_path):
     task, words = make(tmp_path, RAW, data_tokenizer="whitespace")
     lines = ["The old Man and the Sea", "dog."]
     ceiling = Ceiling.measure(words.target, lines, task.scoring)
-    assert ceiling.unknown == 1 / 7 and "14.3 % of their words are unknown" in str(ceiling)
+    assert ceiling.unknown == 1 / 7 and "14.3 % of their tokens are unknown" in str(ceiling)
     assert ceiling.changes == {} and not ceiling.is_reached
 
 

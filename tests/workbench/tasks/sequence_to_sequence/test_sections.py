@@ -90,7 +90,7 @@ def test_the_outcome_is_one_sentence(evaluated):
     bootstrap = dataclasses.replace(evaluated.comparison.bootstrap, bleu=bleu | {"drill": chance})
     comparison = dataclasses.replace(evaluated.comparison, bootstrap=bootstrap)
     unsure = dataclasses.replace(evaluated, comparison=comparison)
-    assert "such a difference may be chance" in "".join(map(text_of, summarize_scores(unsure)))
+    assert "the difference may be due to chance" in "".join(map(text_of, summarize_scores(unsure)))
 
 
 def test_bins_are_drawn_and_in_the_table(evaluated):

@@ -1,4 +1,4 @@
-"""Sections of reports about encoder–decoders: scores, texts, and differences."""
+"""Report sections about the outputs of encoder–decoders: scores, texts and differences."""
 
 from xml.etree import ElementTree
 
@@ -41,10 +41,10 @@ __all__ = [
 def translation_sections(
     evaluated: EvaluatedTranslations, ranks_perplexity: bool = True
 ) -> list[ElementTree.Element]:
-    """Builds all sections with content, in their order on a page.
+    """Builds the sections in their order on the page. Sections without data are omitted.
 
     Args:
-        evaluated: The systems, in the order of the runs on the page.
+        evaluated: The models with their outputs, in the order of the runs on the page.
         ranks_perplexity: Whether the perplexities of the systems can be compared.
     """
     comparison = evaluated.comparison

@@ -16,9 +16,9 @@ _SCALE = (0.25, 0.5, 0.75, 1.0)
 
 
 def attention_section(evaluated: EvaluatedTranslations) -> ElementTree.Element:
-    """Builds heat maps of each sentence and system with known attention.
+    """Builds a heat map for each sentence and system with an attention map.
 
-    Maps of one sentence are side by side.
+    The maps of one sentence are side by side.
     """
     places = sorted({place for system in evaluated.systems for place in system.attention})
     groups = []
@@ -35,8 +35,8 @@ def attention_section(evaluated: EvaluatedTranslations) -> ElementTree.Element:
         element("h2", "Attention"),
         element(
             "p",
-            "Each row is a word that was written, each column a word of the source; the fuller a "
-            "cell, the more of its attention the word gave. ",
+            "Each row is a word of the output, each column a word of the source. The stronger the "
+            "colour of a cell, the more attention the output word pays to the source word. ",
             element("span", *scale, class_="scale"),
             class_="note",
         ),
@@ -84,5 +84,5 @@ def _figure(index: int, name: str, place: int, attention: AttentionMap) -> Eleme
 
 
 def _cell(weight: float) -> ElementTree.Element:
-    """A square with opacity by the weight, and the weight as text for screen readers."""
+    """Makes a square whose opacity is the weight, with the weight for screen readers."""
     return element("i", f"{weight:.2f}", style=f"opacity: {weight:.3g}")

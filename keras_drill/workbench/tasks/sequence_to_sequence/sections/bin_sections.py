@@ -1,4 +1,4 @@
-"""The sections on bins: BLEU by length of the source, F1 of words by training-set frequency."""
+"""Report sections with bins: BLEU by source length, F1 of words by training-set frequency."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -24,7 +24,7 @@ from keras_drill.workbench.report.page.plot import (
     series_marker,
 )
 
-_NOTE = "The variation between training runs with different seeds is not in the intervals."
+_NOTE = "The intervals do not include the variation between training runs with different seeds."
 
 
 def length_section(bins: Sequence[LengthBin], prefix: str = "length") -> ElementTree.Element:
@@ -32,7 +32,7 @@ def length_section(bins: Sequence[LengthBin], prefix: str = "length") -> Element
 
     Args:
         bins: Non-empty result of `keras_drill.workbench.analysis.bleu_by_length`.
-        prefix: What the plot's ids begin with, unique on the page.
+        prefix: Prefix of the ids in the plot, unique on the page.
     """
     names = list(bins[0].bleu)
     total = sum(bin.sentences for bin in bins)
@@ -62,8 +62,8 @@ def length_section(bins: Sequence[LengthBin], prefix: str = "length") -> Element
             plot,
             element(
                 "figcaption",
-                "BLEU of the sentences whose sources have so many words; below, each bin's share "
-                f"of the sentences. Error bars are 95 % bootstrap intervals. {_NOTE}",
+                "Above: BLEU of the sentences in each bin of source lengths. Below: share of the "
+                f"sentences in each bin. Error bars are 95 % bootstrap intervals. {_NOTE}",
             ),
         ),
         table(
@@ -71,7 +71,7 @@ def length_section(bins: Sequence[LengthBin], prefix: str = "length") -> Element
             ["words in the source", "sentences", *(element("bdi", name) for name in names)],
             rows,
         ),
-        *_bold_note(names, "a difference to the first run has a p-value below 0.05"),
+        *_bold_note(names, "the difference from the first run has a p-value below 0.05"),
     )
 
 
@@ -80,11 +80,11 @@ def word_accuracy_section(
 ) -> ElementTree.Element:
     """Builds a plot and a table of F1 of words by training-set frequency.
 
-    Precision and recall are in a folded table.
+    A folded table has precision and recall.
 
     Args:
         accuracies: Result of `keras_drill.workbench.analysis.compare_word_accuracy`.
-        prefix: What the plot's ids begin with, unique on the page.
+        prefix: Prefix of the ids in the plot, unique on the page.
     """
     names = list(accuracies.overall.systems)
     drawn = [bin for bin in accuracies.bins if bin.wanted]
@@ -116,11 +116,11 @@ def word_accuracy_section(
             plot,
             element(
                 "figcaption",
-                "F1 of the words that are so frequent in the training set: the harmonic mean of "
-                "the share of the references' words that were written in their sentence, and the "
-                "share of the words written that the reference has; below, each bin's share of "
-                f"the references' words. Error bars are {coverage} bootstrap intervals over "
-                f"sentences. {_NOTE}",
+                "Above: F1 of the words in each bin of training-set frequency. F1 is the harmonic "
+                "mean of recall (share of the reference words that are in the output) and "
+                "precision (share of the output words that are in the reference). Below: share of "
+                f"the reference words in each bin. Error bars are {coverage} bootstrap intervals "
+                f"over sentences. {_NOTE}",
             ),
         ),
         table(
@@ -129,7 +129,7 @@ def word_accuracy_section(
             [_row(bin.label, bin) for bin in accuracies.bins],
             footer=_row("all", accuracies.overall),
         ),
-        *_bold_note(names, "the interval of the difference to the first run leaves out zero"),
+        *_bold_note(names, "the interval of the difference from the first run excludes zero"),
         _precision_and_recall(accuracies, names),
     )
 
@@ -141,14 +141,14 @@ def _plot(
     words: tuple[str, str, str],
     prefix: str,
 ) -> ElementTree.Element:
-    """Plots each system's value and interval by bin, side by side, above the bins' shares.
+    """Plots the values and intervals of all systems by bin, above the shares of the bins.
 
     Args:
         labels: Names of the bins.
         systems: Value and interval by bin of each system, by name.
         shares: Shares of the bins in percent.
-        words: Names of the values, of the unit of shares, and of the quantity of the bins.
-        prefix: What the plot's ids begin with.
+        words: Name of the metric, unit of the shares, and name of the quantity that is binned.
+        prefix: Prefix of the ids in the plot.
     """
     measure, of, along = words
 
@@ -202,7 +202,7 @@ def _row(label: str, bin: WordAccuracyBin) -> list[ElementTree.Element | str]:
 
 
 def _difference(accuracy: WordAccuracy) -> ElementTree.Element | str:
-    """Cell with the difference to the first system, and its interval below."""
+    """Makes a cell with the difference from the first system, and its interval below."""
     low, high = accuracy.difference_interval
     text = _signed(accuracy.difference)
     if math.isnan(low):

@@ -1,4 +1,4 @@
-"""Data of the sections: systems with outputs for the same sources, and their comparison."""
+"""Data of the report sections: systems with outputs for the same sources, and a comparison."""
 
 import dataclasses
 from collections.abc import Mapping, Sequence
@@ -29,14 +29,14 @@ class AttentionMap:
         shape = (len(self.target_words), len(self.source_words))
         if self.weights.shape != shape:
             raise ValueError(
-                f"`weights` must have shape {shape}, target words by source words. "
+                f"`weights` must have the shape (target words, source words) = {shape}. "
                 f"Received: shape {self.weights.shape}"
             )
 
 
 @dataclasses.dataclass(frozen=True)
 class EvaluatedSystem:
-    """A model with its outputs for the sources of a test set.
+    """A model ("system") with its outputs for the sources of a test set.
 
     Args:
         name: Name of the run, unique on a page.
@@ -57,7 +57,7 @@ class EvaluatedSystem:
 
 @dataclasses.dataclass(frozen=True)
 class EvaluatedTranslations:
-    """Systems on the same test set.
+    """Systems with their outputs for the same test set, and their comparison.
 
     Args:
         sources: The sources.
@@ -81,7 +81,7 @@ class EvaluatedTranslations:
         tokenize: str = "13a",
         lowercase: bool = False,
     ) -> "EvaluatedTranslations":
-        """Compares systems, see `keras_drill.workbench.analysis.compare_translations`.
+        """Compares systems by `keras_drill.workbench.analysis.compare_translations`.
 
         Example:
 

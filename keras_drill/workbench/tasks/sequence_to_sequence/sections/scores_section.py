@@ -1,4 +1,4 @@
-"""The section of scores: a table of all systems, and a summary in one sentence."""
+"""The report section with scores: a table of all systems, and a summary in one sentence."""
 
 import math
 from collections.abc import Mapping
@@ -46,14 +46,15 @@ def scores_section(
     if all(value is None for value in perplexities):
         del columns["perplexity"]
     notes = [
-        f"{format_count(scores[0].sentences)} sentences. With ± half the width of the 95 % "
-        "bootstrap interval. The length ratio is words written over words of the references."
+        f"The text has {format_count(scores[0].sentences)} sentences. The number after ± is half "
+        "the width of the 95 % bootstrap interval. The length ratio is the number of output words "
+        "divided by the number of reference words."
     ]
     if len(evaluated.systems) > 1:
         notes.append(
-            "Differences are to the first run, bold where the p-value of paired bootstrap "
-            "resampling is below 0.05. The variation between training runs with different seeds "
-            "is in neither."
+            "Differences are from the first run; they are bold where the p-value of paired "
+            "bootstrap resampling is below 0.05. Intervals and p-values do not include the "
+            "variation between training runs with different seeds."
         )
     return element(
         "section",
@@ -101,7 +102,7 @@ def summarize_scores(evaluated: EvaluatedTranslations) -> list[ElementTree.Eleme
         f", {bleu[best].score - bleu[first].score:.2f} above ",
         element("bdi", first),
         f" ({bleu[first].score:.2f})"
-        + ("." if bleu[best].is_significant else "; such a difference may be chance."),
+        + ("." if bleu[best].is_significant else "; the difference may be due to chance."),
     ]
 
 
@@ -117,9 +118,9 @@ def format_p_value(value: float) -> str:
 def _score_columns(
     metric: str, scores: Mapping[str, SystemScore]
 ) -> dict[str, list[ElementTree.Element | str]]:
-    """Columns of the score and of the difference to the first system with its p-value.
+    """Makes two columns: the score, and its difference from the first system with the p-value.
 
-    A single system has only the score.
+    A single system has only the score column.
     """
     first, *_ = values = list(scores.values())
     shown = best_in_bold(

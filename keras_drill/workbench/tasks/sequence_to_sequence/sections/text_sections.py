@@ -1,4 +1,4 @@
-"""The sections of texts: outputs of the systems one below the other, and their differences."""
+"""Report sections with texts: outputs of all systems, and the largest differences."""
 
 import difflib
 import itertools
@@ -20,16 +20,17 @@ _LONGEST = 1000  # maximum number of characters
 
 
 def examples_section(evaluated: EvaluatedTranslations, number: int = 8) -> ElementTree.Element:
-    """Builds a section of sentences spread evenly over the test set, with source, reference and
-    outputs.
+    """Builds a section with sources, references and outputs of some sentences.
+
+    The sentences are spread evenly over the test set.
 
     Args:
         evaluated: The systems.
-        number: Largest number of sentences.
+        number: Maximum number of sentences.
     """
     total = len(evaluated.sources)
     places = np.unique(np.linspace(0, total - 1, min(number, total)).astype(int))
-    spread = f"{len(places)} of the {format_count(total)} sentences, spread evenly. "
+    spread = f"{len(places)} of the {format_count(total)} sentences, spread evenly over the text. "
     return element(
         "section",
         element("h2", "Texts side by side"),
@@ -39,7 +40,7 @@ def examples_section(evaluated: EvaluatedTranslations, number: int = 8) -> Eleme
 
 
 def differences_section(evaluated: EvaluatedTranslations) -> ElementTree.Element:
-    """Builds a section of the sentences on which systems differ most from the first one."""
+    """Builds a section with the sentences on which systems differ most from the first one."""
     parts: list[ElementTree.Element] = []
     first = evaluated.systems[0].name
     for name, differences in evaluated.comparison.differences.items():
@@ -63,18 +64,20 @@ def differences_section(evaluated: EvaluatedTranslations) -> ElementTree.Element
     return element(
         "section",
         element("h2", "Where the models differ most"),
-        element("p", "By chrF of the sentence. ", *_legend(), class_="note"),
+        element(
+            "p", "The sentences with the largest differences in chrF. ", *_legend(), class_="note"
+        ),
         *parts,
     )
 
 
 def _legend() -> list[ElementTree.Element | str]:
     return [
-        "Words that the reference does not have there are ",
+        "Words that differ from the reference are ",
         element("mark", "underlined"),
         "; ",
         _gap(),
-        " stands where words of the reference are missing.",
+        " marks places where words of the reference are missing.",
     ]
 
 
@@ -85,7 +88,7 @@ def _gap() -> ElementTree.Element:
 def _example(
     evaluated: EvaluatedTranslations, place: int, scores: Mapping[str, float] | None = None
 ) -> ElementTree.Element:
-    """Builds a sentence's texts. With scores, only those of systems with a score."""
+    """Builds the texts of one sentence, only of systems in `scores` unless `scores` is `None`."""
     each = evaluated.references[place]
     references = [each] if isinstance(each, str) else list(each)
     rows = [element("dt", "source"), _plain(evaluated.sources[place])]
@@ -136,7 +139,7 @@ def _marked(text: str, references: Sequence[str]) -> ElementTree.Element:
 def _assemble(
     pieces: Sequence[str], differs: list[bool], gaps: set[int]
 ) -> list[ElementTree.Element | str]:
-    """Makes elements of words and spaces. Adjacent marked words share one mark."""
+    """Makes elements from words and spaces. Adjacent words that differ share one mark."""
     runs: list[tuple[str, str]] = []
     place = 0
     for piece in pieces:
