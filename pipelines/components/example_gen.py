@@ -20,7 +20,7 @@ class ExampleGen(Component):
 
     A corpus is any value of `keras-drill train --data`, also a data set of tensorflow-datasets. The
     component keeps the splits of the corpus. A corpus without splits is split by a hash of its
-    lines, so that equal lines are in the same split in every span (numbered part of the data).
+    lines. So equal lines are in the same split in every span (numbered part of the data).
 
     Args:
         task: Task that reads the corpus.

@@ -136,8 +136,8 @@ class LineSample:
     """The distinct lines, or a sample of them if there are too many.
 
     The sample consists of the lines whose hash ends with a certain number of zero bits. When the
-    sample is too large, this number increases by one, which drops about half of the lines and
-    leaves a random sample (adaptive sampling, Flajolet, 1990).
+    sample is too large, this number increases by one, which drops about half of the lines. The
+    sample stays random (adaptive sampling, Flajolet, 1990).
     """
 
     def __init__(self):

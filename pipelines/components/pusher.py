@@ -25,8 +25,8 @@ class Pusher(Component):
 
     - A model that is already served is not pushed a second time.
     - A model that was rolled back is pushed only with the option `pusher.again`.
-    - The component raises an error if the verdict compares the model with a version that is no
-      longer the newest, because another pipeline has pushed in the meantime.
+    - The component raises an error if the verdict compares the model with an older version than
+      the newest, because another pipeline has published a version in the meantime.
 
     Args:
         served: The versions of the served model.

@@ -20,9 +20,9 @@ def add_parser(commands) -> argparse.ArgumentParser:
         help="analyze output layers: rank, words never chosen, differences by word frequency",
         description=(
             "Analyzes the output layers of the best models of runs: the numerical rank of their\n"
-            "log-probabilities over a text, the words that can never be the most probable, and,\n"
-            "for two or more runs with the same vocabulary, the differences between the first run\n"
-            "and the others, by word frequency. Prints tables and writes an HTML page with plots."
+            "log-probabilities over a text, and the words that can never be the most probable.\n"
+            "For several runs with the same vocabulary, also compares the first run with the\n"
+            "others by word frequency. Prints tables and writes an HTML page with plots."
         ),
         epilog="Example:\n  keras-drill analyze runs/tied runs/drill --tokens 4096",
     )

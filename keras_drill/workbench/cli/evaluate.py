@@ -23,9 +23,9 @@ def add_parser(commands) -> argparse.ArgumentParser:
         "evaluate",
         help="evaluate one or several models, and write a report",
         description=(
-            "Prints the perplexities of the best models of runs and writes a report, an HTML page\n"
-            "with learning curves, samples and, for two or more runs with the same vocabulary, a\n"
-            "comparison by word frequency.\n"
+            "Prints the perplexities of the best models of runs, and writes an HTML page with\n"
+            "learning curves and samples. For several runs with the same vocabulary, the page also\n"
+            "compares the models by word frequency.\n"
             "The models are evaluated on the validation and test texts of the runs, or on --data."
         ),
         epilog=(

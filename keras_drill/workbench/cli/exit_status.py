@@ -26,8 +26,8 @@ def exit_status(
         interrupts: List from `prepare_interrupts`, which is not empty after Ctrl-C.
 
     Returns:
-        The command's exit status, or 1 for a failure, 2 for wrong usage, 130 after Ctrl-C, 129
-        after SIGHUP, 143 after SIGTERM, and 141 if the program that reads the output has ended.
+        The exit status of the command. Otherwise: 1 for a failure, 2 for wrong usage, 130 after
+        Ctrl-C, 129 after SIGHUP, 143 after SIGTERM, and 141 if the reader of the output has ended.
     """
     try:
         status = command()

@@ -16,7 +16,7 @@ class EvaluatedModel:
     """Holds the model that is evaluated and saved during a training.
 
     With one replica this is the trained model itself. With several replicas, the recurrent state of
-    each replica has only its own rows of the batch, so a saved file would depend on the number of
+    each replica has only its own rows of the batch. A saved file would depend on the number of
     replicas. Therefore the chief then has a second model, whose variables are those of a training
     on one device.
 

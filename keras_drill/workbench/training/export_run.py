@@ -52,9 +52,9 @@ def export_run(
         seed: Seed of the sampler.
         max_tokens: Maximum number of words of a continuation.
         stop_strings: Strings at which continuations end.
-        weights: Data type of the stored weights. For other types than float32, the model is
-            evaluated with both types on the beginning of the last held-out split, and the card
-            shows both results.
+        weights: Data type of the stored weights. For other types than float32, the card
+            shows results of the model with both types, on the beginning of the last held-out
+            split.
         sense_contexts: Maximum number of examples of each sense, which are taken from the training
             text and stored in the model.
         data: Path of the corpus for the evaluation and the examples of senses; `None` is the corpus

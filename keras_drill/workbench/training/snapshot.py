@@ -213,8 +213,8 @@ def _kinds(model: keras.Model, variables: Mapping[str, keras.Variable]) -> dict[
     """Finds the variables whose values differ between replicas.
 
     Returns:
-        By key of the variable, "rows" if each replica holds some rows of the value, or "sum" if the
-        value is the sum over the replicas.
+        "rows" or "sum" by key of the variable: the value consists of the rows of all replicas, or
+        is the sum over the replicas.
     """
     carried = {id(variable) for variable in carried_state(model)}
     kinds = {}

@@ -190,9 +190,9 @@ class PairsConfig:
             self.tokenizer == "words" or (self.tokenizer_model and self.tokenizer != "wordpiece")
         ):
             raise ConfigError(
-                "option data.user_defined_symbols must be empty with data.tokenizer = 'words', "
-                "which splits at all punctuation, and with the SentencePiece model of "
-                "data.tokenizer_model, which contains its own symbols. "
+                "option data.user_defined_symbols must be empty with data.tokenizer = 'words' "
+                "(which splits at all punctuation), and with a SentencePiece model in "
+                "data.tokenizer_model (which has its own symbols). "
                 f"Received: {list(symbols)}"
             )
 
@@ -362,7 +362,8 @@ class DecodingConfig:
     )
     validation_sentences: int = option(
         0,
-        "number of validation sources to generate outputs for after each epoch, for BLEU and chrF",
+        "number of validation sources to generate outputs for after each epoch; 0: no BLEU and "
+        "chrF",
         minimum=0,
         may_change=True,
     )

@@ -117,8 +117,9 @@ def word_accuracy_section(
             element(
                 "figcaption",
                 "Above: F1 of the words in each bin of training-set frequency. F1 is the harmonic "
-                "mean of recall (share of the reference words that are in the output) and "
-                "precision (share of the output words that are in the reference). Below: share of "
+                "mean of precision and recall. Recall is the share of the reference words that are "
+                "in the output, precision the share of the output words that are in the reference. "
+                "Below: share of "
                 f"the reference words in each bin. Error bars are {coverage} bootstrap intervals "
                 f"over sentences. {_NOTE}",
             ),
