@@ -24,8 +24,8 @@ def add_parser(commands) -> argparse.ArgumentParser:
         help="evaluate one or several models, and write a report",
         description=(
             "Prints the perplexities of the best models of runs, and writes an HTML page with\n"
-            "learning curves and samples. For several runs with the same vocabulary, the page also\n"
-            "compares the models by word frequency.\n"
+            "learning curves and samples. For several runs with the same vocabulary, the page\n"
+            "also compares the models by word frequency.\n"
             "The models are evaluated on the validation and test texts of the runs, or on --data."
         ),
         epilog=(
