@@ -152,7 +152,7 @@ def test_spans_are_found(tmp_path):
     for bad, span, message in (
         (data, 8, "found no span 8 of .*spans 7 to 12"),
         (f"{tmp_path}/month-{{SPAN}}", None, "there is no span in"),
-        (f"{tmp_path}/no/{{SPAN}}", None, "there is no folder"),
+        (f"{tmp_path}/no/{{SPAN}}", None, "must be in an existing folder"),
         ("a{SPAN}{SPAN}", None, "must have {SPAN} once"),
     ):
         with pytest.raises(ValueError, match=message):

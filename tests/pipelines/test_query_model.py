@@ -41,8 +41,8 @@ def test_rows_are_the_same_but_for_padding_and_rounding(one, other, expected):
             lambda x: {"y": tf.where(x > 4, x * tf.cast(len(x), x.dtype), x)},
             ["n: the output y of request 3 depends on other requests"],
         ),
-        (lambda x: {"y": x[:1]}, ["n: y has 1 rows for 3 requests"]),
-        (lambda x: {"y": x / (x - 3.0) * 0.0 / (x - 3.0)}, ["n: y has NaN"]),
+        (lambda x: {"y": x[:1]}, ["n: the output y has 1 rows for 3 requests"]),
+        (lambda x: {"y": x / (x - 3.0) * 0.0 / (x - 3.0)}, ["n: the output y contains NaN"]),
         (lambda x: {"y": tf.strings.as_string(x[:, 0])}, []),
     ],
 )

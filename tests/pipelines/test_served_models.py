@@ -148,8 +148,8 @@ def test_an_operation_that_is_not_served_is_found_without_loading(tmp_path, monk
     [
         ("", None),
         ("batch", "perplexities of request 1 depends on other requests"),
-        ("nan", "examples: perplexities has NaN"),
-        ("rows", "examples: perplexities has 1 rows for 10 requests"),
+        ("nan", "examples: the output perplexities contains NaN"),
+        ("rows", "examples: the output perplexities has 1 rows for 10 requests"),
         ("problems", "examples: no text"),
     ],
 )

@@ -357,7 +357,7 @@ def test_the_page_has_the_reasons_and_the_words_by_frequency(tmp_path):
         ["0", "1", "2.00", "4.00", "-100.0 %", "–"],
         ["1–49", "1,234", "5.25", "4.50", "+14.3 %", "-1.50 to +26.00 %"],
     ]
-    assert rows[0][2:5] == ["perplexity before", "now", "lower by"]
+    assert rows[0][2:5] == ["baseline perplexity", "new perplexity", "lower by"]
     Verdict(True, ["it is better"]).save(tmp_path)
     (section,) = Evaluator(None).sections(tmp_path)
     assert [each.tag for each in section] == ["h2", "p", "ul"]
@@ -380,7 +380,7 @@ def test_a_version_is_rolled_back_by_a_command(given, capsys):
             served.push(given["model"] / "serving" / "1", {"model": name})
     told = "cats: version 2 is rolled back, version 1 is served now\n"
     assert run("--serve-as", "cats") == (0, told)
-    told = "cats: version 1 is rolled back, none is left\n"
+    told = "cats: version 1 is rolled back, no version is left\n"
     assert run("--serve-as", "cats") == (0, told)
 
 

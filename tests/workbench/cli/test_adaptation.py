@@ -72,7 +72,7 @@ def test_given_settings(folder, tmp_path, run_main):
     for note in (
         "dynamic evaluation (sgd): learning rate 0.5, decay 0.02, segments of 3 tokens, rows: 1",
         "neural cache: size 17, theta 0.3, weight 0.2",
-        f"perplexity without: valid {without['valid']:.2f}, test {without['test']:.2f}",
+        f"perplexity without adaptation: valid {without['valid']:.2f}, test {without['test']:.2f}",
     ):
         assert f"tied: {note}\n" in out and note in page
     assert (tmp_path / "tied" / "model.keras").read_bytes() == model

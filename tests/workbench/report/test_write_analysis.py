@@ -51,7 +51,7 @@ def test_ranks_words_and_comparisons_are_on_the_page(tmp_path):
 
 def test_a_single_run_of_full_rank(tmp_path):
     page = _write(tmp_path, [_run(full=True)])
-    assert "A rank with ≥" in page.text and "By word frequency" not in page.text
+    assert "For a rank with ≥" in page.text and "By word frequency" not in page.text
 
 
 def test_ranks_of_other_numbers_of_words_are_told_apart(tmp_path):

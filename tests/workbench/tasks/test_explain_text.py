@@ -34,9 +34,9 @@ def test_wrapped_lines_and_code_are_told(capsys):
     explain_language(DataConfig(), WORDS, IDS, wrapped(70))
     assert "--data.unit paragraph joins the lines" in capsys.readouterr().err
     paragraphs = explain_language(DataConfig(unit="paragraph"), WORDS, IDS, wrapped(70))
-    assert capsys.readouterr().err == "" and "median paragraph" in paragraphs
+    assert capsys.readouterr().err == "" and "median length of a paragraph" in paragraphs
     code = [b"def f():", b"    return 1", b""] * 31
-    assert "indentation lost" in explain_language(DataConfig(), WORDS, IDS, code)
+    assert "indentation is lost" in explain_language(DataConfig(), WORDS, IDS, code)
 
 
 def test_examples_that_hold_ids_alone_are_explained_by_their_ids(tmp_path):

@@ -103,7 +103,7 @@ def test_of_a_long_context_the_oldest_turns_are_cut_wherever_it_is_read(
     assert (
         said.count("lose their oldest turns") == 1 and f"data.max_length = {longest} tokens" in said
     )
-    assert "pairs are cut" not in said and "dropped" not in said
+    assert "pairs are truncated" not in said and "dropped" not in said
 
 
 def test_the_target_of_an_autoencoder_is_its_source(tmp_path):

@@ -122,7 +122,7 @@ def _check_side(side, language, options, lines):
         (
             "translation",
             {"tokenizer_model": "a", "source_tokenizer_model": "b"},
-            "data.source_tokenizer_model needs",
+            "data.source_tokenizer_model requires",
         ),
     ],
 )
