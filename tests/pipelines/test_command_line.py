@@ -73,7 +73,7 @@ WRONG = {
     "--example_validator.allow max_driff": "did you mean 'max_drift'",
     "--epochs 3": "did you mean --training.epochs?",
     "--backbone.unit 3": "did you mean 'backbone.units'?",
-    "--span 3": "--span 3 needs {SPAN} in --data",
+    "--span 3": "--span requires {SPAN} in --data",
     "--folder=": "--folder must be a non-empty path",
     "--span x": "argument --span: invalid int value",
     "--colour red": "unrecognized arguments: --colour red",
