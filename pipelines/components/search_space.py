@@ -49,10 +49,10 @@ class Searched:
             if not values[0] < values[1] or (scale and values[0] <= 0):
                 raise ConfigError(
                     "a range of tuner.search must begin with the smaller number"
-                    f"{', above 0 if it is logarithmic' if scale else ''}, not {text!r}"
+                    f"{', above 0 if it is logarithmic' if scale else ''}. Received: {text!r}"
                 )
         elif len(set(values)) < len(values):
-            raise ConfigError(f"tuner.search contains a value twice in {text!r}")
+            raise ConfigError(f"tuner.search must not contain a value twice. Received: {text!r}")
         return cls(name, values, is_range, bool(scale))
 
     def add_to(self, space: Any) -> None:

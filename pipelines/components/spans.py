@@ -38,7 +38,7 @@ def find_span(data: str, span: int | None = None) -> tuple[str, int | None]:
         return data, None
     before, _, after = data.partition(_MARK)
     if _MARK in after:
-        raise ConfigError(f"--data must have {_MARK} once, not as in {data}")
+        raise ConfigError(f"--data must have {_MARK} once. Received: {data}")
     parent, _, prefix = before.rpartition("/")
     rest, _, below = after.partition("/")
     folder = Path(parent or ("/" if before.startswith("/") else "."))

@@ -166,7 +166,7 @@ def test_a_version_that_has_gone_is_missed(given, tmp_path):
     assert pusher.stopping_reason(tmp_path / "pushed") is None
     with given["served"].lock():
         given["served"].roll_back()
-    assert "which is not in" in pusher.stopping_reason(tmp_path / "pushed")
+    assert "this version is no longer in" in pusher.stopping_reason(tmp_path / "pushed")
     assert pusher.settings() != before
 
 

@@ -237,10 +237,10 @@ def _directory(args: argparse.Namespace) -> Path:
     parent = _DIRECTORIES[args.format] if args.directory is None else args.directory
     directory = output_folder("--directory", parent) / name
     if directory.exists() and not directory.is_dir():
-        raise ConfigError(f"--name {name}: {directory} is a file")
+        raise ConfigError(f"--name must name a folder, not a file. Received: {directory}")
     if args.version is not None and (directory / str(args.version)).exists():
         raise ConfigError(
-            f"--version {args.version}: {directory / str(args.version)} must not exist, as exports "
-            "are never overwritten"
+            "the folder of --version must not exist, because exports are never overwritten. "
+            f"Received: {directory / str(args.version)}"
         )
     return directory

@@ -75,7 +75,10 @@ class InducedSenses:
         """
         path = Path(folder)
         if not (path / FILE).is_file():
-            raise RunError(f"{folder} has no induced senses: it has no file {FILE}")
+            raise RunError(
+                f"{folder} has no induced senses: it has no file {FILE}; give a folder of "
+                "`keras-drill induce-senses`"
+            )
         facts = json.loads((path / FILE).read_text(encoding="utf-8"))
         vocabulary, contexts = facts.pop("vocabulary"), facts.pop("contexts")
         with np.load(path / "states.npz", allow_pickle=False) as states:

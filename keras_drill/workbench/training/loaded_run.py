@@ -193,7 +193,9 @@ def _model_of_checkpoint(
     store = CheckpointStore(folder.checkpoints)
     if checkpoint == "last":
         if not store.steps():
-            raise RunError(f"{folder.path} has no checkpoint yet")
+            raise RunError(
+                f"{folder.path} has no checkpoint yet; `keras-drill train` writes checkpoints"
+            )
         checkpoint = store.steps()[-1]
     arrays, state = store.load(int(checkpoint))
     if state["fingerprints"]["vocabulary"] != run_vocabulary.fingerprint:

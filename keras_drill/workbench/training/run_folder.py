@@ -83,7 +83,9 @@ class RunFolder:
             try:
                 stack.enter_context(file_lock(self.lock_file, wait=False))
             except BlockingIOError:
-                raise RunError(f"another process is training in {self.path}") from None
+                raise RunError(
+                    f"another process is training in {self.path}; wait until it ends"
+                ) from None
             try:
                 yield
             finally:

@@ -119,7 +119,7 @@ def test_runs_are_listed(folder, tmp_path, run_main):
     for head in ("tied", "kerbs"):
         assert re.search(rf"{head} +finished +.* 1/1 +\d+\.\d\d +\d+\.\d\d$", out, re.M), out
     assert run_main("runs", tmp_path)[:2] == (0, f"there are no runs in {tmp_path}\n")
-    assert "is not a folder" in run_main("runs", tmp_path / "none")[2]
+    assert "must be a folder that contains runs" in run_main("runs", tmp_path / "none")[2]
 
 
 @pytest.mark.slow
@@ -254,7 +254,7 @@ def _pipe(path):
 
 def _smaller_than_a_batch(path):
     path.write_text("the cat sees a dog .\n" * 4)
-    return "fewer than one batch"
+    return "must have at least data.batch_size"
 
 
 def _no_validation(path):

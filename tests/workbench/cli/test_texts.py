@@ -88,7 +88,7 @@ def test_closed_standard_input_is_one_message(folder, monkeypatch, run_main):
     for command in ("score", "generate"):
         status, out, err = run_main(command, folder / "tied")
         assert (status, out) == (1, "") and err.count("\n") == 1
-        assert "the standard input is closed" in err
+        assert "standard input is closed" in err
 
 
 def test_scores_line_by_line_as_json(folder, run_main, standard_input):

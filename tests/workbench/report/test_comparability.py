@@ -92,7 +92,7 @@ def test_only_what_can_be_compared_is_in_bold(tmp_path):
     assert "<strong>5.50" in page
     other_text = Comparability("test", "ab", ["the texts differ (…)"], is_same_text=False)
     page = write(tmp_path, [other_text])
-    assert "<strong>" not in page and "evaluate the runs on one text" in page
+    assert "<strong>" not in page and "evaluate the runs on the same text" in page
 
 
 def test_another_text_that_can_be_compared_stays_ranked(tmp_path):

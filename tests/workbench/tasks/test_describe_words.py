@@ -27,7 +27,7 @@ def vectors(tmp_path):
 
 def test_vectors_of_a_file(vectors, capsys):
     described = describe_words(str(vectors), WORDS)
-    assert "vectors of 2 of the 5 words" in capsys.readouterr().out
+    assert "vectors for 2 of the 5 words" in capsys.readouterr().out
     expected = np.zeros((5, 3))
     expected[2] = (np.array([1, 2, 6]) - 3) / np.std([1, 2, 6])
     np.testing.assert_allclose(described, expected, rtol=1e-5)  # a constant vector tells nothing
@@ -49,7 +49,7 @@ def test_vectors_of_an_encoder_depend_on_the_word_alone(preset):
         ("nothing.vec", "head.descriptions nothing.vec: No such text file"),
         ("encoder:{folder}", "head.descriptions encoder:.*config.json"),
         ("{folder}/damaged.vec", "damaged.vec: .*finite numbers"),
-        ("{folder}/others.vec", "others.vec has none of the words"),
+        ("{folder}/others.vec", "others.vec, which has none of these words"),
         ("{folder}", "head.descriptions .*Expected a text file, found a folder"),
     ],
 )

@@ -182,7 +182,7 @@ def test_runs_on_other_texts_are_not_ranked_at_all(runs, corpus, tmp_path, capsy
     out, (text, words) = capsys.readouterr().out, page_of(tmp_path / "page.html")
     for said in (out, words):
         assert "The test perplexities cannot be compared: the texts differ (three: 19 lines" in said
-        assert "evaluate the runs on one text" in said and "bits per byte" not in said
+        assert "evaluate the runs on the same text" in said and "bits per byte" not in said
     assert "<strong>" not in text.split("What can be compared")[0] and "% below" not in words
 
 

@@ -258,7 +258,7 @@ def test_answers_are_scored_given_their_sources(trained, pairs, tmp_path, capsys
     command = ["score", str(trained.path), "--format", "tsv"]
     assert main([*command, "--file", str(tmp_path / "pairs.tsv")]) == 1
     out, err = capsys.readouterr()
-    assert f"{tmp_path / 'pairs.tsv'}, line 4: it has no tab between source and target" in err
+    assert f"{tmp_path / 'pairs.tsv'}, line 4: the text has no tab between source and target" in err
     heading, *rows = [line.split("\t") for line in out.splitlines()]
     assert heading[-2:] == ["text", "source"]
     assert [row[-2:] for row in rows] == [[one["text"], one["source"]] for one in records]
@@ -450,7 +450,7 @@ def _file(folder, content):
     ("command", "message"),
     [
         (["generate", "the"], "use `keras-drill translate`"),
-        (["score", "the"], "text 1: it has no tab between source and target; this text is"),
+        (["score", "the"], "text 1: the text has no tab between source and target; this text is"),
         (["score", "--lines"], "--lines has no effect for"),
         (["score", "a\tb", "--sources", "x"], "give texts or --sources, not both"),
         (["score", "--sources", "/gone"], "--sources must be an existing file"),

@@ -209,7 +209,9 @@ def test_attention_is_a_table_of_filled_cells(evaluated):
 
 
 def test_attention_must_fit_its_words():
-    with pytest.raises(ValueError, match=r"`weights` must have shape \(1, 2\).* Received: "):
+    with pytest.raises(
+        ValueError, match=r"`weights` must have the shape .* = \(1, 2\).* Received: "
+    ):
         AttentionMap(("a", "b"), ("c",), np.ones((2, 1)))
 
 
