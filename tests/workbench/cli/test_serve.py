@@ -18,7 +18,7 @@ def models(tmp_path):
     "words, message",
     [
         ((), "SAVED_MODELS"),
-        (("none",), "none does not exist"),
+        (("none",), "none, which does not exist"),
         (("models/cats",), "is the folder of one model; give the folder that contains it"),
         (("models/cats/1",), "is one version of a model"),
         (("models/cats/1/saved_model.pb",), "is a file"),
