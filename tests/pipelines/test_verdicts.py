@@ -187,7 +187,7 @@ def test_a_verdict_over_another_version_than_the_newest_is_out_of_date(given, tm
     with given["served"].lock():
         for name in "ab":
             given["served"].push(given["model"] / "serving" / "1", {"model": name})
-    with pytest.raises(RunError, match="with version 1 of cats, and version 2 is served now"):
+    with pytest.raises(RunError, match="with version 1 of cats, but version 2 is served now"):
         push(given, tmp_path, Verdict(True, ["better"], 1))
     with pytest.raises(RunError, match="with version none of cats"):
         push(given, tmp_path, Verdict(True, ["the first"]))
@@ -268,7 +268,7 @@ def test_a_gain_that_may_be_chance_is_not_enough_unless_it_is_said_to_be(evaluat
     )
     better, worse = sorted((one, other), key=lambda each: each.perplexity)
     verdict, _ = evaluate(better, worse)
-    assert not verdict.blessed and "which may be chance" in verdict.reasons[0]
+    assert not verdict.blessed and "which may be due to chance" in verdict.reasons[0]
     options = {"certain": False, "max_bin_loss": 0.0}
     assert evaluate(better, worse, **options)[0].blessed
     assert not evaluate(better, worse, **options, min_gain=50.0)[0].blessed

@@ -254,7 +254,7 @@ def test_a_run_with_moses_does_all_but_export(tmp_path, capsys):
     assert "test BLEU" in capsys.readouterr().out
     assert main(["export", str(run), "--directory", str(tmp_path / "saved")]) == 1
     said = capsys.readouterr().err
-    assert said.count("\n") == 1 and "data.moses = 'de-en' runs in Python" in said
+    assert said.count("\n") == 1 and "data.moses must be empty to export" in said
     assert not list((tmp_path / "saved").glob("*/*"))
 
 

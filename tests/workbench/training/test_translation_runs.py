@@ -457,7 +457,10 @@ def _file(folder, content):
         (["export", "--seed", "3"], "--seed has no effect for"),
         (["translate", "ein", "--num-groups", "3"], "decoding.num_groups must divide"),
         (["translate", "ein", "--min-length", "18"], "must be at most decoding.max_tokens = 17"),
-        (["translate", "ein", "--banned-words", " "], "banned_words must be a list of words"),
+        (
+            ["translate", "ein", "--banned-words", " "],
+            "banned_words must be a list of non-empty words",
+        ),
         (["translate", "ein", "--min-length", "few"], "--min-length must be a whole number"),
         (
             ["translate", "ein", "--temperature", "2"],
