@@ -53,8 +53,8 @@ def check_shard(batch_size: int | None, num_shards: int, shard: int) -> None:
     """Checks `num_shards` and `shard`, which select the rows of each batch.
 
     Args:
-        batch_size: Rows of each batch, or `None` if batches differ in size. `num_shards` must
-            divide it.
+        batch_size: Number of rows of each batch, which `num_shards` must divide; `None` if batches
+            differ in size.
         num_shards: Number of parts of each batch.
         shard: The selected part, from 0 to `num_shards - 1`.
     """

@@ -40,7 +40,9 @@ class Lines(abc.ABC):
 
 
 class ListedLines(Lines):
-    """Lines from a list of texts, one per text. A line break at the end of a text is removed.
+    """Lines from a list of texts, one line per text.
+
+    A line break at the end of a text is removed.
 
     Args:
         texts: Strings, or bytes of UTF-8.

@@ -43,8 +43,8 @@ def export_translator(
             highest version.
         warmup_texts: Sources that TensorFlow Serving sends through the model before it takes
             requests. If empty, no warm-up file is written.
-        weights: As in `export_saved_model`.
-        card: As in `export_saved_model`.
+        weights: Type of the stored weights, as in `export_saved_model`.
+        card: Model card, as in `export_saved_model`.
         **options: `search`, `max_source_tokens`, `max_tokens`, `max_ratio` and the other arguments
             of `Translator`.
 

@@ -222,7 +222,7 @@ class TextModel(tf.Module):
 
         Returns:
             Dictionary of
-            `words` `[B, T]`: the words, with `<unk>` (the unknown token) for unknown words;
+            `words` `[B, T]`: the words, with the unknown token for unknown words;
             `log_probs` `[B, T]`: log-probability of each word given the words before it;
             `lengths` `[B]`: numbers of words;
             `total_log_probs` `[B]`: sums of `log_probs`;

@@ -179,7 +179,7 @@ class TextEncoder:
 
         Args:
             texts: N texts, truncated to `2 * window + 1` tokens.
-            progress: Called with the number of encoded texts, and N.
+            progress: Function that is called with the number of encoded texts, and N.
 
         Returns:
             `[N, width]` float32.
