@@ -203,3 +203,17 @@ def test_the_most_frequent_characters_are_covered(coverage, expected):
 def test_only_the_most_frequent_words_are_learned_from():
     tokenizer = WordPieceTokenizer.train(["ab cd ab cd ab e"], 31, max_words=2)
     assert set("abcd") <= set(tokenizer.pieces()) and "e" not in tokenizer.pieces()
+
+
+def test_a_threshold_that_gives_exactly_so_many_pieces_is_taken(monkeypatch):
+    from tensorflow_text.tools.wordpiece_vocab import wordpiece_tokenizer_learner_lib
+
+    from keras_drill.data.word_piece_tokenizer import _learn
+
+    def learn(words, size, reserved, upper_thresh, **options):
+        number = {10: 12, 15: 6}.get(upper_thresh, 0)
+        return [f"{upper_thresh}:{place}" for place in range(number)]
+
+    monkeypatch.setattr(wordpiece_tokenizer_learner_lib, "learn", learn)
+    # With four pieces of one character: 16 at the first threshold, 10 at the next.
+    assert _learn({"a": 100, "b": 1}, 10)[4:] == [f"15:{place}" for place in range(6)]
