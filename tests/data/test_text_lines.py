@@ -18,8 +18,10 @@ def test_lines_of_several_files(tmp_path):
     assert list(lines) == list(lines)
 
 
+@pytest.mark.parametrize("chunk", [13, 1 << 20])
 @pytest.mark.parametrize("size", [1, 2, 7, 100])
-def test_ranges_and_blocks(tmp_path, size):
+def test_ranges_and_blocks(tmp_path, size, chunk, monkeypatch):
+    monkeypatch.setattr("keras_drill.data.text_lines._CHUNK", chunk)
     files = [
         write(tmp_path / f"{k}", "".join(f"{k} {i}\n" for i in range(11)).encode())
         for k in range(3)

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 from keras import ops
 
+from keras_drill.ops import graph
 from keras_drill.ops.graph import fold_columns, matrix_product, vector_product
 
 
@@ -23,6 +24,15 @@ def test_products_are_those_of_numpy(rows, transposed, dtype):
     exact = ops.convert_to_numpy(ops.cast(product, "float32"))
     tolerance = {"float32": 0, "float16": 1e-3, "bfloat16": 1e-2}[dtype]
     np.testing.assert_allclose(exact, expected, rtol=tolerance)
+
+
+def test_a_value_depends_on_sums_that_are_never_negative(monkeypatch):
+    """XLA must not see that the value is always the same."""
+    monkeypatch.setattr(graph, "_is_compiled_for_cpu", lambda: True)
+    monkeypatch.setattr(graph, "device_kind", lambda: "cpu")
+    x = ops.array([3.0, 5.0])
+    for sums, expected in (([0.0, 7.0], [3, 5]), ([float("nan")], [3, 5]), ([2.0, -1.0], [0, 0])):
+        np.testing.assert_array_equal(graph.with_data_dependency(x, ops.array(sums)), expected)
 
 
 @pytest.mark.skipif(keras.backend.backend() != "tensorflow", reason="TensorFlow's compilers")

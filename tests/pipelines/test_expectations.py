@@ -80,8 +80,11 @@ def validate(folder, schema, now, earlier=None, **options):
     if earlier is not None:
         inputs["earlier_statistics"] = statistics_folder(folder / "then", 7, train=earlier)
     validator = ExampleValidator(ExampleValidatorOptions(**options))
-    validator.run(inputs, folder, lambda *told: None)
-    return read_anomalies(folder)
+    facts = validator.run(inputs, folder, lambda *told: None)
+    found = read_anomalies(folder)
+    severities = [each.severity for each in found]
+    assert facts == {name: severities.count(name[:-1]) for name in ("errors", "warnings")}
+    return found
 
 
 AT_THE_LIMITS = {**TEST, "scripts": {"Latin": 0.97, "Thai": 0.03}, "control_characters": 2}

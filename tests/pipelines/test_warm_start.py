@@ -14,6 +14,7 @@ from keras_drill.workbench.training.run_folder import RunFolder
 from keras_drill.workbench.training.transfer_weights import transfer_weights
 from pipelines.command_line import main
 from pipelines.components.example_gen import ExampleGen
+from pipelines.components.trainer import Trainer
 from pipelines.components.transform import Transform
 from pipelines.components.verdict import Verdict
 from pipelines.components.warm_start import WARM_START, blessed_before
@@ -165,6 +166,17 @@ def test_senses_of_words_stay(tied, tmp_path):
             by_sense += 1
             np.testing.assert_array_equal(np.asarray(weight)[: len(moved)], np.asarray(old))
     assert by_sense >= 2
+
+
+def test_only_a_warm_start_asks_for_a_model_from_before(tmp_path, monkeypatch):
+    found = {WARM_START: "the model"}
+    for module in ("trainer", "transform"):
+        monkeypatch.setattr(f"pipelines.components.{module}.blessed_before", lambda *given: found)
+    config = tiny_task("language-model", tmp_path / "text")
+    for component in (Transform(make_task(config)), Trainer(config)):
+        assert component.resolve(None, {}) == {}
+        component.warm_start = True
+        assert component.resolve(None, {}) == found
 
 
 def test_transform_keeps_the_words_of_the_model_it_is_given(tmp_path):

@@ -8,6 +8,7 @@ from keras import ops
 import keras_drill
 from keras_drill.senses import SenseReallocator
 from keras_drill.senses.policies import ThresholdPolicy
+from tests.gradients import value_and_gradients
 
 V, M, D, N = 7, 17, 11, 23
 RANDOM = np.random.default_rng(13)
@@ -92,6 +93,24 @@ def test_a_start_that_there_is_none_of():
         keras_drill.KernelizedBayesianSoftmax(V, usage_by="share")
     with pytest.raises(ValueError, match=r"`usage_by` must be None or the embedding's 'posterior'"):
         keras_drill.KernelizedBayesianSoftmax(V, embedding(V), usage_by="probability")
+
+
+def test_gradients_of_weighted_senses_are_those_of_the_sum():
+    layer = embedding(V, num_senses=M, min_senses=2)
+    layer.build(None)
+    layer.embeddings.assign(RANDOM.normal(size=(M, D)))
+    layer.score_parameters[0].assign(RANDOM.normal(size=M))
+    context, upstream = HIDDEN[:5], RANDOM.normal(size=(5, D)).astype("float32")
+    senses, mask, usage, theta = layer.look_up(TARGETS[:5])
+
+    def loss(context, senses, theta):
+        return ops.sum(upstream * layer.weigh(senses, mask, usage, theta, context=context))
+
+    _, _, *expected = value_and_gradients(loss, [], context, senses, theta)
+    *found, (d_theta,) = layer.weigh_gradient(upstream, senses, mask, (theta,), context)
+    for one, other in zip((*found, d_theta), expected, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-5)
+        assert np.abs(other).max() > 0.01
 
 
 def test_a_label_encoder_goes_only_with_weights_by_usage():
