@@ -19,3 +19,12 @@ def test_classes_with_a_config_are_registered():
                 if not is_found and not inspect.isabstract(value):
                     missing.add(name)
     assert missing == {"keras_drill>LabelEncoder"}  # a base class, which nobody saves
+
+
+def test_all_that_is_registered_has_the_name_of_the_package():
+    for namespace in NAMESPACES:
+        importlib.import_module(f"keras_drill{namespace}")
+    registered = keras.saving.get_custom_objects().items()
+    ours = {name for name, value in registered if value.__module__.startswith("keras_drill.")}
+    assert "keras_drill>UnquantizedDense" in ours  # a class that is not public
+    assert {name for name in ours if not name.startswith("keras_drill>")} == set()

@@ -181,8 +181,9 @@ def test_outside_of_language_models_it_takes_all_log_probabilities():
     log_probs = np.log(rng.dirichlet(np.ones(V), (7, T))).astype("float32")
     log_probs[0, 0] = -3.0  # all alike: the first comes first
     log_probs[0, 1] = np.nan
+    log_probs[0, 4, -1] = 0  # the last word is no target of -1
     targets = rng.integers(0, V, (7, T))
-    targets[0, :4] = 1, 0, -100, V
+    targets[0] = 1, 0, -100, V, -1
     weights = rng.random((7, T)).astype("float32")
     order = np.argsort(-log_probs, axis=-1, kind="stable")
     for k in (1, 2, 5):

@@ -41,7 +41,8 @@ def statistics_folder(folder, span=None, **splits):
 
 def infer(folder, options=SchemaGenOptions(), **splits):  # noqa: B008
     statistics = statistics_folder(folder / "statistics", **splits)
-    SchemaGen(None, options).run({"statistics": statistics}, folder, lambda *told: None)
+    facts = SchemaGen(None, options).run({"statistics": statistics}, folder, lambda *told: None)
+    assert facts == {"schema": "inferred", "scripts": "Greek, Latin"}
     return Schema.load(folder / SCHEMA).columns["text"]
 
 

@@ -179,6 +179,23 @@ def test_only_a_warm_start_asks_for_a_model_from_before(tmp_path, monkeypatch):
         assert component.resolve(None, {}) == found
 
 
+def test_facts_of_a_training_have_three_digits(tmp_path, monkeypatch):
+    results = {"best_epoch": 3, "valid_perplexity": 12.34567, "scores": {"BLEU": 7.65432}}
+
+    def train(config, folder):
+        folder.path.mkdir(parents=True)
+        folder.results_file.write_text(json.dumps(results))
+        folder.lock_file.touch()
+
+    monkeypatch.setattr("pipelines.components.trainer.train_run", train)
+    for name in ("export_run", "LoadedRun.load"):
+        monkeypatch.setattr(f"pipelines.components.trainer.{name}", lambda *given, **options: None)
+    trainer = Trainer(tiny_task("language-model", tmp_path / "text"))
+    inputs = {"transformed": tmp_path, "examples": tmp_path}
+    facts = trainer.run(inputs, tmp_path / "model", lambda *told: None)
+    assert facts == {"best epoch": 3, "valid perplexity": 12.346, "BLEU": 7.654}
+
+
 def test_transform_keeps_the_words_of_the_model_it_is_given(tmp_path):
     corpus = write_corpus(tmp_path / "corpus")
     config = tiny_config(corpus, data_tokenizer="whitespace")

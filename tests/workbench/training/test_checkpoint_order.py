@@ -1,6 +1,7 @@
 """In which order checkpoints are written and waited for, and when patience ends."""
 
 import os
+import shutil
 import threading
 
 import numpy as np
@@ -113,6 +114,17 @@ def test_what_was_found_damaged_goes_with_the_next_checkpoint(tmp_path, capsys):
     assert store.steps() == [1, 3] and not (tmp_path / "step-00000002").exists()
     store.save(2, {"a": np.full(3, 2)}, {})
     assert store.steps() == [1, 2, 3]
+
+
+def test_what_was_found_damaged_may_be_gone_by_then(tmp_path, capsys):
+    store = CheckpointStore(tmp_path)
+    for step in (1, 2):
+        store.save(step, {}, {})
+    (tmp_path / "step-00000002" / "state.json").write_text("{")
+    store.load_latest()
+    shutil.rmtree(tmp_path / "step-00000002")
+    store.save(3, {}, {})
+    assert store.steps() == [1, 3]
 
 
 class SlowStore(CheckpointStore):
