@@ -36,3 +36,24 @@ def test_layers_of_another_width_than_the_input(to_previous, gated):
             expected = expected + previous
     np.testing.assert_allclose(ops.convert_to_numpy(network(x)), expected, rtol=1e-5, atol=1e-6)
     assert network.compute_output_shape((N, D)) == (N, UNITS)
+
+
+@pytest.mark.parametrize("variational", [False, True])
+def test_dropout_in_training_alone_and_of_whole_inputs_where_variational(variational):
+    network = ResidualNetwork(
+        activation="linear",
+        dropout=0.4,
+        variational_dropout=variational,
+        residual_to_input=False,
+        kernel_initializer="identity",
+        seed=3,
+    )
+    x = np.ones((211, 31), "float32")
+    np.testing.assert_allclose(network(x, training=False), x)
+    dropped = ops.convert_to_numpy(network(x, training=True))
+    kept = dropped > 0
+    np.testing.assert_allclose(dropped[kept], 1 / 0.6, rtol=1e-4)
+    assert (kept == kept[:1]).all() == variational
+    assert 0.3 < kept[0].mean() < 0.9 and not kept.all()
+    again = ops.convert_to_numpy(network(x, training=True))
+    assert (again != dropped).any()

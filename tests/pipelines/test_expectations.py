@@ -42,8 +42,14 @@ def statistics_folder(folder, span=None, **splits):
 def infer(folder, options=SchemaGenOptions(), **splits):  # noqa: B008
     statistics = statistics_folder(folder / "statistics", **splits)
     facts = SchemaGen(None, options).run({"statistics": statistics}, folder, lambda *told: None)
-    assert facts == {"schema": "inferred", "scripts": "Greek, Latin"}
-    return Schema.load(folder / SCHEMA).columns["text"]
+    found = Schema.load(folder / SCHEMA).columns["text"]
+    assert facts == {"schema": "inferred", "scripts": ", ".join(sorted(found.scripts))}
+    return found
+
+
+def test_scripts_have_an_order(tmp_path):
+    names = ("Cyrillic", "Greek", "Han", "Hebrew", "Latin", "Thai")
+    assert infer(tmp_path, train={**TRAIN, "scripts": dict.fromkeys(names, 1 / 6)}).scripts == names
 
 
 def test_twice_of_what_there_is_may_come(tmp_path):
