@@ -173,11 +173,26 @@ def _link(page: str) -> str:
     return f"[results](docs/results/{page}.md)"
 
 
+def _tabulate_sense_usage() -> tuple[list[str], list[list[Any]]]:
+    columns, found = (
+        load_results("sense-usage")["tables"]["usage"][x] for x in ("columns", "rows")
+    )
+    shown = {
+        "policy": "policy",
+        "usage by": "usage by",
+        "exact": "exact number of senses",
+        "v_measure": "V-measure",
+        "log_prob": "log p",
+    }
+    return list(shown.values()), [[row[columns.index(name)] for name in shown] for row in found]
+
+
 _TABLES = {
     "accelerator/loss": _tabulate_accelerator_loss,
     "accelerator/heads": _tabulate_accelerator_heads,
     "accelerator/steps": _tabulate_accelerator_steps,
     "accelerator/decoding": _tabulate_accelerator_decoding,
+    "sense-usage/synthetic": _tabulate_sense_usage,
     "summary/highlights": _tabulate_highlights,
     "summary/choices": _tabulate_choices,
 }

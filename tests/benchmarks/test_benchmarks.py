@@ -191,8 +191,12 @@ def test_sense_induction(tmp_path):
         assert figures(table, "kerbs |")[0] > 0.8  # the text tells them apart
     assert len(list((tmp_path / "kept" / "results").glob("*/*/*.json"))) == 9
     assert "evaluated are 3 of 3 development" in output and figures(output, "same argmax, mean")
-    again = run("sense_induction", *words, 3)
+    again = run("sense_induction", *words, 3, "--json", tmp_path / "found.json")
     assert figures(again, "kerbs |")[:2] == figures(output, "kerbs |")[:2]
+    table = json.loads((tmp_path / "found.json").read_text())["tables"]["v-measure"]
+    assert table["columns"][:3] == ["method", "chosen", "held back"]
+    ((name, chosen, *_),) = table["rows"]
+    assert name == "kerbs" and float(chosen.split()[0]) == figures(again, "kerbs |")[0]
     assert "seed 0:" in output and "seed 0:" not in again
 
 
