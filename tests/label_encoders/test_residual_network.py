@@ -2,7 +2,12 @@ import numpy as np
 import pytest
 from keras import ops
 
-from keras_drill.label_encoders import ResidualNetwork
+from keras_drill.label_encoders import (
+    BilinearLabelEncoder,
+    DualNonlinearLabelEncoder,
+    ResidualLabelEncoder,
+    ResidualNetwork,
+)
 
 N, D, UNITS = 7, 5, 11
 
@@ -57,3 +62,21 @@ def test_dropout_in_training_alone_and_of_whole_inputs_where_variational(variati
     assert 0.3 < kept[0].mean() < 0.9 and not kept.all()
     again = ops.convert_to_numpy(network(x, training=True))
     assert (again != dropped).any()
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        BilinearLabelEncoder,
+        lambda **options: DualNonlinearLabelEncoder(7, **options),
+        lambda **options: ResidualLabelEncoder(dual=True, **options),
+    ],
+    ids=["bilinear", "dual", "residual"],
+)
+def test_networks_have_the_dtype_of_their_encoder(make):
+    encoder = make(dtype="mixed_bfloat16")
+    encoder.build((N, D), (None, D))
+    for network in (encoder.label_network, encoder.hidden_network):
+        if network is not None:
+            assert (network.compute_dtype, network.variable_dtype) == ("bfloat16", "float32")
+    assert encoder.hidden_network is not None
