@@ -226,7 +226,7 @@ def as_ids(ids: Any, name: str = "ids") -> np.ndarray:
 
 
 def check_coders(tokenizer: Tokenizer, vocabulary: Vocabulary) -> None:
-    """Checks the tokenizer and the vocabulary."""
+    """Raises `ValueError` if the arguments are not a `Tokenizer` and a `Vocabulary`."""
     check_is("tokenizer", tokenizer, Tokenizer, "a `Tokenizer`, such as `WordTokenizer()`")
     check_is("vocabulary", vocabulary, Vocabulary, "a `Vocabulary`")
 

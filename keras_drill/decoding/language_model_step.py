@@ -23,15 +23,15 @@ class LanguageModelStep(DecodingStep):
     - `"cache"`: the backbone has `begin_decoding(inputs, batch_size, length)` and
       `read_column(tokens, constants, cache)`, see `keras_drill.decoding.CacheReader`. Each
       generated word costs one position of the backbone.
-    - `"prefix"`: any other causal backbone, from tokens `[B, T]` to hidden states `[B, T, d]`: a
-      `keras.Model` or `Sequential` with Keras' own layers, or a Transformer without a cache. For
-      every word the backbone reads the whole buffer again, so each generated word costs as much
-      as a sequence of `max_length` words. The carried state of stateful layers is neither used nor
+    - `"prefix"`: any other causal backbone that maps tokens `[B, T]` to hidden states `[B, T, d]`.
+      Examples are a `keras.Model` of Keras' own layers and a Transformer without a cache. For every
+      word the backbone reads the whole buffer again, so each generated word costs as much as a
+      sequence of `max_length` words. The carried state of stateful layers is neither used nor
       changed.
 
-    The labels of all words are computed once, when the step is created. So a label encoder, as of
-    DRILL, has no cost during generation. After further training create a new step, since the labels
-    of an existing step do not change.
+    The labels of all words are computed once, when the step is created. So a label encoder, such as
+    DRILL's, has no cost during generation. After further training create a new step, since the
+    labels of an existing step do not change.
 
     Args:
         model: A built `keras_drill.LanguageModel` (or anything with a `backbone` and a `head`), or

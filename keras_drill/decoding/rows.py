@@ -22,9 +22,9 @@ class Rows(NamedTuple):
         prompt_lengths: Integer tensor `[R]`.
         max_lengths: Integer tensor `[R]`: the maximum length of each row.
         end_token: Integer scalar: the token that ends a row; -1 for none.
-        attention: Float32 tensor `[R, L, S]`: attention to the source for each generated word; in
-            `extend`, also for column `index`. 0 elsewhere. S is 0 unless the search
-            `needs_attention`.
+        attention: Float32 tensor `[R, L, S]`: attention to the source for each generated word, and
+            0 for other columns. During `Search.extend`, column `index` already has the attention
+            for the next word. S is 0 unless `Search.needs_attention` is true.
         source_mask: Boolean tensor `[R, S]`: valid positions of the source.
     """
 

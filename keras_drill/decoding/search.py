@@ -22,13 +22,13 @@ _FEW_FORBIDDEN = 16
 
 
 class Search(abc.ABC):
-    """Base class for samplers and beam search: the loop of steps. Subclasses choose the words.
+    """Base class for samplers and beam search. It runs the loop; subclasses choose the words.
 
-    A row is a sequence of a sampler, or a beam. Each step of the loop reads one token of every row
-    and writes the next token. While a prompt is read, the next token is the prompt's token. So
-    prompts of different lengths can share a batch, and the state of each row has read exactly the
-    tokens of this row. Finished rows do not change. In a beam search, a row may continue any row of
-    the same sequence. In a sampler, each row continues itself.
+    The search has one row for each sequence of a sampler, or for each beam of a beam search. Each
+    step of the loop reads one token of every row and writes the next token. While a prompt is read,
+    the next token is the prompt's token. So prompts of different lengths can share a batch, and the
+    model's state for a row depends only on the tokens of this row. Finished rows do not change. A
+    beam may continue any beam of the same sequence. A row of a sampler continues itself.
 
     The loop works eagerly, in `tf.function`, under XLA and in `jax.jit`.
     """

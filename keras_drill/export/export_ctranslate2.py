@@ -39,7 +39,7 @@ def export_ctranslate2(
         model: A built `keras_drill.SequenceToSequence` or `keras_drill.LanguageModel` around a
             `keras_drill.models.Transformer` or `TransformerLanguageBackbone`. The output layer is
             a softmax over inner products of hidden states and labels: softmax, weight tying,
-            bilinear, or DRILL without a network of hidden states.
+            bilinear, or DRILL with `dual=False`.
         directory: The model's folder. Created if missing.
         target: Pair of the tokenizer and the vocabulary of the targets, or of the text of a
             language model.

@@ -61,7 +61,8 @@ class TextModel(tf.Module):
         stop_strings: Strings at which a continuation ends. Generation stops as soon as the readable
             text contains one of them, and the text is cut before it. `words` and `log_probs`
             include the word that completed the string.
-        contexts: Examples of the use of senses, for models whose words have several senses.
+        contexts: A `SenseContexts` with examples of each sense, for models whose words have several
+            senses. The method `sense_contexts` returns the examples. `None` for no examples.
         unit: Unit of texts, as in training; see `TextCodec`.
 
     Example:

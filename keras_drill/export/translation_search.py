@@ -33,7 +33,8 @@ class TokenRows(NamedTuple):
 class TranslationSearch:
     """Decodes the ids of sources to the ids of outputs, by beam search or sampling.
 
-    `Translator` adds the conversion between texts and ids. Pass the search to each call.
+    `Translator` adds the conversion between texts and ids. Pass a `BeamSearch` or a
+    `Sampler` to each call.
 
     Args:
         step: The model's decoding step.

@@ -7,7 +7,10 @@ from keras_drill.ops.saturated import saturated
 
 
 def biased_scores(options, products, hidden_terms, bias, label_terms, exists=None):
-    """Computes scores with bias and soft cap from inner products; `NEVER` for padding labels."""
+    """Computes scores from inner products: adds the bias and applies the soft cap.
+
+    The score of padding labels is `NEVER`, a large negative number whose exponential is 0.
+    """
     products = saturated(products, options.accumulator_dtype)
     scores = options.score.of_products(products, hidden_terms, label_terms)
     if bias is not None:

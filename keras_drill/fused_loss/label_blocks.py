@@ -103,7 +103,14 @@ def cut_labels(
 
 
 def block_slices(num_labels: int, width: int) -> list[slice]:
-    """Returns slices that cut the labels into blocks, for `width` floats per label."""
+    """Returns slices that cut the labels into blocks of limited size.
+
+    On accelerators, one block contains all labels.
+
+    Args:
+        num_labels: Number of labels.
+        width: Number of floats that are computed for each label. More floats need smaller blocks.
+    """
     size = labels_per_block(num_labels, width, MatrixSum.rows_per_chunk)
     return [slice(start, min(start + size, num_labels)) for start in range(0, num_labels, size)]
 

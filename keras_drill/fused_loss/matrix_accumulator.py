@@ -16,8 +16,8 @@ class MatrixSum:
     The sum is a tensor in an internal layout, which the methods take and return; `matrix` returns
     its value. TensorFlow would copy the sum at each addition, or read the block six times. This
     class changes the memory in place, in chunks of whole rows, and reads a block once. Therefore do
-    not use a sum again after passing it to a method. All operations that read the sum must be done
-    before. XLA and JAX ensure this by themselves.
+    not use a sum again after passing it to `add_block` or `add_rows`. Operations that read the old
+    sum must end before the addition begins. XLA and JAX ensure this order by themselves.
 
     Args:
         num_rows: Rows of the matrix.

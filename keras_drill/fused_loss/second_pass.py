@@ -36,7 +36,7 @@ class TileGradients(NamedTuple):
 
 
 class Derivative(NamedTuple):
-    """The derivative of the losses with respect to scores, in parts.
+    """The gradient of the losses with respect to the scores, in parts.
 
     Factors of rows are multiplied into the small operands of the matrix products.
 
@@ -63,7 +63,7 @@ class Derivative(NamedTuple):
 
 
 def tile_derivative(options, tile: Tile, scores, targets, words) -> Derivative:
-    """Returns the factors of the derivative; see `Derivative`."""
+    """Returns the gradient of a tile's losses with respect to the scores, as a `Derivative`."""
     smoothing, z_loss = options.label_smoothing, options.z_loss
     shares = (1 - smoothing) * targets.shares
     extra = smoothing

@@ -31,14 +31,15 @@ FUSE_FROM_SCORES = 2**20
 
 
 class Walk(NamedTuple):
-    """Result of a walk over all tiles.
+    """Result of the fused loss for N tokens: losses, log-probabilities and gradients.
 
     Attributes:
         losses: `[N]`, with label smoothing and z-loss, in the accumulator dtype.
         log_probs: `[N]`, log-probabilities of the targets.
-        posteriors: `None` if S = 1, or `[N, S]`, the posterior over the target's columns, averaged
-            over contexts by their responsibility. Masked columns and tokens of weight 0 have
-            posterior 0.
+        posteriors: `None` if every target has one label, or `[N, S]`, the posterior probability of
+            each of the target's S labels. A mixture averages the posteriors over its hidden states,
+            weighted by their responsibilities. Masked labels and tokens of weight 0 have posterior
+            0.
         ranks: `None`, or `[N]`, the number of words that are more probable than the target, in the
             accumulator dtype. Among equally probable words, the first one ranks first.
         gradients: The gradients of `sum(weights * losses)` with respect to `(contexts, log_priors,

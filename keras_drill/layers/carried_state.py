@@ -33,7 +33,7 @@ def carried_state(layer: keras.Layer) -> list[keras.Variable]:
 
 
 def zero_carried_state(layer: keras.Layer) -> None:
-    """Sets all state that `layer` carries to zero, on every replica."""
+    """Resets the carried state of `layer` and of all layers inside to zero, on every replica."""
     for variable in carried_state(layer):
         variable.assign(keras.ops.zeros(variable.shape, variable.dtype))
 

@@ -43,12 +43,13 @@ def gru_cell_gradient(gates, previous_h, dh):
     Args:
         gates: The first result of `gru_cell`, concatenated to `[B, 4H]`.
         previous_h: The state before the step, `[B, H]`.
-        dh: The gradient for the new state, `[B, H]`.
+        dh: The gradient of the loss with respect to the new state, `[B, H]`.
 
     Returns:
-        - `[B, 4H]`, the gradients for z, r, the state's part of n, and the input's part of n,
-          before their activations.
-        - `[B, H]`, the part of the gradient for `previous_h` that does not pass through the gates.
+        - `[B, 4H]`, the gradients with respect to z, r, the state's part of n, and the input's part
+          of n, before their activations.
+        - `[B, H]`, the part of the gradient with respect to `previous_h` that does not pass through
+          the gates.
     """
     z, r, n, h_n = ops.split(gates, 4, axis=-1)
     delta_n = dh * (1 - z) * (1 - n * n)

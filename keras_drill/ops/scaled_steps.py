@@ -28,14 +28,16 @@ def stored_initializer(
 
 
 def scaled_steps(stored: Tensor, multiplier: float) -> Tensor:
-    """Returns the value of a weight that is stored divided by `multiplier`.
+    """Makes the optimizer's steps of one weight `multiplier` times as large.
+
+    The layer stores the weight w divided by the multiplier c. This function returns w:
 
         w = c v
 
-    The optimizer updates v with the gradient of the loss with respect to w. Each optimizer step
-    then moves `w` `c` times as far as without this function. The factor is
-    the same for optimizers whose steps grow with the gradient (SGD) and others (Adam). Gradient
-    clipping does not depend on `c`. Weight decay shrinks `v` and `w` by the same share.
+    The optimizer updates v with the gradient of the loss with respect to w, so each step moves w
+    `c` times as far as without this function. The factor is the same for optimizers whose steps
+    grow with the gradient (SGD) and for others (Adam). Gradient clipping does not depend on `c`.
+    Weight decay shrinks v and w by the same share.
 
     Args:
         stored: `v`, float tensor.

@@ -17,8 +17,8 @@ def top_k(x: Tensor, k: int) -> tuple[Tensor, Tensor]:
     largest maxima, so only these blocks are searched. Vector instructions compute the maxima,
     while TensorFlow's own operation compares entry by entry.
 
-    Of equal entries those with the lowest indices are returned, on every backend and with every
-    compiler: blocks with equal maxima are chosen and searched in their order, and -0 equals 0.
+    Among equal entries, those with the lowest indices come first, on every backend and with every
+    compiler. Blocks with equal maxima are chosen and searched in their order. -0 equals 0.
 
     Args:
         x: `[..., n]`, floats, with static n; no entry is NaN.

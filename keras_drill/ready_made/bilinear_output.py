@@ -10,7 +10,7 @@ from keras_drill.types import Initializer
 
 @keras.saving.register_keras_serializable(package="keras_drill")
 class BilinearOutput(OutputLayer):
-    """A bilinear output layer: scores `E W h + b`.
+    """A bilinear output layer: logits `E W h + b`.
 
     E `[V, d]` are the word embeddings, h `[d_h]` is a hidden state, W is a matrix, and b are the
     biases; see `keras_drill.BilinearLabelEncoder`. The layer has `d * d_h + V` weights in addition

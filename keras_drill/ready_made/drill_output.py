@@ -10,7 +10,7 @@ from keras_drill.types import Activation, Initializer
 
 @keras.saving.register_keras_serializable(package="keras_drill")
 class DrillOutput(OutputLayer):
-    """The deep residual output layer (DRILL): scores `E^(k) . h + b`.
+    """The deep residual output layer (DRILL): logits `E^(k) . h + b`.
 
     A residual network of k layers computes the labels E^(k) from the word embeddings `[V, d]`; see
     `keras_drill.ResidualLabelEncoder`. h is a hidden state, and b are the biases. The layer has

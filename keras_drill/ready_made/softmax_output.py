@@ -7,7 +7,7 @@ from keras_drill.output_layer import OutputLayer
 
 @keras.saving.register_keras_serializable(package="keras_drill")
 class SoftmaxOutput(OutputLayer):
-    """The plain softmax output layer: scores `W h + b`.
+    """The plain softmax output layer: logits `W h + b`.
 
     W `[V, d_h]` are the labels, h `[d_h]` is a hidden state, and b are the biases. The layer has
     `V * d_h + V` weights.

@@ -21,12 +21,13 @@ class IdleSensePolicy(AllocationPolicy):
     `min_senses` most used senses. Words that did not occur in the interval receive no sense. Ties
     are resolved in favour of the lower index.
 
-    The papers' policies depend on how well a word is predicted, and so more on the word's frequency
-    than on its number of senses. This policy depends on whether a word uses its last sense. If two
-    senses represent one cluster of contexts, the better one soon gets all tokens. The low share of
-    the other sense then shows that it is not needed. The need grows with the number of senses
-    because a word that uses all of three senses is likely to need a fourth. No threshold depends on
-    the vocabulary or the loss.
+    The policies of [Miao et al., 2019](https://arxiv.org/abs/1911.00274) (`RankingPolicy` and
+    `ThresholdPolicy`) depend on how well a word is predicted. This depends more on the word's
+    frequency than on its number of senses. `IdleSensePolicy` depends on whether a word uses its
+    last sense. If two senses represent one cluster of contexts, the better one soon gets all
+    tokens. The low share of the other sense then shows that it is not needed. The need grows with
+    the number of senses because a word that uses all of three senses is likely to need a fourth. No
+    threshold depends on the vocabulary or the loss.
 
     A moved sense starts with the mean usage, and needs several intervals before its usage is
     informative. Choose `momentum` and `interval` of `keras_drill.SenseReallocator` such that their
