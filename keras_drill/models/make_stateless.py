@@ -70,8 +70,8 @@ def _copy(model: keras.Model, batch_size: int | None) -> keras.Model:
     values, variables = _without_state(model), _without_state(copy)
     if [tuple(v.shape) for v in variables] != [tuple(v.shape) for v in values]:
         raise ValueError(
-            "`model` must have the weights that its config describes: not quantised. "
-            f"Received: {model!r}"
+            "`model` must not be quantised, because its config cannot rebuild its weights. Copy "
+            f"the model before quantisation. Received: {model!r}"
         )
     for variable, value in zip(variables, values, strict=True):
         variable.assign(value)

@@ -79,8 +79,8 @@ def _check_equal(new, old):
     difference = float(ops.max(ops.abs(new(hidden) - old(hidden))))
     if not difference < TOLERANCES.get(new.compute_dtype, 0.1):
         raise ValueError(
-            "`head` must begin with the probabilities of the model's head. DRILL and mixtures need "
-            '`gated=True`, and bilinear labels need `kernel_initializer="identity"`. With senses '
-            "under a soft cap, all words need equally many senses. Received: a head whose "
-            f"log-probabilities differ by up to {difference:.2g}"
+            "`head` must initially give the same probabilities as the model's head. DRILL and "
+            'mixtures need `gated=True`, and bilinear labels need `kernel_initializer="identity"`. '
+            "With senses and a soft cap, all words need the same number of senses. Received: a "
+            f"head whose log-probabilities differ by up to {difference:.2g}"
         )

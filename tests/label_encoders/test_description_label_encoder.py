@@ -241,7 +241,7 @@ def test_a_network_that_ends_in_zeros_leaves_a_trained_model_as_it_was():
     np.testing.assert_allclose(new(x), model(x), atol=1e-6)
     for options in ({}, {"residual_to_input": False}):
         encoder = DescriptionLabelEncoder(FEATURES, **options)
-        with pytest.raises(ValueError, match=r"begin with the probabilities.*Received"):
+        with pytest.raises(ValueError, match=r"initially give the same probabilities.*Received"):
             model.with_head(keras_drill.OutputLayer(V, label_encoder=encoder))
 
 

@@ -177,9 +177,12 @@ def test_only_what_is_new_learns_on_a_frozen_backbone():
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda e: DrillOutput(V, e, 2), r"must begin with the probabilities.*differ by"),
-        (lambda e: MixtureOfSoftmaxes(V, e, 3), r"must begin with the probabilities"),
-        (lambda e: DualNonlinearOutput(V, e, units=D), r"must begin with the probabilities"),
+        (lambda e: DrillOutput(V, e, 2), r"must initially give the same probabilities.*differ by"),
+        (lambda e: MixtureOfSoftmaxes(V, e, 3), r"must initially give the same probabilities"),
+        (
+            lambda e: DualNonlinearOutput(V, e, units=D),
+            r"must initially give the same probabilities",
+        ),
         (lambda e: OutputLayer(V, e, use_bias=False), r"`use_bias` of the head must be True"),
         (
             lambda e: KernelizedBayesianSoftmax(V, num_senses=V + 5),
