@@ -142,7 +142,7 @@ def test_soft_caps_and_label_smoothing_are_kept():
         new = model.with_head(HEADS[name](model.head.embedding, logit_soft_cap=2.0))
         np.testing.assert_allclose(log_probs_of(new), before, atol=1e-5)
         assert new.label_smoothing == 0.1
-    with pytest.raises(ValueError, match=r"senses under a soft cap.*Received"):
+    with pytest.raises(ValueError, match=r"senses and a soft cap.*Received"):
         model.with_head(HEADS["kerbs"](None, logit_soft_cap=2.0))
     with pytest.raises(ValueError, match=r"`logit_soft_cap` of the head.*Received"):
         model.with_head(HEADS["drill"](model.head.embedding))

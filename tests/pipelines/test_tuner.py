@@ -103,7 +103,7 @@ def test_values_are_those_that_were_named(config):
 
 
 def test_the_words_and_the_same_option_twice_are_refused(config):
-    with pytest.raises(ConfigError, match=r"cannot have data\.min_count: the words"):
+    with pytest.raises(ConfigError, match=r"cannot have data\.min_count: the vocabulary"):
         Tuner(config, TunerOptions(search=("data.min_count 1..3",)))
     with pytest.raises(ConfigError, match=r"cannot have data\.path: all trials must use"):
         Tuner(config, TunerOptions(search=("data.path a.txt,b.txt",)))
@@ -126,7 +126,7 @@ def test_the_least_perplexity_wins_and_divergence_is_a_trial(config, transformed
     assert found[0.01] < found[0.0001] and best == {RATE_NAME: 0.01}
     assert facts["trials"] == 3 and facts["learning_rate"] == 0.01
     assert {path.name for path in (tmp_path / "out").iterdir()} == {"best.json", "trials.json"}
-    with pytest.raises(ConfigError, match=r"every training .* diverged"):
+    with pytest.raises(ConfigError, match="all training runs of the search diverged"):
         search(config, transformed, tmp_path / "none", f"{RATE_NAME} 1e30,1e29")
 
 

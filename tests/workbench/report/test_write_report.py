@@ -294,7 +294,7 @@ def test_thirty_runs_of_different_lengths_have_different_keys(tmp_path):
 
 def test_options_that_differ_are_set_apart(full):
     text = full[0].text
-    apart = text[text.index("Options in which the runs differ") : text.index("All 3 resolved")]
+    apart = text[text.index("Options in which the runs differ") : text.index("All 3 options")]
     assert "model.output_layer" in apart and "model.units" not in apart
 
 

@@ -42,7 +42,7 @@ def test_wrapped_lines_and_code_are_told(capsys):
 def test_examples_that_hold_ids_alone_are_explained_by_their_ids(tmp_path):
     (tmp_path / "Split-train").mkdir()
     task = make_task(LanguageModelConfig().replace({"data.path": str(tmp_path)}))
-    assert "median line of 4 words" in task.explain_text(WORDS, {"valid": IDS})
+    assert "median length of a line: 4 words" in task.explain_text(WORDS, {"valid": IDS})
 
 
 def test_prompts_are_beginnings_of_the_text():
