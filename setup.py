@@ -50,6 +50,7 @@ setup(
         "analysis": ["scipy>=1.11"],
         "completion": ["argcomplete>=3.1"],
         "ctranslate2": ["ctranslate2>=4.8"],
+        "onnx": ["tf2onnx>=1.17"],
         "serve": _SERVE,
         "browser": ["playwright>=1.45"],
         "pretrained": ["keras-hub>=0.25", "safetensors>=0.4"],

@@ -1,7 +1,8 @@
-"""Exports models for servers: as SavedModels, and for CTranslate2 (TensorFlow only)."""
+"""Exports models: as SavedModels, for CTranslate2, and to ONNX (TensorFlow only)."""
 
 from keras_drill.export.asset_vocabulary import AssetVocabulary
 from keras_drill.export.export_ctranslate2 import export_ctranslate2
+from keras_drill.export.export_onnx import export_onnx
 from keras_drill.export.export_saved_model import export_saved_model
 from keras_drill.export.export_translator import export_translator
 from keras_drill.export.model_card import ModelCard
@@ -23,6 +24,7 @@ __all__ = [
     "TextModel",
     "Translator",
     "export_ctranslate2",
+    "export_onnx",
     "export_saved_model",
     "export_translator",
     "unserved_operations",

@@ -1,16 +1,14 @@
 """Exports a Transformer in the format of CTranslate2."""
 
-import json
 import os
 from pathlib import Path
 from typing import Any
 
-import keras
-
-from keras_drill.data import SentencePieceTokenizer, Tokenizer, Vocabulary
+from keras_drill.data import Tokenizer, Vocabulary
 from keras_drill.export.ctranslate2_spec import make_spec
 from keras_drill.export.model_card import ModelCard
 from keras_drill.export.saved_model_version import new_version
+from keras_drill.export.tokenizer_files import check_sides, save_tokenizer
 from keras_drill.models import Transformer
 
 
@@ -79,13 +77,7 @@ def export_ctranslate2(
     """
     spec = make_spec(model, max_length)
     has_source = isinstance(model.backbone, Transformer)
-    if has_source != (source is not None):
-        raise ValueError(
-            "`source` must be the tokenizer and the vocabulary of the sources for a model with a "
-            f"source, else None. Received: {'source=None' if has_source else 'a source'} with a "
-            f"{type(model.backbone).__name__}"
-        )
-    sides = {"target": target} if source is None else {"source": source, "target": target}
+    sides = check_sides(has_source, target, source)
     _register_words(spec, {name: vocabulary for name, (_, vocabulary) in sides.items()})
     spec.validate()
     spec.optimize(quantization)
@@ -93,7 +85,7 @@ def export_ctranslate2(
         folder.model.mkdir()
         spec.save(str(folder.model))
         for name, (tokenizer, _) in sides.items():
-            _save_tokenizer(tokenizer, folder.model, f"{name}_" if has_source else "")
+            save_tokenizer(tokenizer, folder.model, f"{name}_" if has_source else "")
         if card is not None:
             card.write(folder.model)
     return folder.published
@@ -122,16 +114,17 @@ def _register_words(spec: Any, vocabularies: dict[str, Vocabulary]) -> None:
     spec.config.bos_token = start
     spec.config.eos_token = target.end_token
     if "source" in vocabularies:
-        spec.register_source_vocabulary(list(vocabularies["source"].tokens))
-        spec.register_target_vocabulary(list(target.tokens))
+        spec.register_source_vocabulary(_words_of_texts(vocabularies["source"]))
+        spec.register_target_vocabulary(_words_of_texts(target))
         spec.config.decoder_start_token = start
         spec.config.add_source_eos = True
     else:
-        spec.register_vocabulary(list(target.tokens))
+        spec.register_vocabulary(_words_of_texts(target))
 
 
-def _save_tokenizer(tokenizer: Tokenizer, folder: Path, prefix: str) -> None:
-    config = json.dumps(keras.saving.serialize_keras_object(tokenizer), indent=2)
-    (folder / f"{prefix}tokenizer.json").write_text(config + "\n", encoding="utf-8")
-    if isinstance(tokenizer, SentencePieceTokenizer):
-        tokenizer.save(folder / f"{prefix}tokenizer.model")
+def _words_of_texts(vocabulary: Vocabulary) -> list[str]:
+    """The words, with a space behind the pad token: in texts it is an unknown word."""
+    pad = vocabulary.pad_token
+    if pad in (vocabulary.unknown_token, vocabulary.end_token, vocabulary.start_token):
+        return list(vocabulary.tokens)
+    return [f"{pad} " if token == pad else token for token in vocabulary.tokens]

@@ -25,20 +25,25 @@ from keras_drill.workbench.tasks.config import RunConfig
 from keras_drill.workbench.tasks.errors import ConfigError
 
 # Default folders by format: TensorFlow Serving takes every version in its folder for a SavedModel.
-_DIRECTORIES = {"saved_model": "saved_models", "ctranslate2": "ctranslate2_models"}
+_DIRECTORIES = {
+    "saved_model": "saved_models",
+    "ctranslate2": "ctranslate2_models",
+    "onnx": "onnx_models",
+}
 
 
 def add_parser(commands) -> argparse.ArgumentParser:
     parser = commands.add_parser(
         "export",
-        help="write a model for TensorFlow Serving, or for CTranslate2",
+        help="write a model for TensorFlow Serving, for CTranslate2 or as ONNX",
         description=(
             "Writes the best model of a run as a SavedModel in DIRECTORY/NAME/VERSION/, which\n"
             "TensorFlow Serving loads. Its inputs and outputs are texts: the SavedModel contains\n"
             "the tokenizer and the vocabulary. The settings below apply to the signature\n"
             "`continue` of language models and to the signature `translate` of models with\n"
             "sources. With --format ctranslate2, a Transformer is written for CTranslate2, whose\n"
-            "inputs and outputs are tokens."
+            "inputs and outputs are tokens. With --format onnx, it is written as a file that maps\n"
+            "token ids to log-probabilities."
         ),
         epilog=(
             "Examples:\n"
@@ -55,8 +60,8 @@ def add_parser(commands) -> argparse.ArgumentParser:
         "--directory",
         type=some_path,
         metavar="DIRECTORY",
-        help="folder of exported models (default: saved_models, or ctranslate2_models with "
-        "--format ctranslate2)",
+        help="folder of exported models (default: saved_models, ctranslate2_models or "
+        "onnx_models, by format)",
     )
     parser.add_argument(
         "--name",
@@ -92,7 +97,7 @@ def _add_format_arguments(parser: argparse.ArgumentParser) -> None:
         "--format",
         choices=tuple(_DIRECTORIES),
         default="saved_model",
-        help="saved_model for TensorFlow Serving, or ctranslate2 (default: %(default)s)",
+        help="saved_model for TensorFlow Serving, ctranslate2, or onnx (default: %(default)s)",
     )
     parser.add_argument(
         "--quantization",
@@ -137,7 +142,11 @@ def run(args: argparse.Namespace) -> int:
 
     import_tensorflow()
     from keras_drill.workbench.tasks.make_sampler import make_sampler
-    from keras_drill.workbench.training.export_run import export_run, export_run_for_ctranslate2
+    from keras_drill.workbench.training.export_run import (
+        export_run,
+        export_run_for_ctranslate2,
+        export_run_to_onnx,
+    )
     from keras_drill.workbench.training.loaded_run import LoadedRun
     from keras_drill.workbench.training.run_folder import RunFolder
 
@@ -149,6 +158,9 @@ def run(args: argparse.Namespace) -> int:
                 loaded, directory, version=args.version, quantization=args.quantization, **on_card
             )
         )
+        return 0
+    if args.format == "onnx":
+        print(export_run_to_onnx(loaded, directory, version=args.version, **on_card))
         return 0
     continuing: dict[str, Any] = {}
     if not config.reads_sources:
@@ -183,16 +195,17 @@ def _of_saved_models(args: argparse.Namespace) -> dict[str, Any]:
 
 def _check_format(args: argparse.Namespace, config: RunConfig) -> None:
     """Raises `ConfigError` if the format does not support the model or a given option."""
+    if args.quantization is not None and args.format != "ctranslate2":
+        use = "use --weights" if args.format == "saved_model" else "ONNX files are float32"
+        raise ConfigError(
+            f"--quantization is for --format ctranslate2: {use}. "
+            f"Received: --quantization {args.quantization}"
+        )
     if args.format == "saved_model":
-        if args.quantization is not None:
-            raise ConfigError(
-                "--quantization is for --format ctranslate2: use --weights. "
-                f"Received: --quantization {args.quantization}"
-            )
         return
     if not config.reads_sources or config.backbone.kind != "transformer":
         raise ConfigError(
-            "--format ctranslate2 needs a Transformer: export other models as a SavedModel. "
+            f"--format {args.format} needs a Transformer: export other models as a SavedModel. "
             f"Received: {args.folder}, whose backbone is {config.backbone.kind}"
         )
     changed = [
@@ -202,10 +215,14 @@ def _check_format(args: argparse.Namespace, config: RunConfig) -> None:
     ]
     changed += given_search_arguments(args)
     if changed:
+        instead = {
+            "ctranslate2": "give settings of the search to CTranslate2 when it translates, and use "
+            "--quantization for the type of the weights",
+            "onnx": "the file has no search, and its weights are float32",
+        }
         raise ConfigError(
-            f"--{changed[0].replace('_', '-')} has no effect with --format ctranslate2: give "
-            "settings of the search to CTranslate2 when it translates, and use --quantization for "
-            "the type of the weights"
+            f"--{changed[0].replace('_', '-')} has no effect with --format {args.format}: "
+            f"{instead[args.format]}"
         )
 
 

@@ -1,4 +1,4 @@
-"""Export of a run's model, with a model card, as a SavedModel or for CTranslate2."""
+"""Export of a run's model, with a model card, as a SavedModel, for CTranslate2 or to ONNX."""
 
 import importlib.metadata
 import platform
@@ -9,7 +9,13 @@ from typing import Any
 
 from keras_drill.data.read_json import read_json
 from keras_drill.decoding import GreedySampler, Sampler
-from keras_drill.export import ModelCard, TextModel, Translator, export_ctranslate2
+from keras_drill.export import (
+    ModelCard,
+    TextModel,
+    Translator,
+    export_ctranslate2,
+    export_onnx,
+)
 from keras_drill.export.narrow_weights import num_bytes, served_signatures
 from keras_drill.metrics.text_scores import score_texts
 from keras_drill.workbench.tasks.errors import RunError
@@ -134,6 +140,38 @@ def export_run_for_ctranslate2(
         coders["source"],
         version=version,
         quantization=quantization,
+        card=make_card(run, directory.name, licence, [_LIMIT_OF_ALL, *limits], kept),
+    )
+
+
+def export_run_to_onnx(
+    run: LoadedRun,
+    directory: Path,
+    *,
+    version: int | None = None,
+    licence: str = "not stated",
+    limits: Sequence[str] = (),
+) -> Path:
+    """Exports the Transformer of a run with sources to ONNX.
+
+    Args:
+        run: The run.
+        directory: The model's folder.
+        version: See `keras_drill.export.export_onnx`.
+        licence: Licence of the model, for the card.
+        limits: Limits of the model for the card, in addition to those of all models.
+
+    Returns:
+        The version's folder.
+    """
+    coders = run.task.coders(run.vocabulary)
+    kept = {"kept in": "float32"}
+    return export_onnx(
+        run.model,
+        directory,
+        coders["target"],
+        coders["source"],
+        version=version,
         card=make_card(run, directory.name, licence, [_LIMIT_OF_ALL, *limits], kept),
     )
 

@@ -1,0 +1,103 @@
+"""Writing a Transformer as an ONNX file, by Keras' exporter."""
+
+import os
+from pathlib import Path
+from typing import Any
+
+import keras
+
+from keras_drill.data import Tokenizer, Vocabulary
+from keras_drill.decoding import LanguageModelStep
+from keras_drill.export.model_card import ModelCard
+from keras_drill.export.saved_model_version import new_version
+from keras_drill.export.tokenizer_files import check_sides, save_tokenizer
+from keras_drill.models import Transformer, TransformerLanguageBackbone
+
+
+def export_onnx(
+    model: Any,
+    directory: str | os.PathLike,
+    target: tuple[Tokenizer, Vocabulary],
+    source: tuple[Tokenizer, Vocabulary] | None = None,
+    *,
+    version: int | None = None,
+    card: ModelCard | None = None,
+) -> Path:
+    """Exports the forward pass of a Transformer to ONNX, for any output layer.
+
+    `directory/<version>/model.onnx` maps ids of tokens, int32 `[B, T]`, to log-probabilities of all
+    words `[B, T, V]`. Its input is `tokens`, or `source` and `target` for a model with a source.
+    Beam search is not part of the file. The folder also contains the vocabularies, one word on
+    each line in the order of ids, and the tokenizers as `export_ctranslate2` writes them.
+
+    The label encoder is folded into the labels, so that DRILL costs as much as weight tying.
+
+    Args:
+        model: A built `keras_drill.SequenceToSequence` or `keras_drill.LanguageModel` around a
+            `keras_drill.models.Transformer` or `TransformerLanguageBackbone`, in float32.
+        directory: The model's folder. Created if missing.
+        target: Tokenizer and vocabulary of the targets, or of the text of a language model.
+        source: The same of the sources. Only for models with a source.
+        version: A positive integer that no version has yet. Defaults to one more than the highest.
+        card: Written as `model_card.md` and `model_card.json`.
+
+    Returns:
+        The version's folder.
+
+    Raises:
+        ImportError: tf2onnx is not installed.
+        ValueError: Keras' exporter cannot convert the model, or an argument does not match it.
+    """
+    _check_model(model)
+    has_source = isinstance(model.backbone, Transformer)
+    sides = check_sides(has_source, target, source)
+    if len(target[1]) != model.head.vocabulary_size:
+        raise ValueError(
+            f"`target` must have a vocabulary of the model's {model.head.vocabulary_size} words. "
+            f"Received: {len(target[1])} words"
+        )
+    try:
+        import tf2onnx  # noqa: F401
+    except ImportError as error:
+        raise ImportError(
+            "Exporting to ONNX needs the library: pip install 'keras-drill[onnx]'"
+        ) from error
+    folded = type(model)(model.backbone, LanguageModelStep(model).head)
+    with new_version(directory, version) as folder:
+        folder.model.mkdir()
+        folded.export(
+            str(folder.model / "model.onnx"),
+            format="onnx",
+            verbose=False,
+            input_signature=[_signature(has_source)],
+        )
+        for name, (tokenizer, vocabulary) in sides.items():
+            prefix = f"{name}_" if has_source else ""
+            save_tokenizer(tokenizer, folder.model, prefix)
+            vocabulary.save(folder.model / f"{prefix}vocabulary.txt")
+        if card is not None:
+            card.write(folder.model)
+    return folder.published
+
+
+def _signature(has_source: bool) -> Any:
+    names = ("source", "target") if has_source else ("tokens",)
+    specs = {name: keras.InputSpec(shape=(None, None), dtype="int32", name=name) for name in names}
+    return specs if has_source else specs["tokens"]
+
+
+def _check_model(model: Any) -> None:
+    # tf2onnx writes files that no program can load for the loops of Keras' recurrent layers.
+    if type(model.backbone) not in (Transformer, TransformerLanguageBackbone):
+        raise ValueError(
+            "ONNX needs a model whose backbone is a keras_drill.models.Transformer or "
+            "TransformerLanguageBackbone, as Keras' exporter cannot convert recurrent layers; "
+            f"export other models as a SavedModel. Received: {type(model.backbone).__name__}"
+        )
+    if not model.built:
+        raise ValueError("`model` must be built. Received: a model without weights")
+    if model.backbone.compute_dtype != "float32":
+        raise ValueError(
+            "ONNX needs a model that computes in float32. "
+            f"Received: compute_dtype={model.backbone.compute_dtype!r}"
+        )
