@@ -73,6 +73,9 @@ setup(
             "sentencepiece>=0.2",
             "sacrebleu>=2.4",
             "sacremoses>=0.1",
+            # The oldest TensorFlow needs an older protobuf than ONNX does.
+            'tf2onnx>=1.17; python_version >= "3.11"',
+            'onnxruntime>=1.20; python_version >= "3.11"',
             "pyyaml>=6",
             "requests>=2.31",
             *_SERVE,
