@@ -150,7 +150,7 @@ def test_runs_of_other_vocabularies_are_not_ranked_by_perplexity(runs, corpus, t
         unknown = 100 * np.mean(ids == run.vocabulary.vocabulary.unknown_id)
         assert float(share) == pytest.approx(unknown, abs=0.01)
         assert float(perplexity) == pytest.approx(math.exp(-log_probs[known].mean()), abs=0.01)
-    assert f"of the {known.sum()} targets that are in the vocabularies of all runs" in words
+    assert f"on the {known.sum()} targets that are in the vocabularies of all runs" in words
     assert "Bits per byte favour models" in words
     # Of the known words alone one is the better; bits per byte are not ranked.
     assert all("<strong>" + figures_of(name, told)[0] not in others for name in names)
