@@ -4,6 +4,7 @@ import collections
 import gc
 import importlib.util
 import os
+import re
 import time
 import zlib
 
@@ -74,7 +75,10 @@ def pytest_collection_modifyitems(config, items):
     most, other = config.getoption("cases"), config.getoption("other_cases")
     shard = config.getoption("shard")
     if shard is not None:
-        part, parts = map(int, shard.split("/"))
+        match = re.fullmatch(r"([1-9]\d*)/([1-9]\d*)", shard)
+        if match is None or int(match[1]) > int(match[2]):
+            raise pytest.UsageError(f"--shard must be I/N with I from 1 to N. Received: {shard}")
+        part, parts = map(int, match.groups())
         select(config, items, lambda item: file_number(item.nodeid) % parts == part - 1)
     if most is None and other is None:
         return

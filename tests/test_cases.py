@@ -55,3 +55,9 @@ def test_every_test_is_in_one_shard_with_its_file(parts):
         for file in ("tests/a.py", "tests/conformance/b.py"):
             assert sum(name.startswith(file) for name in shard) in (0, 8 if "a.py" in file else 5)
     assert len(list(filter(None, shards))) == min(parts, 2)
+
+
+@pytest.mark.parametrize("shard", ["0/6", "7/6", "1/0", "2", "a/b"])
+def test_a_shard_that_does_not_exist_is_refused(shard):
+    with pytest.raises(pytest.UsageError, match=f"from 1 to N. Received: {shard}"):
+        selected(shard=shard)
