@@ -34,7 +34,7 @@ from keras_drill.workbench.training.run_folder import RunFolder
 
 # Number of beams and length penalty by search. Each program has a length penalty of its own.
 SEARCHES = {"greedy": (1, 0.0), "5 beams": (5, 0.0), "5 beams, length penalty": (5, 1.0)}
-# What CTranslate2 has not.
+# CTranslate2 does not have these options.
 _PLAIN = {
     "decoding.num_results": 1,
     "decoding.num_groups": 1,

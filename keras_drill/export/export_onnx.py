@@ -30,7 +30,7 @@ def export_onnx(
     Beam search is not part of the file. The folder also contains the vocabularies, one word on
     each line in the order of ids, and the tokenizers as `export_ctranslate2` writes them.
 
-    The label encoder is folded into the labels, so that DRILL costs as much as weight tying.
+    The labels are exported after the label encoder, so DRILL is as fast as weight tying.
 
     Args:
         model: A built `keras_drill.SequenceToSequence` or `keras_drill.LanguageModel` around a
@@ -51,16 +51,21 @@ def export_onnx(
     _check_model(model)
     has_source = isinstance(model.backbone, Transformer)
     sides = check_sides(has_source, target, source)
-    if len(target[1]) != model.head.vocabulary_size:
-        raise ValueError(
-            f"`target` must have a vocabulary of the model's {model.head.vocabulary_size} words. "
-            f"Received: {len(target[1])} words"
-        )
+    sizes = {"target": model.head.vocabulary_size}
+    if has_source:
+        sizes["source"] = model.backbone.source_vocabulary_size or model.backbone.vocabulary_size
+    for name, (_, vocabulary) in sides.items():
+        if len(vocabulary) != sizes[name]:
+            raise ValueError(
+                f"`{name}` must have a vocabulary of the model's {sizes[name]} words. "
+                f"Received: {len(vocabulary)} words"
+            )
     try:
         import tf2onnx  # noqa: F401
     except ImportError as error:
         raise ImportError(
-            "Exporting to ONNX needs the library: pip install 'keras-drill[onnx]'"
+            "Exporting to ONNX needs the library tf2onnx: pip install 'keras-drill[onnx]'. "
+            f"Received: {error}"
         ) from error
     folded = type(model)(model.backbone, LanguageModelStep(model).head)
     with new_version(directory, version) as folder:

@@ -88,8 +88,10 @@ def test_what_cannot_be_converted_is_refused(case, tmp_path):
 
 def test_vocabularies_fit_the_model(tmp_path):
     other = WhitespaceTokenizer(), Vocabulary(WORDS[:-1])
-    with pytest.raises(ValueError, match=f"the model's {V} words. Received: {V - 1} words"):
-        export_onnx(translation_model(), tmp_path, other, CODER)
+    for name, coders in (("target", (other, CODER)), ("source", (CODER, other))):
+        message = f"`{name}` must have .* the model's {V} words. Received: {V - 1} words"
+        with pytest.raises(ValueError, match=message):
+            export_onnx(translation_model(), tmp_path, *coders)
     with pytest.raises(ValueError, match="Received: source=None for a model with a source"):
         export_onnx(translation_model(), tmp_path, CODER)
 
