@@ -122,7 +122,8 @@ class WalkOptions(NamedTuple):
         logit_soft_cap: `c` in `c * tanh(scores / c)`, or `None`.
         z_loss: Coefficient of the squared log-normaliser.
         tile_size: Tokens per tile, or `None` to derive it from `tile_bytes`.
-        tile_bytes: Memory limit for one tile of scores, in bytes.
+        tile_bytes: Memory limit for one tile of scores, in bytes. In distillation, this includes
+            the teacher's log-probabilities.
         with_ranks: Whether to count the words that are more probable than the target.
         labels_are_frozen: Whether the gradient of the labels is not needed and the score has no
             parameters.
@@ -176,6 +177,8 @@ def tokens_per_tile(num_contexts: int, num_labels: int, options: WalkOptions) ->
         return options.tile_size
     tile_bytes = options.tile_bytes or default_tile_bytes(0)
     per_token = bytes_per_score(options.compute_dtype) * num_contexts * num_labels
+    if options.distillation is not None:
+        per_token *= 2  # the teacher's log-probabilities
     return max(1, tile_bytes // per_token)
 
 

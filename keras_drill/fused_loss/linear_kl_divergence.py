@@ -58,8 +58,9 @@ def linear_kl_divergence(
       differ. All other computations are in float32, or in float64 if `hidden` is.
     - *Cost*: one product of the teacher's `[N, d]` and `[V, d]`, and three of the student's (two if
       labels get no gradient, one with `training=False`). Memory beyond arguments and
-      gradients is two tiles (`tile_bytes` each) and a few blocks of 32 MiB. `reduction="none"`
-      computes the logits again for the gradients. Second derivatives are not supported.
+      gradients is one tile, which holds student and teacher (`tile_bytes`), and a few blocks of
+      32 MiB. `reduction="none"` computes the logits again for the gradients. Second derivatives are
+      not supported.
 
     Args:
         hidden: `[..., d]`, floats, hidden states of the student.

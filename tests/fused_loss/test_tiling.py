@@ -5,7 +5,7 @@ import pytest
 
 import keras_drill
 from keras_drill.fused_loss import tiling
-from keras_drill.fused_loss.inputs import WalkOptions, tokens_per_tile
+from keras_drill.fused_loss.inputs import Distillation, WalkOptions, tokens_per_tile
 from keras_drill.fused_loss.linear_cross_entropy import linear_cross_entropy
 from keras_drill.ops.device_kind import assume_device, device_kind, is_accelerator
 from keras_drill.scores import InnerProduct, KerBSKernel, Score
@@ -35,6 +35,15 @@ def test_decisions(kind, dtype, num_labels, width, given, tokens, block):
             block, num_labels
         )
         assert tokens_per_tile(1, num_labels, options._replace(tile_size=13)) == 13
+
+
+@pytest.mark.parametrize("kind", ["cpu", "gpu"])
+def test_in_distillation_a_tile_holds_student_and_teacher(kind):
+    alone = WalkOptions(InnerProduct(), tile_bytes=1024 * 101)
+    with assume_device(kind):
+        tokens = tokens_per_tile(3, 101, alone)
+        both = tokens_per_tile(3, 101, alone._replace(distillation=Distillation()))
+    assert both == tokens // 2 > 0
 
 
 def test_tiles_are_padded_on_accelerators_only():
