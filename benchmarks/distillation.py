@@ -11,12 +11,12 @@ Every measurement runs in a separate process; timings alternate between processe
 import argparse
 import json
 import statistics
-import time
 from pathlib import Path
 
 import numpy as np
 
-from benchmarks.timing import describe, in_fresh_process, median_ratio, peak_memory
+from benchmarks.side_by_side import compare_methods, measure_once
+from benchmarks.timing import describe, median_ratio
 
 SIZES = ("2048,32000,512,1024", "1024,128256,512,1024")
 METHODS = ("fused", "keras")
@@ -76,42 +76,19 @@ def make_step(method: str, size: str, seed: int):
     return step
 
 
-def measure_once(kind: str, method: str, size: str, seed: int) -> list[float]:
-    """In this process: `[bytes]` of "memory", or the loss and seconds of two runs of "time"."""
-    if kind == "memory":
-        make_step(method, "1024,4096,32,32", seed)()  # libraries, compiler
-        return [peak_memory(make_step(method, size, seed))]
-    step = make_step(method, size, seed)
-    loss, seconds = float(step()[0]), []
-    for _ in range(2):
-        start = time.perf_counter()
-        float(step()[0])
-        seconds.append(time.perf_counter() - start)
-    return [loss, *seconds]
-
-
 def measure(size: str, rounds: int, seed: int) -> list:
     """A row of the table."""
-
-    def run(kind, method):
-        arguments = "--once", kind, method, "--sizes", size, "--seed", str(seed)
-        return json.loads(in_fresh_process("benchmarks.distillation", *arguments))
-
+    arguments = ["--sizes", size, "--seed", str(seed)]
+    found = compare_methods("benchmarks.distillation", METHODS, arguments, rounds)
+    if not np.isclose(*found.values.values(), rtol=1e-3):
+        raise RuntimeError(f"the losses differ: {found.values}")
     n, v, d, _ = map(int, size.split(","))
     gradient_bytes = 4 * (n * d + v * d)
-    mib = {m: (run("memory", m)[0] - gradient_bytes) / 2**20 for m in METHODS}
-    seconds: dict[str, list[float]] = {method: [] for method in METHODS}
-    losses = {}
-    for _ in range(rounds):
-        for method in METHODS:
-            losses[method], *found = run("time", method)
-            seconds[method] += found
-    if not np.isclose(losses["fused"], losses["keras"], rtol=1e-3):
-        raise RuntimeError(f"the losses differ: {losses}")
+    mib = {m: (found.peak_bytes[m] - gradient_bytes) / 2**20 for m in METHODS}
     return [
         " × ".join(f"{int(number):,}" for number in size.split(",")),
-        *(round(statistics.median(seconds[m]), 2) for m in METHODS),
-        round(median_ratio(seconds["keras"], seconds["fused"]), 2),
+        *(round(statistics.median(found.seconds[m]), 2) for m in METHODS),
+        round(median_ratio(found.seconds["keras"], found.seconds["fused"]), 2),
         *(round(mib[m]) for m in METHODS),
         round(mib["keras"] / mib["fused"], 1) if mib["fused"] > 0 else None,
     ]
@@ -126,7 +103,11 @@ def main() -> None:
     parser.add_argument("--once", nargs=2, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.once:
-        print(json.dumps(measure_once(*options.once, options.sizes[0], options.seed)))
+        kind, method = options.once
+        step, small_step = (
+            make_step(method, size, options.seed) for size in (options.sizes[0], "1024,4096,32,32")
+        )
+        print(json.dumps(measure_once(kind, step, small_step)))
         return
     rows = [measure(size, options.rounds, options.seed) for size in options.sizes]
     columns = ["N × V × d × teacher's d", "fused s", "Keras s", "Keras s / fused"]

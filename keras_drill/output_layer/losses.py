@@ -100,7 +100,7 @@ def add_fused_loss(head, hidden, targets, sample_weight, label_smoothing, traini
 
 
 def check_hidden(head, hidden):
-    """Checks hidden states and returns them as a tensor.
+    """Checks hidden states, builds the layer if necessary, and returns them as a tensor.
 
     Raises:
         ValueError: The size of the last axis is not known, or differs from earlier calls.
@@ -109,6 +109,8 @@ def check_hidden(head, hidden):
     if not keras.backend.is_float_dtype(keras.backend.standardize_dtype(hidden.dtype)):
         hidden = ops.cast(hidden, head.compute_dtype)
     hidden_width(hidden.shape, head._hidden_shape)
+    if not head.built:
+        head.build(hidden.shape)
     return hidden
 
 
@@ -143,8 +145,6 @@ def check_tokens(head, hidden, targets, sample_weight) -> tuple:
         ValueError: The shapes do not match.
     """
     hidden = check_hidden(head, hidden)
-    if not head.built:
-        head.build(hidden.shape)
     targets = ops.convert_to_tensor(targets)
     if not _may_be_equal(targets.shape, hidden.shape[:-1]):
         raise ValueError(

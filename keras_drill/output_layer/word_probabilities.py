@@ -169,7 +169,16 @@ class WordProbabilities(TiedLayer):
         return top_k(self(hidden), k)
 
     def encoded_labels(self) -> Tensor:
-        """Computes the output labels `[M, d_j]` from the embeddings, without dropout."""
+        """Computes the output labels `[M, d_j]` from the embeddings, without dropout.
+
+        Raises:
+            ValueError: The layer is not built.
+        """
+        if not self.built:
+            raise ValueError(
+                "The layer must be built before its labels are computed: call it on hidden states, "
+                f"or `build((None, width))`. Received: {self.name!r}, which is not built"
+            )
         return self.without_padding(self._labels(training=False))
 
     def with_words(

@@ -198,3 +198,16 @@ def test_other_backends_are_refused_at_once():
     last = result.stderr.strip().splitlines()[-1]
     assert last.startswith("ImportError: keras_drill runs on Keras' TensorFlow and JAX backends")
     assert last.endswith("Received: backend 'torch'")
+
+
+@every_head
+def test_before_a_layer_is_built(name):
+    hidden, _ = data()
+    built = make(name)
+    labels = built.encoded_labels()
+    head = built.from_config(built.get_config())
+    with pytest.raises(ValueError, match=r"must be built .* Received: .*, which is not built"):
+        head.encoded_labels()
+    assert not head.built
+    assert tuple(head.log_probs(hidden, labels).shape) == (B, T, V)
+    assert head.built and head.encoded_labels().shape == labels.shape
