@@ -108,10 +108,11 @@ def _try_mutant(coverage: Coverage, item: WorkItem, most_seconds: float) -> Work
     mutant = mutants.make_mutant(_TREE, item)
     if mutant is None:
         return WorkResult(WorkerOutcome.SKIPPED)
-    first, last = mutants.statement_lines(_TREE / mutant.file).get(
-        mutant.line, (mutant.line, mutant.line)
-    )
-    selected = coverage.select_tests(mutant.file, range(first, last + 1), most_seconds)
+    alone = mutants.Statement(mutant.line, mutant.line, False)  # such as `except ...:`
+    statement = mutants.statements_by_line(_TREE / mutant.file).get(mutant.line, alone)
+    # Coverage names the test that happened to import a module first, which says nothing.
+    lines = range(0) if statement.runs_at_import else range(statement.first, statement.last + 1)
+    selected = coverage.select_tests(mutant.file, lines, most_seconds)
     diff = f"{mutant.file}:{mutant.line}\n-{mutant.before}\n+{mutant.after}"
     log = _FOLDER / "logs" / f"{item.job_id}.log"
     log.parent.mkdir(exist_ok=True)

@@ -6,6 +6,7 @@ import functools
 import hashlib
 import random
 from pathlib import Path
+from typing import NamedTuple
 
 from cosmic_ray.ast import ast_nodes, get_ast
 from cosmic_ray.mutating import mutate_code
@@ -119,13 +120,28 @@ def _joined(lines: list[str]) -> str:
 
 
 @functools.cache
-def statement_lines(path: Path) -> dict[int, tuple[int, int]]:
-    """For each line of a module, the first and the last line of its innermost statement."""
-    lines: dict[int, tuple[int, int]] = {}
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+class Statement(NamedTuple):
+    """The first and the last line of a statement, and whether it runs when a module is imported."""
+
+    first: int
+    last: int
+    runs_at_import: bool
+
+
+def statements_by_line(path: Path) -> dict[int, Statement]:
+    """For each line of a module, its innermost statement; of a definition, only the header."""
+    lines: dict[int, Statement] = {}
+
+    def add(node: ast.AST, runs_at_import: bool) -> None:
         if isinstance(node, ast.stmt):
             body = getattr(node, "body", None)
             end = body[0].lineno - 1 if isinstance(body, list) and body else node.end_lineno
-            for line in range(node.lineno, max(end, node.lineno) + 1):
-                lines[line] = (node.lineno, max(end, node.lineno))
+            first = min(x.lineno for x in (node, *getattr(node, "decorator_list", [])))
+            statement = Statement(first, max(end, node.lineno), runs_at_import)
+            lines.update(dict.fromkeys(range(statement.first, statement.last + 1), statement))
+            runs_at_import &= not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))
+        for child in ast.iter_child_nodes(node):
+            add(child, runs_at_import)
+
+    add(ast.parse(path.read_text(encoding="utf-8")), True)
     return lines

@@ -76,6 +76,22 @@ def test_tests_of_the_line_come_first_and_uncovered_lines_get_those_of_the_modul
     assert chosen.tests == ["t.py::c", "t.py::a", "t.py::b"]
 
 
+def test_what_runs_when_a_module_is_imported(tmp_path):
+    lines = ["A = 1", "class B:", "    c = (", "        2)"]
+    lines += ["    @f", "    def d(self,", "          e=3):", "        return e"]
+    (tmp_path / "m.py").write_text("\n".join(lines))
+    assert mutants.statements_by_line(tmp_path / "m.py") == {
+        1: (1, 1, True),
+        2: (2, 2, True),
+        3: (3, 4, True),
+        4: (3, 4, True),
+        5: (5, 7, True),
+        6: (5, 7, True),
+        7: (5, 7, True),
+        8: (8, 8, False),
+    }
+
+
 def test_a_file_is_what_it_was_after_it_was_mutated(tmp_path):
     (tmp_path / "m.py").write_text("x = 1\n")
     before = (tmp_path / "m.py").stat().st_mtime_ns
