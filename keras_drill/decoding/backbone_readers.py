@@ -62,7 +62,9 @@ class BackboneReader(abc.ABC):
 
 
 class StateReader(BackboneReader):
-    """Reader for recurrent backbones, which carry a state from token to token.
+    """Runs a recurrent backbone token by token, and carries its state from token to token.
+
+    `LanguageModelStep` uses this class for backbones with the method `initial_state`.
 
     Args:
         backbone: A backbone with the method `initial_state(batch_size)`, which returns a list of

@@ -47,9 +47,10 @@ def generate(
     `jax.jit`, or use `keras_drill.export.TextModel`, which calls a sampler inside `tf.function`.
 
     Args:
-        model: A built `keras_drill.LanguageModel`, a `keras.Model` of tokens whose last layer is a
-            `keras_drill.OutputLayer`, or a `DecodingStep` such as `LanguageModelStep(model)`. With
-            a `LanguageModelStep`, the labels of all words are not computed again at each call.
+        model: A built `keras_drill.LanguageModel`, a `keras.Model` whose input is token ids and
+            whose last layer is a `keras_drill.OutputLayer`, or a `DecodingStep`. For repeated calls
+            create `LanguageModelStep(model)` once and pass it, since its creation computes the
+            labels (output embeddings) of all words.
         prompts: A list of lists of token ids, a ragged tensor, or an integer array `[B, T]`. For
             strings use `keras_drill.export.TextModel`. If a prompt ends with the end token, as in
             `EncodedText` and `Side.encode`, the continuation begins after this token, and the
@@ -67,11 +68,11 @@ def generate(
         seed: An integer that makes calls reproducible; samplers only. See `Sampler.begin` for one
             seed per row.
         inputs: Further inputs of the model, for example the source; see `DecodingStep.begin`.
-        num_samples: Number of independent continuations of each prompt; samplers only. The first
-            continuations do not depend on this number. For a `BeamSearch` use `num_results`.
-        on_tokens: Called after each step with new words: a list of lists, one for each row, which
-            may be empty. The prompt is not included. The loop then runs eagerly. To iterate over
-            new words use `stream`.
+        num_samples: Number of independent continuations of each prompt; samplers only. With a
+            `seed`, a larger number only adds continuations. For a `BeamSearch` use `num_results`.
+        on_tokens: Function that is called after each step. Its argument contains one list for each
+            row, with the row's new words, often none. The prompt is not included. The loop then
+            runs eagerly. To iterate over new words use `stream`.
 
     Returns:
         With a beam search, `Beams`. With a sampler, a `Generation`: tokens `[B, max_length]`,

@@ -40,7 +40,7 @@ def counter_uniform(keys, length):
 
 
 def row_keys(seed, batch_size):
-    """Returns uint32 keys `[B, 2]` of the random streams of rows; see `Sampler.__call__`."""
+    """Returns uint32 keys `[B, 2]` of the random streams of rows; see `Sampler.begin`."""
     if seed is None:
         seed = keras.random.randint((), 0, 2**31 - 1)
     if isinstance(seed, (int, np.integer)) and not 0 <= seed < 2**32:

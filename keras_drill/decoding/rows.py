@@ -11,9 +11,11 @@ from keras import ops
 class Rows(NamedTuple):
     """The state of all rows (sequences or beams) of a search: their tokens and their lengths.
 
+    Shape letters: R rows, L columns (positions of a row), S positions of the source.
+
     Attributes:
-        index: Integer scalar, the column of the next tokens. In the function `ends` of a search,
-            the column of the last tokens.
+        index: Integer scalar, the next column: the column that the search writes next. In the
+            function `ends` (see `Search.begin`), the column that the search has just written.
         tokens: Integer tensor `[R, L]`: prompt, generated tokens, padding.
         log_probs: Float32 tensor `[R, L]`: log-probability of each generated word by the model,
             before temperature, filters and constraints; 0 for prompt and padding.
@@ -41,12 +43,15 @@ class Rows(NamedTuple):
 
     @property
     def is_in_prompt(self) -> Any:
-        """Boolean tensor `[R]`: true for rows whose prompt has a token in the next column."""
+        """Boolean tensor `[R]`: true for rows whose prompt has a token in column `index`."""
         return self.index < self.prompt_lengths
 
     @property
     def next_places(self) -> Any:
-        """Boolean tensor `[R, L]`: true in the next column of rows that receive a word."""
+        """Boolean tensor `[R, L]`: true where the search writes a generated word next.
+
+        This is column `index` of the rows that are not finished and whose prompt has been read.
+        """
         columns = ops.arange(ops.shape(self.tokens)[1], dtype="int32")  # [L]
         is_open = ops.logical_not(ops.logical_or(self.is_in_prompt, self.finished))
         return ops.logical_and(columns == self.index, is_open[:, None])

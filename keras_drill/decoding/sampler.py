@@ -48,12 +48,13 @@ class Sampler(Search):
         """Chooses one word per row.
 
         Args:
-            log_probs: Float32 tensor `[B, V]`, negative infinity for forbidden words.
-            uniforms: Float32 tensor `[B]`, random numbers in [0, 1), one per row; all 0 unless
-                `is_random`.
+            log_probs: Float32 tensor `[B, V]`, log-probabilities of V words for B sequences;
+                negative infinity for forbidden words.
+            uniforms: Float32 tensor `[B]`, one random number in [0, 1) per row. All are 0 if the
+                class attribute `is_random` is false.
 
         Returns:
-            Integer tensor `[B]`.
+            The chosen words, an integer tensor `[B]`.
         """
 
     def get_config(self) -> dict:
@@ -72,16 +73,18 @@ class Sampler(Search):
         seed: Any = None,
         **arguments: Any,
     ) -> tuple[Loop, tuple[Rows, Any, Any]]:
-        """Begins a search like `Search.begin`, and draws its random numbers.
+        """Begins a search as `Search.begin` does, and draws the random numbers of all steps.
+
+        The random numbers of a row depend only on the row's key, a pair of integers.
 
         Args:
             step: The model's `DecodingStep`.
-            tokens: Integer tensor `[B, L]`.
+            tokens: Integer tensor `[B, L]`: prompts, padded to the maximum length.
             lengths: Lengths `[B]` of the prompts.
-            seed: An integer from 0 to 2**32 - 1 makes calls reproducible. Row b then uses the
-                random stream `(seed, b)`. An integer tensor `[B]` gives each row the stream
-                `(seed[b], 0)`, and a tensor `[B, 2]` gives complete keys of streams, independent of
-                the batch. With `None`, each call draws a seed from Keras' global generator.
+            seed: An integer from 0 to 2**32 - 1 makes calls reproducible, and row b has the key
+                `(seed, b)`. An integer tensor `[B]` gives row b the key `(seed[b], 0)`, so that the
+                row does not depend on its place in the batch. An integer tensor `[B, 2]` contains
+                the keys. With `None`, each call draws a seed from Keras' global generator.
             **arguments: The other arguments of `Search.begin`.
         """
         loop, (rows, state, _) = super().begin(step, tokens, lengths, **arguments)

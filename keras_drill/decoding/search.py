@@ -22,15 +22,21 @@ _FEW_FORBIDDEN = 16
 
 
 class Search(abc.ABC):
-    """Base class for samplers and beam search. It runs the loop; subclasses choose the words.
+    """Base class for samplers and beam search: generates sequences token by token, in a loop.
 
-    The search has one row for each sequence of a sampler, or for each beam of a beam search. Each
+    This class runs the loop. Subclasses choose the next words in `extend`, and return the final
+    sequences in `result`.
+
+    A search has one row for each sequence of a sampler, or for each beam of a beam search. Each
     step of the loop reads one token of every row and writes the next token. While a prompt is read,
     the next token is the prompt's token. So prompts of different lengths can share a batch, and the
     model's state for a row depends only on the tokens of this row. Finished rows do not change. A
     beam may continue any beam of the same sequence. A row of a sampler continues itself.
 
     The loop works eagerly, in `tf.function`, under XLA and in `jax.jit`.
+
+    Shape letters: B sequences of the batch, R rows (B times the number of beams), L columns
+    (the maximum length), V words.
     """
 
     num_beams = 1  # K, rows for each sequence.
@@ -38,11 +44,11 @@ class Search(abc.ABC):
     def __call__(
         self, step: DecodingStep, tokens: Tensor, lengths: Tensor, **arguments: Any
     ) -> Any:
-        """Continues every row of a buffer until the end token or the end of the row.
+        """Continues every prompt until the end token or the maximum length.
 
         Args:
             step: The model's `DecodingStep`.
-            tokens: Integer tensor `[B, L]`: prompts, padded for the generated tokens.
+            tokens: Integer tensor `[B, L]`: prompts, padded to the maximum length.
             lengths: Lengths `[B]` of the prompts.
             **arguments: The other arguments of `begin`, such as `end_token`.
 
@@ -61,22 +67,24 @@ class Search(abc.ABC):
             log_probs: Float32 tensor `[R, V]`, negative infinity for forbidden words.
             rows: The rows so far. Tokens chosen for finished rows, or for rows whose prompt is
                 still being read, are ignored.
-            memory: Output of `begin`, or of the previous call.
+            memory: The search's own state, for example the scores of beams. It comes from `begin`
+                or from the previous call.
 
         Returns:
-            `(parents, words, memory)`. `parents` are the rows that each new row continues,
-            integers `[R]`, or `None` if each row continues itself. `words` are the chosen words,
-            `[R]`. `memory` is the search's own state for the next step, with constant shapes and
-            types.
+            `(parents, words, memory)`. `parents` `[R]` contains, for each new row, the index of the
+            row that it continues; `None` if each row continues itself. `words` `[R]` contains the
+            chosen words. `memory` is the search's state for the next step, with the same shapes and
+            dtypes as before.
         """
 
     def shortlist(self, scores: Tensor, rows: Rows, spare: int = 0) -> tuple[Any, Any]:
-        """Selects the words of each row that may be chosen.
+        """Selects the C best words of each row, the candidates for `extend_listed`.
 
         Args:
             scores: Floats `[R, V]`, log-probabilities or logits.
             rows: The rows so far.
-            spare: Number of forbidden words. So many additional words are selected.
+            spare: Number of additional words to select, because so many words are forbidden and
+                may be among the best.
 
         Returns:
             The scores and the words (integers), `[R, C]` each, the row's best word first.
@@ -86,7 +94,18 @@ class Search(abc.ABC):
     def extend_listed(
         self, log_probs: Tensor, words: Tensor, rows: Rows, memory: Any
     ) -> tuple[Any, Any, Any]:
-        """Chooses the next words as `extend` does, but among the words `[R, C]` of `shortlist`."""
+        """Chooses the next words as `extend` does, but only among the words of `shortlist`.
+
+        Args:
+            log_probs: Float32 tensor `[R, C]`, log-probabilities of `words`; negative infinity for
+                forbidden words.
+            words: Integer tensor `[R, C]`, from `shortlist`.
+            rows: As in `extend`.
+            memory: As in `extend`.
+
+        Returns:
+            The output of `extend`.
+        """
         raise NotImplementedError
 
     @abc.abstractmethod
@@ -100,19 +119,22 @@ class Search(abc.ABC):
 
     @property
     def is_listing(self) -> bool:
-        """Whether the search chooses among few words of each row, without all log-probabilities.
+        """Whether the search needs only the log-probabilities of the best words of each row.
 
-        Such a search implements `shortlist` and `extend_listed`, which replace `extend` where
-        possible.
+        Such a search implements `shortlist` and `extend_listed`. The loop calls both instead of
+        `extend`, unless the search has constraints or many forbidden tokens.
         """
         return False
 
     def is_done(self, rows: Rows, memory: Any) -> Any:
-        """Returns whether the loop may stop, a boolean scalar. By default, all rows must end."""
+        """Returns whether the loop may stop, a boolean scalar.
+
+        By default, the loop stops when all rows are finished.
+        """
         return ops.all(rows.finished)
 
     def may_win(self, rows: Rows, memory: Any) -> Any:
-        """Returns whether each row or its continuations may still become a result: `[R]`."""
+        """Returns for each row whether a result may still begin with its tokens: booleans `[R]`."""
         return ops.ones_like(rows.finished)
 
     def begin(
@@ -135,22 +157,23 @@ class Search(abc.ABC):
 
         Args:
             step: The model's `DecodingStep`.
-            tokens: Integer tensor `[B, L]`: prompts, padded for the generated tokens.
-            lengths: Lengths `[B]` of the prompts, from 1 to L. With a NumPy array or list, the
-                prompts are read in parallel up to the shortest length. With a tensor, they are read
-                by a scan, whose length may depend on the data, also under XLA.
+            tokens: Integer tensor `[B, L]`: prompts, padded to the maximum length.
+            lengths: Lengths `[B]` of the prompts, from 1 to L. With a NumPy array or a list, the
+                model reads the prompts in parallel up to the shortest length. With a tensor, whose
+                values may be unknown while tracing, the model reads them token by token.
             inputs: Other inputs of the model, see `DecodingStep.begin`.
             max_lengths: Integer tensor `[B]`, the maximum length of each row. Defaults to L.
             end_token: The token that ends a sequence, or None.
             forbidden_tokens: Ids of tokens never to generate.
-            constraints: `Constraint`s, applied one after the other. A row without an allowed word
-                ends.
+            constraints: `Constraint`s, applied one after the other. A row ends if they allow no
+                word.
             pad_token: Token after the end of a sequence.
-            ends: Function from `Rows` to booleans `[R]`, true for rows that end with the last word
-                for another reason, such as a stop string.
+            ends: Additional condition for the end of a row, such as a stop string. A function from
+                `Rows` to booleans `[R]`, which is called after each new word.
 
         Returns:
-            The loop, and `(rows, state, memory)` before its first step.
+            The loop and its initial variables `(rows, state, memory)`: the `Rows`, the state of the
+            model, and the search's own state, see `extend`.
         """
         tokens = ops.convert_to_tensor(tokens, dtype="int32")
         batch_size, width = ops.shape(tokens)

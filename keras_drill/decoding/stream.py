@@ -25,7 +25,7 @@ def stream(
     Args:
         search: A sampler or a beam search.
         step: The model's `DecodingStep`.
-        tokens: Integer tensor `[B, L]`: prompts, padded for the generated tokens.
+        tokens: Integer tensor `[B, L]`: prompts, padded to the maximum length.
         lengths: Lengths `[B]` of the prompts.
         **arguments: The other arguments of the search's `begin`.
 

@@ -13,8 +13,8 @@ class TemperatureSampler(Sampler):
     """Samples from the distribution p^(1/temperature), normalised, with p the model's distribution.
 
     Args:
-        temperature: From 1e-30 to 1e30. A temperature under 1 favours probable words, a temperature
-            above 1 favours improbable words.
+        temperature: From 1e-30 to 1e30. A temperature below 1 makes probable words more probable. A
+            temperature above 1 makes the distribution more uniform.
 
     Example:
 

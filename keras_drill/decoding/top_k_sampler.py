@@ -11,7 +11,7 @@ from keras_drill.types import Tensor
 
 @keras.saving.register_keras_serializable(package="keras_drill")
 class TopKSampler(TemperatureSampler):
-    """Samples from the `k` most probable words, with normalised probabilities.
+    """Samples from the `k` most probable words, with renormalised probabilities.
 
     Args:
         k: Number of words to keep. Among equally probable words, those with the lowest indices are

@@ -16,7 +16,7 @@ class TopPSampler(TemperatureSampler):
     set is chosen.
 
     Args:
-        p: Least sum of the probabilities, above 0 and at most 1. With 1, all words are kept.
+        p: Minimum of the sum of the probabilities, in (0, 1]. With 1, all words are kept.
         temperature: Positive, see `TemperatureSampler`.
 
     Example:
