@@ -12,8 +12,9 @@ from keras_drill.ops.variables import variable_like
 class NonMonotonicAveraging(keras.callbacks.Callback):
     """Averages the weights over training steps once validation has stopped improving (NT-ASGD).
 
-    Let v_k be the validation loss at check k. Averaging starts after the first check whose loss is
-    worse than the best of the losses that are more than n checks old:
+    The callback checks the validation loss at the end of every epoch. Let v_k be the loss at check
+    k = 0, 1, .... Averaging starts at the first check whose loss is worse than the best loss that
+    was recorded more than n checks earlier:
 
         v_k > min(v_0, ..., v_{k-n-1}),    n = `non_monotone_interval`.
 
@@ -21,10 +22,11 @@ class NonMonotonicAveraging(keras.callbacks.Callback):
 
         w̄ = 1/(s − K) Σ_{i=K+1..s} w_i.
 
-    The optimizer always updates w. Evaluation inside `fit` uses w̄, and the model holds w̄ between
-    epochs and after training. Put this callback **before** callbacks such as `ModelCheckpoint` and
-    `EarlyStopping`, so that they save and compare w̄. An `EarlyStopping` with a patience of less
-    than n + 2 checks may end the training before averaging begins.
+    The optimizer always updates w. The model contains w̄ instead of w during evaluation inside
+    `fit`, from the end of an epoch to the beginning of the next, and after training. Put this
+    callback **before** callbacks such as `ModelCheckpoint` and `EarlyStopping`, so that they save
+    and compare w̄. An `EarlyStopping` with a patience of less than n + 2 checks may end the training
+    before averaging begins.
 
     The callback works with any optimizer. Averaging needs memory for two copies of the trainable
     weights: the mean is stored as two float32 numbers, because after a million steps a single
@@ -38,8 +40,8 @@ class NonMonotonicAveraging(keras.callbacks.Callback):
     Args:
         monitor: Name of the logged value to check. Lower values are better.
         non_monotone_interval: Number of checks n.
-        average_from_start: Whether to average from the first step on, for any losses. Use this for
-            the fine-tuning stage of AWD-LSTM, which starts from trained weights.
+        average_from_start: Whether to average from the first step on, whatever the losses are. Use
+            this for the fine-tuning stage of AWD-LSTM, which starts from trained weights.
 
     Example:
 

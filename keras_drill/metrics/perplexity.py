@@ -13,9 +13,9 @@ from keras_drill.types import Tensor
 class Perplexity(TokenMean):
     """Perplexity: `exp` of the targets' mean negative log-probability, over all batches.
 
-    A `LanguageModel` passes the log-probabilities of the targets, `[...]`. A plain Keras model with
-    an `OutputLayer` passes the log-probabilities of all V words, `[..., V]`. Its predictions may
-    also be logits, which the metric normalises.
+    The metric takes two kinds of predictions. A `LanguageModel` passes the log-probabilities of the
+    targets, `[...]`. A plain Keras model with an `OutputLayer` passes the log-probabilities of all
+    V words, `[..., V]`. Predictions for all words may also be logits, which the metric normalises.
 
     In a `LanguageModel`, the mean is weighted by sample weights, and masked tokens are ignored. A
     plain Keras model passes no mask to its metrics: use `sample_weight` and `weighted_metrics`.

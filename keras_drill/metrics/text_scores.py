@@ -70,8 +70,8 @@ def score_texts(
             not texts, or differ in their number, or are empty.
 
     Warns:
-        UserWarning: Texts or references seem to be tokenized, or only the texts are in lower case.
-            At least a hundred texts or references must show this.
+        UserWarning: At least 100 texts or references end in " .", so they seem to be tokenized. Or
+            at least 100 references contain capitals, but no text does.
 
     Example:
 

@@ -57,13 +57,15 @@ class TokenAccuracy(TokenMean):
 
         Args:
             y_true: Target words `[...]`, or `[..., 1]`.
-            y_pred: Log-probabilities of all words `[..., V]`. A `LanguageModel` passes the
-                log-probabilities of the targets `[...]`, and the ranks of the targets separately.
+            y_pred: Log-probabilities of all words `[..., V]`. Only a `LanguageModel` may pass the
+                log-probabilities of the targets `[...]`, because its loss has counted the words
+                that are more probable than each target.
             sample_weight: Weights of the tokens, `[...]` or a prefix of that shape. Tokens of
                 weight 0 may have any target.
 
         Raises:
-            ValueError: `y_pred` is the targets' log-probabilities, without ranks.
+            ValueError: `y_pred` is the log-probabilities of the targets only, and the caller is not
+                a `LanguageModel`.
         """
         y_true, y_pred = targets_and_predictions(y_true, y_pred)
         if len(y_pred.shape) == len(y_true.shape) + 1:
