@@ -13,16 +13,16 @@ def layout_map(
     heads: str = HEADS,
     embeddings: str | None = EMBEDDINGS,
 ) -> keras.distribution.LayoutMap:
-    """Splits the vocabulary of output layers and embeddings over an axis of a device mesh.
+    """Returns a layout map that splits the vocabulary of output layers and embeddings over devices.
 
     The rows of labels, biases and kernel parameters, and their optimizer slots, are split over the
-    axis `model_axis`. All other variables are on every device. The function requires Keras' JAX
-    backend, and jax 0.6.1 or later.
+    axis `model_axis` of a device mesh. All other variables are on every device. The function
+    requires Keras' JAX backend, and jax 0.6.1 or later.
 
     In a training step, the devices along `model_axis` exchange three numbers per token: the largest
     logit, the sum of exponentials, and the target's logit. They also exchange the gradient with
-    respect to the hidden states. The devices along the other axis exchange the gradients of the
-    weights, each device for its rows.
+    respect to the hidden states. The devices along the other axis, over which the batch is split,
+    exchange the gradients of the weights that they have in common.
 
     The number of rows must be a multiple of the number of devices along `model_axis`, see
     `pad_labels_to` of `keras_drill.OutputLayer`.

@@ -83,7 +83,7 @@ class Continuation:
             prompts: String tensor `[B]`.
             max_new_tokens: Integer tensor `[B]`.
             sampler: Sampler that chooses the words.
-            seed: See `Sampler.__call__`.
+            seed: See `Sampler.begin`.
         """
         prompt_words = self.codec.words_of_prompts(prompts)  # [B, (T)]
         read = last_words(prompt_words, self.step, self.max_new_tokens)

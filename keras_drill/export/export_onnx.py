@@ -30,16 +30,20 @@ def export_onnx(
     Beam search is not part of the file. The folder also contains the vocabularies, one word on
     each line in the order of ids, and the tokenizers as `export_ctranslate2` writes them.
 
-    The labels are exported after the label encoder, so DRILL is as fast as weight tying.
+    The export contains the encoded labels (output embeddings) instead of the label encoder, so
+    DRILL is as fast as weight tying.
 
     Args:
         model: A built `keras_drill.SequenceToSequence` or `keras_drill.LanguageModel` around a
             `keras_drill.models.Transformer` or `TransformerLanguageBackbone`, in float32.
         directory: The model's folder. Created if missing.
-        target: Tokenizer and vocabulary of the targets, or of the text of a language model.
-        source: The same of the sources. Only for models with a source.
-        version: A positive integer that no version has yet. Defaults to one more than the highest.
-        card: Written as `model_card.md` and `model_card.json`.
+        target: Pair of the tokenizer and the vocabulary of the targets, or of the text of a
+            language model.
+        source: Pair of the tokenizer and the vocabulary of the sources. `None` for a language
+            model.
+        version: A positive integer, different from existing versions. Defaults to one more than the
+            highest version.
+        card: Model card, written as `model_card.md` and `model_card.json`.
 
     Returns:
         The version's folder.

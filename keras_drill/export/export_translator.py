@@ -37,8 +37,8 @@ def export_translator(
     Args:
         model: A built `keras_drill.SequenceToSequence`.
         directory: The model's folder, such as `saved_models/<name>`. Created if missing.
-        source: `Side` with the tokenizer and vocabulary of the sources.
-        target: `Side` with the tokenizer and vocabulary of the targets.
+        source: Pair of the tokenizer and the vocabulary of the sources.
+        target: Pair of the tokenizer and the vocabulary of the targets.
         version: A positive integer, different from existing versions. Defaults to one more than the
             highest version.
         warmup_texts: Sources that TensorFlow Serving sends through the model before it takes

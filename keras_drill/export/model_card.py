@@ -13,16 +13,20 @@ Facts = Mapping[str, Any]
 class ModelCard:
     """A model card: a description of a model, which exports write beside the model.
 
+    `data`, `figures`, `weights` and `versions` are mappings from any names to values. The Markdown
+    page has a table for each of them.
+
     Args:
         name: Name of the model.
         description: Description in one sentence.
         trained: Time of training, or "unknown".
         licence: Terms of use, or "not stated".
         data: Data for training and evaluation.
-        figures: Metrics of the model, by name.
+        figures: Metrics of the model.
         weights: Type of the stored weights, and its effects on size and accuracy.
         limits: Limitations of the model, one sentence each.
-        options: The options of the training run, by section.
+        options: Options of the training run: a mapping from sections to mappings from names to
+            values.
         versions: Versions of the software that exported the model.
 
     Example:

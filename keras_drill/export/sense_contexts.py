@@ -42,10 +42,14 @@ class SenseContexts(tf.Module):
             }
 
     def __call__(self, senses: tf.Tensor) -> dict[str, tf.Tensor]:
-        """Returns the examples of senses, a dictionary of tensors `[B, K]` padded with `""` and 0.
+        """Returns the examples of senses.
 
         Args:
             senses: Ids `[B]`. Ids that are not a sense have no examples.
+
+        Returns:
+            Dictionary of `before`, `after` and `probabilities`, tensors `[B, K]` padded with `""`
+            and 0; see `TextModel.sense_contexts`.
         """
         senses = tf.convert_to_tensor(senses, tf.int32)
         is_sense = (senses >= 0) & (senses < self.num_senses)

@@ -45,7 +45,7 @@ def is_served(operation: str) -> bool:
 
 
 def unserved_operations(folder: str | os.PathLike) -> dict[str, str]:
-    """Finds the operations of a SavedModel that TensorFlow Serving does not run.
+    """Finds the operations of a SavedModel that TensorFlow Serving does not support.
 
     The function reads the graph and does not load or run the model.
 
@@ -53,7 +53,8 @@ def unserved_operations(folder: str | os.PathLike) -> dict[str, str]:
         folder: Folder of a SavedModel.
 
     Returns:
-        A dictionary from operations to one place of their use: the node and its function.
+        Dictionary from the name of each such operation to the first node that uses the operation,
+        for example `"node 'x' of the graph"`.
     """
     saved_model = saved_model_pb2.SavedModel()
     saved_model.ParseFromString((Path(folder) / "saved_model.pb").read_bytes())

@@ -69,10 +69,12 @@ class Side(tf.Module):
         truncation_side: str = "right",
         separator_id: int | None = None,
     ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-        """Converts texts as `encode` does, but also returns the original words `[B, T]`.
+        """Converts texts as `encode` does, but also returns the words of the texts.
 
-        The original words include unknown words. The words of the end token and of padding are
-        `""`.
+        Returns:
+            Ids and lengths as from `encode`, and the words `[B, T]`. Words that are not in the
+            vocabulary are returned as in the text. The entries for the end token and for padding
+            are `""`.
         """
         vocabulary = self.vocabulary
         lines = tf.strings.regex_replace(texts, r"\s+", " ")
@@ -93,7 +95,10 @@ class Side(tf.Module):
         return ids, lengths, words
 
     def separator_id(self, separator: str) -> int | None:
-        """Returns the id of the token between turns; `None` if it is not one known token."""
+        """Returns the id of the word `separator` between the turns of a dialogue.
+
+        Returns `None` if `separator` is unknown, or more than one token.
+        """
         words = self.tokenizer.tokenize(tf.constant([separator])).flat_values
         words = words[words != "\u2581"]  # the space of SentencePiece
         ids = self.vocabulary.ids(words).numpy().tolist()
@@ -104,7 +109,8 @@ class Side(tf.Module):
 
         Args:
             ids: Integer tensor `[..., T]`.
-            own_words: Strings `[..., T]` that replace words of the vocabulary, unless `""`.
+            own_words: Strings `[..., T]` to write instead of the vocabulary's words for `ids`, for
+                example words copied from the source. `""` keeps the vocabulary's word.
 
         Returns:
             String tensor `[...]`.

@@ -47,11 +47,11 @@ class TextCodec(tf.Module):
         self.start_id = vocabulary.end_id if vocabulary.start_id is None else vocabulary.start_id
 
     def words_of_prompts(self, texts: Any) -> Any:
-        """Splits texts to continue into words, ragged `[B, (T)]`. Line breaks become end tokens."""
+        """Splits prompts into words, ragged `[B, (T)]`. Line breaks become end tokens."""
         return self._words_of_lines(self._joined(texts))[:, :-1]
 
     def ids_of_prompts(self, texts: Any) -> Any:
-        """Converts texts to continue to ids, ragged `[B, (T)]`."""
+        """Converts prompts to ids, ragged `[B, (T)]`. Line breaks become end tokens."""
         return self.vocabulary.ids(self.words_of_prompts(texts))
 
     def ids_of_texts(self, texts: Any) -> Any:
@@ -69,7 +69,7 @@ class TextCodec(tf.Module):
         return tf.concat([start, ids.to_tensor(0)], axis=1)
 
     def join(self, words: Tensor) -> Any:
-        """Joins words `[B, (T)]` to readable texts `[B]`. End tokens become line breaks."""
+        """Joins words `[B, (T)]` into readable texts `[B]`. End tokens become line breaks."""
         lines = tf.ragged.map_flat_values(
             lambda flat: tf.where(flat == self.vocabulary.end_token, "\n", flat), words
         )

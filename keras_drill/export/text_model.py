@@ -45,9 +45,9 @@ class TextModel(tf.Module):
     dictionaries. Empty batches, empty texts, unknown words and texts of any length are allowed.
     Results of different lengths are padded (with "" and 0), and their lengths are returned.
 
-    Texts are read as in training, see `keras_drill.export.TextCodec`. A model with a maximum length
-    (by learned positions, or the shape of its input) reads only the end of longer prompts, so that
-    the new words fit. Texts to score must not be longer.
+    Texts are read as in training, see `keras_drill.export.TextCodec`. Models with learned positions
+    or a fixed input length have a maximum length. Such a model reads only the end of a long prompt,
+    so that prompt and new words together fit. Texts to score must not exceed the maximum length.
 
     Args:
         model: A built `keras_drill.LanguageModel`.
@@ -146,7 +146,8 @@ class TextModel(tf.Module):
             Dictionary of
             `texts` `[B]`: prompt and continuation as readable text;
             `continuations` `[B]`: the continuation as readable text;
-            `words` `[B, N]`: the new words, including an end token;
+            `words` `[B, N]`: the new words, including an end token, up to N in the longest
+            continuation;
             `log_probs` `[B, N]`: the log-probability of each new word;
             `lengths` `[B]`: numbers of new words.
         """
@@ -198,9 +199,9 @@ class TextModel(tf.Module):
                 reduced to it.
             temperature: Float tensor `[B]`; 1 for the model's distribution, 0 for the most
                 probable word.
-            top_k: Integer tensor `[B]`; 0 to keep all words.
-            top_p: Float tensor `[B]`; 1 to keep all words.
-            min_p: Float tensor `[B]`; 0 to keep all words.
+            top_k: Integer tensor `[B]`, as in `TopKSampler`; 0 to keep all words.
+            top_p: Float tensor `[B]`, as in `TopPSampler`; 1 to keep all words.
+            min_p: Float tensor `[B]`, as in `MinPSampler`; 0 to keep all words.
             seed: Integer tensor `[B]`; only the lower 32 bits are used.
 
         Returns:
@@ -243,11 +244,11 @@ class TextModel(tf.Module):
 
         Returns:
             The dictionary of `score` for `text`, with length and perplexity 0 for examples without
-            `text`, and
-            `answers` `[B]`: the continuations of `prompt`, as by `continue_text`, `""` for examples
-            without `prompt`;
-            `problems` `[B]`: the problem of an invalid example, whose other results are empty, or
-            `""`.
+            `text`, and additionally
+            `answers` `[B]`: the continuations of `prompt`, as from `continue_text`; `""` for
+            examples without `prompt`;
+            `problems` `[B]`: an error message for each invalid example, `""` for valid ones. The
+            other results of invalid examples are empty.
         """
         features, problems = read_texts(examples, ["text", "prompt"])
         text, prompt = features["text"], features["prompt"]
@@ -261,7 +262,7 @@ class TextModel(tf.Module):
 
     @tf.function(input_signature=[_TEXTS], autograph=False)
     def senses(self, texts: tf.Tensor) -> dict[str, tf.Tensor]:
-        """Computes the senses of the words of texts, given the words before them.
+        """Computes the probabilities of the senses of each word, given the words before it.
 
         Only for models whose words have senses, with the output layer
         `keras_drill.KernelizedBayesianSoftmax`. Texts are read as by `score`.

@@ -37,9 +37,10 @@ class Translator(tf.Module):
     read as spaces. The model reads unknown words, but never writes the unknown token. An empty text
     has one output, the empty text, with log-probability 0.
 
-    Several outputs of a beam search for a text are different texts. If two sequences are the same
-    text, the next sequences replace them: first further beams, then those of another search with
-    twice as many beams and without groups. Samples are independent of each other, and can be equal.
+    With a beam search, all outputs for a source are different texts. Two beams with different
+    tokens can be the same text. The next best beams then replace such duplicates. If there are too
+    few, the beams of a second search follow, with twice as many beams and without groups. Samples
+    are drawn independently, so they can be equal.
 
     Args:
         model: A built `keras_drill.SequenceToSequence`.
@@ -188,17 +189,20 @@ class Translator(tf.Module):
         return self._answers(texts, prefixes, None)
 
     def answer(self, texts: Any, prefixes: Any = None, rows: Any = None) -> dict[str, tf.Tensor]:
-        """Translates texts as `translate` or `complete`, also with preprocessing in Python.
+        """Translates texts with any tokenizer, also one that runs only in Python.
 
-        Eager calls work with every tokenizer. In graphs, preprocessing that runs only in Python
-        raises an error.
+        Eager calls work with every tokenizer. Calls in graphs raise an error if the tokenizer runs
+        only in Python.
 
         Args:
             texts: Strings `[B]`.
             prefixes: Strings `[B]`, see `complete`; `None` for no prefixes.
-            rows: Integers `[B]`, the numbers of these texts among all texts. A sampler draws
-                different random numbers for different rows. With `None`, equal texts have equal
+            rows: Integers `[B]`, the index of each text in the whole data set. A sampler draws
+                different random numbers for different indices. With `None`, equal texts have equal
                 outputs.
+
+        Returns:
+            The dictionary of `translate`.
         """
         if self.runs_in_graphs and rows is None:
             return self.translate(texts) if prefixes is None else self.complete(texts, prefixes)
@@ -246,8 +250,8 @@ class Translator(tf.Module):
             `lengths` `[B]`: numbers of words, 0 without a target;
             `total_log_probs` `[B]`: sums of `log_probs`;
             `perplexities` `[B]`: exp(-total_log_probs / lengths), 0 without a target;
-            `problems` `[B]`: the problem of an invalid example, whose other results are empty, or
-            `""`.
+            `problems` `[B]`: an error message for each invalid example, `""` for valid ones. The
+            other results of invalid examples are empty.
         """
         features, problems = read_texts(examples, ["source"], ["target"])
         source, target = features["source"], features["target"]
@@ -261,9 +265,11 @@ class Translator(tf.Module):
         }
 
     def find(self, texts: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, Beams]:
-        """Searches for outputs of texts `[B]`.
+        """Runs the search for texts `[B]`, without converting the outputs to text.
 
-        Returns ids `[B, S]` of the texts, their lengths `[B]` before truncation, and the outputs.
+        Returns:
+            Ids `[B, S]` of the texts, their lengths `[B]` before truncation, and the outputs as
+            `keras_drill.decoding.Beams`.
         """
         source = self._read(texts)
         beams = self._find(self.search, source, self._prefix(texts, None))
