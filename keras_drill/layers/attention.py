@@ -53,10 +53,14 @@ class Attention(keras.layers.Layer):
 
         alignments = softmax_s(score(h_t, m_s)),    context_t = Σ_s alignments_ts m_s
 
+    Shape letters: B sequences, T queries (positions of the decoder) of width d_q, S positions of
+    the source (memory) of width d_m.
+
     Call arguments:
         query: `[B, T, d_q]`.
         source: Output of `project`.
-        positions: Integers `[B, T]`, the queries' positions in the target; `None` is 0, 1, ....
+        positions: Integers `[B, T]`, the queries' positions in the target, which only a `window`
+            uses; `None` is 0, 1, ....
 
     Returns:
         Contexts `[B, T, d_m]` and alignments `[B, T, S]`, float32.
@@ -92,8 +96,8 @@ class Attention(keras.layers.Layer):
 
         Args:
             memory: `[B, S, d_m]`.
-            mask: `None` or bool `[B, S]`, False for positions to ignore. The context of a source
-                without other positions is 0.
+            mask: `None` or bool `[B, S]`, False for positions to ignore. If all positions of a
+                source are ignored, its contexts are 0.
 
         Returns:
             Tensors with first dimension B, for `call`.

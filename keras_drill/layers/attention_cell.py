@@ -15,15 +15,15 @@ from keras_drill.types import Activation, Shape, Tensor
 
 @keras.saving.register_keras_serializable(package="keras_drill")
 class AttentionCell(keras.layers.Layer):
-    """A recurrent cell with attention to a source, whose previous output is part of its input.
+    """A recurrent cell with attention to a source. Its last output is part of its next input.
 
         y_t, s_t = cell([x_t; a_{t-1}], s_{t-1})
         a_t = activation(W [context_t; y_t]),    context_t = attention(y_t, source),    a_0 = 0
 
     x_t is the input; y_t and s_t are the output and the states of the inner `cell`. The output of
     this cell is a_t. Use this cell in `AttentionRNN`. In a `keras.layers.RNN`, pass the output of
-    the cell's `start` for the source as `initial_state`.
-    `keras_drill.models.RecurrentEncoderDecoder` is faster.
+    the method `start` as `initial_state`. With LSTM or GRU cells,
+    `keras_drill.models.RecurrentEncoderDecoder` with `input_feeding=True` is a faster alternative.
 
     Call arguments:
         inputs: x_t `[B, d_x]`.

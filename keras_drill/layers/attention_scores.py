@@ -19,7 +19,10 @@ from keras_drill.types import Shape, Tensor
 class AttentionScore(keras.layers.Layer, abc.ABC):
     """Base class for scores, which measure how well a query matches a position of the source.
 
-    The method `keys` computes the part that depends on the source alone, once for all queries.
+    `Attention` calls the method `keys` once for a source, and then the layer for its queries.
+
+    Shape letters: B sequences, T queries (positions of the decoder) of width d_q, S positions of
+    the source (memory) of width d_m, keys of width a.
     """
 
     @abc.abstractmethod
@@ -106,17 +109,19 @@ class GeneralScore(AttentionScore):
 
 @keras.saving.register_keras_serializable(package="keras_drill")
 class AdditiveScore(AttentionScore):
-    """Small network on query and source position: `score(h, s) = v · tanh(h W_q + s W_m)`.
+    """Score of a small network for query h and source position s: `v · tanh(h W_q + s W_m)`.
 
-    This score is also known as "MLP" or "concat". With `normalized=True` the score is
-    `g v / |v| · tanh(h W_q + s W_m + b)`, where g starts at `units ** -0.5`. With `num_layers`
-    above 1, each further layer maps the output x of the previous layer to `tanh(x W + b)`.
+    v, W_q and W_m are weights. This score is also known as "MLP" or "concat". With
+    `normalized=True` the score is `g v / |v| · tanh(h W_q + s W_m + b)` with the further weights g
+    and b, where g starts at `units ** -0.5`. With `num_layers` above 1, each further layer maps the
+    output x of the previous layer to `tanh(x W + b)`.
 
-    Of all scores, this score needs the most time and memory, for tensors `[B, T, S, units]`.
+    This score needs more time and memory than the others, because it computes tensors
+    `[B, T, S, units]` for B sequences, T queries and S positions of the source.
 
     Args:
-        units: Width a of the network's layers.
-        normalized: Whether to use a trainable length g of v, and a bias.
+        units: Width of the network's layers.
+        normalized: Whether to normalise v to the trainable norm g, and to add the bias b.
         num_layers: Number of layers of the network.
         **kwargs: Keyword arguments of `keras.layers.Layer`.
 
@@ -186,6 +191,9 @@ class AttentionWindow(keras.layers.Layer, abc.ABC):
     """Base class for windows, which limit the positions that a query attends to.
 
     Attention with a window is known as "local attention".
+
+    Shape letters: B sequences, T queries (positions of the decoder) of width d_q, S positions of
+    the source.
     """
 
     @abc.abstractmethod
@@ -206,10 +214,11 @@ class AttentionWindow(keras.layers.Layer, abc.ABC):
 
 @keras.saving.register_keras_serializable(package="keras_drill")
 class MonotonicWindow(AttentionWindow):
-    """Window around the source position with the index of the query in the target ("local-m").
+    """Window whose centre in the source has the same position as the query in the target.
 
-    The window contains the positions at most `radius` away. For queries beyond the end of the
-    source, its centre is the source's last position.
+    This window is known as "local-m". It contains the positions at most `radius` away from the
+    centre. If the source is shorter than the query's position, the centre is the source's last
+    position.
 
     Args:
         radius: Largest distance from the centre.
@@ -239,11 +248,12 @@ class MonotonicWindow(AttentionWindow):
 class PredictiveWindow(AttentionWindow):
     """Window around a source position p that the layer predicts from the query h ("local-p").
 
-        p = (S - 1) σ(v · tanh(h W))
+        p = (n - 1) σ(v · tanh(h W))
 
-    The window contains the positions s with `|s - p| <= radius`. Their attention weights are
-    multiplied by `exp(-(s - p)² / (2 (radius / 2)²))`. Positions count from 0, so p lies between
-    the first and the last of the source's S positions.
+    v and W are weights, and n is the length of the source without masked positions. The window
+    contains the positions s with `|s - p| <= radius`. Their attention weights are multiplied by
+    `exp(-(s - p)² / (2 (radius / 2)²))`. Positions count from 0, so p lies between the first and
+    the last position of the source.
 
     Args:
         radius: Largest distance from p.

@@ -9,22 +9,23 @@ from keras_drill.types import Shape, Tensor
 
 @keras.saving.register_keras_serializable(package="keras_drill")
 class ContextSpace(keras.layers.Layer):
-    """Converts an encoder's states to contexts: centred, on principal axes, of a fixed length.
+    """Centres an encoder's states, projects them on principal axes, and scales them to one length.
 
         context = length · x / |x|,    x = (state − mean) A
 
-    Call `adapt` with states before using the layer. The columns of A are the `dim` principal axes
-    of these states. With `whiten`, each axis is divided by the standard deviation along the axis.
-    Put the layer between the encoder and the output layer.
+    Put this layer between the encoder and the output layer, and call `adapt` with states before
+    using the layer. The columns of A are the `dim` principal axes of these states. With `whiten`,
+    each axis is divided by the standard deviation along the axis.
 
     With `num_words`, the mean of all states of the same word is subtracted. Use `num_words` for
     states that depend on the word itself: only the differences between the word's occurrences
     remain.
 
-    The length is fixed because scores grow with the length. A trainable length would grow without
-    bound, and each sense would fit only a few contexts.
+    The length is fixed because the output layer's scores grow with the length of the contexts. A
+    trainable length would grow without bound, and each sense of a word would then fit only a few
+    contexts.
 
-    Shape letters: N states of width D, V words.
+    Shape letters: N states of width D, contexts of width d, V words.
 
     Args:
         dim: Number of principal axes d; at most D.

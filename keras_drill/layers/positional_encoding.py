@@ -15,7 +15,8 @@ class PositionalEncoding(keras.layers.Layer):
 
     The vector of position t is
 
-    - "sinusoidal": sin(t / 10000^{i / (n - 1)}) for i < n = d / 2, then the cosines;
+    - "sinusoidal": sin(t r_i) for i = 0, ..., n - 1, then cos(t r_i) for the same i, with the rates
+      r_i = 10000^{-i / (n - 1)} and n = d / 2 (rounded up for odd d, without the last cosine);
     - "learned": row t of a trainable table.
 
     Call arguments:
@@ -27,8 +28,8 @@ class PositionalEncoding(keras.layers.Layer):
     Args:
         kind: "sinusoidal" (no weights, any length) or "learned".
         max_length: Number of learned positions, `None` with "sinusoidal". A longer sequence raises
-            an error if the length is known while tracing. Otherwise the further positions become
-            NaN.
+            an error if its length is static. If its length is only known at run time, the positions
+            from `max_length` on become NaN.
         **kwargs: Keyword arguments of `keras.layers.Layer`.
 
     Example:

@@ -181,7 +181,10 @@ class TransformerLayer(keras.layers.Layer):
         return attention.key_dense(source), attention.value_dense(source)
 
     def empty_cache(self, batch_size: int, length: int) -> tuple[Tensor, Tensor]:
-        """Returns zeros `[B, L, N, H]` for the keys and values of L positions to be read."""
+        """Returns an empty cache for `step`: zeros `[B, L, N, H]` for keys and for values.
+
+        L is `length`, the largest number of positions that will be read.
+        """
         width = self.outer.kernel.shape[-1]
         shape = (batch_size, length, self.num_heads, width // self.num_heads)
         return ops.zeros(shape, self.compute_dtype), ops.zeros(shape, self.compute_dtype)
@@ -195,7 +198,10 @@ class TransformerLayer(keras.layers.Layer):
         source_mask: Tensor | None = None,
         return_attention: bool = False,
     ) -> tuple:
-        """Reads one more position of R rows, for inference. Each of B sources has R / B rows.
+        """Reads one more position of R rows (sequences), for inference.
+
+        The rows of each of the B sources are adjacent, for example the beams of a beam search. All
+        sources have the same number of rows, R / B.
 
         Args:
             x: `[R, 1, d]`.

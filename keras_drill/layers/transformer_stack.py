@@ -144,7 +144,10 @@ class TransformerStack(keras.layers.Layer):
         source_mask: Tensor | None = None,
         return_attention: bool = False,
     ) -> tuple:
-        """Reads one more token of R rows, for inference. Each of B sources has R / B rows.
+        """Reads one more token of R rows (sequences), for inference.
+
+        The rows of each of the B sources are adjacent, for example the beams of a beam search. All
+        sources have the same number of rows, R / B.
 
         Args:
             tokens: Integers `[R]`.
