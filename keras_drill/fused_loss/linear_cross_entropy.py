@@ -32,14 +32,17 @@ def linear_cross_entropy(
     together, and drops the logits. The function runs eagerly, in `tf.function`, under XLA, and
     under `jax.jit`, on every device. `keras_drill.OutputLayer` is the corresponding layer.
 
-    - *Precision*: the products are in the dtype of `hidden`; the softmax, the loss, and the sums
+    - *Precision*: matrix products are in the dtype of `hidden`. The softmax, the loss, and the sums
       of the gradients over tiles are in float32, or in float64 if `hidden` is. A gradient has the
       dtype of its tensor, for example float32 for float32 labels with bfloat16 hidden states.
-    - *Cost*: three products of `[N, d]` and `[V, d]`, as with logits; two if labels get no
-      gradient; one with `training=False`. Memory beyond arguments and gradients is one tile
-      (`tile_bytes`) and a few blocks of 32 MiB. Labels without gradient and bias need only the
-      blocks. `reduction="none"` computes the logits again for the gradients, with one more product.
-      Second derivatives are not supported.
+    - *Cost*: for N tokens, three matrix products of the size `[N, d]` times `[d, V]`, as many as
+      with a stored matrix of logits. The number is two if labels get no gradient, and one with
+      `training=False`. `reduction="none"` computes the logits again for the gradients, with one
+      more product.
+    - *Memory*, beyond arguments and gradients: one tile of logits (`tile_bytes`), and on CPUs a few
+      blocks of 32 MiB. On CPUs, the blocks suffice if labels get no gradient and there is no bias.
+
+    Second derivatives are not supported.
 
     Args:
         hidden: `[..., d]`, floats.
@@ -64,8 +67,7 @@ def linear_cross_entropy(
             cost more.
         tile_size: Number of tokens of a tile. `None` derives it from `tile_bytes`.
         tile_bytes: Memory of a tile of logits, in bytes. `None` is 2 GiB on GPUs and TPUs. On CPUs
-            the default is 144 MiB, or three eighths of the memory of the labels' gradient if this
-            is more.
+            the default is 144 MiB, or 3/8 of the size of the labels' gradient if this is more.
 
     Returns:
         A scalar, or `[...]` with `reduction="none"`; float32 (float64 if `hidden` is).

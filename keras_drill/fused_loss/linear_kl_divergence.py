@@ -32,9 +32,10 @@ def linear_kl_divergence(
     tile_size: int | None = None,
     tile_bytes: int | None = None,
 ) -> Tensor:
-    """Computes the divergence between a student's and a teacher's linear output layer.
+    """Computes the divergence of the word probabilities of a student from those of a teacher.
 
-    The function computes no complete matrices of logits.
+    Student and teacher are linear output layers with softmax. The function stores no complete
+    matrices of logits.
 
     Let `s = hidden . labels^T + bias` be the student's logits, and `t` the teacher's logits,
     computed in the same way. With a soft cap c, logits are capped to `c * tanh(s / c)`. With
@@ -47,20 +48,23 @@ def linear_kl_divergence(
 
     With `targets` y, the loss is `w CE + (1 - w) divergence`, where w is `cross_entropy_weight` and
     CE is the cross-entropy `logsumexp(s) - s_y` at temperature 1. The factor `temperature^2` keeps
-    gradients at a similar size for all temperatures. For high temperatures, both KL divergences
-    approach `sum (s - t)^2 / 2V` of logits with mean 0.
+    gradients at a similar size for all temperatures. For high temperatures, the loss of both KL
+    divergences approaches `sum (s - t)^2 / (2 V)`, where s and t are shifted to mean 0.
 
     The loss is exact, with exact gradients for `hidden`, `labels`, `bias` and `sample_weight`; the
     teacher is a constant. The function processes one tile of tokens at a time, as
     `keras_drill.ops.linear_cross_entropy` does, and runs in the same environments.
 
-    - *Precision*: the products are in the dtype of `hidden` and of `teacher_hidden`, which may
-      differ. All other computations are in float32, or in float64 if `hidden` is.
-    - *Cost*: one product of the teacher's `[N, d]` and `[V, d]`, and three of the student's (two if
-      labels get no gradient, one with `training=False`). Memory beyond arguments and
-      gradients is one tile, which holds student and teacher (`tile_bytes`), and a few blocks of
-      32 MiB. `reduction="none"` computes the logits again for the gradients. Second derivatives are
-      not supported.
+    - *Precision*: matrix products are in the dtype of `hidden`, and for the teacher in the dtype of
+      `teacher_hidden`, which may differ. All other computations are in float32, or in float64 if
+      `hidden` is.
+    - *Cost*: for N tokens, one matrix product of the size `[N, d_t]` times `[d_t, V]` for the
+      teacher, and three of `[N, d]` times `[d, V]` for the student (two if labels get no gradient,
+      one with `training=False`). `reduction="none"` computes the logits again for the gradients.
+    - *Memory*, beyond arguments and gradients: one tile of logits of student and teacher
+      (`tile_bytes`), and on CPUs a few blocks of 32 MiB.
+
+    Second derivatives are not supported.
 
     Args:
         hidden: `[..., d]`, floats, hidden states of the student.

@@ -36,16 +36,17 @@ def sparse_linear_kl_divergence(
     tile_size: int | None = None,
     tile_bytes: int | None = None,
 ) -> Tensor:
-    """Computes the KL divergence from a teacher whose probabilities of some words are stored.
+    """Computes the KL divergence of a student from a teacher with stored probabilities.
 
-    For each token, the stored words are for example the teacher's k most probable words, or a
-    sample. Only the forward KL divergence is defined for such data. With the stored probabilities p
-    and the probabilities q of the student, a linear output layer, the loss of a token is one of
+    For each token, the teacher's probabilities of some words are stored, for example of its k most
+    probable words. Only the forward KL divergence is defined for such data. Let p be the stored
+    probabilities, and q the probabilities of the student, a linear output layer with softmax. The
+    loss of a token is one of
 
         "bucket"         sum p (log p - log q) + p_rest (log p_rest - log q_rest)
         "renormalize"    sum p' (log p' - log q),    p' = p / sum p
 
-    Sums are over the stored words, and the rest is 1 minus the sum of probabilities. "bucket", the
+    Sums are over the stored words, `p_rest = 1 - sum p` and `q_rest = 1 - sum q`. "bucket", the
     default, treats all other words as one event. It is a lower bound of the divergence of the
     complete distributions, and is 0 if the student equals the teacher. "renormalize" is smallest
     for a student that gives no probability to other words, so with few words it makes students
