@@ -21,9 +21,10 @@ class ResidualNetwork(keras.layers.Layer):
 
         X_i = [g_i *] act(dropout(X_{i-1}) U_i + u_i) + [X_{i-1}] + X,    X_0 = X.
 
-    The parts in brackets are optional. `residual_to_input=False` removes the last term. The term
-    `X_{i-1}` begins at `i = 2`, because X_0 is the input. The gates g_i are 0 at first, so a gated
-    network begins as the identity (with `residual_to_previous`, as a multiple of the input).
+    U_i, u_i and g_i are the kernels, biases and gates of the layers. The parts in brackets are
+    optional. `residual_to_input=False` removes the last term. The term `X_{i-1}` begins at `i = 2`,
+    because X_0 is the input. The gates are 0 at first, so a gated network begins as the identity
+    (with `residual_to_previous`, as a multiple of the input).
 
     Shapes:
         inputs: `[..., d]`; output: `[..., units]`.
@@ -44,9 +45,9 @@ class ResidualNetwork(keras.layers.Layer):
         kernel_initializer: Initializer of the `U_i`.
         seed: Seed of the dropout masks.
         learning_rate_multiplier: Multiplies every step of the optimizer on this network's weights.
-            The weights are stored divided by this number. One step on them changes all labels
-            together, so Adam, whose steps do not shrink with the gradient, may
-            need a multiplier of 0.1.
+            The weights are stored divided by this number. Each step changes all labels at once.
+            Adam may therefore need a multiplier such as 0.1, because its steps do not shrink with
+            the gradient.
         **kwargs: Keyword arguments of `keras.layers.Layer`.
 
     Raises:

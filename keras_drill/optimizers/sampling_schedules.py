@@ -90,14 +90,14 @@ class ExponentialSchedule(keras.optimizers.schedules.LearningRateSchedule):
 
 @keras.saving.register_keras_serializable(package="keras_drill")
 class InverseSigmoidSchedule(keras.optimizers.schedules.LearningRateSchedule):
-    """Scheduled sampling rate that rises from nearly 0 to 1 along a sigmoid.
+    """Scheduled sampling rate that rises from 1 / (k + 1) towards 1 along a sigmoid.
 
         rate_i = 1 − k / (k + exp(i / k))
 
     Here i is the training step, from 0. The rate rises fastest at step k ln k, where it is 1/2.
 
     Args:
-        k: Number of at least 1. A larger `k` makes the rise start later and take longer.
+        k: Number, at least 1. A larger `k` makes the rise start later and take longer.
 
     Example:
 
