@@ -33,7 +33,10 @@ class Composition(keras.layers.Layer, ABC):
         self.built = True
 
     def context_shape(self, hidden_shape: Shape) -> Shape:
-        """Returns a shape whose last entry is the width of the contexts, for the label encoder."""
+        """Returns the shape with which to build the label encoder for the contexts.
+
+        Only the last entry matters, the width of the contexts.
+        """
         return tuple(hidden_shape)
 
     def num_labels(self, vocabulary_size: int) -> int:
@@ -101,13 +104,13 @@ class Composition(keras.layers.Layer, ABC):
         posteriors: Tensor | None,
         weights: Tensor | None,
     ) -> None:
-        """Records the tokens of a training step, after their loss.
+        """Records statistics of tokens, after the loss of a training step. By default, none.
 
         Args:
             targets, log_probs: `[N]`, the targets and their log-probabilities.
             posteriors: `[N, S]`, probabilities of the target's labels given the target, or `None`
                 if S is 1.
-            weights: `[N]`, or `None`.
+            weights: `[N]`, the sample weights, or `None`.
         """
         return  # TensorFlow's AutoGraph cannot convert a function that has only a docstring
 

@@ -20,6 +20,10 @@ class Score(ABC):
     labels, for example a kernel's width, are passed as `parameters`: a tuple of tensors whose
     first axis is the number of labels M.
 
+    Shape letters: R rows (context vectors) of width d, M labels, S labels of a single row. The
+    compute dtype is the dtype of the contexts and labels. The accumulator's dtype is float32, or
+    float64 if the compute dtype is float64.
+
     Attributes:
         parameter_initializers: Name and initializer of every parameter, in order.
         num_label_sums: Number of `label_sums` that `product_gradients` returns.
@@ -45,16 +49,21 @@ class Score(ABC):
             parameters: Tuple of tensors in the accumulator's dtype.
 
         Returns:
-            `[R, M]` in the accumulator's dtype (float32, or float64 for float64 models).
+            `[R, M]` in the accumulator's dtype.
         """
         return self.scores_of_terms(hidden, labels, self.label_terms(labels, parameters))
 
     def scores_of_terms(self, hidden: Tensor, labels: Tensor, label_terms: Tensors) -> Tensor:
-        """Computes `scores` for loops in which the labels stay constant, without gradients.
+        """Computes `scores` from label terms that were computed before.
+
+        Inference loops call this method, since their labels stay constant.
 
         Args:
             hidden, labels: As in `scores`.
-            label_terms: Output of `label_terms`.
+            label_terms: Output of the method `label_terms`.
+
+        Returns:
+            The output of `scores`.
         """
         is_double = keras.backend.standardize_dtype(hidden.dtype) == "float64"
         products = saturated(
@@ -115,13 +124,14 @@ class Score(ABC):
         hidden_terms: Tensors,
         label_terms: Tensors,
     ) -> tuple[Tensors, Tensors] | None:
-        """Computes the sums that `product_gradients` returns from its first result.
+        """Computes the two tuples of sums of `product_gradients`, given its first output.
 
         The fused loss calls this method on JAX with accelerators, so that no further matrix
-        `[R, M]` is stored. The first result is rounded to the compute dtype before.
+        `[R, M]` is stored.
 
         Args:
-            by_products: `[R, M]` in the accumulator's dtype, the first result.
+            by_products: `[R, M]` in the accumulator's dtype, the gradient with respect to the
+                products. Its values have been rounded to the compute dtype.
             row_weights, products, hidden_terms, label_terms: As in `product_gradients`.
 
         Returns:
@@ -165,7 +175,7 @@ class Score(ABC):
 
     @abstractmethod
     def pair_scores(self, hidden: Tensor, labels: Tensor, parameters: Tensors) -> Tensor:
-        """Computes the scores of every row with its own S labels. Gradients can be taken.
+        """Computes the scores of every row with its own S labels. The result is differentiable.
 
         Args:
             hidden: `[..., d]`.
