@@ -17,10 +17,10 @@ class SenseAllocation(keras.layers.Layer):
     number of senses and all shapes are fixed. The word of a sense may change in training, without
     recompilation.
 
-    There are two kinds of statistics. `record` adds to the sums of the present interval, which are
-    correct on any number of replicas. At the end of the interval,
-    `keras_drill.SenseReallocation` updates running averages with the sums. Then the callback moves
-    senses according to the statistics.
+    An interval is the training steps between two reallocations of senses. `record` adds the tokens
+    of a step to the sums of the present interval, over all replicas of `tf.distribute`. At the end
+    of the interval, the callback `keras_drill.SenseReallocation` updates running averages with the
+    sums, moves senses according to both, and sets the sums to 0.
 
     Shape letters: V words, M senses, S most senses of a word, N tokens.
 
@@ -32,9 +32,10 @@ class SenseAllocation(keras.layers.Layer):
         word_log_prob: `[V]`, running average of a word's log-probability at tokens whose target is
             the word; 0 for words that have not occurred.
         word_count: `[V]`, how often each word was the target in this interval.
-        log_prob_sum, prob_sum: `[V]`, sums of the log-probability and of the probability at these
-            tokens.
-        usage_sum: `[M]`, this interval's sum of the probabilities that `usage` averages.
+        log_prob_sum, prob_sum: `[V]`, sums of a word's log-probability and of its probability, over
+            the tokens that `word_count` counts.
+        usage_sum: `[M]`, sum of the probabilities that `usage` averages, over all tokens of this
+            interval.
 
     Args:
         vocabulary_size: Number of words V.

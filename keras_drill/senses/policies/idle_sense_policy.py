@@ -17,17 +17,17 @@ class IdleSensePolicy(AllocationPolicy):
         need_i = count_i · (-running mean of log p(i)) · senses_i
 
     Words without an idle sense and with fewer than `max_senses` senses receive one idle sense each.
-    The word with the greatest need and the least used sense come first. A word keeps its
+    The word with the greatest need receives the least used sense, and so on. A word keeps its
     `min_senses` most used senses. Words that did not occur in the interval receive no sense. Ties
     are resolved in favour of the lower index.
 
     The policies of [Miao et al., 2019](https://arxiv.org/abs/1911.00274) (`RankingPolicy` and
-    `ThresholdPolicy`) depend on how well a word is predicted. This depends more on the word's
-    frequency than on its number of senses. `IdleSensePolicy` depends on whether a word uses its
-    last sense. If two senses represent one cluster of contexts, the better one soon gets all
-    tokens. The low share of the other sense then shows that it is not needed. The need grows with
-    the number of senses because a word that uses all of three senses is likely to need a fourth. No
-    threshold depends on the vocabulary or the loss.
+    `ThresholdPolicy`) depend on how well a word is predicted. But the quality of the prediction
+    depends more on the word's frequency than on its number of senses. `IdleSensePolicy` depends on
+    whether a word uses all its senses. If two senses represent one cluster of contexts, the better
+    one soon gets all tokens. The low share of the other sense then shows that it is not needed. The
+    need grows with the number of senses because a word that uses all of three senses is likely to
+    need a fourth. No threshold depends on the vocabulary or the loss.
 
     A moved sense starts with the mean usage, and needs several intervals before its usage is
     informative. Choose `momentum` and `interval` of `keras_drill.SenseReallocator` such that their

@@ -16,18 +16,18 @@ class RankingPolicy(AllocationPolicy):
 
         rank_w = (count_w + 1e-7) / (prob_sum_w + 1e-7) / (√count_w + 1e-7)
 
-    The policy handles words by increasing rank. It skips words that have `max_senses` senses. It
-    also skips words outside the frequent half: their count in the interval is not above the least
-    count of that half. Every other word receives one sense. This is the least used sense that was
-    not considered before and whose word has more than `min_senses` senses at that moment. A
-    rejected sense is not considered again. The number of moves is limited by `ratio`. Ties are
-    resolved in favour of the lower index.
+    The policy handles words by increasing rank, and senses by increasing usage. It skips words that
+    have `max_senses` senses, and words that are not frequent. A word is frequent if its count in
+    the interval is greater than the (V / 2)-th largest count of all V words. Every other word
+    receives the next sense whose word has more than `min_senses` senses at that moment. Skipped
+    senses are not considered again. The number of moves is limited by `ratio`. Ties are resolved in
+    favour of the lower index.
 
     Words that receive senses may also lose senses. A word may even receive its own sense, which is
     then reset and counts as a move.
 
     Args:
-        ratio: Largest number of moves, as a share of the number of words.
+        ratio: The number of moves is at most this share of the number of words, rounded up.
 
     Raises:
         ValueError: `ratio` is not in (0, 1].
