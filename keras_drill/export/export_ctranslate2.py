@@ -30,9 +30,9 @@ def export_ctranslate2(
     returns words and not texts, so the folder also contains the tokenizers. `*tokenizer.json` is
     Keras' config of a tokenizer. For SentencePiece there is also the model, `*tokenizer.model`.
 
-    The export contains the encoded labels (output embeddings) instead of the label encoder, so
-    DRILL is as fast as weight tying. The exported model has the log-probabilities of the original
-    model, up to float32 rounding.
+    The labels (output embeddings) are encoded once, during the export, so DRILL is as fast as
+    weight tying. The exported model has the log-probabilities of the original model, up to float32
+    rounding.
 
     Args:
         model: A built `keras_drill.SequenceToSequence` or `keras_drill.LanguageModel` around a

@@ -30,8 +30,8 @@ def export_onnx(
     Beam search is not part of the file. The folder also contains the vocabularies, one word on
     each line in the order of ids, and the tokenizers as `export_ctranslate2` writes them.
 
-    The export contains the encoded labels (output embeddings) instead of the label encoder, so
-    DRILL is as fast as weight tying.
+    The labels (output embeddings) are encoded once, during the export, so DRILL is as fast as
+    weight tying.
 
     Args:
         model: A built `keras_drill.SequenceToSequence` or `keras_drill.LanguageModel` around a
