@@ -27,7 +27,10 @@ def replaced_file(path: str | os.PathLike) -> Iterator[Path]:
     """
     path = Path(os.path.realpath(path))
     if path.exists() and not path.is_file():
-        raise ValueError(f"`path` must be a file or must not exist. Received: path={str(path)!r}")
+        raise ValueError(
+            "`path` must be a new path or that of a regular file, not of a folder or a device. "
+            f"Received: path={str(path)!r}"
+        )
     path.parent.mkdir(parents=True, exist_ok=True)
     try:  # keep the suffix, by which some writers choose the format
         descriptor, name = tempfile.mkstemp(

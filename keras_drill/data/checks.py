@@ -47,8 +47,8 @@ def check_symbols(symbols: Sequence[str]) -> tuple[str, ...]:
     for symbol in symbols:
         if not isinstance(symbol, str) or symbol.split() != [symbol] or symbols.count(symbol) > 1:
             raise ValueError(
-                "`symbols` must be different strings without white space. "
-                f"Received: symbols={shown(symbols)}, of which {symbol!r} is not"
+                "`symbols` must be distinct, non-empty strings without white space. "
+                f"Received: symbols={shown(symbols)}, with the invalid or repeated {symbol!r}"
             )
     return symbols
 

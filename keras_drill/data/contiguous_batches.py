@@ -125,7 +125,8 @@ class ContiguousBatches:
         check_id(first_token=first_token, pad_id=pad_id)
         if not is_whole(min_context) or min_context < 0 or (min_context and not padding):
             raise ValueError(
-                "`min_context` must be an integer from 0, and 0 without `padding`. "
+                "`min_context` must be an integer of at least 0, and must be 0 if `padding` is "
+                "False. "
                 f"Received: min_context={min_context!r}, padding={padding}"
             )
         needed = 1 if padding else batch_size * sequence_length

@@ -61,7 +61,7 @@ class EncodedText:
         self.line_lengths = as_ids(line_lengths, "line_lengths")
         if (self.line_lengths < 1).any():
             raise ValueError(
-                "`line_lengths` must be positive: each line has its end token. "
+                "`line_lengths` must be at least 1, because each line has an end token. "
                 f"Received: line_lengths={shown(line_lengths)}"
             )
         if self.line_lengths.sum(dtype=np.int64) != len(self.ids):
@@ -161,9 +161,9 @@ class EncodedText:
         found = {"num_tokens": len(text.ids), "num_lines": len(text.line_lengths)}
         for name, number in found.items():
             if expected.get(name) != number:
-                raise _damaged(folder, f"expected {expected.get(name)} {name}, found {number}")
+                raise _damaged(folder, f"{name} must be {expected.get(name)} but is {number}")
         if text.ids.min(initial=0) < 0:
-            raise _damaged(folder, "it has negative numbers")
+            raise _damaged(folder, "it has negative token ids")
         return text
 
     @staticmethod
@@ -175,7 +175,10 @@ class EncodedText:
         """
         files = sorted(str(path) for path in Path(folder).glob("shard-*.tfrecord"))
         if not files:
-            raise FileNotFoundError(f"Found no TFRecord shards. Received: {str(folder)!r}")
+            raise FileNotFoundError(
+                "`folder` must contain an encoded text, files 'shard-*.tfrecord'. "
+                f"Received: folder={str(folder)!r}"
+            )
 
         def parse(record: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
             features = tf.io.parse_single_example(record, _FEATURES)
@@ -217,11 +220,12 @@ def as_ids(ids: Any, name: str = "ids") -> np.ndarray:
     is_number = np.issubdtype(array.dtype, np.number)
     if array.ndim != 1 or not is_number or (array != np.round(array)).any():
         raise ValueError(
-            f"`{name}` must be whole numbers along one axis. Received: {name}={shown(ids)}"
+            f"`{name}` must be a one-dimensional array or a list of integers. "
+            f"Received: {name}={shown(ids)}"
         )
     limits = np.iinfo(np.int32)
     if array.size and not limits.min <= array.min() <= array.max() <= limits.max:
-        raise ValueError(f"`{name}` must be int32. Received: {name}={shown(ids)}")
+        raise ValueError(f"`{name}` must fit into int32. Received: {name}={shown(ids)}")
     return array.astype(np.int32, copy=False)
 
 

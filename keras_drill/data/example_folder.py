@@ -75,8 +75,9 @@ class ExampleFolder:
         fingerprint = read_json(path).get("words")
         if not isinstance(fingerprint, str):
             raise ValueError(
-                "Expected a file with the fingerprint of tokenizers and vocabularies of the ids, a "
-                f'string under "words". Received: {str(path)!r}'
+                'Expected a JSON file with the key "words", whose value is a string: the '
+                "fingerprint of the tokenizers and vocabularies that encoded the examples. Encode "
+                f"the examples again. Received: {str(path)!r}"
             )
         return fingerprint
 
@@ -108,8 +109,8 @@ class ExampleFolder:
             lengths.append(ragged.row_lengths().numpy().astype(np.int32))
         if not sum(map(len, ids)):  # TensorFlow parses a missing feature as an empty list
             raise ValueError(
-                f"The examples have no ids in the feature {column!r}. "
-                f"Received: {str(self.splits[split][0].parent)!r}"
+                f"The feature {column!r} of the examples is missing or empty; it must contain "
+                f"token ids. Received: {str(self.splits[split][0].parent)!r}"
             )
         return EncodedText(np.concatenate(ids), np.concatenate(lengths))
 
@@ -173,6 +174,6 @@ def _parsed(files: list[Path], spec: dict, column: str, size: int = _BLOCK) -> I
         ) from None
     except tf.errors.DataLossError:
         raise ValueError(
-            f"The examples are damaged: a file is incomplete, or was changed. "
-            f"Received: {str(files[0].parent)!r}"
+            f"The examples are damaged: a file is incomplete, or was changed. Write the examples "
+            f"again. Received: {str(files[0].parent)!r}"
         ) from None

@@ -109,7 +109,7 @@ class PairBatches:
         check_is("target", target, EncodedText, "an `EncodedText`")
         if (batch_size is None) == (batch_tokens is None):
             raise ValueError(
-                "Expected one of `batch_size` and `batch_tokens`. Received: "
+                "Expected either `batch_size` or `batch_tokens`, and None for the other. Received: "
                 f"batch_size={batch_size}, batch_tokens={batch_tokens}"
             )
         check_at_least_one(batch_size=batch_size, batch_tokens=batch_tokens, max_length=max_length)
@@ -289,7 +289,7 @@ def _check_sides(source: EncodedText, target: EncodedText, pad_id: int) -> None:
             f"{len(source.line_lengths)} and {len(target.line_lengths)} lines"
         )
     if not len(source.line_lengths):
-        raise ValueError("`source` and `target` must have lines. Received: none")
+        raise ValueError("`source` and `target` must have at least one line. Received: no lines")
     for name, text in {"source": source, "target": target}.items():
         if (text.ids == pad_id).any():
             raise ValueError(

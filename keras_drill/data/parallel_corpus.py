@@ -115,7 +115,7 @@ class ParallelCorpus:
             missing = [suffix for suffix in suffixes if suffix not in files]
             if missing:
                 raise FileNotFoundError(
-                    f"The folder has no {_names(name, missing)} beside "
+                    f"The folder must contain {_names(name, missing)}, the other side of "
                     f"{[path.name for path in files.values()]}. Received: path={str(folder)!r}"
                 )
         return {
@@ -135,9 +135,10 @@ def _files_by_split(folder: Path, suffixes: Sequence[str]) -> dict[str, dict[str
             continue
         if suffix in found.setdefault(split, {}):
             raise ValueError(
-                f"Found several files that may be the {split!r} text and cannot choose; name them "
-                "in a mapping {'train': ..., 'valid': ..., 'test': ...}, or give one text's own "
-                f"files. Received: {[str(found[split][suffix]), str(path)]}"
+                f"Found several files that may be the {split!r} text and cannot choose. Give a "
+                "mapping of files {'train': ..., 'valid': ..., 'test': ...} as `path`, or the "
+                "files of a single text instead of a folder. "
+                f"Received: {[str(found[split][suffix]), str(path)]}"
             )
         found[split][suffix] = path
     return found

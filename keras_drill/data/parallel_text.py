@@ -53,16 +53,16 @@ def read_pairs(files) -> ParallelText:
     """
     if not isinstance(files, str | os.PathLike | Iterable):
         raise ValueError(
-            "`path` must be a file of two columns, or a file of sources and one of targets. "
-            f"Received: path={shown(files)}"
+            "`path` must be a file with tab-separated sources and targets, or a list of a file of "
+            f"sources and a file of targets. Received: path={shown(files)}"
         )
     files = [files] if isinstance(files, str | os.PathLike) else list(files)
     if len(files) == 1:
         return ParallelText(_Column(files[0], 0), _Column(files[0], 1))
     if len(files) != 2:
         raise ValueError(
-            "Expected one file of two columns, or a file of sources and one of targets. "
-            f"Received: {[str(file) for file in files]}"
+            "Expected one file with tab-separated sources and targets, or a file of sources and a "
+            f"file of targets. Received: {[str(file) for file in files]}"
         )
     source, target = TextLines(files[0]), TextLines(files[1])
     counts = [sum(map(len, side.blocks())) for side in (source, target)]
@@ -99,7 +99,8 @@ class _Column(TextLines):
                     raise ValueError(
                         f"Expected a source, a tab and a target in line {number + place + 1} of "
                         f"{self.files[0]}, and as many columns as in line 1, which has {width}. "
-                        f"Received: {len(parts)} in {block[place][:80].decode(errors='ignore')!r}"
+                        f"Received: columns: {len(parts)}, line: "
+                        f"{block[place][:80].decode(errors='ignore')!r}"
                     )
             number += len(block)
             yield [parts[self.column] for parts in columns]

@@ -31,9 +31,12 @@ def check_splits(path: Mapping, needs_train: bool) -> None:
         allowed = (
             "the key 'train' and may have 'valid' and 'test'"
             if needs_train
-            else "some of the keys 'train', 'valid' and 'test'"
+            else "one or more of the keys 'train', 'valid' and 'test'"
         )
-        raise ValueError(f"`path` as a mapping must have {allowed}. Received: path={dict(path)!r}")
+        raise ValueError(
+            f"If `path` is a mapping, it must have {allowed}, and no other keys. "
+            f"Received: path={dict(path)!r}"
+        )
 
 
 def name_of_files(files: Sequence[str | os.PathLike]) -> str:

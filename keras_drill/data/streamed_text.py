@@ -52,7 +52,7 @@ class StreamedText:
         self.folder = Path(folder)
         if not (self.folder / _DESCRIPTION).exists():
             raise ValueError(
-                "`folder` must be a complete text from `StreamedText.write`. "
+                "`folder` must be a folder that `StreamedText.write` wrote completely. "
                 f"Received: folder={str(folder)!r}"
             )
         description = read_json(self.folder / _DESCRIPTION)
@@ -136,7 +136,7 @@ class StreamedText:
             _flush(path)
             num_shards += 1
         if not index:
-            raise ValueError("`blocks` must contain tokens. Received: none")
+            raise ValueError("`blocks` must contain tokens. Received: no tokens")
         array = np.array(index, np.int64)
         np.save(folder / _INDEX, array)
         _flush(folder / _INDEX)
@@ -169,7 +169,7 @@ class StreamedText:
         def read(start: int, stop: int) -> np.ndarray:
             if not 0 <= start <= stop <= len(self):
                 raise ValueError(
-                    f"`start` and `stop` must be in order, from 0 to {len(self)}. "
+                    f"Expected 0 <= `start` <= `stop` <= {len(self)}, the number of tokens. "
                     f"Received: start={start}, stop={stop}"
                 )
             if start == stop:

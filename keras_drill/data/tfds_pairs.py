@@ -42,7 +42,8 @@ def tfds_pairs(
         import tensorflow_datasets as tfds
     except ImportError as error:
         raise ImportError(
-            f"Reading {PREFIX}{name} needs the library: pip install tensorflow-datasets. "
+            f"Reading {PREFIX}{name} needs the library tensorflow-datasets: "
+            "pip install tensorflow-datasets. "
             f"Received: {error}"
         ) from error
     builder = tfds.builder(name)

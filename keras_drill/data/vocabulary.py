@@ -253,13 +253,13 @@ def _check_distinct(tokens: Sequence[str]) -> None:
     for place, token in enumerate(tokens):
         if token.encode().split() != [token.encode()]:  # the white space of tf.strings.split
             raise ValueError(
-                f"`tokens` must be words without white space; number {place} is not. "
-                f"Received: {token!r}"
+                "`tokens` must be non-empty strings without white space. "
+                f"Received: tokens[{place}]={token!r}"
             )
         if token in seen:
             raise ValueError(
-                f"`tokens` must be distinct; numbers {seen[token]} and {place} are the same. "
-                f"Received: {token!r}"
+                "`tokens` must be distinct. "
+                f"Received: tokens[{seen[token]}] and tokens[{place}], both {token!r}"
             )
         seen[token] = place
     if not seen:

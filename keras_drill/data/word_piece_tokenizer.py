@@ -88,7 +88,10 @@ class WordPieceTokenizer(Tokenizer):
         self.symbols = tuple(symbols)  # tuples, since tf.Module would wrap lists
         self._pieces = tuple(dict.fromkeys([*_checked(pieces), *_checked(symbols)]))
         if not set(self._pieces) - {_UNKNOWN}:
-            raise ValueError(f"`pieces` must hold pieces of words. Received: pieces={pieces!r}")
+            raise ValueError(
+                f"`pieces` must contain at least one piece other than {_UNKNOWN!r}. "
+                f"Received: pieces={pieces!r}"
+            )
         self._split = _split_pattern(self.symbols)
         self._tokenizer = tf_text.FastWordpieceTokenizer(
             list(dict.fromkeys([_UNKNOWN, *self._pieces])),
@@ -188,8 +191,8 @@ def _checked(pieces: Sequence[str]) -> Sequence[str]:
     for piece, count in Counter(pieces).items():
         if count > 1 or not isinstance(piece, str) or piece.split() != [piece]:
             raise ValueError(
-                "`pieces` and `symbols` must be different strings without white space. Received: "
-                f"{piece!r}" + (f", {count} times" if count > 1 else "")
+                "`pieces` and `symbols` must be non-empty strings without white space and without "
+                f"duplicates. Received: {piece!r}" + (f", {count} times" if count > 1 else "")
             )
     return pieces
 

@@ -46,15 +46,18 @@ def read_word_vectors(
     first = next(lines, (0, b""))
     width = len(first[1].split()) - 1
     if width < 1:
-        raise ValueError(f"`path` must contain word vectors. Received: {os.fspath(path)!r}")
+        raise ValueError(
+            "`path` must contain word vectors: lines with a word and its numbers. "
+            f"Received: {os.fspath(path)!r}"
+        )
     vectors = np.zeros((len(words), width), "float32")
     known = np.zeros(len(words), bool)
     for number, line in itertools.chain([first], lines):  # fast, for files of gigabytes
         found, *values = line.rsplit(None, width)  # a word may have blanks
         if len(values) != width:
             raise ValueError(
-                f"`path` must have vectors of one width, {width} as in its first line. "
-                f"Received: {os.fspath(path)!r}, line {number}, with {len(values)}"
+                f"Each line of `path` must have a word and {width} numbers, as the first vector "
+                f"has. Received: {os.fspath(path)!r}, line {number}, with {len(values)} numbers"
             )
         wanted = places.pop(found, [])
         if wanted:
@@ -79,7 +82,7 @@ def _numbers(values: Sequence[bytes], path: str | os.PathLike, number: int) -> n
     if not (np.abs(vector) <= np.finfo("float32").max).all():
         shown = b" ".join(values[:3]).decode("utf-8", "replace")
         raise ValueError(
-            f"`path` must have words and finite numbers. Received: {os.fspath(path)!r}, "
-            f"line {number}, with {shown} ..."
+            "Each line of `path` must have a word and finite numbers. "
+            f"Received: {os.fspath(path)!r}, line {number}, with the numbers {shown} ..."
         )
     return vector

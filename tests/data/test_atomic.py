@@ -39,6 +39,6 @@ def test_a_link_is_followed(tmp_path):
 @pytest.mark.parametrize("make", [os.mkdir, os.mkfifo])
 def test_devices_and_folders_are_never_replaced(make, tmp_path):
     make(tmp_path / "a")
-    with pytest.raises(ValueError, match="must be a file"):
+    with pytest.raises(ValueError, match="must be a new path or that of a regular file"):
         replace_file(tmp_path / "a", "text")
     assert not (tmp_path / "a").is_file()

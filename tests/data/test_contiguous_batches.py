@@ -205,7 +205,7 @@ def test_too_small_a_text():
 
 def test_wrong_arguments():
     for wrong in ({"min_context": -1, "padding": True}, {"min_context": 3}):
-        with pytest.raises(ValueError, match="`min_context` must be an integer from 0"):
+        with pytest.raises(ValueError, match="`min_context` must be an integer of at least 0"):
             ContiguousBatches(np.arange(12), 2, 3, **wrong)
     with pytest.raises(ValueError, match=r"`batch_size`.*Received: batch_size=0"):
         ContiguousBatches(np.zeros(5), 0, 1)

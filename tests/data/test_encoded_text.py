@@ -147,5 +147,5 @@ def test_ids_have_32_bits():
     limits = [-(2**31), 2**31 - 1]
     assert EncodedText(limits, [2]).ids.tolist() == limits
     for beyond in (-(2**31) - 1, 2**31):
-        with pytest.raises(ValueError, match=r"`ids` must be int32\. Received: "):
+        with pytest.raises(ValueError, match=r"`ids` must fit into int32\. Received: "):
             EncodedText([beyond], [1])

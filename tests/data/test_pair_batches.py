@@ -203,8 +203,8 @@ def test_each_seed_has_an_order_of_its_own():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({}, "Expected one of `batch_size` and `batch_tokens`"),
-        ({"batch_size": 3, "batch_tokens": 5}, "Expected one of"),
+        ({}, "Expected either `batch_size` or `batch_tokens`"),
+        ({"batch_size": 3, "batch_tokens": 5}, "Expected either"),
         ({"batch_size": 0}, "`batch_size` must be at least 1"),
         ({"batch_tokens": 9, "max_length": 0}, "`max_length` must be at least 1"),
         ({"batch_size": 3, "seed": -1}, "`seed` must be"),
@@ -318,7 +318,7 @@ def test_fit_goes_on_where_it_stopped():
 def test_wrong_texts():
     with pytest.raises(ValueError, match=r"same number of lines.* 5 and 7 lines"):
         PairBatches(make_text(5, 0), make_text(7, 0), END, batch_size=3)
-    with pytest.raises(ValueError, match="must have lines"):
+    with pytest.raises(ValueError, match="must have at least one line"):
         PairBatches(EncodedText([], []), EncodedText([], []), END, batch_size=3)
     with pytest.raises(ValueError, match="`first_batch` must be between 0 and"):
         make(batch_size=3)[0].dataset(first_batch=1000)

@@ -101,7 +101,7 @@ def test_bytes_for_unknown_characters():
         ({"vocabulary_size": 0}, "`vocabulary_size` must be a positive"),
         ({"vocabulary_size": 7}, "`vocabulary_size` must be at least"),
         ({"character_coverage": 0.9}, "`character_coverage` must be from 0.98 to 1"),
-        ({"symbols": ["<a>", "<a>"]}, "`symbols` must be different strings"),
+        ({"symbols": ["<a>", "<a>"]}, "`symbols` must be distinct"),
         ({"symbols": ["<pad>"]}, "`symbols` must not contain <pad>"),
         ({"lines": []}, "The text holds no words"),
         ({"lines": ["", " "]}, "The text holds no words"),

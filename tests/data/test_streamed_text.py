@@ -132,7 +132,7 @@ def test_half_a_text_is_none(tmp_path):
 
     with pytest.raises(KeyboardInterrupt):
         StreamedText.write(tmp_path / "text", killed())
-    with pytest.raises(ValueError, match=r"must be a complete text from `StreamedText.write`"):
+    with pytest.raises(ValueError, match=r"`StreamedText.write` wrote completely"):
         StreamedText(tmp_path / "text")
     assert len(StreamedText.write(tmp_path / "text", [np.arange(3)])) == 3
     with pytest.raises(FileExistsError, match=re.escape(str(tmp_path / "text"))):

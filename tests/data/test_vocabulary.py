@@ -82,11 +82,11 @@ def test_vocabulary_saved_without_counts_leaves_none_of_an_older_one(tmp_path):
     ("content", "message"),
     [
         ("", "empty"),
-        ("<unk>\n<eos>\na\na\n", "distinct; numbers 2 and 3.*Received: 'a'"),
+        ("<unk>\n<eos>\na\na\n", r"distinct.*tokens\[2\] and tokens\[3\], both 'a'"),
         ("<eos>\na\n", "`unknown_token`, '<unk>'"),
         ("<unk>\na\n", "`end_token`, '<eos>'"),
-        ("<unk>\n<eos>\ntwo words\n", "white space; number 2 .*Received: 'two words'"),
-        ("<unk>\n<eos>\n\na\n", "white space; number 2 .*Received: ''"),
+        ("<unk>\n<eos>\ntwo words\n", r"white space.*Received: tokens\[2\]='two words'"),
+        ("<unk>\n<eos>\n\na\n", r"white space.*Received: tokens\[2\]=''"),
     ],
 )
 def test_bad_files(tmp_path, content, message):

@@ -170,8 +170,8 @@ def test_files(tokenizer, tmp_path):
         ({"character_coverage": 1.1}, "`character_coverage` must be greater than 0"),
         ({"lines": []}, "`lines` must contain a word"),
         ({"lines": ["", "  "]}, "`lines` must contain a word"),
-        ({"symbols": ["a b"]}, "without white space.*of which 'a b' is not"),
-        ({"symbols": ["<s>", "<s>"]}, "different strings.*of which '<s>' is not"),
+        ({"symbols": ["a b"]}, "without white space.*with the invalid or repeated 'a b'"),
+        ({"symbols": ["<s>", "<s>"]}, "distinct.*with the invalid or repeated '<s>'"),
     ],
 )
 def test_wrong_options(options, message):

@@ -32,8 +32,8 @@ def test_words_that_are_asked_for_twice_have_their_vector_twice(tmp_path):
     [
         ("\n\n", "contain word vectors"),
         ("2 3\n", "contain word vectors"),
-        ("cat 1 2 3\nrain 1 2\n", "width, 3 as in its first.*line 2, with 2"),
-        ("cat 1 2 3\nrain 1 two 3\n", "finite numbers.*line 2, with 1 two 3"),
+        ("cat 1 2 3\nrain 1 2\n", "and 3 numbers, as the first.*line 2, with 2 numbers"),
+        ("cat 1 2 3\nrain 1 two 3\n", "finite numbers.*line 2, with the numbers 1 two 3"),
         ("cat 1 2 nan\n", "finite numbers.*line 1"),
         ("cat 1 2 1e39\n", "finite numbers.*line 1"),
         ("cat\n", "contain word vectors"),

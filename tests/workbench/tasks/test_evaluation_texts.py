@@ -162,7 +162,7 @@ def test_corpora_are_read_without_splitting(tmp_path):
     }
     assert list(Corpus([text, text], split=False).splits) == ["a.txt + a.txt"]
     assert list(Corpus({"test": text}, split=False).test) == [line.encode() for line in LINES]
-    with pytest.raises(ValueError, match=r"some of the keys .* Received: path=\{\}"):
+    with pytest.raises(ValueError, match=r"one or more of the keys .* Received: path=\{\}"):
         Corpus({}, split=False)
     tsv = write(tmp_path / "a.tsv", SPLITS["translation"][1])
     assert len(list(ParallelCorpus(tsv, split=False).splits["a.tsv"])) == 67
