@@ -123,8 +123,9 @@ class NonMonotonicAveraging(keras.callbacks.Callback):
             self.check(logs[self.monitor])
         else:
             warnings.warn(
-                f"NonMonotonicAveraging cannot evaluate epoch {epoch}: `monitor={self.monitor!r}` "
-                f"is not logged. Received: {sorted(logs)}",
+                f"NonMonotonicAveraging ignores epoch {epoch}, because its logs do not contain "
+                "`monitor`. Pass `validation_data` to `fit`, or set `monitor` to a logged value. "
+                f"Received: monitor={self.monitor!r}, logs of {sorted(logs)}",
                 stacklevel=2,
             )
         self._put_average_in()

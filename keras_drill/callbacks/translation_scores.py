@@ -64,7 +64,10 @@ class TranslationScores(keras.callbacks.Callback):
         super().__init__()
         known = ("bleu", "bleu_1", "chrf", "exact_match", "length_ratio")
         if isinstance(scores, str) or not set(scores) <= set(known):
-            raise ValueError(f"`scores` must be some of {', '.join(known)}. Received: {scores}")
+            raise ValueError(
+                f"`scores` must be a list of names from {', '.join(known)}. "
+                f"Received: scores={scores!r}"
+            )
         if len(sources) != len(references):
             raise ValueError(
                 "`sources` and `references` must have the same length. "

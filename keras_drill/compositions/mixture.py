@@ -70,8 +70,9 @@ class Mixture(Composition):
         self.width = self.context_dim or embeddings_shape[-1]
         if self.gated and self.width != hidden_shape[-1]:
             raise ValueError(
-                f"`context_dim` must be {hidden_shape[-1]}, the width of the hidden states, since "
-                f"`gated=True` adds both. Received: contexts of width {self.width}"
+                f"`context_dim` must be {hidden_shape[-1]}, the width of the hidden states, "
+                "because `gated=True` adds the contexts to the hidden states. "
+                f"Received: context_dim={self.context_dim}, contexts of width {self.width}"
             )
         self.prior_kernel = self.add_weight(
             shape=(hidden_shape[-1], self.num_mixtures),

@@ -65,8 +65,8 @@ class MultiSense(Composition):
     def num_labels(self, vocabulary_size: int) -> int:
         if vocabulary_size != self.allocation.vocabulary_size:
             raise ValueError(
-                f"`vocabulary_size` must be that of the senses, {self.allocation.vocabulary_size}. "
-                f"Received: vocabulary_size={vocabulary_size}"
+                f"`vocabulary_size` must be {self.allocation.vocabulary_size}, the number of words "
+                f"of `composition`. Received: vocabulary_size={vocabulary_size}"
             )
         return self.allocation.num_senses
 

@@ -56,7 +56,7 @@ class BackboneReader(abc.ABC):
     def _refuse(self, inputs):
         if inputs is not None:
             raise ValueError(
-                "`inputs` must be None for a model that reads only its own words. "
+                "`inputs` must be None for a language model, which has no source. "
                 f"Received: inputs={inputs}"
             )
 
@@ -176,7 +176,7 @@ class PrefixReader(BackboneReader):
         if isinstance(length, int) and length > self._fixed_length:
             raise ValueError(
                 f"`max_length` must be at most {self._fixed_length}, the length of sequences that "
-                f"the backbone takes. Received: {length}"
+                f"the backbone takes. Received: sequences of length {length}"
             )
         rest = ops.zeros((batch_size, self._fixed_length - length), dtype="int32")
         tokens = ops.concatenate([ops.cast(tokens, "int32"), rest], axis=1)

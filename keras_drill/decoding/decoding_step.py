@@ -110,8 +110,8 @@ class DecodingStep(abc.ABC):
         Models with attention to a source may have this method and `read_with_attention`.
         """
         raise ValueError(
-            "`step` must be of a model with attention to a source for `coverage_penalty` and "
-            f"`return_attention`. Received: a {type(self).__name__} without attention"
+            "`coverage_penalty` and `return_attention` need a model with attention to a source. "
+            f"Received: a {type(self).__name__} without attention"
         )
 
     def read_with_attention(

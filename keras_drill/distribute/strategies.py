@@ -82,9 +82,11 @@ def _check_tf_config(text: str) -> None:
     except (ValueError, KeyError, IndexError, TypeError):
         place = None
     if place is None:
-        raise ValueError(f"The variable TF_CONFIG must be {form}. Received: TF_CONFIG={text!r}")
+        raise ValueError(
+            f"The environment variable TF_CONFIG must be {form}. Received: TF_CONFIG={text!r}"
+        )
     if "ps" in cluster:
         raise ValueError(
-            "The variable TF_CONFIG must contain workers only, because Keras 3 does not train with "
-            f"parameter servers ('ps'). Received: TF_CONFIG={text!r}"
+            "The environment variable TF_CONFIG must contain workers only, because Keras 3 does "
+            f"not train with parameter servers ('ps'). Received: TF_CONFIG={text!r}"
         )

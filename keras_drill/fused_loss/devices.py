@@ -86,9 +86,9 @@ def _check_teacher(inputs: WalkInputs, placement: Placement) -> None:
     rows, expected = teacher.labels.shape[0], inputs.labels.shape[0]
     if rows != expected or teacher.word_labels is not None:
         raise ValueError(
-            "`teacher` must have one label per word, and as many rows of labels as the student "
-            f"({expected}; see `pad_labels_to`), if devices split the vocabulary. Received: a "
-            f"teacher with {rows} rows"
+            "If devices share the vocabulary, `teacher` must have one label per word and as many "
+            f"rows of labels as the student, {expected}: set `pad_labels_to` of both output "
+            f"layers. Received: a teacher with {rows} rows of labels"
         )
 
 

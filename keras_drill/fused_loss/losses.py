@@ -141,7 +141,7 @@ def _differentiable(forward, inputs: WalkInputs, options: WalkOptions, weights) 
 
 def _refuse_second_order(*args, upstream=None):
     raise NotImplementedError(
-        "The fused loss has no second derivatives, because it does not keep the scores. For second "
+        "The fused loss has no second derivatives, because it does not keep the logits. For second "
         "derivatives, apply keras.losses.SparseCategoricalCrossentropy(from_logits=True) to the "
         "log-probabilities that the output layer returns, `head(hidden)`. Received: a gradient of "
         "a gradient of the fused loss"

@@ -68,8 +68,9 @@ def check_split_alike(table: keras.Variable, axis: int, others: list) -> None:
         if found != expected:
             raise ValueError(
                 f"The layout map must split {variable.path!r} as it splits {table.path!r}, over "
-                f"{expected!r}: see `heads` and `embeddings` of keras_drill.distribute.layout_map. "
-                f"Received: {found!r}"
+                f"the mesh axis {expected!r} (None: not split). Set `heads` and `embeddings` of "
+                "keras_drill.distribute.layout_map to the names of these layers. "
+                f"Received: mesh axis {found!r}"
             )
 
 
@@ -89,8 +90,9 @@ def check_rows(path: str, rows: int, advice: str) -> None:
     devices = mesh.shape[list(mesh.axis_names).index(layout.axes[0])]
     if rows % devices:
         raise ValueError(
-            f"{devices} devices cannot share the {rows} rows of {path!r} evenly, as JAX demands: "
-            f"{advice.format(rows=-(-rows // devices) * devices)}. Received: {rows} rows"
+            f"The number of rows of {path!r} must be a multiple of the {devices} devices that "
+            f"share the rows: {advice.format(rows=-(-rows // devices) * devices)}. "
+            f"Received: {rows} rows"
         )
 
 

@@ -95,8 +95,8 @@ def sparse_linear_kl_divergence(
     check_temperature(temperature)
     if rest == "bucket" and temperature != 1:
         raise ValueError(
-            '`temperature` must be 1 with `rest="bucket"`, as the rest of the teacher\'s '
-            'probability is not known at another. Give `rest="renormalize"`. '
+            '`temperature` must be 1 with `rest="bucket"`, because the remaining probability of '
+            'the teacher is known at temperature 1 only. For another, use `rest="renormalize"`. '
             f"Received: temperature={temperature!r}"
         )
     weight = 0.0 if targets is None else cross_entropy_weight
@@ -178,6 +178,6 @@ def _check_entries(words, log_probs, num_words: int, weights, rest: str):
         log_probs,
         add_up,
         "`teacher_log_probs` must be log-probabilities, as log_softmax gives them, whose "
-        f"exponentials add up to at most 1{least} for each token",
+        f"exponentials sum to at most 1{least} for each token",
     )
     return ops.logical_and(ops.all(in_range, axis=-1), add_up)

@@ -107,7 +107,7 @@ class DescriptionLabelEncoder(LabelEncoder):
         is_float = "float" in self.descriptions.dtype
         if network is None and not (is_float and len(self.descriptions.shape) == 2):
             raise ValueError(
-                "`network` must be a layer, because the descriptions are not features [V, f]. "
+                "`network` must be a layer unless `descriptions` are floats of shape [V, f]. "
                 f"Received: network=None, descriptions of shape {self.descriptions.shape} and "
                 f"dtype {self.descriptions.dtype}"
             )
@@ -145,9 +145,9 @@ class DescriptionLabelEncoder(LabelEncoder):
         super().build(embeddings_shape, hidden_shape)
         if self.residual_to_input and embeddings_shape[-1] != hidden_shape[-1]:
             raise ValueError(
-                "Embeddings must be as wide as the labels that they are added to "
-                f"(`residual_to_input=True`). Received: embeddings of width {embeddings_shape[-1]} "
-                f"and labels of width {hidden_shape[-1]}"
+                f"The embeddings must have the width {hidden_shape[-1]} of the labels, because "
+                "`residual_to_input=True` adds them. "
+                f"Received: embeddings of width {embeddings_shape[-1]}"
             )
 
     def check_words(self, vocabulary_size: int) -> None:

@@ -111,7 +111,11 @@ class ContextSpace(keras.layers.Layer):
 
     def _check_words(self, words: np.ndarray | None, number: int) -> np.ndarray:
         if (words is None) != (self.num_words is None):
-            expected = "None" if self.num_words is None else f"integers below {self.num_words}"
+            expected = (
+                "None, because the layer has no `num_words`"
+                if self.num_words is None
+                else f"word ids from 0 to `num_words` - 1 = {self.num_words - 1}"
+            )
             raise ValueError(f"`words` must be {expected}. Received: words={words!r}")
         return np.zeros(number, int) if words is None else np.asarray(words)
 

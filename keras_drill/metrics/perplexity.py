@@ -83,12 +83,14 @@ def targets_and_predictions(y_true, y_pred) -> tuple:
     rank = len(y_true.shape)
     if len(predicted) not in (rank, rank + 1) or not same_shape(y_true.shape, predicted[:rank]):
         raise ValueError(
-            "`y_pred` must have the shape of `y_true`, or one more axis of words. "
+            "`y_pred` must have the shape of `y_true` (log-probabilities of the targets), or one "
+            "more axis (log-probabilities of all words). "
             f"Received: y_pred of shape {predicted}, y_true of shape {targets}"
         )
     y_true = check_sizes(
         y_true,
         ops.shape(y_pred)[:rank],
-        "`y_pred` must have the shape of `y_true`, or one more axis of words.",
+        "`y_pred` must have the shape of `y_true` (log-probabilities of the targets), or one more "
+        "axis (log-probabilities of all words).",
     )
     return y_true, y_pred

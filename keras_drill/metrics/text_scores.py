@@ -237,7 +237,7 @@ def check_texts(
         if not (is_text and is_list and all(isinstance(text, str) for text in allowed)):
             raise ValueError(
                 f"`{name}` must be strings, and `references` strings or non-empty sequences of "
-                f"strings. Received at {place}: {hypothesis!r} and {each!r}"
+                f"strings. Received: {name}[{place}]={hypothesis!r}, references[{place}]={each!r}"
             )
 
 

@@ -143,7 +143,7 @@ class FusedLossModel(FitsOnWorkers, ExportableModel):
         if kwargs.pop("loss", None) is not None:
             raise ValueError(
                 f"`loss` must be omitted, because a {type(self).__name__} computes its own loss, "
-                "the cross-entropy of its output layer. Received: `loss`"
+                "the cross-entropy of its output layer. Received: a value of `loss`"
             )
         weighted_metrics = compiled_metrics(metrics, weighted_metrics)
         if weighted_metrics is not None:  # otherwise Keras keeps the previous ones

@@ -87,8 +87,9 @@ class RecurrentBackbone(keras.Model):
         by_posterior = weighs_by_posterior(self.embedding)
         if by_posterior and self.layer_sizes[-1] != self.embedding_dim:
             raise ValueError(
-                "`output_dim` must be the embedding's width where the embedding compares its "
-                f"senses with the output. Received: output_dim={self.output_dim}"
+                f"`output_dim` must be None or {self.embedding_dim}, the width of `embedding`, "
+                'because `weighting="posterior"` compares its senses with the output. '
+                f"Received: output_dim={self.output_dim}"
             )
 
     def _time_dropout(self, index: int, rate: float) -> VariationalDropout:

@@ -144,16 +144,17 @@ class RecurrentEncoderDecoder(QuantizableBackbone):
                 raise ValueError(f"`{name}` must be at least 1. Received: {name}={number!r}")
         if self.input_feeding and self.attention is None:
             raise ValueError(
-                "`input_feeding` needs attention. Received: input_feeding=True, attention=None"
+                "`input_feeding` needs `attention`: set `attention`, or `input_feeding=False`. "
+                "Received: input_feeding=True, attention=None"
             )
         if self.reverse_source and self.bidirectional:
             raise ValueError(
-                "`reverse_source` is for an encoder that reads in one direction. "
+                "`reverse_source` must be False if the encoder is bidirectional. "
                 "Received: reverse_source=True, bidirectional=True"
             )
         if self.source_end_last and not self.reverse_source:
             raise ValueError(
-                "`source_end_last` is for a reversed source. Set `reverse_source=True`. "
+                "`source_end_last` needs `reverse_source=True`. "
                 "Received: source_end_last=True, reverse_source=False"
             )
 

@@ -53,7 +53,8 @@ class ScheduledSampling(keras.layers.Layer):
         super().__init__(**kwargs)
         if not callable(rate) and not (isinstance(rate, int | float) and 0 <= rate <= 1):
             raise ValueError(
-                f"`rate` must be a probability, or a schedule of the step. Received: rate={rate!r}"
+                "`rate` must be a number in [0, 1], or a function of the training step. "
+                f"Received: rate={rate!r}"
             )
         self.rate = rate
         self.argmax = argmax

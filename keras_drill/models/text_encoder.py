@@ -73,8 +73,9 @@ class TextEncoder:
         longest = getattr(backbone, "max_sequence_length", None)
         if window < 1 or (longest is not None and 2 * window + 3 > longest):
             raise ValueError(
-                "`window` must be at least 1 and, on both sides of a word, fit into the "
-                f"encoder's {longest} tokens. Received: window={window}"
+                "`window` must be at least 1, and 2 * `window` + 3 must be at most the length of "
+                "sequences that the encoder takes. "
+                f"Received: window={window}, an encoder for length {longest}"
             )
         self.backbone = backbone
         self.tokenizer = tokenizer

@@ -141,7 +141,7 @@ class KernelizedBayesianSoftmax(OutputLayer):
         for name, value in given.items():
             if value not in (None, getattr(self, name)):
                 raise ValueError(
-                    f"`{name}` must be None or the embedding's {getattr(self, name)!r}. "
+                    f"`{name}` must be None or {getattr(self, name)!r}, as in `embedding`. "
                     f"Received: {name}={value!r}"
                 )
 

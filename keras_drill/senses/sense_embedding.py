@@ -219,7 +219,8 @@ class SenseEmbedding(keras.layers.Embedding):
         if allocation is None or allocation.arguments != self.allocation.arguments:
             raise ValueError(
                 "`composition` must be `MultiSense` with the senses of the embedding, "
-                f"{self.allocation.arguments}. Received: {head.composition.get_config()}"
+                f"{self.allocation.arguments}. "
+                f"Received: {type(head.composition).__name__} {head.composition.get_config()}"
             )
         if type(head.score) is not type(self.score) or (
             head.score.get_config() != self.score.get_config()

@@ -124,8 +124,8 @@ def test_an_epoch_in_which_nothing_is_written_counts_as_nothing():
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
-        ({"scores": ("bleu", "ter")}, "`scores` must be some of bleu, bleu_1"),
-        ({"scores": "bleu"}, "`scores` must be some of"),
+        ({"scores": ("bleu", "ter")}, "`scores` must be a list of names from bleu, bleu_1"),
+        ({"scores": "bleu"}, "`scores` must be a list of names from"),
         ({"sources": ["a"]}, "`sources` and `references` must have the same length"),
         ({"references": [1, 2, 3]}, "`references` strings or non-empty sequences"),
         ({"tokenize": "14b"}, "`tokenize` must be one of"),

@@ -266,7 +266,7 @@ def test_a_network_that_ends_in_zeros_leaves_a_trained_model_as_it_was():
             lambda: keras_drill.OutputLayer(
                 V, embedding_dim=D + 1, label_encoder=DescriptionLabelEncoder(FEATURES)
             ).build((None, D)),
-            "as wide as the labels",
+            "embeddings must have the width 13 of the labels",
         ),
         (
             lambda: keras_drill.OutputLayer(

@@ -79,7 +79,7 @@ def test_bad_arguments():
         ContextSpace(17).adapt(given)
     with pytest.raises(ValueError, match=r"N > `dim`, which is 7.*Received: states of shape"):
         ContextSpace(DIM).adapt(given[:DIM])
-    with pytest.raises(ValueError, match=r"`words` must be integers below 3"):
+    with pytest.raises(ValueError, match=r"`words` must be word ids from 0 to .* 2"):
         ContextSpace(DIM, num_words=V).adapt(given)
     with pytest.raises(ValueError, match=r"`words` must be None"):
         ContextSpace(DIM).adapt(given, words)

@@ -438,9 +438,9 @@ def test_senses_are_shared_with_the_head(weighting, tmp_path):
         ({"cell": "rnn"}, "`cell` must be one of"),
         ({"num_layers": 0}, "`num_layers` must be at least 1"),
         ({"num_encoder_layers": 0}, "`num_encoder_layers` must be at least 1"),
-        ({"input_feeding": True}, "`input_feeding` needs attention"),
-        ({"reverse_source": True}, "in one direction"),
-        ({"source_end_last": True, "bidirectional": False}, "for a reversed source"),
+        ({"input_feeding": True}, "`input_feeding` needs `attention`"),
+        ({"reverse_source": True}, "`reverse_source` must be False"),
+        ({"source_end_last": True, "bidirectional": False}, "`source_end_last` needs"),
         ({"embedding": keras.layers.Embedding(V, 4)}, "`embedding` must have 31 words"),
     ],
 )

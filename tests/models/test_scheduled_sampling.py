@@ -264,7 +264,7 @@ def test_schedules(schedule, formula):
 
 def test_wrong_arguments_are_named():
     for make_wrong, message in [
-        (lambda: keras_drill.ScheduledSampling(1.5), "`rate` must be a probability"),
+        (lambda: keras_drill.ScheduledSampling(1.5), "`rate` must be a number in"),
         (lambda: LinearSchedule(0), "`steps` must be at least 1"),
         (lambda: LinearSchedule(3, 1.1), "`final_rate` must be in"),
         (lambda: ExponentialSchedule(1.0), "`k` must be in"),

@@ -163,7 +163,7 @@ def test_addresses_of_hubs_are_no_folders(address, monkeypatch):
 
 def test_encoders_that_do_not_fit():
     backbone, tokenizer = parts()
-    with pytest.raises(ValueError, match=r"`window` .* encoder's 67 tokens\. Received: window=33"):
+    with pytest.raises(ValueError, match=r"`window` .* Received: window=33, .* length 67"):
         TextEncoder(backbone, tokenizer, window=33)
     with pytest.raises(ValueError, match=r"must have mask"):
         TextEncoder(backbone, object())

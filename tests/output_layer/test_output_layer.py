@@ -256,7 +256,7 @@ def test_targets_out_of_range_inside_compiled_functions():
         (lambda: keras_drill.DualNonlinearLabelEncoder(0), "`units` must be"),
         (
             lambda: keras_drill.OutputLayer(V, keras.layers.Embedding(V, D)).build((None, D + 2)),
-            "widths must be equal.*Received: labels of width 13 and contexts of width 15",
+            "widths must be equal.*Received: labels of width 13 and hidden states of width 15",
         ),
         (
             lambda: make_head().loss(*make_data()[:2], label_smoothing=1.0),

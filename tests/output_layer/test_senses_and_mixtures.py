@@ -318,15 +318,15 @@ def test_bad_arguments():
         lambda: kerbs(V, senses, label_encoder=keras_drill.ResidualLabelEncoder(depth=2)),
     )
     bad(
-        r"`num_senses` must be None or the embedding's 93. Received: num_senses=67",
+        r"`num_senses` must be None or 93, as in `embedding`. Received: num_senses=67",
         lambda: kerbs(V, senses, num_senses=M),
     )
-    bad(r"`variant` must be None or the embedding's 'paper'", lambda: kerbs(V, senses, variant="x"))
+    bad(r"`variant` must be None or 'paper'", lambda: kerbs(V, senses, variant="x"))
     bad(r"`dynamic_allocation` must be None or", lambda: kerbs(V, senses, dynamic_allocation=False))
-    bad(r"`vocabulary_size` must be that of the senses, 31. .*=37", lambda: kerbs(37, senses))
+    bad(r"`vocabulary_size` must be 31, .*=37", lambda: kerbs(37, senses))
     composition = keras_drill.compositions.MultiSense(V)
     head = keras_drill.OutputLayer(37, composition=composition)
-    bad(r"`vocabulary_size` must be that of the senses, 31", lambda: head.build((None, D)))
+    bad(r"`vocabulary_size` must be 31", lambda: head.build((None, D)))
     bad(
         r"`score` must equal the score of the embedding, KerBSKernel",
         lambda: keras_drill.OutputLayer(V, senses, score=keras_drill.scores.InnerProduct()),

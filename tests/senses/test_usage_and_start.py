@@ -91,7 +91,7 @@ def test_a_start_that_there_is_none_of():
         ValueError, match=r"`usage_by` must be one of .* Received: usage_by='share'"
     ):
         keras_drill.KernelizedBayesianSoftmax(V, usage_by="share")
-    with pytest.raises(ValueError, match=r"`usage_by` must be None or the embedding's 'posterior'"):
+    with pytest.raises(ValueError, match=r"`usage_by` must be None or 'posterior'"):
         keras_drill.KernelizedBayesianSoftmax(V, embedding(V), usage_by="probability")
 
 

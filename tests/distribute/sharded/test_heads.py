@@ -226,13 +226,13 @@ def test_frozen_labels(name, mesh, monkeypatch):
 @pytest.mark.parametrize(
     "make, message",
     [
-        (lambda: make_head("softmax", 43, 43), "8 devices cannot share the 43 rows.*to=48"),
-        (lambda: make_head("tied", 43, 43), "8 devices cannot share the 43 rows.*input_dim=48"),
+        (lambda: make_head("softmax", 43, 43), "multiple of the 8 devices.*to=48.*43 rows"),
+        (lambda: make_head("tied", 43, 43), "multiple of the 8 devices.*input_dim=48.*43 rows"),
         (lambda: make_head("softmax", pad_labels_to=V - 1), "at least the 48 words.*Received"),
         (lambda: make_head("kerbs", pad_labels_to=128), "Set `num_senses`.*Received"),
         (
             lambda: HEADS["tied"](V, make_embedding("tied"), name="mine").build((B, T, D)),
-            "must split 'mine/bias'.*`heads`.*Received: None",
+            "must split 'mine/bias'.*`heads`.*Received: mesh axis None",
         ),
     ],
     ids=["rows", "rows of an embedding", "too few rows", "senses", "another name"],

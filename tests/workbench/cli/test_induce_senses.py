@@ -58,7 +58,7 @@ def test_words_to_page(place, run_main):
         (["pool"], [], "'pool' occurs 0 times in the text, too few for 3 senses"),
         (["bank"], ["--senses", "161"], "'bank' occurs 160 times in the text, too few for 161"),
         (["bank"], ["--encoder", "bert_nonsense_en"], "--encoder bert_nonsense_en: "),
-        (["bank"], ["--window", "33"], "fit into the encoder's 67 tokens"),
+        (["bank"], ["--window", "33"], "Received: window=33, an encoder for length 67"),
     ],
 )
 def test_mistakes_get_one_message(words, options, message, place, run_main):
