@@ -140,10 +140,9 @@ def fold_labels(head: OutputLayer) -> tuple[np.ndarray, np.ndarray]:
         return labels, bias
     if not _is_linear(network):
         raise ValueError(
-            "The output layer cannot be folded into a matrix: its label encoder must not change "
-            "hidden states, or must map them linearly; export the model as a SavedModel. "
-            f"Received: label_encoder={type(head.label_encoder).__name__} with a network of "
-            "hidden states"
+            "The output layer cannot be folded into a matrix, because its label encoder maps "
+            "hidden states by a nonlinear network; export the model as a SavedModel. "
+            f"Received: label_encoder={type(head.label_encoder).__name__}"
         )
     width = head.hidden_shape[-1]
     offset = _array(network(ops.zeros((1, width))))

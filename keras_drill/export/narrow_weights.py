@@ -75,7 +75,7 @@ class NarrowWeights(tf.Module):
         most = float(tf.float16.max) if self.kind == "float16" else float(tf.float32.max)
         if not (np.abs(value) <= most).all():
             raise ValueError(
-                f"`variables` must be finite, and in {self.kind} too. "
+                f"`variables` must have finite values, of at most {most:g} for {self.kind}. "
                 f"Received: {variable.path} with values up to {np.abs(value).max()}"
             )
         parts = _quantize(value) if self.kind == "int8" else (tf.cast(value, self.kind),)

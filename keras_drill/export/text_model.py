@@ -307,7 +307,10 @@ class TextModel(tf.Module):
             before it.
         """
         if self.contexts is None:
-            raise ValueError("The model must have `contexts`. Received: contexts=None")
+            raise ValueError(
+                "`sense_contexts` needs a model that was made with `contexts`. "
+                "Received: contexts=None"
+            )
         return self.contexts(senses)
 
     @tf.function(input_signature=[_TEXTS], autograph=False)

@@ -215,7 +215,7 @@ REFUSED = {
     ),
     "dual": (
         lambda: translation_model(lambda e: keras_drill.DualNonlinearOutput(V, e, 11)),
-        "Received: label_encoder=DualNonlinearLabelEncoder with a network of hidden states",
+        "Received: label_encoder=DualNonlinearLabelEncoder",
     ),
     "network of hidden states": (
         lambda: translation_model(
@@ -223,7 +223,7 @@ REFUSED = {
                 V, e, label_encoder=keras_drill.ResidualLabelEncoder(dual=True)
             )
         ),
-        "Received: label_encoder=ResidualLabelEncoder with a network of hidden states",
+        "Received: label_encoder=ResidualLabelEncoder",
     ),
     "activation": (lambda: translation_model(activation="elu"), "Received: activation='elu'"),
 }
