@@ -46,7 +46,8 @@ def log_prob_gain(
         raise ValueError(
             "`savings` and `counts` must have one value for each line, and `counts` must not be "
             "all 0. "
-            f"Received: shapes {savings.shape} and {counts.shape}, {counts.sum()} units"
+            f"Received: savings of shape {savings.shape}, counts of shape {counts.shape} with sum "
+            f"{counts.sum()}"
         )
     table = np.stack([savings, counts], axis=1).astype("float64")
 

@@ -33,7 +33,7 @@ def words_by_senses(sense_to_word: np.ndarray, vocabulary_size: int) -> dict[int
     if sense_to_word.size and not 0 <= sense_to_word.min() <= sense_to_word.max() < vocabulary_size:
         raise ValueError(
             f"`sense_to_word` must be ids of words in [0, {vocabulary_size}). "
-            f"Received: {sense_to_word.min()} to {sense_to_word.max()}"
+            f"Received: ids from {sense_to_word.min()} to {sense_to_word.max()}"
         )
     numbers = np.bincount(sense_to_word, minlength=vocabulary_size)
     return {int(number): np.flatnonzero(numbers == number) for number in np.unique(numbers)}

@@ -107,13 +107,14 @@ def given_adaptation(args: argparse.Namespace) -> Adaptation | None:
             if value is not None and not getattr(args, option):
                 flag = f"--{name.replace('_', '-')}"
                 raise ConfigError(
-                    f"{flag} is a setting of --{option}: give both. Received: {flag} {value} alone"
+                    f"{flag} needs --{option}: add --{option}, or omit {flag}. "
+                    f"Received: {flag} {value}"
                 )
     if not args.dynamic and not args.cache:
         if args.search_tokens is not None:
             raise ConfigError(
-                "--search-tokens is a setting of --dynamic and --cache: give one of them. "
-                f"Received: --search-tokens {args.search_tokens} alone"
+                "--search-tokens needs --dynamic or --cache: add one of these options, or omit "
+                f"--search-tokens. Received: --search-tokens {args.search_tokens}"
             )
         return None
     names = {name: field for each in _SETTINGS.values() for name, field in each.items()}

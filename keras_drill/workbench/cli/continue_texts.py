@@ -16,7 +16,7 @@ def main(model: str, *texts: str) -> None:
     for text in continue_text(tf.constant(texts))["texts"].numpy():
         print(f"  {text.decode()}", flush=True)
     if "keras_drill" in sys.modules:
-        raise RuntimeError("the exported model needs keras_drill")
+        raise RuntimeError("the exported model must not import keras_drill, but imported it")
 
 
 if __name__ == "__main__":

@@ -65,8 +65,8 @@ def add_parser(commands) -> argparse.ArgumentParser:
 def run(args: argparse.Namespace) -> int:
     if args.num_samples > 1 and args.sampler == "greedy":
         raise ConfigError(
-            f"-n {args.num_samples} needs a --sampler that draws words: greedy gives the same text "
-            "each time"
+            f"-n {args.num_samples} needs a sampler with random choices, such as --sampler top-p, "
+            "because greedy gives the same text each time"
         )
     check_continues(args.folder, args.checkpoint)
     check_output(args)

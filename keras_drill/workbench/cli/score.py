@@ -118,7 +118,10 @@ def _check(args: argparse.Namespace) -> RunConfig:
     if args.texts and args.lines:
         raise ConfigError("give texts or --lines, not both: --lines is for files and pipes")
     if args.texts and args.sources:
-        raise ConfigError("give texts or --sources, not both: a text has its source before a tab")
+        raise ConfigError(
+            "give texts or --sources, not both: a text as an argument has the form SOURCE, tab, "
+            "TARGET"
+        )
     if args.senses and args.total:
         raise ConfigError("give --senses or --total, not both")
     if args.senses and args.format == "tsv":

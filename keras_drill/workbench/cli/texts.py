@@ -233,6 +233,9 @@ def _lines_of(file: BufferedIOBase) -> Iterator[list[bytes]]:
         parts.append(rest)
         size += len(rest)
         if size > _MAX_LINE_BYTES:  # for example a device that never ends
-            raise ValueError(f"a line must have at most {_MAX_LINE_BYTES >> 20} MiB")
+            raise ValueError(
+                f"a line must have at most {_MAX_LINE_BYTES >> 20} MiB, but the input has a longer "
+                "line"
+            )
     if any(parts):
         yield [b"".join(parts)]

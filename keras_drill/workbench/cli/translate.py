@@ -153,11 +153,14 @@ def _check(args: argparse.Namespace, config: Any) -> None:
         if given:
             raise ConfigError(f"--{given[0].replace('_', '-')} has no effect with --sample")
         if config.decoding.replace_unknown:
-            raise ConfigError("--sample requires decoding.replace_unknown = false")
+            raise ConfigError(
+                "--sample requires decoding.replace_unknown = false in config.toml of the run. "
+                "Received: true"
+            )
         if args.sampler == "greedy" and (args.num_results or config.decoding.num_results) > 1:
             raise ConfigError(
-                f"-n {args.num_results} needs a --sampler that draws words: greedy gives the same "
-                "output each time"
+                f"-n {args.num_results or config.decoding.num_results} needs a sampler with random "
+                "choices, such as --sampler top-p, because greedy gives the same output each time"
             )
     else:
         for name, value in sampler_settings(args).items():

@@ -41,7 +41,8 @@ class SameSite:
         if not self._is_known(host):
             raise ServingError(
                 "PERMISSION_DENIED",
-                f"This server is not known as {host!r}; start it with --allow-host to let it be",
+                f"This server does not accept requests to the host name {host!r}; start the "
+                "server with --allow-host and this name",
             )
         origin = headers.get("Origin")
         if origin is not None and urlsplit(origin).netloc.lower() != host.lower():

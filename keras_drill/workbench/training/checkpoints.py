@@ -181,7 +181,7 @@ class CheckpointStore:
         if step not in self.steps():
             there = ", ".join(map(str, self.steps())) or "none"
             raise RunError(
-                f"{self.folder} has no checkpoint of step {step}; checkpoints exist of: {there}"
+                f"{self.folder} has no checkpoint of step {step}; steps with a checkpoint: {there}"
             )
         path = self._path(step)
         try:

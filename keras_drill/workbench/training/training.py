@@ -257,7 +257,7 @@ class Training:
             shuffle=False,
             callbacks=callbacks,
         )
-        raise AssertionError("`watch` must raise at the last batch")
+        raise AssertionError("`watch` must raise an exception at the last batch at the latest")
 
     def batch(self, number: int) -> tuple:
         """Returns a batch of the current epoch.

@@ -100,11 +100,11 @@ def test_settings_are_chosen_on_validation_text(drill_run, tmp_path, run_main):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ("--dynamic-rate 0.1", r"--dynamic-rate is a setting of --dynamic: .* Received: .* 0.1"),
-        ("--cache-size 5 --dynamic", "--cache-size is a setting of --cache: give both. Received"),
+        ("--dynamic-rate 0.1", r"--dynamic-rate needs --dynamic: .* Received: .* 0.1"),
+        ("--cache-size 5 --dynamic", "--cache-size needs --cache: add --cache.* Received"),
         (
             "--search-tokens 50",
-            "--search-tokens is a setting of --dynamic and --cache: .* Received",
+            "--search-tokens needs --dynamic or --cache: .* Received",
         ),
         ("--dynamic --dynamic-decay 1.5", "must be at least 0 and at most 1; .* Received: 1.5"),
         ("--cache --cache-weight 1", "must be above 0 and below 1; .* Received: 1"),

@@ -55,7 +55,7 @@ WRONG = {
     "score a b --totl": "unrecognized arguments: --totl; did you mean '--total'?",
     "score a b --file": "--file needs a value",
     "generate a b --stop=": "--stop must be a non-empty string",
-    "generate a b -n 2 --sampler greedy": "-n 2 needs a --sampler that draws",
+    "generate a b -n 2 --sampler greedy": "-n 2 needs a sampler with random choices",
     "generate a b -n 0": "-n/--num-samples must be at least 1; see",
     "generate a b --seed -1": "--seed must be at least 0; see",
     "generate a b --seed 4294967296": "--seed must be at most 4294967295",

@@ -217,7 +217,7 @@ def test_nothing_but_damaged_checkpoints_is_no_beginning(tmp_path):
     (tmp_path / "step-00000002" / "state.json").write_bytes(b"{")
     with pytest.raises(RunError, match=r"step-00000002 is damaged .* no undamaged checkpoint"):
         CheckpointStore(tmp_path).load_latest()
-    with pytest.raises(RunError, match="no checkpoint of step 7; checkpoints exist of: 2"):
+    with pytest.raises(RunError, match="no checkpoint of step 7; steps with a checkpoint: 2"):
         CheckpointStore(tmp_path).load(7)
 
 

@@ -168,7 +168,7 @@ def test_a_chosen_checkpoint(trained):
     np.testing.assert_array_equal(last.model.weights[0], chosen.model.weights[0])
     for a, b in zip(chosen.model.trainable_weights, best.model.trainable_weights, strict=True):
         np.testing.assert_array_equal(a, b, err_msg=a.path)
-    with pytest.raises(RunError, match="no checkpoint of step 1; checkpoints exist of: "):
+    with pytest.raises(RunError, match="no checkpoint of step 1; steps with a checkpoint: "):
         LoadedRun.load(trained, checkpoint=1)
 
 

@@ -116,7 +116,7 @@ class RunConfig(abc.ABC):
         texts = {name: mapping.get(name, "") for name in ("description", *_OF_RECIPES)}
         for name, text in texts.items():
             if not isinstance(text, str):
-                raise ConfigError(f"{name} must be text. Received: {text!r}")
+                raise ConfigError(f"{name} must be a string. Received: {text!r}")
         return dataclasses.replace(cls().replace(values), **texts)
 
     def replace(self: Config, values: Mapping[str, Any]) -> Config:
