@@ -127,5 +127,5 @@ def _signatures(folder: Path) -> dict[str, list[str]]:
         if not name.startswith("__")
     }
     if not found:
-        raise RunError(f"{folder} has no signatures")
+        raise RunError(f"{folder} has no signatures that can be validated; export the model again")
     return found

@@ -48,8 +48,8 @@ class Searched:
                 raise ConfigError(f"{_HOW}. Received: {text!r}")
             if not values[0] < values[1] or (scale and values[0] <= 0):
                 raise ConfigError(
-                    "a range of tuner.search must begin with the smaller number"
-                    f"{', above 0 if it is logarithmic' if scale else ''}. Received: {text!r}"
+                    "a range LOW..HIGH of tuner.search must have LOW less than HIGH"
+                    f"{', and LOW above 0 because of log' if scale else ''}. Received: {text!r}"
                 )
         elif len(set(values)) < len(values):
             raise ConfigError(f"tuner.search must not contain a value twice. Received: {text!r}")

@@ -240,7 +240,8 @@ def _check(components: Sequence[Component], until: str | None, force: Collection
         missing = set(component.reads) - there
         if missing:
             raise ValueError(
-                f"Each of `components` must stand after the components whose artifacts it reads; "
-                f"{component.name} reads {sorted(missing)}. Received: components={names}"
+                f"Each of `components` must come after the components whose artifacts it reads; "
+                f"no component before {component.name} writes {sorted(missing)}. "
+                f"Received: components={names}"
             )
         there.add(component.writes)
