@@ -99,8 +99,10 @@ def test_wrong_folders(tmp_path):
     (tmp_path / "wiki.train.tokens").write_text("x\n")
     with pytest.raises(ValueError, match=r"several files.*Received: "):
         Corpus(tmp_path)
-    with pytest.raises(ValueError, match=r"at least 3 lines, not 1.*Received: "):
-        Corpus(tmp_path / "notes.md")
+    for number in (1, 2):
+        (tmp_path / "notes.md").write_text("x\n" * number)
+        with pytest.raises(ValueError, match=rf"at least 3 lines, not {number}.*Received: "):
+            Corpus(tmp_path / "notes.md")
 
 
 @pytest.mark.skipif(DATA is None, reason="KERAS_DRILL_DATA does not name a folder of corpora")

@@ -69,7 +69,7 @@ def test_ids_come_back(tmp_path):
     read = ExampleFolder(tmp_path).encoded("train", "text")
     np.testing.assert_array_equal(read.ids, text.ids)
     np.testing.assert_array_equal(read.line_lengths, text.line_lengths)
-    with pytest.raises(ValueError, match="feature 'source_ids' .* is missing or empty"):
+    with pytest.raises(ValueError, match=r"feature 'source_ids' .* is missing or empty"):
         ExampleFolder(tmp_path).encoded("train", "source")
 
 

@@ -73,6 +73,7 @@ def test_one_word_and_one_token():
         ((2, 3), (2, 5), None, "`y_pred` must have the shape of `y_true`"),
         ((2, 3), (2, 5, 7), None, "`y_pred` must have the shape of `y_true`"),
         ((2, 3), (2,), None, "`y_pred` must have the shape of `y_true`"),
+        ((2, 3), (2, 3, 5, 7), None, "`y_pred` must have the shape of `y_true`"),
         ((2, 3), (2, 3), (3,), r"`sample_weight` must have the targets' shape \(2, 3\).*\(3,\)"),
         ((2, 3), (2, 3), (2, 2), "`sample_weight` must have"),
         ((2, 3), (2, 3), (2, 3, 3), "`sample_weight` must have"),

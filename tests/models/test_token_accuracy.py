@@ -201,6 +201,12 @@ def test_outside_of_language_models_it_takes_all_log_probabilities():
         TokenAccuracy(top_k=0)
 
 
+def test_the_name_says_how_many_words_count():
+    assert TokenAccuracy().name == "accuracy"
+    assert TokenAccuracy(top_k=5).name == "top_5_accuracy"
+    assert TokenAccuracy(top_k=5, name="five").name == "five"
+
+
 def test_ranks_are_given_to_the_updates_inside_alone():
     targets, log_probs = np.zeros((2, 3), int), np.zeros((2, 3), "float32")
     metric = TokenAccuracy(top_k=2)
