@@ -421,6 +421,12 @@ SEQUENCE_TO_SEQUENCE = [
         at("backbone.attention.shared_value"),
         {"backbone.attention": "multi-head"},
     ),
+    Case(
+        "backbone.attention_layers",
+        [1, 3],
+        at("backbone.attention.score.num_layers"),
+        {"backbone.attention": "additive"},
+    ),
     *(
         Case(f"backbone.{name}", values, at(f"backbone.{name}"), TRANSFORMER)
         for name, values in (
@@ -446,6 +452,7 @@ SEQUENCE_TO_SEQUENCE = [
     Case("sampling.steps", [7, 11], at("sampling.rate.steps"), LINEAR),
     Case("sampling.argmax", [False, True], at("sampling.argmax"), LINEAR),
     Case("sampling.loss_positions", [1.0, 0.3], at("model.loss_positions")),
+    Case("sampling.one_position", {False: 1.0, True: "one"}, at("model.loss_positions")),
     *(
         Case(f"decoding.{name}", values, at(f"search.{name}"), {"decoding.num_beams": 6})
         for name, values in (

@@ -155,6 +155,12 @@ def test_wrong_values_are_refused(name, value, message):
         (PAIRS, {"backbone.reverse_source": True}, "false with backbone.bidirectional = true"),
         (PAIRS, {"backbone.source_end_last": True}, "with backbone.reverse_source = false"),
         (PAIRS, {"backbone.shared_value": True}, "with backbone.attention = 'general'"),
+        (PAIRS, {"backbone.attention_layers": 2}, "1 with backbone.attention = 'general'"),
+        (
+            PAIRS,
+            {"sampling.one_position": True, "sampling.loss_positions": 0.5},
+            "must be 1 with sampling.one_position = true",
+        ),
     ],
 )
 def test_contradictions_are_refused(recipe, values, message):

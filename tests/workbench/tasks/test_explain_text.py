@@ -9,8 +9,8 @@ from keras_drill.workbench.tasks.language_model.evaluation import beginnings
 from keras_drill.workbench.tasks.language_model.explain_text import explain_text as explain_language
 from keras_drill.workbench.tasks.language_model.run_vocabulary import LanguageModelVocabulary
 from keras_drill.workbench.tasks.make_task import make_task
-from keras_drill.workbench.tasks.sequence_to_sequence.config import PairsConfig
 from keras_drill.workbench.tasks.sequence_to_sequence.explain_text import warn_of_cut_text
+from keras_drill.workbench.tasks.sequence_to_sequence.pairs_config import PairsConfig
 from tests.data.test_paragraphs import wrapped
 from tests.workbench.tasks.test_tasks import config_of
 

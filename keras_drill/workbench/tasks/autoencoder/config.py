@@ -7,9 +7,9 @@ from keras_drill.workbench.tasks.config.option import option
 from keras_drill.workbench.tasks.errors import ConfigError
 from keras_drill.workbench.tasks.sequence_to_sequence.config import (
     EncoderDecoderConfig,
-    PairsConfig,
     SequenceToSequenceConfig,
 )
+from keras_drill.workbench.tasks.sequence_to_sequence.pairs_config import PairsConfig
 
 
 @dataclasses.dataclass(frozen=True)

@@ -4,10 +4,8 @@ import dataclasses
 from typing import ClassVar
 
 from keras_drill.workbench.tasks.config.option import option
-from keras_drill.workbench.tasks.sequence_to_sequence.config import (
-    PairsConfig,
-    SequenceToSequenceConfig,
-)
+from keras_drill.workbench.tasks.sequence_to_sequence.config import SequenceToSequenceConfig
+from keras_drill.workbench.tasks.sequence_to_sequence.pairs_config import PairsConfig
 
 
 @dataclasses.dataclass(frozen=True)

@@ -46,7 +46,7 @@ def build_model(
         head,
         label_smoothing=config.head.label_smoothing,
         scheduled_sampling=_build_sampling(config, seeds),
-        loss_positions=config.sampling.loss_positions,
+        loss_positions="one" if config.sampling.one_position else config.sampling.loss_positions,
         seed=next(seeds),
     )
 
@@ -116,6 +116,6 @@ def _build_attention(options: EncoderDecoderConfig) -> keras.layers.Layer | None
     scores = {
         "general": GeneralScore,
         "dot": DotScore,
-        "additive": lambda: AdditiveScore(options.units),
+        "additive": lambda: AdditiveScore(options.units, num_layers=options.attention_layers),
     }
     return Attention(scores[options.attention]())

@@ -16,7 +16,7 @@ from keras_drill.workbench.tasks.explain_text import (
     share_of,
 )
 from keras_drill.workbench.tasks.sequence_to_sequence.ceiling import Ceiling
-from keras_drill.workbench.tasks.sequence_to_sequence.config import PairsConfig
+from keras_drill.workbench.tasks.sequence_to_sequence.pairs_config import PairsConfig
 from keras_drill.workbench.tasks.sequence_to_sequence.run_vocabulary import (
     SequenceToSequenceVocabulary,
 )

@@ -8,7 +8,7 @@ from keras_drill.data import (
     Tokenizer,
     UnicodeNormalization,
 )
-from keras_drill.workbench.tasks.sequence_to_sequence.config import PairsConfig
+from keras_drill.workbench.tasks.sequence_to_sequence.pairs_config import PairsConfig
 
 
 def make_steps(options: PairsConfig, language: str) -> tuple[Preprocessing, ...]:

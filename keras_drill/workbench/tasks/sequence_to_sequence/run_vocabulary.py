@@ -28,7 +28,7 @@ from keras_drill.data.read_json import read_json
 from keras_drill.data.tokenizer import VocabularySizeError
 from keras_drill.workbench.tasks.describe_words import load_descriptions, save_descriptions
 from keras_drill.workbench.tasks.errors import ConfigError, RunError
-from keras_drill.workbench.tasks.sequence_to_sequence.config import SPECIAL, PairsConfig
+from keras_drill.workbench.tasks.sequence_to_sequence.pairs_config import SPECIAL, PairsConfig
 from keras_drill.workbench.tasks.sequence_to_sequence.preprocessing import make_steps, with_steps
 
 _TOKENIZERS = {

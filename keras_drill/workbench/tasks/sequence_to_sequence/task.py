@@ -36,16 +36,14 @@ from keras_drill.workbench.tasks.explain_text import first_lines
 from keras_drill.workbench.tasks.sequence_to_sequence.attention_maps import attention_maps
 from keras_drill.workbench.tasks.sequence_to_sequence.build_model import build_model
 from keras_drill.workbench.tasks.sequence_to_sequence.ceiling import Ceiling
-from keras_drill.workbench.tasks.sequence_to_sequence.config import (
-    PairsConfig,
-    SequenceToSequenceConfig,
-)
+from keras_drill.workbench.tasks.sequence_to_sequence.config import SequenceToSequenceConfig
 from keras_drill.workbench.tasks.sequence_to_sequence.constraints import make_constraints
 from keras_drill.workbench.tasks.sequence_to_sequence.evaluation import Answers, report_sections
 from keras_drill.workbench.tasks.sequence_to_sequence.explain_text import (
     explain_text,
     warn_of_cut_text,
 )
+from keras_drill.workbench.tasks.sequence_to_sequence.pairs_config import PairsConfig
 from keras_drill.workbench.tasks.sequence_to_sequence.run_vocabulary import (
     SequenceToSequenceVocabulary,
 )
