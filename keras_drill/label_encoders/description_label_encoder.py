@@ -14,23 +14,26 @@ from keras_drill.types import Shape, Tensor
 class DescriptionLabelEncoder(LabelEncoder):
     """Computes labels from a description of every word, with or without the word's embedding.
 
-        label_w = [k_w E_w] + network(descriptions_w)
+        label_w = k_w E_w + network(descriptions_w)
 
-    A description is information about a word that does not come from the training text: its
-    characters, its definition, or its embedding in another model. k_w is 1 for words of the
-    training vocabulary and 0 for words that are added later (`OutputLayer.with_words`), whose
-    labels are computed from their descriptions alone. In each training step, k_w is also 0 for a
-    random share `embedding_dropout` of the words, so that the network learns labels without
-    embeddings. Unlike dropout, the remaining embeddings are not scaled.
+    A description is information about word w that does not come from the training text: its
+    characters, its definition, or its embedding in another model. E_w is the word's embedding. The
+    factor k_w is 1 for words of the training vocabulary and 0 for words that are added later
+    (`OutputLayer.with_words`), whose labels are computed from their descriptions alone. In each
+    training step, k_w is also 0 for a random share `embedding_dropout` of the words, so that the
+    network learns labels without embeddings. Unlike dropout, the remaining embeddings are not
+    scaled.
 
-    The network runs once per training step over all words, whatever the number of tokens. If
-    words have several senses, each sense uses the description of its present word.
+    The network runs once per training step over all words, whatever the number of tokens. If words
+    have several senses, every sense has its own embedding and uses the description of its current
+    word.
 
     The descriptions are weights that are not trained. A saved model contains their values. The
     config contains only their shape and dtype.
 
     Shapes:
-        embeddings: `[M, d]`; descriptions: `[V, ...]`; labels: `[M, d_h]`.
+        embeddings: `[M, d]`; descriptions: `[V, ...]`; labels: `[M, d_h]`. M is the number of
+            labels: V words, or their senses.
 
     Args:
         descriptions: `[V, ...]` floats (features) or integers (ids, all padded to one length). Or a

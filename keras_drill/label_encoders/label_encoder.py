@@ -47,12 +47,13 @@ class UnquantizedDense(keras.layers.Dense):
 
 
 class LabelEncoder(keras.layers.Layer):
-    """Base class of layers that map embeddings to labels, and hidden states to contexts.
+    """Base class of label encoders, which compute an output layer's labels from word embeddings.
 
     A label encoder has two networks. `label_network` maps embeddings `[V, d]` to labels `[V, d_j]`.
-    `hidden_network` maps hidden states `[..., d_h]` to contexts `[..., d_j]`. Each of them may be
-    `None`, which is the identity. Subclasses set the networks in `__init__`, or in `build` if they
-    depend on the widths of embeddings and hidden states.
+    `hidden_network` maps hidden states `[..., d_h]` to contexts `[..., d_j]`, the vectors that are
+    compared with the labels. Labels and contexts have the same width d_j. A network may be `None`,
+    which is the identity. Subclasses set the networks in `__init__`, or in `build` if they depend
+    on the widths of embeddings and hidden states.
 
     At inference the labels are constant: `OutputLayer.folded()` computes the labels once, and keeps
     only `hidden_network`.
@@ -125,7 +126,7 @@ class LabelEncoder(keras.layers.Layer):
         """Maps embeddings to labels.
 
         Args:
-            embeddings: `[M, d]`.
+            embeddings: `[M, d]`, one row per label.
             training: Whether dropout is on.
             words: `[M]`, the word of every label, if words have several labels. `None` if label j
                 belongs to word j.

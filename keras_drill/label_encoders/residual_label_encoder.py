@@ -18,7 +18,8 @@ class ResidualLabelEncoder(LabelEncoder):
     residual connection from the input to every layer; see `ResidualNetwork` for the equation. The
     network shares information between words. The labels are computed once per training step,
     whatever the number of tokens. In an exported model they are constant, so the network has no
-    cost at inference. The layer has `depth * (d^2 + d)` weights, or twice as many with `dual`.
+    cost at inference. For embeddings of width d and `units=None`, the layer has
+    `depth * (d^2 + d)` weights, or twice as many with `dual`.
 
     Args:
         depth: Number of layers of the label network.

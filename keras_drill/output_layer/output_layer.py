@@ -24,11 +24,15 @@ from keras_drill.types import Constraint, Initializer, Regularizer, Shape, Tenso
 class OutputLayer(WordProbabilities):
     """An output layer for language generation: label encoder × score × composition.
 
-    - The *label encoder* turns word embeddings into output labels (identity, bilinear, dual
-      nonlinear, deep residual) and may map hidden states into the labels' space.
+    - The *label encoder* turns word embeddings into *labels*, the output embeddings of the words
+      (identity, bilinear, dual nonlinear, deep residual). It may also map hidden states into the
+      labels' space.
     - The *score* compares a hidden state with a label (inner product, KerBS kernel).
     - The *composition* turns scores into log-probabilities of words (softmax, several senses per
       word, mixture of softmaxes).
+
+    There are M labels: one for each of the V words or, if words have several senses, one for each
+    sense.
 
     `head(hidden)` returns the log-probabilities of all words. Keras losses must take them with
     `from_logits=True`. Without `from_logits=True`, the loss `"sparse_categorical_crossentropy"` has
@@ -55,11 +59,12 @@ class OutputLayer(WordProbabilities):
     Args:
         vocabulary_size: Number of words V.
         embedding: A `keras.layers.Embedding` of V rows, or a `keras_drill.SenseEmbedding`. The
-            layer computes its labels from the embedding's table (weight tying). If the hidden
-            states are computed from the same embedding, the embedding stays shared when the model
-            is saved, cloned or rebuilt from its config. For other models see the method `tie_to`.
-            The embedding may be quantised or have LoRA. An untied `ReversibleEmbedding` provides
-            its output table. With `None`, the layer has its own label embeddings.
+            layer computes its labels from the embedding's table (weight tying). The embedding stays
+            shared when the model is saved, cloned or rebuilt from its config: in models of this
+            package, and in functional models whose hidden states are computed from the embedding.
+            In your own model classes, call `tie_to`. The embedding may be quantised or have LoRA.
+            An untied `ReversibleEmbedding` provides its output table. With `None`, the layer has
+            its own label embeddings.
         label_encoder: A `keras_drill.LabelEncoder`; `None` is the identity.
         score: A `keras_drill.scores.Score`; `None` is the inner product.
         composition: A `keras_drill.compositions.Composition`; `None` is the softmax, or
@@ -67,12 +72,13 @@ class OutputLayer(WordProbabilities):
         embedding_dim: Width of the layer's own label embeddings; `None` is the width of the
             hidden states.
         use_bias: Whether every label has a bias.
-        logit_soft_cap: `c` bounds scores smoothly to (-c, c) by `c * tanh(score / c)`.
+        logit_soft_cap: Bound c of the scores, which become `c * tanh(score / c)`; `None` for no
+            bound.
         z_loss: Coefficient of `logsumexp(scores)^2`, which is added to the loss of every token.
         tile_size: Tokens per tile of the fused loss. `None` derives the number from `tile_bytes`.
         tile_bytes: Memory for one tile of scores, in bytes. `None` is 2 GiB on GPUs and TPUs. On
             CPUs the default is 144 MiB, or three eighths of the memory of the labels' gradient if
-            this is more. Frozen labels without biases need no memory for scores.
+            this is more. With frozen labels and no biases, the fused loss usually stores no scores.
         embeddings_initializer: Initializer of the layer's own label embeddings.
         embeddings_regularizer: Regularizer of the layer's own label embeddings.
         embeddings_constraint: Constraint of the layer's own label embeddings.
@@ -231,7 +237,7 @@ class OutputLayer(WordProbabilities):
 
     @property
     def embeddings(self) -> Tensor:
-        """The table `[M, d]` from which labels are computed.
+        """The table `[M, d]` from which the M labels are computed.
 
         The table is a variable, or a tensor if the `embedding` has LoRA, is quantised, or is
         untied.
@@ -240,12 +246,15 @@ class OutputLayer(WordProbabilities):
 
     @property
     def learns_senses(self) -> bool:
-        """Whether senses may be counted and moved; false if the layer or embedding is frozen."""
+        """Whether training counts the use of senses and may move them to other words.
+
+        False if the layer or the embedding is frozen.
+        """
         return self.trainable and (self.embedding is None or self.embedding.trainable)
 
     @property
     def score_parameters(self) -> list[keras.Variable]:
-        """The variables `[M]` of the score, shared with a tied `SenseEmbedding`."""
+        """The score's variables, `[M]` each. A tied `SenseEmbedding` shares these variables."""
         if isinstance(self.embedding, SenseEmbedding):
             return self.embedding.score_parameters
         return self.own_score_parameters

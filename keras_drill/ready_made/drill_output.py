@@ -10,11 +10,11 @@ from keras_drill.types import Activation, Initializer
 
 @keras.saving.register_keras_serializable(package="keras_drill")
 class DrillOutput(OutputLayer):
-    """The deep residual output layer (DRILL): logits `E^(k) . h + b`.
+    """The deep residual output layer (DRILL): logits `E^(k) h + b`.
 
     A residual network of k layers computes the labels E^(k) from the word embeddings `[V, d]`; see
-    `keras_drill.ResidualLabelEncoder`. h is a hidden state, and b are the biases. The layer has
-    `k (d^2 + d) + V` weights in addition to the embeddings.
+    `keras_drill.ResidualLabelEncoder`. h is a hidden state, and b are the biases. With the default
+    options the layer has `k (d^2 + d) + V` weights in addition to the embeddings.
 
     Args:
         vocabulary_size: Number of words V.

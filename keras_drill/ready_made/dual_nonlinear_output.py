@@ -10,7 +10,7 @@ from keras_drill.types import Activation, Initializer
 
 @keras.saving.register_keras_serializable(package="keras_drill")
 class DualNonlinearOutput(OutputLayer):
-    """A dual nonlinear output layer: logits `g_out(E) . g_in(h) + b`.
+    """A dual nonlinear output layer: logits `g_out(E) g_in(h) + b`.
 
     g_out and g_in are dense layers that map the word embeddings E `[V, d]` and a hidden state h
     `[d_h]` to a joint space; see `keras_drill.DualNonlinearLabelEncoder`. The layer has

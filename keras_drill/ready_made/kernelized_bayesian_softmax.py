@@ -15,44 +15,45 @@ VARIANTS = ("paper", "reference", "inner_product")
 
 @keras.saving.register_keras_serializable(package="keras_drill")
 class KernelizedBayesianSoftmax(OutputLayer):
-    """The kernelized Bayesian softmax (KerBS): several senses per word, each with its own width.
+    """The kernelized Bayesian softmax (KerBS): several label vectors, or senses, per word.
 
         p(y) = sum_{senses m of y} exp K_θm(h, w_m) / sum_{all senses m} exp K_θm(h, w_m)
 
-    with the kernel K of `keras_drill.scores.KerBSKernel`, the hidden state h, and the embedding
-    w_m and parameter θ_m of each sense. The assignment of senses to words is part of the layer's
-    state: the callback `keras_drill.SenseReallocation` moves rarely used senses to words that need
-    more senses. The loss is computed from the log-sum-exp over all senses and over the target's
-    senses, without the matrix of word probabilities.
+    h is the hidden state. Each sense m has a vector w_m and a parameter θ_m, which sets the width
+    of the kernel K; see `keras_drill.scores.KerBSKernel`. The assignment of senses to words is part
+    of the layer's state: the callback `keras_drill.SenseReallocation` moves rarely used senses to
+    words that need more senses. The fused loss does not store the matrix of word probabilities.
 
     The ablations of the paper are `variant="inner_product"` (no kernel),
     `num_senses=vocabulary_size` (one sense per word) and `dynamic_allocation=False` (no
     reallocation).
 
+    With a `SenseEmbedding`, its values replace the arguments from `num_senses` to `senses_start`,
+    which must be `None` or equal to these values. The defaults below apply to layers without a
+    `SenseEmbedding`.
+
     Args:
         vocabulary_size: Number of words V.
         embedding: A `keras_drill.SenseEmbedding` to share senses, kernel parameters and allocation
             with. With `None`, the layer has its own senses.
-        num_senses: Number of senses M. If this or another argument up to `senses_start` is `None`,
-            the value of the `SenseEmbedding` is used, or the default if there is no
-            `SenseEmbedding`. Default: three per word.
+        num_senses: Number of senses M. Default: three per word.
         min_senses: Fewest senses of a word. Default: 1.
         max_senses: Most senses of a word. Default: 4.
-        variant: Kernel: "paper", "reference" (as in the authors' code) or "inner_product" (no
-            kernel). Default: "paper".
-        dynamic_allocation: Whether senses may move. If `True`, the layer collects the statistics
-            that `keras_drill.SenseReallocation` needs. Default: `True`.
-        usage_by: Probability of a sense that is averaged as its usage: "posterior", given the
-            target word, or "probability", without the target, as in equation 13 of the paper.
-            Default: "posterior".
-        senses_start: "random" draws each sense independently. "copies" draws one label per word.
-            The word's senses start as copies with differences of 3e-4 of the labels' size. If
-            words have different numbers of senses, the biases of a word with n senses start at
-            -log n. Default: "random".
+        variant: Kernel: "paper" (as in the paper), "reference" (as in the authors' code, a
+            different formula) or "inner_product" (no kernel). Default: "paper".
+        dynamic_allocation: Whether senses may move to other words. If `True`, training collects
+            the statistics that `keras_drill.SenseReallocation` needs. Default: `True`.
+        usage_by: "posterior" or "probability": how the usage of a sense is measured; see
+            `keras_drill.senses.SenseAllocation`. Default: "posterior".
+        senses_start: Initial vectors of the senses. "random" initializes each sense independently.
+            "copies" initializes one vector per word, and the word's senses start as copies of this
+            vector plus noise. The noise has a standard deviation of 3e-4 times the root mean square
+            of the vectors. If words have different numbers of senses, the initial biases of a word
+            with n senses are lowered by log n. Default: "random".
         use_bias: Whether every sense has a bias. The paper uses no biases.
         **kwargs: Other arguments of `keras_drill.OutputLayer`, except `score` and `composition`.
-            Any `label_encoder` can be used with the kernel. On CPUs a tile has at least 192 MiB
-            unless `tile_bytes` is set.
+            Any `label_encoder` can be used with the kernel. On CPUs the default of `tile_bytes` is
+            at least 192 MiB.
 
     Raises:
         ValueError: An argument is out of range, or contradicts the `SenseEmbedding`.
@@ -154,7 +155,7 @@ class KernelizedBayesianSoftmax(OutputLayer):
         return self.score_parameters[0] if self.score_parameters else None
 
     def sense_log_probs(self, hidden: Tensor) -> Tensor:
-        """Computes log-probabilities of all senses.
+        """Computes the log-probabilities of all M senses.
 
         Args:
             hidden: Hidden states `[..., d_h]`.
@@ -174,8 +175,8 @@ class KernelizedBayesianSoftmax(OutputLayer):
             words: `[...]` integers.
 
         Returns:
-            `[..., S]`, probabilities of the senses `allocation.senses_of_word[words]`, padded with
-            0.
+            `[..., S]` with S = `max_senses`: probabilities of the senses
+            `allocation.senses_of_word[words]`, padded with 0.
         """
         contexts, _ = self._contexts(hidden, training=False)
         columns, mask = self.allocation.columns(ops.reshape(words, (-1,)))  # [N, S]

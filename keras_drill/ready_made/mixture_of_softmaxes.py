@@ -12,9 +12,9 @@ from keras_drill.types import Initializer
 class MixtureOfSoftmaxes(OutputLayer):
     """The mixture of softmaxes (MoS): `p = sum_k π_k softmax(E c_k + b)`.
 
-    E are the labels, b the biases, and π_k and c_k are the prior and the context of component k;
-    see `keras_drill.compositions.Mixture`. The fused loss holds the scores of all K components for
-    one tile of tokens at a time.
+    E are the labels and b the biases. The weight π_k of component k and its context, the vector
+    c_k, are computed from the hidden state; see `keras_drill.compositions.Mixture`. The fused loss
+    stores the scores of all K components for one group of tokens (a tile) at a time.
 
     Args:
         vocabulary_size: Number of words V.
