@@ -17,11 +17,13 @@ class SenseReallocation(keras.callbacks.Callback):
     """Moves little-used senses to words that need more senses, during `fit`.
 
     A sense is one of several label vectors of a word, as in
-    `keras_drill.KernelizedBayesianSoftmax`. The total number of senses is constant. This callback
-    calls `keras_drill.SenseReallocator` after the optimizer's iterations `interval`,
-    2 `interval`, ... With `steps_per_execution=m` the callback runs only after every m-th
-    iteration, and reallocates as soon as the planned iteration is reached or passed. Under
-    `tf.distribute` it sums the statistics of all replicas.
+    `keras_drill.KernelizedBayesianSoftmax`. The total number of senses is constant. During
+    training, the output layer's fused loss collects statistics: the log-probability of each target
+    word, and the usage (probability) of each sense. After every `interval` iterations of the
+    optimizer, this callback moves senses by `keras_drill.SenseReallocator`. With
+    `steps_per_execution=m` the callback runs only after every m-th iteration, so a reallocation may
+    be up to m - 1 iterations late. Under `tf.distribute` the callback sums the statistics of all
+    replicas.
 
     At the end of an epoch the callback adds to the logs
 
@@ -29,9 +31,8 @@ class SenseReallocation(keras.callbacks.Callback):
     - `mean_senses`: the mean number of senses of words that have more than one. (The mean over all
       words never changes.)
 
-    The policy uses log-probabilities that the fused loss of the output layer collects. Train with
-    the fused loss, for example by `keras_drill.LanguageModel`: a Keras loss on the layer's outputs
-    does not collect them.
+    Train with the fused loss, for example by `keras_drill.LanguageModel`. A Keras loss on the
+    layer's outputs collects no statistics.
 
     To resume, restore a checkpoint of the model and the optimizer, whose variables contain all
     state. Training then resumes exactly, also in the middle of an interval. Only `history` is not
@@ -43,8 +44,8 @@ class SenseReallocation(keras.callbacks.Callback):
         policy: A `keras_drill.senses.policies.AllocationPolicy`, which chooses the senses to move;
             `None` is `RankingPolicy()`.
         momentum: Weight β of the newest value in running averages of the statistics, in (0, 1].
-        moved_embedding: "keep" keeps the embedding of a moved sense. "near" replaces it by the most
-            used embedding of its new word, plus noise.
+        moved_embedding: "keep" keeps the embedding of a moved sense. "near" replaces the embedding
+            by that of the new word's most used sense, plus noise.
         seed: Seed of the noise.
         head: The output layer; `None` finds the output layer in the model.
         log_dir: Folder for TensorBoard. After every reallocation, the callback writes the number of

@@ -28,7 +28,7 @@ class SenseAllocation(keras.layers.Layer):
         sense_to_word: `[M]` int32, the word of every sense.
         senses_of_word: `[V, S]` int32, the senses of every word, padded with -1. `assign` updates
             this variable together with `sense_to_word`.
-        usage: `[M]`, running average of each sense's probability; see `usage_by`.
+        usage: `[M]`, each sense's usage, a running average of its probability; see `usage_by`.
         word_log_prob: `[V]`, running average of a word's log-probability at tokens whose target is
             the word; 0 for words that have not occurred.
         word_count: `[V]`, how often each word was the target in this interval.
@@ -43,9 +43,10 @@ class SenseAllocation(keras.layers.Layer):
         min_senses: Fewest senses of a word.
         max_senses: Most senses of a word, S.
         dynamic: Whether senses may move. With False no statistics are collected.
-        usage_by: Probability that `usage` averages: "posterior", the probability of a sense given
-            the target, or "probability", its probability without the target, as in equation 13 of
-            the paper.
+        usage_by: Probability that `usage` averages over all tokens, with 0 at tokens whose target
+            is another word: "posterior", the probability of the sense given the target, or
+            "probability", the probability of the sense among all senses, as in equation 13 of the
+            paper.
         **kwargs: Keyword arguments of `keras.layers.Layer`.
 
     Raises:

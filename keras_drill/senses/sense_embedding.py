@@ -18,8 +18,8 @@ class SenseEmbedding(keras.layers.Embedding):
 
         e_t = sum_j P(sense j of word x_t | context) w_j
 
-    The context is the hidden state `h` that predicted the word. With a context, the weights are the
-    exact posterior over the word's senses,
+    Each sense j of a word has its own embedding w_j. The context is the hidden state `h` that
+    predicted the word. With a context, the weights are the exact posterior over the word's senses,
 
         P(j) = softmax_j K(h, w_j),
 
@@ -27,10 +27,11 @@ class SenseEmbedding(keras.layers.Embedding):
     needs the hidden state of the previous step, so recurrent backbones compute the posterior inside
     their time loop.
 
-    Without a context, the weights are proportional to the running usage of the senses. These
-    weights do not depend on hidden states, which is faster and suits models that process all
-    positions in parallel. `keras_drill.SenseReallocation` updates the usage at the end of each
-    interval. Before the first update, all senses have the same weight.
+    Without a context, the weights are proportional to the usage of the senses, a running average of
+    their probabilities (see `keras_drill.senses.SenseAllocation`). These weights do not depend on
+    hidden states, which is faster and suits models that process all positions in parallel.
+    `keras_drill.SenseReallocation` updates the usage at the end of each interval. Before the first
+    update, all senses have the same weight.
 
     Call arguments:
         words: `[...]` integers.
@@ -43,7 +44,7 @@ class SenseEmbedding(keras.layers.Embedding):
         output_dim: Width of the embeddings d.
         num_senses: Number of senses M; `None` is three per word.
         min_senses: Fewest senses of a word.
-        max_senses: Most senses of a word.
+        max_senses: Most senses of a word, S.
         dynamic: Whether senses may move from word to word.
         score: `keras_drill.scores.Score` that compares contexts with senses; `None` is the KerBS
             kernel. A tied output layer shares the score and its parameters.
@@ -54,9 +55,10 @@ class SenseEmbedding(keras.layers.Embedding):
             With the ±0.05 of Keras' embeddings, encoder–decoder models need much longer to learn
             which sense to use.
         usage_by: As in `keras_drill.senses.SenseAllocation`.
-        senses_start: "random" draws each sense by `embeddings_initializer`. "copies" draws one
-            embedding per word. The word's senses begin as copies of this embedding, with
-            differences of 3e-4 of the embeddings' size.
+        senses_start: Initial embeddings of the senses. "random" initializes each sense
+            independently. "copies" initializes one embedding per word, and the word's senses start
+            as copies of this embedding plus noise. The noise has a standard deviation of 3e-4 times
+            the root mean square of the embeddings.
         **kwargs: Keyword arguments of `keras.layers.Embedding`, except `input_dim`.
 
     Attributes:
@@ -134,15 +136,15 @@ class SenseEmbedding(keras.layers.Embedding):
         return self.weigh(*self.look_up(words), context=context)
 
     def look_up(self, words: Tensor) -> tuple[Tensor, ...]:
-        """Looks up the inputs of `weigh`, so that a time loop needs no look-up.
+        """Looks up the inputs of `weigh` for words. A time loop then needs no look-ups.
 
         Args:
             words: `[...]` integers.
 
         Returns:
             A tuple of `[..., S, d]`, the embeddings of the words' senses; `[..., S]`, a mask, False
-            for padding; `[..., S]`, the senses' running usage; and `[..., S]` for each of the
-            score's parameters.
+            for padding; `[..., S]`, the senses' usage; and `[..., S]` for each of the score's
+            parameters.
         """
         # Keras passes the ids of a model without an integer Input as floats.
         columns, mask = self.allocation.columns(ops.cast(words, "int32"))
@@ -178,15 +180,15 @@ class SenseEmbedding(keras.layers.Embedding):
     def weigh_gradient(
         self, upstream: Tensor, senses: Tensor, mask: Tensor, parameters: Tensors, context: Tensor
     ) -> tuple[Tensor, Tensor, Tensors]:
-        """Computes the gradients of `weigh` with a context.
+        """Computes the gradients of the loss with respect to the inputs of `weigh`.
 
         Args:
-            upstream: `[..., d]`, the gradient for the output of `weigh`.
+            upstream: `[..., d]`, the gradient of the loss with respect to the output of `weigh`.
             senses, mask, parameters: From the output of `look_up`.
             context: `[..., d]`.
 
         Returns:
-            The gradients for the context, the senses, and the parameters.
+            The gradients with respect to the context, the senses, and the parameters.
         """
         upstream = ops.cast(upstream, parameters[0].dtype if parameters else "float32")
         logits = self.score.pair_scores(context, senses, parameters)

@@ -19,21 +19,24 @@ class SenseReallocator:
     In your own training loop, call `step` after every training step. With `fit`, use the callback
     `keras_drill.SenseReallocation`.
 
-    The output layer's loss sums the statistics of an interval's tokens. At the end of the interval,
-    the sums update running averages. The momentum β applies once per occurrence or step:
+    The output layer's loss sums statistics over the tokens of an interval. At the end of the
+    interval, the sums update two running averages with the momentum β: the log-probability of each
+    word i, and the usage of each sense m.
 
         word_log_prob_i <- (1 - β)^n_i word_log_prob_i + (1 - (1 - β)^n_i) mean log p(i)
         usage_m         <- (1 - β)^Q   usage_m         + (1 - (1 - β)^Q)   mean q_m
 
-    where n_i is how often word i was the target in the interval of Q steps. The mean of q_m is over
-    all tokens. q_m is the posterior probability of sense m given the target. With
-    `usage_by="probability"` of the head, q_m is the probability of the sense without the target, as
-    in equation 13 and the authors' code. Equation 12 of the paper has no factor β on its second
-    term. This class uses a weighted mean in both cases.
+    n_i is how often word i was the target in the interval of Q steps. The mean of log p(i) is over
+    these occurrences, and the mean of q_m is over all tokens. q_m is the posterior probability of
+    sense m given the target, which is 0 if m is a sense of another word. With
+    `usage_by="probability"` of the head, q_m is the probability of m among all senses if m is a
+    sense of the target, else 0, as in equation 13 and the authors' code. Equation 12 of the paper
+    has no factor β on its second term. This class uses a weighted mean in both cases.
 
     Then the policy chooses the senses to move. Every moved sense is reset: θ and the optimizer's
-    slots get their initial values, the usage becomes the mean usage, and the embedding is kept or
-    replaced (see `moved_embedding`). The statistics of the next interval start at zero.
+    variables for this sense (such as its momentum) get their initial values, the usage becomes the
+    mean usage, and the embedding is kept or replaced (see `moved_embedding`). The statistics of the
+    next interval start at zero.
 
     The senses of a frozen head (`trainable=False`) or of a frozen embedding are neither counted
     nor moved.
@@ -43,20 +46,19 @@ class SenseReallocator:
     Args:
         head: A `keras_drill.KernelizedBayesianSoftmax`, or an `OutputLayer` with the composition
             `MultiSense`, whose senses may move. The head may be tied and have any label encoder.
-        optimizer: The `keras.optimizers.Optimizer` that trains the head, whose slots are reset.
-            With `None` no slots are reset.
+        optimizer: The `keras.optimizers.Optimizer` that trains the head. With `None`, no variables
+            of an optimizer are reset.
         interval: Number of steps Q between reallocations.
         policy: A `keras_drill.senses.policies.AllocationPolicy`; `None` is `RankingPolicy()`.
         momentum: β, the weight of new values in the running averages, in (0, 1].
         moved_embedding: "keep" keeps the embedding of a moved sense. "near" replaces the embedding
-            by a copy of the most used embedding of the new word, plus noise of a tenth of the
-            copy's length. A bias is replaced without noise.
+            by that of the new word's most used sense, plus a random vector of a tenth of its
+            length. A bias is replaced without noise.
         seed: Seed of the noise.
 
     Attributes:
         history: `ReallocationHistory`, one dictionary per reallocation.
-        iteration: Iteration of the last `step`, or `None` if unknown. If steps are skipped,
-            `step` reallocates as soon as a multiple of `interval` is reached or passed.
+        iteration: Iteration of the last `step`; `None` before the first one.
 
     Raises:
         ValueError: An argument is out of range, or the head's senses cannot move.
@@ -112,6 +114,9 @@ class SenseReallocator:
     def step(self, iteration: int | None = None) -> dict[str, Any] | None:
         """Counts a training step, and reallocates senses after the last step of an interval.
 
+        If iterations are skipped, the method reallocates as soon as the iteration reaches or passes
+        a multiple of `interval`.
+
         Args:
             iteration: Number of training steps so far; `None` uses the optimizer's `iterations`.
 
@@ -129,7 +134,8 @@ class SenseReallocator:
         """Ends the interval now: updates the running averages and moves senses.
 
         Args:
-            iteration: As in `step`. The history stores this number. The noise depends on it.
+            iteration: As in `step`. The history stores this number. The noise depends on this
+                number and on `seed`.
 
         Returns:
             The new entry of `history`, or `None` if the head or its embedding is frozen.
