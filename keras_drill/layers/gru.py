@@ -20,7 +20,8 @@ class GRU(Recurrent):
         n = tanh(x W_n + b_n + r ⊙ (h U_n + b'_n))
         h_t = z ⊙ h_{t-1} + (1 − z) ⊙ n
 
-    The weights are those of `keras.layers.GRU(reset_after=True)`, in the same order and layout.
+    In the first three formulas, x is x_t and h is h_{t-1}. The weights are those of
+    `keras.layers.GRU(reset_after=True)`, in the same order and layout.
 
     Input shape: `[B, T, d]`, or `[T, B, d]` with `time_major=True`.
 

@@ -29,19 +29,21 @@ class DynamicEvaluator:
     """Evaluates a language model that learns from each segment of a text after predicting it.
 
     Texts repeat their own words and topics. Dynamic evaluation first predicts a segment, and adds
-    the log-probabilities of its targets to the result. Only then, it updates the weights w with the
-    gradient g of the segment's mean cross-entropy. Without `mean_squares` the update is SGD with a
-    decay towards the trained weights w_0,
+    the log-probabilities of the segment's targets to the result. After that, the weights w are
+    updated with the gradient g of the segment's mean cross-entropy. w_0 are the trained weights,
+    eta is `learning_rate`, and lambda is `decay`. Without `mean_squares` the update is SGD with a
+    decay towards w_0,
 
         w <- w - eta * g + lambda * (w_0 - w)
 
-    and with the mean squares MS of the gradients on training text it is the RMS rule,
+    With `mean_squares`, the mean squares MS of the gradients on training text, the update is the
+    RMS rule,
 
         w <- w - eta * g / (sqrt(MS) + epsilon) + lambda * r * (w_0 - w)
         r = min(sqrt(MS) / mean(sqrt(MS)), 1 / lambda)
 
-    where eta is `learning_rate`, lambda is `decay`, and the mean is over all weights. Dropout and
-    activation regularisation are off. Frozen weights do not change.
+    in which the mean in r is over all weights. Dropout and activation regularisation are off.
+    Frozen weights do not change.
 
     The batches must be in order: a batch is one segment of each row and continues the previous
     batch. A single row reads the text from beginning to end. With several rows, the model learns

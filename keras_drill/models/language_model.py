@@ -16,9 +16,9 @@ class LanguageModel(PreprocessedModel, FusedLossModel):  # type: ignore[misc]  #
     """Language model: a backbone and an output layer, trained with the fused loss.
 
     Calling the model and `predict` return the log-probabilities of all words, `[B, T, V]`. `fit`,
-    `evaluate`, `train_on_batch` and `test_on_batch` do not compute this large tensor. The output
-    layer computes its fused loss from the backbone's hidden states, and metrics receive the
-    log-probability of each target.
+    `evaluate`, `train_on_batch` and `test_on_batch` never store this large tensor. They use the
+    fused loss of the output layer, which computes loss and gradients for a group of tokens at a
+    time; see `keras_drill.OutputLayer`. Metrics receive the log-probability of each target.
 
     If the backbone is one of this package or is already built, the constructor builds the model.
     Otherwise the first batch builds the model.
@@ -30,8 +30,8 @@ class LanguageModel(PreprocessedModel, FusedLossModel):  # type: ignore[misc]  #
         output: log-probabilities `[B, T, V]`.
 
     Args:
-        backbone: A `keras.Model` or layer that maps tokens to hidden states `[B, T, d_h]`. Losses
-            that it adds (`add_loss`) are added to the cross-entropy.
+        backbone: A `keras.Model` or layer that maps tokens to hidden states `[B, T, d_h]`. The
+            backbone's own losses (`add_loss`) are added to the cross-entropy.
         head: The output layer, a `keras_drill.OutputLayer`.
         label_smoothing: Share of a target's probability that is distributed over all words, in
             [0, 1).
@@ -79,26 +79,26 @@ class LanguageModel(PreprocessedModel, FusedLossModel):  # type: ignore[misc]  #
         """Converts a pretrained model of keras-hub, to train it with the fused loss.
 
         The new model shares backbone, embedding and preprocessor with `causal_lm`. After training,
-        `generate` and `save_to_preset` of `causal_lm` therefore use the trained weights. The
-        probabilities of the new model are the softmax of the logits of `causal_lm`, with its soft
-        cap, and in the precision of its `ReversibleEmbedding`. The embedding may be tied or not. If
-        the embedding is quantised, results differ slightly: the new model dequantises the
-        embedding to the compute dtype, while `causal_lm` rounds hidden states to int8. You can
-        enable LoRA on `causal_lm.backbone` before or after the conversion.
+        `generate` and `save_to_preset` of `causal_lm` therefore use the trained weights. The new
+        model gives the same probabilities as `causal_lm`. It uses the soft cap of `causal_lm`, and
+        computes logits in the dtype of the `ReversibleEmbedding` of `causal_lm`. The embedding may
+        be tied or untied. With a quantised embedding, results differ slightly: the new model
+        dequantises the embedding to the compute dtype, while `causal_lm` rounds hidden states to
+        int8. You can enable LoRA on `causal_lm.backbone` before or after the conversion.
 
         Args:
             causal_lm: A `keras_hub.models.CausalLM`.
             z_loss: As in `keras_drill.OutputLayer`.
             tile_bytes: As in `keras_drill.OutputLayer`: memory for the logits of a tile of tokens.
-            **kwargs: Other arguments of this class.
+            **kwargs: Other arguments of `LanguageModel`, such as `label_smoothing`.
 
         Returns:
             A model that is not compiled yet.
 
         Raises:
             ImportError: keras-hub is not installed.
-            ValueError: `causal_lm` is not a `CausalLM`, a `ReversibleEmbedding` does not compute
-                its logits, or it has trainable quantised layers.
+            ValueError: `causal_lm` is not a `CausalLM`, has trainable quantised layers, or computes
+                its logits without a `ReversibleEmbedding`.
         """
         parts = parts_of(causal_lm)
         head = OutputLayer(
@@ -114,18 +114,21 @@ class LanguageModel(PreprocessedModel, FusedLossModel):  # type: ignore[misc]  #
         return cls(parts.backbone, head, **kwargs)
 
     def with_head(self, head: OutputLayer) -> "LanguageModel":
-        """Returns the trained model with another output layer that starts with equal probabilities.
+        """Returns a model with another output layer that at first gives the same probabilities.
 
-        The new head begins with the labels and biases of this model's head. So the log-probability
-        of every word stays the same up to rounding. The new head can be one of these:
+        The new head begins with the labels (output embeddings of the words) and biases of this
+        model's head. So the log-probability of every word stays the same up to rounding. The new
+        head can be one of these:
 
-        - `DrillOutput(..., gated=True)`: the part that is added to embeddings starts at 0.
+        - `DrillOutput(..., gated=True)`: the term that the network adds to the embeddings starts
+          at 0.
         - `MixtureOfSoftmaxes(..., gated=True)`: at first, all softmaxes of the mixture read the
           unchanged hidden state.
-        - `KernelizedBayesianSoftmax(...)`: senses are copies of their word's label. If words have
-          different numbers of senses (`use_bias=True`), biases start at `-log(number of senses)`.
-          Each copy has a small random difference (3e-4 of the labels' size), so that training can
-          separate the senses. The differences of a word's senses sum to 0.
+        - `KernelizedBayesianSoftmax(...)`: the label vectors of a word (its senses) start as copies
+          of the word's label, plus noise. The noise lets training separate the senses. Its standard
+          deviation is 3e-4 times the root mean square of the labels, and its sum over a word's
+          senses is 0. If words have different numbers of senses, `use_bias=True` is required: the
+          biases of a word with n senses are lowered by log n.
         - `OutputLayer(...)` with a bias.
         - A bilinear output layer with `kernel_initializer="identity"`.
 
@@ -137,12 +140,13 @@ class LanguageModel(PreprocessedModel, FusedLossModel):  # type: ignore[misc]  #
             head: A `keras_drill.OutputLayer` that is not built yet.
 
         Returns:
-            A model with the same backbone, not compiled. It shares the backbone's weights with this
-            model, and also the parts of this model's head that were passed to `head`.
+            A new model, not compiled. It shares the backbone with this model, and also the
+            embedding if `head` is tied to it.
 
         Raises:
-            ValueError: `head` cannot start with this model's probabilities, or this model's head is
-                not a softmax over inner products.
+            ValueError: `head` does not reproduce this model's probabilities, for example because
+                `gated=True` is missing. Or this model's head is not a softmax over inner products
+                of labels and hidden states.
         """
         begin_from(head, self.head)
         return type(self)(
@@ -167,14 +171,15 @@ class LanguageModel(PreprocessedModel, FusedLossModel):  # type: ignore[misc]  #
             read_as: Id of a word, usually `<unk>`, whose row of the input embedding is copied for
                 the new words.
             bias: Biases of the new words, `[n]` or one number; `None` is the mean of all biases.
-            **kwargs: Other arguments of this class.
+            **kwargs: Other arguments of `LanguageModel`. `label_smoothing`, `reduction` and
+                `preprocessor` default to those of this model.
 
         Returns:
-            A model, not compiled, that shares nothing with this model.
+            A model, not compiled, that shares no weights with this model.
 
         Raises:
             ValueError: The head has another label encoder, the backbone cannot be copied for more
-                words, or an argument does not match.
+                words, `descriptions` has a wrong shape, or `read_as` is not the id of a word.
         """
         if not 0 <= read_as < self.head.vocabulary_size:
             raise ValueError(

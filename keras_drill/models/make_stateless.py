@@ -15,14 +15,15 @@ def make_stateless(model: keras.Model) -> keras.Model:
     state of zeros.
 
     Args:
-        model: A built model: a `keras_drill.LanguageModel` or any other model that its config
-            describes.
+        model: A built model: a `keras_drill.LanguageModel`, or any other model that
+            `from_config(model.get_config())` can rebuild.
 
     Returns:
         A model with the same weights, not compiled. The copy shares nothing with `model`.
 
     Raises:
-        ValueError: The model is not built, or its config does not describe its weights.
+        ValueError: The model is not built, or `from_config` cannot rebuild its weights because the
+            model is quantised.
 
     Example:
 
@@ -39,16 +40,15 @@ def with_batch_size(model: keras.Model, batch_size: int) -> keras.Model:
     """Returns a copy of a trained stateful model for another batch size.
 
     Args:
-        model: A built model, as in `make_stateless`.
+        model: A built stateful model, as in `make_stateless`.
         batch_size: Number of rows in every batch of the copy.
 
     Returns:
         A model with the same weights, not compiled. The copy shares nothing with `model`, and
-        its carried state is zero. If `model` carries no state, the copy accepts the same batches.
+        its carried state is zero.
 
     Raises:
-        ValueError: `batch_size` is not positive, the model is not built, or its config does not
-            describe its weights.
+        ValueError: `batch_size` is not positive, or the model is refused as by `make_stateless`.
 
     Example:
 

@@ -21,22 +21,27 @@ from keras_drill.types import Shape, Tensor
 class RecurrentEncoderDecoder(QuantizableBackbone):
     """Recurrent encoder–decoder without output layer: maps source and target to hidden states.
 
-        memory, s = encoder(source),    h_t = decoder(D(E[target_t]), h_{t-1}),    h_0 = bridge(s)
-        context_t = attention(h_t, memory),    hidden_t = D(tanh(W [context_t; h_t]))
+        memory, s = encoder(source)
+        h_0 = bridge(s)
+        h_t = decoder(D(E[target_t]), h_{t-1})
+        context_t = attention(h_t, memory)
+        hidden_t = D(tanh(W [context_t; h_t]))
 
-    E is the embedding of the target's words, and D a dropout. Use this model as the backbone of a
-    `keras_drill.SequenceToSequence`. The initial state of each decoder layer is the
-    last state of the encoder layer of the same depth. After a bidirectional encoder, a dense layer
-    reduces this state. Without input feeding, attention is computed for all positions at once.
-    With input feeding, `hidden_{t-1}` is part of the decoder's next input, and attention is
-    computed inside the time loop.
+    Use this model as the backbone of a `keras_drill.SequenceToSequence`. `memory` holds the
+    encoder's outputs for all source positions, and `s` the last states of the encoder's layers. E
+    is the embedding of the target's words, and D a dropout. The bridge gives each decoder layer the
+    last state of the encoder layer of the same depth. After a bidirectional encoder, the bridge has
+    dense layers that reduce the state to the decoder's width. Without input feeding, attention is
+    computed for all positions at once. With input feeding, `hidden_{t-1}` is part of the decoder's
+    next input, and attention is computed inside the time loop.
 
-    Input: `{"source": [B, S], "target": [B, T]}`, integers. Output shape: `[B, T, embedding_dim]`,
-    whose mask excludes the target's padding, which must come after its words.
+    Input: `{"source": [B, S], "target": [B, T]}`, integers. In the target, padding must come after
+    the words. Output shape: `[B, T, embedding_dim]`. The output mask excludes the target's padding.
 
-    With scheduled sampling (`keras_drill.ScheduledSampling`), the decoder first runs without
-    gradients, and samples each word from its prediction after the words sampled before. The decoder
-    then reads the sampled words with gradients, and with the same dropout masks.
+    With scheduled sampling (`keras_drill.ScheduledSampling`), the decoder runs twice. The first
+    run, without gradients, chooses the input words one after the other: each replacement is
+    predicted from the words chosen before. The second run reads the chosen words with gradients,
+    and with the same dropout masks.
 
     Args:
         vocabulary_size: Number of the target's words V.
@@ -66,8 +71,8 @@ class RecurrentEncoderDecoder(QuantizableBackbone):
             the vocabulary and the embedding.
         source_embedding: The embedding of the source's words; `None` creates one, or shares the
             target's.
-        num_encoder_layers: Number of the encoder's layers; `None` is `num_layers`. Deeper layers of
-            the decoder start in the state of the encoder's last layer.
+        num_encoder_layers: Number of the encoder's layers; `None` is `num_layers`. Decoder layers
+            beyond this number start from the state of the encoder's last layer.
         **kwargs: Keyword arguments of `keras.Model`; also `quantized_layers`, which the config of a
             quantised model contains.
 
@@ -235,7 +240,10 @@ class RecurrentEncoderDecoder(QuantizableBackbone):
         return None if self.pad_id is None else ops.not_equal(tokens, self.pad_id)
 
     def encode(self, source: Tensor, training: bool = False) -> tuple[Tensor, list[list[Tensor]]]:
-        """Computes the source's hidden states `[B, S, m]`, and the last states of each layer."""
+        """Computes the encoder's outputs `[B, S, m]`, and the last states of each layer.
+
+        m is `units`, or `2 * units` for a bidirectional encoder.
+        """
         return self.encoder(source, mask=self.token_mask(source), training=training)
 
     def call(self, inputs: Any, training: bool = False, own_words: Any = None) -> Any:
@@ -269,7 +277,10 @@ class RecurrentEncoderDecoder(QuantizableBackbone):
     def read_column(
         self, tokens: Tensor, constants: dict[str, Tensor], cache: tuple
     ) -> tuple[Tensor, tuple]:
-        """Computes hidden states `[R, d]` of the next words `[R]`, and the new cache."""
+        """Reads the next word of each row, `[R]`. Returns hidden states `[R, d]` and the new cache.
+
+        In a beam search, each of the B sources has R / B rows.
+        """
         hidden, cache, _ = self.decoder.step(tokens, constants, cache)
         return hidden, cache
 

@@ -73,11 +73,15 @@ class ScheduledSampling(keras.layers.Layer):
         self.built = True
 
     def begin(self, model: keras.Model, target: Tensor) -> "OwnWords":
-        """Counts a training step and makes its random choices.
+        """Counts a training step and draws the positions at which the target is replaced.
 
         Args:
             model: A model with `backbone` and `head`.
             target: `[B, T]` integers.
+
+        Returns:
+            An object that replaces the words of `target` at these positions by predictions of
+            `model`.
         """
         rate = self.rate(ops.add(self.step, 0)) if callable(self.rate) else self.rate
         self.step.assign_add(1)

@@ -45,8 +45,8 @@ class SequenceToSequence(FusedLossModel):
         loss_positions: Share of the target's positions, in (0, 1], that contribute to the loss of
             a training step. Each position is drawn independently, and the output layer computes
             only the drawn positions. Their losses are divided by `loss_positions`, so that the loss
-            and its gradients are unbiased. "one" draws exactly one position of each example among
-            the positions with weight, and multiplies its loss by their number.
+            and its gradients are unbiased. "one" draws exactly one position of each example, among
+            the n positions with a nonzero weight, and multiplies the loss at this position by n.
         seed: Integer seed for the choice of positions, or `None` for a random seed.
         **kwargs: Keyword arguments of `keras.Model`.
 

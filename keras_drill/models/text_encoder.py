@@ -35,11 +35,12 @@ class WordContext(NamedTuple):
 
 
 class TextEncoder:
-    """Encodes the contexts of words by a bidirectional encoder, such as BERT.
+    """Encodes words in their contexts by a bidirectional encoder, such as BERT.
 
-    The input is `[CLS] before [MASK] after [SEP]`, or the word in place of the mask, with up to
-    `window` tokens on either side. The result has two states: the last layer's output at the word,
-    and the mean of the last layer's outputs over all tokens, as for sentence encoders.
+    A context, a `WordContext`, is one occurrence of a word with the text before and after it. The
+    encoder's input is `[CLS] before [MASK] after [SEP]`, or the word in place of the mask, with up
+    to `window` tokens on either side. The result has two states: the last layer's output at the
+    word, and the mean of the last layer's outputs over all tokens, as for sentence encoders.
 
     Args:
         backbone: A keras-hub backbone that takes `token_ids` and `padding_mask` and returns
@@ -151,7 +152,7 @@ class TextEncoder:
         """Computes hidden states of contexts.
 
         Args:
-            contexts: N contexts.
+            contexts: N `WordContext`s.
             masked: Whether to mask the word, so that the states depend on the context only.
 
         Returns:

@@ -23,25 +23,26 @@ class Transformer(TransformerBackbone):
     dropout=0.3`. The Transformer in the paper on kernelized Bayesian softmax (KerBS) has
     `embedding_dim=288, num_layers=5, num_heads=2, feed_forward_dim=507`.
 
-    Input: `{"source": [B, S], "target": [B, T]}`, integers. Output shape: `[B, T, embedding_dim]`,
-    whose mask excludes the target's padding.
+    Input: `{"source": [B, S], "target": [B, T]}`, integers. Output shape: `[B, T, embedding_dim]`.
+    The output mask excludes the target's padding.
 
     Args:
         vocabulary_size: Number of the target's words V.
         embedding_dim: Width d of embeddings and hidden states.
-        num_layers: Number of layers of the encoder, and of the decoder.
-        num_heads: Number of attention heads, a divisor of d.
-        feed_forward_dim: Width of the feed-forward networks' inner layer.
-        dropout: Dropout rate on embedded tokens and on every sublayer's output.
+        num_layers: Number of layers of the encoder, and of the decoder. Default: 6.
+        num_heads: Number of attention heads, a divisor of d. Default: 8.
+        feed_forward_dim: Width of the feed-forward networks' inner layer. Default: 2048.
+        dropout: Dropout rate on embedded tokens and on every sublayer's output. Default: 0.1.
         attention_dropout: Dropout rate on attention weights. With a rate above 0, Keras does not
-            use fused attention.
-        activation_dropout: Dropout rate on the feed-forward networks' inner layer.
-        activation: Activation of the feed-forward networks.
-        norm_first: Whether to normalise before each sublayer ("pre-norm"), or after.
-        positions: "sinusoidal" or "learned".
-        max_length: Number of learned positions.
-        scale_embedding: Whether embeddings are multiplied by √d.
-        pad_id: Padding token of source and target; `None` for no padding.
+            use fused attention. Default: 0.
+        activation_dropout: Dropout rate on the feed-forward networks' inner layer. Default: 0.
+        activation: Activation of the feed-forward networks. Default: "relu".
+        norm_first: Whether to normalise before each sublayer ("pre-norm") instead of after.
+            Default: `False`.
+        positions: Positional encodings, "sinusoidal" or "learned". Default: "sinusoidal".
+        max_length: Number of learned positions; `None` with "sinusoidal". Default: `None`.
+        scale_embedding: Whether embeddings are multiplied by √d. Default: `True`.
+        pad_id: Padding token of source and target; `None` for no padding. Default: 0.
         seed: Integer for all random choices, or `None` for a random seed.
         embedding: The embedding of the target's words: a `keras.layers.Embedding` or a
             `keras_drill.SenseEmbedding`; `None` creates an `Embedding`. A `SenseEmbedding` weighs
@@ -137,7 +138,10 @@ class Transformer(TransformerBackbone):
         return constants, (caches, ops.zeros((batch_size,), "int32"))
 
     def read_column(self, tokens: Tensor, constants: tuple, cache: tuple) -> tuple[Tensor, tuple]:
-        """Hidden states `[R, d]` of the next words `[R]`, and the new cache."""
+        """Reads the next word of each row, `[R]`. Returns hidden states `[R, d]` and the new cache.
+
+        In a beam search, each of the B sources has R / B rows.
+        """
         caches, position = cache
         hidden, caches = self.decoder.step(tokens, caches, position, *constants)
         return hidden, (caches, position + 1)
@@ -185,15 +189,15 @@ class TransformerLanguageBackbone(TransformerBackbone):
 
     Use this model as the backbone of a `keras_drill.LanguageModel`.
 
-    Input shape: tokens `[B, T]` int. Output shape: `[B, T, embedding_dim]`, whose mask excludes
-    padding.
+    Input shape: tokens `[B, T]` int. Output shape: `[B, T, embedding_dim]`. The output mask
+    excludes padding.
 
     Args:
         vocabulary_size: Number of words V.
         embedding_dim: Width d of embeddings and hidden states.
         num_layers: Number of layers.
-        **options: Other arguments of `Transformer`, except those for the source. The default of
-            `pad_id` is `None`.
+        pad_id: Padding token; `None` for no padding.
+        **options: Other arguments of `Transformer`, except those for the source.
 
     Example:
 
@@ -245,7 +249,10 @@ class TransformerLanguageBackbone(TransformerBackbone):
         return (), (caches, ops.zeros((batch_size,), "int32"))
 
     def read_column(self, tokens: Tensor, constants: tuple, cache: tuple) -> tuple[Tensor, tuple]:
-        """Hidden states `[R, d]` of the next words `[R]`, and the new cache."""
+        """Reads the next word of each row, `[R]`. Returns hidden states `[R, d]` and the new cache.
+
+        In a beam search, each of the B sequences has R / B rows.
+        """
         caches, position = cache
         hidden, caches = self.decoder.step(tokens, caches, position)
         return hidden, (caches, position + 1)
