@@ -70,7 +70,7 @@ class ContiguousBatches:
     batch of an epoch without reading the earlier ones.
 
     For a text that is larger than memory, use a `StreamedText`. Each replica then reads only its
-    own rows, and keeps two records per row in memory (an eighth of a megabyte).
+    own rows, and keeps an eighth of a megabyte per row in memory.
 
     Args:
         ids: int array `[N]`, an `EncodedText`, or a `StreamedText`.

@@ -41,8 +41,8 @@ class Corpus:
             text.
 
     Attributes:
-        splits: mapping from the names of the existing splits to their `Lines`; with `split=False`
-            and files, from the name of the files.
+        splits: mapping from the names of the existing splits to their `Lines`. For files with
+            `split=False`, the only key is the files' name.
         train, valid, test: the `Lines` of one split. Raises an error if the corpus does not have
             the split.
 

@@ -48,8 +48,8 @@ class DialogCorpus:
         num_dropped: Number of training dialogues that `drop_repeated` drops.
 
     Raises:
-        ValueError: An argument is out of range. Also, when reading, if a text has no dialogue of
-            two turns.
+        ValueError: An argument is out of range. Reading a split raises the error if no dialogue in
+            it has two turns.
 
     Example:
 

@@ -11,9 +11,10 @@ from keras_drill.data.checks import check_is, check_texts, shown
 
 
 class Lines(abc.ABC):
-    """Base class for texts as lines: iterables of UTF-8 bytes without line breaks.
+    """Base class for texts that are read line by line.
 
-    Lines can be read any number of times.
+    Iteration yields each line as UTF-8 bytes without its line break. A text can be read any number
+    of times.
     """
 
     @abc.abstractmethod

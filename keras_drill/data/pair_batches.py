@@ -73,7 +73,8 @@ class PairBatches:
         num_truncated: Number of pairs with a side that `max_length` cuts.
         num_truncated_sources: Number of cut sources.
         num_truncated_targets: Number of cut targets.
-        order: Integers `[P]`, the pairs in the order of the unshuffled batches.
+        order: Integers `[P]`, the line numbers of the pairs (from 0), in the order of the
+            unshuffled batches.
 
     Raises:
         ValueError: An argument is out of range, source and target differ in their number of lines,

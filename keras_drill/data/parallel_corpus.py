@@ -19,7 +19,8 @@ class ParallelCorpus:
       any of them gzipped (`.gz`).
     - A folder with one file of two columns per split, `train.tsv`, `valid.tsv`, `test.tsv`. The
       columns are source and target, separated by a tab. Further columns are ignored, but all lines
-      must have the same number of columns.
+      must have the same number of columns. These files are also used if the folder has no files of
+      the languages `source` and `target`.
     - One such file, or two text files `(source, target)`. About 90 % of the pairs are for training,
       5 % for validation and 5 % for testing. A hash of the target determines the split, so that no
       target is in two splits.
@@ -30,9 +31,8 @@ class ParallelCorpus:
       pairs of text files.
 
     By default, the corpus must have training pairs. To evaluate pairs as a whole, use
-    `split=False`. A file or a pair of files is then one text with the names of the files. A folder,
-    a data set or a mapping may lack some splits. Also, a folder may have `.tsv` files instead of
-    files of the two languages.
+    `split=False`. A file or a pair of files is then one text with the files' name. A folder, a data
+    set or a mapping may lack some splits.
 
     Empty lines are kept. `TextLines` documents which characters end a line.
 
@@ -45,8 +45,8 @@ class ParallelCorpus:
             pairs.
 
     Attributes:
-        splits: Mapping from the names of the existing splits to `ParallelText`; with `split=False`
-            and files, from the names of the files.
+        splits: Mapping from the names of the existing splits to `ParallelText`. For files with
+            `split=False`, the only key is the files' name.
 
     Raises:
         FileNotFoundError: There is nothing at `path`, or no file for a language.

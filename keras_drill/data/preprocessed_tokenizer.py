@@ -90,7 +90,7 @@ class PreprocessedLines(Lines):
     """Preprocessed lines of a text, for training the tokenizer of a `PreprocessedTokenizer`.
 
     Args:
-        lines: The lines of a text, or a list of texts.
+        lines: The lines of a text, or a list of strings.
         preprocessing: The preprocessing steps, in the order of application.
 
     Example:

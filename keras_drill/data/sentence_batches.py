@@ -44,8 +44,8 @@ class SentenceBatches:
         end_id: id of the end token, as in `text`.
         start_id: token before each sentence. Defaults to `end_id`.
         pad_id: the padding token.
-        max_length: longer sentences, including the end token, are cut to this many targets; `None`
-            for no limit.
+        max_length: largest number of targets of a sentence, including the end token; `None` for no
+            limit. Longer sentences are cut at their end and lose the end token.
         length_multiple: lengths are padded to a multiple of this number, so that functions are
             compiled for fewer shapes. If equal to `max_length`, all batches have the same length.
         shuffle: whether to shuffle sentences and batches. If `False`, sentences are in the order of

@@ -87,8 +87,7 @@ class SentencePieceTokenizer(Tokenizer):
 
         Args:
             lines: The text, as lines without line breaks. Lines may have any length.
-            vocabulary_size: Largest number of pieces. A text with fewer possible pieces gives
-                fewer.
+            vocabulary_size: Largest number of pieces. A small text may give fewer.
             kind: "bpe" or "unigram".
             character_coverage: Share of the text's characters that become pieces, from 0.98 to 1.
                 Rarer characters are unknown. Use 0.9995 for languages with many characters.
@@ -156,7 +155,7 @@ class SentencePieceTokenizer(Tokenizer):
             beside.write_bytes(self._model)
 
     def pieces(self) -> list[str]:
-        """All possible pieces of text, in the model's order.
+        """Returns all pieces that `tokenize` can return, in the model's order, without `<unk>`.
 
         Raises:
             ValueError: A piece is not UTF-8.

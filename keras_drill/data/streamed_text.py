@@ -31,8 +31,9 @@ class StreamedText:
 
     The ids are in TFRecord shards, and are read when they are needed.
 
-    Each record is an example with the feature `ids`, int32 as bytes. An index beside the shards has
-    the position and the checksum of each record, so that reading can begin anywhere.
+    Each record is a `tf.train.Example` with 16,384 ids (the last record may have fewer), as the
+    bytes of an int32 array in the feature `ids`. An index beside the shards has the position and
+    the checksum of each record, so that reading can begin anywhere.
 
     Args:
         folder: Folder that `StreamedText.write` has written.

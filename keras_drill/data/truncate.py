@@ -72,13 +72,18 @@ def truncate_text(
     side: str = "right",
     separator_id: int | None = None,
 ) -> EncodedText:
-    """Truncates the lines of an encoded text as `truncate` does. Lines keep their end tokens.
+    """Truncates the lines of an encoded text. Lines keep their end tokens.
+
+    With `side="left"` and `separator_id`, the function drops whole turns of a dialogue, the oldest
+    first, so that the rest begins after a separator. If the last turn alone is too long, its
+    beginning is dropped.
 
     Args:
         text: The text.
         max_length: Largest number of tokens of a line, including the end token.
-        side: See `truncate`.
-        separator_id: See `truncate`.
+        side: `"right"` cuts the end of a line, `"left"` its beginning.
+        separator_id: The token between turns; `None` if lines have no turns. Only used with
+            `"left"`.
 
     Example:
 

@@ -103,8 +103,9 @@ class Vocabulary(tf.Module):
             max_size: largest number of tokens, including special tokens.
             min_count: least count of a word to be kept.
             special_tokens: tokens that are always in the vocabulary.
-            numbers: a new `WordNumbers` to count the words with, which can also store the text for
-                `WordNumbers.encoded`; `None` creates one.
+            numbers: a new `WordNumbers`, which counts the words. Use one with `keep_in` to encode
+                the text later without tokenizing it again (`WordNumbers.encoded`). `None` creates
+                one that only counts.
             **token_names: `unknown_token`, `end_token`, `start_token` and `pad_token`, if they
                 differ from the defaults.
         """

@@ -119,8 +119,7 @@ class WordPieceTokenizer(Tokenizer):
 
         Args:
             lines: The text, as lines without line breaks.
-            vocabulary_size: Number of pieces, including symbols. A text with fewer possible pieces
-                gives fewer.
+            vocabulary_size: Number of pieces, including symbols. A small text may give fewer.
             symbols: Words that are never split.
             character_coverage: Share of the text's characters that become pieces, at the beginning
                 of words and inside words. Words with rarer characters are unknown.
@@ -172,7 +171,7 @@ class WordPieceTokenizer(Tokenizer):
         replace_file(path, "".join(f"{piece}\n" for piece in self._pieces))
 
     def pieces(self) -> list[str]:
-        """All pieces, in the given order, with the symbols last; without `<unk>`."""
+        """Returns all pieces in the given order, with the symbols last; without `<unk>`."""
         return [piece for piece in self._pieces if piece != _UNKNOWN]
 
     def tokenize(self, text: tf.Tensor) -> tf.Tensor | tf.RaggedTensor:

@@ -23,7 +23,7 @@ def read_word_vectors(
 
     Returns:
         A pair: the vectors `[V, f]`, float32, with zeros for missing words; and a mask `[V]`, bool,
-        true for words that the file contains.
+        true for words that the file contains. f is the width of the file's vectors.
 
     Raises:
         FileNotFoundError: There is no such file.
