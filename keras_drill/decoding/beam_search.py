@@ -150,7 +150,10 @@ class BeamSearch(Search):
     def begin(
         self, step: DecodingStep, tokens: Tensor, lengths: Tensor, **arguments: Any
     ) -> tuple[Loop, tuple[Rows, Any, Any]]:
-        """Begins a search like `Search.begin`, and adds the initial scores of beams."""
+        """Begins a search like `Search.begin`, and adds the initial scores of beams.
+
+        The rows of the search are its R beams, K for each of B prompts.
+        """
         loop, (rows, state, _) = super().begin(step, tokens, lengths, **arguments)
         # All beams of a group are equal at first, so only the first one may be continued.
         places = np.arange(self.num_beams) % (self.num_beams // self.num_groups)
@@ -210,7 +213,19 @@ class BeamSearch(Search):
         )
 
     def shortlist(self, scores: Tensor, rows: Rows, spare: int = 0) -> tuple[Tensor, Tensor]:
-        """Selects the continuations of each row that may become beams: K, or all with groups."""
+        """Selects the words with which each row may be continued.
+
+        These are the K most probable words of the row, or all words with groups.
+
+        Args:
+            scores: Floats `[R, V]`, log-probabilities or logits.
+            rows: The rows so far.
+            spare: Number of additional words, which replace forbidden words.
+
+        Returns:
+            The scores and the words (integers), `[R, C]` each, the row's best word first. With
+            groups, the words are in the order of their ids.
+        """
         num_words = scores.shape[-1]
         if self.num_groups > 1:
             words = ops.arange(num_words, dtype="int32")
@@ -219,19 +234,24 @@ class BeamSearch(Search):
         return best, ops.cast(words, "int32")
 
     def count_words(self, rows: Rows, words: Tensor) -> Any:
-        """Returns the number of words of each row continued by `words` `[R, C]`.
+        """Returns the length |y| of each row after one more word, for the length penalty.
 
-        The length penalty uses this number, `[R, 1]` or `[R, C]`.
+        Args:
+            rows: The rows so far.
+            words: Integers `[R, C]`, C possible next words of each row.
+
+        Returns:
+            `[R, C]`, or `[R, 1]` if the length does not depend on the word.
         """
         written = rows.lengths - rows.prompt_lengths
         return (written + ops.cast(ops.logical_not(rows.finished), "int32"))[:, None]
 
     def penalty(self, count: Tensor) -> Tensor:
-        """Returns the divisor of the log-probability of a sequence with a number of words."""
+        """Returns `((5 + count) / 6) ** length_penalty`, for `count` words of a sequence."""
         return ((5.0 + ops.cast(count, "float32")) / 6.0) ** self.length_penalty
 
     def coverage(self, rows: Rows) -> Any:
-        """Returns the coverage of the source by attention, `[R]`: 0 if complete, else negative."""
+        """Returns each row's `coverage(y)`, `[R]`: 0 if the source is covered, else negative."""
         looks = ops.sum(rows.attention, axis=1)  # [R, S]
         looks = ops.minimum(ops.maximum(looks, 1e-30), 1.0)
         return ops.sum(ops.where(rows.source_mask, ops.log(looks), 0.0), axis=-1)

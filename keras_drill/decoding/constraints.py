@@ -51,7 +51,8 @@ class Constraint(abc.ABC):
 class MinLength(Constraint):
     """Forbids the end token until `length` words have been generated.
 
-    The prompt and the end token are not counted. Rows that reach their maximum length end earlier.
+    The prompt and the end token are not counted. A sequence that reaches its maximum length ends
+    anyway.
 
     Args:
         length: Number of words, at least 1.
@@ -80,7 +81,8 @@ class RepetitionPenalty(Constraint):
 
     Hugging Face's processor applies the same formula to logits, which may be positive. This class
     applies the formula to log-probabilities, which are positive only by rounding. The end token is
-    never penalised, so that prompts with several lines do not make endings less probable.
+    never penalised. Otherwise a prompt of several lines, each with an end token, would make endings
+    less probable.
 
     Args:
         penalty: Exponent, above 0. With 1, nothing changes; the paper uses 1.2. A penalty under 1
@@ -148,8 +150,8 @@ class NoRepeatNGrams(Constraint):
 class BannedWords(Constraint):
     """Forbids words, and sequences of words.
 
-    The last word of a sequence is forbidden directly after the other words of the sequence, also if
-    the prompt contains these.
+    The last word of a sequence is forbidden directly after the other words of the sequence, even if
+    some or all of the other words are in the prompt.
 
     Args:
         words: Token ids, and sequences of token ids, none of them empty.

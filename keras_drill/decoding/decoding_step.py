@@ -35,7 +35,7 @@ class DecodingStep(abc.ABC):
     Args:
         vocabulary_size: Number of words V.
 
-    Example, a model with a fixed successor for each word:
+    Example, a bigram model from a table of log-probabilities:
 
     >>> import keras, keras_drill
     >>> class Bigrams(DecodingStep):
@@ -86,13 +86,14 @@ class DecodingStep(abc.ABC):
 
     @abc.abstractmethod
     def log_probs(self, hidden: Tensor) -> Tensor:
-        """Computes float32 log-probabilities `[R, V]` of the next word from `read`'s output."""
+        """Computes float32 log-probabilities `[R, V]` of the next word; `hidden` is from `read`."""
 
     def scorer(self) -> Callable[[Any], Tensor]:
-        """Returns the function that a search calls as `log_probs` at every step.
+        """Returns the function that a search calls at every step; by default, `log_probs`.
 
-        The search calls `scorer` once, before its loop. Override this method to compute once the
-        parts that do not depend on the hidden state.
+        The function has the argument and result of `log_probs`. The search calls `scorer` once,
+        before its loop. Override this method to compute once the parts that do not depend on the
+        hidden state.
         """
         return self.log_probs
 

@@ -85,7 +85,10 @@ class LanguageModelStep(DecodingStep):
 
     @property
     def variables(self) -> list[Any]:
-        """Variables of backbone and folded output layer. Shared variables occur twice."""
+        """Variables of the backbone and of the output layer with constant labels.
+
+        Shared variables occur twice.
+        """
         return [*self._reader.backbone.variables, *self.head.variables]
 
     def read_whole(self, tokens: Tensor) -> Any:
