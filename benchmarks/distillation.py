@@ -15,13 +15,12 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.side_by_side import compare_methods, measure_once
-from benchmarks.timing import describe, median_ratio
+from benchmarks.side_by_side import compare_methods, measure_once, write_table
+from benchmarks.timing import median_ratio
 
 SIZES = ("2048,32000,512,1024", "1024,128256,512,1024")
 METHODS = ("fused", "keras")
 TEMPERATURE = 2.0
-COMMAND = "python -m benchmarks.distillation --json results/distillation.json"
 
 
 def make_arrays(size: str, seed: int) -> list[np.ndarray]:
@@ -113,10 +112,7 @@ def main() -> None:
     columns = ["N × V × d × teacher's d", "fused s", "Keras s", "Keras s / fused"]
     columns += ["fused MiB", "Keras MiB", "Keras MiB / fused"]
     table = {"columns": columns, "rows": rows}
-    found = {"command": COMMAND, "hardware": describe(), "tables": {"loss": table}}
-    print(json.dumps(found, indent=2, ensure_ascii=False))
-    if options.json:
-        options.json.write_text(json.dumps(found, indent=2, ensure_ascii=False) + "\n")
+    write_table("benchmarks.distillation", "loss", table, options.json)
 
 
 if __name__ == "__main__":

@@ -15,13 +15,12 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.side_by_side import compare_methods, measure_once
-from benchmarks.timing import describe, median_ratio
+from benchmarks.side_by_side import compare_methods, measure_once, write_table
+from benchmarks.timing import median_ratio
 
 SIZES = ("4,256,32000,512", "2,256,128256,512")
 METHODS = ("fused", "plain")
 GUIDE = Path(__file__).parents[1] / "docs" / "how-to" / "preference-tuning.md"
-COMMAND = "python -m benchmarks.preference_tuning --json results/preference-tuning.json"
 
 
 def make_step(method: str, size: str, seed: int):
@@ -114,10 +113,7 @@ def main() -> None:
     columns = ["pairs × length × V × d", "fused s", "plain s", "plain s / fused"]
     columns += ["fused MiB", "plain MiB", "plain MiB / fused"]
     table = {"columns": columns, "rows": rows}
-    found = {"command": COMMAND, "hardware": describe(), "tables": {"step": table}}
-    print(json.dumps(found, indent=2, ensure_ascii=False))
-    if options.json:
-        options.json.write_text(json.dumps(found, indent=2, ensure_ascii=False) + "\n")
+    write_table("benchmarks.preference_tuning", "step", table, options.json)
 
 
 if __name__ == "__main__":

@@ -1,11 +1,15 @@
 """Time and peak memory of several methods that compute the same, each in a process of its own."""
 
 import json
+import os
+import shlex
+import sys
 import time
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from pathlib import Path
+from typing import Any, NamedTuple
 
-from benchmarks.timing import in_fresh_process, peak_memory
+from benchmarks.timing import describe, in_fresh_process, peak_memory
 
 
 class Comparison(NamedTuple):
@@ -68,3 +72,25 @@ def compare_methods(
             values[method], *found = run("time", method)
             seconds[method] += found
     return Comparison(values, seconds, peak_bytes)
+
+
+def write_table(module: str, name: str, table: dict[str, Any], file: Path | None) -> None:
+    """Prints a table with its circumstances as JSON, and writes it to a file.
+
+    Args:
+        module: The benchmark.
+        name: Name of the table.
+        table: Columns and rows.
+        file: A file under results/, or `None`.
+    """
+    threads = os.environ.get("TF_NUM_INTRAOP_THREADS")
+    words = [f"TF_NUM_INTRAOP_THREADS={threads}"] if threads else []
+    found = {
+        "command": shlex.join([*words, "python", "-m", module, *sys.argv[1:]]),
+        "hardware": f"{describe()}; load average {os.getloadavg()[0]:.1f}",
+        "tables": {name: table},
+    }
+    text = json.dumps(found, indent=2, ensure_ascii=False)
+    print(text)
+    if file:
+        file.write_text(text + "\n")

@@ -50,6 +50,16 @@ def test_distillation(tmp_path):
     assert row[3] > 0
 
 
+def test_preference_tuning(tmp_path):
+    file = tmp_path / "found.json"
+    run("preference_tuning", "--sizes", "2,13,101,7", "--rounds", 1, "--json", file)
+    found = json.loads(file.read_text())
+    assert "python -m benchmarks.preference_tuning --sizes 2,13,101,7" in found["command"]
+    (row,) = found["tables"]["step"]["rows"]  # the losses of both methods agree
+    assert row[0] == "2 × 13 × 101 × 7"
+    assert row[3] > 0
+
+
 def test_adaptation_study(tmp_path):
     write_corpus(tmp_path / "text")
     sizes = ["backbone.embedding_dim=7", "backbone.units=11", "backbone.num_layers=1"]
