@@ -8,9 +8,12 @@ import numpy as np
 
 import keras_drill
 from keras_drill.label_encoders.label_encoder import UnquantizedDense
+from keras_drill.ops.seed_generator import derived_seed
 from keras_drill.scores import InnerProduct, KerBSKernel
 from keras_drill.workbench.tasks.config import RunConfig
 from keras_drill.workbench.tasks.errors import RunError
+
+_LABELS = 2000  # index for `derived_seed`, above the indices of a model's other layers
 
 
 def build_sense_embedding(
@@ -32,7 +35,7 @@ def build_sense_embedding(
         weighting=options.weighting,
         usage_by=options.usage,
         senses_start=options.start,
-        embeddings_initializer=_initializer(config),
+        embeddings_initializer=_initializer(config.training.seed),
         name="embedding",
     )
 
@@ -60,7 +63,7 @@ def build_head(
         "logit_soft_cap": options.logit_soft_cap or None,
         "z_loss": options.z_loss,
         "tile_size": options.tile_size or None,
-        "embeddings_initializer": _initializer(config),
+        "embeddings_initializer": _initializer(derived_seed(config.training.seed, _LABELS)),
     }
     if options.kind == "mos":
         width = options.context_dim or config.backbone.embedding_dim
@@ -93,8 +96,8 @@ def _num_senses(config: RunConfig, vocabulary_size: int) -> int:
     return round(config.senses.per_word * vocabulary_size)
 
 
-def _initializer(config: RunConfig) -> keras.initializers.Initializer:
-    return keras.initializers.RandomUniform(-0.1, 0.1, seed=config.training.seed)
+def _initializer(seed: int | None) -> keras.initializers.Initializer:
+    return keras.initializers.RandomUniform(-0.1, 0.1, seed=seed)
 
 
 def _build_label_encoder(

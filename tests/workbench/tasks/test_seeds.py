@@ -80,3 +80,15 @@ def test_random_layers_of_a_recipe_have_seeds_of_their_own(config):
     model = built(config)
     assert len(random_states(model)) > 3
     assert not shared(model)
+
+
+@pytest.mark.parametrize("recipe", ["small-softmax", "small-translation-softmax"])
+def test_labels_of_their_own_do_not_begin_as_the_embeddings(recipe):
+    config = load_config(recipe)
+    small = {"backbone.embedding_dim": D, "backbone.units": D, "backbone.num_layers": 1}
+    model = built(config.replace(small))
+    labels, embeddings = (
+        np.asarray(table) for table in (model.head.embeddings, model.backbone.embedding.embeddings)
+    )
+    assert labels.shape == embeddings.shape == (V, D)
+    assert abs(np.corrcoef(labels.ravel(), embeddings.ravel())[0, 1]) < 0.5
