@@ -12,12 +12,11 @@ resumes, and only reads what is finished.
 import argparse
 import json
 import shlex
-import statistics
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from benchmarks.compare_recipes import half_width, train
+from benchmarks.compare_recipes import interval, train
 from benchmarks.timing import describe
 from keras_drill.workbench.cli.main import main
 
@@ -80,13 +79,7 @@ def rows_of(found: Sequence[tuple[str, dict[str, list[float]]]]) -> list[list]:
     for recipe in dict.fromkeys(recipe for recipe, _ in found):
         for stage in ("trained", "fine-tuned"):
             by_way = zip(*(each[stage] for name, each in found if name == recipe), strict=True)
-            cells = [
-                [round(statistics.mean(values), 1), round(half_width(values), 1)]
-                if len(values) > 1
-                else round(values[0], 1)
-                for values in by_way
-            ]
-            rows.append([recipe, stage, *cells])
+            rows.append([recipe, stage, *map(interval, by_way)])
     return rows
 
 

@@ -150,6 +150,13 @@ def half_width(values: Sequence[float]) -> float:
     return student * statistics.stdev(values) / math.sqrt(len(values))
 
 
+def interval(values: Sequence[float], digits: int = 1) -> list[float] | float:
+    """The mean and half the width of its 95 % interval, rounded; one value alone stays a number."""
+    if len(values) == 1:
+        return round(values[0], digits)
+    return [round(statistics.mean(values), digits), round(half_width(values), digits)]
+
+
 def markdown(rows: Sequence[Sequence[str]]) -> str:
     """A table in Markdown: a row of headings, and others of a name and figures."""
     lines = [f"| {' | '.join(row)} |" for row in rows]

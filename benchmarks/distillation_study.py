@@ -11,15 +11,17 @@ tested. The same command resumes an interrupted study.
 import argparse
 import json
 import math
-import statistics
 from pathlib import Path
 
 import keras
 
 import keras_drill
+from benchmarks.compare_recipes import interval
 from benchmarks.new_heads import load, train
+from benchmarks.side_by_side import write_table
 from keras_drill.models import AWDLSTM
 
+SPLITS = ("valid", "test")
 TEACHER, STUDENT = {"embedding_dim": 256, "units": 512}, {"embedding_dim": 64, "units": 96}
 STUDENTS = {
     "alone": None,
@@ -80,6 +82,7 @@ def main() -> None:
     parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2])
     parser.add_argument("--epochs", type=int, default=20, help="of the students")
     parser.add_argument("--at-most", type=int, default=25, help="epochs of the teacher")
+    parser.add_argument("--json", type=Path, help="file for the results")
     options = parser.parse_args()
     options.folder.mkdir(parents=True, exist_ok=True)
     size, ids = load(options.folder, options.data)
@@ -88,13 +91,13 @@ def main() -> None:
         measure(options.folder, size, ids, seed, options.epochs, options.at_most)
         for seed in options.seeds
     ]
-    print("| model | valid ppl | test ppl | test ppl by seed |\n|---|--:|--:|--:|")
-    for name in found[0]:
-        valid, test = ([results[name][split] for results in found] for split in ("valid", "test"))
-        by_seed = " ".join(f"{x:.1f}" for x in test)
-        print(
-            f"| {name} | {statistics.mean(valid):.1f} | {statistics.mean(test):.1f} | {by_seed} |"
-        )
+    rows = [
+        [name, *(interval([results[name][split] for results in found]) for split in SPLITS)]
+        for name in found[0]
+    ]
+    columns = ["model", "validation perplexity", "test perplexity"]
+    table = {"columns": columns, "rows": rows}
+    write_table("benchmarks.distillation_study", "test-perplexity", table, options.json)
 
 
 if __name__ == "__main__":
