@@ -151,7 +151,11 @@ def half_width(values: Sequence[float]) -> float:
 
 
 def interval(values: Sequence[float], digits: int = 1) -> list[float] | float:
-    """The mean and half the width of its 95 % interval, rounded; one value alone stays a number."""
+    """The mean and half the width of its 95 % interval, rounded; one value alone stays a number.
+
+    >>> interval([81.0, 82.0, 83.0]), interval([81.04])
+    ([82.0, 2.5], 81.0)
+    """
     if len(values) == 1:
         return round(values[0], digits)
     return [round(statistics.mean(values), digits), round(half_width(values), digits)]
