@@ -193,7 +193,7 @@ def test_interrupted(tmp_path):
 
 def test_components_must_stand_after_what_they_read(tmp_path):
     pipeline = toy_pipeline()
-    with pytest.raises(ValueError, match=r"Left reads \['text'\]"):
+    with pytest.raises(ValueError, match=r"no component before Left writes \['text'\]"):
         run_pipeline(pipeline[1:], ArtifactStore(tmp_path))
 
 

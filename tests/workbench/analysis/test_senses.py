@@ -38,7 +38,7 @@ def test_words_by_senses():
     numbers = words_by_senses(np.asarray(head.allocation.sense_to_word), V)
     assert {senses: len(words) for senses, words in numbers.items()} == {2: 16, 3: 7}
     assert np.concatenate(list(numbers.values())).tolist() == [*range(7, 23), *range(7)]
-    with pytest.raises(ValueError, match=r"must be ids of words in .* Received: 0 to 5"):
+    with pytest.raises(ValueError, match=r"must be ids of words in .* Received: ids from 0 to 5"):
         words_by_senses(np.array([0, 5]), 3)
 
 
