@@ -135,10 +135,10 @@ def _files_by_split(folder: Path, suffixes: Sequence[str]) -> dict[str, dict[str
             continue
         if suffix in found.setdefault(split, {}):
             raise ValueError(
-                f"Found several files that may be the {split!r} text and cannot choose. Give a "
-                "mapping of files {'train': ..., 'valid': ..., 'test': ...} as `path`, or the "
-                "files of a single text instead of a folder. "
-                f"Received: {[str(found[split][suffix]), str(path)]}"
+                f"The folder has several files that may be the {split!r} text. Give a mapping "
+                "{'train': ..., 'valid': ..., 'test': ...} of files as `path`, or the two files "
+                "of one text, source and target. "
+                f"Received: {str(folder)!r} with {found[split][suffix].name} and {path.name}"
             )
         found[split][suffix] = path
     return found

@@ -16,10 +16,15 @@ from keras_drill.types import Tensor
 class AddonsBeamSearch(BeamSearch):
     """Beam search with the same results as tensorflow-addons' `BeamSearchDecoder`.
 
-    This search differs from `BeamSearch` in the length penalty: the end token does not count at the
-    step that writes it, but counts at later steps. A beam's score therefore changes once after its
-    end, and the search continues until all beams have ended. The coverage also counts only after
-    the step that writes the end token, and ignores source positions that received no attention.
+    This search differs from `BeamSearch` in two terms of a beam's score:
+
+    - Length penalty: the end token does not count at the step that generates it, but counts at
+      later steps.
+    - Coverage penalty: it applies only after the step that generates the end token, and ignores
+      source positions that received no attention.
+
+    A beam's score therefore changes once after its end, and the search continues until all beams
+    have ended.
 
     Arguments, call and result are the same as for `BeamSearch`.
     """

@@ -16,7 +16,7 @@ from keras_drill.types import Tensor
 
 
 class BackboneReader(abc.ABC):
-    """Base class for readers, which run a backbone token by token for a search.
+    """Base class of readers, which run a backbone token by token for a search.
 
     A column is one position of all sequences. The methods have the interface of
     `keras_drill.decoding.DecodingStep`.
@@ -96,16 +96,21 @@ class StateReader(BackboneReader):
 
 
 class CacheReader(BackboneReader):
-    """Reader for backbones that cache keys and values of earlier columns (positions).
+    """Runs a backbone token by token for a search, with the backbone's cache of earlier tokens.
+
+    The backbone needs two methods:
+
+    - `begin_decoding(inputs, batch_size, length)` returns `(constants, cache)`, as
+      `DecodingStep.begin` does. Constants are for example an encoded source. The cache has keys and
+      values for `length` positions (Transformer), or a state (recurrent network).
+    - `read_column(tokens, constants, cache)` reads one token of each of R rows, `[R]`, and returns
+      their hidden states `[R, d]` and the new cache.
+
+    Backbones with attention to a source may also have `read_column_with_attention` and
+    `source_mask`, as `read_with_attention` and `source_mask` of `DecodingStep`.
 
     Args:
-        backbone: A backbone with two methods. `begin_decoding(inputs, batch_size, length)` returns
-            `(constants, cache)` as `DecodingStep.begin` does: constants such as an encoded source,
-            and a cache (keys and values, or a state) for `length` columns.
-            `read_column(tokens, constants, cache)` reads one token of each of R rows, `[R]`, and
-            returns their hidden states `[R, d]` and the new cache. Backbones with attention to a
-            source may also have `read_column_with_attention` and `source_mask`, as
-            `read_with_attention` and `source_mask` of `DecodingStep`.
+        backbone: The backbone.
     """
 
     name = "cache"
@@ -118,7 +123,7 @@ class CacheReader(BackboneReader):
 
 
 class PrefixReader(BackboneReader):
-    """Reader for any causal backbone, which reads the whole sequence again for each new token.
+    """Runs any causal backbone for a search: it reads the whole sequence again for each new token.
 
     The state is a buffer of the sequence, as wide as the longest result. The backbone also reads
     the zeros after the current column. They do not affect the hidden states of a causal backbone.

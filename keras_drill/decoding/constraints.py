@@ -30,12 +30,14 @@ class Constraint(abc.ABC):
         """Returns log-probabilities of the next word under the constraint.
 
         Args:
-            log_probs: Float32 tensor `[R, V]`, negative infinity for forbidden words.
+            log_probs: Float32 tensor `[R, V]`, in which words that earlier constraints forbid have
+                negative infinity.
             rows: The tokens so far, a `keras_drill.decoding.rows.Rows`. The next word will be
                 written to column `rows.index`.
 
         Returns:
-            Float32 tensor `[R, V]`.
+            Float32 tensor `[R, V]`, with negative infinity for words that this constraint or an
+            earlier one forbids. The probabilities need not sum to 1.
         """
 
     @abc.abstractmethod

@@ -108,7 +108,8 @@ class DecodingStep(abc.ABC):
     def source_mask(self, constants: Any) -> Any:
         """Returns which positions of the source are not padding: booleans `[B, S]`.
 
-        Models with attention to a source may have this method and `read_with_attention`.
+        Override this method and `read_with_attention` for models with attention to a source. The
+        `coverage_penalty` and `return_attention` of a beam search need both.
         """
         raise ValueError(
             "`coverage_penalty` and `return_attention` need a model with attention to a source. "

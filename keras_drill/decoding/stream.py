@@ -25,7 +25,8 @@ def stream(
     Args:
         search: A sampler or a beam search.
         step: The model's `DecodingStep`.
-        tokens: Integer tensor `[B, L]`: prompts, padded to the maximum length.
+        tokens: Integer tensor `[B, L]`: prompts, padded to L, the maximum length of a prompt and
+            its new words together.
         lengths: Lengths `[B]` of the prompts.
         **arguments: The other arguments of the search's `begin`.
 

@@ -8,14 +8,14 @@ from keras_drill.data import Vocabulary
 
 
 class AssetVocabulary(tf.Module):
-    """Vocabulary that reads its words and ids from a text file.
+    """Lookup tables of a vocabulary that a SavedModel can contain, filled from a text file.
 
     A SavedModel stores the file as the asset `assets/<file name>`. Loading the SavedModel fills
     the lookup tables from this asset.
 
     Args:
         vocabulary: The `Vocabulary`.
-        path: File that contains the saved vocabulary, one word per line.
+        path: File to which `vocabulary.save` wrote this vocabulary, one word per line.
     """
 
     def __init__(self, vocabulary: Vocabulary, path: str | os.PathLike):

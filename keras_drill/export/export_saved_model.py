@@ -43,8 +43,9 @@ def export_saved_model(
     - `sense_contexts`, if `contexts` is given.
 
     The SavedModel contains only the parts that inference uses. The labels (output embeddings) are
-    encoded once, during the export, and stored as constants. Senses can no longer move between
-    words. The vocabulary is an asset. Dropout and optimizer are removed.
+    encoded once, during the export, and stored as constants. The senses of words are fixed:
+    they move between words only during training. The vocabulary is an asset. Dropout and optimizer
+    are removed.
 
     Loading the SavedModel requires TensorFlow, but neither Keras nor this package. If the tokenizer
     uses operations of tensorflow-text, loading also requires this library.

@@ -17,9 +17,10 @@ from keras_drill.types import Shape, Tensor
 
 
 class AttentionScore(keras.layers.Layer, abc.ABC):
-    """Base class for scores, which measure how well a query matches a position of the source.
+    """Base class of attention scores, which measure how well a query matches a source position.
 
-    `Attention` calls the method `keys` once for a source, and then the layer for its queries.
+    `Attention` calls `score.keys(memory)` once for a source, and `score(query, keys)` for each
+    tensor of queries. Subclasses implement `keys` and `call`.
 
     Shape letters: B sequences, T queries (positions of the decoder) of width d_q, S positions of
     the source (memory) of width d_m, keys of width a.

@@ -67,8 +67,8 @@ def _copy_biases(new, old, words):
         new.bias.assign(biases.astype("float32"))
     elif biases.any():
         raise ValueError(
-            "`use_bias` of the head must be True if the model's head has biases, or if words of "
-            "the head have different numbers of senses. Received: use_bias=False"
+            "`use_bias` of the new head must be True if the model's present head has biases, or if "
+            "words of the new head have different numbers of senses. Received: use_bias=False"
         )
 
 

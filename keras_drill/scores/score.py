@@ -111,9 +111,10 @@ class Score(ABC):
 
         Returns:
             - `[R, M]`, the gradient with respect to the products, without row weights.
-            - A tuple of tensors `[R]` for `hidden_gradients`, sums over the labels, without row
-              weights.
-            - A tuple of tensors `[M]` for `label_gradients`, sums over the rows, with row weights.
+            - A tuple of tensors `[R]`, the gradients with respect to `hidden_terms`, summed over
+              the labels, without row weights; an input of `hidden_gradients`.
+            - A tuple of tensors `[M]`, the gradients with respect to `label_terms`, summed over the
+              rows, with row weights; an input of `label_gradients`.
         """
 
     def product_sums(

@@ -146,7 +146,7 @@ def test_missing_and_ambiguous_files(tmp_path):
     with pytest.raises(FileNotFoundError, match="No such text file"):
         ParallelCorpus(tmp_path / "absent.tsv")
     write(tmp_path, {"training.de": ["a"], "train.en": ["a"]})
-    with pytest.raises(ValueError, match="cannot choose"):
+    with pytest.raises(ValueError, match="several files that may be"):
         ParallelCorpus(tmp_path, "de", "en")
     with pytest.raises(ValueError, match="must be two languages"):
         ParallelCorpus(tmp_path, "de")

@@ -183,10 +183,10 @@ def test_only_what_is_new_learns_on_a_frozen_backbone():
             lambda e: DualNonlinearOutput(V, e, units=D),
             r"must initially give the same probabilities",
         ),
-        (lambda e: OutputLayer(V, e, use_bias=False), r"`use_bias` of the head must be True"),
+        (lambda e: OutputLayer(V, e, use_bias=False), r"`use_bias` of the new head must be True"),
         (
             lambda e: KernelizedBayesianSoftmax(V, num_senses=V + 5),
-            r"`use_bias` of the head must be True",
+            r"`use_bias` of the new head must be True",
         ),
         (lambda e: OutputLayer(V + 1), r"`vocabulary_size` of the head"),
         (lambda e: OutputLayer(V, keras.layers.Embedding(V, D)), r"`embedding` of the head"),

@@ -16,10 +16,13 @@ class IdleSensePolicy(AllocationPolicy):
         sense m is idle  <=>  share_m < idle_share
         need_i = count_i · (-running mean of log p(i)) · senses_i
 
+    Here m is a sense and i a word. `count_i` is the number of occurrences of word i since the last
+    reallocation, and `senses_i` is its number of senses.
+
     Words without an idle sense and with fewer than `max_senses` senses receive one idle sense each.
-    The word with the greatest need receives the least used sense, and so on. A word keeps its
-    `min_senses` most used senses. Words that did not occur in the interval receive no sense. Ties
-    are resolved in favour of the lower index.
+    The word with the greatest need receives the least used idle sense, and so on. A word keeps its
+    `min_senses` most used senses. Words that did not occur since the last reallocation receive no
+    sense. Ties are resolved in favour of the lower index.
 
     The policies of [Miao et al., 2019](https://arxiv.org/abs/1911.00274) (`RankingPolicy` and
     `ThresholdPolicy`) depend on how well a word is predicted. But the quality of the prediction
@@ -30,8 +33,9 @@ class IdleSensePolicy(AllocationPolicy):
     need a fourth. No threshold depends on the vocabulary or the loss.
 
     A moved sense starts with the mean usage, and needs several intervals before its usage is
-    informative. Choose `momentum` and `interval` of `keras_drill.SenseReallocator` such that their
-    product is around a half.
+    informative. Choose `momentum` (the weight of a step's new value in the running mean) and
+    `interval` (in steps) of `keras_drill.SenseReallocator` such that `momentum * interval` is about
+    0.5, for example 0.005 and 100.
 
     Args:
         idle_share: Share of a word's usage below which a sense is idle. Choose less than
