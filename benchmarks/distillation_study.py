@@ -50,25 +50,26 @@ def language_model(vocabulary_size: int, seed: int, dropout: float, **sizes: int
     return keras_drill.LanguageModel(backbone, head)
 
 
-def measure(folder: Path, size: int, ids: dict, seed: int, epochs: int, at_most: int) -> dict:
+def measure(options: argparse.Namespace, size: int, ids: dict, seed: int) -> dict:
     """Results of a seed, by model."""
+    folder = options.folder
     of_teacher = folder / f"teacher-{seed}.weights.h5"
     found = {}
-    for name, arguments in {"teacher": None, **STUDENTS}.items():
+    for name in ("teacher", *options.students):
         results = folder / f"{name.replace(' ', '-').replace(',', '')}-{seed}.json"
         if not results.exists():
             if name == "teacher":
                 model = language_model(size, seed, 0.3, **TEACHER)
-                result = train(model, ids, of_teacher, 0.003, at_most, 2, seed)
+                result = train(model, ids, of_teacher, 0.003, options.at_most, 2, seed)
             else:
                 model = language_model(size, seed, 0.1, **STUDENT)
-                if arguments is not None:
+                if (arguments := STUDENTS[name]) is not None:
                     teacher = language_model(size, seed, 0.3, **TEACHER)
                     teacher.load_weights(of_teacher)
                     teacher.trainable = False
                     model = keras_drill.Distiller(teacher, model, **arguments)
                 file = results.with_suffix(".weights.h5")
-                result = train(model, ids, file, 0.003, epochs, math.inf, seed)
+                result = train(model, ids, file, 0.003, options.epochs, math.inf, seed)
             results.write_text(json.dumps(result))
         found[name] = json.loads(results.read_text())
         print(f"seed {seed}, {name}: {found[name]}", flush=True)
@@ -80,6 +81,7 @@ def main() -> None:
     parser.add_argument("--folder", type=Path, default=Path("build/distillation-study"))
     parser.add_argument("--data", help="a text; without, the demo's")
     parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2])
+    parser.add_argument("--students", nargs="+", default=list(STUDENTS), choices=STUDENTS)
     parser.add_argument("--epochs", type=int, default=20, help="of the students")
     parser.add_argument("--at-most", type=int, default=25, help="epochs of the teacher")
     parser.add_argument("--json", type=Path, help="file for the results")
@@ -87,10 +89,7 @@ def main() -> None:
     options.folder.mkdir(parents=True, exist_ok=True)
     size, ids = load(options.folder, options.data)
     print(f"{size:,} words, {len(ids['train']):,} tokens", flush=True)
-    found = [
-        measure(options.folder, size, ids, seed, options.epochs, options.at_most)
-        for seed in options.seeds
-    ]
+    found = [measure(options, size, ids, seed) for seed in options.seeds]
     rows = [
         [name, *(interval([results[name][split] for results in found]) for split in SPLITS)]
         for name in found[0]
