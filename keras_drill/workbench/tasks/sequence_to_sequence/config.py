@@ -259,7 +259,7 @@ class SequenceToSequenceConfig(RunConfig):
     def check(self) -> None:
         check_training(self)
         check_head(self, 0)
-        backbone, optimizer, decoding = self.backbone, self.optimizer, self.decoding
+        backbone, optimizer = self.backbone, self.optimizer
         self.data.check()
         if optimizer.scale_with_length:
             raise ConfigError(
@@ -282,45 +282,7 @@ class SequenceToSequenceConfig(RunConfig):
                 "option sampling.loss_positions must be 1 with sampling.one_position = true. "
                 f"Received: {self.sampling.loss_positions}"
             )
-        if decoding.coverage_penalty and not backbone.attends:
-            raise ConfigError(
-                "option decoding.coverage_penalty must be 0 with backbone.attention = 'none'. "
-                f"Received: {decoding.coverage_penalty}"
-            )
-        if decoding.replace_unknown and not backbone.attends:
-            raise ConfigError(
-                "option decoding.replace_unknown must be false with backbone.attention = 'none'. "
-                "Received: true"
-            )
-        if decoding.num_results > decoding.num_beams:
-            raise ConfigError(
-                f"option decoding.num_results must be at most decoding.num_beams = "
-                f"{decoding.num_beams}. Received: {decoding.num_results}"
-            )
-        if decoding.num_beams % decoding.num_groups:
-            raise ConfigError(
-                f"option decoding.num_groups must divide decoding.num_beams = "
-                f"{decoding.num_beams}. Received: {decoding.num_groups}"
-            )
-        if decoding.max_source_tokens == 1:
-            raise ConfigError(
-                "option decoding.max_source_tokens must be 0 or at least 2. Received: 1"
-            )
-        if decoding.min_length > decoding.max_tokens:
-            raise ConfigError(
-                f"option decoding.min_length must be at most decoding.max_tokens = "
-                f"{decoding.max_tokens}. Received: {decoding.min_length}"
-            )
-        if not all(text.strip() for text in decoding.banned_words):
-            raise ConfigError(
-                "option decoding.banned_words must be a list of non-empty words. "
-                f"Received: {list(decoding.banned_words)}"
-            )
-        if decoding.best_by != "perplexity" and not decoding.validation_sentences:
-            raise ConfigError(
-                f"option decoding.validation_sentences must be positive with decoding.best_by = "
-                f"{decoding.best_by!r}. Received: 0"
-            )
+        _check_decoding(self.decoding, backbone)
         if (
             backbone.kind == "transformer"
             and self.head.has_senses
@@ -358,4 +320,44 @@ def _check_recurrent(backbone: EncoderDecoderConfig) -> None:
         raise ConfigError(
             "option backbone.shared_value must be false with backbone.attention = "
             f"{backbone.attention!r}. Received: true"
+        )
+
+
+def _check_decoding(decoding: DecodingConfig, backbone: EncoderDecoderConfig) -> None:
+    if decoding.coverage_penalty and not backbone.attends:
+        raise ConfigError(
+            "option decoding.coverage_penalty must be 0 with backbone.attention = 'none'. "
+            f"Received: {decoding.coverage_penalty}"
+        )
+    if decoding.replace_unknown and not backbone.attends:
+        raise ConfigError(
+            "option decoding.replace_unknown must be false with backbone.attention = 'none'. "
+            "Received: true"
+        )
+    if decoding.num_results > decoding.num_beams:
+        raise ConfigError(
+            f"option decoding.num_results must be at most decoding.num_beams = "
+            f"{decoding.num_beams}. Received: {decoding.num_results}"
+        )
+    if decoding.num_beams % decoding.num_groups:
+        raise ConfigError(
+            f"option decoding.num_groups must divide decoding.num_beams = "
+            f"{decoding.num_beams}. Received: {decoding.num_groups}"
+        )
+    if decoding.max_source_tokens == 1:
+        raise ConfigError("option decoding.max_source_tokens must be 0 or at least 2. Received: 1")
+    if decoding.min_length > decoding.max_tokens:
+        raise ConfigError(
+            f"option decoding.min_length must be at most decoding.max_tokens = "
+            f"{decoding.max_tokens}. Received: {decoding.min_length}"
+        )
+    if not all(text.strip() for text in decoding.banned_words):
+        raise ConfigError(
+            "option decoding.banned_words must be a list of non-empty words. "
+            f"Received: {list(decoding.banned_words)}"
+        )
+    if decoding.best_by != "perplexity" and not decoding.validation_sentences:
+        raise ConfigError(
+            f"option decoding.validation_sentences must be positive with decoding.best_by = "
+            f"{decoding.best_by!r}. Received: 0"
         )
