@@ -83,8 +83,8 @@ def write_table(module: str, name: str, table: dict[str, Any], file: Path | None
         table: Columns and rows.
         file: A file under results/, or `None`.
     """
-    threads = os.environ.get("TF_NUM_INTRAOP_THREADS")
-    words = [f"TF_NUM_INTRAOP_THREADS={threads}"] if threads else []
+    names = ("TF_NUM_INTRAOP_THREADS", "TF_NUM_INTEROP_THREADS")
+    words = [f"{name}={os.environ[name]}" for name in names if name in os.environ]
     found = {
         "command": shlex.join([*words, "python", "-m", module, *sys.argv[1:]]),
         "hardware": f"{describe()}; load average {os.getloadavg()[0]:.1f}",

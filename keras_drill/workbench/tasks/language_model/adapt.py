@@ -226,19 +226,29 @@ def _describe_dynamic(settings: Mapping[str, Any]) -> str:
 def climb(loss: Callable[[float], float], first: float, at_most: float = math.inf) -> float:
     """Minimizes a loss over a positive parameter, by multiplying and dividing a first value.
 
+    A loss that is NaN counts as infinite: the model has diverged.
+
     Example:
 
     >>> climb(lambda value: abs(value - 0.03), 1e-3)
     0.0316
+    >>> climb(lambda value: math.nan if value > 2e-3 else abs(value - 1e-3), 1e-2)
+    0.000999
     """
-    best, least, trials = first, loss(first), 1
+
+    def measure(value: float) -> float:
+        found = loss(value)
+        return math.inf if math.isnan(found) else found
+
+    best, least, trials = first, measure(first), 1
     for factor in (_FACTOR, 1 / _FACTOR):
         start = best
         while trials < _MOST_TRIALS:
             value = min(float(f"{best * factor:.3g}"), at_most)
-            found = loss(value)
+            found = measure(value)
             trials += 1
-            if not found < least:
+            has_diverged = least == math.inf and factor < 1  # smaller values may not diverge
+            if not (found < least or has_diverged):
                 break
             best, least = value, found
         if best != start:
