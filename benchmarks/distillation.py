@@ -10,13 +10,11 @@ Every measurement runs in a separate process; timings alternate between processe
 
 import argparse
 import json
-import statistics
 from pathlib import Path
 
 import numpy as np
 
-from benchmarks.side_by_side import compare_methods, measure_once, write_table
-from benchmarks.timing import median_ratio
+from benchmarks.side_by_side import columns, compare_methods, measure_once, write_table
 
 SIZES = ("2048,32000,512,1024", "1024,128256,512,1024")
 METHODS = ("fused", "keras")
@@ -79,18 +77,8 @@ def measure(size: str, rounds: int, seed: int) -> list:
     """A row of the table."""
     arguments = ["--sizes", size, "--seed", str(seed)]
     found = compare_methods("benchmarks.distillation", METHODS, arguments, rounds)
-    if not np.isclose(*found.values.values(), rtol=1e-3):
-        raise RuntimeError(f"the losses differ: {found.values}")
     n, v, d, _ = map(int, size.split(","))
-    gradient_bytes = 4 * (n * d + v * d)
-    mib = {m: (found.peak_bytes[m] - gradient_bytes) / 2**20 for m in METHODS}
-    return [
-        " × ".join(f"{int(number):,}" for number in size.split(",")),
-        *(round(statistics.median(found.seconds[m]), 2) for m in METHODS),
-        round(median_ratio(found.seconds["keras"], found.seconds["fused"]), 2),
-        *(round(mib[m]) for m in METHODS),
-        round(mib["keras"] / mib["fused"], 1) if mib["fused"] > 0 else None,
-    ]
+    return found.row(size, 4 * (n * d + v * d), tolerance=1e-3)
 
 
 def main() -> None:
@@ -109,9 +97,7 @@ def main() -> None:
         print(json.dumps(measure_once(kind, step, small_step)))
         return
     rows = [measure(size, options.rounds, options.seed) for size in options.sizes]
-    columns = ["N × V × d × teacher's d", "fused s", "Keras s", "Keras s / fused"]
-    columns += ["fused MiB", "Keras MiB", "Keras MiB / fused"]
-    table = {"columns": columns, "rows": rows}
+    table = {"columns": columns("N × V × d × teacher's d", "fused", "Keras"), "rows": rows}
     write_table("benchmarks.distillation", "loss", table, options.json)
 
 

@@ -10,13 +10,11 @@ gradients) of the loss and its gradients. The plain formula selects the response
 
 import argparse
 import json
-import statistics
 from pathlib import Path
 
 import numpy as np
 
-from benchmarks.side_by_side import compare_methods, measure_once, write_table
-from benchmarks.timing import median_ratio
+from benchmarks.side_by_side import columns, compare_methods, measure_once, write_table
 
 SIZES = ("4,256,32000,512", "2,256,128256,512")
 METHODS = ("fused", "plain")
@@ -80,18 +78,8 @@ def measure(size: str, rounds: int, seed: int) -> list:
     """A row of the table."""
     arguments = ["--sizes", size, "--seed", str(seed)]
     found = compare_methods("benchmarks.preference_tuning", METHODS, arguments, rounds)
-    if not np.isclose(*found.values.values(), rtol=1e-4):
-        raise RuntimeError(f"the losses differ: {found.values}")
     _, _, vocabulary_size, width = map(int, size.split(","))
-    gradient_bytes = 4 * vocabulary_size * (width + 1)
-    mib = {m: (found.peak_bytes[m] - gradient_bytes) / 2**20 for m in METHODS}
-    return [
-        " × ".join(f"{int(number):,}" for number in size.split(",")),
-        *(round(statistics.median(found.seconds[m]), 2) for m in METHODS),
-        round(median_ratio(found.seconds["plain"], found.seconds["fused"]), 2),
-        *(round(mib[m]) for m in METHODS),
-        round(mib["plain"] / mib["fused"], 1) if mib["fused"] > 0 else None,
-    ]
+    return found.row(size, 4 * vocabulary_size * (width + 1), tolerance=1e-4)
 
 
 def main() -> None:
@@ -110,9 +98,7 @@ def main() -> None:
         print(json.dumps(measure_once(kind, step, small_step)))
         return
     rows = [measure(size, options.rounds, options.seed) for size in options.sizes]
-    columns = ["pairs × length × V × d", "fused s", "plain s", "plain s / fused"]
-    columns += ["fused MiB", "plain MiB", "plain MiB / fused"]
-    table = {"columns": columns, "rows": rows}
+    table = {"columns": columns("pairs × length × V × d", "fused", "plain"), "rows": rows}
     write_table("benchmarks.preference_tuning", "step", table, options.json)
 
 

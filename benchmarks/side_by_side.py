@@ -3,13 +3,16 @@
 import json
 import os
 import shlex
+import statistics
 import sys
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from benchmarks.timing import describe, in_fresh_process, peak_memory
+import numpy as np
+
+from benchmarks.timing import describe, in_fresh_process, median_ratio, peak_memory
 
 
 class Comparison(NamedTuple):
@@ -24,6 +27,36 @@ class Comparison(NamedTuple):
     values: dict[str, float]
     seconds: dict[str, list[float]]
     peak_bytes: dict[str, float]
+
+    def row(self, size: str, gradient_bytes: int, tolerance: float) -> list[Any]:
+        """A row of a table of two methods, ours first, with the `columns`.
+
+        Args:
+            size: Numbers that are separated by commas.
+            gradient_bytes: Bytes of the result, which are not counted.
+            tolerance: Relative difference that the methods' values may have.
+        """
+        if not np.isclose(*self.values.values(), rtol=tolerance):
+            raise RuntimeError(f"the methods differ: {self.values}")
+        ours, other = self.values
+        mib = {m: (peak - gradient_bytes) / 2**20 for m, peak in self.peak_bytes.items()}
+        return [
+            " × ".join(f"{int(number):,}" for number in size.split(",")),
+            *(round(statistics.median(x), 2) for x in self.seconds.values()),
+            round(median_ratio(self.seconds[other], self.seconds[ours]), 2),
+            *(round(x) for x in mib.values()),
+            round(mib[other] / mib[ours], 1) if mib[ours] > 0 else None,
+        ]
+
+
+def columns(axes: str, ours: str, other: str) -> list[str]:
+    """Headings of the table whose rows `Comparison.row` makes.
+
+    >>> columns("N × V", "fused", "plain")[:4]
+    ['N × V', 'fused s', 'plain s', 'plain s / fused']
+    """
+    of_unit = ([f"{ours} {x}", f"{other} {x}", f"{other} {x} / {ours}"] for x in ("s", "MiB"))
+    return [axes, *(heading for headings in of_unit for heading in headings)]
 
 
 def measure_once(kind: str, step: Callable, small_step: Callable) -> list[float]:
