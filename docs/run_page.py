@@ -29,6 +29,7 @@ def run_page(page: str) -> list[Outputs]:
     [[{'output_type': 'stream', 'name': 'stdout', 'text': '2\\n'}]]
     """
     names: dict[str, Any] = {"__name__": "__main__"}
+    _take_pictures()  # those that other code left open belong to no block
     before = Path.cwd()
     with tempfile.TemporaryDirectory() as folder:
         os.chdir(folder)
