@@ -4,12 +4,13 @@
         --recipes small-translation-tied small-translation-drill --seeds 0 1
 
     python -m benchmarks.compare_recipes --data text --folder runs/one-at-a-time \\
-        --recipes small-drill --vary head.depth=2 head.depth=4 head.activation=tanh
+        --recipes small-drill --vary head.depth=2 head.depth=4 "head.depth=4 head.activation=tanh"
 
-`--vary` trains each recipe as it is, then with each of these options in turn, one at a time.
-With several seeds, a second table shows means and half the width of 95 % intervals. The same
-command resumes an interrupted comparison and reads finished runs. Use `nice` on idle cores, since
-times per epoch depend on other processes.
+`--vary` trains each recipe as it is, then with each of these changes in turn. Spaces separate the
+options of one change. With several seeds, a second table shows means and half the width of 95 %
+intervals. `--json` writes it to a file, with differences from the first run. The same command
+resumes an interrupted comparison and reads finished runs. Use `nice` on idle cores, since times per
+epoch depend on other processes.
 """
 
 import argparse
@@ -22,6 +23,8 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+
+from benchmarks.side_by_side import write_table
 
 _COLUMNS = {
     "total_parameters": ("parameters", "{:,}"),
@@ -46,17 +49,19 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument(
         "--vary", nargs="*", default=[], metavar="section.key=value", help="one at a time"
     )
+    parser.add_argument("--json", type=Path, help="file for the means")
     args = parser.parse_args(argv)
     rows = []
     for seed, recipe, change in itertools.product(args.seeds, args.recipes, [None, *args.vary]):
-        name = "-".join(filter(None, [Path(recipe).stem, change, str(seed)]))
-        folder = Path(args.folder) / name
-        changes = [change] if change else []
+        changes = change.split() if change else []
+        folder = Path(args.folder) / "-".join([Path(recipe).stem, *changes, str(seed)])
         train(recipe, args.data, folder, [f"training.seed={seed}", *args.options, *changes])
         rows.append((folder, json.loads((folder / "results.json").read_text())))
         print(f"\n{table(rows)}\n", flush=True)
     if len(args.seeds) > 1:
         print(f"{means(rows)}\n", flush=True)
+    if args.json:
+        write_table("benchmarks.compare_recipes", "means", differences(rows), args.json)
 
 
 def train(recipe: str, data: str, folder: Path, options: Sequence[str]) -> None:
@@ -110,24 +115,58 @@ def means(rows: Sequence[tuple[Path, dict]]) -> str:
     |---|---:|---:|---:|
     | tied | 4 |  |  |
     """
-    seeds = collections.Counter(folder.name.rpartition("-")[0] for folder, _ in rows)
-    figures = collections.defaultdict(lambda: collections.defaultdict(list))
+    figures = by_run(rows)
+    columns = list(dict.fromkeys(name for of_run in figures.values() for name in of_run))
+    lines = [["run", "seeds", *columns[1:]]]
+    for run, of_run in figures.items():
+        seeds = of_run["seed"]
+        known = (of_run.get(name, []) for name in columns[1:])
+        shown = [mean_and_interval(x) if len(x) == len(seeds) else "" for x in known]
+        lines.append([run, str(len(seeds)), *shown])
+    return markdown(lines)
+
+
+def differences(rows: Sequence[tuple[Path, dict]]) -> dict[str, list]:
+    """Means of runs over seeds, and of their differences from the first run with the same seed.
+
+    Example:
+
+    >>> names = ["tied-0", "tied-1", "drill-0", "drill-1"]
+    >>> runs = [(Path(name), {"test_perplexity": 3.0 * i}) for i, name in enumerate(names)]
+    >>> differences(runs)["columns"]
+    ['run', 'test ppl', 'test ppl beyond tied']
+    >>> differences(runs)["rows"]
+    [['tied', [1.5, 19.06], ''], ['drill', [7.5, 19.06], [6.0, 0.0]]]
+    """
+    figures = by_run(rows)
+    first, baseline = next(iter(figures.items()))
+    names = list(baseline)[1:]
+    found = []
+    for run, of_run in figures.items():
+        if of_run.keys() != baseline.keys() or of_run["seed"] != baseline["seed"]:
+            raise ValueError(f"other seeds or figures than those of {first}. Received: {run}")
+        beyond = (
+            [a - b for a, b in zip(of_run[name], baseline[name], strict=True)] for name in names
+        )
+        means_of = [interval(of_run[name], 2) for name in names]
+        found.append([run, *means_of, *("" if run == first else interval(x, 2) for x in beyond)])
+    columns = ["run", *names, *(f"{name} beyond {first}" for name in names)]
+    return {"columns": columns, "rows": found}
+
+
+def by_run(rows: Sequence[tuple[Path, dict]]) -> dict[str, dict[str, list]]:
+    """Seeds of runs, perplexities and scores, in the order of the rows."""
+    figures: dict[str, dict[str, list]] = {}
     for folder, results in rows:
-        of_run = figures[folder.name.rpartition("-")[0]]
+        run, _, seed = folder.name.rpartition("-")
+        of_run = figures.setdefault(run, collections.defaultdict(list))
+        of_run["seed"].append(seed)
         for split in ("valid", "test"):
             if f"{split}_perplexity" in results:
                 of_run[f"{split} ppl"].append(results[f"{split}_perplexity"])
         for name, score in results.get("scores", {}).items():
             of_run[name].append(score)
-    columns = list(dict.fromkeys(name for of_run in figures.values() for name in of_run))
-    lines = [["run", "seeds", *columns]]
-    for run, of_run in figures.items():
-        shown = [
-            mean_and_interval(of_run[name]) if len(of_run[name]) == seeds[run] else ""
-            for name in columns
-        ]
-        lines.append([run, str(seeds[run]), *shown])
-    return markdown(lines)
+    return figures
 
 
 def mean_and_interval(values: Sequence[float], digits: int = 2) -> str:
