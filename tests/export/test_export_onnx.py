@@ -30,6 +30,12 @@ def translation_model(**options):
     )
 
 
+def quantized_model():
+    model = translation_model()
+    model.quantize("int8")
+    return model
+
+
 def language_model():
     backbone = TransformerLanguageBackbone(V, D, **SIZES)
     head = keras_drill.KernelizedBayesianSoftmax(V, num_senses=2 * V, embedding_dim=D)
@@ -37,12 +43,12 @@ def language_model():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("make_model", [translation_model, language_model])
+@pytest.mark.parametrize("make_model", [translation_model, quantized_model, language_model])
 def test_log_probabilities_are_those_of_the_model(make_model, tmp_path):
     pytest.importorskip("tf2onnx")
     onnxruntime = pytest.importorskip("onnxruntime")
     model = make_model()
-    has_source = make_model is translation_model
+    has_source = make_model is not language_model
     card = ModelCard("a", "A Transformer.", "unknown", "not stated", {}, {})
     folder = export_onnx(model, tmp_path / "a", CODER, CODER if has_source else None, card=card)
     files = {path.name for path in folder.iterdir()}
