@@ -20,6 +20,7 @@ from keras_drill.data import (
     ContiguousBatches,
     Corpus,
     EncodedText,
+    Tokenizer,
     Vocabulary,
     WordTokenizer,
     pydoc_topics,
@@ -46,10 +47,9 @@ HEADS = {
 }
 
 
-def load(folder: Path, data: str | None) -> tuple[int, dict]:
+def load(folder: Path, data: str | None, tokenizer: Tokenizer) -> tuple[int, dict]:
     """Number of words, and the splits' ids."""
     corpus = pydoc_topics(folder) if data is None else Corpus(data)
-    tokenizer = WordTokenizer()
     vocabulary = Vocabulary.build(corpus.train, tokenizer, min_count=2)
     cache = folder / "cache"
     texts = {
@@ -139,7 +139,7 @@ def main() -> None:
     parser.add_argument("--at-most", type=int, default=25, help="epochs before it")
     options = parser.parse_args()
     options.folder.mkdir(parents=True, exist_ok=True)
-    size, ids = load(options.folder, options.data)
+    size, ids = load(options.folder, options.data, WordTokenizer())
     print(f"{size:,} words, {len(ids['train']):,} tokens", flush=True)
     found = [
         measure(options.folder, size, ids, seed, options.epochs, options.at_most)

@@ -187,12 +187,24 @@ def _tabulate_sense_usage() -> tuple[list[str], list[list[Any]]]:
     return list(shown.values()), [[row[columns.index(name)] for name in shown] for row in found]
 
 
+def _tabulate_sense_usage_of_nouns() -> tuple[list[str], list[list[Any]]]:
+    """V-measures by the policy and the usage that the names of the methods contain."""
+    rows = []
+    for method, *values in load_table("sense-usage-nouns/v-measure")[1]:
+        parts = method.split(", ")
+        policy = next((x.removeprefix("policy ") for x in parts if x.startswith("policy")), "none")
+        usage = "probability" if "usage by probability" in parts else "posterior"
+        rows.append([policy, usage, *values])
+    return ["policy", "usage by", "13 nouns", "made-up words", "made-up words, held back"], rows
+
+
 _TABLES = {
     "accelerator/loss": _tabulate_accelerator_loss,
     "accelerator/heads": _tabulate_accelerator_heads,
     "accelerator/steps": _tabulate_accelerator_steps,
     "accelerator/decoding": _tabulate_accelerator_decoding,
     "sense-usage/synthetic": _tabulate_sense_usage,
+    "sense-usage-nouns/v-measure": _tabulate_sense_usage_of_nouns,
     "summary/highlights": _tabulate_highlights,
     "summary/choices": _tabulate_choices,
 }

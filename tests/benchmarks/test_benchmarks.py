@@ -54,10 +54,20 @@ def test_distillation_study(tmp_path):
     write_corpus(tmp_path / "text")
     file = tmp_path / "found.json"
     run("distillation_study", "--folder", tmp_path / "study", "--data", tmp_path / "text",
-        "--seeds", 0, "--epochs", 1, "--at-most", 1, "--json", file)  # fmt: skip
+        "--students", "alone", "reverse KL", "--tokenizer", "whitespace", "--one-teacher",
+        "--seeds", 0, 3, "--epochs", 1, "--at-most", 1, "--json", file)  # fmt: skip
     rows = json.loads(file.read_text())["tables"]["test-perplexity"]["rows"]
-    assert [row[0] for row in rows][:2] == ["teacher", "alone"] and len(rows) == 6
-    assert all(perplexity > 1 for row in rows for perplexity in row[1:])
+    found = {
+        path.stem: json.loads(path.read_text())["test"]
+        for path in (tmp_path / "study").glob("*.json")
+    }
+    assert found.keys() == {"teacher-0", "alone-0", "alone-3", "reverse-KL-0", "reverse-KL-3"}
+    teacher, alone, taught = rows
+    assert teacher[0] == "teacher" and teacher[2] == pytest.approx(found["teacher-0"], abs=0.1)
+    assert teacher[3] == alone[3] == ""
+    assert alone[2][0] == pytest.approx((found["alone-0"] + found["alone-3"]) / 2, abs=0.1)
+    beyond = [found[f"reverse-KL-{seed}"] - found[f"alone-{seed}"] for seed in (0, 3)]
+    assert taught[3][0] == pytest.approx(np.mean(beyond), abs=0.1)
 
 
 def test_preference_tuning(tmp_path):
@@ -233,11 +243,17 @@ def test_compare_recipes(tmp_path):
     assert figures(again, "tiny-3") == figures(output, "tiny-3")
     assert again.count("epoch 1/1  done") == 1  # of the new seed
     assert again.count(" ± ") >= 2 and "seeds" not in output  # one is no mean
-    varied = run("compare_recipes", *words, "--seeds", 3, "--vary", "head.kind=softmax")
+    file = tmp_path / "found.json"
+    change = "head.kind=softmax head.use_bias=true"
+    varied = run("compare_recipes", *words, "--seeds", 3, "--vary", change, "--json", file)
     assert figures(varied, "tiny-3") == figures(output, "tiny-3")  # as it is, for comparison
-    assert figures(varied, "tiny-head.kind=softmax-3") != figures(output, "tiny-3")
-    changed = tmp_path / "runs" / "tiny-head.kind=softmax-3" / "config.toml"
-    assert 'kind = "softmax"' in changed.read_text()
+    name = "tiny-head.kind=softmax-head.use_bias=true"
+    changed = (tmp_path / "runs" / f"{name}-3" / "config.toml").read_text()
+    assert 'kind = "softmax"' in changed and "use_bias = true" in changed
+    table = json.loads(file.read_text())["tables"]["means"]
+    rows = {row[0]: dict(zip(table["columns"], row, strict=True)) for row in table["rows"]}
+    difference = rows[name]["test ppl"] - rows["tiny"]["test ppl"]
+    assert rows[name]["test ppl beyond tiny"] == pytest.approx(difference, abs=0.02) != 0
 
 
 def test_exported_translations(tmp_path):
