@@ -16,11 +16,11 @@ from keras_drill.senses.sense_reallocator import SenseReallocator, check_realloc
 class SenseReallocation(keras.callbacks.Callback):
     """Moves little-used senses to words that need more senses, during `fit`.
 
-    A sense is one of several label vectors of a word, as in
+    A sense is one of several label vectors (output embeddings) of a word, as in
     `keras_drill.KernelizedBayesianSoftmax`. The total number of senses is constant. During
     training, the output layer's fused loss collects statistics: the log-probability of each target
-    word, and the usage (probability) of each sense. After every `interval` iterations of the
-    optimizer, this callback moves senses by `keras_drill.SenseReallocator`. With
+    word, and the usage of each sense, its mean probability. After every `interval` iterations of
+    the optimizer, this callback moves senses by `keras_drill.SenseReallocator`. With
     `steps_per_execution=m` the callback runs only after every m-th iteration, so a reallocation may
     be up to m - 1 iterations late. Under `tf.distribute` the callback sums the statistics of all
     replicas.
@@ -43,23 +43,26 @@ class SenseReallocation(keras.callbacks.Callback):
         interval: Number of training steps between reallocations.
         policy: A `keras_drill.senses.policies.AllocationPolicy`, which chooses the senses to move;
             `None` is `RankingPolicy()`.
-        momentum: Weight β of the newest value in running averages of the statistics, in (0, 1].
+        momentum: Weight of the new value in running averages of the statistics, in (0, 1]. Momentum
+            in Keras is the weight of the old value.
         moved_embedding: "keep" keeps the embedding of a moved sense. "near" replaces the embedding
-            by that of the new word's most used sense, plus noise.
-        seed: Seed of the noise.
-        head: The output layer; `None` finds the output layer in the model.
+            by the embedding of the new word's most used sense, plus noise.
+        seed: Integer seed of the noise.
+        head: The output layer whose senses move; `None` finds the only such layer of the model.
         log_dir: Folder for TensorBoard. After every reallocation, the callback writes the number of
             moves, `mean_senses`, and histograms of the senses per word and of the kernel parameters
             θ of senses. `None` writes nothing.
 
     Attributes:
-        history: `keras_drill.senses.reallocation_history.ReallocationHistory`, a list with one
-            dictionary per reallocation: `iteration`, `tokens`, `moves`, `senses`, `from_words`,
-            `to_words`, `words_by_senses`.
+        history: A list with one dictionary per reallocation: `iteration`; `tokens`, the number of
+            tokens of the interval; `moves`, the number of moved senses; `senses`, `from_words`,
+            `to_words`, arrays `[moves]` of the moved senses, their old words and their new words;
+            `words_by_senses`, how many words have 0, 1, 2, ... senses afterwards.
 
     Raises:
-        ValueError: An argument is out of range. `fit` raises it if the model has no output layer
-            whose senses may move, or several.
+        ValueError: An argument is out of range. `fit` raises the error if the model does not have
+            exactly one output layer with several senses per word and `head` is `None`, or if the
+            senses cannot move.
 
     Example:
 
@@ -143,7 +146,7 @@ class SenseReallocation(keras.callbacks.Callback):
             self._writer = None
 
     def get_state(self) -> dict[str, np.ndarray]:
-        """Returns the history as a flat dictionary of arrays."""
+        """Returns the history as a flat dictionary of arrays, for `np.savez(file, **state)`."""
         return {**self.history.to_arrays(), "num_logged": np.array(self._num_logged)}
 
     def set_state(self, state: Mapping[str, np.ndarray]) -> None:

@@ -23,10 +23,11 @@ from keras_drill.optimizers.window_lengths import count_windows, draw_window_len
 class ContiguousBatches:
     """Batches of consecutive windows of one long text, for models that carry their state.
 
-    The `N` ids are arranged as `[batch_size, steps]`, and each row is cut into windows. Batch `b`
-    contains window `b` of every row. So the final state of a batch is the initial state of the next
-    batch. Each target is the next token, and each token is a target exactly once. With
-    `batch_size=2`, `sequence_length=3`, `first_token=0` and the ids 1 2 3 ... 11:
+    The `N` ids are divided into `batch_size` rows of equal length, and each row is cut into
+    windows. Batch b contains window b of every row. So the final state of a recurrent model after a
+    batch is the right initial state for the next batch. Each target is the next token, and each
+    token is a target exactly once. With `batch_size=2`, `sequence_length=3`, `first_token=0` and
+    the ids 1 2 3 ... 11:
 
         batch               0            1
         tokens[0]       0  1  2        3  4
@@ -37,61 +38,62 @@ class ContiguousBatches:
     The first row begins with `first_token`, the other rows with the last token of the row above.
     The last `N % batch_size` ids are dropped, here 11. The last window may be shorter than the
     others. With `padding=True`, no id is dropped and all windows have the same length: positions
-    after the end of the text have `pad_id` and weight 0:
+    after the end of the text have `pad_id` and `sample_weight` 0 (`weight` in the tables):
 
         batch               0            1
         tokens[0]       0  1  2        3  4  5
         targets[0]      1  2  3        4  5  6
-        sample_weight   1  1  1        1  1  1
+        weight[0]       1  1  1        1  1  1
         tokens[1]       6  7  8        9 10 11
         targets[1]      7  8  9       10 11  0
-        sample_weight   1  1  1        1  1  0
+        weight[1]       1  1  1        1  1  0
 
     Use `min_context` for evaluation: each row first reads the `min_context` tokens before its
     targets, with weight 0 (fewer at the beginning of the text). Predictions then hardly depend on
-    the number of rows. If the text has at most `min_context` tokens, they do not depend on this
-    number at all. With `min_context=3`, the second row is:
+    the number of rows. If the text has at most `min_context` tokens, predictions do not depend on
+    the number of rows at all. With `min_context=3`, the second row is:
 
         batch               0            1            2
         tokens[1]       3  4  5        6  7  8        9 10 11
         targets[1]      4  5  6        7  8  9       10 11  0
-        sample_weight   0  0  0        1  1  1        1  1  0
+        weight[1]       0  0  0        1  1  1        1  1  0
 
-    With `variable_length=True`, each epoch draws new lengths of windows, as for AWD-LSTM. The mean
-    is `sequence_length` with probability 0.95, else half of it. The standard deviation is 5, and
-    the least length is 5 tokens. The drawn lengths are changed by as little as possible so that
-    their sum is the length of a row. All epochs have the same number of batches, so that the
-    progress bar and schedules by step stay correct.
+    With `variable_length=True`, each epoch draws new lengths of windows from normal distributions,
+    as for AWD-LSTM. The mean is `sequence_length` with probability 0.95, else half of this number.
+    The standard deviation is 5, and the least length is 5 tokens. The drawn lengths are changed by
+    as little as possible so that their sum is the length of a row. All epochs have the same number
+    of batches, so that the progress bar and schedules by step stay correct.
 
-    The length is not part of the dataset's signature, so TensorFlow traces once. XLA and JAX
-    compile once per length.
+    The length of a window is not part of the dataset's static shape, so TensorFlow traces once for
+    all lengths. XLA and JAX compile once per length.
 
-    The same `seed` and `epoch` give the same batches on every machine. `dataset` can start at any
-    batch of an epoch without reading the earlier ones.
+    The same `seed` and `epoch` give the same batches on every machine. The method `dataset` can
+    start at any batch of an epoch without reading the earlier batches.
 
-    For a text that is larger than memory, use a `StreamedText`. Each replica then reads only its
-    own rows, and keeps an eighth of a megabyte per row in memory.
+    For a text that is larger than memory, use a `StreamedText`. A dataset then reads only its own
+    rows from disk, and keeps an eighth of a megabyte per row in memory.
 
     Args:
-        ids: int array `[N]`, an `EncodedText`, or a `StreamedText`.
-        batch_size: number of rows.
-        sequence_length: length of the windows.
-        variable_length: whether to draw the lengths of the windows.
-        padding: whether to pad the last rows and the last window with weight 0. Padding keeps every
+        ids: Int array `[N]`, an `EncodedText`, or a `StreamedText`.
+        batch_size: Number of rows of each batch.
+        sequence_length: Length of the windows.
+        variable_length: Whether to draw the lengths of the windows at random.
+        padding: Whether to pad the last rows and the last window with weight 0. Padding keeps every
             token and makes all shapes static, except for lengths that are drawn.
-        first_token: token before the first id. `None` uses the last of the ids, which is the end
-            token in an `EncodedText`.
-        pad_id: the padding token.
-        seed: random seed for `variable_length`.
-        min_context: least number of tokens before each target, as far as the text has them.
+        first_token: Id of the token before the first id. `None` uses the last of the ids, which is
+            the end token in an `EncodedText`.
+        pad_id: Id of the padding token.
+        seed: Random seed for `variable_length`.
+        min_context: Least number of tokens before each target, as far as the text has them.
             Requires `padding`.
 
     Attributes:
-        num_batches: number of batches per epoch.
-        num_targets: number of targets per epoch, without padding.
+        num_batches: Number of batches per epoch.
+        num_targets: Number of targets per epoch, without padding.
 
     Example:
 
+    >>> from keras_drill.data import ContiguousBatches
     >>> ids = np.arange(1, 12)
     >>> batches = ContiguousBatches(ids, batch_size=2, sequence_length=3, first_token=0)
     >>> for tokens, targets in batches.dataset():
@@ -176,24 +178,26 @@ class ContiguousBatches:
     ) -> tf.data.Dataset:
         """Returns a dataset with the batches of one or several epochs.
 
-        To resume, pass the epoch and the number of its batches that are done. To train several
-        epochs in one `fit`, pass `epochs` to this method and `steps_per_epoch=num_batches` to
-        `fit`. Otherwise `fit` would read the first epoch again in each epoch. For several workers,
-        use `keras_drill.distribute.distribute_batches`, or
+        To resume, pass as `epoch` and `first_batch` the epoch and the number of its batches that
+        are done. To train several epochs in one `fit`, pass `epochs` to this method and
+        `steps_per_epoch=num_batches` to `fit`. Otherwise `fit` would read the first epoch again in
+        each epoch. For several workers, use `keras_drill.distribute.distribute_batches`, or
         `strategy.distribute_datasets_from_function(lambda context: batches.dataset(
         num_shards=context.num_input_pipelines, shard=context.input_pipeline_id))`, so that each
         worker reads its own rows.
 
         Args:
-            epoch: number of the first epoch, from 0.
-            first_batch: index of the first batch in that epoch, from 0.
-            epochs: number of epochs, including the (partial) first one.
-            num_shards: number of parts into which the rows of each batch are divided.
-            shard: index of the part to return.
+            epoch: Number of the first epoch, from 0.
+            first_batch: Index of the first batch in that epoch, from 0.
+            epochs: Number of epochs, including the (partial) first one.
+            num_shards: Number of parts into which the rows of each batch are divided, a divisor of
+                `batch_size`.
+            shard: Index of the part to return, from 0.
 
         Returns:
-            A `tf.data.Dataset` of known cardinality. Its items are `(tokens, targets)`, each
-            `[B, T]`, and with `padding` `(tokens, targets, sample_weight)`.
+            A `tf.data.Dataset` of known cardinality. Its items are `(tokens, targets)`, int32
+            `[B, T]` each: B rows of T tokens. With `padding`, the items are
+            `(tokens, targets, sample_weight)`, with float32 weights `[B, T]`.
         """
         check_epochs(epoch, epochs)
         check_first_batch(self.num_batches, first_batch)
@@ -221,7 +225,10 @@ class ContiguousBatches:
         return whole_batches(tf.data.Dataset.from_tensor_slices(starts).map(batch))
 
     def lengths(self, epoch: int = 0) -> np.ndarray:
-        """Returns the window lengths of an epoch, `[num_batches]`, for `SequenceLengthSchedule`."""
+        """Returns the window lengths of an epoch, integers `[num_batches]`.
+
+        `keras_drill.optimizers.SequenceLengthSchedule` scales the learning rate by these lengths.
+        """
         return np.diff(self._starts(epoch), axis=1)[:, 0]
 
     def _element_spec(self, num_rows: int) -> tuple[tf.TensorSpec, ...]:

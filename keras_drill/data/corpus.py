@@ -18,36 +18,39 @@ _PATHS = str | os.PathLike | Sequence[str | os.PathLike]
 class Corpus:
     """Finds the train, valid and test text of a corpus.
 
-    - A folder may have the file names of common corpora: `wiki.train.tokens`, `wiki.valid.tokens`,
-      `wiki.test.tokens` (WikiText-2), `ptb.train.txt`, ... (Penn Treebank; `ptb.char.*` is
-      ignored), or `train.txt`, `valid.txt`, `test.txt`. `val`, `dev` or `validation` mean `valid`.
-      Parts may be numbered from 0 or 1 (`train-00000-of-00002.txt`), files may be gzipped (`.gz`),
-      and sub-folders `train/`, `valid/`, `test/` may contain text files. A folder with
-      `test_2016.txt` and `test_2017.txt` is an error, since these are two test texts.
+    - A folder may have a file for each split, with the file names of common corpora:
+      `wiki.train.tokens`, `wiki.valid.tokens`, `wiki.test.tokens` (WikiText-2), `ptb.train.txt`,
+      ... (Penn Treebank; `ptb.char.*` is ignored), or `train.txt`, `valid.txt`, `test.txt`. `val`,
+      `dev` or `validation` mean `valid`. Parts may be numbered from 0 or 1
+      (`train-00000-of-00002.txt`), files may be gzipped (`.gz`), and sub-folders `train/`,
+      `valid/`, `test/` may contain text files. A folder with `test_2016.txt` and `test_2017.txt` is
+      an error, since these are two test texts.
     - A folder without such names is one text: all files that end in `.txt` or `.txt.gz`, also in
       sub-folders, in the order of their names.
     - One or several files are split by lines: the first 90 % for training, then 5 % for validation,
-      and the last 5 % for testing. If one of the three would be blank, only lines with words are
-      counted.
-    - A mapping `{"train": ..., "valid": ..., "test": ...}` contains the files or `Lines` of splits.
+      and the last 5 % for testing. If one of the three would have only blank lines, the shares are
+      shares of the lines that are not blank.
+    - A mapping `{"train": ..., "valid": ..., "test": ...}` has the file, the files or the
+      `keras_drill.data.Lines` of each split. "valid" and "test" are optional.
 
     By default, the corpus must have training text. To evaluate a text as a whole, use
-    `split=False`. One or several files then form one text with the file's name. A folder or a
-    mapping may lack some splits.
+    `split=False`. One or several files are then not split: they form one text, which has the file's
+    name in `splits`. A folder or a mapping need not have training text then.
 
     Args:
-        path: folder, file, list of files, or mapping from split to file, files or `Lines`.
-        split: whether to split text without splits, and to raise an error if there is no training
-            text.
+        path: Folder, file, list of files, or mapping from split to file, files or `Lines`.
+        split: Whether to split text that has no splits, and to raise an error if there is no
+            training text.
 
     Attributes:
-        splits: mapping from the names of the existing splits to their `Lines`. For files with
+        splits: Mapping from the names of the existing splits to their `Lines`. For files with
             `split=False`, the only key is the files' name.
-        train, valid, test: the `Lines` of one split. Raises an error if the corpus does not have
-            the split.
+        train, valid, test: The `Lines` of one split. Each attribute raises a `ValueError` if the
+            corpus does not have the split.
 
     Example:
 
+    >>> from keras_drill.data import Corpus
     >>> folder = getfixture("tmp_path")
     >>> for name in ("train", "valid", "test"):
     ...     _ = (folder / f"ptb.{name}.txt").write_text(f"the {name} text\\n")

@@ -17,9 +17,9 @@ from keras_drill.data.parallel_text import ParallelText
 class DialogCorpus:
     """Finds the train, valid and test dialogues of a corpus, as pairs of context and response.
 
-    Each line of the text is a dialogue. A mark ends or separates its turns, as in DailyDialog.
-    Every turn except the first one is a response, the target. Its context, the source, consists of
-    the turns before it. With `context_turns=2` the dialogue
+    Each line of the text is a dialogue. A mark, such as `__eou__`, ends or separates the turns of
+    the speakers, as in DailyDialog. Every turn except the first one is a response, the target. Its
+    context, the source, consists of the turns before it. With `context_turns=2` the dialogue
     `a __eou__ b __eou__ c __eou__ d __eou__` is:
 
         source                    target
@@ -35,24 +35,26 @@ class DialogCorpus:
 
     Args:
         path: Folder, file, list of files, or mapping from split to file or files: see `Corpus`.
-        turn_end: The mark after each turn.
+        turn_end: The mark after each turn, any text.
         context_turns: Largest number of turns in the context of a response; `None` for all.
-        separator: The word between the turns of a context.
-        drop_repeated: Whether to drop training dialogues that are also in the valid or test text.
-            DailyDialog has 172 of these.
-        split: Whether to split dialogues without splits, and to raise an error if there are no
+        separator: The word that `source` has between the turns of a context.
+        drop_repeated: Whether to drop training dialogues that also occur in the valid or test text.
+            DailyDialog has 172 of them.
+        split: Whether to split files that have no splits, and to raise an error if there are no
             training dialogues; see `Corpus`.
 
     Attributes:
-        splits: Mapping from the names of the existing splits to `ParallelText`.
+        splits: Mapping from the names of the existing splits to a `ParallelText` of contexts
+            (`source`) and responses (`target`).
         num_dropped: Number of training dialogues that `drop_repeated` drops.
 
     Raises:
-        ValueError: An argument is out of range. Reading a split raises the error if no dialogue in
-            it has two turns.
+        ValueError: An argument is out of range. Iteration over a split raises the error if no
+            dialogue of the split has two turns.
 
     Example:
 
+    >>> from keras_drill.data import DialogCorpus
     >>> path = getfixture("tmp_path") / "train.txt"
     >>> _ = path.write_text("Hello . __eou__ Hi ! __eou__ Are you well ? __eou__\\n")
     >>> corpus = DialogCorpus({"train": path}, context_turns=2)

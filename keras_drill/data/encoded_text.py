@@ -32,12 +32,15 @@ _FEATURES = {
 
 
 class EncodedText:
-    """The token ids of a text, with an end token after each line (also after empty lines).
+    """Token ids of a text in memory, with an end token after each line (also after empty lines).
+
+    The class method `encode` makes an `EncodedText` from lines, a tokenizer and a vocabulary. For
+    texts that are larger than memory, use `StreamedText`.
 
     Args:
-        ids: int32 array `[N]`, the concatenated lines.
-        line_lengths: int array `[L]`, number of tokens of each line with its end token; sums to
-            `N`.
+        ids: Int array `[N]`, the N ids of the concatenated lines.
+        line_lengths: Int array `[L]`, number of tokens of each of the L lines with its end token;
+            the sum is `N`.
 
     Attributes:
         ids: int32 array `[N]`.
@@ -45,7 +48,7 @@ class EncodedText:
 
     Example:
 
-    >>> from keras_drill.data import TextLines, WhitespaceTokenizer
+    >>> from keras_drill.data import EncodedText, TextLines, Vocabulary, WhitespaceTokenizer
     >>> folder = getfixture("tmp_path")
     >>> _ = (folder / "a.txt").write_text("the cat\\n\\nthe dog\\n")
     >>> vocabulary = Vocabulary(["<unk>", "<eos>", "the", "cat"])
@@ -80,18 +83,18 @@ class EncodedText:
         cache: str | os.PathLike | None = None,
         verbose: int = 0,
     ) -> "EncodedText":
-        """Encodes a text, or reads it from the cache if it was encoded before.
+        """Encodes a text, or reads the text from the cache if it was encoded before.
 
-        An entry of the cache is a folder of TFRecord shards. Its name is a fingerprint of the
-        text's bytes, the tokenizer and the vocabulary. The folder is written under a temporary name
-        and renamed, so a killed process leaves no incomplete entry, and several processes may
-        encode at the same time.
+        An entry of the cache is a folder of TFRecord shards. The folder's name is a fingerprint of
+        the text's bytes, the tokenizer and the vocabulary. The folder is written under a temporary
+        name and renamed, so a killed process leaves no incomplete entry. If several processes
+        encode the same text, one of them encodes and the others wait.
 
         Args:
-            lines: the text, such as `TextLines(path)`, or a list of strings.
-            tokenizer: tokenizer that splits the lines into words.
-            vocabulary: vocabulary that maps words to ids.
-            cache: folder of the cache, created if necessary; `None` for no cache.
+            lines: The text, such as `TextLines(path)`, or a list of strings.
+            tokenizer: Tokenizer that splits the lines into words.
+            vocabulary: Vocabulary that maps words to ids.
+            cache: Folder of the cache, created if necessary; `None` for no cache.
             verbose: 1 to show progress.
         """
         lines = as_lines(lines)
@@ -116,7 +119,7 @@ class EncodedText:
         return text
 
     def save(self, folder: str | os.PathLike) -> None:
-        """Writes TFRecord shards and their description to a new folder."""
+        """Writes TFRecord shards and their description to a folder that does not exist yet."""
         folder = Path(folder)
         folder.mkdir(parents=True)
         ends = np.concatenate([[0], np.cumsum(self.line_lengths, dtype=np.int64)])
@@ -149,7 +152,7 @@ class EncodedText:
         """Reads the folder that `save` wrote.
 
         Raises:
-            FileNotFoundError: There are no shards.
+            FileNotFoundError: The folder is not an encoded text.
             ValueError: The folder is damaged.
         """
         expected = read_json(Path(folder) / "description.json")
@@ -170,8 +173,8 @@ class EncodedText:
     def records(folder: str | os.PathLike) -> tf.data.Dataset:
         """Returns a dataset of the records of a saved folder, in order.
 
-        A record is `(ids [n], line_lengths [l])`, both int32. Use this method for a text that is
-        larger than memory, and `load` otherwise.
+        A record has the n tokens of l consecutive lines: `(ids [n], line_lengths [l])`, both int32.
+        Use this method if the text does not fit in memory, and `load` otherwise.
         """
         files = sorted(str(path) for path in Path(folder).glob("shard-*.tfrecord"))
         if not files:

@@ -14,7 +14,7 @@ class Lines(abc.ABC):
     """Base class for texts that are read line by line.
 
     Iteration yields each line as UTF-8 bytes without its line break. A text can be read any number
-    of times.
+    of times. Subclasses define `blocks` and `fingerprint`. `TextLines` reads files.
     """
 
     @abc.abstractmethod
@@ -22,17 +22,17 @@ class Lines(abc.ABC):
         """Yields the lines in lists of `size` lines. The last list may be shorter."""
 
     def tensors(self, size: int = 4096) -> Iterator[tf.Tensor]:
-        """Yields the lines as string tensors `[N]`."""
+        """Yields the lines as string tensors of `size` lines. The last tensor may be shorter."""
         for block in self.blocks(size):
             yield tf.constant(block)
 
     @abc.abstractmethod
     def fingerprint(self) -> str:
-        """Returns a hexadecimal digest of the lines."""
+        """Returns a hexadecimal digest (hash) of the lines, by which caches recognise a text."""
 
     @property
     def origin(self) -> str:
-        """Origin of the lines, for messages: the paths of files, for example."""
+        """Where the lines come from, for example the paths of files, for error messages."""
         return repr(self)
 
     def __iter__(self) -> Iterator[bytes]:

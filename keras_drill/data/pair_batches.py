@@ -31,32 +31,36 @@ class PairBatches:
         sample_weight[1]                                                      1  1  1
 
     The real batch also has a fourth column of padding, since the least padded length is 4. A batch
-    has `batch_size` pairs, or as many as `batch_tokens` allows. Each epoch shuffles the pairs of
-    equal padded lengths, and then the batches, by `seed`. The shapes of the batches are the same in
-    every epoch. The same `seed` and `epoch` give the same batches on every machine. `dataset` can
-    start at any batch of an epoch without reading the earlier ones.
+    has `batch_size` pairs, or as many as `batch_tokens` allows. Each epoch shuffles the pairs among
+    pairs of equal padded lengths, and then the order of the batches, by `seed`. The shapes of the
+    batches are the same in every epoch. The same `seed` and `epoch` give the same batches on every
+    machine. The method `dataset` can start at any batch of an epoch without reading the earlier
+    batches.
 
-    The two sides may have the same or different vocabularies, but have the same padding token. For
-    an autoencoder, both sides are the same text.
+    The two sides may have the same or different vocabularies, but they must have the same padding
+    token. For an autoencoder, pass the same text twice.
 
     Args:
         source: The encoded sources. Each line has an end token.
         target: The encoded targets, the same number of lines.
         end_id: Id of the end token of the targets.
-        start_id: Token before each target. Defaults to `end_id`.
-        batch_size: Pairs per batch, or `None` if `batch_tokens` is used.
+        start_id: Id of the token before each target. Defaults to `end_id`.
+        batch_size: Pairs per batch. Pass either `batch_size` or `batch_tokens`.
         batch_tokens: Largest number of tokens in a batch, including padding: the number of pairs
-            times the longer of the two padded lengths. A longer pair forms a batch by itself.
-        pad_id: The padding token. The texts must not contain it.
+            times the longer of the two padded lengths. A pair with more tokens forms a batch by
+            itself.
+        pad_id: Id of the padding token. The texts must not contain this id.
         max_length: Largest number of tokens of a side, including the end token; `None` for no
             limit.
         long_pairs: Treatment of pairs with a side longer than `max_length`. "drop" drops these
             pairs. "cut" keeps `max_length` tokens of the side. A cut source still ends in the end
-            token, but a cut target does not, since the sentence does not end there. "end" also ends
-            cut targets in the end token, which teaches models to stop in the middle of sentences.
-        max_length_ratio: Largest ratio of the two lengths, without end tokens. Pairs with a larger
-            ratio are dropped; `None` for no limit.
-        shuffle: Whether to shuffle. If `False`, batches follow `order` in every epoch.
+            token, but a cut target does not, since the sentence does not end there. "end" is like
+            "cut", but cut targets end in the end token too, which teaches models to stop in the
+            middle of sentences.
+        max_length_ratio: Largest ratio of the longer to the shorter side, without end tokens. Pairs
+            with a larger ratio are dropped, but not pairs with an empty side; `None` for no limit.
+        shuffle: Whether to shuffle in each epoch. If `False`, batches follow the attribute `order`,
+            which is sorted by padded lengths, in every epoch.
         seed: Random seed for `shuffle`.
         drop_empty: Whether to drop pairs with an empty side, which has only an end token. Such
             pairs teach a model to write nothing, so drop them in training. Keep them in evaluation,
@@ -73,8 +77,8 @@ class PairBatches:
         num_truncated: Number of pairs with a side that `max_length` cuts.
         num_truncated_sources: Number of cut sources.
         num_truncated_targets: Number of cut targets.
-        order: Integers `[P]`, the line numbers of the pairs (from 0), in the order of the
-            unshuffled batches.
+        order: Integers `[P]`, the line numbers (from 0) of the P pairs that are not dropped, in the
+            order of the unshuffled batches.
 
     Raises:
         ValueError: An argument is out of range, source and target differ in their number of lines,
@@ -82,6 +86,7 @@ class PairBatches:
 
     Example:
 
+    >>> from keras_drill.data import EncodedText, PairBatches
     >>> source = EncodedText(ids=[1, 2, 9, 4, 9], line_lengths=[3, 2])
     >>> target = EncodedText(ids=[3, 9, 5, 6, 9], line_lengths=[2, 3])
     >>> batches = PairBatches(source, target, 9, start_id=8, batch_size=2, shuffle=False)
@@ -207,22 +212,25 @@ class PairBatches:
     ) -> tf.data.Dataset:
         """Returns a dataset with the batches of one or several epochs.
 
-        To resume, pass the epoch and the number of its batches that are done. To train several
-        epochs in one `fit`, pass `epochs` to this method and `steps_per_epoch=num_batches` to
-        `fit`. To resume after n of m epochs, use `dataset(epoch=n, epochs=m - n)` with
+        To resume, pass as `epoch` and `first_batch` the epoch and the number of its batches that
+        are done. To train several epochs in one `fit`, pass `epochs` to this method and
+        `steps_per_epoch=num_batches` to `fit`. To resume after n of m epochs, use
+        `dataset(epoch=n, epochs=m - n)` with
         `fit(initial_epoch=n, epochs=m, steps_per_epoch=num_batches)`.
 
         Args:
             epoch: Number of the first epoch, from 0.
             first_batch: Index of the first batch in that epoch, from 0.
             epochs: Number of epochs, including the (partial) first one.
-            num_shards: Number of parts of each batch's rows. All parts have the same size, except
-                that the last ones may be smaller or empty.
-            shard: Index of the part to return.
+            num_shards: Number of parts into which the rows of each batch are divided. All parts
+                have the same size, except that the last ones may be smaller or empty.
+            shard: Index of the part to return, from 0.
 
         Returns:
             A `tf.data.Dataset` of known cardinality with the items
-            `({"source": [B, S], "target": [B, T]}, labels [B, T], sample_weight [B, T])`.
+            `({"source": [B, S], "target": [B, T]}, labels [B, T], sample_weight [B, T])`, as
+            `keras_drill.SequenceToSequence` expects them: B pairs, padded to S and T tokens.
+            Weights are float32, all other tensors int32.
         """
         check_epochs(epoch, epochs)
         check_first_batch(self.num_batches, first_batch)

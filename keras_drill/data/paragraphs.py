@@ -18,14 +18,15 @@ _ENDS = tuple(".!?:;\"'”’»…)]}。！？")
 class Paragraphs(Lines):
     """Paragraphs of a text, each as one line.
 
-    A paragraph consists of the lines between empty lines.
+    Empty lines separate paragraphs. The lines of a paragraph are joined by spaces. Use this class
+    for texts whose lines are wrapped at a width.
 
     Args:
-        lines: The lines of the text.
+        lines: The lines of the text, a `keras_drill.data.Lines`.
 
     Example:
 
-    >>> from keras_drill.data import TextLines
+    >>> from keras_drill.data import Paragraphs, TextLines
     >>> path = getfixture("tmp_path") / "a.txt"
     >>> _ = path.write_text("The cat\\nsat.\\n\\n\\nThe dog\\n")
     >>> list(Paragraphs(TextLines(path)))

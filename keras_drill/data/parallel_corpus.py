@@ -14,39 +14,42 @@ class ParallelCorpus:
 
     `path` can be one of these:
 
-    - A folder with two text files per split, named by their languages: `train.de` and `train.en`,
-      `val.de` and `val.en` (or `valid`, `dev`, `validation`), `test_2016.de` and `test_2016.en`;
-      any of them gzipped (`.gz`).
+    - A folder with two text files per split, whose names end in the languages `source` and
+      `target`: `train.de` and `train.en`, `val.de` and `val.en` (or `valid`, `dev`, `validation`),
+      `test_2016.de` and `test_2016.en`; any file may be gzipped (`.gz`).
     - A folder with one file of two columns per split, `train.tsv`, `valid.tsv`, `test.tsv`. The
       columns are source and target, separated by a tab. Further columns are ignored, but all lines
       must have the same number of columns. These files are also used if the folder has no files of
       the languages `source` and `target`.
-    - One such file, or two text files `(source, target)`. About 90 % of the pairs are for training,
-      5 % for validation and 5 % for testing. A hash of the target determines the split, so that no
-      target is in two splits.
-    - `"tfds:"` and the name of a data set of tensorflow-datasets, `"tfds:wmt14_translate/de-en"`:
-      The data set is downloaded and prepared if necessary, in the folder of the environment
-      variable `TFDS_DATA_DIR`. A data set with only training pairs is split as a file.
+    - One file of two columns, or a pair of text files `(source, target)`. About 90 % of the pairs
+      are for training, 5 % for validation and 5 % for testing. A hash of the target determines the
+      split, so that no target is in two splits.
+    - `"tfds:"` and the name of a data set of tensorflow-datasets, such as
+      `"tfds:wmt14_translate/de-en"`. The data set is downloaded and prepared if necessary, in the
+      folder that the environment variable `TFDS_DATA_DIR` names. A data set with only training
+      pairs is split like a file.
     - A mapping `{"train": ..., "valid": ..., "test": ...}` from splits to files of two columns or
       pairs of text files.
 
     By default, the corpus must have training pairs. To evaluate pairs as a whole, use
-    `split=False`. A file or a pair of files is then one text with the files' name. A folder, a data
-    set or a mapping may lack some splits.
+    `split=False`. A file or a pair of files is then not split: `splits` has one text, with the
+    names of the files as its key. A folder, a data set or a mapping need not have training pairs
+    then.
 
     Empty lines are kept. `TextLines` documents which characters end a line.
 
     Args:
         path: Folder, file, pair of files, mapping, or name of a data set.
-        source: Language of the sources, the suffix of their file names. Required for folders with
-            two files per split. A data set has a default.
+        source: Language of the sources, such as "de", the suffix of their file names. Required for
+            folders with two files per split. For a data set, the name of a feature; `None` uses the
+            data set's default. Ignored for files and mappings.
         target: Language of the targets, like `source`.
-        split: Whether to split pairs without splits, and to raise an error if there are no training
-            pairs.
+        split: Whether to split pairs that have no splits, and to raise an error if there are no
+            training pairs.
 
     Attributes:
-        splits: Mapping from the names of the existing splits to `ParallelText`. For files with
-            `split=False`, the only key is the files' name.
+        splits: Mapping from the names of the existing splits ("train", "valid", "test") to
+            `ParallelText`. For files with `split=False`, the only key is made of the files' names.
 
     Raises:
         FileNotFoundError: There is nothing at `path`, or no file for a language.
@@ -56,6 +59,7 @@ class ParallelCorpus:
 
     Example:
 
+    >>> from keras_drill.data import ParallelCorpus
     >>> folder = getfixture("tmp_path")
     >>> for name, text in {"train.de": "ein Haus\\n", "train.en": "a house\\n"}.items():
     ...     _ = (folder / name).write_text(text)

@@ -16,11 +16,14 @@ from keras_drill.data.text_lines import TextLines
 class ParallelText:
     """Pairs of source and target lines, for translation or dialogue.
 
-    Line i of `target` is the translation of line i of `source`, or the response to it.
+    Line i of `target` is the translation of line i of `source`, or the response to it. Iteration
+    yields pairs `(source, target)` of lines as UTF-8 bytes, and raises a `ValueError` if the
+    numbers of lines differ.
 
     Attributes:
-        source: The lines of the sources; a list of strings is converted to `Lines`.
-        target: The same number of lines of the targets.
+        source: The lines of the sources, as `keras_drill.data.Lines`. A list of strings is
+            converted.
+        target: The lines of the targets, as many as sources, of the same type.
     """
 
     source: Lines
@@ -28,7 +31,7 @@ class ParallelText:
 
     @property
     def origin(self) -> str:
-        """Origin of the pairs, for messages."""
+        """Where the pairs come from, such as the paths of files, for error messages."""
         return " and ".join(dict.fromkeys([self.source.origin, self.target.origin]))
 
     def __post_init__(self) -> None:

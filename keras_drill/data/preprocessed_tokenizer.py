@@ -15,24 +15,25 @@ from keras_drill.data.tokenizer import Tokenizer, as_text
 
 @keras.saving.register_keras_serializable(package="keras_drill")
 class PreprocessedTokenizer(Tokenizer):
-    """Tokenizer that preprocesses text first. `detokenize` also undoes the preprocessing.
+    """Tokenizer that preprocesses text first, and whose `detokenize` undoes the preprocessing.
 
     The steps are a part of the tokenizer and of its configuration, so training and inference
     preprocess text in the same way. If a step cannot run in graphs (`runs_in_graphs` is false), the
-    tokenizer cannot either. Exported models then contain only the inner `tokenizer`, and programs
-    that call the models must call `preprocess` and `undo`.
+    tokenizer cannot either. Exported models then contain only the inner `tokenizer`. Programs that
+    call such a model must call `preprocess` on the input and `undo` on the output.
 
     Args:
-        preprocessing: The steps, in the order of application.
-        tokenizer: Tokenizer for the output of the last step. Train the tokenizer on preprocessed
-            text, see `PreprocessedLines`.
+        preprocessing: The steps, a list of `Preprocessing` objects in the order of application.
+        tokenizer: The inner tokenizer, for the output of the last step. Train this tokenizer on
+            preprocessed text; see `PreprocessedLines`.
 
     Raises:
         ValueError: An argument has a wrong type.
 
     Example:
 
-    >>> from keras_drill.data import Lowercase, MosesTokenization, WhitespaceTokenizer
+    >>> from keras_drill.data import Lowercase, MosesTokenization
+    >>> from keras_drill.data import PreprocessedTokenizer, WhitespaceTokenizer
     >>> steps = [Lowercase(), MosesTokenization("en", escape=False)]
     >>> words = WhitespaceTokenizer(tidy=False)
     >>> tokenizer = PreprocessedTokenizer(steps, words)
@@ -61,13 +62,13 @@ class PreprocessedTokenizer(Tokenizer):
         return self.undo(self.tokenizer.detokenize(words))
 
     def preprocess(self, text: tf.Tensor) -> tf.Tensor:
-        """Preprocesses text, strings of any shape, for `tokenizer`."""
+        """Preprocesses text, strings of any shape, for the inner `tokenizer`."""
         for step in self.preprocessing:
             text = step(text)
         return as_text(text)
 
     def undo(self, text: tf.Tensor) -> tf.Tensor:
-        """Converts preprocessed text, strings of any shape, back to readable text."""
+        """Converts text of the inner `tokenizer`, strings of any shape, back to readable text."""
         for step in reversed(self.preprocessing):
             text = step.undo(text)
         return as_text(text)
@@ -91,11 +92,11 @@ class PreprocessedLines(Lines):
 
     Args:
         lines: The lines of a text, or a list of strings.
-        preprocessing: The preprocessing steps, in the order of application.
+        preprocessing: The preprocessing steps, as for `PreprocessedTokenizer`.
 
     Example:
 
-    >>> from keras_drill.data import Lowercase, TextLines
+    >>> from keras_drill.data import Lowercase, PreprocessedLines, TextLines
     >>> path = getfixture("tmp_path") / "a.txt"
     >>> _ = path.write_text("The Cat\\nSAT\\n")
     >>> list(PreprocessedLines(TextLines(path), [Lowercase()]))

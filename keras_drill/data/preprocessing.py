@@ -19,6 +19,8 @@ NORMALIZATIONS = ("NFC", "NFD", "NFKC", "NFKD")
 class Preprocessing(abc.ABC):
     """Base class for preprocessing steps from text to text, for a `PreprocessedTokenizer`.
 
+    Subclasses define `__call__`, and may define `undo` and `get_config`.
+
     Attributes:
         runs_in_graphs: Whether the step can run in `tf.function`, tf.data and SavedModels. Other
             steps raise a `ValueError` in graphs.
@@ -28,17 +30,17 @@ class Preprocessing(abc.ABC):
 
     @abc.abstractmethod
     def __call__(self, text: tf.Tensor) -> tf.Tensor:
-        """Preprocesses text, UTF-8 strings of any shape."""
+        """Returns the preprocessed text of `text`, a tensor of UTF-8 strings of any shape."""
 
     def undo(self, text: tf.Tensor) -> tf.Tensor:
         """Converts preprocessed text back to readable text as far as possible.
 
-        By default, returns the text unchanged.
+        The text is a string tensor of any shape. By default, the method returns the text unchanged.
         """
         return as_text(text)
 
     def get_config(self) -> dict:
-        """Returns the constructor arguments of an equal step."""
+        """Returns the constructor arguments, from which `from_config` makes an equal step."""
         return {}
 
     @classmethod
@@ -84,6 +86,7 @@ class Lowercase(Preprocessing):
 
     Example:
 
+    >>> from keras_drill.data import Lowercase
     >>> Lowercase()("ÉTÉ").numpy().decode()
     'été'
     """
@@ -134,13 +137,16 @@ class _MosesScript(Preprocessing):
 class MosesPunctuation(_MosesScript):
     """Normalizes quotes, dashes and spaces, as `normalize-punctuation.perl` of Moses does.
 
-    Runs in Python only, and needs `pip install keras_drill[translation]`.
+    Moses is a translation system. The step runs only in Python, not in graphs (`tf.function`,
+    tf.data, SavedModels), and needs `pip install keras_drill[translation]`. `undo` returns the text
+    unchanged.
 
     Args:
         language: Code of the language, such as `"de"`.
 
     Example:
 
+    >>> from keras_drill.data import MosesPunctuation
     >>> MosesPunctuation("en")("“It’s”").numpy()
     b'"It\\'s"'
     """
@@ -157,19 +163,21 @@ class MosesPunctuation(_MosesScript):
 class MosesTokenization(_MosesScript):
     """Puts spaces around punctuation, as `tokenizer.perl` of Moses does; `undo` removes them.
 
-    Many published translation corpora and scores use this script. Runs in Python only, and needs
+    Many published translation corpora and scores use this script of the translation system Moses.
+    The step runs only in Python, not in graphs (`tf.function`, tf.data, SavedModels), and needs
     `pip install keras_drill[translation]`.
 
     Args:
         language: Code of the language, such as `"de"`. Abbreviations of the language keep their
             full stop. Languages without a list in Moses use the English one.
         aggressive_dashes: Whether to split words at dashes, which become `@-@`.
-        escape: Whether to write `& | < > ' " [ ]` as `&amp;` and so on.
+        escape: Whether to write `& | < > ' " [ ]` as entities such as `&amp;`.
         symbols: Words that are not split, for example `__eou__`. The text between symbols is
             processed separately.
 
     Example:
 
+    >>> from keras_drill.data import MosesTokenization
     >>> moses = MosesTokenization("en")
     >>> text = moses("It's well-known, e.g. here.")
     >>> text.numpy()

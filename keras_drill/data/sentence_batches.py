@@ -35,34 +35,36 @@ class SentenceBatches:
        similar lengths and need little padding.
     3. The batches are shuffled.
 
-    The same `seed` and `epoch` give the same batches on every machine. `dataset` can start at any
-    batch of an epoch without reading the earlier ones.
+    The same `seed` and `epoch` give the same batches on every machine. The method `dataset` can
+    start at any batch of an epoch without reading the earlier batches.
 
     Args:
-        text: the encoded text.
-        batch_size: number of sentences per batch.
-        end_id: id of the end token, as in `text`.
-        start_id: token before each sentence. Defaults to `end_id`.
-        pad_id: the padding token.
-        max_length: largest number of targets of a sentence, including the end token; `None` for no
+        text: The encoded text, one sentence per line.
+        batch_size: Number of sentences per batch.
+        end_id: Id of the end token, with which each line of `text` ends.
+        start_id: Id of the token before each sentence. Defaults to `end_id`.
+        pad_id: Id of the padding token.
+        max_length: Largest number of targets of a sentence, including the end token; `None` for no
             limit. Longer sentences are cut at their end and lose the end token.
-        length_multiple: lengths are padded to a multiple of this number, so that functions are
-            compiled for fewer shapes. If equal to `max_length`, all batches have the same length.
-        shuffle: whether to shuffle sentences and batches. If `False`, sentences are in the order of
+        length_multiple: Sentences are padded to a multiple of this number of tokens, so that
+            functions are compiled for fewer shapes. If equal to `max_length`, all batches have the
+            same length.
+        shuffle: Whether to shuffle sentences and batches. If `False`, sentences are in the order of
             the text.
-        bucket_batches: number of batches in a pool that is sorted by length; 1 for no sorting.
-            Needs `shuffle`.
-        fill_last_batch: whether to pad the last batch to `batch_size` rows with empty sentences
+        bucket_batches: Number of batches in a pool that is sorted by length; 1 for no sorting.
+            Without `shuffle`, nothing is sorted.
+        fill_last_batch: Whether to pad the last batch to `batch_size` rows with empty sentences
             of weight 0. If `False`, the last batch may have fewer rows.
-        seed: seed of the shuffling.
+        seed: Seed of the shuffling.
 
     Attributes:
-        num_batches: number of batches per epoch.
-        num_targets: number of targets per epoch, without padding.
-        num_truncated: number of sentences that `max_length` cuts.
+        num_batches: Number of batches per epoch.
+        num_targets: Number of targets per epoch, without padding.
+        num_truncated: Number of sentences that `max_length` cuts.
 
     Example:
 
+    >>> from keras_drill.data import EncodedText, SentenceBatches
     >>> text = EncodedText(ids=[1, 2, 3, 9, 4, 9], line_lengths=[4, 2])
     >>> batches = SentenceBatches(text, batch_size=2, end_id=9, start_id=8, shuffle=False)
     >>> for tokens, targets, sample_weight in batches.dataset():
@@ -131,18 +133,22 @@ class SentenceBatches:
     ) -> tf.data.Dataset:
         """Returns a dataset with the batches of one or several epochs.
 
-        `ContiguousBatches.dataset` documents how to resume, and how to train several epochs.
+        To resume, pass as `epoch` and `first_batch` the epoch and the number of its batches that
+        are done. To train several epochs in one `fit`, pass `epochs` to this method and
+        `steps_per_epoch=num_batches` to `fit`.
 
         Args:
-            epoch: number of the first epoch, from 0.
-            first_batch: index of the first batch in that epoch, from 0.
-            epochs: number of epochs, including the (partial) first one.
-            num_shards: number of parts of each batch's rows.
-            shard: index of the part to return.
+            epoch: Number of the first epoch, from 0.
+            first_batch: Index of the first batch in that epoch, from 0.
+            epochs: Number of epochs, including the (partial) first one.
+            num_shards: Number of parts into which the rows of each batch are divided, a divisor of
+                `batch_size`.
+            shard: Index of the part to return, from 0.
 
         Returns:
             A `tf.data.Dataset` of known cardinality with the items
-            `(tokens, targets, sample_weight)`, each `[B, T]`.
+            `(tokens, targets, sample_weight)`, each `[B, T]`: B sentences of up to T tokens. Tokens
+            and targets are int32, weights float32.
         """
         check_epochs(epoch, epochs)
         check_first_batch(self.num_batches, first_batch)

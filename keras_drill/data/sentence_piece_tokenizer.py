@@ -24,19 +24,22 @@ LEAST_COVERAGE = 0.98  # the least value that the library accepts
 class SentencePieceTokenizer(Tokenizer):
     """Tokenizer that splits text into subword pieces of a SentencePiece model.
 
-    A piece that begins a word begins with `▁`, which stands for the space. The concatenation of the
-    pieces is the normalized text. `detokenize` restores the text except for normalization: white
-    space becomes single spaces, and the argument `normalization` of `train` may change more. The
-    tokenizer runs in graphs, with tensorflow-text. `train` needs the `sentencepiece` library.
+    The first piece of each word begins with `▁`, which stands for the space before the word. The
+    concatenation of the pieces is the normalized text. `detokenize` restores the text except for
+    normalization: white space becomes single spaces, and the argument `normalization` of `train`
+    may change more. The tokenizer runs in graphs (`tf.function`, tf.data, SavedModels), with
+    tensorflow-text. `train` needs the `sentencepiece` library.
 
     Args:
-        model: A trained model, as bytes or in base64.
+        model: The content of a trained model file, as bytes or a base64 string. `train` and `load`
+            make tokenizers without this argument.
 
     Attributes:
-        fingerprint: Hexadecimal digest of the model.
+        fingerprint: Hexadecimal digest (hash) of the model.
 
     Example:
 
+    >>> from keras_drill.data import SentencePieceTokenizer
     >>> tokenizer = SentencePieceTokenizer.train(["the cat sat", "the mat"] * 9, vocabulary_size=19)
     >>> pieces = tokenizer.tokenize("the cat")
     >>> pieces[0].numpy().decode()
@@ -86,22 +89,24 @@ class SentencePieceTokenizer(Tokenizer):
         """Learns a SentencePiece model from text, and returns its tokenizer.
 
         Args:
-            lines: The text, as lines without line breaks. Lines may have any length.
+            lines: The text, an iterable of lines without line breaks, as strings or UTF-8 bytes.
+                Lines may have any length.
             vocabulary_size: Largest number of pieces. A small text may give fewer.
-            kind: "bpe" or "unigram".
-            character_coverage: Share of the text's characters that become pieces, from 0.98 to 1.
-                Rarer characters are unknown. Use 0.9995 for languages with many characters.
+            kind: Algorithm, "bpe" (byte-pair encoding) or "unigram" (unigram language model).
+            character_coverage: Share of the text that the characters with a piece cover, from 0.98
+                to 1. The rarest characters are unknown. Use 0.9995 for languages with many
+                characters.
             byte_fallback: Whether to encode unknown characters as bytes, so that no text is
                 unknown.
             lowercase: Whether to lower-case all text.
-            symbols: Additional pieces that are never split, for example `__eou__`.
+            symbols: Words that are always one piece, for example `__eou__`.
             normalization: "identity" changes only white space. "nmt_nfkc", the library's default,
                 replaces compatible characters (`，` by `,`, `ﬁ` by `fi`) and drops invisible ones.
 
         Raises:
             ImportError: The `sentencepiece` library is not installed.
-            VocabularySizeError: `vocabulary_size` is too small. The attribute `least` of the error
-                is the smallest possible size.
+            VocabularySizeError: `vocabulary_size` is too small for the characters of the text. The
+                attribute `least` of the error is the smallest possible size.
             ValueError: Another argument is out of range, or the text has no words.
         """
         check_texts("lines", lines)
@@ -143,14 +148,14 @@ class SentencePieceTokenizer(Tokenizer):
 
     @classmethod
     def load(cls, path: str | os.PathLike) -> "SentencePieceTokenizer":
-        """Reads a model from a file."""
+        """Reads a SentencePiece model from a file, and returns its tokenizer."""
         try:
             return cls(Path(path).read_bytes())
         except ValueError as error:
             raise ValueError(f"Cannot use the tokenizer file {str(path)!r}: {error}") from None
 
     def save(self, path: str | os.PathLike) -> None:
-        """Writes the model to a file, atomically."""
+        """Writes the model to a file, completely or not at all."""
         with replaced_file(path) as beside:
             beside.write_bytes(self._model)
 

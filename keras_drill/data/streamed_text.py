@@ -29,20 +29,23 @@ _INDEX, _DESCRIPTION = "index.npy", "description.json"
 class StreamedText:
     """The token ids of a text on disk, for texts that are larger than memory.
 
-    The ids are in TFRecord shards, and are read when they are needed.
+    The class methods `encode` and `write` write the text; `encode` ends each line with an end
+    token. The ids are in TFRecord shards, and are read when they are needed. `ContiguousBatches`
+    makes batches from a `StreamedText`, and `len(text)` is the number of ids.
 
     Each record is a `tf.train.Example` with 16,384 ids (the last record may have fewer), as the
     bytes of an int32 array in the feature `ids`. An index beside the shards has the position and
     the checksum of each record, so that reading can begin anywhere.
 
     Args:
-        folder: Folder that `StreamedText.write` has written.
+        folder: Folder that `StreamedText.write` has written completely.
 
     Raises:
         ValueError: The folder is not a streamed text, or is damaged.
 
     Example:
 
+    >>> from keras_drill.data import StreamedText
     >>> folder = getfixture("tmp_path") / "text"
     >>> text = StreamedText.write(folder, [np.arange(5), np.arange(7)])
     >>> len(text), text.read(3, 7)
@@ -78,7 +81,7 @@ class StreamedText:
         cache: str | os.PathLike,
         verbose: int = 0,
     ) -> "StreamedText":
-        """Encodes a text, or opens it from the cache if it was encoded before.
+        """Encodes a text, or opens the text from the cache if it was encoded before.
 
         Only one block of lines is in memory at a time. If several processes encode the same text,
         one of them encodes and the others wait.
@@ -104,11 +107,12 @@ class StreamedText:
     def write(cls, folder: str | os.PathLike, blocks: Iterable[np.ndarray]) -> "StreamedText":
         """Writes a text block by block, and returns the `StreamedText`.
 
-        An incomplete folder of a killed process is overwritten.
+        If the folder exists and contains no complete text, the folder is deleted first, with all
+        its files. So the incomplete text of a killed process is replaced.
 
         Args:
-            folder: A new folder.
-            blocks: Int arrays `[n]` of any lengths.
+            folder: A new folder for this text alone.
+            blocks: The ids of the text, as int arrays `[n]` of any lengths n, one after the other.
 
         Raises:
             FileExistsError: The folder already contains a text.
@@ -163,7 +167,11 @@ class StreamedText:
             yield self._record(number)
 
     def reader(self, num_records: int) -> Callable[[int, int], np.ndarray]:
-        """Returns a function like `read` that caches the most recently used records."""
+        """Returns a function like `read` that keeps recently read records in memory.
+
+        Args:
+            num_records: Number of records in memory. A record has 16,384 ids.
+        """
         record = functools.lru_cache(maxsize=num_records)(self._record)
         firsts = self._index[:, 0]
 

@@ -20,16 +20,18 @@ class TextLines(Lines):
     """The lines of one or several UTF-8 text files. Each iteration reads the files again.
 
     Only `\\n` ends a line (a `\\r` before it is dropped), so other separators such as U+2028 do not
-    change the number of lines. A text with only `\\r` as line ends is an error. Files may be
-    gzipped, with any name. A byte-order mark is skipped. Empty lines count.
+    change the number of lines. A text whose lines end in `\\r` alone raises a `ValueError`, and so
+    do bytes that are not UTF-8. Files may be gzipped, with any name. A byte-order mark is skipped.
+    Empty lines are lines too.
 
     Args:
-        files: path or paths of the files, read in this order.
-        first_line: first line, counted from 0 over all files.
-        num_lines: number of lines; `None` for all remaining lines.
+        files: Path or paths of the files, read in this order.
+        first_line: Number of the first line to read, counted from 0 over all files.
+        num_lines: Number of lines to read; `None` for all remaining lines.
 
     Example:
 
+    >>> from keras_drill.data import TextLines
     >>> folder = getfixture("tmp_path")
     >>> _ = (folder / "a.txt").write_text("one two\\n\\nthree\\n")
     >>> list(TextLines(folder / "a.txt"))
@@ -100,11 +102,11 @@ class TextLines(Lines):
             yield block
 
     def num_bytes(self) -> int:
-        """Size of the files on disk."""
+        """Returns the size of the files on disk in bytes, compressed if they are gzipped."""
         return sum(path.stat().st_size for path in self.files)
 
     def fingerprint(self) -> str:
-        """Hexadecimal digest of the files' bytes and of the range of lines."""
+        """Returns a hexadecimal digest (hash) of the files' bytes and of the range of lines."""
         digest = hashlib.sha256(f"{self.first_line} {self.num_lines}".encode())
         for path in self.files:
             with open(path, "rb") as file:

@@ -11,14 +11,16 @@ from keras_drill.types import Initializer, Shape
 class BilinearLabelEncoder(LabelEncoder):
     """Bilinear mapping between labels and hidden states: scores `E W h`.
 
-    E `[V, d]` are the word embeddings, h `[d_h]` is a hidden state, and W `[d, d_h]` are the
-    layer's weights. The layer computes `E (W h)`. Mapping the N hidden states of a batch needs
-    `N d d_h` operations, while mapping all V labels would need `V d d_h`.
+    Pass this encoder to `keras_drill.OutputLayer`, or use `keras_drill.BilinearOutput`. E `[V, d]`
+    are the embeddings of the V words, h `[d_h]` is a hidden state, and W `[d, d_h]` are the
+    encoder's weights. The labels are E, and the encoder maps the hidden states: `E (W h)`. For the
+    N hidden states of a batch this needs `N d d_h` multiplications, instead of `V d d_h` for all
+    labels.
 
     Args:
         kernel_initializer: Initializer of `W`.
-        learning_rate_multiplier: Multiplies every step of the optimizer on `W`. `W` is stored
-            divided by this number; see `ResidualNetwork`.
+        learning_rate_multiplier: Factor of every step of the optimizer on `W`. `W` is stored
+            divided by this number; see `keras_drill.label_encoders.ResidualNetwork`.
         **kwargs: Keyword arguments of `keras.layers.Layer`.
 
     Example:

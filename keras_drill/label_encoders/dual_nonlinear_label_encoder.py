@@ -11,16 +11,18 @@ from keras_drill.types import Activation, Initializer, Shape
 class DualNonlinearLabelEncoder(LabelEncoder):
     """One nonlinear layer for labels and one for hidden states: scores `g_out(E) g_in(h)`.
 
-    The layers map embeddings E `[V, d]` and hidden states h `[d_h]` to a joint space of width
-    `d_j`: `g_out(E) = act(E U + u)` and `g_in(h) = act(h W + w)`, where `act` is the `activation`.
-    The layers have `d * d_j + d_j * d_h + 2 * d_j` weights.
+    Pass this encoder to `keras_drill.OutputLayer`, or use `keras_drill.DualNonlinearOutput`. The
+    layers map the embeddings E `[V, d]` of the V words and a hidden state h `[d_h]` to a joint
+    space of width `d_j`: `g_out(E) = act(E U + u)` and `g_in(h) = act(h W + w)`, where `act` is the
+    `activation`. The layers have `d * d_j + d_j * d_h + 2 * d_j` weights.
 
     Args:
         units: Width `d_j` of the joint space.
         activation: Activation of both layers.
         kernel_initializer: Initializer of `U` and `W`.
-        learning_rate_multiplier: Multiplies every step of the optimizer on both layers' weights.
-            The weights are stored divided by this number; see `ResidualNetwork`.
+        learning_rate_multiplier: Factor of every step of the optimizer on both layers' weights. The
+            weights are stored divided by this number; see
+            `keras_drill.label_encoders.ResidualNetwork`.
         **kwargs: Keyword arguments of `keras.layers.Layer`.
 
     Example:

@@ -49,7 +49,8 @@ class UnquantizedDense(keras.layers.Dense):
 class LabelEncoder(keras.layers.Layer):
     """Base class of label encoders, which compute an output layer's labels from word embeddings.
 
-    A label encoder has two networks. `label_network` maps embeddings `[V, d]` to labels `[V, d_j]`.
+    A label is the output embedding of a word, or of one of its senses. There are M labels. A label
+    encoder has two networks. `label_network` maps embeddings `[M, d]` to labels `[M, d_j]`.
     `hidden_network` maps hidden states `[..., d_h]` to contexts `[..., d_j]`, the vectors that are
     compared with the labels. Labels and contexts have the same width d_j. A network may be `None`,
     which is the identity. Subclasses set the networks in `__init__`, or in `build` if they depend
@@ -59,9 +60,9 @@ class LabelEncoder(keras.layers.Layer):
     only `hidden_network`.
 
     Shapes:
-        embeddings: `[V, d]`.
-        hidden: `[..., d_h]`.
-        labels: `[V, d_j]`, contexts: `[..., d_j]`.
+        embeddings: `[M, d]`.
+        hidden: `[..., d_h]`, hidden states.
+        labels: `[M, d_j]`, contexts: `[..., d_j]`.
 
     Args:
         **kwargs: Keyword arguments of `keras.layers.Layer`.
@@ -81,10 +82,10 @@ class LabelEncoder(keras.layers.Layer):
         self.hidden_network: keras.layers.Layer | None = None
 
     def build(self, embeddings_shape: Shape, hidden_shape: Shape) -> None:
-        """Builds the networks.
+        """Builds the networks. The output layer calls this method when it is built.
 
         Args:
-            embeddings_shape: Shape of the embeddings, `(V, d)`.
+            embeddings_shape: Shape of the embeddings, `(M, d)`.
             hidden_shape: Shape of the hidden states, `(..., d_h)`.
 
         Raises:
@@ -107,17 +108,21 @@ class LabelEncoder(keras.layers.Layer):
 
     @property
     def reads_embeddings(self) -> bool:
-        """Whether labels depend on embeddings. With False, the output layer has no embeddings."""
+        """Whether labels depend on embeddings; `True` by default. With `False`, the output layer
+        has no embeddings.
+        """
         return True
 
     def check_words(self, vocabulary_size: int) -> None:
-        """Raises `ValueError` if the encoder is for another number of words."""
+        """Raises `ValueError` if the encoder is made for another number of words than its output
+        layer. By default, an encoder accepts any number.
+        """
         return
 
     def call(
         self, embeddings: Tensor, training: bool | None = None, words: Tensor | None = None
     ) -> Tensor:
-        """Maps embeddings to labels. Arguments and result are those of `encode_labels`."""
+        """Calls `encode_labels`, with the same arguments and result."""
         return self.encode_labels(embeddings, training=training, words=words)
 
     def encode_labels(
@@ -128,18 +133,20 @@ class LabelEncoder(keras.layers.Layer):
         Args:
             embeddings: `[M, d]`, one row per label.
             training: Whether dropout is on.
-            words: `[M]`, the word of every label, if words have several labels. `None` if label j
-                belongs to word j.
+            words: `[M]` integers, the word of every label, if words have several labels. `None` if
+                label j belongs to word j.
 
         Returns:
-            `[M, d_j]`.
+            Labels `[M, d_j]`.
         """
         if self.label_network is None:
             return embeddings
         return self.label_network(embeddings, training=training)
 
     def encode_hidden(self, hidden: Tensor, training: bool | None = None) -> Tensor:
-        """Maps hidden states `[..., d_h]` to contexts `[..., d_j]`."""
+        """Maps hidden states `[..., d_h]` to contexts `[..., d_j]`, with dropout if `training` is
+        true.
+        """
         if self.hidden_network is None:
             return hidden
         return self.hidden_network(hidden, training=training)

@@ -14,32 +14,38 @@ _HIDDEN_SIDE = 1000  # index for `derived_seed`, above the indices of a model's 
 class ResidualLabelEncoder(LabelEncoder):
     """Deep residual label encoder (DRILL).
 
-    A feed-forward network of `depth` layers computes the labels from all word embeddings, with a
-    residual connection from the input to every layer; see `ResidualNetwork` for the equation. The
-    network shares information between words. The labels are computed once per training step,
-    whatever the number of tokens. In an exported model they are constant, so the network has no
-    cost at inference. For embeddings of width d and `units=None`, the layer has
-    `depth * (d^2 + d)` weights, or twice as many with `dual`.
+    Pass this encoder to `keras_drill.OutputLayer`, or use `keras_drill.DrillOutput`. A feed-forward
+    network of `depth` layers computes the labels (output embeddings) of all words from their
+    embeddings, with a residual connection from the input to every layer; see
+    `keras_drill.label_encoders.ResidualNetwork` for the equation. The network shares information
+    between words. The labels are computed once per training step, whatever the number of tokens. In
+    an exported model the labels are constant, so the network has no cost at inference. For
+    embeddings of width d and `units=None`, the layer has `depth * (d^2 + d)` weights, or twice as
+    many with `dual`.
 
     Args:
         depth: Number of layers of the label network.
-        units: Width of every layer; `None` is the embedding's width.
+        units: Width of every layer; `None` is the embedding's width, which `residual_to_input`
+            requires.
         activation: Any Keras activation. The paper uses sigmoid, tanh and relu.
         dropout: Dropout rate on the input of every layer, as in the authors' code. (The paper
             applies dropout to the output.) With `dual`, the hidden states are the input of the
             second network and also have dropout, unlike in the authors' code.
-        variational_dropout: Whether to draw one mask for all labels instead of one for each.
+        variational_dropout: Whether all labels share one dropout mask. By default, each label has
+            its own mask.
         residual_to_input: Whether to add the word embedding to every layer's output.
         residual_to_previous: Whether to add the previous layer's output to the output of every
             layer after the first.
-        dual: Whether to apply a second network of the same kind to the hidden states.
+        dual: Whether to also apply a network with the same options, but its own weights, to the
+            hidden states.
         gated: Whether to multiply every layer's activation by a trainable gate, one number for each
-            unit, which starts at 0. The labels are then the embeddings at first, for any depth, so
-            a trained model to which the layer is added keeps its probabilities.
+            unit, which starts at 0. With the default residual connections, the labels are then the
+            embeddings at first, so a trained model whose output layer is replaced by one with this
+            encoder (`LanguageModel.with_head`) keeps its probabilities.
         kernel_initializer: Initializer of the kernels.
         seed: Seed of the dropout masks.
-        learning_rate_multiplier: Multiplies every step of the optimizer on the networks' weights;
-            see `ResidualNetwork`.
+        learning_rate_multiplier: Factor of every step of the optimizer on the networks' weights;
+            see `keras_drill.label_encoders.ResidualNetwork`.
         **kwargs: Keyword arguments of `keras.layers.Layer`.
 
     Example:

@@ -20,28 +20,30 @@ class GRU(Recurrent):
         n = tanh(x W_n + b_n + r ⊙ (h U_n + b'_n))
         h_t = z ⊙ h_{t-1} + (1 − z) ⊙ n
 
-    In the first three formulas, x is x_t and h is h_{t-1}. The weights are those of
+    σ is the sigmoid function, ⊙ the element-wise product, x_t the input and h_t the output. In the
+    first three formulas, x is x_t and h is h_{t-1}. The weights are those of
     `keras.layers.GRU(reset_after=True)`, in the same order and layout.
 
-    Input shape: `[B, T, d]`, or `[T, B, d]` with `time_major=True`.
+    Input shape: `[B, T, d]` (batch, time, features), or `[T, B, d]` with `time_major=True`.
 
-    Output shape: `[B, H]`; `[B, T, H]` (`[T, B, H]`) with `return_sequences=True`. With
-    `return_state=True` a tuple: the output and h `[B, H]`.
+    Output shape: `[B, H]`; with `return_sequences=True`, `[B, T, H]`, or `[T, B, H]` with
+    `time_major=True`. With `return_state=True` a tuple: the output and the last h `[B, H]`.
 
     Call arguments:
-        inputs: as above.
-        initial_state: `None`, or `[h]`. With an initial state, a stateful layer neither reads nor
-            writes its carried state.
-        mask: `None`, or bool `[B, T]` (`[T, B]`). Masked steps do not change the state.
-        training: whether to drop weights.
+        inputs: Tensor of the input shape.
+        initial_state: `None`, or `[h]`, the state `[B, H]` before the first step. With an initial
+            state, a stateful layer neither reads nor writes its carried state.
+        mask: `None`, or bool `[B, T]` (`[T, B]` with `time_major=True`). Steps whose mask is false
+            do not change the state.
+        training: Whether to apply `weight_dropout`.
 
     Args:
-        units: number of units H.
-        **kwargs: arguments of `keras_drill.layers.LSTM`, except `unit_forget_bias`.
+        units: Number of units H.
+        **kwargs: Other arguments of `keras_drill.layers.LSTM`, except `unit_forget_bias`.
 
     Example:
 
-    >>> layer = GRU(7, return_sequences=True)
+    >>> layer = keras_drill.layers.GRU(7, return_sequences=True)
     >>> tuple(layer(keras.ops.ones((2, 5, 3))).shape)
     (2, 5, 7)
 

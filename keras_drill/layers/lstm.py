@@ -17,47 +17,51 @@ class LSTM(Recurrent):
         c_t = σ(f) ⊙ c_{t-1} + σ(i) ⊙ tanh(g)
         h_t = σ(o) ⊙ tanh(c_t)
 
-    The weights are those of `keras.layers.LSTM`, in the same order and layout, and can be copied
-    either way. The computation differs (see `lstm_sequence`):
+    σ is the sigmoid function, ⊙ the element-wise product, x_t the input, h_t the output and c_t the
+    cell state. The weights are those of `keras.layers.LSTM`, in the same order and layout, so they
+    can be copied from either layer to the other. The computation differs:
 
     - `x W` is one product for all time steps.
-    - The gradients are written by hand. Only training stores the gates, which the gradients need.
+    - The gradients are written by hand. The gates i, f, g and o, which the gradients need, are
+      stored only in training.
     - Under mixed precision, states and gates are computed in float32.
 
     With TensorFlow on a GPU, and without a mask, the layer uses cuDNN. Under XLA the layer never
     uses cuDNN, since XLA cannot compile cuDNN's operations. With cuDNN and mixed precision, the
     state has the compute dtype.
 
-    Input shape: `[B, T, d]`, or `[T, B, d]` with `time_major=True`.
+    Input shape: `[B, T, d]` (batch, time, features), or `[T, B, d]` with `time_major=True`.
 
-    Output shape: `[B, H]`; `[B, T, H]` (`[T, B, H]`) with `return_sequences=True`. With
-    `return_state=True` a tuple: the output, h `[B, H]`, c `[B, H]`.
+    Output shape: `[B, H]`; with `return_sequences=True`, `[B, T, H]`, or `[T, B, H]` with
+    `time_major=True`. With `return_state=True` a tuple: the output, the last h `[B, H]`, the last c
+    `[B, H]`.
 
     Call arguments:
-        inputs: as above.
-        initial_state: `None`, or `[h, c]`. With an initial state, a stateful layer neither reads
-            nor writes its carried state.
-        mask: `None`, or bool `[B, T]` (`[T, B]`). Masked steps do not change the state.
-        training: whether to drop weights.
+        inputs: Tensor of the input shape.
+        initial_state: `None`, or `[h, c]`, the states `[B, H]` before the first step. With an
+            initial state, a stateful layer neither reads nor writes its carried state.
+        mask: `None`, or bool `[B, T]` (`[T, B]` with `time_major=True`). Steps whose mask is false
+            do not change the state.
+        training: Whether to apply `weight_dropout`.
 
     Args:
-        units: number of units H.
-        return_sequences: whether to return the outputs of all time steps, not only the last.
-        return_state: whether to return the state as well.
-        stateful: whether each batch starts from the last state of the previous batch. This needs a
-            static batch size. `reset_state()` zeroes the state.
-        time_major: whether time is the first axis of inputs, outputs and mask.
-        weight_dropout: probability of dropping an entry of the recurrent matrix U, drawn once per
-            batch.
-        unit_forget_bias: whether the initial bias of the forget gate is 1.
-        kernel_initializer, recurrent_initializer, bias_initializer: initializers of W, U, b.
-        kernel_regularizer, recurrent_regularizer, bias_regularizer: regularizers of W, U, b.
-        seed: integer for the dropped weights, or `None` for a random seed.
+        units: Number of units H.
+        return_sequences: Whether to return the outputs of all time steps, not only the last.
+        return_state: Whether to return the state as well.
+        stateful: Whether each batch starts from the last state of the previous batch. This needs a
+            static batch size. `reset_state()` sets the state to zero.
+        time_major: Whether time is the first axis of inputs, outputs and mask.
+        weight_dropout: Probability of dropping an entry of the recurrent matrix U in training. All
+            steps of a batch share the mask.
+        unit_forget_bias: Whether the initial bias of the forget gate is 1.
+        kernel_initializer, recurrent_initializer, bias_initializer: Initializers of W, U, b.
+        kernel_regularizer, recurrent_regularizer, bias_regularizer: Regularizers of W, U, b.
+        seed: Integer for the dropped weights, or `None` for a random seed.
         **kwargs: Keyword arguments of `keras.layers.Layer`.
 
     Example:
 
-    >>> layer = LSTM(7, return_sequences=True, return_state=True)
+    >>> layer = keras_drill.layers.LSTM(7, return_sequences=True, return_state=True)
     >>> outputs, h, c = layer(keras.ops.ones((2, 5, 3)))
     >>> [tuple(tensor.shape) for tensor in (outputs, h, c)]
     [(2, 5, 7), (2, 7), (2, 7)]

@@ -12,54 +12,61 @@ from keras_drill.types import Tensor
 class AWDLSTM(RecurrentBackbone):
     """Backbone of the AWD-LSTM language model: the model without the output layer.
 
-    Let E be the embedding matrix and L the number of layers.
+    Use this model as the backbone of a `keras_drill.LanguageModel`. Let E be the embedding matrix
+    and L the number of layers.
 
         x^0 = D_input(D_embedding(E[tokens]))
         x^l = D_hidden(LSTM_l(x^{l-1})),  l < L       recurrent matrices with dropped weights
         raw = LSTM_L(x^{L-1}),    hidden = D(raw)     of size `output_dim`
         losses: AR = α mean(hidden²),    TAR = β mean((raw_t − raw_{t-1})²)       in training
 
-    AR and TAR are the activation regularization and the temporal activation regularization. Every D
-    is a dropout whose mask is shared by all time steps; D_embedding drops whole words. The last
-    layer has the size of the embeddings, so that the output layer can share them. The default rates
-    are the paper's rates for WikiText-2 and Penn Treebank.
+    AR and TAR are the activation regularization and the temporal activation regularization, with
+    factors α and β. Every D is a dropout whose mask is shared by all time steps. D_embedding drops
+    whole words, at all their positions in a batch. By default the last layer has the size of the
+    embeddings, so that the output layer can share them. The default rates are the paper's rates for
+    WikiText-2 and Penn Treebank.
 
-    Input shape: tokens `[B, T]` int. Output shape: `[B, T, output_dim]`.
+    Input shape: tokens `[B, T]` int, B sequences of T tokens. Output shape: `[B, T, output_dim]`,
+    the hidden states.
 
     Call arguments:
         tokens: `[B, T]` int.
         initial_state: `None`, or a flat list of tensors in the order of
             `initial_state(batch_size)`. If given, the call neither reads nor writes the state that
             a stateful backbone carries from batch to batch.
-        return_state: whether to return `(hidden, new_state)`.
+        return_state: Whether to return `(hidden, new_state)`, with the state in the same order.
         mask: `None`, or bool `[B, T]`. Steps whose mask is false do not change the state. So after
             prompts of different lengths, each row has the state of its last unmasked word.
-        training: whether to use dropout and to add AR and TAR.
+        training: Whether to use dropout and to add AR and TAR.
 
     Args:
-        vocabulary_size: number of words V.
-        embedding_dim: size of the embeddings.
-        units: size of all LSTM layers except the last one.
-        num_layers: number of LSTM layers L.
-        output_dim: size of the last layer; `None` for `embedding_dim`.
-        dropout: rate on the outputs of the last layer.
-        hidden_dropout: rate between layers.
-        input_dropout: rate on the embedded words.
-        embedding_dropout: rate of dropping a word of the vocabulary.
-        weight_dropout: rate on the entries of the recurrent matrices.
-        activation_regularization: factor α of AR.
-        temporal_activation_regularization: factor β of TAR.
-        stateful: whether to carry the state from batch to batch; `reset_state()` zeroes the state.
-        batch_size: required with `stateful` if the first axis of batches is dynamic.
-        seed: integer for all random choices, or `None` for a random seed.
-        embedding: the embedding of the words: a `keras.layers.Embedding` or a
-            `keras_drill.SenseEmbedding`; `None` creates an `Embedding`. With a `SenseEmbedding` of
-            weighting "posterior", a word's embedding depends on the output of the previous step.
-            All layers then run in one time loop, which is slower.
+        vocabulary_size: Number of words V.
+        embedding_dim: Size of the embeddings.
+        units: Size of all LSTM layers except the last one.
+        num_layers: Number of LSTM layers L.
+        output_dim: Size of the last layer; `None` for `embedding_dim`.
+        dropout: Rate on the outputs of the last layer.
+        hidden_dropout: Rate on the outputs of the other layers.
+        input_dropout: Rate on the entries of the embedded words.
+        embedding_dropout: Probability of dropping a word of the vocabulary.
+        weight_dropout: Rate on the entries of the recurrent matrices, with one mask for each batch.
+        activation_regularization: Factor α of AR, the mean square of the outputs after dropout.
+        temporal_activation_regularization: Factor β of TAR, the mean square of the changes of the
+            outputs from step to step, before dropout.
+        stateful: Whether each batch starts from the last state of the previous batch. Default:
+            `False`. `reset_state()` sets the state to zero.
+        batch_size: Rows of every batch; required with `stateful=True` if the batch size is not
+            known from the data's static shape. Default: `None`.
+        seed: Integer for all random choices, or `None` (default) for a random seed.
+        embedding: The embedding of the words: a `keras.layers.Embedding` or a
+            `keras_drill.SenseEmbedding`; `None` (default) creates an `Embedding`. With a
+            `SenseEmbedding` of weighting "posterior", a word's embedding depends on the output of
+            the previous step. All layers then run in one time loop, which is slower.
+        **kwargs: Keyword arguments of `keras.Model`.
 
     Example:
 
-    >>> backbone = AWDLSTM(vocabulary_size=31, embedding_dim=5, units=7, num_layers=2)
+    >>> backbone = keras_drill.models.AWDLSTM(31, embedding_dim=5, units=7, num_layers=2)
     >>> tokens = keras.ops.array([[3, 1, 4], [1, 5, 9]])
     >>> hidden, state = backbone(tokens, return_state=True)
     >>> tuple(hidden.shape), len(state)

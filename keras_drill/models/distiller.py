@@ -16,14 +16,15 @@ from keras_drill.types import Tensor
 class Distiller(PreprocessedModel, FusedLossModel):  # type: ignore[misc]  # Keras' arguments
     """Distills a larger model, the teacher, into a smaller one, without matrices of logits.
 
-    The loss combines the cross-entropy CE of the targets with the divergence of the two models:
+    The loss combines the student's cross-entropy CE of the targets with the divergence of the
+    teacher's and the student's word probabilities, p and q:
 
         cross_entropy_weight CE(targets) + (1 - cross_entropy_weight) temperature^2 divergence
 
     `keras.distillation.Distiller` with `LogitsDistillation` stores the logits of both models,
     several matrices `[tokens, vocabulary_size]`. This class saves the memory: its output layers
     compute loss and gradients together, for a small group of tokens (a tile) at a time. See
-    `keras_drill.ops.linear_kl_divergence` for the formulas.
+    `keras_drill.ops.linear_kl_divergence` for all formulas.
 
     `fit`, `evaluate`, `compile` and metrics work as for the student: metrics receive the student's
     log-probability of each target. `predict` and calls return the student's log-probabilities.
@@ -31,16 +32,19 @@ class Distiller(PreprocessedModel, FusedLossModel):  # type: ignore[misc]  # Ker
 
     The two models read the same inputs and have the same words with the same ids. Their backbones
     and output layers may differ. The teacher may have any output layer. The student's output layer
-    must have one label per word (softmax, weight tying, bilinear, dual nonlinear, DRILL).
+    must have one label (output embedding) per word (softmax, weight tying, bilinear, dual
+    nonlinear, DRILL).
 
     Args:
         teacher: A trained `keras_drill.LanguageModel` or `SequenceToSequence`. Freeze the teacher
             by `teacher.trainable = False`. The teacher runs without dropout.
-        student: A model of the same class. The distiller uses its `label_smoothing`, `reduction`
-            and `preprocessor`.
-        divergence: "forward_kl", "reverse_kl" or "jensen_shannon".
-        beta: Weight of the teacher in the Jensen-Shannon divergence, in (0, 1).
-        temperature: Divides the logits of both models in the divergence.
+        student: A model of the same class, usually smaller. The distiller uses its
+            `label_smoothing`, `reduction` and `preprocessor`.
+        divergence: "forward_kl" for KL(p || q), "reverse_kl" for KL(q || p), or "jensen_shannon".
+        beta: Weight of the teacher in the Jensen-Shannon divergence, in (0, 1). Other divergences
+            ignore `beta`.
+        temperature: Number by which the logits of both models are divided for p and q. The
+            cross-entropy uses temperature 1.
         cross_entropy_weight: Weight of the targets' cross-entropy, in [0, 1).
         **kwargs: Keyword arguments of `keras.Model`.
 

@@ -28,11 +28,11 @@ class DynamicEvaluation(NamedTuple):
 class DynamicEvaluator:
     """Evaluates a language model that learns from each segment of a text after predicting it.
 
-    Texts repeat their own words and topics. Dynamic evaluation first predicts a segment, and adds
-    the log-probabilities of the segment's targets to the result. After that, the weights w are
-    updated with the gradient g of the segment's mean cross-entropy. w_0 are the trained weights,
-    eta is `learning_rate`, and lambda is `decay`. Without `mean_squares` the update is SGD with a
-    decay towards w_0,
+    Texts repeat their own words and topics. A segment is a batch of consecutive tokens. Dynamic
+    evaluation first predicts a segment, and stores the log-probabilities of the segment's targets.
+    After that, the weights w are updated with the gradient g of the segment's mean cross-entropy.
+    w_0 are the trained weights; eta is `learning_rate` and lambda is `decay` of the method
+    `evaluate`. Without `mean_squares` the update is SGD with a decay towards w_0,
 
         w <- w - eta * g + lambda * (w_0 - w)
 
@@ -45,11 +45,11 @@ class DynamicEvaluator:
     in which the mean in r is over all weights. Dropout and activation regularisation are off.
     Frozen weights do not change.
 
-    The batches must be in order: a batch is one segment of each row and continues the previous
-    batch. A single row reads the text from beginning to end. With several rows, the model learns
-    from several places at once, which is faster but adapts less. The model must carry its state
-    from batch to batch (`stateful=True`); `with_batch_size` makes a copy of a trained model for
-    another number of rows.
+    The batches must be in order, as those of `keras_drill.data.ContiguousBatches`: each row of a
+    batch continues the same row of the previous batch. A single row reads the text from beginning
+    to end. With several rows, the model learns from several places at once, which is faster but
+    adapts less. The model must carry its state from batch to batch (`stateful=True`);
+    `keras_drill.models.with_batch_size` makes a copy of a trained model for another number of rows.
 
     After the evaluation, the weights and the carried state are restored exactly.
 
@@ -58,7 +58,8 @@ class DynamicEvaluator:
             The output layer may be of any kind.
         mean_squares: Result of `gradient_mean_squares` for this model, for the RMS rule; `None` for
             SGD.
-        epsilon: Added to the root of the mean squares.
+        epsilon: Number above 0, added to the root of the mean squares; unused without
+            `mean_squares`.
 
     Raises:
         ValueError: The model carries no state, has no trainable weights, or has weights that do not
@@ -113,16 +114,19 @@ class DynamicEvaluator:
         Args:
             batches: `tf.data.Dataset`, or anything that iterates over `(tokens, targets)` or
                 `(tokens, targets, sample_weight)`, each `[B, T]`. Tokens of weight 0 are read, but
-                not evaluated.
+                not evaluated; all other weights count as 1.
             learning_rate: The factor eta of the update.
             decay: The factor lambda of the decay towards the trained weights, in [0, 1].
-            keep_hidden: Whether to return hidden states, for `add_neural_cache`.
+            keep_hidden: Whether to return hidden states too, for
+                `keras_drill.models.add_neural_cache`.
 
         Raises:
             ValueError: An argument is out of range, or there is no batch.
 
         Returns:
-            A `DynamicEvaluation` with the targets and their log-probabilities.
+            An object with the attributes `targets` `[N]` int32, `log_probs` `[N]` float32 (natural
+            logarithms) and `hidden` `[N, d]` float32, or `None` without `keep_hidden`. N is the
+            number of evaluated tokens.
         """
         if not learning_rate >= 0 or not 0 <= decay <= 1:
             raise ValueError(
@@ -156,12 +160,12 @@ def gradient_mean_squares(model: Any, batches: Iterable) -> list[np.ndarray]:
     """Computes the mean squares of gradients on training text, for `DynamicEvaluator`.
 
     The result is the mean over batches of the squared gradient of the batch's mean cross-entropy,
-    without dropout. The RMS rule of `DynamicEvaluator` uses this result. Use the batch size of the
-    dynamic evaluation, so that gradients have the same scale. Weights and carried state do not
-    change.
+    without dropout. Pass the result to `DynamicEvaluator` as `mean_squares`. Use batches of the
+    same size as in the dynamic evaluation, so that gradients have the same scale. Weights and
+    carried state do not change.
 
     Args:
-        model: A built `keras_drill.LanguageModel` with a stateful recurrent backbone.
+        model: A built `keras_drill.LanguageModel` with a recurrent backbone of `stateful=True`.
         batches: Training text, a `tf.data.Dataset` or another iterable as in
             `DynamicEvaluator.evaluate`.
 

@@ -15,33 +15,38 @@ from keras_drill.output_layer.tying import embeddings_inside, path_of
 class LanguageModel(PreprocessedModel, FusedLossModel):  # type: ignore[misc]  # Keras' arguments
     """Language model: a backbone and an output layer, trained with the fused loss.
 
-    Calling the model and `predict` return the log-probabilities of all words, `[B, T, V]`. `fit`,
-    `evaluate`, `train_on_batch` and `test_on_batch` never store this large tensor. They use the
-    fused loss of the output layer, which computes loss and gradients for a group of tokens at a
-    time; see `keras_drill.OutputLayer`. Metrics receive the log-probability of each target.
+    Calling the model and `predict` return the log-probabilities of all V words, `[B, T, V]`, for B
+    sequences of T tokens. `fit`, `evaluate`, `train_on_batch` and `test_on_batch` never store this
+    large tensor. They use the fused loss of the output layer, which computes loss and gradients for
+    a group of tokens at a time; see `keras_drill.OutputLayer`. Metrics receive the log-probability
+    of each target, `[B, T]`, as `y_pred`; use those of `keras_drill.metrics`. `compile` takes no
+    `loss`.
 
-    If the backbone is one of this package or is already built, the constructor builds the model.
-    Otherwise the first batch builds the model.
+    If the input shape of the backbone is known, the constructor builds the model, so that weights
+    can be counted and loaded before `fit`. The shape is known for backbones of this package (a
+    stateful one needs `batch_size`) and for backbones that are already built. Otherwise the first
+    batch builds the model.
 
     Shapes:
-        tokens: the backbone's input, usually `[B, T]`, or a dictionary. For models of a source
-            and a target use `keras_drill.SequenceToSequence`.
-        targets, sample_weight: `[B, T]`.
-        output: log-probabilities `[B, T, V]`.
+        tokens: The backbone's input, usually integers `[B, T]`, or a dictionary if the backbone
+            takes several inputs. For models of a source and a target use
+            `keras_drill.SequenceToSequence`.
+        targets, sample_weight: `[B, T]`. The target of a token is usually the next token.
+        output: Log-probabilities `[B, T, V]`.
 
     Args:
-        backbone: A `keras.Model` or layer that maps tokens to hidden states `[B, T, d_h]`. The
-            backbone's own losses (`add_loss`) are added to the cross-entropy.
+        backbone: A `keras.Model` or layer that maps tokens to hidden states `[B, T, d_h]` of any
+            width d_h. The backbone's own losses (`add_loss`) are added to the cross-entropy.
         head: The output layer, a `keras_drill.OutputLayer`.
         label_smoothing: Share of a target's probability that is distributed over all words, in
             [0, 1).
-        reduction: Reduction of the tokens' losses, as in `keras.losses`:
-            "sum_over_batch_size", "mean_with_sample_weight", "sum", "none", ...; see
-            `keras_drill.OutputLayer.loss`.
-        preprocessor: Function that converts the data of `fit`, `evaluate` and `predict`; `None` for
-            data that are tokens already. A `keras_hub.models.CausalLMPreprocessor`, or another
-            function `preprocessor(x, y=y, sample_weight=sample_weight)` that returns tokens,
-            targets and weights.
+        reduction: Reduction of the tokens' losses, as in `keras.losses`: "sum_over_batch_size" (or
+            "mean"), "mean_with_sample_weight", "sum", or "none" (or `None`).
+        preprocessor: Function that converts the data of `fit`, `evaluate` and `predict`, for
+            example strings, to tokens; `None` for data that are tokens already. A
+            `keras_hub.models.CausalLMPreprocessor`, or another function
+            `preprocessor(x, y=y, sample_weight=sample_weight)` that returns `tokens`,
+            `(tokens, targets)` or `(tokens, targets, sample_weight)`.
         **kwargs: Keyword arguments of `keras.Model`.
 
     Example:
@@ -80,16 +85,18 @@ class LanguageModel(PreprocessedModel, FusedLossModel):  # type: ignore[misc]  #
 
         The new model shares backbone, embedding and preprocessor with `causal_lm`. After training,
         `generate` and `save_to_preset` of `causal_lm` therefore use the trained weights. The new
-        model gives the same probabilities as `causal_lm`. It uses the soft cap of `causal_lm`, and
-        computes logits in the dtype of the `ReversibleEmbedding` of `causal_lm`. The embedding may
-        be tied or untied. With a quantised embedding, results differ slightly: the new model
-        dequantises the embedding to the compute dtype, while `causal_lm` rounds hidden states to
-        int8. You can enable LoRA on `causal_lm.backbone` before or after the conversion.
+        model gives the same probabilities as `causal_lm`. It bounds the logits as `causal_lm` does
+        (`logit_soft_cap`), and computes them in the dtype of the `ReversibleEmbedding` of
+        `causal_lm`. This embedding may be tied or untied (`tie_weights`). With a quantised
+        embedding, results differ slightly: the new model dequantises the embedding to the compute
+        dtype, while `causal_lm` rounds hidden states to int8. You can enable LoRA on
+        `causal_lm.backbone` before or after the conversion.
 
         Args:
-            causal_lm: A `keras_hub.models.CausalLM`.
-            z_loss: As in `keras_drill.OutputLayer`.
-            tile_bytes: As in `keras_drill.OutputLayer`: memory for the logits of a tile of tokens.
+            causal_lm: A `keras_hub.models.CausalLM`, usually from `from_preset`.
+            z_loss: Coefficient of `logsumexp(logits)^2`, which is added to the loss of every token.
+            tile_bytes: Memory in bytes for the logits of one group of tokens (a tile); `None` for
+                the default of `keras_drill.OutputLayer`.
             **kwargs: Other arguments of `LanguageModel`, such as `label_smoothing`.
 
         Returns:
@@ -116,9 +123,9 @@ class LanguageModel(PreprocessedModel, FusedLossModel):  # type: ignore[misc]  #
     def with_head(self, head: OutputLayer) -> "LanguageModel":
         """Returns a model with another output layer that at first gives the same probabilities.
 
-        The new head begins with the labels (output embeddings of the words) and biases of this
-        model's head. So the log-probability of every word stays the same up to rounding. The new
-        head can be one of these:
+        Use this method to continue training with a larger output layer. The new `head` begins with
+        the labels (output embeddings of the words) and biases of this model's head. So the
+        log-probability of every word stays the same up to rounding. The new head can be:
 
         - `DrillOutput(..., gated=True)`: the term that the network adds to the embeddings starts
           at 0.
@@ -129,15 +136,16 @@ class LanguageModel(PreprocessedModel, FusedLossModel):  # type: ignore[misc]  #
           deviation is 3e-4 times the root mean square of the labels, and its sum over a word's
           senses is 0. If words have different numbers of senses, `use_bias=True` is required: the
           biases of a word with n senses are lowered by log n.
-        - `OutputLayer(...)` with a bias.
-        - A bilinear output layer with `kernel_initializer="identity"`.
+        - `OutputLayer(...)`, to add biases to a head without biases. New biases start at 0.
+        - `BilinearOutput(..., kernel_initializer="identity")`.
 
         A head with `embedding=model.head.embedding` stays tied to the embedding. A head without
         `embedding` has its own labels. A `KernelizedBayesianSoftmax` always has its own labels,
         since there are more senses than words.
 
         Args:
-            head: A `keras_drill.OutputLayer` that is not built yet.
+            head: A `keras_drill.OutputLayer` that is not built yet, with the `vocabulary_size` and
+                `logit_soft_cap` of this model's head.
 
         Returns:
             A new model, not compiled. It shares the backbone with this model, and also the
@@ -163,11 +171,12 @@ class LanguageModel(PreprocessedModel, FusedLossModel):  # type: ignore[misc]  #
         """Returns the trained model with additional words that did not occur in training.
 
         The head's label encoder must be a `keras_drill.DescriptionLabelEncoder`, which computes the
-        labels of the new words from descriptions; see `OutputLayer.with_words`. The logits of all
-        other words do not change.
+        labels (output embeddings) of the new words from descriptions, such as their characters; see
+        `OutputLayer.with_words`. The logits of all other words do not change.
 
         Args:
-            descriptions: `[n, ...]`, descriptions of n words. Their ids follow the existing ids.
+            descriptions: `[n, ...]`, descriptions of the n new words, of the same kind as those of
+                the label encoder. The ids of the new words follow the existing ids.
             read_as: Id of a word, usually `<unk>`, whose row of the input embedding is copied for
                 the new words.
             bias: Biases of the new words, `[n]` or one number; `None` is the mean of all biases.
@@ -178,8 +187,9 @@ class LanguageModel(PreprocessedModel, FusedLossModel):  # type: ignore[misc]  #
             A model, not compiled, that shares no weights with this model.
 
         Raises:
-            ValueError: The head has another label encoder, the backbone cannot be copied for more
-                words, `descriptions` has a wrong shape, or `read_as` is not the id of a word.
+            ValueError: The head has another label encoder, the config of the backbone contains no
+                vocabulary size, the backbone's embeddings are quantised or have LoRA,
+                `descriptions` has a wrong shape, or `read_as` is not the id of a word.
         """
         if not 0 <= read_as < self.head.vocabulary_size:
             raise ValueError(

@@ -10,9 +10,9 @@ from keras_drill.layers.carried_state import carried_state
 def make_stateless(model: keras.Model) -> keras.Model:
     """Returns a copy of a trained model that carries no state and takes batches of any size.
 
-    A stateful model, such as a trained `AWDLSTM(..., stateful=True, batch_size=20)`, reads 20 texts
-    side by side and continues each of them in the next batch. The copy begins every batch with a
-    state of zeros.
+    A model with a stateful backbone, such as `AWDLSTM(..., stateful=True, batch_size=20)`, reads 20
+    texts side by side and continues each of them in the next batch. The copy begins every batch
+    with a state of zeros. Use the copy to generate text, for example.
 
     Args:
         model: A built model: a `keras_drill.LanguageModel`, or any other model that
@@ -40,7 +40,8 @@ def with_batch_size(model: keras.Model, batch_size: int) -> keras.Model:
     """Returns a copy of a trained stateful model for another batch size.
 
     Args:
-        model: A built stateful model, as in `make_stateless`.
+        model: A built stateful model: a `keras_drill.LanguageModel`, or any other model that
+            `from_config(model.get_config())` can rebuild.
         batch_size: Number of rows in every batch of the copy.
 
     Returns:
@@ -48,7 +49,8 @@ def with_batch_size(model: keras.Model, batch_size: int) -> keras.Model:
         its carried state is zero.
 
     Raises:
-        ValueError: `batch_size` is not positive, or the model is refused as by `make_stateless`.
+        ValueError: `batch_size` is not positive, the model is not built, or `from_config` cannot
+            rebuild its weights because the model is quantised.
 
     Example:
 

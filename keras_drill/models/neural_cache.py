@@ -15,12 +15,13 @@ def add_neural_cache(
 ) -> np.ndarray:
     """Computes log-probabilities of a text's targets by a language model with a neural cache.
 
-    The cache stores the last n hidden states h_i of the text, each with the word x_i that followed.
-    The cache's probability of the target x_t is
+    The cache makes words that occurred recently, after similar hidden states, more probable. For
+    each of the last n targets x_i of the text, the cache stores the hidden state h_i that predicted
+    it. The cache's probability of the target x_t is
 
         p_cache(x_t) = sum_{i: x_i = x_t} exp(theta * h_t . h_i) / sum_i exp(theta * h_t . h_i)
 
-    with i from t - n to t - 1. The result is
+    with i from t - n to t - 1 (fewer at the beginning of the text). The result is
 
         log((1 - weight) * p_model(x_t) + weight * p_cache(x_t)).
 
@@ -31,15 +32,17 @@ def add_neural_cache(
 
     Args:
         log_probs: `[N]`, the model's log-probability of each target, in the order of the text.
+            `DynamicEvaluator.evaluate` with `learning_rate=0` and `keep_hidden=True` computes
+            `log_probs`, `hidden` and `targets`.
         hidden: `[N, d]`, the hidden states that predicted the targets.
         targets: `[N]` integers.
-        size: n, less than N.
-        theta: Factor of the similarity of hidden states; with 0, all stored states have the same
-            weight.
+        size: Number n of stored hidden states, from 1 to N - 1.
+        theta: Factor of the similarity of hidden states, at least 0. With 0, all stored states have
+            the same weight.
         weight: Weight of the cache, in [0, 1).
 
     Returns:
-        Float64 array `[N]`.
+        Float64 array `[N]`, the log-probabilities with the cache.
 
     Raises:
         ValueError: Shapes do not match, or an argument is out of range.

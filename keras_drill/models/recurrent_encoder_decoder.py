@@ -29,14 +29,16 @@ class RecurrentEncoderDecoder(QuantizableBackbone):
 
     Use this model as the backbone of a `keras_drill.SequenceToSequence`. `memory` holds the
     encoder's outputs for all source positions, and `s` the last states of the encoder's layers. E
-    is the embedding of the target's words, and D a dropout. The bridge gives each decoder layer the
-    last state of the encoder layer of the same depth. After a bidirectional encoder, the bridge has
-    dense layers that reduce the state to the decoder's width. Without input feeding, attention is
-    computed for all positions at once. With input feeding, `hidden_{t-1}` is part of the decoder's
-    next input, and attention is computed inside the time loop.
+    is the embedding of the target's words, D a dropout, and W a trained matrix; `[a; b]`
+    concatenates vectors. Without attention, `hidden_t = D(tanh(W h_t))`. The bridge gives each
+    decoder layer the last state of the encoder layer of the same depth. After a bidirectional
+    encoder, the bridge has dense layers that reduce the state to the decoder's width. Without input
+    feeding, attention is computed for all positions at once. With input feeding, `hidden_{t-1}` is
+    part of the decoder's next input, and attention is computed inside the time loop.
 
-    Input: `{"source": [B, S], "target": [B, T]}`, integers. In the target, padding must come after
-    the words. Output shape: `[B, T, embedding_dim]`. The output mask excludes the target's padding.
+    Input: `{"source": [B, S], "target": [B, T]}`, integers: B pairs of S source words and T target
+    words. In the target, padding must come after the words. Output shape: `[B, T, embedding_dim]`.
+    The output mask excludes the target's padding.
 
     With scheduled sampling (`keras_drill.ScheduledSampling`), the decoder runs twice. The first
     run, without gradients, chooses the input words one after the other: each replacement is
@@ -44,22 +46,26 @@ class RecurrentEncoderDecoder(QuantizableBackbone):
     and with the same dropout masks.
 
     Args:
-        vocabulary_size: Number of the target's words V.
+        vocabulary_size: Number of words V of the target's vocabulary.
         embedding_dim: Width d of embeddings and hidden states.
-        units: Size of each recurrent layer, in each direction.
-        num_layers: Number of layers of the encoder, and of the decoder.
-        cell: "lstm" or "gru".
+        units: Number of units of each recurrent layer, and for a bidirectional encoder of each
+            direction.
+        num_layers: Number of layers of the decoder, and by default of the encoder.
+        cell: Kind of the recurrent layers, "lstm" or "gru".
         bidirectional: Whether the encoder reads in both directions.
-        attention: `keras_drill.layers.Attention` or `MultiHeadSourceAttention`; `None` for a
-            decoder that receives only the encoder's last state.
-        input_feeding: Whether the hidden state is fed back. Needs attention.
-        reverse_source: Whether an encoder of one direction reads the source backwards, x_S ... x_1.
+        attention: A `keras_drill.layers.Attention` or
+            `keras_drill.layers.MultiHeadSourceAttention`; `None` for a decoder that receives only
+            the encoder's last state.
+        input_feeding: Whether `hidden_{t-1}` is part of the decoder's input at step t. Needs
+            `attention`.
+        reverse_source: Whether the encoder reads the source x_1 ... x_S backwards, x_S ... x_1.
+            Needs `bidirectional=False`.
         source_end_last: With `reverse_source`, whether the encoder reads the source's last token,
             its end symbol, last: x_{S-1} ... x_1 x_S. The decoder then begins in the state after
             the end symbol, as with a source that is read forwards. Otherwise the encoder reads the
             end symbol first, where the symbol carries no information.
-        dropout: Dropout rate on embedded words, between layers, and on the result. All time steps
-            of a sequence share the mask.
+        dropout: Dropout rate on embedded words, between layers, and on the hidden states. All time
+            steps of a sequence share the mask.
         pad_id: Padding token of source and target; `None` for no padding.
         seed: Integer for all random choices outside of the attention, or `None` for a random seed.
         embedding: The embedding of the target's words: a `keras.layers.Embedding` or a
@@ -67,10 +73,10 @@ class RecurrentEncoderDecoder(QuantizableBackbone):
             the senses of target words by its `weighting`: by their posterior given the hidden state
             that predicted the word, or by their usage. Senses of source words are always weighed by
             usage.
-        source_vocabulary_size: Number of the source's words. With `None`, source and target share
-            the vocabulary and the embedding.
-        source_embedding: The embedding of the source's words; `None` creates one, or shares the
-            target's.
+        source_vocabulary_size: Number of words of the source's vocabulary. With `None`, source and
+            target share the vocabulary, and by default the embedding.
+        source_embedding: The embedding of the source's words. `None` creates one if
+            `source_vocabulary_size` is given, and otherwise shares the target's.
         num_encoder_layers: Number of the encoder's layers; `None` is `num_layers`. Decoder layers
             beyond this number start from the state of the encoder's last layer.
         **kwargs: Keyword arguments of `keras.Model`; also `quantized_layers`, which the config of a
@@ -79,7 +85,7 @@ class RecurrentEncoderDecoder(QuantizableBackbone):
     Example:
 
     >>> attention = keras_drill.layers.Attention(keras_drill.layers.AdditiveScore(5))
-    >>> backbone = RecurrentEncoderDecoder(31, 6, units=7, attention=attention)
+    >>> backbone = keras_drill.models.RecurrentEncoderDecoder(31, 6, 7, attention=attention)
     >>> source, target = np.array([[3, 1, 4, 2]]), np.array([[1, 5, 9]])
     >>> tuple(backbone({"source": source, "target": target}).shape)
     (1, 3, 6)
@@ -227,7 +233,7 @@ class RecurrentEncoderDecoder(QuantizableBackbone):
 
     @property
     def inputs_shape(self) -> dict[str, Shape]:
-        """Input shapes for which a model with this backbone is built."""
+        """Input shapes for which `keras_drill.SequenceToSequence` builds this backbone."""
         return PAIRS_SHAPE
 
     def build(self, input_shape: dict[str, Shape]) -> None:
@@ -236,13 +242,13 @@ class RecurrentEncoderDecoder(QuantizableBackbone):
         self.quantize_layers()
 
     def token_mask(self, tokens: Tensor) -> Tensor | None:
-        """Returns bool `[B, T]`, false for padding; `None` without a padding token."""
+        """Returns bool `[B, T]`, false where `tokens` is padding; `None` without padding token."""
         return None if self.pad_id is None else ops.not_equal(tokens, self.pad_id)
 
     def encode(self, source: Tensor, training: bool = False) -> tuple[Tensor, list[list[Tensor]]]:
-        """Computes the encoder's outputs `[B, S, m]`, and the last states of each layer.
+        """Computes the encoder's outputs `[B, S, m]`, and a list of last states for each layer.
 
-        m is `units`, or `2 * units` for a bidirectional encoder.
+        `source` is `[B, S]` integers, and m is `units`, or `2 * units` for a bidirectional encoder.
         """
         return self.encoder(source, mask=self.token_mask(source), training=training)
 
@@ -261,12 +267,14 @@ class RecurrentEncoderDecoder(QuantizableBackbone):
     def begin_decoding(
         self, inputs: dict[str, Tensor], batch_size: int, length: int
     ) -> tuple[dict[str, Tensor], tuple]:
-        """Returns constants and cache before the first word; see
-        `keras_drill.decoding.CacheReader`.
+        """Encodes the source. Returns `(constants, cache)` before the first target word.
+
+        `keras_drill.decoding.CacheReader` calls this method, and then `read_column` for each word.
+        The constants are the encoded source, and the cache is the decoder's state.
 
         Args:
             inputs: `{"source": [B, S]}`, integers.
-            batch_size: The number of sources B.
+            batch_size: The number of sources B, an integer or a scalar tensor.
             length: Largest number of target words to read.
         """
         source = inputs["source"]
@@ -277,17 +285,20 @@ class RecurrentEncoderDecoder(QuantizableBackbone):
     def read_column(
         self, tokens: Tensor, constants: dict[str, Tensor], cache: tuple
     ) -> tuple[Tensor, tuple]:
-        """Reads the next word of each row, `[R]`. Returns hidden states `[R, d]` and the new cache.
+        """Reads the next word of each row. Returns hidden states `[R, d]` and the new cache.
 
-        In a beam search, each of the B sources has R / B rows.
+        A row is an unfinished target. In a beam search, each of the B sources has R / B rows.
+
+        Args:
+            tokens: `[R]` integers, the words.
+            constants: From `begin_decoding`.
+            cache: From `begin_decoding` or the previous `read_column`, with R rows.
         """
         hidden, cache, _ = self.decoder.step(tokens, constants, cache)
         return hidden, cache
 
     def source_mask(self, constants: Any) -> Any:
-        """Booleans `[B, S]`: positions of the source that `read_column_with_attention` may attend
-        to.
-        """
+        """Returns booleans `[B, S]`, true for positions of the source that are not padding."""
         if self.attention is None:
             raise ValueError(
                 "`coverage_penalty` and `return_attention` need a decoder with attention. "
@@ -298,7 +309,7 @@ class RecurrentEncoderDecoder(QuantizableBackbone):
     def read_column_with_attention(
         self, tokens: Tensor, constants: Any, cache: Any
     ) -> tuple[Any, Any, Any]:
-        """As `read_column`, but also returns each row's attention, `[R, S]`."""
+        """As `read_column`, but also returns the attention weights of each row, `[R, S]`."""
         return self.decoder.step(tokens, constants, cache)
 
     def compute_mask(

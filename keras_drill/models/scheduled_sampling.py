@@ -14,22 +14,24 @@ from keras_drill.types import Tensor
 class ScheduledSampling(keras.layers.Layer):
     """Scheduled sampling: replaces some input words of a decoder by the model's own predictions.
 
-    During training, each input word of the target after the first is replaced with probability
-    `rate`. The replacement is a sample from the model's probabilities, or the most probable word.
-    The targets of the loss do not change, and no gradient passes through the choice of words.
-    Without scheduled sampling, a model is trained on correct prefixes only, and first sees its own
-    mistakes when it generates text.
+    Pass this layer to `keras_drill.SequenceToSequence`. During training, each word of the decoder's
+    input (the target) after the first is replaced with probability `rate`. The replacement is a
+    sample from the model's probabilities, or the most probable word. The words to predict (the
+    labels of `fit`) do not change, and no gradient passes through the choice of words. Without
+    scheduled sampling, a model is trained only on correct prefixes, and sees its own mistakes for
+    the first time when it generates text.
 
-    Recurrent decoders choose words inside their time loop, from predictions that follow the words
+    Recurrent decoders choose words inside their time loop: each prediction depends on the words
     chosen before (Bengio et al.). Other backbones run twice (Mihaylova & Martins): the first pass
-    reads the target without dropout, the second pass reads words chosen from the predictions of
-    the first. Padding is neither replaced nor chosen. Evaluation always reads the target.
+    reads the target without dropout, the second pass reads words chosen from the predictions of the
+    first. Padding is neither replaced nor chosen. Evaluation always reads the target.
 
     Args:
-        rate: Probability in [0, 1], or a function of the training step, such as
-            `keras_drill.optimizers.InverseSigmoidSchedule` or any `LearningRateSchedule` of Keras.
-        argmax: Whether to choose the most probable word instead of sampling one.
-        seed: Integer for all choices, or `None` for a random seed.
+        rate: Probability in [0, 1], or a function from the number of the training step to a
+            probability, such as `keras_drill.optimizers.InverseSigmoidSchedule` or any
+            `LearningRateSchedule` of Keras.
+        argmax: Whether the replacement is the most probable word instead of a sample.
+        seed: Integer seed for the choice of positions and words, or `None` for a random seed.
         **kwargs: Keyword arguments of `keras.layers.Layer`.
 
     Attributes:
@@ -75,13 +77,15 @@ class ScheduledSampling(keras.layers.Layer):
     def begin(self, model: keras.Model, target: Tensor) -> "OwnWords":
         """Counts a training step and draws the positions at which the target is replaced.
 
+        `SequenceToSequence` calls this method in every training step.
+
         Args:
-            model: A model with `backbone` and `head`.
-            target: `[B, T]` integers.
+            model: The `SequenceToSequence` that is trained.
+            target: `[B, T]` integers, the target words of B pairs.
 
         Returns:
-            An object that replaces the words of `target` at these positions by predictions of
-            `model`.
+            An object whose methods replace the words of `target` at these positions by predictions
+            of `model`.
         """
         rate = self.rate(ops.add(self.step, 0)) if callable(self.rate) else self.rate
         self.step.assign_add(1)

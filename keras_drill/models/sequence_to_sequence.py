@@ -18,28 +18,28 @@ class SequenceToSequence(FusedLossModel):
     """Sequence-to-sequence model: an encoder–decoder and an output layer with the fused loss.
 
     The model predicts each word of a target from the source and the target's words before this
-    word. Calling the model and `predict` return the log-probabilities of all words at each
-    position. Training and evaluation work as in `keras_drill.LanguageModel` and do not compute this
-    large tensor. The output layer skips positions that the backbone masks, such as the target's
-    padding.
+    word. Calling the model and `predict` return the log-probabilities of all V words at each
+    position, `[B, T, V]`, for B pairs of a source of S words and a target of T words. Training and
+    evaluation work as in `keras_drill.LanguageModel` and do not compute this large tensor. The
+    output layer skips positions that the backbone masks, such as the target's padding.
 
     Shapes:
-        inputs: `{"source": [B, S], "target": [B, T]}`, integers; the target begins with a start
+        inputs: `{"source": [B, S], "target": [B, T]}`, integers. The target begins with a start
             symbol. The source may also have features, `[B, S, ...]`, if the backbone accepts them.
-        labels, sample_weight: `[B, T]`, the target without its start symbol, with its end symbol.
-        output: log-probabilities `[B, T, V]`.
+        labels, sample_weight: `[B, T]`, passed to `fit` as `y` and `sample_weight`. The labels are
+            the target without its start symbol, with its end symbol.
+        output: Log-probabilities `[B, T, V]`.
 
     Args:
-        backbone: A `keras.Model` or layer that maps such inputs to hidden states `[B, T, d_h]`:
-            `keras_drill.models.Transformer`, `RecurrentEncoderDecoder`, or your own. If the
-            backbone is not built yet, the model builds it for integers of any batch size and
+        backbone: A `keras.Model` or layer that maps these inputs to hidden states `[B, T, d_h]` of
+            any width d_h: `keras_drill.models.Transformer`, `RecurrentEncoderDecoder`, or your own.
+            If the backbone is not built yet, the model builds it for integers of any batch size and
             length.
         head: The output layer, a `keras_drill.OutputLayer`.
         label_smoothing: Share of a target's probability that is distributed over all words, in
             [0, 1).
-        reduction: Reduction of the tokens' losses, as in `keras.losses`:
-            "sum_over_batch_size", "mean_with_sample_weight", "sum", "none", ...; see
-            `keras_drill.OutputLayer.loss`.
+        reduction: Reduction of the tokens' losses, as in `keras.losses`: "sum_over_batch_size" (or
+            "mean"), "mean_with_sample_weight", "sum", or "none" (or `None`).
         scheduled_sampling: `None`, or a `keras_drill.ScheduledSampling`, which replaces some words
             of the target by the model's own predictions during training.
         loss_positions: Share of the target's positions, in (0, 1], that contribute to the loss of
@@ -51,7 +51,8 @@ class SequenceToSequence(FusedLossModel):
         **kwargs: Keyword arguments of `keras.Model`.
 
     Raises:
-        ValueError: "source" or "target" is missing, ragged, or not of integers.
+        ValueError: An argument is out of range. Calls raise the error if "source" or "target" is
+            missing, ragged, or not of integers.
 
     Example:
 

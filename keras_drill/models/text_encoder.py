@@ -37,25 +37,29 @@ class WordContext(NamedTuple):
 class TextEncoder:
     """Encodes words in their contexts by a bidirectional encoder, such as BERT.
 
-    A context, a `WordContext`, is one occurrence of a word with the text before and after it. The
-    encoder's input is `[CLS] before [MASK] after [SEP]`, or the word in place of the mask, with up
-    to `window` tokens on either side. The result has two states: the last layer's output at the
-    word, and the mean of the last layer's outputs over all tokens, as for sentence encoders.
+    A context, a `keras_drill.models.text_encoder.WordContext`, is one occurrence of a word with the
+    text before and after it. The encoder's input is `[CLS] before [MASK] after [SEP]`, or the word
+    in place of the mask, with up to `window` tokens on either side. `states` returns two vectors
+    for each context: the last layer's output at the word, and the mean of the last layer's outputs
+    over all tokens, as for sentence encoders.
 
     Args:
         backbone: A keras-hub backbone that takes `token_ids` and `padding_mask` and returns
             `sequence_output`, or one tensor.
-        tokenizer: The backbone's tokenizer, with a mask token.
-        window: Largest number of tokens before the word, and after it.
+        tokenizer: The backbone's keras-hub tokenizer, with a mask token. `from_preset` loads both.
+        window: Largest number of tokens before the word, and also after it.
 
     Attributes:
-        width: Width of the states.
-        fingerprint: Hexadecimal digest of weights, vocabulary and window.
+        width: Width of the encoder's hidden states.
+        fingerprint: Hexadecimal digest (hash) of weights, vocabulary and window, for example to
+            name a cache.
 
     Raises:
         ValueError: The tokenizer has no mask token, or the window is too long for the encoder.
 
     Example:
+
+        from keras_drill.models.text_encoder import TextEncoder, WordContext
 
         encoder = TextEncoder.from_preset("bert_small_en_uncased")
         encoder.check_words(["bank"])
@@ -92,7 +96,7 @@ class TextEncoder:
             preset: Name of a preset, its address on a hub, or a folder in the format of keras-hub
                 or of Hugging Face (which requires `safetensors`). The vocabulary is read from
                 `vocab.txt`, or else from `tokenizer.json`.
-            window: Largest number of tokens before the word, and after it.
+            window: Largest number of tokens before the word, and also after it.
 
         Raises:
             ImportError: keras-hub is not installed, or `safetensors` if it is required.
@@ -125,7 +129,7 @@ class TextEncoder:
         return digest.hexdigest()
 
     def check_words(self, words: Sequence[str]) -> None:
-        """Checks that words are single tokens of the encoder, since a mask stands for one token.
+        """Raises `ValueError` if a word is not a single token, since a mask stands for one token.
 
         Raises:
             ValueError: The tokenizer splits a word, or does not know it.
@@ -152,8 +156,9 @@ class TextEncoder:
         """Computes hidden states of contexts.
 
         Args:
-            contexts: N `WordContext`s.
-            masked: Whether to mask the word, so that the states depend on the context only.
+            contexts: A list of N `WordContext`s.
+            masked: Whether to mask the word, so that the states depend only on the text around it.
+                With `False`, a word of several tokens is represented by its first token.
 
         Returns:
             `[N, 2, width]` float32: the state at the word, and the mean state.
@@ -176,12 +181,13 @@ class TextEncoder:
         """Computes vectors of texts, such as words or definitions.
 
         The vector of a text is the mean of the last layer's outputs over all tokens.
-        `DescriptionLabelEncoder` can compute labels from these vectors. All texts without known
-        tokens have the same vector.
+        `keras_drill.DescriptionLabelEncoder` can compute labels from these vectors. All texts
+        without known tokens have the same vector.
 
         Args:
             texts: N texts, truncated to `2 * window + 1` tokens.
-            progress: Function that is called with the number of encoded texts, and N.
+            progress: Function that is called after each batch as `progress(done, N)`, where `done`
+                is the number of encoded texts; `None` for no calls.
 
         Returns:
             `[N, width]` float32.

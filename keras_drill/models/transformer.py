@@ -19,17 +19,17 @@ class Transformer(TransformerBackbone):
         memory = encoder(source),    hidden_t = decoder(target_{<=t}, memory)
 
     Use this model as the backbone of a `keras_drill.SequenceToSequence`. The defaults are the
-    paper's "base" model; "big" has `embedding_dim=1024, num_heads=16, feed_forward_dim=4096,
-    dropout=0.3`. The Transformer in the paper on kernelized Bayesian softmax (KerBS) has
-    `embedding_dim=288, num_layers=5, num_heads=2, feed_forward_dim=507`.
+    paper's "base" model. The paper's "big" model has `embedding_dim=1024, num_heads=16,
+    feed_forward_dim=4096, dropout=0.3`. The Transformer in the paper on kernelized Bayesian softmax
+    (KerBS) has `embedding_dim=288, num_layers=5, num_heads=2, feed_forward_dim=507`.
 
-    Input: `{"source": [B, S], "target": [B, T]}`, integers. Output shape: `[B, T, embedding_dim]`.
-    The output mask excludes the target's padding.
+    Input: `{"source": [B, S], "target": [B, T]}`, integers: B pairs of S source words and T target
+    words. Output shape: `[B, T, embedding_dim]`. The output mask excludes the target's padding.
 
     Args:
-        vocabulary_size: Number of the target's words V.
+        vocabulary_size: Number of words V of the target's vocabulary.
         embedding_dim: Width d of embeddings and hidden states.
-        num_layers: Number of layers of the encoder, and of the decoder. Default: 6.
+        num_layers: Number of layers of the decoder, and by default of the encoder. Default: 6.
         num_heads: Number of attention heads, a divisor of d. Default: 8.
         feed_forward_dim: Width of the feed-forward networks' inner layer. Default: 2048.
         dropout: Dropout rate on embedded tokens and on every sublayer's output. Default: 0.1.
@@ -37,10 +37,11 @@ class Transformer(TransformerBackbone):
             use fused attention. Default: 0.
         activation_dropout: Dropout rate on the feed-forward networks' inner layer. Default: 0.
         activation: Activation of the feed-forward networks. Default: "relu".
-        norm_first: Whether to normalise before each sublayer ("pre-norm") instead of after.
-            Default: `False`.
+        norm_first: Whether layer normalisation is before each sublayer ("pre-norm") instead of
+            after it. Default: `False`.
         positions: Positional encodings, "sinusoidal" or "learned". Default: "sinusoidal".
-        max_length: Number of learned positions; `None` with "sinusoidal". Default: `None`.
+        max_length: Number of learned positions, the longest sequence; `None` with "sinusoidal".
+            Default: `None`.
         scale_embedding: Whether embeddings are multiplied by √d. Default: `True`.
         pad_id: Padding token of source and target; `None` for no padding. Default: 0.
         seed: Integer for all random choices, or `None` for a random seed.
@@ -48,16 +49,16 @@ class Transformer(TransformerBackbone):
             `keras_drill.SenseEmbedding`; `None` creates an `Embedding`. A `SenseEmbedding` weighs
             senses by their usage. Their posterior is not available, since all positions are
             computed in parallel.
-        source_vocabulary_size: Number of the source's words. With `None`, source and target share
-            the vocabulary and the embedding.
-        source_embedding: The embedding of the source's words; `None` creates one, or shares the
-            target's.
+        source_vocabulary_size: Number of words of the source's vocabulary. With `None`, source and
+            target share the vocabulary, and by default the embedding.
+        source_embedding: The embedding of the source's words. `None` creates one if
+            `source_vocabulary_size` is given, and otherwise shares the target's.
         num_encoder_layers: Number of the encoder's layers; `None` is `num_layers`.
         **options: Keyword arguments of `keras.Model`.
 
     Example:
 
-    >>> backbone = Transformer(31, 6, num_layers=2, num_heads=2, feed_forward_dim=11)
+    >>> backbone = keras_drill.models.Transformer(31, 6, num_layers=2, num_heads=2)
     >>> source, target = np.array([[3, 1, 4, 2]]), np.array([[1, 5, 9]])
     >>> tuple(backbone({"source": source, "target": target}).shape)
     (1, 3, 6)
@@ -100,7 +101,7 @@ class Transformer(TransformerBackbone):
 
     @property
     def inputs_shape(self) -> Mapping[str, Shape]:
-        """Input shapes for which a model with this backbone is built."""
+        """Input shapes for which `keras_drill.SequenceToSequence` builds this backbone."""
         return PAIRS_SHAPE
 
     def build(self, input_shape: Mapping[str, Shape]) -> None:
@@ -110,7 +111,7 @@ class Transformer(TransformerBackbone):
         self.quantize_layers()
 
     def encode(self, source: Tensor, training: bool = False) -> Tensor:
-        """Computes the source's hidden states `[B, S, d]`."""
+        """Computes the encoder's hidden states `[B, S, d]` of source words `[B, S]`."""
         return self.encoder(source, mask=self.token_mask(source), training=training)
 
     def call(self, inputs: Mapping[str, Tensor], training: bool = False) -> Tensor:
@@ -124,12 +125,14 @@ class Transformer(TransformerBackbone):
         )
 
     def begin_decoding(self, inputs: Any, batch_size: int, length: int) -> tuple[tuple, tuple]:
-        """Returns constants and cache before the first word; see
-        `keras_drill.decoding.CacheReader`.
+        """Encodes the source. Returns `(constants, cache)` before the first target word.
+
+        `keras_drill.decoding.CacheReader` calls this method, and then `read_column` for each word.
+        The constants are the encoded source. The cache has the keys and values of earlier words.
 
         Args:
             inputs: `{"source": [B, S]}`, integers.
-            batch_size: The number of sources B.
+            batch_size: The number of sources B, an integer or a scalar tensor.
             length: Largest number of target words to read.
         """
         source = inputs["source"]
@@ -138,26 +141,30 @@ class Transformer(TransformerBackbone):
         return constants, (caches, ops.zeros((batch_size,), "int32"))
 
     def read_column(self, tokens: Tensor, constants: tuple, cache: tuple) -> tuple[Tensor, tuple]:
-        """Reads the next word of each row, `[R]`. Returns hidden states `[R, d]` and the new cache.
+        """Reads the next word of each row. Returns hidden states `[R, d]` and the new cache.
 
-        In a beam search, each of the B sources has R / B rows.
+        A row is an unfinished target. In a beam search, each of the B sources has R / B rows.
+
+        Args:
+            tokens: `[R]` integers, the words.
+            constants: From `begin_decoding`.
+            cache: From `begin_decoding` or the previous `read_column`, with R rows.
         """
         caches, position = cache
         hidden, caches = self.decoder.step(tokens, caches, position, *constants)
         return hidden, (caches, position + 1)
 
     def source_mask(self, constants: Any) -> Any:
-        """Booleans `[B, S]`: positions of the source that `read_column_with_attention` may attend
-        to.
-        """
+        """Returns booleans `[B, S]`, true for positions of the source that are not padding."""
         sources, mask = constants
         return ops.ones(ops.shape(sources[-1][0])[:2], "bool") if mask is None else mask
 
     def read_column_with_attention(
         self, tokens: Tensor, constants: Any, cache: Any
     ) -> tuple[Any, Any, Any]:
-        """As `read_column`, but also returns each row's attention, `[R, S]`: the last layer's
-        attention to the source, averaged over heads.
+        """As `read_column`, but also returns the attention weights of each row, `[R, S]`.
+
+        The weights are those of the last layer, averaged over heads.
         """
         caches, position = cache
         sources, mask = constants
@@ -189,19 +196,19 @@ class TransformerLanguageBackbone(TransformerBackbone):
 
     Use this model as the backbone of a `keras_drill.LanguageModel`.
 
-    Input shape: tokens `[B, T]` int. Output shape: `[B, T, embedding_dim]`. The output mask
-    excludes padding.
+    Input shape: tokens `[B, T]` int, B sequences of T tokens. Output shape:
+    `[B, T, embedding_dim]`. The output mask excludes padding.
 
     Args:
         vocabulary_size: Number of words V.
         embedding_dim: Width d of embeddings and hidden states.
         num_layers: Number of layers.
-        pad_id: Padding token; `None` for no padding.
-        **options: Other arguments of `Transformer`, except those for the source.
+        pad_id: Id of the padding token; `None` for no padding.
+        **options: Other arguments of `Transformer`, except those for source and encoder.
 
     Example:
 
-    >>> backbone = TransformerLanguageBackbone(31, 6, 2, num_heads=2, feed_forward_dim=11)
+    >>> backbone = keras_drill.models.TransformerLanguageBackbone(31, 6, 2, num_heads=2)
     >>> tuple(backbone(np.array([[3, 1, 4], [1, 5, 9]])).shape)
     (2, 3, 6)
     """
@@ -221,7 +228,7 @@ class TransformerLanguageBackbone(TransformerBackbone):
 
     @property
     def inputs_shape(self) -> Shape:
-        """Input shape for which a `LanguageModel` builds the backbone."""
+        """Input shape for which `keras_drill.LanguageModel` builds this backbone."""
         return (None, None)
 
     def build(self, input_shape: Shape) -> None:
@@ -232,12 +239,14 @@ class TransformerLanguageBackbone(TransformerBackbone):
         return self.decoder(tokens, mask=self.token_mask(tokens), training=training)
 
     def begin_decoding(self, inputs: Any, batch_size: int, length: int) -> tuple[tuple, tuple]:
-        """Returns constants (none) and cache before the first word; see
-        `keras_drill.decoding.CacheReader`.
+        """Returns `((), cache)` before the first word: a language model has no constants.
+
+        `keras_drill.decoding.CacheReader` calls this method, and then `read_column` for each word.
+        The cache has the keys and values of earlier words.
 
         Args:
-            inputs: `None`, since the model has no other inputs.
-            batch_size: The number of sequences B.
+            inputs: `None`, since the model has no inputs except tokens.
+            batch_size: The number of sequences B, an integer or a scalar tensor.
             length: Largest number of words to read.
         """
         if inputs is not None:
@@ -249,9 +258,14 @@ class TransformerLanguageBackbone(TransformerBackbone):
         return (), (caches, ops.zeros((batch_size,), "int32"))
 
     def read_column(self, tokens: Tensor, constants: tuple, cache: tuple) -> tuple[Tensor, tuple]:
-        """Reads the next word of each row, `[R]`. Returns hidden states `[R, d]` and the new cache.
+        """Reads the next word of each row. Returns hidden states `[R, d]` and the new cache.
 
         In a beam search, each of the B sequences has R / B rows.
+
+        Args:
+            tokens: `[R]` integers, the words.
+            constants: From `begin_decoding`.
+            cache: From `begin_decoding` or the previous `read_column`, with R rows.
         """
         caches, position = cache
         hidden, caches = self.decoder.step(tokens, caches, position)

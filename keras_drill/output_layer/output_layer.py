@@ -27,34 +27,38 @@ class OutputLayer(WordProbabilities):
     - The *label encoder* turns word embeddings into *labels*, the output embeddings of the words
       (identity, bilinear, dual nonlinear, deep residual). It may also map hidden states into the
       labels' space.
-    - The *score* compares a hidden state with a label (inner product, KerBS kernel).
+    - The *score* compares a hidden state with a label (inner product, or the kernel
+      `keras_drill.scores.KerBSKernel`).
     - The *composition* turns scores into log-probabilities of words (softmax, several senses per
       word, mixture of softmaxes).
 
     There are M labels: one for each of the V words or, if words have several senses, one for each
     sense.
 
-    `head(hidden)` returns the log-probabilities of all words. Keras losses must take them with
-    `from_logits=True`. Without `from_logits=True`, the loss `"sparse_categorical_crossentropy"` has
-    no gradient for log-probabilities. On TensorFlow, the first training step of a functional or
-    sequential model with such a loss raises an error.
+    For a layer `head`, `head(hidden)` returns the log-probabilities of all words. Keras losses must
+    take them with `from_logits=True`. The loss `"sparse_categorical_crossentropy"` expects
+    probabilities, clips the negative log-probabilities and has no gradient. On TensorFlow, the
+    first training step of a functional or sequential model with such a loss raises an error.
 
     `head.loss(hidden, targets)` returns the cross-entropy without building the matrix of all
     log-probabilities. The fused loss splits the tokens into groups (tiles). It computes the scores,
     the loss and the gradients of one tile together, then drops the scores.
 
     `head(hidden, targets=targets)` adds the fused loss to the layer's losses (`add_loss`) and
-    returns the log-probabilities of the targets. A functional model with several outputs can be
-    trained with the fused loss in this way.
+    returns the log-probabilities of the targets. Use this call to train a functional model with the
+    fused loss, for example one with several outputs.
 
     Call arguments:
         hidden: Hidden states `[..., d_h]`.
-        targets: `None`, or `[...]` integers, the indices of the words to predict.
+        targets: `None`, or `[...]` integers, the indices of the words to predict, in
+            `[0, vocabulary_size)`.
         sample_weight: With targets: `None`, or weights of the tokens, `[...]` or a prefix of that
             shape. Tokens masked in `hidden` have weight 0.
-        label_smoothing: With targets: as in `loss`.
+        label_smoothing: With targets: share of a target's probability that is distributed over all
+            words, in [0, 1).
 
-    Output shape: `[..., vocabulary_size]`, or `[...]` with targets; float32.
+    Output shape: `[..., vocabulary_size]`, or `[...]` with targets; float32, or float64 if this is
+    the compute dtype.
 
     Args:
         vocabulary_size: Number of words V.
@@ -62,34 +66,39 @@ class OutputLayer(WordProbabilities):
             layer computes its labels from the embedding's table (weight tying). The embedding stays
             shared when the model is saved, cloned or rebuilt from its config: in models of this
             package, and in functional models whose hidden states are computed from the embedding.
-            In your own model classes, call `tie_to`. The embedding may be quantised or have LoRA.
-            An untied `ReversibleEmbedding` provides its output table. With `None`, the layer has
-            its own label embeddings.
-        label_encoder: A `keras_drill.LabelEncoder`; `None` is the identity.
-        score: A `keras_drill.scores.Score`; `None` is the inner product.
-        composition: A `keras_drill.compositions.Composition`; `None` is the softmax, or
-            `MultiSense` with a `SenseEmbedding`.
+            Your own model classes must call `head.tie_to(embedding)` after they are rebuilt. The
+            embedding may be quantised or have LoRA. From a `ReversibleEmbedding` with
+            `tie_weights=False`, the layer uses the output table. With `None`, the layer has its own
+            label embeddings.
+        label_encoder: A `keras_drill.LabelEncoder`; `None` is the identity, for labels that are the
+            embeddings.
+        score: A `keras_drill.scores.Score`; `None` is the inner product, or the score of a
+            `SenseEmbedding`.
+        composition: A `keras_drill.compositions.Composition`; `None` is the softmax, or with a
+            `SenseEmbedding` a softmax over several senses per word (`MultiSense`).
         embedding_dim: Width of the layer's own label embeddings; `None` is the width of the
             hidden states.
         use_bias: Whether every label has a bias.
-        logit_soft_cap: Bound c of the scores, which become `c * tanh(score / c)`; `None` for no
-            bound.
+        logit_soft_cap: Bound c of the scores with their biases, which become `c * tanh(score / c)`;
+            `None` for no bound.
         z_loss: Coefficient of `logsumexp(scores)^2`, which is added to the loss of every token.
         tile_size: Tokens per tile of the fused loss. `None` derives the number from `tile_bytes`.
         tile_bytes: Memory for one tile of scores, in bytes. `None` is 2 GiB on GPUs and TPUs. On
             CPUs the default is 144 MiB, or three eighths of the memory of the labels' gradient if
-            this is more. With frozen labels and no biases, the fused loss usually stores no scores.
+            this is more. If labels are frozen and there are no biases, the fused loss usually
+            stores no scores and needs less.
         embeddings_initializer: Initializer of the layer's own label embeddings.
         embeddings_regularizer: Regularizer of the layer's own label embeddings.
         embeddings_constraint: Constraint of the layer's own label embeddings.
         bias_initializer: Initializer of the biases, such as the words' log-frequencies.
         pad_labels_to: Number of rows of the embedding and of the layer's variables, at least the
-            number of labels. Devices that split the vocabulary (see
-            `keras_drill.distribute.layout_map`) need a multiple of their number. Additional rows
-            have probability 0 and no gradient. `None` is one row for each label.
+            number of words. If devices split the vocabulary (see
+            `keras_drill.distribute.layout_map`), this must be a multiple of the number of devices.
+            Additional rows have probability 0 and no gradient. `None` is one row for each label. If
+            words have several senses, use `num_senses` instead.
         **kwargs: Keyword arguments of `keras.layers.Layer`. `trainable=False`, set here or later,
-            freezes the layer's own weights and its senses, but not a shared `embedding`, which
-            has a `trainable` of its own.
+            freezes the layer's own weights and the assignment of senses to words, but not a shared
+            `embedding`, which has a `trainable` of its own.
 
     Raises:
         ValueError: An argument is out of range or does not match another.
@@ -237,10 +246,10 @@ class OutputLayer(WordProbabilities):
 
     @property
     def embeddings(self) -> Tensor:
-        """The table `[M, d]` from which the M labels are computed.
+        """The table `[M, d]` of embeddings from which the M labels are computed; d is their width.
 
-        The table is a variable, or a tensor if the `embedding` has LoRA, is quantised, or is
-        untied.
+        The table is a variable, or a tensor if the shared `embedding` has LoRA, is quantised, or
+        has an output table of its own (`tie_weights=False`).
         """
         return self.label_embeddings if self.embedding is None else super().embeddings
 
@@ -248,13 +257,16 @@ class OutputLayer(WordProbabilities):
     def learns_senses(self) -> bool:
         """Whether training counts the use of senses and may move them to other words.
 
-        False if the layer or the embedding is frozen.
+        Relevant only if words have several senses. False if the layer or its shared embedding is
+        frozen.
         """
         return self.trainable and (self.embedding is None or self.embedding.trainable)
 
     @property
     def score_parameters(self) -> list[keras.Variable]:
-        """The score's variables, `[M]` each. A tied `SenseEmbedding` shares these variables."""
+        """The score's variables, `[M]` each (none for the inner product), shared with a
+        `SenseEmbedding`.
+        """
         if isinstance(self.embedding, SenseEmbedding):
             return self.embedding.score_parameters
         return self.own_score_parameters
@@ -267,7 +279,9 @@ class OutputLayer(WordProbabilities):
         label_smoothing: float = 0.0,
         training: bool | None = None,
     ) -> Tensor:
-        """Computes float32 log-probabilities of all words `[..., V]` or of the targets `[...]`."""
+        """Computes log-probabilities of all words, or of `targets`; see the class for the
+        arguments.
+        """
         if targets is not None:
             return losses.add_fused_loss(
                 self, hidden, targets, sample_weight, label_smoothing, bool(training)
@@ -293,9 +307,9 @@ class OutputLayer(WordProbabilities):
         return (*hidden_shape[:-1], self.vocabulary_size)
 
     def folded(self) -> "OutputLayer":
-        """Returns a copy of the output layer for inference, in which the labels are constant.
+        """Returns a copy of a built output layer for inference, in which the labels are constant.
 
-        The copy stores the result of the label encoder instead of the encoder.
+        The copy stores the labels that the label encoder computes, instead of the encoder.
 
         Returns:
             A built, frozen `OutputLayer` with the same probabilities, as fast as weight tying. The

@@ -12,16 +12,17 @@ from keras_drill.types import Initializer
 class BilinearOutput(OutputLayer):
     """A bilinear output layer: logits `E W h + b`.
 
-    E `[V, d]` are the word embeddings, h `[d_h]` is a hidden state, W is a matrix, and b are the
-    biases; see `keras_drill.BilinearLabelEncoder`. The layer has `d * d_h + V` weights in addition
-    to the embeddings.
+    E `[V, d]` are the embeddings of the V words, h `[d_h]` is a hidden state, W `[d, d_h]` is a
+    trained matrix, and b are the biases; see `keras_drill.BilinearLabelEncoder`. The layer returns
+    the log-softmax of the logits. The layer has `d * d_h + V` weights in addition to the
+    embeddings.
 
     Args:
         vocabulary_size: Number of words V.
-        embedding: A `keras.layers.Embedding` to compute the labels from. With `None`, the layer has
-            its own label embeddings.
+        embedding: The `keras.layers.Embedding` from which the labels are computed, usually the
+            input embedding of the backbone. With `None`, the layer has its own label embeddings.
         kernel_initializer: Initializer of W.
-        learning_rate_multiplier: Multiplies every step of the optimizer on the label encoder's
+        learning_rate_multiplier: Factor of every step of the optimizer on the label encoder's
             weights; see `keras_drill.label_encoders.ResidualNetwork`.
         **kwargs: Other arguments of `keras_drill.OutputLayer`, except `label_encoder`.
 

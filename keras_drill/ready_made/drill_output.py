@@ -12,29 +12,34 @@ from keras_drill.types import Activation, Initializer
 class DrillOutput(OutputLayer):
     """The deep residual output layer (DRILL): logits `E^(k) h + b`.
 
-    A residual network of k layers computes the labels E^(k) from the word embeddings `[V, d]`; see
-    `keras_drill.ResidualLabelEncoder`. h is a hidden state, and b are the biases. With the default
-    options the layer has `k (d^2 + d) + V` weights in addition to the embeddings.
+    A residual network of k layers computes the labels E^(k), the output embeddings of the V words,
+    from the word embeddings `[V, d]`; see `keras_drill.ResidualLabelEncoder`. h is a hidden state,
+    and b are the biases. The layer returns the log-softmax of the logits. With the default options
+    the layer has `k (d^2 + d) + V` weights in addition to the embeddings.
 
     Args:
         vocabulary_size: Number of words V.
-        embedding: A `keras.layers.Embedding` to compute the labels from. With `None`, the layer has
-            its own label embeddings.
+        embedding: The `keras.layers.Embedding` from which the labels are computed, usually the
+            input embedding of the backbone. With `None`, the layer has its own label embeddings.
         depth: Number of layers k of the label network.
-        units: Width of every layer; `None` is the embedding's width.
+        units: Width of every layer; `None` is the embedding's width, which `residual_to_input`
+            requires.
         activation: Any Keras activation; the paper uses sigmoid, tanh and relu.
-        dropout: Dropout rate on the input of every layer.
-        variational_dropout: Whether to draw one mask for all labels instead of one for each.
+        dropout: Dropout rate on the input of every layer of the label network.
+        variational_dropout: Whether all labels share one dropout mask. By default, each label has
+            its own mask.
         residual_to_input: Whether to add the word embedding to every layer's output.
         residual_to_previous: Whether to add the previous layer's output to the output of every
             layer after the first.
-        dual: Whether to apply a second network of the same kind to the hidden states.
+        dual: Whether to also apply a network with the same options, but its own weights, to the
+            hidden states.
         gated: Whether to multiply every layer's activation by a trainable gate, one number for each
-            unit, which starts at 0. The labels are then the embeddings at first, for any depth, so
-            a trained model to which the layer is added keeps its probabilities.
+            unit, which starts at 0. With the default residual connections, the labels are then the
+            embeddings at first, so a trained model whose output layer is replaced by this one
+            (`LanguageModel.with_head`) keeps its probabilities.
         kernel_initializer: Initializer of the kernels.
         seed: Seed of the dropout masks.
-        learning_rate_multiplier: Multiplies every step of the optimizer on the label encoder's
+        learning_rate_multiplier: Factor of every step of the optimizer on the label encoder's
             weights; see `keras_drill.label_encoders.ResidualNetwork`.
         **kwargs: Other arguments of `keras_drill.OutputLayer`, except `label_encoder`.
 

@@ -12,18 +12,19 @@ from keras_drill.types import Activation, Initializer
 class DualNonlinearOutput(OutputLayer):
     """A dual nonlinear output layer: logits `g_out(E) g_in(h) + b`.
 
-    g_out and g_in are dense layers that map the word embeddings E `[V, d]` and a hidden state h
-    `[d_h]` to a joint space; see `keras_drill.DualNonlinearLabelEncoder`. The layer has
+    g_out and g_in are dense layers that map the embeddings E `[V, d]` of the V words and a hidden
+    state h `[d_h]` to a joint space of width d_j; see `keras_drill.DualNonlinearLabelEncoder`. b
+    are the biases. The layer returns the log-softmax of the logits. The layer has
     `d * d_j + d_j * d_h + 2 d_j + V` weights in addition to the embeddings.
 
     Args:
         vocabulary_size: Number of words V.
-        embedding: A `keras.layers.Embedding` to compute the labels from. With `None`, the layer has
-            its own label embeddings.
+        embedding: The `keras.layers.Embedding` from which the labels are computed, usually the
+            input embedding of the backbone. With `None`, the layer has its own label embeddings.
         units: Width d_j of the joint space.
         activation: Activation of both layers.
         kernel_initializer: Initializer of the kernels of both layers.
-        learning_rate_multiplier: Multiplies every step of the optimizer on the label encoder's
+        learning_rate_multiplier: Factor of every step of the optimizer on the label encoder's
             weights; see `keras_drill.label_encoders.ResidualNetwork`.
         **kwargs: Other arguments of `keras_drill.OutputLayer`, except `label_encoder`.
 

@@ -19,18 +19,19 @@ class KernelizedBayesianSoftmax(OutputLayer):
 
         p(y) = sum_{senses m of y} exp K_θm(h, w_m) / sum_{all senses m} exp K_θm(h, w_m)
 
-    h is the hidden state. Each sense m has a vector w_m and a parameter θ_m, which sets the width
-    of the kernel K; see `keras_drill.scores.KerBSKernel`. The assignment of senses to words is part
-    of the layer's state: the callback `keras_drill.SenseReallocation` moves rarely used senses to
-    words that need more senses. The fused loss does not store the matrix of word probabilities.
+    h is the hidden state, and y a word. Each sense m has a vector w_m and a parameter θ_m, which
+    sets the width of the kernel K; see `keras_drill.scores.KerBSKernel`. The layer returns log p(y)
+    for all words. The assignment of senses to words is part of the layer's state: the callback
+    `keras_drill.SenseReallocation` moves rarely used senses to words that need more senses. The
+    fused loss does not store the matrix of word probabilities.
 
     The ablations of the paper are `variant="inner_product"` (no kernel),
     `num_senses=vocabulary_size` (one sense per word) and `dynamic_allocation=False` (no
     reallocation).
 
-    With a `SenseEmbedding`, its values replace the arguments from `num_senses` to `senses_start`,
-    which must be `None` or equal to these values. The defaults below apply to layers without a
-    `SenseEmbedding`.
+    If `embedding` is a `SenseEmbedding`, its values replace the arguments from `num_senses` to
+    `senses_start`, which must be `None` or equal to these values. The defaults below apply to
+    layers without a `SenseEmbedding`.
 
     Args:
         vocabulary_size: Number of words V.
@@ -41,8 +42,9 @@ class KernelizedBayesianSoftmax(OutputLayer):
         max_senses: Most senses of a word. Default: 4.
         variant: Kernel: "paper" (as in the paper), "reference" (as in the authors' code, a
             different formula) or "inner_product" (no kernel). Default: "paper".
-        dynamic_allocation: Whether senses may move to other words. If `True`, training collects
-            the statistics that `keras_drill.SenseReallocation` needs. Default: `True`.
+        dynamic_allocation: Whether senses may move to other words. If `True`, training collects the
+            statistics that the callback `keras_drill.SenseReallocation` needs to move them. Without
+            the callback, no sense moves. Default: `True`.
         usage_by: "posterior" or "probability": how the usage of a sense is measured; see
             `keras_drill.senses.SenseAllocation`. Default: "posterior".
         senses_start: Initial vectors of the senses. "random" initializes each sense independently.
@@ -52,19 +54,19 @@ class KernelizedBayesianSoftmax(OutputLayer):
             with n senses are lowered by log n. Default: "random".
         use_bias: Whether every sense has a bias. The paper uses no biases.
         **kwargs: Other arguments of `keras_drill.OutputLayer`, except `score` and `composition`.
-            Any `label_encoder` can be used with the kernel. On CPUs the default of `tile_bytes` is
-            at least 192 MiB.
+            Any `label_encoder` is allowed. On CPUs the default of `tile_bytes` is at least 192 MiB.
 
     Raises:
         ValueError: An argument is out of range, or contradicts the `SenseEmbedding`.
 
     Attributes:
-        allocation: `keras_drill.senses.SenseAllocation`: `sense_to_word`, and the statistics.
-        theta: The kernel's parameters, a variable `[M]`; `None` without a kernel.
+        allocation: A `keras_drill.senses.SenseAllocation`, with the word of each sense
+            (`sense_to_word`) and the statistics.
+        theta: The kernel's parameters θ of all M senses, a variable `[M]`; `None` without a kernel.
 
     Example:
 
-    >>> head = KernelizedBayesianSoftmax(11, num_senses=29)
+    >>> head = keras_drill.KernelizedBayesianSoftmax(11, num_senses=29)
     >>> hidden = keras.ops.ones((2, 3, 5))
     >>> tuple(head(hidden).shape), tuple(head.sense_log_probs(hidden).shape)
     ((2, 3, 11), (2, 3, 29))
@@ -155,7 +157,7 @@ class KernelizedBayesianSoftmax(OutputLayer):
         return self.score_parameters[0] if self.score_parameters else None
 
     def sense_log_probs(self, hidden: Tensor) -> Tensor:
-        """Computes the log-probabilities of all M senses.
+        """Computes the log-probabilities of all M senses, which are normalised over all senses.
 
         Args:
             hidden: Hidden states `[..., d_h]`.
@@ -171,8 +173,8 @@ class KernelizedBayesianSoftmax(OutputLayer):
         """Computes the probability of each sense of a word, given the word and a hidden state.
 
         Args:
-            hidden: `[..., d_h]`, the hidden states that predict the words.
-            words: `[...]` integers.
+            hidden: `[..., d_h]`, the hidden states from which the words are predicted.
+            words: `[...]` integers, one word for each hidden state.
 
         Returns:
             `[..., S]` with S = `max_senses`: probabilities of the senses

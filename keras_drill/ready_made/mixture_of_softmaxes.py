@@ -12,26 +12,28 @@ from keras_drill.types import Initializer
 class MixtureOfSoftmaxes(OutputLayer):
     """The mixture of softmaxes (MoS): `p = sum_k π_k softmax(E c_k + b)`.
 
-    E are the labels and b the biases. The weight π_k of component k and its context, the vector
-    c_k, are computed from the hidden state; see `keras_drill.compositions.Mixture`. The fused loss
-    stores the scores of all K components for one group of tokens (a tile) at a time.
+    E are the labels (the output embeddings of the words) and b the biases. The weight π_k of
+    component k and its context, the vector c_k, are computed from the hidden state; see
+    `keras_drill.compositions.Mixture`. The layer returns log p for all words. The fused loss stores
+    the logits `E c_k + b` of all K components for one group of tokens (a tile) at a time.
 
     Args:
         vocabulary_size: Number of words V.
-        embedding: A `keras.layers.Embedding` to compute the labels from. With `None`, the layer has
-            its own label embeddings.
+        embedding: The `keras.layers.Embedding` from which the labels are computed, usually the
+            input embedding of the backbone. With `None`, the layer has its own label embeddings.
         num_mixtures: Number of components K.
         context_dim: Width of the contexts; `None` is the embeddings' width.
-        context_dropout: Dropout rate on the contexts, one mask for all time steps.
+        context_dropout: Dropout rate on the contexts. All time steps of a sequence share the mask.
         gated: Whether the contexts are the hidden states plus a gated part. The gates are 0 at
-            first, so a trained model to which the layer is added keeps its probabilities.
-        kernel_initializer: Initializer of the kernels for contexts and priors.
+            first, so a trained model whose output layer is replaced by this one
+            (`LanguageModel.with_head`) keeps its probabilities.
+        kernel_initializer: Initializer of the kernels that compute c_k and π_k.
         seed: Seed of the dropout masks.
         **kwargs: Other arguments of `keras_drill.OutputLayer`, except `composition`.
 
     Example:
 
-    >>> MixtureOfSoftmaxes(11, num_mixtures=3)(keras.ops.ones((2, 5))).shape
+    >>> keras_drill.MixtureOfSoftmaxes(11, num_mixtures=3)(keras.ops.ones((2, 5))).shape
     TensorShape([2, 11])
 
     References:

@@ -9,7 +9,8 @@ from keras_drill.output_layer import OutputLayer
 class SoftmaxOutput(OutputLayer):
     """The plain softmax output layer: logits `W h + b`.
 
-    W `[V, d_h]` are the labels, h `[d_h]` is a hidden state, and b are the biases. The layer has
+    W `[V, d_h]` are the labels (the output embeddings of the words), h `[d_h]` is a hidden state,
+    and b are the biases. The layer returns the log-softmax of the logits. The layer has
     `V * d_h + V` weights.
 
     Args:

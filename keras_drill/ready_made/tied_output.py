@@ -9,11 +9,13 @@ from keras_drill.output_layer import OutputLayer
 class TiedOutput(OutputLayer):
     """Output layer with weight tying: the labels are the word embeddings E.
 
-    The logits of a hidden state h are `E h + b`. The layer itself has V weights, the biases b.
+    Labels are the output embeddings of the words. The logits of a hidden state h are `E h + b`; the
+    layer returns their log-softmax. Besides the shared E, the layer has V weights, the biases b.
 
     Args:
         vocabulary_size: Number of words V.
-        embedding: The `keras.layers.Embedding` to share.
+        embedding: The `keras.layers.Embedding` to share, usually the input embedding of the
+            backbone. Its `output_dim` must be the width of the hidden states.
         **kwargs: Other arguments of `keras_drill.OutputLayer`, except `label_encoder`.
 
     Example:

@@ -18,24 +18,25 @@ class SenseEmbedding(keras.layers.Embedding):
 
         e_t = sum_j P(sense j of word x_t | context) w_j
 
-    Each sense j of a word has its own embedding w_j. The context is the hidden state `h` that
-    predicted the word. With a context, the weights are the exact posterior over the word's senses,
+    A sense is one of several embeddings of a word; sense j has the embedding w_j. The context is
+    the hidden state h that predicted word x_t. With a context, the weights are the exact posterior
+    over the word's senses,
 
         P(j) = softmax_j K(h, w_j),
 
-    with the kernel K (`score`), as in a tied `keras_drill.KernelizedBayesianSoftmax`. The posterior
-    needs the hidden state of the previous step, so recurrent backbones compute the posterior inside
-    their time loop.
+    with the kernel K (`score`), as in a `keras_drill.KernelizedBayesianSoftmax` that shares this
+    embedding. The posterior needs the hidden state of the previous step, so recurrent backbones
+    compute the posterior inside their time loop.
 
     Without a context, the weights are proportional to the usage of the senses, a running average of
     their probabilities (see `keras_drill.senses.SenseAllocation`). These weights do not depend on
-    hidden states, which is faster and suits models that process all positions in parallel.
-    `keras_drill.SenseReallocation` updates the usage at the end of each interval. Before the first
-    update, all senses have the same weight.
+    hidden states, which is faster and suits models that process all positions in parallel. The
+    callback `keras_drill.SenseReallocation` updates the usage after every `interval` training
+    steps. Before the first update, all senses have the same weight.
 
     Call arguments:
         words: `[...]` integers.
-        context: `None`, or `[..., d]`.
+        context: `None`, or `[..., d]`, the hidden states that predicted the words.
 
     Output shape: `[..., d]`.
 
@@ -45,16 +46,18 @@ class SenseEmbedding(keras.layers.Embedding):
         num_senses: Number of senses M; `None` is three per word.
         min_senses: Fewest senses of a word.
         max_senses: Most senses of a word, S.
-        dynamic: Whether senses may move from word to word.
-        score: `keras_drill.scores.Score` that compares contexts with senses; `None` is the KerBS
-            kernel. A tied output layer shares the score and its parameters.
-        weighting: Weights that `keras_drill.models.AWDLSTM` and `GRULanguageBackbone` use:
-            "posterior" (with context) or "usage" (without context). "posterior" needs an output
-            layer without a label encoder.
+        dynamic: Whether `keras_drill.SenseReallocation` may move senses to other words.
+        score: `keras_drill.scores.Score` that compares contexts with senses; `None` is
+            `keras_drill.scores.KerBSKernel()`. A tied output layer shares the score and its
+            parameters.
+        weighting: Weights that the recurrent backbones of `keras_drill.models` use for the words
+            that the model predicts: "posterior" (with context) or "usage" (without context).
+            "posterior" needs an output layer without a label encoder.
         embeddings_initializer: Initializer of the sense embeddings; `None` is uniform within ±1/√d.
             With the ±0.05 of Keras' embeddings, encoder–decoder models need much longer to learn
             which sense to use.
-        usage_by: As in `keras_drill.senses.SenseAllocation`.
+        usage_by: How the usage of a sense is measured, "posterior" or "probability"; see
+            `keras_drill.senses.SenseAllocation`.
         senses_start: Initial embeddings of the senses. "random" initializes each sense
             independently. "copies" initializes one embedding per word, and the word's senses start
             as copies of this embedding plus noise. The noise has a standard deviation of 3e-4 times
@@ -62,15 +65,15 @@ class SenseEmbedding(keras.layers.Embedding):
         **kwargs: Keyword arguments of `keras.layers.Embedding`, except `input_dim`.
 
     Attributes:
-        allocation: `SenseAllocation`, which sense belongs to which word.
-        score_parameters: The score's variables, `[M]` each.
+        allocation: A `keras_drill.senses.SenseAllocation`, which stores the word of each sense.
+        score_parameters: The score's variables, `[M]` each, such as the parameters θ of the kernel.
 
     Raises:
         ValueError: An argument is out of range or does not match another.
 
     Example:
 
-    >>> embedding = SenseEmbedding(11, 5)
+    >>> embedding = keras_drill.SenseEmbedding(11, 5)
     >>> words = keras.ops.array([[3, 1, 4]])
     >>> tuple(embedding(words).shape), tuple(embedding.embeddings.shape)
     ((1, 3, 5), (33, 5))
@@ -136,15 +139,17 @@ class SenseEmbedding(keras.layers.Embedding):
         return self.weigh(*self.look_up(words), context=context)
 
     def look_up(self, words: Tensor) -> tuple[Tensor, ...]:
-        """Looks up the inputs of `weigh` for words. A time loop then needs no look-ups.
+        """Looks up the inputs of `weigh` for words.
+
+        Recurrent backbones call this method once for all time steps, before their time loop.
 
         Args:
             words: `[...]` integers.
 
         Returns:
-            A tuple of `[..., S, d]`, the embeddings of the words' senses; `[..., S]`, a mask, False
-            for padding; `[..., S]`, the senses' usage; and `[..., S]` for each of the score's
-            parameters.
+            A tuple, in which S is `max_senses`: `[..., S, d]`, the embeddings of the words' senses;
+            `[..., S]`, a mask, False for the padding of words with fewer senses; `[..., S]`, the
+            senses' usage; and `[..., S]` for each of the score's parameters.
         """
         # Keras passes the ids of a model without an integer Input as floats.
         columns, mask = self.allocation.columns(ops.cast(words, "int32"))
@@ -167,7 +172,8 @@ class SenseEmbedding(keras.layers.Embedding):
 
         Args:
             senses, mask, usage, *parameters: The output of `look_up`.
-            context: `None`, or `[..., d]`.
+            context: `[..., d]`, the hidden states that predicted the words; `None` for weights
+                by usage.
         """
         if context is None:
             logits = ops.log(usage + 1e-12)  # equal weights for a word whose usage is 0
@@ -180,12 +186,14 @@ class SenseEmbedding(keras.layers.Embedding):
     def weigh_gradient(
         self, upstream: Tensor, senses: Tensor, mask: Tensor, parameters: Tensors, context: Tensor
     ) -> tuple[Tensor, Tensor, Tensors]:
-        """Computes the gradients of the loss with respect to the inputs of `weigh`.
+        """Computes the gradients of the loss with respect to the inputs of `weigh`, with a context.
+
+        Backbones whose time loop has a gradient of its own call this method.
 
         Args:
             upstream: `[..., d]`, the gradient of the loss with respect to the output of `weigh`.
             senses, mask, parameters: From the output of `look_up`.
-            context: `[..., d]`.
+            context: `[..., d]`, as in `weigh`.
 
         Returns:
             The gradients with respect to the context, the senses, and the parameters.
@@ -213,6 +221,8 @@ class SenseEmbedding(keras.layers.Embedding):
 
     def check_head(self, head: Any) -> None:
         """Raises `ValueError` if an output layer cannot be tied to this embedding.
+
+        `OutputLayer` calls this method.
 
         Args:
             head: The `keras_drill.OutputLayer`.

@@ -14,14 +14,15 @@ _NOISE = 0.1  # length of the noise of a restarted embedding, relative to the co
 
 
 class SenseReallocator:
-    """Moves little-used senses to words that need more, once per interval of training steps.
+    """Moves little-used senses to words that need more senses, every `interval` training steps.
 
     In your own training loop, call `step` after every training step. With `fit`, use the callback
-    `keras_drill.SenseReallocation`.
+    `keras_drill.SenseReallocation`. A sense is one of several label vectors (output embeddings) of
+    a word.
 
     The output layer's loss sums statistics over the tokens of an interval. At the end of the
-    interval, the sums update two running averages with the momentum β: the log-probability of each
-    word i, and the usage of each sense m.
+    interval, the sums update two running averages, in which new values have the weight β
+    (`momentum`): the log-probability of each word i, and the usage of each sense m.
 
         word_log_prob_i <- (1 - β)^n_i word_log_prob_i + (1 - (1 - β)^n_i) mean log p(i)
         usage_m         <- (1 - β)^Q   usage_m         + (1 - (1 - β)^Q)   mean q_m
@@ -30,34 +31,37 @@ class SenseReallocator:
     these occurrences, and the mean of q_m is over all tokens. q_m is the posterior probability of
     sense m given the target, which is 0 if m is a sense of another word. With
     `usage_by="probability"` of the head, q_m is the probability of m among all senses if m is a
-    sense of the target, else 0, as in equation 13 and the authors' code. Equation 12 of the paper
-    has no factor β on its second term. This class uses a weighted mean in both cases.
+    sense of the target, else 0, as in equation 13 and the authors' code. In equation 12 of the
+    paper, the new value has no factor β. This class uses a weighted mean in both cases.
 
-    Then the policy chooses the senses to move. Every moved sense is reset: θ and the optimizer's
-    variables for this sense (such as its momentum) get their initial values, the usage becomes the
-    mean usage, and the embedding is kept or replaced (see `moved_embedding`). The statistics of the
-    next interval start at zero.
+    Then the policy chooses the senses to move. Every moved sense is reset: the kernel's parameter θ
+    and the optimizer's variables for this sense (such as its momentum) get their initial values,
+    the usage becomes the mean usage, and the embedding is kept or replaced (see `moved_embedding`).
+    The statistics of the next interval start at zero.
 
-    The senses of a frozen head (`trainable=False`) or of a frozen embedding are neither counted
-    nor moved.
+    If the head or its shared embedding is frozen (`trainable=False`), no statistics are collected
+    and no senses move.
 
     All state except `history` is in the variables of the output layer and of the optimizer.
 
     Args:
         head: A `keras_drill.KernelizedBayesianSoftmax`, or an `OutputLayer` with the composition
-            `MultiSense`, whose senses may move. The head may be tied and have any label encoder.
+            `MultiSense`, whose senses may move (`dynamic_allocation` or `dynamic` is `True`). The
+            head may be tied and have any label encoder.
         optimizer: The `keras.optimizers.Optimizer` that trains the head. With `None`, no variables
             of an optimizer are reset.
         interval: Number of steps Q between reallocations.
-        policy: A `keras_drill.senses.policies.AllocationPolicy`; `None` is `RankingPolicy()`.
-        momentum: β, the weight of new values in the running averages, in (0, 1].
+        policy: A `keras_drill.senses.policies.AllocationPolicy`, which chooses the senses to move;
+            `None` is `RankingPolicy()`.
+        momentum: β, the weight of new values in the running averages, in (0, 1]. Momentum in Keras
+            is the weight of the old value.
         moved_embedding: "keep" keeps the embedding of a moved sense. "near" replaces the embedding
-            by that of the new word's most used sense, plus a random vector of a tenth of its
-            length. A bias is replaced without noise.
-        seed: Seed of the noise.
+            by the embedding of the new word's most used sense, plus a random vector of a tenth of
+            its length. "near" also copies the bias of that sense, without noise.
+        seed: Integer seed of the noise.
 
     Attributes:
-        history: `ReallocationHistory`, one dictionary per reallocation.
+        history: A list with one dictionary per reallocation, as in `keras_drill.SenseReallocation`.
         iteration: Iteration of the last `step`; `None` before the first one.
 
     Raises:
@@ -67,7 +71,7 @@ class SenseReallocator:
 
     >>> head = keras_drill.KernelizedBayesianSoftmax(5, num_senses=7)
     >>> policy = keras_drill.senses.policies.ThresholdPolicy(-1.0)
-    >>> reallocator = SenseReallocator(head, interval=2, policy=policy, momentum=1.0)
+    >>> reallocator = keras_drill.SenseReallocator(head, None, 2, policy, momentum=1.0)
     >>> hidden, targets = np.zeros((3, 4), "float32"), np.array([2, 2, 3])
     >>> for iteration in (1, 2):
     ...     loss = head.loss(hidden, targets)
@@ -114,11 +118,12 @@ class SenseReallocator:
     def step(self, iteration: int | None = None) -> dict[str, Any] | None:
         """Counts a training step, and reallocates senses after the last step of an interval.
 
-        If iterations are skipped, the method reallocates as soon as the iteration reaches or passes
-        a multiple of `interval`.
+        If `step` is not called after every iteration, it reallocates as soon as the iteration
+        reaches or passes a multiple of `interval`.
 
         Args:
-            iteration: Number of training steps so far; `None` uses the optimizer's `iterations`.
+            iteration: Number of training steps so far; `None` uses the `iterations` of the
+                `optimizer`.
 
         Returns:
             The new entry of `history`, or `None` without a reallocation.
@@ -132,6 +137,8 @@ class SenseReallocator:
 
     def reallocate(self, iteration: int | None = None) -> dict[str, Any] | None:
         """Ends the interval now: updates the running averages and moves senses.
+
+        `step` calls this method after the last step of an interval.
 
         Args:
             iteration: As in `step`. The history stores this number. The noise depends on this
