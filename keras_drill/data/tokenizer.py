@@ -73,8 +73,8 @@ class VocabularySizeError(ValueError):
 
     def __init__(self, size: int, least: int):
         super().__init__(
-            f"`vocabulary_size` must be at least {least} for this text, whose characters are "
-            "pieces; or leave rare characters out by a lower `character_coverage`. "
+            f"`vocabulary_size` must be at least {least} for this text, because each of its "
+            "characters must be known. To drop rare characters, lower `character_coverage`. "
             f"Received: vocabulary_size={size}"
         )
         self.size = size

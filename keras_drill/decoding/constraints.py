@@ -187,7 +187,7 @@ class BannedWords(Constraint):
         if highest >= log_probs.shape[-1]:
             raise ValueError(
                 f"`words` must be token ids from 0 to {log_probs.shape[-1] - 1}. "
-                f"Received: {highest}"
+                f"Received: the id {highest}"
             )
         width = max(map(len, self.words)) - 1  # P
         anything = -1
