@@ -13,8 +13,8 @@ class NonMonotonicAveraging(keras.callbacks.Callback):
     """Averages the weights over training steps once validation has stopped improving (NT-ASGD).
 
     The callback checks the validation loss at the end of every epoch. Let v_k be the loss at check
-    k = 0, 1, .... Averaging starts at the first check whose loss is worse than the best loss that
-    was recorded more than n checks earlier:
+    k = 0, 1, .... Averaging starts at the first check whose loss is worse than the best of the
+    losses that are more than n checks old:
 
         v_k > min(v_0, ..., v_{k-n-1}),    n = `non_monotone_interval`.
 
@@ -29,22 +29,24 @@ class NonMonotonicAveraging(keras.callbacks.Callback):
     before averaging begins.
 
     The callback works with any optimizer. Averaging needs memory for two copies of the trainable
-    weights: the mean is stored as two float32 numbers, because after a million steps a single
-    float32 number no longer changes. With `steps_per_execution=m`, only the weights after every
-    m-th step are averaged.
+    weights: w̄ is stored as the sum of two float32 numbers. In a single float32 number, changes of
+    the average after about a million steps would be lost by rounding. With `steps_per_execution=m`,
+    only the weights after every m-th step are averaged.
 
     To resume training, save `get_state()` with the model at the end of an epoch. The state is a
     flat dictionary of arrays (`np.savez(file, **state)`). Pass the state to `set_state` before the
     next `fit`. Training then continues as if it had not been interrupted.
 
     Args:
-        monitor: Name of the logged value to check. Lower values are better.
-        non_monotone_interval: Number of checks n.
+        monitor: Name of the logged value that is checked as the loss v_k. Lower values must be
+            better.
+        non_monotone_interval: Number n of the latest checks that are not compared with, see above.
         average_from_start: Whether to average from the first step on, whatever the losses are. Use
             this for the fine-tuning stage of AWD-LSTM, which starts from trained weights.
 
     Example:
 
+    >>> from keras_drill.callbacks import NonMonotonicAveraging
     >>> callback = NonMonotonicAveraging(non_monotone_interval=1)
     >>> [callback.check(loss) for loss in (5.0, 4.0, 4.5, 4.1)]
     [False, False, False, True]
@@ -77,7 +79,13 @@ class NonMonotonicAveraging(keras.callbacks.Callback):
         self._rests: list[keras.Variable] = []
 
     def check(self, loss: float) -> bool:
-        """Records the next validation loss. Returns whether weights are averaged from now on."""
+        """Records the next validation loss. Returns whether weights are averaged from now on.
+
+        The callback calls this method at the end of every epoch.
+
+        Args:
+            loss: The validation loss v_k.
+        """
         n = self.non_monotone_interval
         older = self.losses[:-n] if n else self.losses
         if not self.averaging and older and loss > min(older):
@@ -134,7 +142,10 @@ class NonMonotonicAveraging(keras.callbacks.Callback):
         self._put_average_in()
 
     def get_state(self) -> dict[str, np.ndarray]:
-        """Returns the arrays that training needs to resume, in addition to the model's weights."""
+        """Returns the arrays that the callback needs to resume training, see the class.
+
+        The arrays belong to the model's weights at the same moment, so save both together.
+        """
         state = {
             "losses": np.array(self.losses),
             "averaging": np.array(self.averaging),

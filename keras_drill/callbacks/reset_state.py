@@ -7,18 +7,22 @@ from keras_drill.layers.carried_state import zero_carried_state, zero_state
 
 
 class ResetState(keras.callbacks.Callback):
-    """Sets the carried state of stateful backbones to zero at the beginning of a text.
+    """Sets the state of stateful layers to zero at the beginning of a text.
 
-    The state becomes zero at the beginning of each epoch and of each evaluation. At the end of an
-    evaluation the callback restores the state, so an evaluation inside `fit` does not influence
-    training.
+    A stateful layer carries its state from batch to batch, where each batch continues the text of
+    the previous one. The callback sets the state to zero at the beginning of each epoch and of each
+    evaluation. At the end of an evaluation the callback restores the state, so an evaluation inside
+    `fit` does not influence training.
 
     The callback finds every layer of the model that carries state, at any depth: layers of this
     package and Keras' recurrent layers with `stateful=True`. Under a `tf.distribute` strategy every
-    replica has its own state. Batches for evaluation must have the batch size of training.
+    replica has its own state. The state has one row for each row of a batch, so batches for
+    evaluation must have the batch size of training.
 
     Example:
 
+    >>> import keras, keras_drill
+    >>> import numpy as np
     >>> layer = keras_drill.layers.LSTM(7, return_sequences=True, stateful=True)
     >>> model = keras.Sequential([layer])
     >>> model.compile("sgd", "mse")

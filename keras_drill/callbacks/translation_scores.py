@@ -10,27 +10,30 @@ class TranslationScores(keras.callbacks.Callback):
     """Generates texts for validation sources after every epoch, and logs their BLEU and chrF.
 
     The callback adds the scores to the epoch's logs. Put it **before** the callbacks that read
-    them: `EarlyStopping`, `ModelCheckpoint`, `CSVLogger` and `TensorBoard`. Put it after
-    `NonMonotonicAveraging`, so that it evaluates the average. Higher scores are better, which
-    Keras cannot guess: use `EarlyStopping(monitor="val_bleu", mode="max")`.
+    the logs: `EarlyStopping`, `ModelCheckpoint`, `CSVLogger` and `TensorBoard`. Put it **after**
+    `NonMonotonicAveraging`, so that it evaluates the averaged weights. Higher scores are better,
+    which Keras cannot guess: use `EarlyStopping(monitor="val_bleu", mode="max")`.
 
-    Decoding takes longer than computing `val_loss`. A few hundred sentences and a greedy search are
-    enough to follow training. `translate` must not use dropout, whose random numbers would change
-    the training run. The searches of this package use none.
+    Generating texts takes longer than computing `val_loss`. A few hundred sentences and a greedy
+    search are enough to follow training. `translate` must not use dropout, whose random numbers
+    would change the training run. The searches of this package, such as `BeamSearch`, do not use
+    dropout.
 
     Args:
-        translate: Function that maps a list of sources to a list of as many texts, with the model's
-            current weights. Sources may have any form that `translate` accepts, for example strings
-            or rows of ids.
+        translate: Function that maps the list `sources` to a list with one text for each source,
+            by the model with its current weights. Sources may have any form that `translate`
+            accepts, for example strings or rows of ids.
         sources: The validation sources.
         references: For each source one reference, or a sequence of several references.
-        scores: Attributes of `keras_drill.metrics.TextScores` to log. The logged name is `val_` and
-            the attribute's name.
+        scores: The scores to log, a list of `"bleu"`, `"bleu_1"`, `"chrf"`, `"exact_match"` and
+            `"length_ratio"`, see `keras_drill.metrics.TextScores`. The logged names begin with
+            `val_`, for example `val_bleu`.
         tokenize: sacrebleu's tokenizer for BLEU, see `keras_drill.metrics.score_texts`.
         lowercase: Whether to ignore the difference between upper and lower case.
 
     Attributes:
-        hypotheses: The texts of the last epoch; `None` before the first epoch ends.
+        hypotheses: The texts that `translate` returned after the last epoch; `None` before the
+            first epoch ends.
         text_scores: All scores of these texts, with sacrebleu's signatures; `None` before the first
             epoch ends.
 
@@ -39,6 +42,8 @@ class TranslationScores(keras.callbacks.Callback):
 
     Example:
 
+    >>> import keras, keras_drill
+    >>> import numpy as np
     >>> model = keras.Sequential([keras.layers.Dense(1)])
     >>> model.compile("sgd", "mse")
     >>> callback = keras_drill.callbacks.TranslationScores(

@@ -50,17 +50,18 @@ class Preprocessing(abc.ABC):
 
 @keras.saving.register_keras_serializable(package="keras_drill")
 class UnicodeNormalization(Preprocessing):
-    """Converts text to a Unicode normal form.
+    """Converts text to a Unicode normal form, as a step of a `PreprocessedTokenizer`.
 
-    `"NFC"` composes letters and accents, without a visible change. `"NFKC"` also replaces `ﬁ` by
-    `fi` and full-width letters by usual ones. `"NFD"` and `"NFKD"` decompose letters and accents.
-    Bytes that are not UTF-8 become U+FFFD.
+    `"NFC"` joins a letter and its accents into one character, and `"NFD"` separates them. Both look
+    the same. `"NFKC"` and `"NFKD"` also replace `ﬁ` by `fi` and full-width letters by ordinary
+    ones. Bytes that are not UTF-8 become U+FFFD, the replacement character.
 
     Args:
         form: `"NFC"`, `"NFD"`, `"NFKC"` or `"NFKD"`.
 
     Example:
 
+    >>> from keras_drill.data import UnicodeNormalization
     >>> UnicodeNormalization("NFKC")("ﬁne e\\u0301tude").numpy().decode()
     'fine étude'
 

@@ -27,22 +27,24 @@ _MARKED = re.compile(r'"([^"]*)"|\*{1,2}([^\s*](?:[^*]*[^\s*])?)\*{1,2}')
 
 
 def pydoc_topics(folder: str | os.PathLike) -> Corpus:
-    """Writes the prose of the Python language reference to `train.txt`, `valid.txt`, `test.txt`.
+    """Writes a small English corpus, the prose of the Python language reference, to a folder.
 
-    Python contains its language reference as text for `help()`, in `pydoc_data.topics`. This
-    function removes tables, code, grammar, headings, version notes and markup. Each line of the
-    result is a paragraph. Topics overlap, so each paragraph is kept only once. Paragraphs of the
+    The corpus needs no download: Python contains its language reference as text for `help()`, in
+    `pydoc_data.topics`. This function removes tables, code, grammar, headings, version notes and
+    markup. It writes the files `train.txt`, `valid.txt` and `test.txt`, with one paragraph per
+    line. Topics of the reference overlap, so each paragraph is kept only once. Paragraphs of the
     validation and test topics are not in the training text. The text differs slightly between
     versions of Python.
 
     Args:
-        folder: output folder. Files are written atomically.
+        folder: Output folder, created if necessary. Files are written atomically.
 
     Returns:
         The `Corpus` of the folder. Use `WordTokenizer` for its text.
 
     Example:
 
+    >>> from keras_drill.data import pydoc_topics
     >>> corpus = pydoc_topics(getfixture("tmp_path"))
     >>> list(corpus.splits)
     ['train', 'valid', 'test']

@@ -12,8 +12,12 @@ from keras_drill.data.checks import shown
 class Tokenizer(tf.Module, abc.ABC):
     """Base class for tokenizers, which split text into words and join words to text.
 
-    Tokenizers use graph operations that do not depend on Python state after tracing. So a tokenizer
-    in a `tf.function` or a SavedModel gives the same words as in training.
+    Words can also be punctuation marks and subword pieces. Subclasses define `tokenize`,
+    `detokenize` and `get_config`. They use TensorFlow operations, so that a tokenizer gives the
+    same words in training, in a `tf.function` and in a SavedModel.
+
+    Args:
+        name: Name of the `tf.Module`.
 
     Attributes:
         runs_in_graphs: Whether the tokenizer can run in graphs. False for a `PreprocessedTokenizer`
@@ -29,10 +33,11 @@ class Tokenizer(tf.Module, abc.ABC):
         """Splits text into words.
 
         Args:
-            text: string or string tensor, `[]` or `[N]`, UTF-8.
+            text: One text or N texts in UTF-8: a string or a string tensor, `[]` or `[N]`.
 
         Returns:
-            String tensor `[T]` for one text, ragged `[N, (T)]` for many.
+            String tensor `[T]`, the T words of one text. For N texts, a ragged string tensor
+            `[N, (T)]`, in which T differs between texts.
         """
 
     @abc.abstractmethod
@@ -40,10 +45,11 @@ class Tokenizer(tf.Module, abc.ABC):
         """Joins words to readable text. Spaces may differ from the text before `tokenize`.
 
         Args:
-            words: string tensor `[T]`, or ragged `[N, (T)]`.
+            words: String tensor `[T]`, the words of one text, or ragged `[N, (T)]`, the words of N
+                texts.
 
         Returns:
-            String tensor `[]` or `[N]`.
+            String tensor `[]` for one text, `[N]` for N texts.
         """
 
     @abc.abstractmethod
@@ -56,24 +62,30 @@ class Tokenizer(tf.Module, abc.ABC):
 
 
 class VocabularySizeError(ValueError):
-    """Error: the requested vocabulary size is too small for the characters of a text.
+    """Raised by the training of a subword tokenizer if `vocabulary_size` is too small.
+
+    The vocabulary must have room for all characters of the text that the tokenizer must know.
 
     Args:
-        size: The requested size.
-        least: The smallest possible size.
+        size: The requested vocabulary size.
+        least: The smallest possible vocabulary size for this text.
     """
 
     def __init__(self, size: int, least: int):
         super().__init__(
-            f"`vocabulary_size` must be at least {least} for this text, whose characters are "
-            "pieces; or leave rare characters out by a lower `character_coverage`. "
+            f"`vocabulary_size` must be at least {least} for this text, because each of its "
+            "characters must be known. To drop rare characters, lower `character_coverage`. "
             f"Received: vocabulary_size={size}"
         )
         self.size = size
         self.least = least
 
     def with_reserved(self, number: int) -> "VocabularySizeError":
-        """Returns the same error with both sizes increased by a number of reserved words."""
+        """Returns the same error with both sizes increased by `number`.
+
+        Use this method if the vocabulary also contains `number` reserved words, which the training
+        of the tokenizer does not count.
+        """
         return VocabularySizeError(self.size + number, self.least + number)
 
 

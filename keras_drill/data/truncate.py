@@ -72,21 +72,25 @@ def truncate_text(
     side: str = "right",
     separator_id: int | None = None,
 ) -> EncodedText:
-    """Truncates the lines of an encoded text. Lines keep their end tokens.
+    """Truncates the lines of an `EncodedText`. Each line keeps its end token.
 
     With `side="left"` and `separator_id`, the function drops whole turns of a dialogue, the oldest
     first, so that the rest begins after a separator. If the last turn alone is too long, its
     beginning is dropped.
 
     Args:
-        text: The text.
+        text: The `EncodedText` to truncate.
         max_length: Largest number of tokens of a line, including the end token.
-        side: `"right"` cuts the end of a line, `"left"` its beginning.
-        separator_id: The token between turns; `None` if lines have no turns. Only used with
+        side: `"right"` drops tokens at the end of a line, `"left"` at its beginning.
+        separator_id: Id of the token between turns; `None` if lines have no turns. Only used with
             `"left"`.
 
-    Example:
+    Returns:
+        An `EncodedText`: `text` itself if no line is too long.
 
+    Example, with the separator 0 and the end token 9:
+
+    >>> from keras_drill.data import EncodedText, truncate_text
     >>> text = EncodedText(ids=[3, 0, 4, 5, 9, 3, 9], line_lengths=[5, 2])
     >>> truncate_text(text, 3, "left", separator_id=0).ids.tolist()
     [4, 5, 9, 3, 9]

@@ -23,23 +23,27 @@ _LINES_AT_A_TIME = 1024
 class Vocabulary(tf.Module):
     """A list of distinct words. The id of a word is its position in the list.
 
-    `ids` and `words` are graph operations with constants, so that a SavedModel contains the
+    The methods `ids` and `words` can be traced into a SavedModel, which then contains the
     vocabulary. Words that are not in the list get the id of the unknown token.
 
     Args:
-        tokens: the words in the order of their ids, including special tokens.
-        counts: count of each word in the training text, or `None`.
-        unknown_token: token for words that are not in the list; must be in the list.
-        end_token: token at the end of each line; must be in the list.
-        start_token: token at the start of each independent sentence; may be missing from the list.
-        pad_token: padding token of batches; may be missing from the list.
+        tokens: The words in the order of their ids, including special tokens.
+        counts: How often each word occurs in the training text, in the order of `tokens`. `None` if
+            the counts are not known.
+        unknown_token: Token for words that are not in the list; must be in the list.
+        end_token: Token at the end of each line; must be in the list.
+        start_token: Token before a sequence that a model reads without earlier text, such as the
+            target of a translation. May be missing from the list.
+        pad_token: Padding token of batches; may be missing from the list.
 
     Attributes:
-        unknown_id, end_id: ids of these tokens.
-        start_id, pad_id: ids of these tokens, `None` if they are not in the list.
+        unknown_id, end_id: Ids of these tokens.
+        start_id, pad_id: Ids of these tokens, `None` if they are not in the list.
 
     Example:
 
+    >>> import tensorflow as tf
+    >>> from keras_drill.data import Vocabulary
     >>> vocabulary = Vocabulary(["<unk>", "<eos>", "the", "cat"])
     >>> vocabulary.ids(tf.constant(["the", "dog", "<eos>"])).numpy()
     array([2, 0, 1], dtype=int32)
@@ -90,24 +94,28 @@ class Vocabulary(tf.Module):
         numbers: WordNumbers | None = None,
         **token_names: str,
     ) -> "Vocabulary":
-        """Counts the words of a text and keeps the most frequent ones.
+        """Builds a vocabulary of the most frequent words of a text, with their counts.
 
         The special tokens come first, in the given order. Then come the words by decreasing count.
         Words of equal count are in the order of their UTF-8 bytes, so that the order of files does
-        not matter. All other words count as the unknown token. If the text already contains the
-        unknown token, that token is used. The end token is counted once per line.
+        not matter. Words that are not kept add to the count of the unknown token. A special token
+        that the text already contains, such as `<unk>`, is not added a second time. The count of
+        the end token includes one for each line.
 
         Args:
-            lines: the training text, such as `TextLines(path)`, or a list of strings.
-            tokenizer: tokenizer that splits the lines into words.
-            max_size: largest number of tokens, including special tokens.
-            min_count: least count of a word to be kept.
-            special_tokens: tokens that are always in the vocabulary.
-            numbers: a new `WordNumbers`, which counts the words. Use one with `keep_in` to encode
-                the text later without tokenizing it again (`WordNumbers.encoded`). `None` creates
-                one that only counts.
+            lines: The training text, such as `TextLines(path)`, or a list of strings.
+            tokenizer: `Tokenizer` that splits the lines into words.
+            max_size: Largest number of tokens, including special tokens; `None` for no limit.
+            min_count: Words that occur less often are not kept.
+            special_tokens: Tokens that are always in the vocabulary.
+            numbers: A new `keras_drill.data.word_numbers.WordNumbers`, which counts the words. With
+                `WordNumbers(keep_in=folder)`, its method `encoded` can later return the ids of the
+                text, without tokenizing the text again. `None` only counts the words.
             **token_names: `unknown_token`, `end_token`, `start_token` and `pad_token`, if they
-                differ from the defaults.
+                differ from the defaults of `Vocabulary`.
+
+        Returns:
+            A `Vocabulary`.
         """
         lines = as_lines(lines)
         check_is("tokenizer", tokenizer, Tokenizer, "a `Tokenizer`, such as `WordTokenizer()`")
@@ -139,14 +147,15 @@ class Vocabulary(tf.Module):
 
     @classmethod
     def load(cls, path: str | os.PathLike, **token_names: str) -> "Vocabulary":
-        """Reads a vocabulary with one word per line. The id of a word is its line number, from 0.
+        """Reads a vocabulary from a file with one word per line.
 
-        Counts are read from the file `counts_path(path)` if it exists.
+        The id of a word is its line number, from 0. Counts are read from the file
+        `counts_path(path)` if this file exists.
 
         Args:
-            path: the file.
+            path: Path of the file.
             **token_names: `unknown_token`, `end_token`, `start_token` and `pad_token`, if they
-                differ from the defaults.
+                differ from the defaults of `Vocabulary`.
         """
         tokens = [line.decode() for line in TextLines(path)]
         counts = None
@@ -159,11 +168,20 @@ class Vocabulary(tf.Module):
 
     @staticmethod
     def counts_path(path: str | os.PathLike) -> Path:
-        """Returns the path of the counts, such as `vocabulary.counts` for `vocabulary.txt`."""
+        """Returns the path of the file of counts that belongs to a vocabulary file.
+
+        The path for `vocabulary.txt` is `vocabulary.counts`.
+
+        Args:
+            path: Path of the vocabulary file.
+        """
         return Path(path).with_suffix(".counts")
 
     def save(self, path: str | os.PathLike) -> None:
-        """Writes the words, one per line, and the counts beside them, atomically."""
+        """Writes the words to `path`, one per line, and the counts to `counts_path(path)`.
+
+        Without counts, an existing file of counts is removed. Each file is written atomically.
+        """
         # In this order, a killed process cannot leave the counts of other words beside the words.
         self.counts_path(path).unlink(missing_ok=True)
         replace_file(path, "".join(f"{token}\n" for token in self.tokens))

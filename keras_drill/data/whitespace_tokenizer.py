@@ -25,13 +25,14 @@ class WhitespaceTokenizer(Tokenizer):
     WikiText-2. The numbers of tokens then equal the published numbers.
 
     Args:
-        lowercase: whether to lower-case the words (Unicode aware).
-        tidy: whether `detokenize` removes the spaces around punctuation and the marks of such
-            corpora, such as `@-@`. If `False`, it only joins words by spaces. Use `False` with
-            `MosesTokenization`, whose `undo` removes the spaces.
+        lowercase: Whether to lower-case the words, in every script.
+        tidy: Whether `detokenize` removes the spaces around punctuation and replaces the marks of
+            tokenized corpora, such as `@-@` for a hyphen. If `False`, `detokenize` only joins the
+            words by spaces. Use `False` with `MosesTokenization`, whose `undo` removes the spaces.
 
     Example:
 
+    >>> from keras_drill.data import WhitespaceTokenizer
     >>> tokenizer = WhitespaceTokenizer()
     >>> words = tokenizer.tokenize(" = Robert <unk> = ")
     >>> words.numpy().tolist()

@@ -6,20 +6,22 @@ from keras_drill.data.checks import check_is, check_texts, is_whole
 
 
 def word_bytes(words: Sequence[str], length: int) -> np.ndarray:
-    """Encodes words as bytes, as descriptions for a `keras_drill.DescriptionLabelEncoder`.
+    """Encodes words as bytes, the `descriptions` for a `keras_drill.DescriptionLabelEncoder`.
 
-    Bytes need no list of characters, so they can describe any word, also words that are added
-    later.
+    Bytes need no list of characters, so they can describe any word, also a word that is added to a
+    trained model.
 
     Args:
-        words: V words, as strings.
-        length: Number of bytes to keep of each word.
+        words: List of V words.
+        length: Number of bytes to keep of each word, from its beginning.
 
     Returns:
-        `[V, length]` int32: UTF-8 bytes plus 1, padded with zeros. All values are below 257.
+        `[V, length]` int32 array: UTF-8 bytes plus 1, padded with zeros. All values are below 257,
+        the `input_dim` for a `keras.layers.Embedding` of bytes.
 
     Example:
 
+    >>> from keras_drill.data import word_bytes
     >>> word_bytes(["cat", "Äpfel"], 4)
     array([[100,  98, 117,   0],
            [196, 133, 113, 103]], dtype=int32)

@@ -45,30 +45,34 @@ class WordPieceTokenizer(Tokenizer):
     """Tokenizer that splits text into words as BERT does, and words into subword pieces.
 
     Text is split at white space, and around every punctuation mark and CJK ideograph. Invisible
-    characters (Unicode Cf) are dropped. A word is split into the longest known pieces, from left to
-    right. A piece inside a word begins with `##`. A word that cannot be split into known pieces is
-    `<unk>` as a whole. The tokenizer runs in graphs, with tensorflow-text.
+    characters (Unicode category Cf) are dropped. A word is split into the longest known pieces,
+    from left to right. A piece that does not begin a word has the prefix `##`. A word that cannot
+    be split into known pieces becomes `<unk>` as a whole. The tokenizer runs in graphs, and needs
+    tensorflow-text.
 
     `detokenize` joins the pieces to the same words, but must guess the spaces around punctuation
     and ideographs. `detokenize` writes no space before `. , ; : ! ? % ) ] }`, after `( [ { $`,
-    around `- / _` and an apostrophe between letters, inside pairs of quotes, or inside `1,000.5`.
-    `SentencePieceTokenizer` restores spaces exactly. Case and accents are kept. To remove them, use
-    a `PreprocessedTokenizer`.
+    around `- / _`, around an apostrophe between letters, inside pairs of quotes, or inside
+    `1,000.5`. `SentencePieceTokenizer` restores spaces exactly.
+
+    Case and accents are kept. To change the text first, for example by `Lowercase()`, use a
+    `PreprocessedTokenizer`.
 
     Args:
-        pieces: The pieces, in any order. Special tokens in a vocabulary of BERT, such as `[UNK]`
-            and `[CLS]`, are never used.
+        pieces: The pieces, in any order. A vocabulary of BERT may contain special tokens such as
+            `[UNK]` and `[CLS]`. `tokenize` never returns these tokens.
         symbols: Words that are never split, for example `__eou__`. Symbols that are not in `pieces`
             are added.
 
     Attributes:
-        fingerprint: Hexadecimal digest of pieces and symbols.
+        fingerprint: Hexadecimal digest (SHA-256) of pieces and symbols, to recognise the tokenizer.
 
     Raises:
-        ValueError: A piece is empty, contains white space, or occurs twice.
+        ValueError: A piece or a symbol is empty, contains white space, or occurs twice.
 
     Example:
 
+    >>> from keras_drill.data import WordPieceTokenizer
     >>> tokenizer = WordPieceTokenizer(["the", "un", "##happy", "##est", "!", "cat"])
     >>> pieces = tokenizer.tokenize("the unhappyest cat, the dog!")
     >>> [piece.decode() for piece in pieces.numpy()]
@@ -113,22 +117,27 @@ class WordPieceTokenizer(Tokenizer):
         character_coverage: float = 1.0,
         max_words: int = 50_000,
     ) -> "WordPieceTokenizer":
-        """Learns pieces, the frequent substrings of words, from text, with tensorflow-text.
+        """Trains a tokenizer: learns pieces, which are frequent substrings of words, from text.
 
         Training takes about half a minute for 20,000 different words.
 
         Args:
-            lines: The text, as lines without line breaks.
-            vocabulary_size: Number of pieces, including symbols. A small text may give fewer.
+            lines: The text, as strings without line breaks.
+            vocabulary_size: Number of pieces, including symbols, without `<unk>`. A small text may
+                give fewer pieces.
             symbols: Words that are never split.
-            character_coverage: Share of the text's characters that become pieces, at the beginning
-                of words and inside words. Words with rarer characters are unknown.
+            character_coverage: Share of the text that consists of known characters, in (0, 1]. The
+                most frequent characters are known: they are pieces themselves, letters also with
+                the prefix `##`. A word with another character becomes `<unk>`.
             max_words: Largest number of different words to learn from. The most frequent words are
                 used.
 
+        Returns:
+            A `WordPieceTokenizer`.
+
         Raises:
-            VocabularySizeError: `vocabulary_size` is smaller than the number of characters. The
-                attribute `least` of the error is the smallest possible size.
+            VocabularySizeError: `vocabulary_size` is smaller than the number of symbols and pieces
+                of one character. The attribute `least` of the error is the smallest possible size.
             ValueError: Another argument is out of range, or the text has no words.
         """
         check_texts("lines", lines)
@@ -160,18 +169,26 @@ class WordPieceTokenizer(Tokenizer):
 
     @classmethod
     def load(cls, path: str | os.PathLike, symbols: Sequence[str] = ()) -> "WordPieceTokenizer":
-        """Reads pieces from a file with one piece per line, such as BERT's `vocab.txt`."""
+        """Returns a tokenizer with the pieces of a file, one per line, such as BERT's `vocab.txt`.
+
+        Args:
+            path: Path of the file.
+            symbols: Words that are never split, as in the constructor.
+        """
         try:
             return cls([line.decode() for line in TextLines(path)], symbols)
         except ValueError as error:
             raise ValueError(f"Cannot use the tokenizer file {str(path)!r}: {error}") from None
 
     def save(self, path: str | os.PathLike) -> None:
-        """Writes the pieces to a file, one per line, atomically."""
+        """Writes the pieces to a file, one per line, atomically.
+
+        The file does not tell which pieces are symbols, so pass `symbols` to `load` again.
+        """
         replace_file(path, "".join(f"{piece}\n" for piece in self._pieces))
 
     def pieces(self) -> list[str]:
-        """Returns all pieces in the given order, with the symbols last; without `<unk>`."""
+        """Returns the constructor's `pieces` without `<unk>`, then the symbols that were added."""
         return [piece for piece in self._pieces if piece != _UNKNOWN]
 
     def tokenize(self, text: tf.Tensor) -> tf.Tensor | tf.RaggedTensor:

@@ -33,7 +33,8 @@ _SPACING = (
 class WordTokenizer(Tokenizer):
     """Tokenizer that splits raw text into words, numbers and single punctuation marks.
 
-    The text is normalized (Unicode NFKC), lower-cased, and split into these tokens:
+    By default, the text is first normalized (Unicode NFKC) and lower-cased. The tokenizer splits it
+    into these tokens:
 
     - words, with apostrophes inside them (`don't`) and with a full stop before them (`x.name`
       becomes `x` and `.name`);
@@ -42,15 +43,17 @@ class WordTokenizer(Tokenizer):
     - runs of full stops;
     - all other characters, one by one.
 
-    `<unk>`, `<eos>`, `<sos>` and `<pad>` are not split. Bytes that are not UTF-8 become U+FFFD.
+    `<unk>`, `<eos>`, `<sos>` and `<pad>` are not split. Bytes that are not UTF-8 become U+FFFD, the
+    replacement character.
 
     Args:
-        lowercase: whether to lower-case the words (Unicode aware).
+        lowercase: Whether to lower-case the words, in every script.
         normalization: Unicode normal form: `"NFC"`, `"NFD"`, `"NFKC"` or `"NFKD"`; `None` for no
             normalization.
 
     Example:
 
+    >>> from keras_drill.data import WordTokenizer
     >>> tokenizer = WordTokenizer()
     >>> words = tokenizer.tokenize('He said: "Don\\'t pay 1,000.50!"')
     >>> [word.decode() for word in words.numpy()]

@@ -11,7 +11,7 @@ from keras_drill.data.text_lines import TextLines
 def read_word_vectors(
     path: str | os.PathLike, words: Sequence[str]
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Reads word vectors from a file in the text format of word2vec, fastText and GloVe.
+    """Reads the vectors of given words from a text file of word2vec, fastText or GloVe.
 
     Each line has a word and its vector, separated by spaces. A first line with the numbers of words
     and columns is skipped. Vectors of words that are not in `words` are ignored. If a word occurs
@@ -19,7 +19,7 @@ def read_word_vectors(
 
     Args:
         path: The file, which may be gzipped.
-        words: V words, in the spelling of the file.
+        words: List of the V words whose vectors are needed, in the spelling of the file.
 
     Returns:
         A pair: the vectors `[V, f]`, float32, with zeros for missing words; and a mask `[V]`, bool,
@@ -31,6 +31,7 @@ def read_word_vectors(
 
     Example:
 
+    >>> from keras_drill.data import read_word_vectors
     >>> path = getfixture("tmp_path") / "vectors.txt"
     >>> _ = path.write_text("2 3\\ncat 1 0 0.5\\nrain 0 1 0\\n")
     >>> vectors, known = read_word_vectors(path, ["<unk>", "rain", "cat"])

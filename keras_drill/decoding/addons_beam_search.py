@@ -18,15 +18,15 @@ class AddonsBeamSearch(BeamSearch):
 
     This search differs from `BeamSearch` in two terms of a beam's score:
 
-    - Length penalty: the end token does not count at the step that generates it, but counts at
-      later steps.
-    - Coverage penalty: it applies only after the step that generates the end token, and ignores
-      source positions that received no attention.
+    - Length penalty: the length |y| excludes the end token at the step that generates it, and
+      includes the end token at later steps.
+    - Coverage penalty: the coverage is 0 up to the step that generates the end token. At later
+      steps it is computed without the source positions that received no attention.
 
-    A beam's score therefore changes once after its end, and the search continues until all beams
-    have ended.
+    The score of a beam therefore changes once after its end token, so the search continues until
+    all beams have ended.
 
-    Arguments, call and result are the same as for `BeamSearch`.
+    Arguments, call and result are the same as for `BeamSearch`, which defines the score.
     """
 
     def shortlist(self, scores: Tensor, rows: Rows, spare: int = 0) -> tuple[Tensor, Tensor]:

@@ -18,11 +18,15 @@ from keras_drill.types import Tensor
 class BackboneReader(abc.ABC):
     """Base class of readers, which run a backbone token by token for a search.
 
-    A column is one position of all sequences. The methods have the interface of
-    `keras_drill.decoding.DecodingStep`.
+    `LanguageModelStep` chooses the subclass for its backbone: `StateReader`, `CacheReader` or
+    `PrefixReader`. The methods `begin`, `read` and `prefill` have the arguments and results of the
+    same methods of `DecodingStep`.
+
+    Shape letters: B sequences, R rows (sequences of a sampler, or beams), L and T columns
+    (positions of a row), d features of a hidden state.
 
     Args:
-        backbone: The backbone.
+        backbone: Model without an output layer, which maps tokens to hidden states.
     """
 
     name: str  # The value of `LanguageModelStep.decodes_by`.
@@ -32,24 +36,24 @@ class BackboneReader(abc.ABC):
 
     @property
     def max_length(self) -> int | None:
-        """Largest number of columns that the backbone can read; `None` for no limit."""
+        """Largest number of tokens of a row that the backbone can read; `None` for no limit."""
         is_learned = getattr(self.backbone, "positions", None) == "learned"
         return self.backbone.max_length if is_learned else None
 
     @abc.abstractmethod
     def begin(self, inputs: Any, batch_size: int, length: int) -> tuple[Any, Any]:
-        """Returns `(constants, state)` before the first column."""
+        """Returns `(constants, state)` before the first column, see `DecodingStep.begin`."""
 
     @abc.abstractmethod
     def read(self, tokens: Tensor, constants: Any, state: Any) -> tuple[Any, Any]:
-        """Returns hidden states `[R, d]` of the tokens `[R]` of a column, and the new state."""
+        """Reads the next token of every row, `[R]`. Returns `(hidden, state)`, hidden `[R, d]`."""
 
     def prefill(self, tokens: Tensor, count: Tensor, constants: Any, state: Any) -> Any:
-        """Returns the state after the first `count` columns of `tokens` `[B, L]`."""
+        """Returns the state after the first `count` columns of the prompts `tokens` `[B, L]`."""
         return read_in_turn(self.read, tokens, count, constants, state)
 
     def read_whole(self, tokens: Any) -> Any:
-        """Returns hidden states `[B, T, d]` of sequences `[B, T]`, read from their beginning."""
+        """Returns hidden states `[B, T, d]` of whole sequences `[B, T]`, without carried state."""
         with without_carried_state(self.backbone):
             return self.backbone(tokens, training=False)
 
@@ -67,9 +71,9 @@ class StateReader(BackboneReader):
     `LanguageModelStep` uses this class for backbones with the method `initial_state`.
 
     Args:
-        backbone: A backbone with the method `initial_state(batch_size)`, which returns a list of
-            tensors. A call with `initial_state=..., return_state=True` returns
-            `(hidden, new_state)`.
+        backbone: A backbone with the method `initial_state(batch_size)`, which returns the state, a
+            list of tensors. A call of the backbone with tokens `[B, T]`, `initial_state=state` and
+            `return_state=True` returns hidden states `[B, T, d]` and the new state.
     """
 
     name = "state"
@@ -98,19 +102,23 @@ class StateReader(BackboneReader):
 class CacheReader(BackboneReader):
     """Runs a backbone token by token for a search, with the backbone's cache of earlier tokens.
 
-    The backbone needs two methods:
+    `LanguageModelStep` uses this class for backbones with the method `begin_decoding`. The backbone
+    needs two methods:
 
     - `begin_decoding(inputs, batch_size, length)` returns `(constants, cache)`, as
       `DecodingStep.begin` does. Constants are for example an encoded source. The cache has keys and
       values for `length` positions (Transformer), or a state (recurrent network).
-    - `read_column(tokens, constants, cache)` reads one token of each of R rows, `[R]`, and returns
-      their hidden states `[R, d]` and the new cache.
+    - `read_column(tokens, constants, cache)` reads the next token of every row, `[R]`. It returns
+      `(hidden, cache)`: hidden states `[R, d]`, and the new cache.
 
-    Backbones with attention to a source may also have `read_column_with_attention` and
-    `source_mask`, as `read_with_attention` and `source_mask` of `DecodingStep`.
+    Backbones with attention to a source may also have the methods `read_column_with_attention` and
+    `source_mask`, with the arguments and results of `DecodingStep.read_with_attention` and
+    `DecodingStep.source_mask`.
+
+    Shape letters: R rows of the search (sequences or beams), d features of a hidden state.
 
     Args:
-        backbone: The backbone.
+        backbone: A backbone with these methods.
     """
 
     name = "cache"
@@ -123,14 +131,18 @@ class CacheReader(BackboneReader):
 
 
 class PrefixReader(BackboneReader):
-    """Runs any causal backbone for a search: it reads the whole sequence again for each new token.
+    """Runs any causal backbone, which reads the whole sequence again for each new token.
 
-    The state is a buffer of the sequence, as wide as the longest result. The backbone also reads
-    the zeros after the current column. They do not affect the hidden states of a causal backbone.
+    `LanguageModelStep` uses this class for backbones without a state or a cache. The reader stores
+    the tokens of each sequence, padded with zeros to the maximum length. The backbone also reads
+    this padding, which does not affect the earlier hidden states of a causal backbone.
 
     Args:
-        backbone: A backbone that maps tokens `[B, T]`, or `token_ids` and `padding_mask` as in
-            keras-hub, to hidden states `[B, T, d]`.
+        backbone: A backbone that maps tokens `[B, T]`, or a dictionary of `token_ids` and
+            `padding_mask` as in keras-hub, to hidden states `[B, T, d]`.
+
+    Raises:
+        ValueError: The backbone is not causal: its outputs depend on later words.
     """
 
     name = "prefix"

@@ -16,17 +16,17 @@ from keras_drill.types import Tensor
 class Beams(NamedTuple):
     """Result of a beam search: the n best sequences for each of B prompts, the best first.
 
-    L is the width of the buffer of tokens, and S the number of source positions.
+    L is the maximum length of a sequence with its prompt, and S the number of source positions.
 
     Attributes:
         tokens: Integer tensor `[B, n, L]`: prompt, generated tokens (with the end token), padding.
         lengths: Integer tensor `[B, n]`: number of tokens without padding.
         scores: Float32 tensor `[B, n]`: the scores that rank sequences, see `BeamSearch`; negative
-            infinity for missing sequences.
-        log_probs: Float32 tensor `[B, n]`: log-probability of the generated tokens, after
-            constraints.
-        word_log_probs: Float32 tensor `[B, n, L]`: log-probability of each word before constraints;
-            0 for prompt and padding.
+            infinity for missing sequences, if the search found fewer than n.
+        log_probs: Float32 tensor `[B, n]`: log-probability of all generated tokens of a sequence,
+            after constraints changed the probabilities of words.
+        word_log_probs: Float32 tensor `[B, n, L]`: log-probability of each generated token by the
+            model, before constraints; 0 for prompt and padding.
         attention: Float32 tensor `[B, n, L, S]`: attention of each word to each position of the
             source; 0 for prompt and padding. S is 0 unless the search returns attention.
     """
@@ -55,38 +55,45 @@ class _Memory(NamedTuple):
 class BeamSearch(Search):
     """Beam search: keeps the K best sequences at every step, and continues all of them.
 
-    Let y be the generated words of a beam. Beams are ranked by their score:
+    A beam is one of these K = `num_beams` sequences. Let y be the generated words of a beam, and
+    p(y) their probability after the prompt. Beams are ranked by their score:
 
         score(y) = log p(y) / ((5 + |y|) / 6) ** length_penalty + coverage_penalty * coverage(y)
         coverage(y) = Σ_i log(min(Σ_j attention_ji, 1))
 
     |y| is the number of generated words, including the end token. attention_ji is the attention of
     generated word j to source word i. The coverage lowers the score of translations that ignore
-    words of the source. At every step, the `num_beams` best continuations of all beams of a prompt
-    become its new beams. A finished beam stays unchanged while it is among the best. The search
-    stops when no unfinished beam can reach a better score than the results: log-probabilities can
-    only decrease, so scores are bounded. The results are the same as for a search to the end.
+    words of the source. At every step, the K best continuations of all beams of a prompt become the
+    new beams of this prompt. A finished beam stays unchanged while it is among the best.
 
-    With groups, each step chooses the beams of one group after the other. The log-probability of a
-    word is lowered by `diversity` for each choice of this word by a previous group at this step.
+    The search stops when no unfinished beam can exceed the score of the finished beams that it
+    returns. This is known early, since the log-probability of a beam can only decrease. The results
+    are the same as for a search to the maximum length.
+
+    With `num_groups` above 1 (diverse beam search), the beams form groups of equal size. Each step
+    chooses the beams of the groups in turn. For this choice, the score of a continuation is lowered
+    by `diversity` for each beam of a previous group that has chosen the same word at this step.
 
     Args:
-        num_beams: Number of beams K.
-        length_penalty: Exponent; 0 ranks by log-probability, which prefers short sequences.
-        num_results: Number n of beams to return; `None` returns all beams.
+        num_beams: Number of beams K of each prompt.
+        length_penalty: Exponent in the score. 0 ranks by log-probability, which prefers short
+            sequences. Larger values prefer longer sequences.
+        num_results: Number n of beams to return; `None` returns all K beams.
         num_groups: Number of groups of beams, a divisor of `num_beams`.
-        diversity: Number that is subtracted from the log-probability of a word for each choice of
-            this word by a previous group.
+        diversity: How much a score is lowered, see above; not negative. Only used with groups.
         coverage_penalty: Factor of the coverage, not negative, for models that attend to a source.
-            Positions without attention count as if they had received 1e-30.
-        return_attention: Whether the results contain the attention, also without coverage penalty.
+            A sum of attention below 1e-30 is replaced by 1e-30, so that its logarithm is finite.
+        return_attention: Whether the results contain the attention. With a coverage penalty they
+            always do.
 
     Raises:
-        ValueError: An argument is out of range. The call raises it if `coverage_penalty` or
-            `return_attention` is used with a model that returns no attention.
+        ValueError: An argument is out of range. A call of the search raises `ValueError` if
+            `coverage_penalty` or `return_attention` is used with a model that returns no attention.
 
     Example:
 
+    >>> import keras, keras_drill
+    >>> from keras_drill.decoding import BeamSearch
     >>> backbone = keras_drill.models.AWDLSTM(11, embedding_dim=4, units=5, num_layers=1)
     >>> model = keras_drill.LanguageModel(backbone, keras_drill.OutputLayer(11))
     >>> _ = model(keras.ops.zeros((1, 1), dtype="int32"))
@@ -150,9 +157,10 @@ class BeamSearch(Search):
     def begin(
         self, step: DecodingStep, tokens: Tensor, lengths: Tensor, **arguments: Any
     ) -> tuple[Loop, tuple[Rows, Any, Any]]:
-        """Begins a search like `Search.begin`, and adds the initial scores of beams.
+        """Begins a search as `Search.begin` does, and adds the initial scores of beams.
 
-        The rows of the search are its R beams, K for each of B prompts.
+        The search has R = B · K rows: K beams for each of B prompts. See `Search.begin` for the
+        arguments and the result.
         """
         loop, (rows, state, _) = super().begin(step, tokens, lengths, **arguments)
         # All beams of a group are equal at first, so only the first one may be continued.
@@ -213,14 +221,15 @@ class BeamSearch(Search):
         )
 
     def shortlist(self, scores: Tensor, rows: Rows, spare: int = 0) -> tuple[Tensor, Tensor]:
-        """Selects the words with which each row may be continued.
+        """Selects the C words with which each row (beam) may be continued.
 
-        These are the K most probable words of the row, or all words with groups.
+        These are the K + `spare` most probable words of the row. With groups, they are all words.
 
         Args:
-            scores: Floats `[R, V]`, log-probabilities or logits.
+            scores: Floats `[R, V]`, log-probabilities or logits of V words for R rows.
             rows: The rows so far.
-            spare: Number of additional words, which replace forbidden words.
+            spare: Number of further words to select, because so many words are forbidden and may be
+                among the best.
 
         Returns:
             The scores and the words (integers), `[R, C]` each, the row's best word first. With
@@ -234,24 +243,28 @@ class BeamSearch(Search):
         return best, ops.cast(words, "int32")
 
     def count_words(self, rows: Rows, words: Tensor) -> Any:
-        """Returns the length |y| of each row after one more word, for the length penalty.
+        """Returns the length |y| of each row with its next word, for the length penalty.
+
+        A finished row has no next word, so its length stays.
 
         Args:
-            rows: The rows so far.
+            rows: The R rows so far.
             words: Integers `[R, C]`, C possible next words of each row.
 
         Returns:
-            `[R, C]`, or `[R, 1]` if the length does not depend on the word.
+            Integers `[R, C]`, or `[R, 1]` if the length does not depend on the word.
         """
         written = rows.lengths - rows.prompt_lengths
         return (written + ops.cast(ops.logical_not(rows.finished), "int32"))[:, None]
 
     def penalty(self, count: Tensor) -> Tensor:
-        """Returns `((5 + count) / 6) ** length_penalty`, for `count` words of a sequence."""
+        """Returns `((5 + count) / 6) ** length_penalty`, for sequences of `count` words."""
         return ((5.0 + ops.cast(count, "float32")) / 6.0) ** self.length_penalty
 
     def coverage(self, rows: Rows) -> Any:
-        """Returns each row's `coverage(y)`, `[R]`: 0 if the source is covered, else negative."""
+        """Returns each row's `coverage(y)`, floats `[R]`: 0 if all source words are covered, else
+        negative.
+        """
         looks = ops.sum(rows.attention, axis=1)  # [R, S]
         looks = ops.minimum(ops.maximum(looks, 1e-30), 1.0)
         return ops.sum(ops.where(rows.source_mask, ops.log(looks), 0.0), axis=-1)

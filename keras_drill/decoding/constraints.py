@@ -21,8 +21,9 @@ from keras_drill.types import Tensor
 class Constraint(abc.ABC):
     """Base class for constraints: `constraint(log_probs, rows)` returns new log-probabilities.
 
-    A row is a sequence of a sampler, or a beam. A constraint has no effect on finished rows and on
-    rows whose prompt is still being read.
+    A search calls its `constraints` at every step, before it chooses the next words. A row is a
+    sequence of a sampler, or a beam. The search ignores the result for finished rows, and for rows
+    whose prompt is still being read. Subclasses define `__call__` and `get_config`.
     """
 
     @abc.abstractmethod
@@ -30,14 +31,15 @@ class Constraint(abc.ABC):
         """Returns log-probabilities of the next word under the constraint.
 
         Args:
-            log_probs: Float32 tensor `[R, V]`, in which words that earlier constraints forbid have
-                negative infinity.
-            rows: The tokens so far, a `keras_drill.decoding.rows.Rows`. The next word will be
-                written to column `rows.index`.
+            log_probs: Float32 tensor `[R, V]`, V words for each of R rows. Words that earlier
+                constraints forbid have negative infinity.
+            rows: The tokens so far, a `keras_drill.decoding.Rows`. The next word will be written to
+                column `rows.index`.
 
         Returns:
             Float32 tensor `[R, V]`, with negative infinity for words that this constraint or an
-            earlier one forbids. The probabilities need not sum to 1.
+            earlier one forbids. Values must not be above 0, since beam search could stop too early.
+            The probabilities need not sum to 1.
         """
 
     @abc.abstractmethod
@@ -51,13 +53,13 @@ class Constraint(abc.ABC):
 
 @keras.saving.register_keras_serializable(package="keras_drill")
 class MinLength(Constraint):
-    """Forbids the end token until `length` words have been generated.
+    """Constraint that forbids the end token until `length` words have been generated.
 
     The prompt and the end token are not counted. A sequence that reaches its maximum length ends
     anyway.
 
     Args:
-        length: Number of words, at least 1.
+        length: Minimum number of generated words, at least 1.
     """
 
     def __init__(self, length: int):
@@ -77,17 +79,19 @@ class MinLength(Constraint):
 
 @keras.saving.register_keras_serializable(package="keras_drill")
 class RepetitionPenalty(Constraint):
-    """Lowers the probability p of words that are already in the text or its prompt to p^penalty.
+    """Constraint that changes the probability p of words that occurred before to p^penalty.
+
+    The words are those of the prompt and of the text generated so far.
 
         log p  →  penalty · log p    where log p < 0,    log p / penalty    elsewhere
 
-    Hugging Face's processor applies the same formula to logits, which may be positive. This class
-    applies the formula to log-probabilities, which are positive only by rounding. The end token is
-    never penalised. Otherwise a prompt of several lines, each with an end token, would make endings
-    less probable.
+    Hugging Face's `RepetitionPenaltyLogitsProcessor` applies the same formula to logits, which may
+    be positive. This class applies the formula to log-probabilities, which are positive only by
+    rounding. The end token is never penalised. Otherwise a prompt of several lines, each with an
+    end token, would make endings less probable.
 
     Args:
-        penalty: Exponent, above 0. With 1, nothing changes; the paper uses 1.2. A penalty under 1
+        penalty: Exponent, above 0. With 1, nothing changes. The paper uses 1.2. A penalty below 1
             favours repetition.
 
     References:
@@ -115,9 +119,10 @@ class RepetitionPenalty(Constraint):
 
 @keras.saving.register_keras_serializable(package="keras_drill")
 class NoRepeatNGrams(Constraint):
-    """Forbids words that would complete an n-gram that is already in the text or its prompt.
+    """Constraint that forbids words that would complete an n-gram a second time.
 
-    With n = 1 no word is generated twice. The end token is never forbidden.
+    The n-grams are those of the prompt and of the text generated so far. With n = 1, no word of
+    either is generated again. The end token is never forbidden.
 
     Args:
         n: Number of words of an n-gram, at least 1.
@@ -150,16 +155,17 @@ class NoRepeatNGrams(Constraint):
 
 @keras.saving.register_keras_serializable(package="keras_drill")
 class BannedWords(Constraint):
-    """Forbids words, and sequences of words.
+    """Constraint that forbids words, and sequences of words.
 
     The last word of a sequence is forbidden directly after the other words of the sequence, even if
     some or all of the other words are in the prompt.
 
     Args:
-        words: Token ids, and sequences of token ids, none of them empty.
+        words: List of token ids, and of non-empty sequences of token ids.
 
     Example:
 
+    >>> from keras_drill.decoding import BannedWords
     >>> BannedWords([3, [5, 7]]).get_config()
     {'words': [[3], [5, 7]]}
     """
@@ -181,7 +187,7 @@ class BannedWords(Constraint):
         if highest >= log_probs.shape[-1]:
             raise ValueError(
                 f"`words` must be token ids from 0 to {log_probs.shape[-1] - 1}. "
-                f"Received: {highest}"
+                f"Received: the id {highest}"
             )
         width = max(map(len, self.words)) - 1  # P
         anything = -1

@@ -10,7 +10,10 @@ from keras_drill.types import Tensor
 
 
 class DecodingStep(abc.ABC):
-    """Interface between a model and a search: begin, read one column, compute log-probabilities.
+    """Interface between a model and a search, such as a sampler or a beam search.
+
+    For a `keras_drill.LanguageModel` use `LanguageModelStep`. Write a subclass with `begin`, `read`
+    and `log_probs` to generate sequences with any other model. A search calls these methods:
 
         constants, state = step.begin(inputs, batch_size, length)
         hidden, state = step.read(tokens, constants, state)         for each column
@@ -23,14 +26,16 @@ class DecodingStep(abc.ABC):
     - *Constants* are shared by all rows of a sequence and do not change, for example an encoded
       source: any nested structure of tensors whose first dimension is B. Constants are never copied
       per row. A step that combines rows with constants reshapes its rows `[R, ...]` to
-      `[B, K, ...]`, as if the K rows were K positions of a query.
+      `[B, K, ...]`. In attention to a source, for example, the K rows of a sequence are like K
+      positions of the query.
     - The *state* describes the tokens that each row has read so far, for example as a cache. The
-      state is any nested structure of tensors whose first dimension is R, so that rows can be
-      gathered. Shapes and types of the state do not change from step to step: a Transformer
-      allocates caches for `length` columns at the beginning, and keeps its position as an `[R]`
-      tensor.
+      state is any nested structure of tensors whose first dimension is R. Beam search copies the
+      state of a row to another row by this dimension. Shapes and dtypes of the state do not change
+      from step to step: a Transformer allocates caches for `length` columns at the beginning, and
+      keeps its position as an `[R]` tensor.
 
-    The t-th call of `read` reads column t of every row.
+    The calls of `read` read columns 0, 1, 2, ... in this order. If `prefill` has read the first
+    columns, the calls of `read` begin after them.
 
     Args:
         vocabulary_size: Number of words V.
@@ -38,6 +43,7 @@ class DecodingStep(abc.ABC):
     Example, a bigram model from a table of log-probabilities:
 
     >>> import keras, keras_drill
+    >>> from keras_drill.decoding import DecodingStep
     >>> class Bigrams(DecodingStep):
     ...     def __init__(self, log_probs):
     ...         super().__init__(vocabulary_size=log_probs.shape[1])
@@ -68,7 +74,8 @@ class DecodingStep(abc.ABC):
             length: Largest number of columns, an integer or a scalar tensor.
 
         Returns:
-            `(constants, state)`, both for B sequences. The search repeats the state for its rows.
+            `(constants, state)`, both with first dimension B. After `prefill`, the search repeats
+            the state for its R rows.
         """
 
     @abc.abstractmethod
@@ -76,40 +83,49 @@ class DecodingStep(abc.ABC):
         """Reads one more token of every row.
 
         Args:
-            tokens: Integer tensor `[R]`, the tokens of the column.
+            tokens: Integer tensor `[R]`, the next token of each row.
             constants: From `begin`.
-            state: From `begin` or the previous step, with first dimension R.
+            state: From `begin`, `prefill` or the previous call, with first dimension R.
 
         Returns:
-            `(hidden, state)`: the input of `log_probs`, and the new state.
+            `(hidden, state)`: a tensor with first dimension R, the input of `log_probs`, and the
+            new state.
         """
 
     @abc.abstractmethod
     def log_probs(self, hidden: Tensor) -> Tensor:
-        """Computes float32 log-probabilities `[R, V]` of the next word; `hidden` is from `read`."""
+        """Returns log-probabilities of the next word, a float32 tensor `[R, V]`.
+
+        Args:
+            hidden: From `read`.
+        """
 
     def scorer(self) -> Callable[[Any], Tensor]:
-        """Returns the function that a search calls at every step; by default, `log_probs`.
+        """Returns the function that computes log-probabilities; by default, `log_probs`.
 
         The function has the argument and result of `log_probs`. The search calls `scorer` once,
-        before its loop. Override this method to compute once the parts that do not depend on the
-        hidden state.
+        before its loop, and the returned function at every step. Override `scorer` if a part of the
+        computation does not depend on the hidden states, to compute this part only once.
         """
         return self.log_probs
 
     def logit_scorer(self) -> Callable[[Any], Tensor] | None:
-        """Returns a function like `scorer`, but for logits `[R, V]`; `None` if there are no logits.
+        """Returns a function from `hidden` to logits `[R, V]`; by default, `None` (no logits).
 
         The log-softmax of the logits must be the log-probabilities. This method is optional. With
-        logits, a beam search computes only the log-probabilities of the words that it needs.
+        logits, a beam search is faster, because it normalises only the logits of the best words.
         """
         return None
 
     def source_mask(self, constants: Any) -> Any:
-        """Returns which positions of the source are not padding: booleans `[B, S]`.
+        """Returns which of the S positions of the source are not padding: booleans `[B, S]`.
 
         Override this method and `read_with_attention` for models with attention to a source. The
-        `coverage_penalty` and `return_attention` of a beam search need both.
+        `coverage_penalty` and `return_attention` of a beam search need both methods. By default,
+        this method raises a `ValueError`.
+
+        Args:
+            constants: From `begin`.
         """
         raise ValueError(
             "`coverage_penalty` and `return_attention` need a model with attention to a source. "
@@ -119,26 +135,29 @@ class DecodingStep(abc.ABC):
     def read_with_attention(
         self, tokens: Tensor, constants: Any, state: Any
     ) -> tuple[Any, Any, Any]:
-        """Reads a column as `read` does, but also returns the attention to the source.
+        """Reads one more token of every row as `read` does, and also returns the attention.
 
         Returns:
-            `(hidden, state, attention)`: the output of `read`, and the attention weights of the
-            source's positions, floats `[R, S]`, 0 where `source_mask` is false.
+            `(hidden, state, attention)`: the output of `read`, and the attention weights of the S
+            positions of the source, floats `[R, S]`, 0 where `source_mask` is false.
         """
         raise NotImplementedError
 
     def prefill(self, tokens: Tensor, count: Tensor, constants: Any, state: Any) -> Any:
         """Reads the first `count` columns of prompts, without computing log-probabilities.
 
+        By default, this method calls `read` for each column. Override it for a model that can read
+        several columns in one call.
+
         Args:
-            tokens: Integer tensor `[B, L]`, the buffer of the search.
+            tokens: Integer tensor `[B, L]`: prompts, padded to the maximum length L.
             count: Number of columns to read, from 0 to L: a Python integer, or a scalar tensor if
                 the number is known only when the graph runs.
             constants: From `begin`.
-            state: From `begin`.
+            state: From `begin`, with first dimension B.
 
         Returns:
-            The state after these columns.
+            The state after these columns, with first dimension B.
         """
         return read_in_turn(self.read, tokens, count, constants, state)
 

@@ -40,11 +40,12 @@ def generate(
 ) -> Generation | Beams:
     """Continues prompts with a language model, by a sampler or a beam search.
 
-    The backbone must be causal. The cost of a generated token depends on whether the backbone has
-    a state, a cache or neither, see `LanguageModelStep`. The prompts are read in parallel up to
-    the length of the shortest prompt. An eager call runs the loop eagerly (TensorFlow) or compiles
-    the loop each time (JAX). To generate many texts, call a sampler inside `tf.function` or
-    `jax.jit`, or use `keras_drill.export.TextModel`, which calls a sampler inside `tf.function`.
+    The backbone (the model without its output layer) must be causal: its outputs do not depend on
+    later words. The cost of a generated token depends on whether the backbone has a state, a cache
+    or neither, see `LanguageModelStep`. An eager call runs the loop over tokens eagerly
+    (TensorFlow) or compiles the loop each time (JAX). To generate many texts, call a sampler inside
+    `tf.function` or `jax.jit`, or use `keras_drill.export.TextModel`, which calls a sampler inside
+    `tf.function`.
 
     Args:
         model: A built `keras_drill.LanguageModel`, a `keras.Model` whose input is token ids and
@@ -52,36 +53,39 @@ def generate(
             create `LanguageModelStep(model)` once and pass it, since its creation computes the
             labels (output embeddings) of all words.
         prompts: A list of lists of token ids, a ragged tensor, or an integer array `[B, T]`. For
-            strings use `keras_drill.export.TextModel`. If a prompt ends with the end token, as in
-            `EncodedText` and `Side.encode`, the continuation begins after this token, and the
-            function warns.
-        max_length: Maximum length of a sequence, including the prompt and the start token.
+            strings use `keras_drill.export.TextModel`. If a prompt ends with the end token, as the
+            lines of an `EncodedText` do, the continuation begins after this token, and the function
+            warns.
+        max_length: Maximum length of a sequence in tokens, with the prompt and the start token.
         sampler: A `Sampler`, or another `Search` such as `BeamSearch`. Defaults to
             `GreedySampler()`.
-        lengths: Lengths `[B]` of the prompts when `prompts` is a padded array.
+        lengths: Lengths `[B]` of the prompts without padding, if `prompts` is a padded array.
         start_token: Token that is added before every prompt; required if a prompt may be empty.
             For models trained on continuous text, use the end token, which precedes each line.
-        end_token: The token that ends a sequence, or None.
+        end_token: The token that ends a sequence. With `None`, sequences end at the maximum length.
         forbidden_tokens: Tokens never to generate, for example `[vocabulary.unknown_id]`.
         constraints: `Constraint`s, such as `[RepetitionPenalty(1.2), NoRepeatNGrams(3)]`.
         pad_token: Padding of the result after a sequence's end.
         seed: An integer that makes calls reproducible; samplers only. See `Sampler.begin` for one
             seed per row.
         inputs: Further inputs of the model, for example the source; see `DecodingStep.begin`.
-        num_samples: Number of independent continuations of each prompt; samplers only. With a
-            `seed`, a larger number only adds continuations. For a `BeamSearch` use `num_results`.
-        on_tokens: Function that is called after each step. Its argument contains one list for each
-            row, with the row's new words, often none. The prompt is not included. The loop then
-            runs eagerly. To iterate over new words use `stream`.
+        num_samples: Number of independent continuations of each prompt; samplers only. With the
+            same `seed`, a larger number keeps the previous continuations and adds others. For a
+            `BeamSearch` use `num_results`.
+        on_tokens: Function that is called after each step. Its argument is a list with one list for
+            each sequence: the new tokens of the sequence, often none. Tokens of the prompt are not
+            included. With `on_tokens`, the loop runs eagerly. To iterate over new tokens use
+            `stream`.
 
     Returns:
         With a beam search, `Beams`. With a sampler, a `Generation`: tokens `[B, max_length]`,
-        lengths `[B]`, log-probabilities `[B, max_length]`. B is the number of prompts times
-        `num_samples`; the samples of a prompt are adjacent.
+        lengths `[B]`, log-probabilities `[B, max_length]`. Here, B is the number of prompts times
+        `num_samples`. The samples of a prompt are adjacent.
 
     Example:
 
     >>> import keras, keras_drill
+    >>> from keras_drill.decoding import generate
     >>> backbone = keras_drill.models.AWDLSTM(11, embedding_dim=4, units=5, num_layers=1)
     >>> head = keras_drill.OutputLayer(11, embedding=backbone.embedding)
     >>> model = keras_drill.LanguageModel(backbone, head)

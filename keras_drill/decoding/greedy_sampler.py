@@ -15,6 +15,8 @@ class GreedySampler(Sampler):
 
     Example:
 
+    >>> import keras
+    >>> from keras_drill.decoding import GreedySampler
     >>> sampler = GreedySampler()
     >>> int(sampler.choose(keras.ops.log(keras.ops.array([[0.2, 0.5, 0.3]])), None)[0])
     1

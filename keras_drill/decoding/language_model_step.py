@@ -13,37 +13,39 @@ from keras_drill.types import Tensor
 
 
 class LanguageModelStep(DecodingStep):
-    """Decoding step of a `keras_drill.LanguageModel`, by the fastest method for its backbone.
+    """`DecodingStep` of a language model: lets samplers and beam search generate with the model.
 
-    The attribute `decodes_by` has the name of the method:
+    The step runs the backbone by the fastest method that the backbone allows. The attribute
+    `decodes_by` has the name of the method:
 
-    - `"state"`: the backbone has `initial_state(batch_size)` and takes `initial_state` and
-      `return_state`, as `keras_drill.models.AWDLSTM` does. Each generated word costs one step of
-      the backbone.
-    - `"cache"`: the backbone has `begin_decoding(inputs, batch_size, length)` and
-      `read_column(tokens, constants, cache)`, see `keras_drill.decoding.CacheReader`. Each
-      generated word costs one position of the backbone.
+    - `"state"`: the backbone has a method `initial_state(batch_size)`, and its call takes
+      `initial_state` and `return_state`, as in `keras_drill.models.AWDLSTM`. For each generated
+      word, the backbone reads only the previous word.
+    - `"cache"`: the backbone has the methods `begin_decoding(inputs, batch_size, length)` and
+      `read_column(tokens, constants, cache)`, see `keras_drill.decoding.CacheReader`. For each
+      generated word, the backbone reads only the previous word and its cache of earlier words.
     - `"prefix"`: any other causal backbone that maps tokens `[B, T]` to hidden states `[B, T, d]`.
-      Examples are a `keras.Model` of Keras' own layers and a Transformer without a cache. For every
-      word the backbone reads the whole buffer again, so each generated word costs as much as a
-      sequence of `max_length` words. The carried state of stateful layers is neither used nor
-      changed.
+      Examples are a `keras.Model` of Keras' own layers and a Transformer without a cache. For each
+      generated word, the backbone reads the whole sequence again, padded to the maximum length. The
+      carried state of stateful layers is neither used nor changed.
 
-    The labels of all words are computed once, when the step is created. So a label encoder, such as
-    DRILL's, has no cost during generation. After further training create a new step, since the
-    labels of an existing step do not change.
+    The labels (output embeddings) of all words are computed once, when the step is created. So a
+    label encoder, such as DRILL's, has no cost during generation. After further training create a
+    new step, since an existing step may keep the labels from before.
 
     Args:
-        model: A built `keras_drill.LanguageModel` (or anything with a `backbone` and a `head`), or
-            a `keras.Model` whose last layer is a `keras_drill.OutputLayer`.
+        model: A built `keras_drill.LanguageModel`, another object with the attributes `backbone`
+            and `head` (the output layer), or a `keras.Model` whose last layer is a
+            `keras_drill.OutputLayer`.
 
     Raises:
         ValueError: The backbone is not causal: its outputs depend on later words. Or the model
-            has no output layer of this package.
+            does not end in a `keras_drill.OutputLayer`.
 
     Example:
 
     >>> import keras, keras_drill
+    >>> from keras_drill.decoding import LanguageModelStep
     >>> embedding = keras.layers.Embedding(11, 4)
     >>> tokens = keras.Input((None,), dtype="int32")
     >>> hidden = keras.layers.LSTM(4, return_sequences=True)(embedding(tokens))
@@ -73,26 +75,28 @@ class LanguageModelStep(DecodingStep):
 
     @property
     def decodes_by(self) -> str:
-        """`"state"`, `"cache"` or `"prefix"`."""
+        """How the step runs the backbone: by `"state"`, `"cache"` or `"prefix"`, see the class."""
         return self._reader.name
 
     @property
     def max_length(self) -> int | None:
-        """Largest number of words that the backbone can read, by its learned positions or the shape
-        of its input; `None` for no limit.
+        """Maximum length of a sequence that the backbone can read; `None` for no limit.
+
+        Learned positions, or the shape of the backbone's input, limit the length.
         """
         return self._reader.max_length
 
     @property
     def variables(self) -> list[Any]:
-        """Variables of the backbone and of the output layer with constant labels.
+        """All variables that the step reads: those of the backbone and of its own output layer.
 
-        Shared variables occur twice.
+        The latter may be a copy of the model's output layer, which contains the computed labels.
+        Variables that the backbone and the output layer share occur twice.
         """
         return [*self._reader.backbone.variables, *self.head.variables]
 
     def read_whole(self, tokens: Tensor) -> Any:
-        """Computes hidden states `[B, T, d]` of whole sequences `[B, T]`, from their beginning."""
+        """Returns hidden states `[B, T, d]` of whole sequences `[B, T]`, without carried state."""
         return self._reader.read_whole(tokens)
 
     def begin(self, inputs: Any, batch_size: int, length: int) -> Any:

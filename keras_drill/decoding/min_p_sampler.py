@@ -17,14 +17,18 @@ class MinPSampler(TemperatureSampler):
     words are dropped.
 
     Args:
-        p: Share of the largest probability, in (0, 1]. With 1, only the most probable words remain.
-        temperature: Positive, see `TemperatureSampler`.
+        p: Share of the largest probability, in (0, 1]. With 1, only the most probable word remains,
+            and words of equal probability.
+        temperature: From 1e-30 to 1e30, see `TemperatureSampler`.
 
     Example:
 
+    >>> import keras
+    >>> from keras_drill.decoding import MinPSampler
     >>> sampler = MinPSampler(0.5)
     >>> log_probs = keras.ops.log(keras.ops.array([[0.2, 0.5, 0.3]]))
-    >>> int(sampler.choose(log_probs, keras.ops.array([0.99]))[0])
+    >>> random_number = keras.ops.array([0.99])
+    >>> int(sampler.choose(log_probs, random_number)[0])
     2
 
     References:

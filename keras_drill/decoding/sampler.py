@@ -13,14 +13,14 @@ from keras_drill.types import Tensor
 
 
 class Generation(NamedTuple):
-    """Result of a sampler: B generated sequences, in a buffer of L columns.
+    """Result of a sampler: B generated sequences, padded to the maximum length L.
 
     Attributes:
         tokens: Integer tensor `[B, L]`: prompt, then generated tokens (including the end token),
             then padding.
         lengths: Integer tensor `[B]`: number of tokens without padding.
         log_probs: Float32 tensor `[B, L]`: log-probability of each generated token by the model,
-            before temperature, filters and constraints; 0 for prompt and padding.
+            before the sampler and constraints change the probabilities; 0 for prompt and padding.
     """
 
     tokens: Any
@@ -31,12 +31,16 @@ class Generation(NamedTuple):
 class Sampler(Search):
     """Base class for samplers, which choose the next word of each sequence independently.
 
-    Subclasses choose the next word in `choose`. See `Search.__call__` for the arguments of a call.
+    Subclasses choose the next word in `choose`. A subclass whose `choose` needs no random numbers
+    sets the class attribute `is_random` to False. See `Search.__call__` for the arguments of a
+    call.
 
     Example, a sampler that always chooses the second best word:
 
     >>> import keras
+    >>> from keras_drill.decoding import Sampler
     >>> class SecondBest(Sampler):
+    ...     is_random = False
     ...     def choose(self, log_probs, uniforms):
     ...         return keras.ops.top_k(log_probs, 2)[1][:, 1]
     """
@@ -48,10 +52,10 @@ class Sampler(Search):
         """Chooses one word per row.
 
         Args:
-            log_probs: Float32 tensor `[B, V]`, log-probabilities of V words for B sequences;
+            log_probs: Float32 tensor `[B, V]`, log-probabilities of V words for B sequences (rows);
                 negative infinity for forbidden words.
-            uniforms: Float32 tensor `[B]`, one random number in [0, 1) per row. All are 0 if the
-                class attribute `is_random` is false.
+            uniforms: Float32 tensor `[B]`, one random number in [0, 1) per row, from a uniform
+                distribution. All are 0 if the class attribute `is_random` is false.
 
         Returns:
             The chosen words, an integer tensor `[B]`.
@@ -75,7 +79,8 @@ class Sampler(Search):
     ) -> tuple[Loop, tuple[Rows, Any, Any]]:
         """Begins a search as `Search.begin` does, and draws the random numbers of all steps.
 
-        The random numbers of a row depend only on the row's key, a pair of integers.
+        `Search.__call__` calls this method and passes `seed`. The random numbers of a row depend
+        only on the row's key, a pair of integers.
 
         Args:
             step: The model's `DecodingStep`.
@@ -86,6 +91,9 @@ class Sampler(Search):
                 row does not depend on its place in the batch. An integer tensor `[B, 2]` contains
                 the keys. With `None`, each call draws a seed from Keras' global generator.
             **arguments: The other arguments of `Search.begin`.
+
+        Returns:
+            The output of `Search.begin`. The search's own state is the random numbers `[B, L]`.
         """
         loop, (rows, state, _) = super().begin(step, tokens, lengths, **arguments)
         uniforms = ops.zeros_like(rows.log_probs)  # [B, L]

@@ -27,11 +27,12 @@ class Search(abc.ABC):
     This class runs the loop. Subclasses choose the next words in `extend`, and return the final
     sequences in `result`.
 
-    A search has one row for each sequence of a sampler, or for each beam of a beam search. Each
-    step of the loop reads one token of every row and writes the next token. While a prompt is read,
-    the next token is the prompt's token. So prompts of different lengths can share a batch, and the
-    model's state for a row depends only on the tokens of this row. Finished rows do not change. A
-    beam may continue any beam of the same sequence. A row of a sampler continues itself.
+    A sampler has one row for each sequence of the batch. A beam search has one row for each beam of
+    each sequence. Each step of the loop reads one token of every row and writes the next token.
+    While a prompt is read, the next token is the prompt's token. So prompts of different lengths
+    can share a batch, and the model's state for a row depends only on the tokens of this row.
+    Finished rows do not change. In a beam search, the new tokens of a row may continue any previous
+    row of the same sequence. In a sampler, they continue the same row.
 
     The loop works eagerly, in `tf.function`, under XLA and in `jax.jit`.
 
@@ -49,7 +50,7 @@ class Search(abc.ABC):
         Args:
             step: The model's `DecodingStep`.
             tokens: Integer tensor `[B, L]`: prompts, padded to the maximum length.
-            lengths: Lengths `[B]` of the prompts.
+            lengths: Lengths `[B]` of the prompts, integers from 1 to L.
             **arguments: The other arguments of `begin`, such as `end_token`.
 
         Returns:
@@ -67,8 +68,8 @@ class Search(abc.ABC):
             log_probs: Float32 tensor `[R, V]`, negative infinity for forbidden words.
             rows: The rows so far. Tokens chosen for finished rows, or for rows whose prompt is
                 still being read, are ignored.
-            memory: The search's own state, for example the scores of beams. It comes from `begin`
-                or from the previous call.
+            memory: The search's own state, for example the scores of beams: the output of `begin`,
+                then that of the previous call of `extend`.
 
         Returns:
             `(parents, words, memory)`. `parents` `[R]` contains, for each new row, the index of the
@@ -80,11 +81,13 @@ class Search(abc.ABC):
     def shortlist(self, scores: Tensor, rows: Rows, spare: int = 0) -> tuple[Any, Any]:
         """Selects the C best words of each row, the candidates for `extend_listed`.
 
+        Only searches with `is_listing` define this method, and choose C.
+
         Args:
             scores: Floats `[R, V]`, log-probabilities or logits.
             rows: The rows so far.
-            spare: Number of additional words to select, because so many words are forbidden and
-                may be among the best.
+            spare: Number of further words to select, because so many words are forbidden and may be
+                among the best.
 
         Returns:
             The scores and the words (integers), `[R, C]` each, the row's best word first.
@@ -110,19 +113,24 @@ class Search(abc.ABC):
 
     @abc.abstractmethod
     def result(self, rows: Rows, memory: Any) -> Any:
-        """Returns the result of a call, from the rows and the memory after the last step."""
+        """Returns the result of a search, such as `Beams`, after the last step.
+
+        Args:
+            rows: The rows after the last step.
+            memory: The search's own state after the last step, see `extend`.
+        """
 
     @property
     def needs_attention(self) -> bool:
-        """Whether the search needs `Rows.attention`."""
+        """Whether the search needs `Rows.attention`, and so a model with attention to a source."""
         return False
 
     @property
     def is_listing(self) -> bool:
         """Whether the search needs only the log-probabilities of the best words of each row.
 
-        Such a search implements `shortlist` and `extend_listed`. The loop calls both instead of
-        `extend`, unless the search has constraints or many forbidden tokens.
+        Such a search defines `shortlist` and `extend_listed`. The loop calls both instead of
+        `extend`, unless a call has constraints or more than 16 forbidden tokens.
         """
         return False
 
@@ -134,7 +142,11 @@ class Search(abc.ABC):
         return ops.all(rows.finished)
 
     def may_win(self, rows: Rows, memory: Any) -> Any:
-        """Returns for each row whether a result may still begin with its tokens: booleans `[R]`."""
+        """Returns whether the tokens of each row may still be part of a result, booleans `[R]`.
+
+        `stream` yields words on which all such rows of a sequence agree. By default, all values are
+        true.
+        """
         return ops.ones_like(rows.finished)
 
     def begin(
@@ -153,27 +165,31 @@ class Search(abc.ABC):
     ) -> tuple["Loop", tuple[Rows, Any, Any]]:
         """Begins a search: reads the prompts up to the length of the shortest prompt.
 
-        The steps of the loop read the rest of longer prompts.
+        `__call__` and `stream` call this method with their arguments. The steps of the loop read
+        the rest of longer prompts.
 
         Args:
             step: The model's `DecodingStep`.
             tokens: Integer tensor `[B, L]`: prompts, padded to the maximum length.
-            lengths: Lengths `[B]` of the prompts, from 1 to L. With a NumPy array or a list, the
-                model reads the prompts in parallel up to the shortest length. With a tensor, whose
-                values may be unknown while tracing, the model reads them token by token.
+            lengths: Lengths `[B]` of the prompts, integers from 1 to L. With a NumPy array or a
+                list, a backbone with a recurrent state reads the prompts in one call, up to the
+                shortest length. With a tensor, whose values may be unknown while tracing, the
+                backbone reads the prompts token by token.
             inputs: Other inputs of the model, see `DecodingStep.begin`.
             max_lengths: Integer tensor `[B]`, the maximum length of each row. Defaults to L.
             end_token: The token that ends a sequence, or None.
             forbidden_tokens: Ids of tokens never to generate.
             constraints: `Constraint`s, applied one after the other. A row ends if they allow no
                 word.
-            pad_token: Token after the end of a sequence.
+            pad_token: Padding of the result after the end of a sequence.
             ends: Additional condition for the end of a row, such as a stop string. A function from
-                `Rows` to booleans `[R]`, which is called after each new word.
+                `Rows` to booleans `[R]`, true for rows that end, which is called after each new
+                word.
 
         Returns:
-            The loop and its initial variables `(rows, state, memory)`: the `Rows`, the state of the
-            model, and the search's own state, see `extend`.
+            The loop, an object that `__call__` runs, and its initial variables
+            `(rows, state, memory)`: the `Rows`, the state of the model, and the search's own state,
+            see `extend`.
         """
         tokens = ops.convert_to_tensor(tokens, dtype="int32")
         batch_size, width = ops.shape(tokens)

@@ -17,7 +17,7 @@ def stream(
     """Runs a search, and yields new words after each step.
 
     A sampler yields at most one word per sequence and step. A beam search yields words as soon as
-    all remaining beams agree on them, and at the end the rest of the best beam.
+    all beams of a sequence agree on them, and at the end the remaining words of the best beam.
 
     The loop runs eagerly. The words are the same as in the result of a call of the search. To pass
     new words to a function instead, use `generate(..., on_tokens=...)`.
@@ -27,18 +27,20 @@ def stream(
         step: The model's `DecodingStep`.
         tokens: Integer tensor `[B, L]`: prompts, padded to L, the maximum length of a prompt and
             its new words together.
-        lengths: Lengths `[B]` of the prompts.
-        **arguments: The other arguments of the search's `begin`.
+        lengths: Lengths `[B]` of the prompts, integers from 1 to L.
+        **arguments: The other arguments of `Search.begin`, for a sampler also `seed`.
 
     Yields:
-        For each of the B sequences, a list of its new words, often empty, including the end token.
+        A list with one list for each of the B sequences: the ids of its new words, often none,
+        including the end token.
 
     Returns:
-        The result of the search, as the value of `yield from`.
+        The result of the search, which is the value of the expression `yield from stream(...)`.
 
     Example:
 
     >>> import keras, keras_drill
+    >>> from keras_drill.decoding import stream
     >>> backbone = keras_drill.models.AWDLSTM(11, embedding_dim=4, units=5, num_layers=1)
     >>> model = keras_drill.LanguageModel(backbone, keras_drill.OutputLayer(11))
     >>> _ = model(keras.ops.zeros((1, 1), dtype="int32"))

@@ -10,7 +10,7 @@ from keras_drill.types import Tensor
 
 @keras.saving.register_keras_serializable(package="keras_drill")
 class TemperatureSampler(Sampler):
-    """Samples from the distribution p^(1/temperature), normalised, with p the model's distribution.
+    """Samples from p^(1/temperature), normalised, where p is the model's distribution over words.
 
     Args:
         temperature: From 1e-30 to 1e30. A temperature below 1 makes probable words more probable. A
@@ -18,9 +18,12 @@ class TemperatureSampler(Sampler):
 
     Example:
 
+    >>> import keras
+    >>> from keras_drill.decoding import TemperatureSampler
     >>> sampler = TemperatureSampler(0.7)
     >>> log_probs = keras.ops.log(keras.ops.array([[0.25, 0.75]]))
-    >>> int(sampler.choose(log_probs, keras.ops.array([0.1]))[0])
+    >>> random_number = keras.ops.array([0.1])
+    >>> int(sampler.choose(log_probs, random_number)[0])
     0
     """
 
@@ -44,7 +47,14 @@ class TemperatureSampler(Sampler):
         return draw(self.probabilities(log_probs), uniforms)
 
     def probabilities(self, log_probs: Tensor) -> Tensor:
-        """Returns the distribution to draw from, `[B, V]`: p^(1/temperature), normalised."""
+        """Returns the distribution from which the sampler draws: p^(1/temperature), normalised.
+
+        Args:
+            log_probs: Float32 tensor `[B, V]`, log p of V words for B sequences.
+
+        Returns:
+            Probabilities, a float32 tensor `[B, V]`.
+        """
         # The most probable first, or a small temperature could make all of them -inf.
         log_ratios = log_probs - ops.max(log_probs, axis=-1, keepdims=True)
         return ops.softmax(log_ratios / self.temperature, axis=-1)

@@ -16,13 +16,16 @@ class TopKSampler(TemperatureSampler):
     Args:
         k: Number of words to keep. Among equally probable words, those with the lowest indices are
             kept.
-        temperature: Positive, see `TemperatureSampler`.
+        temperature: From 1e-30 to 1e30, see `TemperatureSampler`.
 
     Example:
 
+    >>> import keras
+    >>> from keras_drill.decoding import TopKSampler
     >>> sampler = TopKSampler(2)
     >>> log_probs = keras.ops.log(keras.ops.array([[0.2, 0.5, 0.3]]))
-    >>> int(sampler.choose(log_probs, keras.ops.array([0.99]))[0])
+    >>> random_number = keras.ops.array([0.99])
+    >>> int(sampler.choose(log_probs, random_number)[0])
     2
 
     References:

@@ -16,14 +16,17 @@ class TopPSampler(TemperatureSampler):
     set is chosen.
 
     Args:
-        p: Minimum of the sum of the probabilities, in (0, 1]. With 1, all words are kept.
-        temperature: Positive, see `TemperatureSampler`.
+        p: Least sum of the probabilities of the set, in (0, 1]. With 1, all words are kept.
+        temperature: From 1e-30 to 1e30, see `TemperatureSampler`.
 
     Example:
 
+    >>> import keras
+    >>> from keras_drill.decoding import TopPSampler
     >>> sampler = TopPSampler(0.6)
     >>> log_probs = keras.ops.log(keras.ops.array([[0.2, 0.5, 0.3]]))
-    >>> int(sampler.choose(log_probs, keras.ops.array([0.99]))[0])
+    >>> random_number = keras.ops.array([0.99])
+    >>> int(sampler.choose(log_probs, random_number)[0])
     2
 
     References:

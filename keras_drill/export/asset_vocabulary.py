@@ -8,14 +8,16 @@ from keras_drill.data import Vocabulary
 
 
 class AssetVocabulary(tf.Module):
-    """Lookup tables of a vocabulary that a SavedModel can contain, filled from a text file.
+    """Vocabulary for a SavedModel, whose words are in a text file of the SavedModel.
 
-    A SavedModel stores the file as the asset `assets/<file name>`. Loading the SavedModel fills
-    the lookup tables from this asset.
+    Use this class instead of a `Vocabulary`, whose words are in the graph, if the words shall stay
+    readable in the SavedModel. `export_saved_model` and `export_translator` use it. A SavedModel
+    stores the file as the asset `assets/<file name>`. Loading the SavedModel fills lookup tables
+    from this asset.
 
     Args:
-        vocabulary: The `Vocabulary`.
-        path: File to which `vocabulary.save` wrote this vocabulary, one word per line.
+        vocabulary: The `keras_drill.data.Vocabulary` in the file. Its special tokens are used.
+        path: File to which `vocabulary.save(path)` wrote the words, one per line.
     """
 
     def __init__(self, vocabulary: Vocabulary, path: str | os.PathLike):
@@ -37,11 +39,17 @@ class AssetVocabulary(tf.Module):
         )
 
     def ids(self, words: tf.Tensor | tf.RaggedTensor) -> tf.Tensor | tf.RaggedTensor:
-        """Maps words, dense or ragged, to int32 ids of the same shape."""
+        """Maps words, dense or ragged, to int32 ids of the same shape.
+
+        Words that are not in the file get the id of the unknown token.
+        """
         return tf.cast(self._ids.lookup(words), tf.int32)
 
     def words(self, ids: tf.Tensor | tf.RaggedTensor) -> tf.Tensor | tf.RaggedTensor:
-        """Maps ids, dense or ragged, to words of the same shape."""
+        """Maps ids, dense or ragged, to words of the same shape.
+
+        Ids outside the vocabulary become the unknown token.
+        """
         return self._words.lookup(tf.cast(ids, tf.int64))
 
     def __len__(self) -> int:

@@ -108,7 +108,8 @@ def _register_words(spec: Any, vocabularies: dict[str, Vocabulary]) -> None:
         if special != (target.unknown_token, target.end_token):
             raise ValueError(
                 "The vocabularies of `source` and `target` must have the same unknown token and "
-                f"the same end token. Received: {special} in `{name}`"
+                f"the same end token. Received: {special} in `{name}`, "
+                f"{(target.unknown_token, target.end_token)} in `target`"
             )
     start = target.end_token if target.start_id is None else target.start_token
     spec.config.unk_token = target.unknown_token

@@ -11,26 +11,28 @@ Facts = Mapping[str, Any]
 
 @dataclasses.dataclass(frozen=True)
 class ModelCard:
-    """A model card: a description of a model, which exports write beside the model.
+    """Model card: a description of a model for its users.
 
-    `data`, `figures`, `weights` and `versions` are mappings from any names to values. The Markdown
-    page has a table for each of them.
+    The export functions, such as `export_saved_model`, take a card as `card`, and write it beside
+    the model. `data`, `figures`, `weights` and `versions` are mappings from names of your choice to
+    values. The Markdown page has a table for each of them.
 
     Args:
         name: Name of the model.
         description: Description in one sentence.
-        trained: Time of training, or "unknown".
+        trained: When the model was trained, as text, or "unknown".
         licence: Terms of use, or "not stated".
         data: Data for training and evaluation.
         figures: Metrics of the model.
-        weights: Type of the stored weights, and its effects on size and accuracy.
+        weights: Type of the stored weights, and the effects of this type on size and accuracy.
         limits: Limitations of the model, one sentence each.
-        options: Options of the training run: a mapping from sections to mappings from names to
-            values.
+        options: Options of the training run by section, for example
+            `{"optimizer": {"kind": "adam"}}`.
         versions: Versions of the software that exported the model.
 
     Example:
 
+    >>> from keras_drill.export import ModelCard
     >>> card = ModelCard("cats", "A tied softmax.", "unknown", "not stated", {"lines": 7}, {})
     >>> card.to_markdown().splitlines()[2:7]
     ['A tied softmax.', '', 'Trained: unknown. Licence: not stated.', '', '## Data']
@@ -51,7 +53,7 @@ class ModelCard:
     versions: Facts = dataclasses.field(default_factory=dict)
 
     def write(self, folder: Path) -> None:
-        """Writes `model_card.md` and `model_card.json` to a folder."""
+        """Writes `model_card.md` and `model_card.json` to an existing folder."""
         (folder / "model_card.md").write_text(self.to_markdown(), encoding="utf-8")
         told = json.dumps(dataclasses.asdict(self), indent=2, ensure_ascii=False)
         (folder / "model_card.json").write_text(told + "\n", encoding="utf-8")

@@ -13,15 +13,16 @@ _MOST = 127  # int8 without -128: a symmetric range
 
 
 class NarrowWeights(tf.Module):
-    """Stores weights in 16 or 8 bits and converts them back when a function uses them.
+    """Stores weights in 16 or 8 bits, and converts them back to float32 when a function uses them.
 
-    Only matrices are stored in fewer bits. Vectors, which are small, and integers stay unchanged.
-    `"int8"` uses a scale for each row or for each column of a matrix, whichever has the smaller
-    error. Computations use the precision of the model. Files and stored weights are therefore
-    smaller, but each call makes a temporary full-precision copy of the weights that it uses.
+    Files and the memory for weights become smaller. Computations keep the precision of the model,
+    so each call makes a temporary float32 copy of the weights that it uses. Only matrices (floats
+    with at least two axes) are stored in fewer bits. Vectors, which are small, and integers stay
+    unchanged. `"int8"` uses a scale for each row or for each column of a matrix, whichever has the
+    smaller error.
 
     Args:
-        variables: Keras variables.
+        variables: Keras variables of a model, whose values are copied.
         kind: Type of the stored weights: `"bfloat16"`, `"float16"` or `"int8"`.
 
     Raises:
@@ -29,6 +30,9 @@ class NarrowWeights(tf.Module):
 
     Example:
 
+    >>> import keras
+    >>> import tensorflow as tf
+    >>> from keras_drill.export import NarrowWeights
     >>> embedding = keras.layers.Embedding(3, 2)
     >>> embedding.build()
     >>> _ = embedding.embeddings.assign([[127.0, -1.0], [0.5, 0.25], [0.0, 0.0]])
@@ -50,9 +54,14 @@ class NarrowWeights(tf.Module):
         self._narrow = [self._narrowed(variable) for variable in self._wide]
 
     def narrowed(self, functions: Mapping[str, Any]) -> dict[str, Any]:
-        """Converts `tf.function`s, by name, to functions that read the stored weights.
+        """Converts `tf.function`s that use the variables to functions that read the stored weights.
 
-        The functions must have named input signatures.
+        Args:
+            functions: Mapping from names to `tf.function`s. Each function must have an
+                `input_signature` in which every `tf.TensorSpec` has a name.
+
+        Returns:
+            Dictionary from the same names to the converted `tf.function`s.
         """
         return {name: self._reading(function) for name, function in functions.items()}
 

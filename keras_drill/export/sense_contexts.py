@@ -5,17 +5,20 @@ import tensorflow as tf
 
 
 class SenseContexts(tf.Module):
-    """Examples of the use of senses in a corpus, for `TextModel.sense_contexts`.
+    """Examples of words in a corpus for each of their senses, for `TextModel.sense_contexts`.
 
-    Shapes: B requested senses, K the largest number of examples of a sense.
+    A sense is one of several label vectors of a word, as in
+    `keras_drill.KernelizedBayesianSoftmax`. Shape letters: B requested senses, K the largest number
+    of examples of a sense.
 
     Args:
-        examples: A list of examples for each sense, in the order of the ids of senses. An example
+        examples: One list of examples for each sense, in the order of the ids of senses. An example
             is a tuple of the text before the word, the text after the word, and the probability of
-            the sense. The most probable example is first.
+            the sense. The example with the highest probability must be first.
 
     Example:
 
+    >>> from keras_drill.export import SenseContexts
     >>> contexts = SenseContexts([[("the river", "was wide", 0.9)], []])
     >>> {name: value.numpy().tolist() for name, value in contexts([1, 0, 7]).items()}["before"]
     [[b''], [b'the river'], [b'']]
@@ -45,11 +48,11 @@ class SenseContexts(tf.Module):
         """Returns the examples of senses.
 
         Args:
-            senses: Ids `[B]`. Ids that are not a sense have no examples.
+            senses: Ids of senses, integers `[B]`. For other ids, the result has no examples.
 
         Returns:
-            Dictionary of `before`, `after` and `probabilities`, tensors `[B, K]` padded with `""`
-            and 0; see `TextModel.sense_contexts`.
+            Dictionary of `before` and `after`, string tensors `[B, K]` padded with `""`, and
+            `probabilities`, a float32 tensor `[B, K]` padded with 0.
         """
         senses = tf.convert_to_tensor(senses, tf.int32)
         is_sense = (senses >= 0) & (senses < self.num_senses)

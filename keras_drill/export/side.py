@@ -11,11 +11,11 @@ from keras_drill.data.truncate import truncation_mask
 
 
 class Side(tf.Module):
-    """Converts the sources, or the targets, of an encoder–decoder to ids and back.
+    """Converts texts on one side of an encoder–decoder, sources or targets, to ids and back.
 
-    The methods run eagerly and in graphs. A text is one line, as in training: line breaks become
-    spaces, and an end token follows. If the text contains the pad token, the token is read as an
-    unknown word, since models ignore padding.
+    The methods run eagerly and, except for `separator_id`, in graphs. A text is one line, as in
+    training: line breaks become spaces, and an end token follows. If the text contains the pad
+    token, the token is read as an unknown word, since models ignore padding.
 
     Args:
         tokenizer: A `keras_drill.data.Tokenizer`. If its preprocessing runs in Python only, calls
@@ -25,6 +25,7 @@ class Side(tf.Module):
     Example:
 
     >>> from keras_drill.data import Vocabulary, WhitespaceTokenizer
+    >>> from keras_drill.export import Side
     >>> vocabulary = Vocabulary(["<pad>", "<unk>", "<eos>", "<sos>", "a", "house"])
     >>> side = Side(WhitespaceTokenizer(), vocabulary)
     >>> ids, lengths = side.encode(["a small house", ""])
@@ -54,11 +55,12 @@ class Side(tf.Module):
                 token; `None` for no limit.
             truncation_side: `"right"` cuts the end of texts, `"left"` their beginning; see
                 `keras_drill.data.truncate_text`.
-            separator_id: The token between the turns of a dialogue. The oldest turns are dropped
-                first.
+            separator_id: Id of the token between the turns of a dialogue; `None` if texts have no
+                turns. Truncation on the left then drops whole turns, the oldest first.
 
         Returns:
-            Ids `[B, T]` (int32), padded, and the lengths `[B]` (int32) before truncation.
+            Ids `[B, T]` (int32) with the end token, padded to the longest text; and the lengths
+            `[B]` (int32) before truncation, including the end token.
         """
         return self.read(texts, max_tokens, truncation_side, separator_id)[:2]
 
@@ -69,12 +71,15 @@ class Side(tf.Module):
         truncation_side: str = "right",
         separator_id: int | None = None,
     ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-        """Converts texts as `encode` does, but also returns the words of the texts.
+        """Converts texts as `encode` does, and also returns the words of the texts.
+
+        Args:
+            texts, max_tokens, truncation_side, separator_id: As in `encode`.
 
         Returns:
-            Ids and lengths as from `encode`, and the words `[B, T]`. Words that are not in the
-            vocabulary are returned as in the text. The entries for the end token and for padding
-            are `""`.
+            Ids and lengths as from `encode`, and the words, a string tensor `[B, T]`. Words that
+            are not in the vocabulary are returned as in the text. The entries for the end token and
+            for padding are `""`.
         """
         vocabulary = self.vocabulary
         lines = tf.strings.regex_replace(texts, r"\s+", " ")
@@ -95,9 +100,10 @@ class Side(tf.Module):
         return ids, lengths, words
 
     def separator_id(self, separator: str) -> int | None:
-        """Returns the id of the word `separator` between the turns of a dialogue.
+        """Returns the id of a separator, a word between the turns of a dialogue, for `encode`.
 
-        Returns `None` if `separator` is unknown, or more than one token.
+        Returns `None` if the vocabulary does not contain `separator`, or if the tokenizer splits
+        `separator` into several tokens.
         """
         words = self.tokenizer.tokenize(tf.constant([separator])).flat_values
         words = words[words != "\u2581"]  # the space of SentencePiece
@@ -105,7 +111,7 @@ class Side(tf.Module):
         return ids[0] if len(ids) == 1 and ids[0] != self.vocabulary.unknown_id else None
 
     def decode(self, ids: tf.Tensor, own_words: tf.Tensor | None = None) -> tf.Tensor:
-        """Converts ids to texts, up to the first end token, without start token and padding.
+        """Converts ids to texts, up to the first end token, without start tokens and padding.
 
         Args:
             ids: Integer tensor `[..., T]`.

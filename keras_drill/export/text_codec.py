@@ -14,19 +14,20 @@ from keras_drill.types import Tensor
 class TextCodec(tf.Module):
     """Converts texts to the inputs of a language model, and back.
 
-    The methods run eagerly and in graphs. Texts are read as in training: each line break is an end
-    token. `with_start` adds the start token before each text, or the end token if there is no start
-    token. `with_start` also pads shorter rows with 0.
+    The methods run eagerly and in graphs. Texts are read as in training: each line break becomes an
+    end token. Shape letters: B texts, T tokens of a text. `[B, (T)]` is a ragged tensor, in which T
+    differs between texts.
 
     Args:
         tokenizer: A `keras_drill.data.Tokenizer`.
         vocabulary: A `keras_drill.data.Vocabulary`, or an `AssetVocabulary`.
-        unit: Unit of text before each end token: a `"line"`, or a `"paragraph"`, whose lines are
-            joined first, see `keras_drill.data.Paragraphs`.
+        unit: After which unit of text an end token follows: `"line"` or `"paragraph"`. The lines of
+            a paragraph are joined first, see `keras_drill.data.Paragraphs`.
 
     Example:
 
     >>> from keras_drill.data import Vocabulary, WhitespaceTokenizer
+    >>> from keras_drill.export import TextCodec
     >>> vocabulary = Vocabulary(["<unk>", "<eos>", "the", "cat"])
     >>> codec = TextCodec(WhitespaceTokenizer(), vocabulary)
     >>> codec.with_start(codec.ids_of_prompts(["the cat", "the\\ndog"])).numpy().tolist()
@@ -47,29 +48,42 @@ class TextCodec(tf.Module):
         self.start_id = vocabulary.end_id if vocabulary.start_id is None else vocabulary.start_id
 
     def words_of_prompts(self, texts: Any) -> Any:
-        """Splits prompts into words, ragged `[B, (T)]`. Line breaks become end tokens."""
+        """Splits prompts `[B]` into words, strings `[B, (T)]`. Line breaks become end tokens.
+
+        No end token follows the last line, so that a model can continue the line.
+        """
         return self._words_of_lines(self._joined(texts))[:, :-1]
 
     def ids_of_prompts(self, texts: Any) -> Any:
-        """Converts prompts to ids, ragged `[B, (T)]`. Line breaks become end tokens."""
+        """Converts prompts `[B]` to ids, int32 `[B, (T)]`. Line breaks become end tokens.
+
+        No end token follows the last line, so that a model can continue the line.
+        """
         return self.vocabulary.ids(self.words_of_prompts(texts))
 
     def ids_of_texts(self, texts: Any) -> Any:
-        """Converts complete texts to ids, ragged `[B, (T)]`, with an end token after each line.
+        """Converts complete texts `[B]` to ids, int32 `[B, (T)]`.
 
-        A single line break at the end of the text ends the last line.
+        An end token follows each line, also the last one. A line break at the end of a text does
+        not begin another line.
         """
         texts = tf.strings.regex_replace(self._joined(texts), r"\n\z", "")
         return self.vocabulary.ids(self._words_of_lines(texts))
 
     def with_start(self, ids: Tensor) -> Any:
-        """Adds the start token before ids `[B, (T)]`, and pads: int32 `[B, 1 + T]`."""
+        """Adds the start token before ids `[B, (T)]`, and pads the rows with 0 to equal lengths.
+
+        Without a start token in the vocabulary, the end token is added instead.
+
+        Returns:
+            int32 tensor `[B, 1 + T]`, where T is the length of the longest text.
+        """
         start = tf.fill([ids.nrows(), 1], self.start_id)
         # Dense, so that an empty batch also has a first column for the model to read.
         return tf.concat([start, ids.to_tensor(0)], axis=1)
 
     def join(self, words: Tensor) -> Any:
-        """Joins words `[B, (T)]` into readable texts `[B]`. End tokens become line breaks."""
+        """Joins words `[B, (T)]` to readable texts `[B]`. End tokens become line breaks."""
         lines = tf.ragged.map_flat_values(
             lambda flat: tf.where(flat == self.vocabulary.end_token, "\n", flat), words
         )

@@ -96,7 +96,8 @@ def sparse_linear_kl_divergence(
     if rest == "bucket" and temperature != 1:
         raise ValueError(
             '`temperature` must be 1 with `rest="bucket"`, because the remaining probability of '
-            'the teacher is known at temperature 1 only. For another, use `rest="renormalize"`. '
+            "the teacher is known at temperature 1 only. For another temperature, use "
+            '`rest="renormalize"`. '
             f"Received: temperature={temperature!r}"
         )
     weight = 0.0 if targets is None else cross_entropy_weight

@@ -13,22 +13,26 @@ from keras_drill.types import Tensor
 class Perplexity(TokenMean):
     """Perplexity: `exp` of the targets' mean negative log-probability, over all batches.
 
-    The metric takes two kinds of predictions. A `LanguageModel` passes the log-probabilities of the
-    targets, `[...]`. A plain Keras model with an `OutputLayer` passes the log-probabilities of all
-    V words, `[..., V]`. Predictions for all words may also be logits, which the metric normalises.
+    The metric takes two kinds of predictions, where `[...]` is the shape of the targets. A
+    `LanguageModel` passes the log-probabilities of the targets, `[...]`. A plain Keras model with
+    an `OutputLayer` passes the log-probabilities of all V words, `[..., V]`. Predictions for all
+    words may also be logits, which the metric normalises.
 
     In a `LanguageModel`, the mean is weighted by sample weights, and masked tokens are ignored. A
-    plain Keras model passes no mask to its metrics: use `sample_weight` and `weighted_metrics`.
+    plain Keras model passes no mask to its metrics. There, give padding the weight 0 by
+    `sample_weight`, and pass the metric to `compile` in `weighted_metrics`.
 
     Callbacks such as `keras.callbacks.EarlyStopping("val_perplexity")` recognise that a lower
     perplexity is better.
 
     Args:
         name: Name of the metric.
-        dtype: Dtype of the sums.
+        dtype: Dtype in which the metric adds tokens; `None` is `keras.config.floatx()`.
 
     Example:
 
+    >>> import keras_drill
+    >>> import numpy as np
     >>> metric = keras_drill.metrics.Perplexity()
     >>> targets, log_probs = np.array([[3, 1]]), np.log([[0.25, 0.25]])
     >>> metric.update_state(targets, log_probs)
@@ -46,10 +50,11 @@ class Perplexity(TokenMean):
         """Adds the tokens of a batch to the mean.
 
         Args:
-            y_true: Target words `[...]`, or `[..., 1]`.
+            y_true: Ids of the target words, integers `[...]` or `[..., 1]`.
             y_pred: Log-probabilities of the targets `[...]`, or of all words `[..., V]`.
-            sample_weight: Weights of the tokens, `[...]` or a prefix of that shape. Tokens of
-                weight 0 may have any target.
+            sample_weight: Weights of the tokens, `[...]` or a prefix of that shape, such as one
+                weight per sequence. `None` weights all tokens equally. Tokens of weight 0 may have
+                any target.
         """
         y_true, y_pred = targets_and_predictions(y_true, y_pred)
         if len(y_pred.shape) == len(y_true.shape) + 1:

@@ -21,15 +21,17 @@ class TextScores:
 
     Args:
         sentences: Number of texts.
-        bleu: BLEU of the corpus with n-grams up to 4, from 0 to 100. Higher is better.
-        bleu_1: BLEU of the corpus with single words only, as in papers on dialog.
-        chrf: chrF of the corpus (character n-grams up to 6, β = 2), from 0 to 100. Higher is
-            better.
-        exact_match: Percentage of the texts that are equal to a reference.
-        length_ratio: Number of words in the texts divided by the number in the references; NaN if
-            the references have no words.
-        bleu_signature: sacrebleu's signature of `bleu`. `bleu_1` differs only in the order of
-            n-grams, which signatures omit.
+        bleu: BLEU of all texts together, with n-grams up to 4, from 0 to 100. Higher is better.
+        bleu_1: BLEU with single words only (BLEU-1), from 0 to 100, as in papers on dialog.
+        chrf: chrF of all texts together (character n-grams up to 6, β = 2), from 0 to 100. Higher
+            is better.
+        exact_match: Percentage of the texts that are equal to a reference, ignoring differences of
+            white space.
+        length_ratio: Number of words in the texts divided by the number in the references. Of
+            several references, the one closest in length is used. NaN if the references have no
+            words.
+        bleu_signature: sacrebleu's signature of `bleu`: its settings and version. `bleu_1` has the
+            same signature, because signatures omit the length of n-grams.
         chrf_signature: sacrebleu's signature of `chrf`.
     """
 
@@ -52,7 +54,7 @@ def score_texts(
     """Scores texts against references, with sacrebleu.
 
     Pass texts as a reader sees them, without subword pieces and without spaces before punctuation.
-    Scores are comparable with published scores if the signatures are equal.
+    Scores are comparable with published scores if sacrebleu's signatures are equal.
 
     Args:
         hypotheses: The texts to score.
@@ -66,15 +68,16 @@ def score_texts(
 
     Raises:
         ImportError: sacrebleu is not installed.
-        ValueError: `tokenize` is not a tokenizer of sacrebleu, or `hypotheses` and `references` are
-            not texts, or differ in their number, or are empty.
+        ValueError: `tokenize` is not a tokenizer of sacrebleu. Or `hypotheses` and `references` are
+            not texts, differ in their number, or have no element.
 
     Warns:
         UserWarning: At least 100 texts or references end in " .", so they seem to be tokenized. Or
-            at least 100 references contain capitals, but no text does.
+            at least 100 references contain capitals, but no text in `hypotheses` does.
 
     Example:
 
+    >>> from keras_drill.metrics import score_texts
     >>> scores = score_texts(["A dog runs."], [["A dog runs.", "The dog is running."]])
     >>> scores.bleu, scores.chrf, scores.exact_match, scores.length_ratio
     (100.0..., 100.0, 100.0, 1.0)
@@ -110,9 +113,10 @@ def score_texts(
 def distinct_n(texts: Sequence[str], n: int, tokenize: str = "13a") -> float:
     """Computes distinct-n: the number of different n-grams divided by the number of all n-grams.
 
-    Distinct-n falls with the amount of text, so compare models on equally many texts. The original
-    paper divides by the number of words. This function divides by the number of n-grams, like most
-    later papers. For n = 1 the two are equal.
+    Distinct-n measures how varied generated texts are; higher is more varied. Distinct-n falls with
+    the amount of text, so compare models on equally many texts. The original paper divides by the
+    number of words. This function divides by the number of n-grams, like most later papers. For
+    n = 1 the two are equal.
 
     Args:
         texts: Outputs of a model. Texts shorter than n words have no n-grams.
@@ -124,6 +128,7 @@ def distinct_n(texts: Sequence[str], n: int, tokenize: str = "13a") -> float:
 
     Example:
 
+    >>> from keras_drill.metrics import distinct_n
     >>> texts = ["I do not know .", "I do not ."]
     >>> round(distinct_n(texts, 1), 3), round(distinct_n(texts, 2), 3)
     (0.556, 0.714)
@@ -147,12 +152,16 @@ def count_words(
     """Counts the words of texts, with BLEU's tokenization.
 
     Args:
-        texts: For example the target side of the training set.
+        texts: The texts, for example the targets of a training set.
         tokenize: sacrebleu's tokenizer, see `score_texts`.
         lowercase: Whether to ignore the difference between upper and lower case.
 
+    Returns:
+        A `collections.Counter` from words to counts.
+
     Example:
 
+    >>> from keras_drill.metrics import count_words
     >>> count_words(["A dog.", "No dog!"])["dog"]
     2
     """

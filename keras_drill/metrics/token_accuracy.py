@@ -19,22 +19,25 @@ _ranks = ContextVar("ranks", default=None)
 class TokenAccuracy(TokenMean):
     """Share of tokens whose target is the most probable word, or one of the `top_k`.
 
-    In a `LanguageModel`, the fused loss counts the words that are more probable than the target,
-    which costs one comparison per logit. Plain Keras models predict log-probabilities of all
-    words `[..., V]`. Among equally probable words, the word with the lowest index ranks first, as
-    in an argmax. The mean is weighted by sample weights. Masked tokens of a `LanguageModel` are
-    ignored.
+    A `LanguageModel` never stores the log-probabilities of all words. Its loss counts the words
+    that are more probable than each target, which costs one comparison per logit. A plain Keras
+    model must predict the log-probabilities of all V words, `[..., V]`, where `[...]` is the shape
+    of the targets. Among equally probable words, the word with the lowest id ranks first, as in an
+    argmax. The share is weighted by sample weights. Masked tokens of a `LanguageModel` are ignored.
 
     Args:
         top_k: A token counts as correct if its target is among this number of most probable words.
-        name: Name of the metric; `None` is "accuracy", or "top_5_accuracy" for `top_k=5`.
-        dtype: Dtype of the sums.
+        name: Name of the metric; `None` is "accuracy" for `top_k=1`, "top_5_accuracy" for
+            `top_k=5`, and so on.
+        dtype: Dtype in which the metric adds tokens; `None` is `keras.config.floatx()`.
 
     Raises:
         ValueError: `top_k` is not a positive integer.
 
     Example:
 
+    >>> import keras_drill
+    >>> import numpy as np
     >>> metric = keras_drill.metrics.TokenAccuracy()
     >>> metric.update_state([[2, 1]], np.log([[[0.2, 0.3, 0.5], [0.5, 0.4, 0.1]]]))
     >>> float(metric.result())
@@ -53,19 +56,20 @@ class TokenAccuracy(TokenMean):
     def update_state(  # type: ignore[override]  # Keras passes targets and predictions
         self, y_true: Tensor, y_pred: Tensor, sample_weight: Tensor | None = None
     ) -> None:
-        """Adds the tokens of a batch to the mean.
+        """Adds the tokens of a batch to the share of correct tokens.
 
         Args:
-            y_true: Target words `[...]`, or `[..., 1]`.
+            y_true: Ids of the target words, integers `[...]` or `[..., 1]`.
             y_pred: Log-probabilities of all words `[..., V]`. Only a `LanguageModel` may pass the
                 log-probabilities of the targets `[...]`, because its loss has counted the words
                 that are more probable than each target.
-            sample_weight: Weights of the tokens, `[...]` or a prefix of that shape. Tokens of
-                weight 0 may have any target.
+            sample_weight: Weights of the tokens, `[...]` or a prefix of that shape, such as one
+                weight per sequence. `None` weights all tokens equally. Tokens of weight 0 may have
+                any target.
 
         Raises:
-            ValueError: `y_pred` is the log-probabilities of the targets only, and the caller is not
-                a `LanguageModel`.
+            ValueError: `y_pred` has only the log-probabilities of the targets, and the caller is
+                not a `LanguageModel`.
         """
         y_true, y_pred = targets_and_predictions(y_true, y_pred)
         if len(y_pred.shape) == len(y_true.shape) + 1:

@@ -13,17 +13,21 @@ class TokenMean(keras.metrics.Metric):
 
         mean = Σ weight · value / Σ weight
 
-    Unlike `keras.metrics.Mean`, the mean does not depend on how tokens are split into batches. The
-    mean is precise for any number of tokens, although a float32 sum of ones stops growing at 2²⁴.
-    For this, each sum is stored as two numbers, and the second number is the rounding error of the
-    first. Under `tf.distribute`, the sums are accumulated over replicas.
+    `keras.metrics.Mean` first averages over the T positions of a batch `[B, T]`, so the tokens in
+    batches of short sequences have a larger effect. Here, the mean does not depend on how tokens
+    are split into batches. `Perplexity` and `TokenAccuracy` are subclasses.
+
+    The mean is precise for any number of tokens, although a float32 sum of ones stops growing at
+    2²⁴. For this, each sum is stored as two numbers, and the second number is the rounding error of
+    the first. Under `tf.distribute`, the sums are accumulated over replicas.
 
     Args:
         name: Name of the metric.
-        dtype: Dtype of the sums.
+        dtype: Dtype in which the metric adds tokens; `None` is `keras.config.floatx()`.
 
     Example:
 
+    >>> import keras_drill
     >>> metric = keras_drill.metrics.TokenMean()
     >>> metric.update_state([[1.0, 5.0]], [[1.0, 0.0]])
     >>> metric.update_state([[4.0, 4.0]])
@@ -46,9 +50,10 @@ class TokenMean(keras.metrics.Metric):
         """Adds the tokens of a batch to the mean.
 
         Args:
-            values: `[...]`, one for each token.
-            sample_weight: Weights of the tokens, `[...]` or a prefix of that shape. Tokens of
-                weight 0 may have any value, also NaN.
+            values: Numbers `[...]`, one for each token.
+            sample_weight: Weights of the tokens, `[...]` or a prefix of that shape, such as one
+                weight per sequence. `None` weights all tokens equally. Tokens of weight 0 may have
+                any value, also NaN.
         """
         values = ops.cast(values, self.dtype)
         if sample_weight is None:
@@ -59,17 +64,17 @@ class TokenMean(keras.metrics.Metric):
         self.add(ops.sum(products), ops.sum(weights))
 
     def add(self, total: Tensor, count: Tensor) -> None:
-        """Adds tokens to the mean, given their sums.
+        """Adds tokens to the mean, given their sums instead of their values.
 
         Args:
-            total: Sum of the tokens' weights times values.
-            count: Sum of the tokens' weights.
+            total: Sum of weight · value over the tokens, a scalar.
+            count: Sum of the weights of the tokens, a scalar.
         """
         _add(self.total, self.total_rest, ops.cast(total, self.dtype))
         _add(self.count, self.count_rest, ops.cast(count, self.dtype))
 
     def mean(self) -> Tensor:
-        """Returns the mean so far, 0 before the first token."""
+        """Returns the mean of the tokens so far, a scalar; 0 before the first token."""
         total = ops.add(self.total, self.total_rest)
         return ops.divide_no_nan(total, ops.add(self.count, self.count_rest))
 

@@ -49,8 +49,9 @@ def check_hidden(hidden: Any) -> Tensor:
     if keras.tree.is_nested(hidden):
         received = list(hidden) if isinstance(hidden, dict) else f"{len(hidden)} tensors"
         raise ValueError(
-            "`backbone` must give one tensor, hidden states [B, T, d_h]; of several, choose with "
-            f"`keras.Model(backbone.input, backbone.output[...])`. Received: {received}"
+            "`backbone` must give one tensor, hidden states [B, T, d_h]. To choose one of several "
+            "tensors, use `keras.Model(backbone.input, backbone.output[...])`. "
+            f"Received: {received}"
         )
     return hidden
 
@@ -60,7 +61,7 @@ def check_source_and_target(inputs: Any) -> None:
     names = sorted(inputs) if isinstance(inputs, dict) else None
     if names is None or not {"source", "target"} <= set(names):
         raise ValueError(
-            'The inputs must be a dictionary {"source": [B, S], "target": [B, T]} of words. '
+            'The inputs must be a dictionary {"source": [B, S], "target": [B, T]} of word ids. '
             f"Received: {type(inputs).__name__ if names is None else names}"
         )
     for name in ("source", "target"):
@@ -76,6 +77,6 @@ def check_source_and_target(inputs: Any) -> None:
         are_words = rank == 2 and "int" in dtype
         if not are_words and (name == "target" or rank <= 2):
             raise ValueError(
-                f"`{name}` must be integers, one row of words for each sequence. "
+                f"`{name}` must be integers, one row of word ids for each sequence. "
                 f"Received: dtype {dtype}, shape {tuple(rows.shape)}"
             )

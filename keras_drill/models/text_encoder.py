@@ -199,7 +199,7 @@ class TextEncoder:
             raise ValueError(f"`texts` must be a list of texts, at least one. Received: {texts!r}")
         for text in texts:
             if not isinstance(text, str):
-                raise ValueError(f"`texts` must be strings. Received: {text!r} among them")
+                raise ValueError(f"`texts` must be strings only. Received: an element {text!r}")
         longest = 2 * self.window + 1
         rows = [[self._start, *ids[:longest], self._end] for ids in self._ids(texts)]
         return self._states(rows, np.zeros(len(rows), "int32"), progress)[:, 1].copy()

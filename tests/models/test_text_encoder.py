@@ -64,7 +64,7 @@ def test_texts_alone_are_mean_states():
 
 
 @pytest.mark.parametrize(
-    "texts, received", [("bank", "'bank'"), ([], "[]"), (["bank", None], "None among them")]
+    "texts, received", [("bank", "'bank'"), ([], "[]"), (["bank", None], "an element None")]
 )
 def test_texts_that_are_no_list_of_strings_are_refused(texts, received):
     with pytest.raises(ValueError, match=rf"`texts` must be .* Received: {re.escape(received)}$"):

@@ -201,7 +201,7 @@ def _model_of_checkpoint(
     if state["fingerprints"]["vocabulary"] != run_vocabulary.fingerprint:
         raise RunError(
             f"{folder.path / task.config.word_files[0]} is not the vocabulary that checkpoint "
-            f"{checkpoint} was made with"
+            f"{checkpoint} was made with; restore the original file"
         )
     before = keras.config.dtype_policy()
     keras.config.set_dtype_policy(task.config.training.precision)

@@ -181,7 +181,7 @@ def _load_tokenizer(path: Path, kind: str) -> Tokenizer:
         return _TOKENIZERS[kind](**config)
     # Tokenizers and Keras may raise any error for a configuration that they did not write.
     except (ValueError, TypeError, LookupError, AttributeError) as error:
-        raise RunError(f"{path} is damaged ({error})") from error
+        raise RunError(f"{path} is damaged ({error}); restore the original file") from error
 
 
 def _make_side(texts: list[Lines], options: PairsConfig, model: str) -> SideVocabulary:
