@@ -89,12 +89,12 @@ class SenseReallocation(keras.callbacks.Callback):
         policy: AllocationPolicy | None = None,
         momentum: float = 0.1,
         moved_embedding: str = "keep",
-        seed: int | None = 0,
+        seed: int = 0,
         head: Any = None,
         log_dir: str | os.PathLike | None = None,
     ):
         super().__init__()
-        check_reallocation_arguments(interval, policy, momentum, moved_embedding)
+        check_reallocation_arguments(interval, policy, momentum, moved_embedding, seed)
         self.interval = interval
         self.policy = policy
         self.momentum = momentum

@@ -24,6 +24,7 @@ _TOKENS_PER_RECORD = 1 << 14
 _RECORDS_PER_SHARD = 1 << 11  # 128 MiB of ids
 _HEADER, _FOOTER = 12, 4  # of a record: its length and checksums
 _INDEX, _DESCRIPTION = "index.npy", "description.json"
+_OF_INCOMPLETE_TEXTS = ("shard-*.tfrecord", _INDEX, f".{_DESCRIPTION}.*")
 
 
 class StreamedText:
@@ -107,15 +108,14 @@ class StreamedText:
     def write(cls, folder: str | os.PathLike, blocks: Iterable[np.ndarray]) -> "StreamedText":
         """Writes a text block by block, and returns the `StreamedText`.
 
-        If the folder exists and contains no complete text, the folder is deleted first, with all
-        its files. So the incomplete text of a killed process is replaced.
+        If the folder contains the incomplete text of a killed process, the text is replaced.
 
         Args:
             folder: A new folder for this text alone.
             blocks: The ids of the text, as int arrays `[n]` of any lengths n, one after the other.
 
         Raises:
-            FileExistsError: The folder already contains a text.
+            FileExistsError: The folder already contains a text, or other files.
             ValueError: The text is empty.
         """
         folder = Path(folder)
@@ -123,6 +123,12 @@ class StreamedText:
             raise FileExistsError(
                 f"`folder` must not contain a text yet. Received: folder={str(folder)!r}"
             )
+        for path in folder.glob("*"):
+            if not any(path.match(pattern) for pattern in _OF_INCOMPLETE_TEXTS):
+                raise FileExistsError(
+                    "`folder` must be new, or contain only an incomplete text. "
+                    f"Received: folder={str(folder)!r}, which contains {path.name!r}"
+                )
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
         index: list[tuple[int, int, int, int, int]] = []

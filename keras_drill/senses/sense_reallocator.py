@@ -91,9 +91,9 @@ class SenseReallocator:
         policy: AllocationPolicy | None = None,
         momentum: float = 0.1,
         moved_embedding: str = "keep",
-        seed: int | None = 0,
+        seed: int = 0,
     ):
-        check_reallocation_arguments(interval, policy, momentum, moved_embedding)
+        check_reallocation_arguments(interval, policy, momentum, moved_embedding, seed)
         allocation = getattr(getattr(head, "composition", None), "allocation", None)
         if allocation is None:
             raise ValueError(
@@ -268,7 +268,7 @@ class SenseReallocator:
         variable.assign(ops.scatter_update(ops.convert_to_tensor(variable), rows[:, None], values))
 
 
-def check_reallocation_arguments(interval, policy, momentum, moved_embedding):
+def check_reallocation_arguments(interval, policy, momentum, moved_embedding, seed):
     """Raises `ValueError` if an argument of `SenseReallocator` is out of range."""
     if not isinstance(interval, int) or interval < 1:
         raise ValueError(
@@ -286,6 +286,9 @@ def check_reallocation_arguments(interval, policy, momentum, moved_embedding):
             f"`moved_embedding` must be one of {MOVED_EMBEDDINGS}. "
             f"Received: moved_embedding={moved_embedding!r}"
         )
+    # The moves must be the same on all replicas, so there is no random seed.
+    if not isinstance(seed, int | np.integer) or seed < 0:
+        raise ValueError(f"`seed` must be a non-negative integer. Received: seed={seed!r}")
 
 
 def _read(variable) -> np.ndarray:

@@ -233,6 +233,7 @@ def test_an_interval_without_tokens_is_said_and_moves_nothing():
         ({"interval": 2.5}, "`interval` must be"),
         ({"momentum": 0}, r"`momentum` must be in \(0, 1\]. Received: momentum=0"),
         ({"momentum": 1.1}, "`momentum` must be"),
+        ({"seed": None}, "`seed` must be a non-negative integer. Received: seed=None"),
         ({"moved_embedding": "new"}, "`moved_embedding` must be one of .* Received: .*'new'"),
         ({"policy": "ranking"}, "`policy` must be a .*AllocationPolicy. Received: .*'ranking'"),
     ],
