@@ -32,8 +32,8 @@ def layout_map(
         device_mesh: The `keras.distribution.DeviceMesh`.
         model_axis: Name of the mesh axis over which to split vocabularies. It must not be the axis
             over which batches are split.
-        heads: Regular expression for the names of output layers. It also matches names to which
-            Keras appended a number, such as `drill_output_1`.
+        heads: Regular expression for the names of output layers. Names to which Keras appends a
+            number, such as `drill_output_1`, match too.
         embeddings: Regular expression for the names of embeddings. Use `None` if another map
             contains the embeddings, for example the map of a keras-hub backbone, and combine both
             by `backbone_map.update(layout_map(mesh, embeddings=None))`.
