@@ -9,17 +9,23 @@ from keras_drill.types import Shape, Tensor
 class Composition(keras.layers.Layer, ABC):
     """Base class for compositions, which turn scores of labels into probabilities of words.
 
-    A composition defines for the fused loss which contexts to score, and which labels (columns of
-    the score matrix) contribute to a target's probability. With lse the logarithm of the sum of
-    exponentials,
+    Labels are output embeddings. A composition defines which vectors (contexts) are compared with
+    the labels, and which labels (columns of the matrix of scores) contribute to the probability of
+    a word y:
 
         log p(y) = lse_k( log_prior_k + lse(scores_k[columns of y]) - lse(scores_k) )
 
-    Shape letters: N tokens, K contexts per token, M labels, S columns per target, V words.
+    lse is the logarithm of the sum of exponentials, and lse_k is over the K contexts of a token.
+    scores_k are the scores of context k with all labels, and log_prior_k is the logarithm of the
+    probability of context k. Subclasses implement `contexts`, `columns` and `log_probs`.
+
+    Shape letters: N tokens, K contexts per token, M labels, S columns per target, V words, hidden
+    states of width d_h, contexts of width d.
 
     Attributes:
-        num_contexts: Number of contexts per token K.
+        num_contexts: Number of contexts per token K. 1 by default.
         has_logits: Whether the method `logits` is available, and `log_probs` is its log-softmax.
+            `False` by default.
     """
 
     has_logits = False
@@ -29,22 +35,26 @@ class Composition(keras.layers.Layer, ABC):
         return 1
 
     def build(self, hidden_shape: Shape, embeddings_shape: tuple[int, int]) -> None:
-        """Creates the weights, for hidden states `[..., d_h]` and embeddings `[M, d]`."""
+        """Creates the weights, if any, for hidden states `[..., d_h]` and embeddings `[M, d]`."""
         self.built = True
 
     def context_shape(self, hidden_shape: Shape) -> Shape:
-        """Returns the shape with which to build the label encoder for the contexts.
+        """Returns a shape whose last entry is the width of the contexts.
 
-        Only the last entry matters, the width of the contexts.
+        The output layer builds its label encoder with this shape. By default, contexts are as wide
+        as hidden states.
         """
         return tuple(hidden_shape)
 
     def num_labels(self, vocabulary_size: int) -> int:
-        """Returns the number of labels M for `vocabulary_size` words."""
+        """Returns the number of labels M for `vocabulary_size` words, by default one per word."""
         return vocabulary_size
 
     def words_of_labels(self) -> Tensor | None:
-        """Returns the word of every label, `[M]`, or `None` if word j has only label j."""
+        """Returns the word of every label, integers `[M]`.
+
+        `None`, the default, means that word j has only label j.
+        """
         return None
 
     @abstractmethod
@@ -70,24 +80,25 @@ class Composition(keras.layers.Layer, ABC):
             targets: `[N]` integers.
 
         Returns:
-            Columns of the score matrix `[N, S]`, and a mask `[N, S]`, False for padding, or `None`
-            without padding.
+            The labels' indices, which are columns of the matrix of scores, integers `[N, S]`; and a
+            mask `[N, S]`, False for padding, or `None` without padding.
         """
 
     def word_labels(self) -> WordLabels | None:
         """Returns the labels of all words as `keras_drill.fused_loss.inputs.WordLabels`.
 
-        `None` means that word j has only label j.
+        This is a tuple of the labels of every word `[V, S]`, a mask `[V, S]`, False for padding,
+        and the word of every label `[M]`. `None`, the default, means that word j has only label j.
         """
         return None
 
     @abstractmethod
     def log_probs(self, scores: Tensor, log_priors: Tensor | None) -> Tensor:
-        """Computes log-probabilities of words.
+        """Computes log-probabilities of all words.
 
         Args:
-            scores: `[N, K, M]`.
-            log_priors: `[N, K]`, or `None` if K is 1.
+            scores: `[N, K, M]`, the scores of contexts and labels.
+            log_priors: `[N, K]`, the second result of `contexts`, or `None` if K is 1.
 
         Returns:
             `[N, V]`.
@@ -104,7 +115,9 @@ class Composition(keras.layers.Layer, ABC):
         posteriors: Tensor | None,
         weights: Tensor | None,
     ) -> None:
-        """Records statistics of tokens, after the loss of a training step. By default, none.
+        """Records statistics of tokens. The output layer calls this method after a training loss.
+
+        By default, nothing is recorded.
 
         Args:
             targets, log_probs: `[N]`, the targets and their log-probabilities.

@@ -11,23 +11,24 @@ from keras_drill.types import Initializer, Shape, Tensor
 
 @keras.saving.register_keras_serializable(package="keras_drill")
 class Mixture(Composition):
-    """Mixture of softmaxes: K softmaxes over the same labels, with K contexts.
+    """Mixture of softmaxes: K softmaxes over the same labels (output embeddings).
 
-        p(y) = sum_k π_k softmax(scores of c_k)_y,
+        p(y) = sum_k π_k softmax(scores of c_k)_y,    k = 1..K
         c_k = tanh(h W_k + b_k),    π = softmax(h P)
 
-    h is the hidden state; W_k, b_k and P are weights. With gates g_k, which are further weights,
-    `c_k = h + g_k * tanh(h W_k + b_k)`. The gates are 0 at first, so a mixture that is added to a
-    trained model begins with the model's probabilities.
+    h is the hidden state, and c_k is one of K vectors (contexts) that are compared with the labels;
+    W_k, b_k and P are weights. With `gated=True`, `c_k = h + g_k * tanh(h W_k + b_k)` with further
+    weights g_k (gates). The gates are 0 at first, so a mixture that is added to a trained model
+    begins with the model's probabilities.
 
     Args:
-        num_mixtures: Number of components K.
+        num_mixtures: Number of softmaxes K.
         context_dim: Width of the contexts c_k; `None` is the embeddings' width.
         context_dropout: Dropout rate on the contexts. All time steps (the second axis of hidden
             states with three axes) have the same mask.
         gated: Whether contexts are hidden states plus a gated part, which is 0 at first. Contexts
             must then be as wide as the hidden states.
-        kernel_initializer: Initializer of W and P.
+        kernel_initializer: Initializer of W_k and P.
         seed: Seed of the dropout masks.
         **kwargs: Keyword arguments of `keras.layers.Layer`.
 

@@ -15,6 +15,8 @@ from keras_drill.types import Tensor
 class MultiSense(Composition):
     """Several labels (senses) per word, whose probabilities sum to the word's probability.
 
+    Labels are output embeddings. For a word y,
+
         log p(y) = lse(scores of y's senses) - lse(scores of all senses)
 
     lse is the logarithm of the sum of exponentials.
@@ -24,12 +26,12 @@ class MultiSense(Composition):
         num_senses: Number of senses M; `None` is three per word.
         min_senses: Fewest senses of a word.
         max_senses: Most senses of a word.
-        dynamic: Whether senses may move from word to word.
+        dynamic: Whether `keras_drill.SenseReallocation` may move senses from word to word.
         usage_by: As in `keras_drill.senses.SenseAllocation`.
         **kwargs: Keyword arguments of `keras.layers.Layer`.
 
     Attributes:
-        allocation: `keras_drill.senses.SenseAllocation`, which sense belongs to which word.
+        allocation: `keras_drill.senses.SenseAllocation`, which stores the word of each sense.
 
     References:
         - [Miao et al., 2019](https://arxiv.org/abs/1911.00274)
@@ -59,7 +61,10 @@ class MultiSense(Composition):
         )
 
     def share(self, allocation: SenseAllocation) -> None:
-        """Replaces the allocation by the one of a tied sense embedding."""
+        """Replaces the attribute `allocation`.
+
+        An output layer calls this method to share the allocation of its tied input embedding.
+        """
         replace_sublayer(self, "allocation", allocation)
 
     def num_labels(self, vocabulary_size: int) -> int:
@@ -93,7 +98,8 @@ class MultiSense(Composition):
     def word_log_probs(self, sense_log_probs: Tensor) -> Tensor:
         """Computes log-probabilities of words `[..., V]` from those of senses `[..., M]`.
 
-        A constant that is added to all senses of a row is added to all words of the row.
+        The method also maps logits of senses to logits of words: a constant that is added to all
+        senses of a row is added to all words of the row.
         """
         columns, mask = self.allocation.columns(ops.arange(self.allocation.vocabulary_size))
         rows = ops.reshape(sense_log_probs, (-1, sense_log_probs.shape[-1]))

@@ -17,22 +17,23 @@ def distribute_batches(
 
     Args:
         batches: `ContiguousBatches`, `SentenceBatches`, `PairBatches`, or another object with the
-            method `dataset(epoch, first_batch, num_shards=, shard=)`.
+            method `dataset(epoch, first_batch, num_shards=, shard=)`. The method returns a
+            `tf.data.Dataset` of part number `shard` (from 0) of every batch.
         strategy: The strategy under which the model was created.
         epoch: Number of the epoch, from 0.
         first_batch: Index of the first batch in that epoch, from 0.
 
     Returns:
-        A `tf.data.Dataset`, or a `tf.distribute.DistributedDataset`. In `fit`, set
-        `steps_per_epoch=batches.num_batches - first_batch`, and likewise `validation_steps`. Keras
-        does not know the length of a distributed dataset, and would run one more step without rows
-        to find its end.
+        A `tf.data.Dataset` for a single replica, else a `tf.distribute.DistributedDataset`. In
+        `fit`, set `steps_per_epoch=batches.num_batches - first_batch`, and likewise
+        `validation_steps`. Otherwise Keras, which does not know the length of a distributed
+        dataset, runs one more step without rows to find its end.
 
     Example:
 
-    >>> from keras_drill.data import ContiguousBatches
-    >>> batches = ContiguousBatches(np.arange(12), 2, 3)
-    >>> dataset = distribute_batches(batches, tf.distribute.get_strategy(), 0, 1)
+    >>> batches = keras_drill.data.ContiguousBatches(np.arange(12), 2, 3)
+    >>> strategy = keras_drill.distribute.strategy("none")
+    >>> dataset = keras_drill.distribute.distribute_batches(batches, strategy, first_batch=1)
     >>> [tokens.shape.as_list() for tokens, _ in dataset]
     [[2, 3]]
     """

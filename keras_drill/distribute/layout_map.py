@@ -15,7 +15,8 @@ def layout_map(
 ) -> keras.distribution.LayoutMap:
     """Returns a layout map that splits the vocabulary of output layers and embeddings over devices.
 
-    The rows of labels, biases and kernel parameters, and their optimizer slots, are split over the
+    The rows of labels (output embeddings, one row for each word), input embeddings, biases and
+    parameters of `keras_drill.scores.KerBSKernel`, and their optimizer slots, are split over the
     axis `model_axis` of a device mesh. All other variables are on every device. The function
     requires Keras' JAX backend, and jax 0.6.1 or later.
 
@@ -24,15 +25,15 @@ def layout_map(
     respect to the hidden states. The devices along the other axis, over which the batch is split,
     exchange the gradients of the weights that they have in common.
 
-    The number of rows must be a multiple of the number of devices along `model_axis`, see
-    `pad_labels_to` of `keras_drill.OutputLayer`.
+    The number of rows must be a multiple of the number of devices along `model_axis`. The argument
+    `pad_labels_to` of `keras_drill.OutputLayer` adds unused rows for this purpose.
 
     Args:
         device_mesh: The `keras.distribution.DeviceMesh`.
-        model_axis: Name of the mesh axis over which to split vocabularies, not the axis of the
-            batch.
-        heads: Regular expression for the names of output layers. Names may have a number at their
-            end.
+        model_axis: Name of the mesh axis over which to split vocabularies. It must not be the axis
+            over which batches are split.
+        heads: Regular expression for the names of output layers. Names to which Keras appends a
+            number, such as `drill_output_1`, match too.
         embeddings: Regular expression for the names of embeddings. Use `None` if another map
             contains the embeddings, for example the map of a keras-hub backbone, and combine both
             by `backbone_map.update(layout_map(mesh, embeddings=None))`.
@@ -42,7 +43,7 @@ def layout_map(
         entries.
 
     Raises:
-        ValueError: The mesh has no such axis.
+        ValueError: The mesh has no axis `model_axis`.
 
     Example:
 

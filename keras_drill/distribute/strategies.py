@@ -11,7 +11,7 @@ STRATEGIES = ("none", "mirrored", "multi-worker", "tpu")
 def strategy(name: str) -> tf.distribute.Strategy:
     """Creates a strategy of `tf.distribute` by its name.
 
-    Create and compile the model in `strategy.scope()`. The names are:
+    Create and compile the model in the context of the result's method `scope()`. The names are:
 
     - `"none"`: one device; TensorFlow's default strategy.
     - `"mirrored"`: all GPUs of this machine, or without GPUs all logical CPUs (one, unless you call
@@ -56,9 +56,18 @@ def strategy(name: str) -> tf.distribute.Strategy:
 
 
 def is_chief(strategy: tf.distribute.Strategy) -> bool:
-    """Returns whether this process is the one that writes files and shows progress.
+    """Returns whether this process is the chief.
 
-    >>> is_chief(strategy("none"))
+    Of several processes (workers), only the chief should write files and show progress. A single
+    process is always the chief.
+
+    Args:
+        strategy: The strategy under which the model was created.
+
+    Example:
+
+    >>> strategy = keras_drill.distribute.strategy("none")
+    >>> keras_drill.distribute.is_chief(strategy)
     True
     """
     resolver = strategy.cluster_resolver

@@ -27,18 +27,21 @@ def export_ctranslate2(
 
     The model is written to `directory/<version>/`. `ctranslate2.Translator` loads a
     `SequenceToSequence`, and `ctranslate2.Generator` loads a `LanguageModel`. CTranslate2 takes and
-    returns words and not texts, so the folder also contains the tokenizers. `*tokenizer.json` is
-    Keras' config of a tokenizer. For SentencePiece there is also the model, `*tokenizer.model`.
+    returns words and not texts, so the folder also contains the tokenizers. `tokenizer.json` is the
+    Keras config of a tokenizer, and `tokenizer.model` the model of a SentencePiece tokenizer. If
+    there is a source, the names begin with `source_` and `target_`.
 
-    The labels (output embeddings) are encoded once, during the export, so DRILL is as fast as
-    weight tying. The exported model has the log-probabilities of the original model, up to float32
-    rounding.
+    Output layers such as DRILL compute their labels (output embeddings) with a network. This
+    network runs once, during the export, so the exported model is as fast as with weight tying.
+
+    Without quantization, the exported model has the log-probabilities of the original model, up to
+    float32 rounding.
 
     Args:
         model: A built `keras_drill.SequenceToSequence` or `keras_drill.LanguageModel` around a
             `keras_drill.models.Transformer` or `TransformerLanguageBackbone`. The output layer is
-            a softmax over inner products of hidden states and labels: softmax, weight tying,
-            bilinear, or DRILL with `dual=False`.
+            a softmax over inner products of hidden states and labels: `SoftmaxOutput`,
+            `TiedOutput`, `BilinearOutput`, or `DrillOutput` with `dual=False`.
         directory: The model's folder. Created if missing.
         target: Pair of the tokenizer and the vocabulary of the targets, or of the text of a
             language model.
@@ -46,11 +49,12 @@ def export_ctranslate2(
             model.
         version: A positive integer, different from existing versions. Defaults to one more than the
             highest version.
-        quantization: Type of the stored weights by CTranslate2's names, such as `"int8"`,
+        quantization: CTranslate2's name of the type of the stored weights, such as `"int8"`,
             `"int8_float16"`, `"int16"` or `"float16"`. `None` is float32.
         max_length: Number of positions that the exported model can read or write. For models with
             learned positions, their number is used instead.
-        card: Model card, written as `model_card.md` and `model_card.json`.
+        card: A `keras_drill.export.ModelCard`, written as `model_card.md` and `model_card.json`, or
+            `None`.
 
     Returns:
         The version's folder.
@@ -62,14 +66,14 @@ def export_ctranslate2(
 
     Example:
 
-    >>> from keras_drill.data import WhitespaceTokenizer
+    >>> from keras_drill.data import Vocabulary, WhitespaceTokenizer
     >>> vocabulary = Vocabulary(["<pad>", "<unk>", "<eos>", "<sos>", "a", "house"])
     >>> words = WhitespaceTokenizer(), vocabulary
     >>> backbone = keras_drill.models.Transformer(6, 4, num_layers=1, num_heads=2)
     >>> head = keras_drill.DrillOutput(6, backbone.embedding)
     >>> model = keras_drill.SequenceToSequence(backbone, head)
     >>> directory = getfixture("tmp_path") / "de-en"
-    >>> folder = export_ctranslate2(model, directory, target=words, source=words)
+    >>> folder = keras_drill.export.export_ctranslate2(model, directory, words, words)
     >>> import ctranslate2
     >>> translator = ctranslate2.Translator(str(folder))
     >>> [found] = translator.translate_batch([["ein", "Haus"]], beam_size=5, length_penalty=0)

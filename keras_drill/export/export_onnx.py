@@ -25,13 +25,14 @@ def export_onnx(
 ) -> Path:
     """Exports the forward pass of a Transformer to ONNX, for any output layer.
 
-    `directory/<version>/model.onnx` maps ids of tokens, int32 `[B, T]`, to log-probabilities of all
-    words `[B, T, V]`. Its input is `tokens`, or `source` and `target` for a model with a source.
-    Beam search is not part of the file. The folder also contains the vocabularies, one word on
-    each line in the order of ids, and the tokenizers as `export_ctranslate2` writes them.
+    `directory/<version>/model.onnx` maps ids of tokens to log-probabilities of all words. The input
+    of a language model is `tokens`, int32 `[B, T]`. A model with a source has two inputs, `source`
+    `[B, S]` and `target` `[B, T]`. The output is `[B, T, V]`, for V words. Beam search is not part
+    of the file. The folder also contains the vocabularies, one word on each line in the order of
+    ids, and the tokenizers as `export_ctranslate2` writes them.
 
-    The labels (output embeddings) are encoded once, during the export, so DRILL is as fast as
-    weight tying.
+    Output layers such as DRILL compute their labels (output embeddings) with a network. This
+    network runs once, during the export, so the exported model is as fast as with weight tying.
 
     Args:
         model: A built `keras_drill.SequenceToSequence` or `keras_drill.LanguageModel` around a
@@ -43,14 +44,16 @@ def export_onnx(
             model.
         version: A positive integer, different from existing versions. Defaults to one more than the
             highest version.
-        card: Model card, written as `model_card.md` and `model_card.json`.
+        card: A `keras_drill.export.ModelCard`, written as `model_card.md` and `model_card.json`, or
+            `None`.
 
     Returns:
         The version's folder.
 
     Raises:
         ImportError: tf2onnx is not installed.
-        ValueError: Keras' exporter cannot convert the model, or an argument does not match it.
+        ValueError: Keras' exporter cannot convert the model, or an argument does not match the
+            model.
     """
     _check_model(model)
     has_source = isinstance(model.backbone, Transformer)

@@ -39,40 +39,44 @@ def export_saved_model(
     The model is written to `directory/<version>/` with these signatures, see `TextModel`:
 
     - `continue` (also `serving_default`), `sample`, `score`, `top_k` and `examples`;
-    - `senses`, if words have several senses;
+    - `senses`, if words have several senses (`keras_drill.KernelizedBayesianSoftmax`);
     - `sense_contexts`, if `contexts` is given.
 
-    The SavedModel contains only the parts that inference uses. The labels (output embeddings) are
-    encoded once, during the export, and stored as constants. The senses of words are fixed:
-    they move between words only during training. The vocabulary is an asset. Dropout and optimizer
-    are removed.
+    The SavedModel contains only the parts that inference uses, without dropout and optimizer. The
+    labels (output embeddings) are computed once, during the export, and stored as constants. The
+    senses of each word are fixed, because only training moves senses between words. The vocabulary
+    is an asset file.
 
     Loading the SavedModel requires TensorFlow, but neither Keras nor this package. If the tokenizer
     uses operations of tensorflow-text, loading also requires this library.
 
-    The version's folder is renamed into place once it is complete. A killed export leaves a hidden
-    folder `.<version>.*`. Servers ignore this folder, and you can delete it.
+    The export writes to a hidden folder `.<version>.*`, which is renamed to the version when it is
+    complete. A killed export leaves the hidden folder. Servers ignore it, and you can delete it.
 
     Args:
         model: A built `keras_drill.LanguageModel`.
         directory: The model's folder, such as `saved_models/<name>`. Created if missing.
-        tokenizer: Splits and joins text as in training.
-        vocabulary: The model's words.
+        tokenizer: The tokenizer of the training, which splits and joins texts.
+        vocabulary: The vocabulary of the training, with the model's words.
         version: A positive integer, different from existing versions. Defaults to one more than the
             highest version.
-        sampler: Chooses the words of `continue`. Defaults to `GreedySampler()`.
+        sampler: `Sampler` that chooses the words of `continue`. Defaults to `GreedySampler()`.
         seed: Seed of `sampler`.
         max_new_tokens: Largest number of words that `continue` and `sample` add to a prompt.
         k: Number of words that `top_k` returns.
-        forbidden_tokens: Ids never to generate. Defaults to the unknown, start and pad tokens.
+        forbidden_tokens: Ids of words that are never generated. Defaults to the unknown, start and
+            pad tokens.
         stop_strings: Strings at which continuations end; see `TextModel`.
         warmup_texts: Texts that TensorFlow Serving sends through every signature before the model
             takes requests. If empty, no warm-up file is written.
         weights: Type of the stored weights, `"float32"`, `"bfloat16"`, `"float16"` or `"int8"`; see
             `keras_drill.export.NarrowWeights`.
-        card: Model card, written to `assets.extra` as `model_card.md` and `model_card.json`.
-        contexts: Examples of the use of senses in a corpus, for `sense_contexts`.
-        unit: Unit of texts, as in training; see `TextCodec`.
+        card: A `keras_drill.export.ModelCard`, or `None`. The card is written to the folder
+            `assets.extra` of the version, as `model_card.md` and `model_card.json`.
+        contexts: A `SenseContexts` with examples of each sense in a corpus, which `sense_contexts`
+            returns, or `None`.
+        unit: Unit of text before each end token, as in training, `"line"` or `"paragraph"`; see
+            `TextCodec`.
 
     Returns:
         The version's folder.
@@ -80,14 +84,15 @@ def export_saved_model(
     Example:
 
     >>> import keras, keras_drill
-    >>> from keras_drill.data import WhitespaceTokenizer
+    >>> from keras_drill.data import Vocabulary, WhitespaceTokenizer
     >>> backbone = keras_drill.models.AWDLSTM(5, embedding_dim=4, units=6, num_layers=1)
     >>> head = keras_drill.OutputLayer(5, embedding=backbone.embedding)
     >>> model = keras_drill.LanguageModel(backbone, head)
     >>> _ = model(keras.ops.zeros((1, 1), dtype="int32"))
     >>> vocabulary = Vocabulary(["<unk>", "<eos>", "the", "cat", "sat"])
-    >>> folder = export_saved_model(
-    ...     model, getfixture("tmp_path") / "cats", WhitespaceTokenizer(), vocabulary, k=3
+    >>> directory = getfixture("tmp_path") / "cats"
+    >>> folder = keras_drill.export.export_saved_model(
+    ...     model, directory, WhitespaceTokenizer(), vocabulary, k=3
     ... )
     >>> folder.name, (folder / "assets" / "vocabulary.txt").read_text().split()
     ('1', ['<unk>', '<eos>', 'the', 'cat', 'sat'])

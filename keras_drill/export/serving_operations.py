@@ -47,14 +47,15 @@ def is_served(operation: str) -> bool:
 def unserved_operations(folder: str | os.PathLike) -> dict[str, str]:
     """Finds the operations of a SavedModel that TensorFlow Serving does not support.
 
-    The function reads the graph and does not load or run the model.
+    An operation is supported if the server's default build runs it on a CPU. The function reads the
+    graph and does not load or run the model.
 
     Args:
-        folder: Folder of a SavedModel.
+        folder: Folder of a SavedModel, which contains `saved_model.pb`.
 
     Returns:
-        Dictionary from the name of each such operation to the first node that uses the operation,
-        for example `"node 'x' of the graph"`.
+        Dictionary from the name of each unsupported operation to the first node that uses the
+        operation, for example `"node 'x' of the graph"`. Empty if all operations are supported.
     """
     saved_model = saved_model_pb2.SavedModel()
     saved_model.ParseFromString((Path(folder) / "saved_model.pb").read_bytes())

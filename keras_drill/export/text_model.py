@@ -42,28 +42,37 @@ class TextModel(tf.Module):
 
     `export_saved_model` writes such a model as a SavedModel. Use this class to call the model in
     the current process. All methods take and return tensors with the batch first; results are
-    dictionaries. Empty batches, empty texts, unknown words and texts of any length are allowed.
-    Results of different lengths are padded (with "" and 0), and their lengths are returned.
+    dictionaries. Empty batches, empty texts and unknown words are allowed. Rows of different
+    lengths are padded (strings with `""`, numbers with 0), and their lengths are returned.
 
-    Texts are read as in training, see `keras_drill.export.TextCodec`. Models with learned positions
-    or a fixed input length have a maximum length. Such a model reads only the end of a long prompt,
-    so that prompt and new words together fit. Texts to score must not exceed the maximum length.
+    Texts are split into words and end tokens as in training, see `keras_drill.export.TextCodec`.
+    Texts may have any length, unless the model has learned positions or a fixed input length. Such
+    a model has a maximum length. It reads only the end of a long prompt, so that prompt and new
+    words together fit. Longer texts to score raise an error, or their results are NaN.
+
+    Shape letters: B rows of a batch, T words of the longest text (with end tokens), N words of the
+    longest continuation, S senses of the word with the most senses, K examples of a sense.
 
     Args:
         model: A built `keras_drill.LanguageModel`.
-        tokenizer: A `keras_drill.data.Tokenizer`.
-        vocabulary: A `keras_drill.data.Vocabulary`, or an `AssetVocabulary`.
-        sampler: Chooses the words of `continue_text`. Defaults to `GreedySampler()`.
-        seed: Seed of the sampler. The continuation of a prompt does not depend on the batch.
+        tokenizer: The `keras_drill.data.Tokenizer` of the training.
+        vocabulary: The model's `keras_drill.data.Vocabulary`. `export_saved_model` passes an
+            `AssetVocabulary` instead, which a SavedModel can contain.
+        sampler: `Sampler` that chooses the new words, except in the method `sample`. Defaults to
+            `GreedySampler()`.
+        seed: Seed of the sampler, from 0 to 2**32 - 1. `continue_text` uses the same random numbers
+            for all prompts, so a continuation does not depend on the other prompts of the batch.
         max_new_tokens: Largest number of words to add to a prompt.
         k: Number of words that `top_k` returns.
-        forbidden_tokens: Ids never to generate. Defaults to the unknown, start and pad tokens.
-        stop_strings: Strings at which a continuation ends. Generation stops as soon as the readable
-            text contains one of them, and the text is cut before it. `words` and `log_probs`
-            include the word that completed the string.
+        forbidden_tokens: Ids of words that are never generated. Defaults to the unknown, start and
+            pad tokens.
+        stop_strings: Strings at which a continuation ends. Generation stops as soon as the text of
+            the continuation contains one of them. The text is cut before this string, but `words`
+            and `log_probs` include the word that completed the string.
         contexts: A `SenseContexts` with examples of each sense, for models whose words have several
             senses. The method `sense_contexts` returns the examples. `None` for no examples.
-        unit: Unit of texts, as in training; see `TextCodec`.
+        unit: Unit of text before each end token, as in training, `"line"` or `"paragraph"`; see
+            `TextCodec`.
 
     Example:
 
@@ -74,7 +83,8 @@ class TextModel(tf.Module):
     >>> model = keras_drill.LanguageModel(backbone, head)
     >>> _ = model(keras.ops.zeros((1, 1), dtype="int32"))
     >>> vocabulary = Vocabulary(["<unk>", "<eos>", "the", "cat", "sat"])
-    >>> text_model = TextModel(model, WhitespaceTokenizer(), vocabulary, k=2)
+    >>> tokenizer = WhitespaceTokenizer()
+    >>> text_model = keras_drill.export.TextModel(model, tokenizer, vocabulary, k=2)
     >>> scores = text_model.score(["the cat", "sat"])
     >>> scores["words"].numpy().tolist()
     [[b'the', b'cat', b'<eos>'], [b'sat', b'<eos>', b'']]
@@ -137,19 +147,18 @@ class TextModel(tf.Module):
 
     @tf.function(input_signature=[_PROMPTS], autograph=False)
     def continue_text(self, prompts: tf.Tensor) -> dict[str, tf.Tensor]:
-        """Continues prompts with the model's own sampler.
+        """Continues prompts, with the sampler and the options of the constructor.
 
         Args:
             prompts: String tensor `[B]`.
 
         Returns:
             Dictionary of
-            `texts` `[B]`: prompt and continuation as readable text;
-            `continuations` `[B]`: the continuation as readable text;
-            `words` `[B, N]`: the new words, including an end token, up to N in the longest
-            continuation;
+            `texts` `[B]`: the detokenized prompt and continuation;
+            `continuations` `[B]`: the detokenized continuation;
+            `words` `[B, N]`: the new words, with the end token if it was generated;
             `log_probs` `[B, N]`: the log-probability of each new word;
-            `lengths` `[B]`: numbers of new words.
+            `lengths` `[B]`: numbers of new words, with the end token.
         """
         return self._continue_alike(prompts, tf.fill(tf.shape(prompts), self.max_new_tokens))
 
@@ -157,19 +166,20 @@ class TextModel(tf.Module):
     def continue_samples(
         self, prompts: tf.Tensor, num_samples: tf.Tensor, first_row: tf.Tensor | int = 0
     ) -> dict[str, tf.Tensor]:
-        """Draws several independent continuations of each prompt with the model's own sampler.
+        """Draws several independent continuations of each prompt, with the constructor's sampler.
 
-        The continuations are reproducible with the model's seed and do not depend on `num_samples`.
-        The first continuation of the first prompt equals the result of `continue_text`.
+        The continuations are reproducible with the constructor's `seed`. A larger `num_samples`
+        adds continuations and does not change the others. With `first_row=0`, the first
+        continuation of the first prompt equals the result of `continue_text`.
 
         Args:
             prompts: String tensor `[B]`.
-            num_samples: Integer scalar n.
-            first_row: Integer scalar, the number of prompts in earlier batches. With it,
-                continuations do not depend on the division of prompts into batches.
+            num_samples: Integer scalar, the number n of continuations of each prompt.
+            first_row: Integer scalar. If you divide prompts into batches, pass the number of
+                prompts in earlier batches: the continuations are then those of a single batch.
 
         Returns:
-            The dictionary of `continue_text` for `[B · n]` rows: first all continuations of the
+            The dictionary of `continue_text` with `B · n` rows: first all continuations of the
             first prompt, then those of the second prompt, and so on.
         """
         keys = row_keys(self.seed, first_row + tf.shape(prompts)[0])[first_row:]  # [B, 2]
@@ -191,18 +201,19 @@ class TextModel(tf.Module):
     ) -> dict[str, tf.Tensor]:
         """Continues prompts with different sampling settings for each prompt.
 
-        The continuation of a prompt depends only on its own seed, not on the rest of the batch.
+        The continuation of a prompt depends only on its own settings and seed, not on the rest of
+        the batch. `top_k`, `top_p` and `min_p` are applied in this order.
 
         Args:
             prompts: String tensor `[B]`.
-            max_new_tokens: Integer tensor `[B]`. Values above the model's `max_new_tokens` are
-                reduced to it.
-            temperature: Float tensor `[B]`; 1 for the model's distribution, 0 for the most
-                probable word.
-            top_k: Integer tensor `[B]`, as in `TopKSampler`; 0 to keep all words.
-            top_p: Float tensor `[B]`, as in `TopPSampler`; 1 to keep all words.
-            min_p: Float tensor `[B]`, as in `MinPSampler`; 0 to keep all words.
-            seed: Integer tensor `[B]`; only the lower 32 bits are used.
+            max_new_tokens: int32 tensor `[B]`. Values above the constructor's `max_new_tokens` are
+                reduced to this limit.
+            temperature: float32 tensor `[B]`, which divides the logits: 1 for the model's
+                distribution, 0 for the most probable word.
+            top_k: int32 tensor `[B]`, as in `TopKSampler`; 0 to keep all words.
+            top_p: float32 tensor `[B]`, as in `TopPSampler`; 1 to keep all words.
+            min_p: float32 tensor `[B]`, as in `MinPSampler`; 0 to keep all words.
+            seed: int64 tensor `[B]`; only the lower 32 bits are used.
 
         Returns:
             The dictionary of `continue_text`.
@@ -215,18 +226,18 @@ class TextModel(tf.Module):
     def score(self, texts: tf.Tensor) -> dict[str, tf.Tensor]:
         """Computes the log-probability of texts, word by word.
 
-        As in training, every line of a text, also the last one, ends in an end token. End tokens
-        have log-probabilities like other words. A single line break at the end of the text ends the
-        last line.
+        As in training, every line of a text (with `unit="paragraph"`, every paragraph) ends in an
+        end token, also the last one. End tokens have log-probabilities like other words. One line
+        break at the end of a text is ignored.
 
         Args:
             texts: String tensor `[B]`.
 
         Returns:
             Dictionary of
-            `words` `[B, T]`: the words, with the unknown token for unknown words;
+            `words` `[B, T]`: the words and end tokens, with the unknown token for unknown words;
             `log_probs` `[B, T]`: log-probability of each word given the words before it;
-            `lengths` `[B]`: numbers of words;
+            `lengths` `[B]`: numbers of words and end tokens;
             `total_log_probs` `[B]`: sums of `log_probs`;
             `perplexities` `[B]`: exp(-total_log_probs / lengths).
         """
@@ -234,21 +245,23 @@ class TextModel(tf.Module):
 
     @tf.function(input_signature=[_EXAMPLES], autograph=False)
     def examples(self, examples: tf.Tensor) -> dict[str, tf.Tensor]:
-        """Scores and continues the texts of serialized `tf.Example`s.
+        """Scores and continues the texts of serialized `tf.train.Example`s.
 
         An example has a feature `text`, which is scored, a feature `prompt`, which is continued, or
-        both.
+        both. Each feature is a single string.
 
         Args:
-            examples: String tensor `[B]`.
+            examples: String tensor `[B]` of serialized examples. Strings that cannot be parsed
+                raise an error.
 
         Returns:
             The dictionary of `score` for `text`, with length and perplexity 0 for examples without
             `text`, and additionally
-            `answers` `[B]`: the continuations of `prompt`, as from `continue_text`; `""` for
-            examples without `prompt`;
-            `problems` `[B]`: an error message for each invalid example, `""` for valid ones. The
-            other results of invalid examples are empty.
+            `answers` `[B]`: the continuations of `prompt`, as `continuations` of `continue_text`;
+            `""` for examples without `prompt`;
+            `problems` `[B]`: an error message for each example that has neither feature, or a
+            feature with several strings, else `""`. The other results of such an example are `""`
+            or 0.
         """
         features, problems = read_texts(examples, ["text", "prompt"])
         text, prompt = features["text"], features["prompt"]
@@ -262,21 +275,21 @@ class TextModel(tf.Module):
 
     @tf.function(input_signature=[_TEXTS], autograph=False)
     def senses(self, texts: tf.Tensor) -> dict[str, tf.Tensor]:
-        """Computes the probabilities of the senses of each word, given the words before it.
+        """Computes the probabilities of the senses of each word of a text.
 
-        Only for models whose words have senses, with the output layer
-        `keras_drill.KernelizedBayesianSoftmax`. Texts are read as by `score`.
+        Only for models with the output layer `keras_drill.KernelizedBayesianSoftmax`, which has
+        several output embeddings (senses) for a word. Texts are read as by `score`.
 
         Args:
             texts: String tensor `[B]`.
 
         Returns:
             Dictionary of
-            `words` `[B, T]`: the words, with the unknown token for unknown words;
+            `words` `[B, T]`: the words and end tokens, with the unknown token for unknown words;
             `senses` `[B, T, S]`: ids of all senses of each word, ascending and padded with -1;
-            `probabilities` `[B, T, S]`: probabilities of these senses given the word and the words
-            before it, which sum to 1, padded with 0;
-            `lengths` `[B]`: numbers of words.
+            `probabilities` `[B, T, S]`: probability of each of these senses, given the word and the
+            words before it. The probabilities of a word's senses sum to 1;
+            `lengths` `[B]`: numbers of words and end tokens.
         """
         hidden, ids, words, lengths = self._read(texts)
         head = self._step.head
@@ -292,19 +305,20 @@ class TextModel(tf.Module):
 
     @tf.function(input_signature=[_SENSES], autograph=False)
     def sense_contexts(self, senses: tf.Tensor) -> dict[str, tf.Tensor]:
-        """Returns examples of the use of senses in a corpus, which were exported with the model.
+        """Returns examples of senses: places in a corpus where a word is used in this sense.
 
-        Only for models with `contexts`.
+        The examples are those of the constructor's `contexts`, which must not be `None`.
 
         Args:
-            senses: Integer tensor `[B]`: ids, as `senses` returns them.
+            senses: int32 tensor `[B]` of ids, as the method `senses` returns them. Other numbers
+                have no examples.
 
         Returns:
             Dictionary of
-            `before`, `after` `[B, K]`: text before and after the word of the sense, padded with
-            `""`, the most probable of the K examples first;
-            `probabilities` `[B, K]`: probabilities of the sense, given the word and the words
-            before it.
+            `before`, `after` `[B, K]`: text before and after the word in each example, the most
+            probable example first;
+            `probabilities` `[B, K]`: probability of the sense in each example, given the word and
+            the words before it.
         """
         if self.contexts is None:
             raise ValueError(
@@ -315,14 +329,15 @@ class TextModel(tf.Module):
 
     @tf.function(input_signature=[_TEXTS], autograph=False)
     def top_k(self, texts: tf.Tensor) -> dict[str, tf.Tensor]:
-        """Returns the most probable next words.
+        """Returns the k most probable next words after each text.
 
         Args:
             texts: String tensor `[B]`.
 
         Returns:
             Dictionary of
-            `words` `[B, k]`: the words, including special tokens, the most probable first;
+            `words` `[B, k]`: the words, the most probable first. They may be special tokens, also
+            those of `forbidden_tokens`;
             `log_probs` `[B, k]`: their log-probabilities.
         """
         ids = self.vocabulary.ids(last_words(self.codec.words_of_prompts(texts), self._step, 0))
@@ -337,11 +352,13 @@ class TextModel(tf.Module):
         return self._step.variables
 
     def signatures(self) -> dict:
-        """The functions (signatures) of the exported model, by name.
+        """The functions (signatures) of the exported model, a dictionary by name.
 
-        `serving_default`, for requests without the name of a signature, is `continue`. With the
-        default greedy sampler, its output depends only on the prompt. Only models with senses have
-        `senses`, and only models with examples of senses have `sense_contexts`.
+        `continue` is the method `continue_text`; the other names are those of methods.
+        `serving_default`, for requests without the name of a signature, is `continue`. Its output
+        depends only on the prompt and, with a sampler that draws random numbers, on `seed`. Only
+        models with several senses per word have `senses`, and only models with `contexts` have
+        `sense_contexts`.
         """
         signatures = {
             "serving_default": self.continue_text,

@@ -30,46 +30,54 @@ _LENGTHS = tf.TensorSpec([None], tf.int32)
 
 
 class Translator(tf.Module):
-    """An encoder–decoder with text as input and output, with the vocabularies of both sides.
+    """An encoder–decoder with text as input and output, with its tokenizers and vocabularies.
 
     `export_translator` writes such a model as a SavedModel. Use this class to call the model in the
     current process. The outputs for a text do not depend on the rest of the batch. Line breaks are
-    read as spaces. The model reads unknown words, but never writes the unknown token. An empty text
-    has one output, the empty text, with log-probability 0.
+    read as spaces. Sources may contain unknown words, but outputs never contain the unknown token.
+    An empty text has one output, the empty text, with log-probability 0.
 
-    With a beam search, all outputs for a source are different texts. Two beams with different
-    tokens can be the same text. The next best beams then replace such duplicates. If there are too
-    few, the beams of a second search follow, with twice as many beams and without groups. Samples
-    are drawn independently, so they can be equal.
+    With a beam search, all outputs for a source are different texts. Beams with different tokens
+    can be the same text. The next best beams then replace such duplicates. If too few texts remain,
+    a second search with twice as many beams and `num_groups=1` supplies more. With a sampler,
+    outputs are drawn independently, so they can be equal.
+
+    Shape letters: B texts, n outputs for each text (see `num_answers`), L tokens of the longest
+    output, S tokens of the longest source, T words of the longest target (with the end token).
 
     Args:
         model: A built `keras_drill.SequenceToSequence`.
-        source: The `Side` of the sources.
-        target: The `Side` of the targets; may be the same.
+        source: `Side` with the tokenizer and the vocabulary of the sources.
+        target: `Side` with the tokenizer and the vocabulary of the targets; may be the same object.
         search: Search for the outputs, a `BeamSearch` or a `Sampler`. The default is
-            `BeamSearch(5, length_penalty=1.0)`, with one output.
-        max_source_tokens: Longer sources are truncated to this number of tokens. The limit may be
-            higher than in training if the encoder is recurrent or has sinusoidal positions.
-        max_tokens: Largest number of tokens of an output.
+            `BeamSearch(5, length_penalty=1.0, num_results=1)`.
+        max_source_tokens: Longer sources are truncated to this number of tokens, with the end
+            token. The limit may be higher than in training if the encoder is recurrent or has
+            sinusoidal positions.
+        max_tokens: Largest number of tokens of an output, with the end token.
         max_ratio: Limits an output to 10 tokens plus this number for each token of its source. A
             `MinLength` constraint raises the limit if necessary. With `None`, only `max_tokens`
             limits outputs.
-        constraints: Constraints on outputs: see `keras_drill.decoding`.
-        truncation_side: Side at which long sources are truncated, `"right"` or `"left"`.
-        turn_separator: The word between the turns of a dialogue. In long sources, the oldest turns
-            are dropped first. Only with `truncation_side="left"`.
-        replace_unknown: Whether to replace unknown words by the source word with the most
-            attention. Requires a model with attention to the source, and beam search.
+        constraints: List of `keras_drill.decoding.Constraint`s that every output must satisfy.
+        truncation_side: Side at which long sources are truncated: `"right"` removes their end,
+            `"left"` their beginning.
+        turn_separator: The word between the turns of a dialogue, `None` for texts without turns.
+            In long sources, the oldest turns are dropped first. Only with `truncation_side="left"`.
+        replace_unknown: Whether the model may generate the unknown token, which is then replaced by
+            the source word with the most attention. Requires a model with attention to the source,
+            and beam search.
         seed: Seed of a sampler, from 0 to 2**32 - 1.
         num_samples: Number of outputs that a sampler draws for each text.
 
     Raises:
-        ValueError: An argument is out of range, the model has fewer learned positions than the
-            maximum lengths, or has no attention to the source as `replace_unknown` requires.
+        ValueError: An argument is out of range, the model has fewer learned positions than
+            `max_source_tokens` or `max_tokens`, or `replace_unknown` is set for a model without
+            attention to the source.
 
     Example:
 
     >>> from keras_drill.data import Vocabulary, WhitespaceTokenizer
+    >>> from keras_drill.export import Side, Translator
     >>> vocabulary = Vocabulary(["<pad>", "<unk>", "<eos>", "<sos>", "ein", "a", "Haus", "house"])
     >>> side = Side(WhitespaceTokenizer(), vocabulary)
     >>> backbone = keras_drill.models.RecurrentEncoderDecoder(8, 4, units=5)
@@ -148,7 +156,7 @@ class Translator(tf.Module):
 
     @property
     def num_answers(self) -> int:
-        """The largest number of outputs for a text, n."""
+        """The number n of outputs for a text: results of the beam search, or `num_samples`."""
         if isinstance(self.search, BeamSearch):
             return self.search.num_results or self.search.num_beams
         return self.num_samples
@@ -162,15 +170,17 @@ class Translator(tf.Module):
 
         Returns:
             Dictionary of
-            `texts` `[B, n]`: the outputs, the best first, `""` for missing outputs;
-            `scores` `[B, n]`: the scores of the search, such as log-probabilities divided by length
-            penalties, negative infinity for missing outputs;
-            `log_probs` `[B, n]`: log-probabilities;
-            `lengths` `[B, n]`: numbers of tokens, including an end token;
+            `texts` `[B, n]`: the outputs, the best first (samples in the order of drawing). If
+            there are fewer than n, the rest are missing and have the text `""`;
+            `scores` `[B, n]`: the scores by which the search ranks outputs, such as
+            log-probabilities divided by length penalties; negative infinity for missing outputs;
+            `log_probs` `[B, n]`: log-probabilities of the outputs; negative infinity for missing
+            outputs;
+            `lengths` `[B, n]`: numbers of tokens, with the end token if it was generated;
             `is_truncated` `[B, n]`: whether an output reached the limit of `max_tokens` or
             `max_ratio` before its end;
-            `source_lengths` `[B]`: numbers of tokens of the sources before truncation, including an
-            end token.
+            `source_lengths` `[B]`: numbers of tokens of the sources before truncation, with the end
+            token.
         """
         return self._answers(texts, None, None)
 
@@ -180,7 +190,8 @@ class Translator(tf.Module):
 
         Args:
             texts: String tensor `[B]`.
-            prefixes: String tensor `[B]`, prefixes of whole words; `""` for no prefix.
+            prefixes: String tensor `[B]`, with which the outputs begin, in whole words; `""` for no
+                prefix.
 
         Returns:
             The dictionary of `translate`. Outputs begin with the prefixes. `lengths` and
@@ -191,15 +202,15 @@ class Translator(tf.Module):
     def answer(self, texts: Any, prefixes: Any = None, rows: Any = None) -> dict[str, tf.Tensor]:
         """Translates texts with any tokenizer, also one that runs only in Python.
 
-        Eager calls work with every tokenizer. Calls in graphs raise an error if the tokenizer runs
-        only in Python.
+        `translate` and `complete` always run in a graph, which such a tokenizer does not support.
+        If you call this method in a `tf.function`, such a tokenizer raises an error.
 
         Args:
             texts: Strings `[B]`.
             prefixes: Strings `[B]`, see `complete`; `None` for no prefixes.
             rows: Integers `[B]`, the index of each text in the whole data set. A sampler draws
-                different random numbers for different indices. With `None`, equal texts have equal
-                outputs.
+                different random numbers for different indices. With `None`, all texts use the same
+                random numbers, so equal texts have equal outputs.
 
         Returns:
             The dictionary of `translate`.
@@ -215,7 +226,8 @@ class Translator(tf.Module):
 
         Args:
             sources: Strings `[B]`.
-            targets: Strings `[B]`, the targets to score, of any length.
+            targets: Strings `[B]`, the targets to score, of any length. Only if the model has
+                learned positions, words of longer targets have the log-probability NaN.
 
         Returns:
             Dictionary of `words`, `log_probs`, `lengths`, `total_log_probs` and `perplexities` as
@@ -232,26 +244,27 @@ class Translator(tf.Module):
 
     @tf.function(input_signature=[_EXAMPLES], autograph=False)
     def examples(self, examples: tf.Tensor) -> dict[str, tf.Tensor]:
-        """Translates the sources of serialized `tf.Example`s, and scores their targets.
+        """Translates the sources of serialized `tf.train.Example`s, and scores their targets.
 
-        An example has a feature `source`, which is translated, and may have a `target`, which is
-        scored given the source.
+        An example has a feature `source`, which is translated, and may have a feature `target`,
+        which is scored given the source. Each feature is a single string.
 
         Args:
-            examples: String tensor `[B]`.
+            examples: String tensor `[B]` of serialized examples. Strings that cannot be parsed
+                raise an error.
 
         Returns:
             Dictionary of
-            `answers` `[B]`: the best outputs as in `translate`;
+            `answers` `[B]`: the best output for each source;
             `words` `[B, T]`: the words of the targets, with the unknown token for unknown words,
             and an end token;
             `log_probs` `[B, T]`: log-probability of each word given the source and the words before
             it;
-            `lengths` `[B]`: numbers of words, 0 without a target;
+            `lengths` `[B]`: numbers of words, with the end token, 0 without a target;
             `total_log_probs` `[B]`: sums of `log_probs`;
             `perplexities` `[B]`: exp(-total_log_probs / lengths), 0 without a target;
-            `problems` `[B]`: an error message for each invalid example, `""` for valid ones. The
-            other results of invalid examples are empty.
+            `problems` `[B]`: an error message for each example that has no `source`, or a feature
+            with several strings, else `""`. The other results of such an example are `""` or 0.
         """
         features, problems = read_texts(examples, ["source"], ["target"])
         source, target = features["source"], features["target"]
@@ -265,11 +278,14 @@ class Translator(tf.Module):
         }
 
     def find(self, texts: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, Beams]:
-        """Runs the search for texts `[B]`, without converting the outputs to text.
+        """Runs the search for texts, without converting the outputs to text.
+
+        Args:
+            texts: String tensor `[B]`.
 
         Returns:
-            Ids `[B, S]` of the texts, their lengths `[B]` before truncation, and the outputs as
-            `keras_drill.decoding.Beams`.
+            Ids `[B, S]` of the truncated texts, the texts' lengths `[B]` before truncation, and the
+            outputs as `keras_drill.decoding.Beams`.
         """
         source = self._read(texts)
         beams = self._find(self.search, source, self._prefix(texts, None))
@@ -385,7 +401,10 @@ class Translator(tf.Module):
         return score_words(self._step.head, hidden, ids, words, lengths)
 
     def written(self, beams: Beams) -> tf.Tensor:
-        """Returns ids `[B, n, L]` of outputs without start token, padded with end tokens."""
+        """Returns ids `[B, n, L]` of the outputs that `find` returned as `beams`.
+
+        The ids have no start token, and are padded with end tokens.
+        """
         tokens = beams.tokens[:, :, 1:]
         is_written = tf.sequence_mask(beams.lengths - 1, tf.shape(tokens)[2])
         return tf.where(is_written, tokens, self.target.vocabulary.end_id)
@@ -396,7 +415,11 @@ class Translator(tf.Module):
         return self._step.variables
 
     def signatures(self) -> dict:
-        """The functions (signatures) of the exported model, by name."""
+        """The functions (signatures) of the exported model, a dictionary by name.
+
+        The names are those of methods. `serving_default`, for requests without the name of a
+        signature, is `translate`.
+        """
         return {
             "serving_default": self.translate,
             "translate": self.translate,

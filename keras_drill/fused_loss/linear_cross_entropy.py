@@ -19,50 +19,54 @@ def linear_cross_entropy(
     tile_size: int | None = None,
     tile_bytes: int | None = None,
 ) -> Tensor:
-    """Computes the cross-entropy of a linear output layer without its matrix of logits.
+    """Computes the cross-entropy of a linear output layer, without storing all logits.
 
+    The labels here are the output embeddings of the words, not the classes to predict (`targets`).
     Let `s = hidden . labels^T + bias` be the logits, capped to `c * tanh(s / c)` with a
     `logit_soft_cap` c. The loss of a token with the target y is
 
         lse(s) - (1 - e) s_y - e mean(s) + z lse(s)^2
 
-    where lse is the logarithm of the sum of exponentials, e is `label_smoothing` and z is `z_loss`.
-    The loss is exact, with exact gradients for `hidden`, `labels`, `bias` and `sample_weight`. The
-    function processes one group of tokens (a tile) at a time: it computes loss and gradients
-    together, and drops the logits. The function runs eagerly, in `tf.function`, under XLA, and
-    under `jax.jit`, on every device. `keras_drill.OutputLayer` is the corresponding layer.
+    where lse is the logarithm of the sum of exponentials, mean is over the words, e is
+    `label_smoothing` and z is `z_loss`. The loss is exact, with exact gradients for `hidden`,
+    `labels`, `bias` and `sample_weight`. The function processes one group of tokens (a tile) at a
+    time: it computes loss and gradients together, and drops the logits. The function runs eagerly,
+    in `tf.function`, under XLA, and under `jax.jit`, on every device. `keras_drill.OutputLayer` is
+    the corresponding layer.
+
+    Shape letters: N tokens, hidden states of width d, V words.
 
     - *Precision*: matrix products are in the dtype of `hidden`. The softmax, the loss, and the sums
       of the gradients over tiles are in float32, or in float64 if `hidden` is. A gradient has the
       dtype of its tensor, for example float32 for float32 labels with bfloat16 hidden states.
-    - *Cost*: for N tokens, three matrix products of the size `[N, d]` times `[d, V]`, as many as
-      with a stored matrix of logits. The number is two if labels get no gradient, and one with
-      `training=False`. `reduction="none"` computes the logits again for the gradients, with one
-      more product.
+    - *Cost*: three matrix products of the size `[N, d]` times `[d, V]`, as many as with a stored
+      matrix of logits. The number is two if labels get no gradient, and one with `training=False`.
+      `reduction="none"` computes the logits again for the gradients, with one more product.
     - *Memory*, beyond arguments and gradients: one tile of logits (`tile_bytes`), and on CPUs a few
-      blocks of 32 MiB. On CPUs, the blocks suffice if labels get no gradient and there is no bias.
+      buffers of 32 MiB. If labels get no gradient and there is no bias, CPUs need only the buffers.
 
     Second derivatives are not supported.
 
     Args:
         hidden: `[..., d]`, floats.
         labels: `[V, d]`, a tensor or a variable: the output embeddings of V words.
-            For a `Dense` layer, use `ops.transpose(layer.kernel)`. A variable whose rows are split
-            over devices (`keras_drill.distribute.layout_map`) stays split. If `labels` is a tensor,
-            JAX chooses how to split it.
+            For a `Dense` layer, use `keras.ops.transpose(layer.kernel)`. A variable whose rows are
+            split over devices (`keras_drill.distribute.layout_map`) stays split. If `labels` is a
+            tensor, JAX chooses how to split it.
         targets: `[...]`, integers in `[0, V)`.
         bias: `[V]`, or `None`.
-        sample_weight: `[...]` of the shape of `targets`, or a prefix of it; `None` is 1. Tokens of
-            weight 0 are skipped, and may have any target and hidden state, even NaN. The gradient
-            for such a weight is 0.
-        ignore_index: Tokens with this target have weight 0.
+        sample_weight: Weights or a mask of the shape of `targets`, or of its first axes (for
+            example one weight per sequence); `None` is 1. Tokens of weight 0 are skipped, and may
+            have any target and hidden state, even NaN. The gradient for such a weight is 0.
+        ignore_index: Tokens with this target have weight 0; `None` for no such target.
         reduction: "mean", the weighted mean `sum(weight * loss) / sum(weight)`, or 0 if all weights
             are 0; "sum"; or "none", `weight * loss` of every token.
         logit_soft_cap: Smooth bound c of the logits, or `None`.
-        label_smoothing: Share of a target's probability that is distributed over all V words.
-        z_loss: Coefficient of the squared log-normaliser.
-        label_gradient: Whether labels get a gradient or are a constant. `None` is `True`, except
-            for a variable that is not trainable.
+        label_smoothing: Share e of a target's probability that is distributed over all V words, in
+            [0, 1).
+        z_loss: Coefficient z of the squared log-normaliser lse(s).
+        label_gradient: Whether labels get a gradient (`True`) or are a constant (`False`). `None`
+            is `True`, except for a variable that is not trainable.
         training: Whether gradients will be needed. With `False`, gradients are still correct, but
             cost more.
         tile_size: Number of tokens of a tile. `None` derives it from `tile_bytes`.

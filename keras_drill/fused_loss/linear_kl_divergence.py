@@ -35,7 +35,8 @@ def linear_kl_divergence(
     """Computes the divergence of the word probabilities of a student from those of a teacher.
 
     Student and teacher are linear output layers with softmax. The function stores no complete
-    matrices of logits.
+    matrices of logits. The labels here are output embeddings of words, not the classes to predict
+    (`targets`).
 
     Let `s = hidden . labels^T + bias` be the student's logits, and `t` the teacher's logits,
     computed in the same way. With a soft cap c, logits are capped to `c * tanh(s / c)`. With
@@ -46,41 +47,46 @@ def linear_kl_divergence(
         "reverse_kl"        KL(q || p)
         "jensen_shannon"    beta KL(p || m) + (1 - beta) KL(q || m),  m = beta p + (1 - beta) q
 
-    With `targets` y, the loss is `w CE + (1 - w) divergence`, where w is `cross_entropy_weight` and
-    CE is the cross-entropy `logsumexp(s) - s_y` at temperature 1. The factor `temperature^2` keeps
-    gradients at a similar size for all temperatures. For high temperatures, the loss of both KL
-    divergences approaches `sum (s - t)^2 / (2 V)`, where s and t are shifted to mean 0.
+    With `targets` y, the loss is `w CE + (1 - w) L`, where w is `cross_entropy_weight`, L is the
+    loss above and CE is the cross-entropy `logsumexp(s) - s_y` at temperature 1. The factor
+    `temperature^2` keeps gradients at a similar size for all temperatures. For high temperatures,
+    the loss of both KL divergences approaches `sum (s - t)^2 / (2 V)`, where the sum is over the V
+    words, and s and t are shifted to mean 0.
 
     The loss is exact, with exact gradients for `hidden`, `labels`, `bias` and `sample_weight`; the
-    teacher is a constant. The function processes one tile of tokens at a time, as
+    teacher is a constant. The function processes one group of tokens (a tile) at a time, as
     `keras_drill.ops.linear_cross_entropy` does, and runs in the same environments.
+
+    Shape letters: N tokens, hidden states of width d (student) and d_t (teacher), V words.
 
     - *Precision*: matrix products are in the dtype of `hidden`, and for the teacher in the dtype of
       `teacher_hidden`, which may differ. All other computations are in float32, or in float64 if
       `hidden` is.
-    - *Cost*: for N tokens, one matrix product of the size `[N, d_t]` times `[d_t, V]` for the
-      teacher, and three of `[N, d]` times `[d, V]` for the student (two if labels get no gradient,
-      one with `training=False`). `reduction="none"` computes the logits again for the gradients.
+    - *Cost*: one matrix product of the size `[N, d_t]` times `[d_t, V]` for the teacher, and three
+      of `[N, d]` times `[d, V]` for the student (two if labels get no gradient, one with
+      `training=False`). `reduction="none"` computes the logits again for the gradients.
     - *Memory*, beyond arguments and gradients: one tile of logits of student and teacher
-      (`tile_bytes`), and on CPUs a few blocks of 32 MiB.
+      (`tile_bytes`), and on CPUs a few buffers of 32 MiB.
 
     Second derivatives are not supported.
 
     Args:
         hidden: `[..., d]`, floats, hidden states of the student.
-        labels: `[V, d]`, a tensor or a variable.
-        teacher_hidden: `[..., d_t]`, floats; the first axes are those of `hidden`.
-        teacher_labels: `[V, d_t]`, for the same words.
+        labels: `[V, d]`, output embeddings of the student, a tensor or a variable.
+        teacher_hidden: `[..., d_t]`, floats, hidden states of the teacher for the same tokens.
+        teacher_labels: `[V, d_t]`, output embeddings of the teacher for the same words.
         bias, teacher_bias: `[V]`, or `None`.
-        divergence: As above.
+        divergence: "forward_kl", "reverse_kl" or "jensen_shannon", see above.
         beta: Weight of the teacher in the Jensen-Shannon divergence, in (0, 1).
         temperature: Divides the logits of student and teacher in the divergence.
         targets: `[...]`, integers in `[0, V)`, or `None` to learn from the teacher alone.
         cross_entropy_weight: Weight of the targets' cross-entropy, in [0, 1). Ignored without
             `targets`.
-        sample_weight: `[...]`, or its first axes, weights or a mask; `None` is 1. Tokens of weight
-            0 are skipped, and may have any target and hidden states, even NaN.
-        ignore_index: Tokens with this target have weight 0.
+        sample_weight: Weights or a mask of the shape `[...]` of the tokens, or of its first axes
+            (for example one weight per sequence); `None` is 1. Tokens of weight 0 are skipped, and
+            may have any target and hidden states, even NaN.
+        ignore_index: Tokens with this target have weight 0; `None` for no such target. Ignored
+            without `targets`.
         reduction: "mean", the weighted mean `sum(weight * loss) / sum(weight)`, or 0 if all weights
             are 0; "sum"; or "none", `weight * loss` of every token.
         logit_soft_cap, teacher_logit_soft_cap: Smooth bounds of the logits, or `None`.

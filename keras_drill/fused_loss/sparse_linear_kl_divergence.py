@@ -38,10 +38,10 @@ def sparse_linear_kl_divergence(
 ) -> Tensor:
     """Computes the KL divergence of a student from a teacher with stored probabilities.
 
-    For each token, the teacher's probabilities of some words are stored, for example of its k most
-    probable words. Only the forward KL divergence is defined for such data. Let p be the stored
-    probabilities, and q the probabilities of the student, a linear output layer with softmax. The
-    loss of a token is one of
+    For each token, you have stored the teacher's probabilities of some words, for example of the k
+    most probable words. Only the forward KL divergence is defined for such data. Let p be the
+    stored probabilities, and q the probabilities of the student, a linear output layer with
+    softmax. The loss of a token is one of
 
         "bucket"         sum p (log p - log q) + p_rest (log p_rest - log q_rest)
         "renormalize"    sum p' (log p' - log q),    p' = p / sum p
@@ -50,23 +50,27 @@ def sparse_linear_kl_divergence(
     default, treats all other words as one event. It is a lower bound of the divergence of the
     complete distributions, and is 0 if the student equals the teacher. "renormalize" is smallest
     for a student that gives no probability to other words, so with few words it makes students
-    overconfident. Only "renormalize" supports a `temperature`: p' is then proportional to
-    `p^(1 / temperature)`, and the loss is multiplied by `temperature^2`. The rest of the teacher's
-    probability is not known at other temperatures.
+    overconfident.
+
+    Only "renormalize" supports a `temperature` other than 1, because `p_rest` is not known at other
+    temperatures. p' is then proportional to `p^(1 / temperature)`, q is the softmax of the
+    student's logits divided by the temperature, and the loss is multiplied by `temperature^2`.
 
     Everything else, including precision, cost and memory, is as in
     `keras_drill.ops.linear_kl_divergence`.
 
+    Shape letters: S stored words for each token, hidden states of width d, V words.
+
     Args:
         hidden: `[..., d]`, floats, hidden states of the student.
-        labels: `[V, d]`, a tensor or a variable.
+        labels: `[V, d]`, output embeddings of the student, a tensor or a variable.
         teacher_words: `[..., S]`, integers in `[0, V)`, in any order; the first axes are those of
             `hidden`.
         teacher_log_probs: `[..., S]`, log-probabilities of the words. -inf marks unused entries,
             whose words are ignored. If a word occurs twice, its probabilities are summed.
         bias: `[V]`, or `None`.
         rest: "bucket" or "renormalize", as above.
-        temperature: Divides the logits of student and teacher, with "renormalize".
+        temperature: Divides the logits of student and teacher. Must be 1 with "bucket".
         targets, cross_entropy_weight, sample_weight, ignore_index, reduction, logit_soft_cap,
             label_gradient, training, tile_size, tile_bytes: As in
             `keras_drill.ops.linear_kl_divergence`.

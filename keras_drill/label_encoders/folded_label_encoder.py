@@ -7,12 +7,14 @@ from keras_drill.label_encoders.label_encoder import LabelEncoder
 
 @keras.saving.register_keras_serializable(package="keras_drill")
 class FoldedLabelEncoder(LabelEncoder):
-    """Label encoder for inference, where labels are constant: it maps only hidden states.
+    """Label encoder for inference, which maps only hidden states: the labels are already encoded.
 
-    `OutputLayer.folded()` creates this layer.
+    `OutputLayer.folded()` computes the labels (output embeddings) once, as constants, and creates
+    this layer.
 
     Args:
-        hidden_network: The layer that maps hidden states to contexts; `None` is the identity.
+        hidden_network: The layer that maps hidden states to contexts, the vectors that are compared
+            with the labels; `None` is the identity.
         **kwargs: Keyword arguments of `keras.layers.Layer`.
     """
 

@@ -15,19 +15,18 @@ from keras_drill.types import Activation, Initializer, Shape, Tensor
 
 @keras.saving.register_keras_serializable(package="keras_drill")
 class ResidualNetwork(keras.layers.Layer):
-    """The network of the deep residual label encoder.
+    """The network with which `keras_drill.DrillOutput` computes labels from word embeddings.
 
-    With input `X` and `i = 1..depth`,
+    With the input X, one row for each word, and i = 1, ..., depth,
 
-        X_i = [g_i *] act(dropout(X_{i-1}) U_i + u_i) + [X_{i-1}] + X,    X_0 = X.
+        X_i = [g_i *] act(dropout(X_{i-1}) U_i + u_i) + [X_{i-1}] + [X],    X_0 = X.
 
-    U_i, u_i and g_i are the kernels, biases and gates of the layers. The parts in brackets are
-    optional. `residual_to_input=False` removes the last term. The term `X_{i-1}` begins at `i = 2`,
-    because X_0 is the input. The gates are 0 at first, so a gated network begins as the identity
-    (with `residual_to_previous`, as a multiple of the input).
+    U_i, u_i and g_i are the kernels, biases and gates of the layers, and act is the activation. The
+    parts in brackets are optional: g_i is for `gated=True`, X_{i-1} for `residual_to_previous=True`
+    and i > 1, and X for `residual_to_input=True`. The gates are 0 at first, so a gated network
+    begins as the identity (with `residual_to_previous`, as a multiple of the input).
 
-    Shapes:
-        inputs: `[..., d]`; output: `[..., units]`.
+    Input shape: `[..., d]`. Output shape: `[..., units]`.
 
     Args:
         depth: Number of layers.
@@ -36,8 +35,8 @@ class ResidualNetwork(keras.layers.Layer):
         activation: Any Keras activation. The paper uses sigmoid, tanh and relu.
         dropout: Dropout rate on the input of every layer, as in the authors' code. (The paper
             applies dropout to the output.)
-        variational_dropout: Whether to draw one mask of width `d` for all rows (all labels) instead
-            of one for each entry.
+        variational_dropout: Whether to draw one dropout mask for all rows (words), instead of
+            dropping each entry independently.
         residual_to_input: Whether to add the input to every layer's output.
         residual_to_previous: Whether to add the previous layer's output to the output of every
             layer after the first.
@@ -45,9 +44,9 @@ class ResidualNetwork(keras.layers.Layer):
         kernel_initializer: Initializer of the `U_i`.
         seed: Seed of the dropout masks.
         learning_rate_multiplier: Multiplies every step of the optimizer on this network's weights.
-            The weights are stored divided by this number. Each step changes all labels at once.
-            Adam may therefore need a multiplier such as 0.1, because its steps do not shrink with
-            the gradient.
+            The variables hold the weights divided by this number. A step of these weights changes
+            the labels of all words at once. Adam, whose steps do not shrink with the gradient, may
+            therefore need a multiplier such as 0.1.
         **kwargs: Keyword arguments of `keras.layers.Layer`.
 
     Raises:

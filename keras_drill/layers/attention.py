@@ -46,15 +46,17 @@ def by_source(rows, num_sources):
 
 @keras.saving.register_keras_serializable(package="keras_drill")
 class Attention(keras.layers.Layer):
-    """Attention that returns a context for each query: a weighted mean of the source's positions.
+    """Attention of a recurrent decoder: each query gets a weighted mean of the source's vectors.
 
-    The weights are a softmax of scores, which measure how well a query h_t and a source position
-    m_s match:
+    The weights (alignments) of this mean (context) are a softmax of scores, which measure how well
+    a query h_t and the vector m_s of a source position match:
 
         alignments = softmax_s(score(h_t, m_s)),    context_t = Σ_s alignments_ts m_s
 
     Shape letters: B sequences, T queries (positions of the decoder) of width d_q, S positions of
     the source (memory) of width d_m.
+
+    Call `build(query_shape, memory_shape)` and `project` before you call the layer.
 
     Call arguments:
         query: `[B, T, d_q]`.
@@ -63,16 +65,17 @@ class Attention(keras.layers.Layer):
             uses; `None` is 0, 1, ....
 
     Returns:
-        Contexts `[B, T, d_m]` and alignments `[B, T, S]`, float32.
+        Contexts `[B, T, d_m]` in the compute dtype, and alignments `[B, T, S]` in float32.
 
     Args:
         score: An `AttentionScore`; `None` is `GeneralScore()`.
-        window: An `AttentionWindow` for local attention; `None` attends to the whole source.
+        window: An `AttentionWindow`, which limits attention to some positions of the source and may
+            multiply their alignments by factors; `None` attends to the whole source.
         **kwargs: Keyword arguments of `keras.layers.Layer`.
 
     Example:
 
-    >>> attention = Attention(keras_drill.layers.AdditiveScore(7))
+    >>> attention = keras_drill.layers.Attention(keras_drill.layers.AdditiveScore(7))
     >>> attention.build((None, None, 5), (None, None, 3))
     >>> source = attention.project(keras.ops.ones((2, 4, 3)))
     >>> contexts, alignments = attention(keras.ops.ones((2, 6, 5)), source)
@@ -92,15 +95,15 @@ class Attention(keras.layers.Layer):
         self.built = True
 
     def project(self, memory: Tensor, mask: Tensor | None = None) -> dict[str, Tensor]:
-        """Computes the tensors that are the same for all queries.
+        """Prepares a source: computes the tensors that are the same for all queries.
 
         Args:
-            memory: `[B, S, d_m]`.
+            memory: The source, `[B, S, d_m]`.
             mask: `None` or bool `[B, S]`, False for positions to ignore. If all positions of a
                 source are ignored, its contexts are 0.
 
         Returns:
-            Tensors with first dimension B, for `call`.
+            Dictionary of tensors with first dimension B, the argument `source` of the call.
         """
         memory = ops.cast(memory, self.compute_dtype)
         if mask is None:
@@ -153,11 +156,15 @@ class Attention(keras.layers.Layer):
 class MultiHeadSourceAttention(keras.layers.Layer):
     """Multi-head scaled dot-product attention with the interface of `Attention`.
 
-    The layer has the weights of a `keras.layers.MultiHeadAttention`, and projects the source only
-    once. Contexts have the queries' width. The alignments are the mean over the heads.
+    The layer has the weights of a `keras.layers.MultiHeadAttention`. Unlike that layer, it projects
+    the source once for many calls, in the method `project`. Contexts have the queries' width. The
+    returned alignments are the mean over the heads.
 
         alignments^n = softmax_s(W_q^n h_t · W_k^n m_s / √H),    n = 1..N
         context_t = W_o [c_t^1; ...; c_t^N],    c_t^n = Σ_s alignments_ts^n W_v^n m_s
+
+    h_t is a query, m_s is the vector of a source position, the matrices W are weights, and [...] is
+    a concatenation. Every projection also has a bias.
 
     With `shared_value=True` all heads have the same value projection, and the layer has no output
     projection. Contexts are N·H wide:
@@ -165,9 +172,9 @@ class MultiHeadSourceAttention(keras.layers.Layer):
         context_t = [c_t^1; ...; c_t^N],    c_t^n = Σ_s alignments_ts^n W_v m_s
 
     Use this option in a decoder that multiplies the context by its own matrix, which makes W_o
-    superfluous. Every projection has a bias.
+    superfluous.
 
-    The call arguments and results are those of `Attention`.
+    The call arguments and results are those of `Attention`; `positions` is ignored.
 
     Args:
         num_heads: Number of heads N.
@@ -177,7 +184,7 @@ class MultiHeadSourceAttention(keras.layers.Layer):
 
     Example:
 
-    >>> attention = MultiHeadSourceAttention(num_heads=2, key_dim=3)
+    >>> attention = keras_drill.layers.MultiHeadSourceAttention(num_heads=2, key_dim=3)
     >>> attention.build((None, None, 5), (None, None, 7))
     >>> source = attention.project(keras.ops.ones((2, 4, 7)))
     >>> contexts, alignments = attention(keras.ops.ones((2, 6, 5)), source)
@@ -201,7 +208,7 @@ class MultiHeadSourceAttention(keras.layers.Layer):
         self.built = True
 
     def project(self, memory: Tensor, mask: Tensor | None = None) -> dict[str, Tensor]:
-        """Computes the tensors that are the same for all queries, as `Attention.project` does."""
+        """Prepares a source, with the arguments and the result of `Attention.project`."""
         memory = ops.cast(ops.add(memory, 0), self.compute_dtype)  # a tensor without a Keras mask
         if mask is None:
             mask = ops.ones(ops.shape(memory)[:2], "bool")

@@ -15,15 +15,20 @@ from keras_drill.types import Activation, Shape, Tensor
 
 @keras.saving.register_keras_serializable(package="keras_drill")
 class AttentionCell(keras.layers.Layer):
-    """A recurrent cell with attention to a source. Its last output is part of its next input.
+    """A recurrent cell with attention to a source. Its output is a part of its next input.
 
         y_t, s_t = cell([x_t; a_{t-1}], s_{t-1})
         a_t = activation(W [context_t; y_t]),    context_t = attention(y_t, source),    a_0 = 0
 
-    x_t is the input; y_t and s_t are the output and the states of the inner `cell`. The output of
-    this cell is a_t. Use this cell in `AttentionRNN`. In a `keras.layers.RNN`, pass the output of
-    the method `start` as `initial_state`. With LSTM or GRU cells,
-    `keras_drill.models.RecurrentEncoderDecoder` with `input_feeding=True` is a faster alternative.
+    x_t is the input, y_t and s_t are the output and the states of the inner `cell`, W is a weight
+    matrix, and [...; ...] is a concatenation. The output of this cell is a_t.
+
+    Use this cell in `AttentionRNN`. In a `keras.layers.RNN`, pass the output of the method `start`
+    as `initial_state`. With LSTM or GRU cells, `keras_drill.models.RecurrentEncoderDecoder` with
+    `input_feeding=True` is a faster alternative.
+
+    Shape letters: B sequences, S positions of the source (memory) of width m, d_x input features, d
+    output features.
 
     Call arguments:
         inputs: x_t `[B, d_x]`.
@@ -35,9 +40,9 @@ class AttentionCell(keras.layers.Layer):
 
     Args:
         cell: Any Keras cell (`keras.layers.LSTMCell`, `GRUCell`, `StackedRNNCells`, ...) without
-            dropout. `keras.layers.RNN` resets the dropout masks of Keras' own cells, but not of a
-            cell inside another cell. Put `keras_drill.layers.VariationalDropout`, whose masks are
-            the same at all steps, before or after the RNN.
+            dropout. `keras.layers.RNN` resets the dropout masks of its own cell, but not of a cell
+            inside that cell. For dropout, put `keras_drill.layers.VariationalDropout`, whose mask
+            is the same at all steps, before or after the RNN.
         attention: `keras_drill.layers.Attention` without a window, or `MultiHeadSourceAttention`.
         size: Width d of the output.
         activation: Activation of a_t. Luong et al. use tanh. tensorflow-addons' `AttentionWrapper`
@@ -46,7 +51,8 @@ class AttentionCell(keras.layers.Layer):
 
     Example:
 
-    >>> cell = AttentionCell(keras.layers.GRUCell(5), keras_drill.layers.Attention(), size=3)
+    >>> attention = keras_drill.layers.Attention()
+    >>> cell = keras_drill.layers.AttentionCell(keras.layers.GRUCell(5), attention, size=3)
     >>> states = cell.start(keras.ops.ones((2, 7, 11)))
     >>> rnn = keras.layers.RNN(cell, return_sequences=True)
     >>> tuple(rnn(keras.ops.ones((2, 4, 13)), initial_state=states).shape)
@@ -88,7 +94,7 @@ class AttentionCell(keras.layers.Layer):
 
     @property
     def state_size(self) -> list[int]:
-        """Sizes of the states that change: the inner cell's states, and a_t."""
+        """Sizes of the states that change from step to step: the inner cell's states, and a_t."""
         return [*keras.tree.flatten(self.cell.state_size), self.size]
 
     @property
@@ -101,7 +107,7 @@ class AttentionCell(keras.layers.Layer):
             self.cell.build((inputs_shape[0], inputs_shape[-1] + self.size))
 
     def build_attention(self, memory_shape: Shape) -> None:
-        """Builds the attention for a source of shape `[B, S, m]`."""
+        """Builds the attention for a source of shape `[B, S, m]`; `start` calls this method."""
         if self._names:
             return
         size = getattr(self.cell, "output_size", None)
@@ -121,7 +127,7 @@ class AttentionCell(keras.layers.Layer):
         )
 
     def start(self, memory: Tensor, mask: Tensor | None = None, states: Any = None) -> list:
-        """Projects the source, and returns the initial state of an RNN over this cell.
+        """Prepares the source, and returns the initial state of an RNN over this cell.
 
         Args:
             memory: The source, `[B, S, m]`.
@@ -130,7 +136,7 @@ class AttentionCell(keras.layers.Layer):
                 is zeros.
 
         Returns:
-            A list of tensors, for `initial_state`.
+            A list of tensors, the argument `initial_state` of the call of a `keras.layers.RNN`.
         """
         self.build_attention(memory.shape)
         batch_size = ops.shape(memory)[0]
@@ -173,18 +179,21 @@ class AttentionCell(keras.layers.Layer):
 class AttentionRNN(keras.layers.RNN):
     """A `keras.layers.RNN` over an `AttentionCell`. The call takes the source as an argument.
 
+    Shape letters: B sequences, T steps of d_x features, S positions of the source (memory) of
+    width m, H units of the inner cell, d output features.
+
     Call arguments:
         sequences: `[B, T, d_x]`.
         memory: The source `[B, S, m]`.
-        sequences_mask: `None` or bool `[B, T]`. Masked steps do not change the states. With a
-            source, Keras' RNN supports masks on TensorFlow only.
+        sequences_mask: `None` or bool `[B, T]`, False for steps to ignore, which do not change the
+            states. Must be `None` on JAX.
         memory_mask: `None` or bool `[B, S]`, False for positions of the source to ignore.
         initial_state: List of the inner cell's initial states `[B, H]`, for example an encoder's
             last states; `None` is zeros.
         training: Whether the layer is called for training.
 
     Output shape: `[B, d]`, or `[B, T, d]` with `return_sequences=True`. With `return_state=True`
-    this output is followed by the inner cell's states, the last a_t `[B, d]`, and the tensors of
+    this output is followed by the inner cell's states, the last output `[B, d]`, and the tensors of
     the projected source.
 
     Args:
@@ -194,9 +203,9 @@ class AttentionRNN(keras.layers.RNN):
     Example:
 
     >>> attention = keras_drill.layers.Attention(keras_drill.layers.AdditiveScore(7))
-    >>> cell = AttentionCell(keras.layers.GRUCell(5), attention, size=3)
+    >>> cell = keras_drill.layers.AttentionCell(keras.layers.GRUCell(5), attention, size=3)
     >>> memory, target = keras.Input((None, 11)), keras.Input((None, 13))
-    >>> AttentionRNN(cell, return_sequences=True)(target, memory).shape
+    >>> keras_drill.layers.AttentionRNN(cell, return_sequences=True)(target, memory).shape
     (None, None, 3)
     """
 

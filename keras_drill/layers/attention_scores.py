@@ -19,11 +19,12 @@ from keras_drill.types import Shape, Tensor
 class AttentionScore(keras.layers.Layer, abc.ABC):
     """Base class of attention scores, which measure how well a query matches a source position.
 
-    `Attention` calls `score.keys(memory)` once for a source, and `score(query, keys)` for each
-    tensor of queries. Subclasses implement `keys` and `call`.
+    `keras_drill.layers.Attention` calls `score.keys(memory)` once for a source, and
+    `score(query, keys)` for each tensor of queries. Subclasses implement `keys` and `call`, and
+    create weights in `build(query_shape, memory_shape)`.
 
     Shape letters: B sequences, T queries (positions of the decoder) of width d_q, S positions of
-    the source (memory) of width d_m, keys of width a.
+    the source (memory) of width d_m, keys of a width a that the subclass chooses.
     """
 
     @abc.abstractmethod
@@ -37,7 +38,7 @@ class AttentionScore(keras.layers.Layer, abc.ABC):
 
 @keras.saving.register_keras_serializable(package="keras_drill")
 class DotScore(AttentionScore):
-    """Dot product of query and source position: `score(h, s) = h · s`.
+    """Attention score, the dot product of a query h and a source vector s: `h · s`.
 
     Queries and source must have the same width.
 
@@ -75,10 +76,13 @@ class DotScore(AttentionScore):
 
 @keras.saving.register_keras_serializable(package="keras_drill")
 class GeneralScore(AttentionScore):
-    """Dot product of the query and a linear map of the source: `score(h, s) = g h · (s W)`.
+    """Attention score, the dot product of a query h and a mapped source vector s: `g h · (s W)`.
+
+    W is a weight matrix, so queries and source may have different widths.
 
     Args:
-        scaled: Whether g is a trainable weight, which starts at 1. With `False`, g is always 1.
+        scaled: Whether the factor g is a trainable weight, which starts at 1. With `False`, g is
+            always 1.
         **kwargs: Keyword arguments of `keras.layers.Layer`.
 
     References:
@@ -110,12 +114,13 @@ class GeneralScore(AttentionScore):
 
 @keras.saving.register_keras_serializable(package="keras_drill")
 class AdditiveScore(AttentionScore):
-    """Score of a small network for query h and source position s: `v · tanh(h W_q + s W_m)`.
+    """Attention score, a small network of query h and source vector s: `v · tanh(h W_q + s W_m)`.
 
     v, W_q and W_m are weights. This score is also known as "MLP" or "concat". With
     `normalized=True` the score is `g v / |v| · tanh(h W_q + s W_m + b)` with the further weights g
     and b, where g starts at `units ** -0.5`. With `num_layers` above 1, each further layer maps the
-    output x of the previous layer to `tanh(x W + b)`.
+    output x of the previous layer to `tanh(x W + b)`, with its own W and b. v multiplies the output
+    of the last layer.
 
     This score needs more time and memory than the others, because it computes tensors
     `[B, T, S, units]` for B sequences, T queries and S positions of the source.
@@ -189,9 +194,10 @@ class AdditiveScore(AttentionScore):
 
 
 class AttentionWindow(keras.layers.Layer, abc.ABC):
-    """Base class for windows, which limit the positions that a query attends to.
+    """Base class for windows, which limit the source positions that a query attends to.
 
-    Attention with a window is known as "local attention".
+    A window is an argument of `keras_drill.layers.Attention`. Attention with a window is known as
+    "local attention". Subclasses implement `call`.
 
     Shape letters: B sequences, T queries (positions of the decoder) of width d_q, S positions of
     the source.
@@ -203,22 +209,22 @@ class AttentionWindow(keras.layers.Layer, abc.ABC):
 
         Args:
             query: `[B, T, d_q]`.
-            positions: Integers `[B, T]`, the queries' positions in the target.
+            positions: Integers `[B, T]` or `[1, T]`, the queries' positions in the target, from 0.
             lengths: Integers `[B]`, the numbers of unmasked source positions.
             num_positions: Number of source positions S, with padding.
 
         Returns:
-            Booleans `[B, T, S]`, True for positions inside the window; and factors `[B, T, S]` by
-            which attention weights are multiplied, or `None`.
+            Booleans `[B, T, S]`, True for positions inside the window; and factors `[B, T, S]`, by
+            which `Attention` multiplies the alignments, or `None`.
         """
 
 
 @keras.saving.register_keras_serializable(package="keras_drill")
 class MonotonicWindow(AttentionWindow):
-    """Window whose centre in the source has the same position as the query in the target.
+    """Attention window whose centre in the source has the query's position in the target.
 
     This window is known as "local-m". It contains the positions at most `radius` away from the
-    centre. If the source is shorter than the query's position, the centre is the source's last
+    centre. If the source ends before the query's position, the centre is the source's last
     position.
 
     Args:
@@ -247,13 +253,13 @@ class MonotonicWindow(AttentionWindow):
 
 @keras.saving.register_keras_serializable(package="keras_drill")
 class PredictiveWindow(AttentionWindow):
-    """Window around a source position p that the layer predicts from the query h ("local-p").
+    """Attention window around a source position p that is predicted from the query h ("local-p").
 
         p = (n - 1) σ(v · tanh(h W))
 
-    v and W are weights, and n is the length of the source without masked positions. The window
-    contains the positions s with `|s - p| <= radius`. Their attention weights are multiplied by
-    `exp(-(s - p)² / (2 (radius / 2)²))`. Positions count from 0, so p lies between the first and
+    σ is the sigmoid, v and W are weights, and n is the number of unmasked source positions. The
+    window contains the positions s with `|s - p| <= radius`. Their attention weights are multiplied
+    by `exp(-(s - p)² / (2 (radius / 2)²))`. Positions count from 0, so p lies between the first and
     the last position of the source.
 
     Args:

@@ -9,39 +9,40 @@ from keras_drill.types import Shape, Tensor
 
 @keras.saving.register_keras_serializable(package="keras_drill")
 class ContextSpace(keras.layers.Layer):
-    """Centres an encoder's states, projects them on principal axes, and scales them to one length.
+    """Centres an encoder's states, projects them on principal axes, and scales them to one norm.
 
         context = length · x / |x|,    x = (state − mean) A
 
-    Put this layer between the encoder and the output layer, and call `adapt` with states before
-    using the layer. The columns of A are the `dim` principal axes of these states. With `whiten`,
-    each axis is divided by the standard deviation along the axis.
+    Put this layer between a trained encoder and an output layer that learns several embeddings
+    (senses) of each word from the results (contexts). Call `adapt` with states before you use the
+    layer. The columns of A are the `dim` principal axes of these states. With `whiten`, each axis
+    is divided by the standard deviation along the axis.
 
     With `num_words`, the mean of all states of the same word is subtracted. Use `num_words` for
     states that depend on the word itself: only the differences between the word's occurrences
     remain.
 
-    The length is fixed because the output layer's scores grow with the length of the contexts. A
-    trainable length would grow without bound, and each sense of a word would then fit only a few
-    contexts.
+    The norm `length` is fixed because the output layer's scores grow with the norm of the contexts.
+    A trainable norm would grow without bound, and each sense would then fit only a few contexts.
 
     Shape letters: N states of width D, contexts of width d, V words.
 
     Args:
         dim: Number of principal axes d; at most D.
         whiten: Whether to scale the axes to equal variance.
-        length: Length of the contexts.
+        length: Euclidean norm of each context.
         num_words: Number of words V whose means are subtracted; `None` subtracts the mean of all
             states.
         **kwargs: Keyword arguments of `keras.layers.Layer`.
 
     Raises:
-        ValueError: An argument is out of range. `adapt` raises it if there are too few states.
+        ValueError: An argument is out of range. `adapt` raises it if there are not more than `dim`
+            states.
 
     Example:
 
     >>> states = np.random.default_rng(0).normal(size=(50, 7)) * np.arange(1, 8)
-    >>> space = ContextSpace(3, length=5.0)
+    >>> space = keras_drill.layers.ContextSpace(3, length=5.0)
     >>> space.adapt(states)
     >>> contexts = space(states)
     >>> tuple(contexts.shape), float(np.linalg.norm(contexts[0]).round(3))
@@ -83,9 +84,9 @@ class ContextSpace(keras.layers.Layer):
         """Computes the mean and the axes from states.
 
         Args:
-            states: `[N, D]`.
-            words: `[N]`, the word of each state, with `num_words`; else `None`. Words that do not
-                occur get the mean of all states.
+            states: Floats `[N, D]`, with N greater than `dim`.
+            words: Integers `[N]` in [0, V), the word of each state, if the layer has `num_words`,
+                else `None`. Words that do not occur get the mean of all states.
         """
         states = np.asarray(states, "float64")
         if states.ndim != 2 or len(states) <= self.dim:
@@ -120,7 +121,10 @@ class ContextSpace(keras.layers.Layer):
         return np.zeros(number, int) if words is None else np.asarray(words)
 
     def call(self, states: Tensor, words: Tensor | None = None) -> Tensor:
-        """Computes contexts `[N, d]` of states `[N, D]`; `words` `[N]` only with `num_words`."""
+        """Computes contexts `[N, d]` of states `[N, D]`.
+
+        The words `[N]` of the states are required if the layer has `num_words`, and else ignored.
+        """
         # In float32: the differences of large states are small, and are then scaled up.
         mean = self.mean if self.num_words is None else ops.take(self.mean, words, axis=0)
         x = ops.matmul(ops.cast(states, self.mean.dtype) - mean, self.axes)

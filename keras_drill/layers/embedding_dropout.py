@@ -14,12 +14,13 @@ class EmbeddingDropout(keras.layers.Layer):
         y[b, t, :] = vectors[b, t, :] · mask[tokens[b, t]],
         mask[v] ~ Bernoulli(1 − rate) / (1 − rate)
 
-    This is dropout on the rows of the embedding matrix, applied to the looked-up vectors. The layer
-    makes no copy `[V, d]` of the matrix, and a tied output layer reads the matrix without dropout.
+    b is a sequence of the batch, t a position and v a word. This is dropout on the rows of the
+    embedding matrix `[V, d]`, applied to the looked-up vectors. The layer makes no copy of the
+    matrix, and an output layer that shares the matrix (weight tying) reads it without dropout.
 
     Call arguments:
         vectors: `[..., d]`, the embeddings of `tokens`.
-        tokens: `[...]` int, the words that were looked up.
+        tokens: `[...]` int, ids of the words that were looked up.
 
     Args:
         rate: float in `[0, 1)`, the probability of dropping a word.
@@ -29,7 +30,7 @@ class EmbeddingDropout(keras.layers.Layer):
 
     Example:
 
-    >>> layer = EmbeddingDropout(0.5, vocabulary_size=11, seed=1)
+    >>> layer = keras_drill.layers.EmbeddingDropout(0.5, vocabulary_size=11, seed=1)
     >>> tokens = keras.ops.array([[3, 4, 3]])
     >>> y = layer(keras.ops.ones((1, 3, 5)), tokens, training=True)
     >>> bool(keras.ops.all(y[:, 0] == y[:, 2]))

@@ -11,30 +11,31 @@ POSITIONS = ("sinusoidal", "learned")
 
 @keras.saving.register_keras_serializable(package="keras_drill")
 class PositionalEncoding(keras.layers.Layer):
-    """Adds a vector that encodes the position to every position of a sequence.
+    """Adds to each vector of a sequence another vector that encodes its position.
 
-    The vector of position t is
+    The added vector of position t, from 0, is
 
     - "sinusoidal": sin(t r_i) for i = 0, ..., n - 1, then cos(t r_i) for the same i, with the rates
       r_i = 10000^{-i / (n - 1)} and n = d / 2 (rounded up for odd d, without the last cosine);
     - "learned": row t of a trainable table.
 
     Call arguments:
-        x: `[B, T, d]`.
-        start: The first position: an integer, or integers `[B]`.
+        x: `[B, T, d]`: B sequences, T positions, width d.
+        start: Position of the first vector of each sequence: an integer, or integers `[B]`.
+            Defaults to 0.
 
     Output shape: `[B, T, d]`.
 
     Args:
         kind: "sinusoidal" (no weights, any length) or "learned".
         max_length: Number of learned positions, `None` with "sinusoidal". A longer sequence raises
-            an error if its length is static. If its length is only known at run time, the positions
-            from `max_length` on become NaN.
+            an error if its length is static. If its length is only known at run time, the output at
+            the positions from `max_length` on is NaN.
         **kwargs: Keyword arguments of `keras.layers.Layer`.
 
     Example:
 
-    >>> layer = PositionalEncoding()
+    >>> layer = keras_drill.layers.PositionalEncoding()
     >>> tuple(layer(keras.ops.zeros((2, 3, 4))).shape)
     (2, 3, 4)
 

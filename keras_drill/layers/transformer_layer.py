@@ -18,16 +18,20 @@ from keras_drill.types import Activation, Shape, Tensor
 
 @keras.saving.register_keras_serializable(package="keras_drill")
 class TransformerLayer(keras.layers.Layer):
-    """Self-attention, optional attention to a source, and a feed-forward network.
+    """A Transformer layer: self-attention, optional attention to a source, feed-forward network.
 
         x = x + D(SelfAttention(n(x)))
         x = x + D(SourceAttention(n(x), source))          with `attends_source`
         x = x + D(W_2 D_a(σ(W_1 n(x) + b_1)) + b_2)
 
-    D and D_a are dropout, and σ is the activation. With `norm_first` ("pre-norm"), n is a layer
-    normalisation. Otherwise n is the identity, and a layer normalisation follows each sum
-    ("post-norm", as in the paper). Attention is `keras.layers.MultiHeadAttention`, which uses flash
-    attention if Keras' flash attention is enabled.
+    D and D_a are dropout, σ is the activation, and W_1, W_2, b_1 and b_2 are weights. With
+    `norm_first` ("pre-norm"), n is a layer normalisation. Otherwise n is the identity, and a layer
+    normalisation follows each sum ("post-norm", as in Vaswani et al.). Attention is
+    `keras.layers.MultiHeadAttention`, which uses flash attention if Keras' flash attention is
+    enabled.
+
+    Shape letters: B sequences, T positions, S positions of the source, d features, N heads of width
+    H = d / N.
 
     Call arguments:
         x: `[B, T, d]`.
@@ -43,10 +47,10 @@ class TransformerLayer(keras.layers.Layer):
         feed_forward_dim: Width of the feed-forward network's inner layer.
         causal: Whether a position attends only to itself and to earlier positions.
         attends_source: Whether the layer also attends to a source.
-        dropout: Dropout rate on each sublayer's output.
+        dropout: Rate of the dropout D on each sublayer's output.
         attention_dropout: Dropout rate on attention weights. With a rate above 0, Keras does not
-            use fused attention.
-        activation_dropout: Dropout rate on the feed-forward network's inner layer.
+            use fused attention (such as flash attention) in training.
+        activation_dropout: Rate of the dropout D_a on the feed-forward network's inner layer.
         activation: Activation σ of the feed-forward network.
         norm_first: Whether to normalise before each sublayer (`True`) or after each sum (`False`).
         layer_norm_epsilon: ε of the layer normalisations.
@@ -55,7 +59,7 @@ class TransformerLayer(keras.layers.Layer):
 
     Example:
 
-    >>> layer = TransformerLayer(num_heads=2, feed_forward_dim=11, causal=True)
+    >>> layer = keras_drill.layers.TransformerLayer(num_heads=2, feed_forward_dim=11, causal=True)
     >>> tuple(layer(keras.ops.ones((3, 5, 6))).shape)
     (3, 5, 6)
 
@@ -176,14 +180,18 @@ class TransformerLayer(keras.layers.Layer):
         return self._run(x, attend_to_itself, attend_to_source, training)
 
     def project_source(self, source: Tensor) -> tuple[Tensor, Tensor]:
-        """Returns the source's keys and values `[B, S, N, H]`, which are the same for all steps."""
+        """Returns the keys and the values of a source `[B, S, d]`, a pair of `[B, S, N, H]`.
+
+        They are the same for all calls of `step`.
+        """
         attention = self.source_attention
         return attention.key_dense(source), attention.value_dense(source)
 
     def empty_cache(self, batch_size: int, length: int) -> tuple[Tensor, Tensor]:
-        """Returns an empty cache for `step`: zeros `[B, L, N, H]` for keys and for values.
+        """Returns an empty cache for `step`: a pair of zeros `[R, L, N, H]`, for keys and values.
 
-        L is `length`, the largest number of positions that will be read.
+        R is `batch_size`, the number of rows (sequences). L is `length`, the largest number of
+        positions that will be read.
         """
         width = self.outer.kernel.shape[-1]
         shape = (batch_size, length, self.num_heads, width // self.num_heads)
@@ -205,9 +213,10 @@ class TransformerLayer(keras.layers.Layer):
 
         Args:
             x: `[R, 1, d]`.
-            cache: Keys and values `[R, L, N, H]` of the previous positions.
-            position: Integers `[R]`, the position of `x` in each row.
-            source: Output of `project_source` for the B sources.
+            cache: Keys and values `[R, L, N, H]` of the previous positions: the output of
+                `empty_cache`, or of the previous step.
+            position: Integers `[R]`, the position of `x` in each row, from 0.
+            source: Output of `project_source` for the B sources; `None` without a source.
             source_mask: `None` or bool `[B, S]`, False for positions of the source to ignore.
             return_attention: Whether to return the attention to the source.
 

@@ -20,7 +20,9 @@ class TransformerStack(keras.layers.Layer):
         x = layer_L(... layer_1(x))
 
     E `[V, d]` is the embedding table, `positions` is the positional encoding, and D is dropout. If
-    the layers have `norm_first=True`, a layer normalisation follows.
+    the layers have `norm_first=True`, a layer normalisation follows the last layer.
+
+    Shape letters: B sequences, T tokens, S positions of the source, d features, V words.
 
     Call arguments:
         tokens: `[B, T]` int.
@@ -34,11 +36,12 @@ class TransformerStack(keras.layers.Layer):
     Args:
         embedding: `keras.layers.Embedding` of the tokens, which may be shared with other layers.
         num_layers: Number of layers L.
-        layer_arguments: Constructor arguments of every `TransformerLayer`.
-        positions: "sinusoidal" or "learned".
-        max_length: Number of learned positions.
+        layer_arguments: Dictionary of the constructor arguments of every `TransformerLayer`, except
+            `seed`, `dtype` and `name`.
+        positions: Kind of the positional encoding, "sinusoidal" or "learned".
+        max_length: Number of learned positions; `None` with "sinusoidal".
         scale_embedding: Whether embeddings are multiplied by √d.
-        dropout: Dropout rate on the embedded tokens.
+        dropout: Rate of the dropout D on the sums of embeddings and positional encodings.
         seed: Integer for all dropout masks, or `None` for a random seed.
         **kwargs: Keyword arguments of `keras.layers.Layer`.
 
@@ -46,7 +49,7 @@ class TransformerStack(keras.layers.Layer):
 
     >>> embedding = keras.layers.Embedding(11, 6)
     >>> arguments = {"num_heads": 2, "feed_forward_dim": 13, "causal": True}
-    >>> stack = TransformerStack(embedding, num_layers=2, layer_arguments=arguments)
+    >>> stack = keras_drill.layers.TransformerStack(embedding, 2, layer_arguments=arguments)
     >>> tuple(stack(keras.ops.ones((3, 5), "int32")).shape)
     (3, 5, 6)
     """
@@ -127,12 +130,20 @@ class TransformerStack(keras.layers.Layer):
         return x if self.final_norm is None else self.final_norm(x)
 
     def project_source(self, source: Tensor) -> list[tuple[Tensor, Tensor]]:
-        """Returns each layer's keys and values of the source, which are the same for all steps."""
+        """Returns a list with each layer's keys and values of a source `[B, S, d]`.
+
+        They are the same for all calls of `step`.
+        """
         source = ops.add(source, 0)  # a tensor without a Keras mask: Dense would warn of the mask
         return [layer.project_source(source) for layer in self.transformer_layers]
 
     def empty_caches(self, batch_size: int, length: int) -> list[tuple[Tensor, Tensor]]:
-        """Returns each layer's cache of `length` positions, before the first token."""
+        """Returns a list with each layer's cache before the first token, for `step`.
+
+        Args:
+            batch_size: Number of rows (sequences) R.
+            length: Largest number of positions that will be read.
+        """
         return [layer.empty_cache(batch_size, length) for layer in self.transformer_layers]
 
     def step(
@@ -150,8 +161,8 @@ class TransformerStack(keras.layers.Layer):
         sources have the same number of rows, R / B.
 
         Args:
-            tokens: Integers `[R]`.
-            caches: Each layer's cache.
+            tokens: Integers `[R]`, the next token of each row.
+            caches: Each layer's cache: the output of `empty_caches`, or of the previous step.
             position: Integers `[R]`, the number of tokens that each row has read before.
             sources: Output of `project_source`, if the layers attend to a source.
             source_mask: `None` or bool `[B, S]`, False for positions of the source to ignore.
@@ -159,7 +170,7 @@ class TransformerStack(keras.layers.Layer):
 
         Returns:
             Hidden states `[R, d]` and the new caches. With `return_attention=True` also the
-            attention weights `[R, S]`, in float32.
+            attention weights `[R, S]` in float32, the mean over the heads.
         """
         x = self._embed(tokens[:, None], position, training=False)  # [R, 1, d]
         sources = sources or [None] * self.num_layers

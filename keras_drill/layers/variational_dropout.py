@@ -13,7 +13,8 @@ class VariationalDropout(keras.layers.Layer):
 
         y[b, t, :] = x[b, t, :] · mask[b, :],    mask ~ Bernoulli(1 − rate) / (1 − rate)
 
-    Input shape: `[B, T, d]`, or `[T, B, d]` with `time_major=True`. Output shape: the same.
+    Input shape: `[B, T, d]`, or `[T, B, d]` with `time_major=True`, for B sequences b, T time steps
+    t and d features. Output shape: the same.
 
     Args:
         rate: float in `[0, 1)`, the probability of dropping a feature of a sequence.
@@ -23,7 +24,7 @@ class VariationalDropout(keras.layers.Layer):
 
     Example:
 
-    >>> layer = VariationalDropout(0.5, seed=1)
+    >>> layer = keras_drill.layers.VariationalDropout(0.5, seed=1)
     >>> y = layer(keras.ops.ones((2, 5, 7)), training=True)
     >>> bool(keras.ops.all(y[:, 0] == y[:, 4]))
     True

@@ -22,16 +22,16 @@ def reset_optimizer_rows(
     """Resets an optimizer's slots (momentum, velocity, ...) for some rows of a variable.
 
     Use this function after you replace rows of a variable, for example embeddings, during training.
-    It works on any Keras optimizer, also inside of a `LossScaleOptimizer` or `MultiOptimizer`. The
-    initial values come from a new optimizer of the same config. The function resets the slots that
-    have an entry per row. It does not reset state that all rows share, such as the column sums of a
-    factored Adafactor and the number of iterations. Moving averages of the weights (`use_ema`) are
-    set to the current weights. An optimizer that has no slots yet, or does not train the variable,
-    is not changed.
+    The function works on any Keras optimizer, including the optimizers inside a
+    `LossScaleOptimizer` or `MultiOptimizer`. Slots with an entry per row get the values that they
+    have in a new optimizer of the same config. State that all rows share is not reset, such as the
+    column sums of a factored Adafactor and the number of iterations. Moving averages of the weights
+    (`use_ema`) are set to the current weights. An optimizer that has no slots yet, or does not
+    train the variable, is not changed.
 
     Args:
         optimizer: The `keras.optimizers.Optimizer` that trains the variable.
-        variable: The `keras.Variable`, `[M, ...]`.
+        variable: The `keras.Variable`, `[M, ...]`, with M rows.
         rows: `[M]` booleans, true for the rows to reset.
 
     Example:
@@ -39,7 +39,8 @@ def reset_optimizer_rows(
     >>> optimizer = keras.optimizers.Adagrad(initial_accumulator_value=0.1)
     >>> variable = keras.Variable([[1.0], [1.0]])
     >>> optimizer.apply([keras.ops.ones((2, 1))], [variable])
-    >>> reset_optimizer_rows(optimizer, variable, np.array([False, True]))
+    >>> rows = np.array([False, True])
+    >>> keras_drill.optimizers.reset_optimizer_rows(optimizer, variable, rows)
     >>> print(keras.ops.convert_to_numpy(optimizer.variables[-1]))
     [[1.1]
      [0.1]]

@@ -14,7 +14,9 @@ class LinearSchedule(keras.optimizers.schedules.LearningRateSchedule):
 
         rate_i = initial_rate + (final_rate − initial_rate) · min(i / steps, 1)
 
-    Here i is the training step, from 0.
+    Here i is the training step, from 0. The rate is the probability with which training replaces
+    an input word by a prediction of the model. Pass the schedule as `rate` to
+    `keras_drill.ScheduledSampling`.
 
     Args:
         steps: Number of training steps until the final rate.
@@ -28,7 +30,7 @@ class LinearSchedule(keras.optimizers.schedules.LearningRateSchedule):
     [0.0, 0.125, 0.5, 0.5]
 
     References:
-        - [Bengio et al., 2015](https://arxiv.org/abs/1506.03099), section 2.4, whose ε is 1 − rate
+        - [Bengio et al., 2015](https://arxiv.org/abs/1506.03099), section 2.4, where ε is 1 − rate
     """
 
     def __init__(self, steps: int, final_rate: float = 1.0, initial_rate: float = 0.0):
@@ -60,7 +62,9 @@ class ExponentialSchedule(keras.optimizers.schedules.LearningRateSchedule):
 
         rate_i = 1 − k^i
 
-    Here i is the training step, from 0.
+    Here i is the training step, from 0. The rate is the probability with which training replaces
+    an input word by a prediction of the model. Pass the schedule as `rate` to
+    `keras_drill.ScheduledSampling`.
 
     Args:
         k: Number in (0, 1). A larger `k` makes the rise slower.
@@ -72,7 +76,7 @@ class ExponentialSchedule(keras.optimizers.schedules.LearningRateSchedule):
     [0.0, 0.5, 0.875]
 
     References:
-        - [Bengio et al., 2015](https://arxiv.org/abs/1506.03099), section 2.4, whose ε is 1 − rate
+        - [Bengio et al., 2015](https://arxiv.org/abs/1506.03099), section 2.4, where ε is 1 − rate
     """
 
     def __init__(self, k: float):
@@ -94,7 +98,9 @@ class InverseSigmoidSchedule(keras.optimizers.schedules.LearningRateSchedule):
 
         rate_i = 1 − k / (k + exp(i / k))
 
-    Here i is the training step, from 0. The rate rises fastest at step k ln k, where it is 1/2.
+    Here i is the training step, from 0. The rate rises fastest at step k ln k, where it is 1/2. The
+    rate is the probability with which training replaces an input word by a prediction of the model.
+    Pass the schedule as `rate` to `keras_drill.ScheduledSampling`.
 
     Args:
         k: Number, at least 1. A larger `k` makes the rise start later and take longer.
@@ -106,7 +112,7 @@ class InverseSigmoidSchedule(keras.optimizers.schedules.LearningRateSchedule):
     [0.01, 0.5, 1.0]
 
     References:
-        - [Bengio et al., 2015](https://arxiv.org/abs/1506.03099), section 2.4, whose ε is 1 − rate
+        - [Bengio et al., 2015](https://arxiv.org/abs/1506.03099), section 2.4, where ε is 1 − rate
     """
 
     def __init__(self, k: float):

@@ -16,8 +16,8 @@ class SequenceLengthSchedule(keras.optimizers.schedules.LearningRateSchedule):
 
     Use this schedule if the batches of a training run differ in sequence length, as for AWD-LSTM.
     The loss is a mean over tokens, so a short sequence would otherwise change the weights as much
-    as a long sequence. The schedule scales the learning rate and not the loss, since scaling the
-    loss has no effect on clipped gradients.
+    as a long sequence. The schedule scales the learning rate and not the loss, because clipping the
+    norm of the gradients would undo a scaled loss.
 
     The schedule depends only on the number of the optimizer's steps. It is therefore correct with
     `steps_per_execution`, in compiled steps, and after training resumes.
@@ -31,7 +31,9 @@ class SequenceLengthSchedule(keras.optimizers.schedules.LearningRateSchedule):
 
     Example:
 
-    >>> schedule = SequenceLengthSchedule(30.0, lengths=[70, 35], sequence_length=70)
+    >>> schedule = keras_drill.optimizers.SequenceLengthSchedule(
+    ...     30.0, lengths=[70, 35], sequence_length=70
+    ... )
     >>> float(schedule(0)), float(schedule(1)), float(schedule(2))
     (30.0, 15.0, 30.0)
     >>> optimizer = keras.optimizers.SGD(schedule, global_clipnorm=0.25)

@@ -13,27 +13,30 @@ class WarmupSchedule(keras.optimizers.schedules.LearningRateSchedule):
     """Learning rate that rises to a peak, and then stays constant or falls.
 
     Let n be the number of the training step, from 1, w = `warmup_steps`, D = `decay_steps`,
-    f = `final_share` and t = min((n − w) / D, 1). The learning rate is
+    f = `final_share` and t = min((n − w) / D, 1). The rate is `learning_rate` · n / w while n < w.
+    Then it depends on `decay`:
 
-        rate = learning_rate · n / w                                     while n < w, then
         constant       learning_rate
         inverse-sqrt   learning_rate · √(max(w, 1) / n)
         cosine         learning_rate · (f + (1 − f) (1 + cos πt) / 2)
         linear         learning_rate · (f + (1 − f) (1 − t))
 
-    The schedule of Vaswani et al. ("Noam"), d^-½ · min(n^-½, n w^-3/2), is "inverse-sqrt" with
-    `learning_rate` = (d w)^-½.
+    The schedule of Vaswani et al. ("Noam"), d^-½ · min(n^-½, n w^-3/2) for a model of width d, is
+    "inverse-sqrt" with `learning_rate` = (d w)^-½.
 
     Args:
         learning_rate: the rate at the peak.
         warmup_steps: number of steps in which the rate rises linearly.
         decay: "constant", "inverse-sqrt", "cosine" or "linear".
-        decay_steps: number of steps after the warm-up in which "cosine" and "linear" fall.
+        decay_steps: number of steps after the warm-up in which "cosine" and "linear" fall, at least
+            1; ignored by the other decays.
         final_share: final rate of "cosine" and "linear", as a share of `learning_rate`.
 
     Example:
 
-    >>> schedule = WarmupSchedule(0.1, warmup_steps=2, decay="linear", decay_steps=4)
+    >>> schedule = keras_drill.optimizers.WarmupSchedule(
+    ...     0.1, warmup_steps=2, decay="linear", decay_steps=4
+    ... )
     >>> [round(float(schedule(step)), 3) for step in range(7)]
     [0.05, 0.1, 0.075, 0.05, 0.025, 0.0, 0.0]
     >>> optimizer = keras.optimizers.Adam(schedule)

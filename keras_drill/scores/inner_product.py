@@ -8,7 +8,7 @@ from keras_drill.types import Tensor, Tensors
 
 @keras.saving.register_keras_serializable(package="keras_drill")
 class InnerProduct(Score):
-    """Inner product of hidden state h and label e_j, the score of an ordinary softmax layer."""
+    """Inner product of a hidden state and a label (output embedding), as in a `Dense` layer."""
 
     is_linear = True
 

@@ -17,13 +17,13 @@ class KerBSKernel(Score):
         score(h, w) = |h| |w| f(cos(h, w))
         f(c) = -b/θ (exp(-θ c) - 1),    b = θ² / (2 (exp(-θ) + θ - 1))
 
-    h is a context and w a label. With θ = 0 the kernel is the inner product. A label with a larger
-    θ has a wider kernel: f(0.5) / f(1) is 0.27 for θ = -2, 0.5 for θ = 0 and 0.73 for θ = 2. In the
-    paper's notation `a = -b/θ`.
+    h is a context (hidden state), w a label (output embedding), and c the cosine of both. With
+    θ = 0 the kernel is the inner product. A label with a larger θ has a wider kernel: f(0.5) / f(1)
+    is 0.27 for θ = -2, 0.5 for θ = 0 and 0.73 for θ = 2. In the paper's notation `a = -b/θ`.
 
     Near θ = 0 the closed forms lose precision by cancellation, so a power series replaces them for
-    small θ. Values and gradients therefore have the precision of their dtype from θ = 0 to θ = ±20.
-    A θ beyond ±80, near the range of float32, is clipped to ±80.
+    small θ. Values and gradients therefore have the precision of their dtype from θ = -20 to 20. A
+    θ beyond ±80 is clipped to ±80, because exp(θ) would come near the largest float32.
 
     `variant="reference"` is the kernel of the authors' code. Let `t = exp(τ(θ))`, where τ is the
     identity in [-4, 3] and maps other θ into (-5, 4). Then
@@ -36,7 +36,7 @@ class KerBSKernel(Score):
         variant: "paper" or "reference".
 
     Raises:
-        ValueError: `variant` is another string.
+        ValueError: `variant` is neither "paper" nor "reference".
 
     Example:
 
@@ -58,11 +58,11 @@ class KerBSKernel(Score):
         return {"theta": keras.initializers.Constant(theta)}
 
     def value(self, theta: Tensor, cos: Tensor) -> Tensor:
-        """Computes `f`, the score of unit vectors.
+        """Computes `f(cos)`, which is the score if context and label have norm 1.
 
         Args:
-            theta: θ of the labels.
-            cos: Cosine of context and label, of a shape that can be broadcast with `theta`.
+            theta: Floats, θ of labels.
+            cos: Floats, cosines of contexts and labels. `theta` and `cos` are broadcast.
         """
         theta, cos = _as_floats(theta, cos)
         return self._shape.value(cos, self._shape.terms(theta))

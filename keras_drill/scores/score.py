@@ -8,26 +8,32 @@ from keras_drill.types import Initializer, Tensor, Tensors
 
 
 class Score(ABC):
-    """Base class for scores, which compare context vectors with labels.
+    """Base class for scores, which compare context vectors with labels (output embeddings).
 
-    A score is an element-wise function of the inner product of context and label, and of *terms*: a
-    few numbers for each context and for each label, for example their norms.
+    Contexts are the vectors that the output layer computes from hidden states for this comparison.
+    A score is an element-wise function of the inner product of context h and label e, and of
+    *terms*: a few numbers for each context and for each label, for example their norms.
 
         score(h, e) = F(h . e; terms(h), terms(e, parameters))
 
-    The fused loss computes the matrix products itself, and the score computes only cheap,
-    element-wise operations and their gradients. A score has no state. Parameters that belong to
-    labels, for example a kernel's width, are passed as `parameters`: a tuple of tensors whose
-    first axis is the number of labels M.
+    The loss of the output layer computes the matrix products itself, for one group of rows after
+    another. The score computes only cheap, element-wise operations and their gradients. A score has
+    no state. Parameters that belong to labels, for example a kernel's width, are passed as
+    `parameters`: a tuple of tensors whose first axis is the number of labels M.
+
+    Subclasses implement `of_products`, `product_gradients`, `pair_scores` and `pair_gradients`. For
+    a score with terms, they also override `hidden_terms`, `label_terms`, `hidden_gradients`,
+    `label_gradients` and the attributes.
 
     Shape letters: R rows (context vectors) of width d, M labels, S labels of a single row. The
     compute dtype is the dtype of the contexts and labels. The accumulator's dtype is float32, or
     float64 if the compute dtype is float64.
 
     Attributes:
-        parameter_initializers: Name and initializer of every parameter, in order.
-        num_label_sums: Number of `label_sums` that `product_gradients` returns.
-        is_linear: Whether the score is the inner product itself.
+        parameter_initializers: Dictionary from the name of every parameter to its initializer, in
+            the order of `parameters`. Empty by default.
+        num_label_sums: Number of tensors in the third result of `product_gradients`. 0 by default.
+        is_linear: Whether the score is the inner product itself. `False` by default.
     """
 
     is_linear = False
@@ -46,7 +52,7 @@ class Score(ABC):
         Args:
             hidden: `[R, d]`, in the compute dtype.
             labels: `[M, d]`, in the compute dtype.
-            parameters: Tuple of tensors in the accumulator's dtype.
+            parameters: Tuple of tensors `[M]` in the accumulator's dtype.
 
         Returns:
             `[R, M]` in the accumulator's dtype.
@@ -72,11 +78,18 @@ class Score(ABC):
         return self.of_products(products, self.hidden_terms(hidden), label_terms)
 
     def hidden_terms(self, hidden: Tensor) -> Tensors:
-        """Computes the terms of `hidden` `[R, d]`: tensors `[R, 1]` in the accumulator's dtype."""
+        """Computes the terms of contexts `hidden` `[R, d]`. Returns an empty tuple by default.
+
+        The result is a tuple of tensors `[R, 1]` in the accumulator's dtype.
+        """
         return ()
 
     def label_terms(self, labels: Tensor, parameters: Tensors) -> Tensors:
-        """Computes the terms of `labels` `[M, d]`: tensors `[M]` in the accumulator's dtype."""
+        """Computes the terms of `labels` `[M, d]`. Returns an empty tuple by default.
+
+        The result is a tuple of tensors `[M]` in the accumulator's dtype. `parameters` is as in
+        `scores`.
+        """
         return ()
 
     @abstractmethod
@@ -84,12 +97,13 @@ class Score(ABC):
         """Computes scores from inner products.
 
         Args:
-            products: `[R, M]` in the accumulator's dtype, inner products.
-            hidden_terms: Tuple of tensors `[R, 1]`.
-            label_terms: Tuple of tensors `[M]`, or `[R, M]` if every row has its own labels.
+            products: `[R, M]` in the accumulator's dtype, inner products of contexts and labels.
+            hidden_terms: Output of the method `hidden_terms`, a tuple of tensors `[R, 1]`.
+            label_terms: Output of the method `label_terms`, a tuple of tensors `[M]`, or `[R, M]`
+                if every row has its own labels.
 
         Returns:
-            `[R, M]`.
+            Scores `[R, M]`, in the accumulator's dtype.
         """
 
     @abstractmethod
@@ -106,15 +120,16 @@ class Score(ABC):
         Args:
             derivative: `[R, M]` in the accumulator's dtype. `row_weights[:, None] * derivative` is
                 the gradient with respect to the scores.
-            row_weights: `[R]`, separate so that the large matrix need not be scaled.
+            row_weights: `[R]`, factors of the rows of `derivative`. They are a separate argument so
+                that the large matrix need not be scaled.
             products, hidden_terms, label_terms: As in `of_products`.
 
         Returns:
             - `[R, M]`, the gradient with respect to the products, without row weights.
-            - A tuple of tensors `[R]`, the gradients with respect to `hidden_terms`, summed over
-              the labels, without row weights; an input of `hidden_gradients`.
-            - A tuple of tensors `[M]`, the gradients with respect to `label_terms`, summed over the
-              rows, with row weights; an input of `label_gradients`.
+            - A tuple of tensors `[R]`, sums over the labels without row weights, for example the
+              gradients with respect to `hidden_terms`. They are the input of `hidden_gradients`.
+            - A tuple of tensors `[M]`, sums over the rows with row weights, for example the
+              gradients with respect to `label_terms`. They are the input of `label_gradients`.
         """
 
     def product_sums(
@@ -125,10 +140,10 @@ class Score(ABC):
         hidden_terms: Tensors,
         label_terms: Tensors,
     ) -> tuple[Tensors, Tensors] | None:
-        """Computes the two tuples of sums of `product_gradients`, given its first output.
+        """Computes the second and third result of `product_gradients`, given the first.
 
-        The fused loss calls this method on JAX with accelerators, so that no further matrix
-        `[R, M]` is stored.
+        The loss of the output layer calls this method on JAX with accelerators, so that no further
+        matrix `[R, M]` is stored. Overriding it is optional.
 
         Args:
             by_products: `[R, M]` in the accumulator's dtype, the gradient with respect to the
@@ -136,52 +151,54 @@ class Score(ABC):
             row_weights, products, hidden_terms, label_terms: As in `product_gradients`.
 
         Returns:
-            The sums, or `None` to use those of `product_gradients`.
+            The two tuples of sums, or `None` (the default) to use those of `product_gradients`.
         """
         return None
 
     def hidden_gradients(
         self, gradient: Tensor, hidden_sums: Tensors, hidden: Tensor, hidden_terms: Tensors
     ) -> Tensor:
-        """Computes the whole gradient for `hidden` `[R, d]`.
+        """Computes the whole gradient with respect to the contexts.
 
         Args:
-            gradient: `[R, d]`, the part of the gradient that passes through the products.
-            hidden_sums: The sums over labels that `product_gradients` returned, times the row
-                weights.
-            hidden: `[R, d]`.
+            gradient: `[R, d]`, the part of the gradient that passes through the products. Without
+                terms this is the whole gradient, which the method returns by default.
+            hidden_sums: The second result of `product_gradients`, times the row weights.
+            hidden: `[R, d]`, the contexts.
             hidden_terms: Output of the method `hidden_terms`.
 
         Returns:
-            `[R, d]`.
+            The gradient `[R, d]`.
         """
         return gradient
 
     def label_gradients(
         self, gradient: Tensor, label_sums: Tensors, labels: Tensor, label_terms: Tensors
     ) -> tuple[Tensor | None, Tensors]:
-        """Computes the rest of the gradient for `labels`, and the gradients for the parameters.
+        """Computes the rest of the labels' gradient, and the gradients of the parameters.
 
         Args:
-            gradient: `[M, d]`, the part of the gradient that passes through the products.
-            label_sums: The sums that `product_gradients` returned, over all rows.
+            gradient: `[M, d]`, the part of the labels' gradient that passes through the products.
+            label_sums: The third result of `product_gradients`, summed over all rows of the batch.
             labels: `[M, d]`.
             label_terms: Output of the method `label_terms`.
 
         Returns:
-            `[M, d]` to be added to `gradient`, or `None`; and a tuple of tensors `[M]`, one for
-            each parameter.
+            The rest `[M, d]`, which the caller adds to `gradient`, or `None` (the default) if there
+            is none; and a tuple of the parameters' gradients, tensors `[M]`.
         """
         return None, ()
 
     @abstractmethod
     def pair_scores(self, hidden: Tensor, labels: Tensor, parameters: Tensors) -> Tensor:
-        """Computes the scores of every row with its own S labels. The result is differentiable.
+        """Computes the scores of every row with its own S labels.
+
+        Automatic differentiation of the result must give the gradients.
 
         Args:
-            hidden: `[..., d]`.
-            labels: `[..., S, d]`.
-            parameters: Sequence of tensors `[..., S]`.
+            hidden: `[..., d]`, contexts.
+            labels: `[..., S, d]`, the labels of each context.
+            parameters: Sequence of tensors `[..., S]`, the parameters of these labels.
 
         Returns:
             `[..., S]` in the accumulator's dtype.
@@ -198,12 +215,12 @@ class Score(ABC):
             hidden, labels, parameters: As in `pair_scores`.
 
         Returns:
-            Gradients for hidden `[..., d]`, for labels `[..., S, d]` and, in a tuple, for the
-            parameters `[..., S]`, in the accumulator's dtype.
+            The gradients with respect to `hidden`, `labels` and, in a tuple, `parameters`, of the
+            shapes of these arguments and in the accumulator's dtype.
         """
 
     def get_config(self) -> dict:
-        """Returns the constructor arguments: `type(self)(**config)` is an equal score."""
+        """Returns the constructor arguments, a dictionary; `from_config` makes an equal score."""
         return {}
 
     @classmethod

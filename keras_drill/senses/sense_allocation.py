@@ -13,14 +13,14 @@ USAGE_BY = ("posterior", "probability")
 class SenseAllocation(keras.layers.Layer):
     """Stores the word of each sense, and how much each sense is used.
 
-    An output layer with several senses per word shares this state with a tied input embedding. The
-    number of senses and all shapes are fixed. The word of a sense may change in training, without
-    recompilation.
+    A sense is one of several output embeddings of a word. An output layer shares this state with a
+    tied input embedding. The number of senses and all shapes are fixed. The word of a sense may
+    change in training, without recompilation.
 
     An interval is the training steps between two reallocations of senses. `record` adds the tokens
     of a step to the sums of the present interval, over all replicas of `tf.distribute`. At the end
-    of the interval, the callback `keras_drill.SenseReallocation` updates running averages with the
-    sums, moves senses according to both, and sets the sums to 0.
+    of the interval, the callback `keras_drill.SenseReallocation` updates the running averages with
+    the sums, moves senses according to averages and sums, and sets the sums to 0.
 
     Shape letters: V words, M senses, S most senses of a word, N tokens.
 
@@ -42,11 +42,11 @@ class SenseAllocation(keras.layers.Layer):
         num_senses: Number of senses M; `None` is three per word.
         min_senses: Fewest senses of a word.
         max_senses: Most senses of a word, S.
-        dynamic: Whether senses may move. With False no statistics are collected.
+        dynamic: Whether senses may move between words. With `False` no statistics are collected.
         usage_by: Probability that `usage` averages over all tokens, with 0 at tokens whose target
             is another word: "posterior", the probability of the sense given the target, or
-            "probability", the probability of the sense among all senses, as in equation 13 of the
-            paper.
+            "probability", the probability of the sense among the senses of all words, as in
+            equation 13 of Miao et al.
         **kwargs: Keyword arguments of `keras.layers.Layer`.
 
     Raises:
@@ -54,7 +54,7 @@ class SenseAllocation(keras.layers.Layer):
 
     Example:
 
-    >>> allocation = SenseAllocation(5, num_senses=7, max_senses=3)
+    >>> allocation = keras_drill.senses.SenseAllocation(5, num_senses=7, max_senses=3)
     >>> np.asarray(allocation.sense_to_word)
     array([0, 1, 2, 3, 4, 0, 1], dtype=int32)
     >>> allocation.assign([0, 1, 2, 3, 4, 3, 3])
@@ -145,7 +145,8 @@ class SenseAllocation(keras.layers.Layer):
             words: `[...]` integers.
 
         Returns:
-            Senses `[..., S]` int32, padded with 0, and a mask `[..., S]`, False for padding.
+            The senses of each word, `[..., S]` int32, ascending and padded with 0, and a mask
+            `[..., S]`, False for padding.
         """
         senses = ops.take(self.senses_of_word, words, axis=0)
         mask = senses >= 0
@@ -154,13 +155,13 @@ class SenseAllocation(keras.layers.Layer):
     def record(
         self, targets: Tensor, log_probs: Tensor, posteriors: Tensor, weights: Tensor | None = None
     ) -> None:
-        """Adds tokens to this interval's statistics.
+        """Adds tokens to this interval's statistics. The output layer calls this method.
 
         Args:
-            targets: `[N]` integers.
+            targets: `[N]` integers, the words.
             log_probs: `[N]`, log-probabilities of the targets.
-            posteriors: `[N, S]`, probabilities of the target's senses given the target, padded with
-                0.
+            posteriors: `[N, S]`, probabilities of the target's senses given the target, in the
+                order of `columns(targets)`, padded with 0.
             weights: `[N]`, or `None`. Tokens of weight 0 are ignored. All other tokens count once.
         """
         log_probs, posteriors = ops.cast(log_probs, "float32"), ops.cast(posteriors, "float32")
@@ -183,13 +184,13 @@ class SenseAllocation(keras.layers.Layer):
         )
 
     def assign(self, sense_to_word: Tensor) -> None:
-        """Assigns every sense to a word, outside compiled functions.
+        """Assigns every sense to a word. Call this method outside compiled functions.
 
         Args:
-            sense_to_word: `[M]` integers.
+            sense_to_word: `[M]` integers, the word of every sense.
 
         Raises:
-            ValueError: A word would have too few or too many senses.
+            ValueError: A word would have fewer than `min_senses` or more than `max_senses` senses.
         """
         sense_to_word = np.asarray(sense_to_word)
         if sense_to_word.shape != (self.num_senses,):

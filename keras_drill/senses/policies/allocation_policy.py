@@ -8,6 +8,9 @@ from keras_drill.senses.policies.sense_statistics import SenseStatistics
 class AllocationPolicy(ABC):
     """Base class for policies, which decide which senses move to which words.
 
+    A sense is one of several output embeddings of a word. Pass a policy to
+    `keras_drill.SenseReallocation`. Subclasses implement `moves`.
+
     A policy uses only NumPy, keeps no state and draws no random numbers: equal statistics lead to
     equal moves. After the moves every word must have `min_senses` to `max_senses` senses.
     """
@@ -17,15 +20,15 @@ class AllocationPolicy(ABC):
         """Decides which senses move, from the statistics of an interval.
 
         Args:
-            statistics: Statistics of senses and words, which the policy must not change.
+            statistics: `SenseStatistics` of senses and words, which the method must not change.
 
         Returns:
-            The senses that move and their new words, both `[K]`, in the order of decision. Each
-            sense occurs at most once.
+            The senses that move and their new words, both integers `[K]` for K moves, in the order
+            of decision. Each sense occurs at most once.
         """
 
     def get_config(self) -> dict:
-        """Returns the constructor arguments: `type(self)(**config)` is an equal policy."""
+        """Returns the constructor arguments, a dictionary; `from_config` makes an equal policy."""
         return {}
 
     @classmethod

@@ -10,14 +10,16 @@ from keras_drill.senses.policies.sense_statistics import SenseStatistics
 
 @keras.saving.register_keras_serializable(package="keras_drill")
 class IdleSensePolicy(AllocationPolicy):
-    """Moves unused (idle) senses to words that use all their senses.
+    """Moves little-used (idle) senses to words that use all their senses.
 
         share_m = usage_m / usage of all senses of m's word
         sense m is idle  <=>  share_m < idle_share
         need_i = count_i · (-running mean of log p(i)) · senses_i
 
-    Here m is a sense and i a word. `count_i` is the number of occurrences of word i since the last
-    reallocation, and `senses_i` is its number of senses.
+    Here m is a sense (an output embedding of a word) and i a word. `usage_m` is a running average
+    of the sense's probability, and log p(i) is the word's log-probability where it occurs, see
+    `SenseStatistics`. `count_i` is the number of occurrences of word i since the last reallocation,
+    and `senses_i` is its number of senses.
 
     Words without an idle sense and with fewer than `max_senses` senses receive one idle sense each.
     The word with the greatest need receives the least used idle sense, and so on. A word keeps its
@@ -30,7 +32,8 @@ class IdleSensePolicy(AllocationPolicy):
     whether a word uses all its senses. If two senses represent one cluster of contexts, the better
     one soon gets all tokens. The low share of the other sense then shows that it is not needed. The
     need grows with the number of senses because a word that uses all of three senses is likely to
-    need a fourth. No threshold depends on the vocabulary or the loss.
+    need a fourth. Unlike the threshold of `ThresholdPolicy`, `idle_share` need not be adapted to
+    the vocabulary or the loss.
 
     A moved sense starts with the mean usage, and needs several intervals before its usage is
     informative. Choose `momentum` (the weight of a step's new value in the running mean) and

@@ -8,6 +8,9 @@ import numpy as np
 class SenseStatistics:
     """Statistics of senses and words for an `AllocationPolicy`, as NumPy arrays.
 
+    A sense is one of several output embeddings of a word. There are M senses and V words. The
+    present interval is the training steps since the last reallocation of senses.
+
     Args:
         sense_to_word: `[M]` integers, the word of every sense.
         usage: `[M]`, running average of each sense's probability; see `usage_by` of

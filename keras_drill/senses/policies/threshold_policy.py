@@ -13,7 +13,10 @@ from keras_drill.senses.policies.sense_statistics import SenseStatistics
 class ThresholdPolicy(AllocationPolicy):
     """Moves a sense to every word whose mean log-probability is below a threshold.
 
-        word i is needy  <=>  running mean of log p(i), if i is the target, < threshold
+        word i is needy  <=>  word_log_prob_i < threshold
+
+    word_log_prob_i is the running mean of the log-probability of word i at tokens whose target is
+    i, see `SenseStatistics`. A sense is one of several output embeddings of a word.
 
     Needy words receive one sense each, beginning with the lowest mean log-probability. The policy
     takes the least used senses of words that are not needy and have more than `min_senses` senses.
@@ -21,7 +24,7 @@ class ThresholdPolicy(AllocationPolicy):
     not needy. Ties are resolved in favour of the lower index.
 
     Args:
-        threshold: ε, a log-probability; at most 0.
+        threshold: Log-probability below which a word is needy (ε in the paper); at most 0.
 
     Raises:
         ValueError: `threshold` is above 0.
