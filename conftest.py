@@ -19,11 +19,15 @@ if importlib.util.find_spec("tfx") is None:
 
 # Examples that take seconds; `tests/` holds what they show.
 SLOW_EXAMPLES = (
+    "keras_drill.export.export_onnx.export_onnx",
     "keras_drill.export.export_saved_model.export_saved_model",
     "keras_drill.export.translator.Translator",
     "keras_drill.models.distiller.Distiller",
     "keras_drill.models.sequence_to_sequence.SequenceToSequence",
 )
+
+# Libraries that not all supported versions of Python have.
+LIBRARIES_OF_EXAMPLES = {"keras_drill.export.export_onnx.export_onnx": "tf2onnx"}
 
 gc.set_threshold(50_000, 20, 20)  # a graph that is traced is many objects, none of them garbage
 
@@ -68,6 +72,9 @@ def pytest_addoption(parser):
 def pytest_itemcollected(item):
     if item.name in SLOW_EXAMPLES:
         item.add_marker("slow")
+    library = LIBRARIES_OF_EXAMPLES.get(item.name)
+    if library is not None and importlib.util.find_spec(library) is None:
+        item.add_marker(pytest.mark.skip(reason=f"needs {library}"))
 
 
 @pytest.hookimpl(trylast=True)  # after `-m` has left out its own

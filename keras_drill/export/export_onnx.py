@@ -54,6 +54,23 @@ def export_onnx(
         ImportError: tf2onnx is not installed.
         ValueError: Keras' exporter cannot convert the model, or an argument does not match the
             model.
+
+    Example:
+
+    >>> import onnxruntime
+    >>> from keras_drill.data import Vocabulary, WhitespaceTokenizer
+    >>> vocabulary = Vocabulary(["<pad>", "<unk>", "<eos>", "<sos>", "a", "house"])
+    >>> words = WhitespaceTokenizer(), vocabulary
+    >>> backbone = keras_drill.models.Transformer(6, 4, num_layers=1, num_heads=2)
+    >>> head = keras_drill.DrillOutput(6, backbone.embedding)
+    >>> model = keras_drill.SequenceToSequence(backbone, head)
+    >>> directory = getfixture("tmp_path") / "de-en"
+    >>> folder = keras_drill.export.export_onnx(model, directory, words, words)
+    >>> session = onnxruntime.InferenceSession(str(folder / "model.onnx"))
+    >>> ids = np.array([[4, 5, 2]], "int32")
+    >>> [log_probs] = session.run(None, {"source": ids, "target": ids})
+    >>> log_probs.shape
+    (1, 3, 6)
     """
     _check_model(model)
     has_source = isinstance(model.backbone, Transformer)
