@@ -28,7 +28,7 @@ from benchmarks.timing import alternate, describe
 from keras_drill.decoding import BeamSearch
 from keras_drill.metrics.text_scores import score_texts
 from keras_drill.workbench.tasks.make_task import make_task
-from keras_drill.workbench.training.export_run import export_run, export_run_for_ctranslate2
+from keras_drill.workbench.training.export_run import export_run, export_transformer
 from keras_drill.workbench.training.loaded_run import LoadedRun
 from keras_drill.workbench.training.run_folder import RunFolder
 
@@ -176,7 +176,7 @@ def study(run: LoadedRun, options: argparse.Namespace, folder: Path) -> dict[str
         for side in (pairs.source, pairs.target)
     )
     exported = {
-        name: export_run_for_ctranslate2(run, folder / name, quantization=quantization)
+        name: export_transformer(run, folder / name, "ctranslate2", quantization=quantization)
         for name, quantization in QUANTIZATIONS.items()
     }
     differences, speeds = [], {}

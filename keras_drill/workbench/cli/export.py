@@ -144,23 +144,16 @@ def run(args: argparse.Namespace) -> int:
     from keras_drill.workbench.tasks.make_sampler import make_sampler
     from keras_drill.workbench.training.export_run import (
         export_run,
-        export_run_for_ctranslate2,
-        export_run_to_onnx,
+        export_transformer,
     )
     from keras_drill.workbench.training.loaded_run import LoadedRun
     from keras_drill.workbench.training.run_folder import RunFolder
 
     loaded = LoadedRun.load(RunFolder(args.folder), args.checkpoint, changes)
     on_card = {"licence": args.licence, "limits": args.limit}
-    if args.format == "ctranslate2":
-        print(
-            export_run_for_ctranslate2(
-                loaded, directory, version=args.version, quantization=args.quantization, **on_card
-            )
-        )
-        return 0
-    if args.format == "onnx":
-        print(export_run_to_onnx(loaded, directory, version=args.version, **on_card))
+    if args.format != "saved_model":
+        kept = {"version": args.version, "quantization": args.quantization}
+        print(export_transformer(loaded, directory, args.format, **kept, **on_card))
         return 0
     continuing: dict[str, Any] = {}
     if not config.reads_sources:

@@ -109,55 +109,24 @@ def export_run(
     )
 
 
-def export_run_for_ctranslate2(
+def export_transformer(
     run: LoadedRun,
     directory: Path,
+    file_format: str,
     *,
     version: int | None = None,
     quantization: str | None = None,
     licence: str = "not stated",
     limits: Sequence[str] = (),
 ) -> Path:
-    """Exports the Transformer of an encoder–decoder run for CTranslate2.
+    """Exports the Transformer of a run with sources for CTranslate2 or to ONNX.
 
     Args:
         run: The run.
         directory: The model's folder.
+        file_format: "ctranslate2" or "onnx".
         version: See `keras_drill.export.export_ctranslate2`.
-        quantization: Data type of the stored weights; `None` is float32.
-        licence: Licence of the model, for the card.
-        limits: Sentences on limits of the model, for the card. Limits of all models are added.
-
-    Returns:
-        The version's folder.
-    """
-    coders = run.task.coders(run.vocabulary)
-    kept = {"kept in": quantization or "float32"}
-    return export_ctranslate2(
-        run.model,
-        directory,
-        coders["target"],
-        coders["source"],
-        version=version,
-        quantization=quantization,
-        card=make_card(run, directory.name, licence, [_LIMIT_OF_ALL, *limits], kept),
-    )
-
-
-def export_run_to_onnx(
-    run: LoadedRun,
-    directory: Path,
-    *,
-    version: int | None = None,
-    licence: str = "not stated",
-    limits: Sequence[str] = (),
-) -> Path:
-    """Exports the Transformer of a run with sources to ONNX.
-
-    Args:
-        run: The run.
-        directory: The model's folder.
-        version: See `keras_drill.export.export_onnx`.
+        quantization: Data type of the stored weights for CTranslate2; `None` is float32.
         licence: Licence of the model, for the card.
         limits: Limits of the model for the card, in addition to those of all models.
 
@@ -165,14 +134,13 @@ def export_run_to_onnx(
         The version's folder.
     """
     coders = run.task.coders(run.vocabulary)
-    kept = {"kept in": "float32"}
-    return export_onnx(
-        run.model,
-        directory,
-        coders["target"],
-        coders["source"],
-        version=version,
-        card=make_card(run, directory.name, licence, [_LIMIT_OF_ALL, *limits], kept),
+    kept = {"kept in": quantization or "float32"}
+    card = make_card(run, directory.name, licence, [_LIMIT_OF_ALL, *limits], kept)
+    sides = coders["target"], coders["source"]
+    if file_format == "onnx":
+        return export_onnx(run.model, directory, *sides, version=version, card=card)
+    return export_ctranslate2(
+        run.model, directory, *sides, version=version, quantization=quantization, card=card
     )
 
 
