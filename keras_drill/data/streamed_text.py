@@ -82,8 +82,9 @@ class StreamedText:
         cache: str | os.PathLike,
         verbose: int = 0,
     ) -> "StreamedText":
-        """Encodes a text, or opens the text from the cache if it was encoded before.
+        """Encodes a text, or opens the encoded text from the cache.
 
+        The cache is used if the lines, the tokenizer and the vocabulary are the same as before.
         Only one block of lines is in memory at a time. If several processes encode the same text,
         one of them encodes and the others wait.
 
@@ -91,7 +92,7 @@ class StreamedText:
             lines: The text, such as `TextLines(path)`, or a list of strings.
             tokenizer: Tokenizer that splits the lines into words.
             vocabulary: Vocabulary that maps words to ids.
-            cache: Folder of the cache, created if necessary.
+            cache: Folder of the cache, created if necessary. Several texts may share the folder.
             verbose: 1 to show progress.
         """
         lines = as_lines(lines)

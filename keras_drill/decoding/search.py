@@ -66,8 +66,8 @@ class Search(abc.ABC):
 
         Args:
             log_probs: Float32 tensor `[R, V]`, negative infinity for forbidden words.
-            rows: The rows so far. Tokens chosen for finished rows, or for rows whose prompt is
-                still being read, are ignored.
+            rows: The rows so far. Words chosen for finished rows are ignored, but their parents
+                are not. Words and parents are ignored for rows whose prompt is still being read.
             memory: The search's own state, for example the scores of beams: the output of `begin`,
                 then that of the previous call of `extend`.
 

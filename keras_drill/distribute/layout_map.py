@@ -25,8 +25,9 @@ def layout_map(
     respect to the hidden states. The devices along the other axis, over which the batch is split,
     exchange the gradients of the weights that they have in common.
 
-    The number of rows must be a multiple of the number of devices along `model_axis`. The argument
-    `pad_labels_to` of `keras_drill.OutputLayer` adds unused rows for this purpose.
+    The number of rows of each of these variables must be a multiple of the number of devices along
+    `model_axis`. The argument `pad_labels_to` of `keras_drill.OutputLayer` adds unused rows to an
+    output layer. Create an input embedding with such an `input_dim`.
 
     Args:
         device_mesh: The `keras.distribution.DeviceMesh`.

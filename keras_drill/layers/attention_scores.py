@@ -40,7 +40,8 @@ class AttentionScore(keras.layers.Layer, abc.ABC):
 class DotScore(AttentionScore):
     """Attention score, the dot product of a query h and a source vector s: `h · s`.
 
-    Queries and source must have the same width.
+    Queries and source must have the same width. Pass the score to
+    `keras_drill.layers.Attention`.
 
     Args:
         scaled: Whether to divide the score by the square root of the width.
@@ -78,7 +79,8 @@ class DotScore(AttentionScore):
 class GeneralScore(AttentionScore):
     """Attention score, the dot product of a query h and a mapped source vector s: `g h · (s W)`.
 
-    W is a weight matrix, so queries and source may have different widths.
+    W is a weight matrix, so queries and source may have different widths. Pass the score to
+    `keras_drill.layers.Attention`.
 
     Args:
         scaled: Whether the factor g is a trainable weight, which starts at 1. With `False`, g is
@@ -120,7 +122,7 @@ class AdditiveScore(AttentionScore):
     `normalized=True` the score is `g v / |v| · tanh(h W_q + s W_m + b)` with the further weights g
     and b, where g starts at `units ** -0.5`. With `num_layers` above 1, each further layer maps the
     output x of the previous layer to `tanh(x W + b)`, with its own W and b. v multiplies the output
-    of the last layer.
+    of the last layer. Pass the score to `keras_drill.layers.Attention`.
 
     This score needs more time and memory than the others, because it computes tensors
     `[B, T, S, units]` for B sequences, T queries and S positions of the source.

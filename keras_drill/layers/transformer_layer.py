@@ -213,8 +213,8 @@ class TransformerLayer(keras.layers.Layer):
 
         Args:
             x: `[R, 1, d]`.
-            cache: Keys and values `[R, L, N, H]` of the previous positions: the output of
-                `empty_cache`, or of the previous step.
+            cache: Keys and values `[R, L, N, H]` of at most L positions, the `length` passed to
+                `empty_cache`: the output of `empty_cache`, or of the previous step.
             position: Integers `[R]`, the position of `x` in each row, from 0.
             source: Output of `project_source` for the B sources; `None` without a source.
             source_mask: `None` or bool `[B, S]`, False for positions of the source to ignore.

@@ -46,8 +46,8 @@ def parts_of(causal_lm: Any) -> CausalLMParts:
         )
     if None not in (soft_cap, layer.logit_soft_cap):
         raise ValueError(
-            "`causal_lm` must have at most one soft cap of its logits. Received: soft caps of "
-            f"{layer.logit_soft_cap} and {soft_cap}"
+            "`causal_lm` must have at most one soft cap of its logits: in its embedding, or behind "
+            f"it. Received: {layer.logit_soft_cap} in {layer.name!r} and {soft_cap} behind it"
         )
     check_frozen_if_quantized(causal_lm.backbone)
     (hidden,) = producer(logits)[2]

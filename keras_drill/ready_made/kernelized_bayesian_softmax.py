@@ -50,8 +50,9 @@ class KernelizedBayesianSoftmax(OutputLayer):
         senses_start: Initial vectors of the senses. "random" initializes each sense independently.
             "copies" initializes one vector per word, and the word's senses start as copies of this
             vector plus noise. The noise has a standard deviation of 3e-4 times the root mean square
-            of the vectors. If words have different numbers of senses, the initial biases of a word
-            with n senses are lowered by log n. Default: "random".
+            of the vectors. With `use_bias=True`, the initial biases of a word with n senses are
+            lowered by log n if words have different numbers of senses. Without biases, words with
+            more senses then start with a higher probability. Default: "random".
         use_bias: Whether every sense has a bias. The paper uses no biases.
         **kwargs: Other arguments of `keras_drill.OutputLayer`, except `score` and `composition`.
             Any `label_encoder` is allowed. On CPUs the default of `tile_bytes` is at least 192 MiB.

@@ -116,14 +116,15 @@ class SenseReallocator:
         self.iteration: int | None = None
 
     def step(self, iteration: int | None = None) -> dict[str, Any] | None:
-        """Counts a training step, and reallocates senses after the last step of an interval.
+        """Reallocates senses if this training step was the last one of an interval.
 
+        Call this method after each training step.
         If `step` is not called after every iteration, it reallocates as soon as the iteration
         reaches or passes a multiple of `interval`.
 
         Args:
-            iteration: Number of training steps so far; `None` uses the `iterations` of the
-                `optimizer`.
+            iteration: Number of training steps so far. `None` uses the `iterations` of the
+                `optimizer`, and raises a `ValueError` without an optimizer.
 
         Returns:
             The new entry of `history`, or `None` without a reallocation.

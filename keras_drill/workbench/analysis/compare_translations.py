@@ -205,11 +205,13 @@ def bleu_by_length(
     """
     for name, hypotheses in systems.items():
         check_texts(hypotheses, references, f"systems[{name!r}]")
-    if len(lengths) != len(references) or min(lengths) < 0:
+    if len(lengths) != len(references):
         raise ValueError(
-            "`lengths` must have one number of at least 0 for each reference. "
+            "`lengths` must have one number for each reference. "
             f"Received: {len(lengths)} numbers for {len(references)} references"
         )
+    if min(lengths) < 0:
+        raise ValueError(f"`lengths` must be at least 0. Received: {min(lengths)}")
     bins = []
     for lower, upper in bin_ends(boundaries):
         inside = [

@@ -112,7 +112,10 @@ def test_one_system_and_no_training_text_leave_out_what_they_cannot_tell():
     [
         (lambda: compare_translations({"x": ["a"]}, [], ["a"]), "`sources` and `references`"),
         (lambda: bleu_by_length({"x": ["a"]}, ["a"], [1, 2]), "`lengths` must have one number"),
-        (lambda: bleu_by_length({"x": ["a"]}, ["a"], [-1]), "`lengths` must have one number"),
+        (
+            lambda: bleu_by_length({"x": ["a"]}, ["a"], [-1]),
+            "`lengths` must be at least 0. Received: -1",
+        ),
         (lambda: largest_differences(["a"], [], ["a"]), "`hypotheses_b` and `references`"),
         (lambda: largest_differences(["a"], ["a"], ["a"], metric="ter"), "`metric` must be"),
     ],
