@@ -57,6 +57,7 @@ def loaded(trained):
     [
         {
             "backbone_attention": "additive",
+            "backbone_attention_layers": 2,
             "backbone_input_feeding": True,
             "sampling_schedule": "inverse-sigmoid",
             "sampling_steps": 5,
@@ -65,6 +66,7 @@ def loaded(trained):
         {
             "backbone_kind": "transformer",
             "head_kind": "kerbs",
+            "sampling_one_position": True,
             "senses_per_word": 1.5,
             "senses_interval": 3,
             "optimizer_accumulate_steps": 2,
