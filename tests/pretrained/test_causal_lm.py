@@ -7,7 +7,7 @@ import pytest
 from keras import ops
 
 from keras_drill import Distiller, LanguageModel
-from keras_drill.decoding import generate
+from keras_drill.decoding import BeamSearch, GreedySampler, LanguageModelStep, generate
 from keras_drill.metrics import Perplexity
 from tests.pretrained.families import FAMILIES, T, V, batch, causal_lm
 
@@ -123,6 +123,55 @@ def test_greedy_decoding_takes_the_most_probable_words(name):
             logits = lm({"token_ids": ids, "padding_mask": np.ones_like(ids)})
             expected.append(int(np.argmax(numpy(logits)[0, -1])))
         assert result.tolist() == expected
+
+
+def most_probable(lm, prompt, width):
+    """Beams `[(log-probability, words)]` of the original model, which reads all words again."""
+    beams = [(0.0, prompt)]
+    while len(beams[0][1]) < T:
+        ids = np.array([words for _, words in beams])
+        log_probs = log_softmax(lm({"token_ids": ids, "padding_mask": np.ones_like(ids)}))[:, -1]
+        longer = [
+            (total + log_probs[row, word], [*words, word])
+            for row, (total, words) in enumerate(beams)
+            for word in range(V)
+        ]
+        beams = sorted(longer, key=lambda beam: -beam[0])[:width]
+    return beams
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(keras.backend.backend() != "tensorflow", reason="compiles with tf.function")
+@pytest.mark.parametrize("name", ["gpt2", "gemma3"])
+def test_beams_eagerly_and_compiled(name):
+    import tensorflow as tf
+
+    lm = causal_lm(name)
+    step, search = LanguageModelStep(LanguageModel.from_causal_lm(lm)), BeamSearch(3)
+    prompts, lengths = np.zeros((2, T), "int32"), np.array([2, 3], "int32")
+    prompts[0, :2], prompts[1, :3] = [5, 7], [11, 13, 17]
+    compiled = tf.function(lambda x, n: search(step, x, n, end_token=None), jit_compile=True)
+    for beams in (search(step, prompts, lengths, end_token=None), compiled(prompts, lengths)):
+        for row, length in enumerate(lengths):
+            expected = most_probable(lm, prompts[row, :length].tolist(), 3)
+            assert beams.tokens[row].numpy().tolist() == [words for _, words in expected]
+            np.testing.assert_allclose(beams.log_probs[row], [x for x, _ in expected], rtol=1e-4)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("dtype", ["mixed_bfloat16", "mixed_float16"])
+@pytest.mark.parametrize("search", [GreedySampler(), BeamSearch(3)])
+def test_half_precision_generates(search, dtype):
+    lm = causal_lm("llama3", dtype=dtype)
+    prompts = [[5, 7], [11, 13]]
+    model = LanguageModel.from_causal_lm(lm)
+    found = generate(model, prompts, max_length=T, sampler=search, end_token=None)
+    ids = np.reshape(ops.convert_to_numpy(found.tokens), (-1, T))
+    log_probs = log_softmax(lm({"token_ids": ids, "padding_mask": np.ones_like(ids)}))
+    expected = np.take_along_axis(log_probs[:, 1:-1], ids[:, 2:, None], axis=2)[..., 0].sum(axis=1)
+    totals = numpy(found.log_probs)
+    totals = totals.sum(axis=1) if isinstance(search, GreedySampler) else totals.reshape(-1)
+    np.testing.assert_allclose(totals, expected, atol=0.3)
 
 
 def test_texts_are_no_longer_than_the_positions_of_the_backbone():
