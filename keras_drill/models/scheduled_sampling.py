@@ -21,11 +21,12 @@ class ScheduledSampling(keras.layers.Layer):
     scheduled sampling, a model is trained only on correct prefixes, and sees its own mistakes for
     the first time when it generates text.
 
-    The decoder runs twice. The second run, which is trained, reads the words that the first run
-    chose. In the first run, a recurrent decoder chooses the words one after the other: each
-    prediction depends on the words chosen before (Bengio et al.). Other backbones read the target
-    without dropout in the first run, and choose all words from these predictions (Mihaylova &
-    Martins). Padding is neither replaced nor chosen. Evaluation always reads the target.
+    A training step runs the decoder twice. The second run, through which gradients pass, reads the
+    words that the first run chose. In the first run, a `RecurrentEncoderDecoder` chooses the words
+    one after the other: each prediction depends on the words chosen before (Bengio et al.). Other
+    backbones run as a whole twice: the first run reads the target without dropout, and all words
+    are chosen from its predictions (Mihaylova & Martins). Padding is neither replaced nor chosen.
+    Evaluation always reads the target.
 
     Args:
         rate: Probability in [0, 1], or a function from the number of training steps so far to a

@@ -25,7 +25,8 @@ class DrillOutput(OutputLayer):
         units: Width of every layer, and so of the labels; `None` is the embedding's width. Another
             width needs `residual_to_input=False`.
         activation: Any Keras activation; the paper uses sigmoid, tanh and relu.
-        dropout: Dropout rate on the input of every layer of the label network.
+        dropout: Dropout rate on the input of every layer of the label network and, with `dual`, of
+            the network for hidden states.
         variational_dropout: Whether all labels share one dropout mask. By default, each label has
             its own mask.
         residual_to_input: Whether to add the word embedding to every layer's output.
@@ -39,8 +40,8 @@ class DrillOutput(OutputLayer):
             (`LanguageModel.with_head`) keeps its probabilities.
         kernel_initializer: Initializer of the kernels of all layers of the network.
         seed: Integer seed of the dropout masks, or `None` for a random seed.
-        learning_rate_multiplier: Factor of every step of the optimizer on the network's weights;
-            see `keras_drill.label_encoders.ResidualNetwork`.
+        learning_rate_multiplier: Factor of every step of the optimizer on the weights of these
+            networks; see `keras_drill.label_encoders.ResidualNetwork`.
         **kwargs: Other arguments of `keras_drill.OutputLayer`, except `label_encoder`.
 
     Example:
