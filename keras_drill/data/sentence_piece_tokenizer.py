@@ -150,8 +150,10 @@ class SentencePieceTokenizer(Tokenizer):
 
     @classmethod
     def load(cls, path: str | os.PathLike) -> "SentencePieceTokenizer":
-        """Reads a SentencePiece model from a file, of `save` or of the library, and returns its
-        tokenizer. Raises `ValueError` if the file is not such a model.
+        """Returns the tokenizer of a SentencePiece model file, which `save` or the library wrote.
+
+        Raises:
+            ValueError: The file is not such a model.
         """
         try:
             return cls(Path(path).read_bytes())

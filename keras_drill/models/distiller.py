@@ -22,9 +22,9 @@ class Distiller(PreprocessedModel, FusedLossModel):  # type: ignore[misc]  # Ker
         cross_entropy_weight CE(targets) + (1 - cross_entropy_weight) temperature^2 divergence
 
     `keras.distillation.Distiller` with `LogitsDistillation` stores the logits of both models,
-    several matrices `[tokens, vocabulary_size]`. This class saves this memory: the output layers of
-    both models compute loss and gradients together, for a small group of tokens (a tile) at a time.
-    See `keras_drill.ops.linear_kl_divergence` for all formulas.
+    several matrices `[tokens, vocabulary_size]`. This class stores none of them: the output
+    layers of both models compute loss and gradients together, for a small group of tokens (a tile)
+    at a time. See `keras_drill.ops.linear_kl_divergence` for all formulas.
 
     `fit`, `evaluate`, `compile` and metrics work as for the student: metrics receive the student's
     log-probability of each target. `predict` and calls return the student's log-probabilities.

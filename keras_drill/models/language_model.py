@@ -20,7 +20,7 @@ class LanguageModel(PreprocessedModel, FusedLossModel):  # type: ignore[misc]  #
     large tensor. They use the fused loss of the output layer, which computes loss and gradients for
     a group of tokens at a time; see `keras_drill.OutputLayer`. Metrics receive the log-probability
     of each target, `[B, T]`, as `y_pred`; use the metrics of `keras_drill.metrics`. `compile` takes
-    no `loss`. Tokens that the backbone masks are ignored.
+    no `loss`. Loss and metrics ignore tokens that the backbone masks.
 
     If the input shape of the backbone is known, the constructor builds the model, so that weights
     can be counted and loaded before `fit`. The shape is known for backbones that are already built,

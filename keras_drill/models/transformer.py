@@ -33,8 +33,8 @@ class Transformer(TransformerBackbone):
         num_heads: Number of attention heads, a divisor of d. Default: 8.
         feed_forward_dim: Width of the feed-forward networks' inner layer. Default: 2048.
         dropout: Dropout rate on embedded tokens and on every sublayer's output. Default: 0.1.
-        attention_dropout: Dropout rate on attention weights. With a rate above 0, attention is
-            slower, since Keras does not use fused attention. Default: 0.
+        attention_dropout: Dropout rate on attention weights. With a rate above 0, Keras does not
+            use fused attention, so training may be slower. Default: 0.
         activation_dropout: Dropout rate on the feed-forward networks' inner layer. Default: 0.
         activation: Activation of the feed-forward networks. Default: "relu".
         norm_first: Whether layer normalisation is before each sublayer ("pre-norm") instead of
