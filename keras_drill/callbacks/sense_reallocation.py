@@ -46,9 +46,11 @@ class SenseReallocation(keras.callbacks.Callback):
         momentum: Weight of the new value in running averages of the statistics, in (0, 1]. Momentum
             in Keras is the weight of the old value.
         moved_embedding: "keep" keeps the embedding of a moved sense. "near" replaces the embedding
-            by the embedding of the new word's most used sense, plus noise.
+            by the embedding of the new word's most used sense, plus noise. "near" also copies the
+            bias of that sense.
         seed: Integer seed of the noise.
-        head: The output layer whose senses move; `None` finds the only such layer of the model.
+        head: The output layer whose senses move; `None` finds the only layer of the model with
+            several senses per word.
         log_dir: Folder for TensorBoard. After every reallocation, the callback writes the number of
             moves, `mean_senses`, and histograms of the senses per word and of the kernel parameters
             θ of senses. `None` writes nothing.

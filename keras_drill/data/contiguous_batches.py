@@ -50,8 +50,8 @@ class ContiguousBatches:
 
     Use `min_context` for evaluation: each row first reads the `min_context` tokens before its
     targets, with weight 0 (fewer at the beginning of the text). Predictions then hardly depend on
-    the number of rows. If the text has at most `min_context` tokens, predictions do not depend on
-    the number of rows at all. With `min_context=3`, the second row is:
+    `batch_size`. If the text has at most `min_context` tokens, predictions do not depend on
+    `batch_size` at all. With `min_context=3`, the second row is:
 
         batch               0            1            2
         tokens[1]       3  4  5        6  7  8        9 10 11
@@ -62,7 +62,7 @@ class ContiguousBatches:
     as for AWD-LSTM. The mean is `sequence_length` with probability 0.95, else half of this number.
     The standard deviation is 5, and the least length is 5 tokens. The drawn lengths are changed by
     as little as possible so that their sum is the length of a row. All epochs have the same number
-    of batches, so that the progress bar and schedules by step stay correct.
+    of batches, so that the progress bar and learning rate schedules stay correct.
 
     The length of a window is not part of the dataset's static shape, so TensorFlow traces once for
     all lengths. XLA and JAX compile once per length.
@@ -80,8 +80,8 @@ class ContiguousBatches:
         variable_length: Whether to draw the lengths of the windows at random.
         padding: Whether to pad the last rows and the last window with weight 0. Padding keeps every
             token and makes all shapes static, except for lengths that are drawn.
-        first_token: Id of the token before the first id. `None` uses the last of the ids, which is
-            the end token in an `EncodedText`.
+        first_token: Id of the token before the first id. `None` uses the last of the `ids`, which
+            is the end token in an `EncodedText`.
         pad_id: Id of the padding token.
         seed: Random seed for `variable_length`.
         min_context: Least number of tokens before each target, as far as the text has them.

@@ -22,11 +22,11 @@ class Corpus:
       `wiki.train.tokens`, `wiki.valid.tokens`, `wiki.test.tokens` (WikiText-2), `ptb.train.txt`,
       ... (Penn Treebank; `ptb.char.*` is ignored), or `train.txt`, `valid.txt`, `test.txt`. `val`,
       `dev` or `validation` mean `valid`. Parts may be numbered from 0 or 1
-      (`train-00000-of-00002.txt`), files may be gzipped (`.gz`), and sub-folders `train/`,
-      `valid/`, `test/` may contain text files. A folder with `test_2016.txt` and `test_2017.txt` is
-      an error, since these are two test texts.
+      (`train-00000-of-00002.txt`), and files may be gzipped (`.gz`). Instead of files, a folder may
+      have sub-folders `train/`, `valid/`, `test/` of text files. A folder with `test_2016.txt` and
+      `test_2017.txt` is an error, since these are two test texts.
     - A folder without such names is one text: all files that end in `.txt` or `.txt.gz`, also in
-      sub-folders, in the order of their names.
+      sub-folders, in the order of their names. This text is split like files.
     - One or several files are split by lines: the first 90 % for training, then 5 % for validation,
       and the last 5 % for testing. If one of the three would have only blank lines, the shares are
       shares of the lines that are not blank.
@@ -34,8 +34,9 @@ class Corpus:
       `keras_drill.data.Lines` of each split. "valid" and "test" are optional.
 
     By default, the corpus must have training text. To evaluate a text as a whole, use
-    `split=False`. One or several files are then not split: they form one text, which has the file's
-    name in `splits`. A folder or a mapping need not have training text then.
+    `split=False`. One or several files are then not split: they form one text, whose key in
+    `splits` is the name of the file, or the names joined by " + ". With `split=False`, a folder or
+    a mapping need not have training text.
 
     Args:
         path: Folder, file, list of files, or mapping from split to file, files or `Lines`.
@@ -44,7 +45,7 @@ class Corpus:
 
     Attributes:
         splits: Mapping from the names of the existing splits to their `Lines`. For files with
-            `split=False`, the only key is the files' name.
+            `split=False`, the only key is the name of the file or files.
         train, valid, test: The `Lines` of one split. Each attribute raises a `ValueError` if the
             corpus does not have the split.
 

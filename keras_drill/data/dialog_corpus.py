@@ -35,11 +35,11 @@ class DialogCorpus:
 
     Args:
         path: Folder, file, list of files, or mapping from split to file or files: see `Corpus`.
-        turn_end: The mark after each turn, any text.
+        turn_end: The mark after or between the turns, any text.
         context_turns: Largest number of turns in the context of a response; `None` for all.
         separator: The word that `source` has between the turns of a context.
         drop_repeated: Whether to drop training dialogues that also occur in the valid or test text.
-            DailyDialog has 172 of them.
+            DailyDialog has 172 such dialogues.
         split: Whether to split files that have no splits, and to raise an error if there are no
             training dialogues; see `Corpus`.
 

@@ -83,18 +83,20 @@ class EncodedText:
         cache: str | os.PathLike | None = None,
         verbose: int = 0,
     ) -> "EncodedText":
-        """Encodes a text, or reads the text from the cache if it was encoded before.
+        """Encodes a text, or reads the encoded text from the cache.
 
-        An entry of the cache is a folder of TFRecord shards. The folder's name is a fingerprint of
-        the text's bytes, the tokenizer and the vocabulary. The folder is written under a temporary
-        name and renamed, so a killed process leaves no incomplete entry. If several processes
-        encode the same text, one of them encodes and the others wait.
+        The cache is used if the lines, the tokenizer and the vocabulary are the same as before. An
+        entry of the cache is a folder of TFRecord shards, whose name is a fingerprint (hash) of
+        these three. The folder is written under a temporary name and renamed, so a killed process
+        leaves no incomplete entry. If several processes encode the same text, one of them encodes
+        and the others wait.
 
         Args:
             lines: The text, such as `TextLines(path)`, or a list of strings.
             tokenizer: Tokenizer that splits the lines into words.
             vocabulary: Vocabulary that maps words to ids.
-            cache: Folder of the cache, created if necessary; `None` for no cache.
+            cache: Folder of the cache, created if necessary; `None` for no cache. Several texts may
+                share the folder.
             verbose: 1 to show progress.
         """
         lines = as_lines(lines)
@@ -119,7 +121,9 @@ class EncodedText:
         return text
 
     def save(self, folder: str | os.PathLike) -> None:
-        """Writes TFRecord shards and their description to a folder that does not exist yet."""
+        """Writes the text to a folder that does not exist yet, as TFRecord shards and a JSON file.
+        `load` reads the folder.
+        """
         folder = Path(folder)
         folder.mkdir(parents=True)
         ends = np.concatenate([[0], np.cumsum(self.line_lengths, dtype=np.int64)])
@@ -171,7 +175,7 @@ class EncodedText:
 
     @staticmethod
     def records(folder: str | os.PathLike) -> tf.data.Dataset:
-        """Returns a dataset of the records of a saved folder, in order.
+        """Returns a dataset of the records of a folder that `save` wrote, in order.
 
         A record has the n tokens of l consecutive lines: `(ids [n], line_lengths [l])`, both int32.
         Use this method if the text does not fit in memory, and `load` otherwise.

@@ -14,25 +14,32 @@ class Lines(abc.ABC):
     """Base class for texts that are read line by line.
 
     Iteration yields each line as UTF-8 bytes without its line break. A text can be read any number
-    of times. Subclasses define `blocks` and `fingerprint`. `TextLines` reads files.
+    of times. Subclasses define `blocks` and `fingerprint`, and may define `origin`. `TextLines`
+    reads files.
     """
 
     @abc.abstractmethod
     def blocks(self, size: int = 4096) -> Iterator[list[bytes]]:
-        """Yields the lines in lists of `size` lines. The last list may be shorter."""
+        """Yields lists of `size` lines, UTF-8 bytes without line breaks. The last list may be
+        shorter.
+        """
 
     def tensors(self, size: int = 4096) -> Iterator[tf.Tensor]:
-        """Yields the lines as string tensors of `size` lines. The last tensor may be shorter."""
+        """Yields the lines as string tensors `[size]`. The last tensor may be shorter."""
         for block in self.blocks(size):
             yield tf.constant(block)
 
     @abc.abstractmethod
     def fingerprint(self) -> str:
-        """Returns a hexadecimal digest (hash) of the lines, by which caches recognise a text."""
+        """Returns a hexadecimal digest (hash) of the lines, by which caches recognise a text. Texts
+        with different lines must have different digests.
+        """
 
     @property
     def origin(self) -> str:
-        """Where the lines come from, for example the paths of files, for error messages."""
+        """Where the lines come from, for example the paths of files, for error messages. By default
+        the `repr` of the object.
+        """
         return repr(self)
 
     def __iter__(self) -> Iterator[bytes]:

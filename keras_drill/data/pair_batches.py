@@ -64,13 +64,13 @@ class PairBatches:
         seed: Random seed for `shuffle`.
         drop_empty: Whether to drop pairs with an empty side, which has only an end token. Such
             pairs teach a model to write nothing, so drop them in training. Keep them in evaluation,
-            where every line counts.
+            so that every line is evaluated.
 
     Attributes:
         num_batches: Number of batches per epoch.
         num_targets: Number of targets per epoch, without padding.
-        num_dropped: Number of dropped pairs, the sum of `num_empty`, `num_long` and `num_uneven`. A
-            pair counts only in the first of these numbers that applies.
+        num_dropped: Number of dropped pairs, the sum of `num_empty`, `num_long` and `num_uneven`.
+            Each pair is counted in only one of these, the first that applies.
         num_empty: Number of pairs that `drop_empty` drops.
         num_long: Number of pairs that `max_length` drops.
         num_uneven: Number of pairs that `max_length_ratio` drops.

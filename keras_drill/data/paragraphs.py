@@ -18,7 +18,7 @@ _ENDS = tuple(".!?:;\"'”’»…)]}。！？")
 class Paragraphs(Lines):
     """Paragraphs of a text, each as one line.
 
-    Empty lines separate paragraphs. The lines of a paragraph are joined by spaces. Use this class
+    Blank lines separate paragraphs. The lines of a paragraph are joined by spaces. Use this class
     for texts whose lines are wrapped at a width.
 
     Args:

@@ -33,16 +33,17 @@ class ParallelCorpus:
 
     By default, the corpus must have training pairs. To evaluate pairs as a whole, use
     `split=False`. A file or a pair of files is then not split: `splits` has one text, with the
-    names of the files as its key. A folder, a data set or a mapping need not have training pairs
-    then.
+    names of the files as its key. With `split=False`, a folder, a data set or a mapping need not
+    have training pairs.
 
     Empty lines are kept. `TextLines` documents which characters end a line.
 
     Args:
         path: Folder, file, pair of files, mapping, or name of a data set.
         source: Language of the sources, such as "de", the suffix of their file names. Required for
-            folders with two files per split. For a data set, the name of a feature; `None` uses the
-            data set's default. Ignored for files and mappings.
+            folders with two files per split. For a data set, the name of a feature; if `source` and
+            `target` are `None`, the supervised keys of the data set. Ignored for files and
+            mappings.
         target: Language of the targets, like `source`.
         split: Whether to split pairs that have no splits, and to raise an error if there are no
             training pairs.

@@ -62,13 +62,21 @@ class PreprocessedTokenizer(Tokenizer):
         return self.undo(self.tokenizer.detokenize(words))
 
     def preprocess(self, text: tf.Tensor) -> tf.Tensor:
-        """Preprocesses text, strings of any shape, for the inner `tokenizer`."""
+        """Applies all preprocessing steps to `text`, strings of any shape.
+
+        `tokenize` calls this method. Call it yourself before a model that was exported with only
+        the inner `tokenizer`.
+        """
         for step in self.preprocessing:
             text = step(text)
         return as_text(text)
 
     def undo(self, text: tf.Tensor) -> tf.Tensor:
-        """Converts text of the inner `tokenizer`, strings of any shape, back to readable text."""
+        """Undoes all preprocessing steps, the last one first, in `text`, strings of any shape.
+
+        `detokenize` calls this method. Call it yourself on the output of a model that was exported
+        with only the inner `tokenizer`.
+        """
         for step in reversed(self.preprocessing):
             text = step.undo(text)
         return as_text(text)

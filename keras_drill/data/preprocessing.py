@@ -22,25 +22,35 @@ class Preprocessing(abc.ABC):
     Subclasses define `__call__`, and may define `undo` and `get_config`.
 
     Attributes:
-        runs_in_graphs: Whether the step can run in `tf.function`, tf.data and SavedModels. Other
-            steps raise a `ValueError` in graphs.
+        runs_in_graphs: Whether the step can run in `tf.function`, tf.data and SavedModels. `True`
+            by default. Subclasses that run only in Python set `False`, and raise a `ValueError` in
+            graphs.
     """
 
     runs_in_graphs = True
 
     @abc.abstractmethod
     def __call__(self, text: tf.Tensor) -> tf.Tensor:
-        """Returns the preprocessed text of `text`, a tensor of UTF-8 strings of any shape."""
+        """Returns the preprocessed text, a string tensor of the shape of `text`.
+
+        Args:
+            text: Tensor of UTF-8 strings, of any shape.
+        """
 
     def undo(self, text: tf.Tensor) -> tf.Tensor:
         """Converts preprocessed text back to readable text as far as possible.
 
-        The text is a string tensor of any shape. By default, the method returns the text unchanged.
+        By default, the method returns the text unchanged.
+
+        Args:
+            text: String tensor of any shape. The result has the same shape.
         """
         return as_text(text)
 
     def get_config(self) -> dict:
-        """Returns the constructor arguments, from which `from_config` makes an equal step."""
+        """Returns the constructor arguments, from which `from_config` makes an equal step; `{}` by
+        default.
+        """
         return {}
 
     @classmethod
@@ -83,7 +93,10 @@ class UnicodeNormalization(Preprocessing):
 
 @keras.saving.register_keras_serializable(package="keras_drill")
 class Lowercase(Preprocessing):
-    """Converts text to lower case, in every script. Bytes that are not UTF-8 become U+FFFD.
+    """Converts text to lower case, as a step of a `PreprocessedTokenizer`.
+
+    Letters of every script are converted. Bytes that are not UTF-8 become U+FFFD, the replacement
+    character.
 
     Example:
 
@@ -138,9 +151,9 @@ class _MosesScript(Preprocessing):
 class MosesPunctuation(_MosesScript):
     """Normalizes quotes, dashes and spaces, as `normalize-punctuation.perl` of Moses does.
 
-    Moses is a translation system. The step runs only in Python, not in graphs (`tf.function`,
-    tf.data, SavedModels), and needs `pip install keras_drill[translation]`. `undo` returns the text
-    unchanged.
+    Moses is a translation system. This step of a `PreprocessedTokenizer` runs only in Python, not
+    in graphs (`tf.function`, tf.data, SavedModels), and needs
+    `pip install keras_drill[translation]`. `undo` returns the text unchanged.
 
     Args:
         language: Code of the language, such as `"de"`.
@@ -165,13 +178,13 @@ class MosesTokenization(_MosesScript):
     """Puts spaces around punctuation, as `tokenizer.perl` of Moses does; `undo` removes them.
 
     Many published translation corpora and scores use this script of the translation system Moses.
-    The step runs only in Python, not in graphs (`tf.function`, tf.data, SavedModels), and needs
-    `pip install keras_drill[translation]`.
+    This step of a `PreprocessedTokenizer` runs only in Python, not in graphs (`tf.function`,
+    tf.data, SavedModels), and needs `pip install keras_drill[translation]`.
 
     Args:
         language: Code of the language, such as `"de"`. Abbreviations of the language keep their
-            full stop. Languages without a list in Moses use the English one.
-        aggressive_dashes: Whether to split words at dashes, which become `@-@`.
+            full stop. Languages without a list of abbreviations in Moses use the English list.
+        aggressive_dashes: Whether to split words at hyphens, which become `@-@`.
         escape: Whether to write `& | < > ' " [ ]` as entities such as `&amp;`.
         symbols: Words that are not split, for example `__eou__`. The text between symbols is
             processed separately.

@@ -91,13 +91,15 @@ class SentencePieceTokenizer(Tokenizer):
         Args:
             lines: The text, an iterable of lines without line breaks, as strings or UTF-8 bytes.
                 Lines may have any length.
-            vocabulary_size: Largest number of pieces. A small text may give fewer.
+            vocabulary_size: Largest number of pieces, including the `symbols`, 256 bytes with
+                `byte_fallback`, and `<unk>`, `<pad>`, `<eos>` and `<sos>`. A small text may give
+                fewer.
             kind: Algorithm, "bpe" (byte-pair encoding) or "unigram" (unigram language model).
-            character_coverage: Share of the text that the characters with a piece cover, from 0.98
-                to 1. The rarest characters are unknown. Use 0.9995 for languages with many
-                characters.
-            byte_fallback: Whether to encode unknown characters as bytes, so that no text is
-                unknown.
+            character_coverage: Share of the text's characters that must be known, from 0.98 to 1.
+                Below 1, the rarest characters have no piece and are unknown. Use 0.9995 for
+                languages with many characters.
+            byte_fallback: Whether to encode unknown characters as pieces of one byte each, so that
+                no text is unknown.
             lowercase: Whether to lower-case all text.
             symbols: Words that are always one piece, for example `__eou__`.
             normalization: "identity" changes only white space. "nmt_nfkc", the library's default,
@@ -148,19 +150,23 @@ class SentencePieceTokenizer(Tokenizer):
 
     @classmethod
     def load(cls, path: str | os.PathLike) -> "SentencePieceTokenizer":
-        """Reads a SentencePiece model from a file, and returns its tokenizer."""
+        """Returns the tokenizer of a SentencePiece model file, which `save` or the library wrote.
+
+        Raises:
+            ValueError: The file is not such a model.
+        """
         try:
             return cls(Path(path).read_bytes())
         except ValueError as error:
             raise ValueError(f"Cannot use the tokenizer file {str(path)!r}: {error}") from None
 
     def save(self, path: str | os.PathLike) -> None:
-        """Writes the model to a file, completely or not at all."""
+        """Writes the model to a file, completely or not at all. An existing file is replaced."""
         with replaced_file(path) as beside:
             beside.write_bytes(self._model)
 
     def pieces(self) -> list[str]:
-        """Returns all pieces that `tokenize` can return, in the model's order, without `<unk>`.
+        """Returns all pieces that `tokenize` can return, in the model's order, except `<unk>`.
 
         Raises:
             ValueError: A piece is not UTF-8.

@@ -39,7 +39,7 @@ class StreamedText:
     the checksum of each record, so that reading can begin anywhere.
 
     Args:
-        folder: Folder that `StreamedText.write` has written completely.
+        folder: Folder of a text that `StreamedText.write` has written completely.
 
     Raises:
         ValueError: The folder is not a streamed text, or is damaged.
@@ -174,10 +174,11 @@ class StreamedText:
             yield self._record(number)
 
     def reader(self, num_records: int) -> Callable[[int, int], np.ndarray]:
-        """Returns a function like `read` that keeps recently read records in memory.
+        """Returns a function with the arguments and the result of `read`, for many calls: it keeps
+        recently read records in memory.
 
         Args:
-            num_records: Number of records in memory. A record has 16,384 ids.
+            num_records: Number of records to keep in memory. A record has 16,384 ids.
         """
         record = functools.lru_cache(maxsize=num_records)(self._record)
         firsts = self._index[:, 0]

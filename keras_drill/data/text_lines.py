@@ -21,8 +21,8 @@ class TextLines(Lines):
 
     Only `\\n` ends a line (a `\\r` before it is dropped), so other separators such as U+2028 do not
     change the number of lines. A text whose lines end in `\\r` alone raises a `ValueError`, and so
-    do bytes that are not UTF-8. Files may be gzipped, with any name. A byte-order mark is skipped.
-    Empty lines are lines too.
+    do empty files and bytes that are not UTF-8. Files may be gzipped, with any file name. A
+    byte-order mark is skipped. Empty lines are lines too.
 
     Args:
         files: Path or paths of the files, read in this order.

@@ -22,32 +22,33 @@ class DescriptionLabelEncoder(LabelEncoder):
     the training vocabulary and 0 for words that are added later (`OutputLayer.with_words`), whose
     labels are computed from their descriptions alone. In each training step, k_w is also 0 for a
     random share `embedding_dropout` of the words, so that the network learns labels without
-    embeddings. Unlike dropout, the remaining embeddings are not scaled.
+    embeddings. Unlike in Keras' dropout, the remaining embeddings are not scaled.
 
-    The network runs once per training step over all words, whatever the number of tokens. If words
-    have several senses, every sense has its own embedding and uses the description of its current
-    word.
+    Pass this encoder to `keras_drill.OutputLayer`. The network runs once per training step over all
+    words, whatever the number of tokens. If words have several senses, every sense has its own
+    embedding and uses the description of its current word.
 
     The descriptions are weights that are not trained. A saved model contains their values. The
     config contains only their shape and dtype.
 
     Shapes:
         embeddings: `[M, d]`; descriptions: `[V, ...]`; labels: `[M, d_h]`. M is the number of
-            labels: V words, or their senses. d_h is the width of the hidden states, and equals the
-            width d of the embeddings if they are added.
+            labels: V words, or their senses. d_h is the width of the hidden states, and must equal
+            the width d of the embeddings with `residual_to_input=True`.
 
     Args:
         descriptions: `[V, ...]` floats (features) or integers (such as ids of characters, padded to
             one length). Or a dictionary `{"shape": ..., "dtype": ...}`, if the values will be
             loaded with the weights.
         network: A layer that maps descriptions to `[V, d_h]`; `None` is a `Dense` layer without
-            bias over features. A `keras.Sequential` over ids must begin with a `keras.Input` of the
-            ids' dtype.
+            bias, for descriptions that are floats `[V, f]`. A `keras.Sequential` over ids must
+            begin with a `keras.Input` of the ids' dtype.
         residual_to_input: Whether to add the word's embedding if the word has one. With `False`,
             labels depend only on descriptions, and the output layer has no embeddings.
         embedding_dropout: Share of the words whose embedding is dropped in a training step, in [0,
-            1). Use a rate above 0 if words will be added later.
-        seed: Seed for choosing these words.
+            1). Use a share above 0 if words will be added later. Must be 0 with
+            `residual_to_input=False`.
+        seed: Integer seed for choosing these words, or `None` for a random seed.
         **kwargs: Keyword arguments of `keras.layers.Layer`.
 
     Raises:

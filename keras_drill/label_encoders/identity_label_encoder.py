@@ -7,7 +7,7 @@ from keras_drill.label_encoders.label_encoder import LabelEncoder
 class IdentityLabelEncoder(LabelEncoder):
     """Uses the embeddings themselves as labels, as a plain softmax and weight tying do.
 
-    This is the default of `keras_drill.OutputLayer`.
+    This is the default `label_encoder` of `keras_drill.OutputLayer`.
 
     Args:
         **kwargs: Keyword arguments of `keras.layers.Layer`.

@@ -52,9 +52,10 @@ class LabelEncoder(keras.layers.Layer):
     A label is the output embedding of a word, or of one of its senses. There are M labels. A label
     encoder has two networks. `label_network` maps embeddings `[M, d]` to labels `[M, d_j]`.
     `hidden_network` maps hidden states `[..., d_h]` to contexts `[..., d_j]`, the vectors that are
-    compared with the labels. Labels and contexts have the same width d_j. A network may be `None`,
-    which is the identity. Subclasses set the networks in `__init__`, or in `build` if they depend
-    on the widths of embeddings and hidden states.
+    compared with the labels. Labels and contexts have the same width d_j. The network `None`, the
+    default, is the identity. Subclasses set the networks in `__init__`, or in `build` if they
+    depend on the widths of embeddings and hidden states. Pass an encoder to
+    `keras_drill.OutputLayer`.
 
     At inference the labels are constant: `OutputLayer.folded()` computes the labels once, and keeps
     only `hidden_network`.
@@ -82,7 +83,9 @@ class LabelEncoder(keras.layers.Layer):
         self.hidden_network: keras.layers.Layer | None = None
 
     def build(self, embeddings_shape: Shape, hidden_shape: Shape) -> None:
-        """Builds the networks. The output layer calls this method when it is built.
+        """Builds the networks. The output layer calls this method in its own `build`.
+
+        A subclass that creates networks in `build` calls `super().build` afterwards.
 
         Args:
             embeddings_shape: Shape of the embeddings, `(M, d)`.
@@ -115,7 +118,7 @@ class LabelEncoder(keras.layers.Layer):
 
     def check_words(self, vocabulary_size: int) -> None:
         """Raises `ValueError` if the encoder is made for another number of words than its output
-        layer. By default, an encoder accepts any number.
+        layer, which calls this method. By default, an encoder accepts any number.
         """
         return
 
@@ -128,7 +131,7 @@ class LabelEncoder(keras.layers.Layer):
     def encode_labels(
         self, embeddings: Tensor, training: bool | None = None, words: Tensor | None = None
     ) -> Tensor:
-        """Maps embeddings to labels.
+        """Maps embeddings to labels. The output layer calls this method.
 
         Args:
             embeddings: `[M, d]`, one row per label.
@@ -145,7 +148,7 @@ class LabelEncoder(keras.layers.Layer):
 
     def encode_hidden(self, hidden: Tensor, training: bool | None = None) -> Tensor:
         """Maps hidden states `[..., d_h]` to contexts `[..., d_j]`, with dropout if `training` is
-        true.
+        true. The output layer calls this method.
         """
         if self.hidden_network is None:
             return hidden

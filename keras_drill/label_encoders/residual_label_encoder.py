@@ -19,14 +19,14 @@ class ResidualLabelEncoder(LabelEncoder):
     embeddings, with a residual connection from the input to every layer; see
     `keras_drill.label_encoders.ResidualNetwork` for the equation. The network shares information
     between words. The labels are computed once per training step, whatever the number of tokens. In
-    an exported model the labels are constant, so the network has no cost at inference. For
+    an exported model the labels are constant, so this network has no cost at inference. For
     embeddings of width d and `units=None`, the layer has `depth * (d^2 + d)` weights, or twice as
     many with `dual`.
 
     Args:
         depth: Number of layers of the label network.
-        units: Width of every layer; `None` is the embedding's width, which `residual_to_input`
-            requires.
+        units: Width of every layer, and so of the labels; `None` is the embedding's width. Another
+            width needs `residual_to_input=False`.
         activation: Any Keras activation. The paper uses sigmoid, tanh and relu.
         dropout: Dropout rate on the input of every layer, as in the authors' code. (The paper
             applies dropout to the output.) With `dual`, the hidden states are the input of the
@@ -42,8 +42,8 @@ class ResidualLabelEncoder(LabelEncoder):
             unit, which starts at 0. With the default residual connections, the labels are then the
             embeddings at first, so a trained model whose output layer is replaced by one with this
             encoder (`LanguageModel.with_head`) keeps its probabilities.
-        kernel_initializer: Initializer of the kernels.
-        seed: Seed of the dropout masks.
+        kernel_initializer: Initializer of the kernels of all layers.
+        seed: Integer seed of the dropout masks, or `None` for a random seed.
         learning_rate_multiplier: Factor of every step of the optimizer on the networks' weights;
             see `keras_drill.label_encoders.ResidualNetwork`.
         **kwargs: Keyword arguments of `keras.layers.Layer`.

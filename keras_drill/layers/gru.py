@@ -21,7 +21,7 @@ class GRU(Recurrent):
         h_t = z ⊙ h_{t-1} + (1 − z) ⊙ n
 
     σ is the sigmoid function, ⊙ the element-wise product, x_t the input and h_t the output. In the
-    first three formulas, x is x_t and h is h_{t-1}. The weights are those of
+    first three formulas, x is x_t and h is h_{t-1}. The weights W, U, b and b' are those of
     `keras.layers.GRU(reset_after=True)`, in the same order and layout.
 
     Input shape: `[B, T, d]` (batch, time, features), or `[T, B, d]` with `time_major=True`.

@@ -18,8 +18,8 @@ class LSTM(Recurrent):
         h_t = σ(o) ⊙ tanh(c_t)
 
     σ is the sigmoid function, ⊙ the element-wise product, x_t the input, h_t the output and c_t the
-    cell state. The weights are those of `keras.layers.LSTM`, in the same order and layout, so they
-    can be copied from either layer to the other. The computation differs:
+    cell state. The weights W, U and b are those of `keras.layers.LSTM`, in the same order and
+    layout, so they can be copied from either layer to the other. The computation differs:
 
     - `x W` is one product for all time steps.
     - The gradients are written by hand. The gates i, f, g and o, which the gradients need, are
@@ -27,8 +27,8 @@ class LSTM(Recurrent):
     - Under mixed precision, states and gates are computed in float32.
 
     With TensorFlow on a GPU, and without a mask, the layer uses cuDNN. Under XLA the layer never
-    uses cuDNN, since XLA cannot compile cuDNN's operations. With cuDNN and mixed precision, the
-    state has the compute dtype.
+    uses cuDNN, since XLA cannot compile cuDNN's operations. Under mixed precision, cuDNN computes
+    states and gates in the compute dtype, instead of float32.
 
     Input shape: `[B, T, d]` (batch, time, features), or `[T, B, d]` with `time_major=True`.
 
@@ -47,16 +47,19 @@ class LSTM(Recurrent):
     Args:
         units: Number of units H.
         return_sequences: Whether to return the outputs of all time steps, not only the last.
-        return_state: Whether to return the state as well.
+            Default: `False`.
+        return_state: Whether to return the state as well. Default: `False`.
         stateful: Whether each batch starts from the last state of the previous batch. This needs a
-            static batch size. `reset_state()` sets the state to zero.
-        time_major: Whether time is the first axis of inputs, outputs and mask.
+            static batch size. `reset_state()` sets the state to zero. Default: `False`.
+        time_major: Whether time is the first axis of inputs, outputs and mask. Default: `False`.
         weight_dropout: Probability of dropping an entry of the recurrent matrix U in training. All
-            steps of a batch share the mask.
+            steps of a batch share the mask. Default: 0.
         unit_forget_bias: Whether the initial bias of the forget gate is 1.
         kernel_initializer, recurrent_initializer, bias_initializer: Initializers of W, U, b.
+            Defaults: "glorot_uniform", "orthogonal", "zeros".
         kernel_regularizer, recurrent_regularizer, bias_regularizer: Regularizers of W, U, b.
-        seed: Integer for the dropped weights, or `None` for a random seed.
+            Defaults: `None`.
+        seed: Integer seed for the dropped weights, or `None` (default) for a random seed.
         **kwargs: Keyword arguments of `keras.layers.Layer`.
 
     Example:

@@ -16,25 +16,26 @@ class AWDLSTM(RecurrentBackbone):
     and L the number of layers.
 
         x^0 = D_input(D_embedding(E[tokens]))
-        x^l = D_hidden(LSTM_l(x^{l-1})),  l < L       recurrent matrices with dropped weights
+        x^l = D_hidden(LSTM_l(x^{l-1})),  l = 1, ..., L - 1
         raw = LSTM_L(x^{L-1}),    hidden = D(raw)     of size `output_dim`
         losses: AR = α mean(hidden²),    TAR = β mean((raw_t − raw_{t-1})²)       in training
 
     AR and TAR are the activation regularization and the temporal activation regularization, with
     factors α and β. Every D is a dropout whose mask is shared by all time steps. D_embedding drops
-    whole words, at all their positions in a batch. By default the last layer has the size of the
-    embeddings, so that the output layer can share them. The default rates are the paper's rates for
-    WikiText-2 and Penn Treebank.
+    whole words, at all their positions in a batch. In all LSTMs, entries of the recurrent matrix
+    are dropped. By default the last layer has the size of the embeddings, so that the output layer
+    can share them. The default rates are the paper's rates for WikiText-2 and Penn Treebank.
 
     Input shape: tokens `[B, T]` int, B sequences of T tokens. Output shape: `[B, T, output_dim]`,
     the hidden states.
 
     Call arguments:
         tokens: `[B, T]` int.
-        initial_state: `None`, or a flat list of tensors in the order of
-            `initial_state(batch_size)`. If given, the call neither reads nor writes the state that
-            a stateful backbone carries from batch to batch.
-        return_state: Whether to return `(hidden, new_state)`, with the state in the same order.
+        initial_state: `None`, or a flat list of the states of all layers, in order, as the method
+            `initial_state(batch_size)` returns them: h and c of each LSTM, `[B, H]` with the H
+            units of the LSTM. If given, the call neither reads nor writes the state that a stateful
+            backbone carries from batch to batch.
+        return_state: Whether to return `(hidden, new_state)`, with such a list as `new_state`.
         mask: `None`, or bool `[B, T]`. Steps whose mask is false do not change the state. So after
             prompts of different lengths, each row has the state of its last unmasked word.
         training: Whether to use dropout and to add AR and TAR.
@@ -57,9 +58,9 @@ class AWDLSTM(RecurrentBackbone):
             `False`. `reset_state()` sets the state to zero.
         batch_size: Rows of every batch; required with `stateful=True` if the batch size is not
             known from the data's static shape. Default: `None`.
-        seed: Integer for all random choices, or `None` (default) for a random seed.
-        embedding: The embedding of the words: a `keras.layers.Embedding` or a
-            `keras_drill.SenseEmbedding`; `None` (default) creates an `Embedding`. With a
+        seed: Integer seed of all random choices, or `None` (default) for a random seed.
+        embedding: The embedding of the words, of width `embedding_dim`: a `keras.layers.Embedding`
+            or a `keras_drill.SenseEmbedding`; `None` (default) creates an `Embedding`. With a
             `SenseEmbedding` of weighting "posterior", a word's embedding depends on the output of
             the previous step. All layers then run in one time loop, which is slower.
         **kwargs: Keyword arguments of `keras.Model`.

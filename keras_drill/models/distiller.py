@@ -22,9 +22,9 @@ class Distiller(PreprocessedModel, FusedLossModel):  # type: ignore[misc]  # Ker
         cross_entropy_weight CE(targets) + (1 - cross_entropy_weight) temperature^2 divergence
 
     `keras.distillation.Distiller` with `LogitsDistillation` stores the logits of both models,
-    several matrices `[tokens, vocabulary_size]`. This class saves the memory: its output layers
-    compute loss and gradients together, for a small group of tokens (a tile) at a time. See
-    `keras_drill.ops.linear_kl_divergence` for all formulas.
+    several matrices `[tokens, vocabulary_size]`. This class stores none of them: the output
+    layers of both models compute loss and gradients together, for a small group of tokens (a tile)
+    at a time. See `keras_drill.ops.linear_kl_divergence` for all formulas.
 
     `fit`, `evaluate`, `compile` and metrics work as for the student: metrics receive the student's
     log-probability of each target. `predict` and calls return the student's log-probabilities.
@@ -41,9 +41,10 @@ class Distiller(PreprocessedModel, FusedLossModel):  # type: ignore[misc]  # Ker
         student: A model of the same class, usually smaller. The distiller uses its
             `label_smoothing`, `reduction` and `preprocessor`.
         divergence: "forward_kl" for KL(p || q), "reverse_kl" for KL(q || p), or "jensen_shannon".
-        beta: Weight of the teacher in the Jensen-Shannon divergence, in (0, 1). Other divergences
-            ignore `beta`.
-        temperature: Number by which the logits of both models are divided for p and q. The
+        beta: Weight of the teacher in the Jensen-Shannon divergence, in (0, 1):
+            `beta KL(p || m) + (1 - beta) KL(q || m)` with `m = beta p + (1 - beta) q`. Other
+            divergences ignore `beta`.
+        temperature: Number above 0 by which the logits of both models are divided for p and q. The
             cross-entropy uses temperature 1.
         cross_entropy_weight: Weight of the targets' cross-entropy, in [0, 1).
         **kwargs: Keyword arguments of `keras.Model`.

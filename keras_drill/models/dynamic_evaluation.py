@@ -125,8 +125,9 @@ class DynamicEvaluator:
 
         Returns:
             An object with the attributes `targets` `[N]` int32, `log_probs` `[N]` float32 (natural
-            logarithms) and `hidden` `[N, d]` float32, or `None` without `keep_hidden`. N is the
-            number of evaluated tokens.
+            logarithms) and `hidden` `[N, d]` float32, the hidden states of width d (`None` without
+            `keep_hidden`). N is the number of evaluated tokens, which are in the order of the
+            batches, and in a batch row by row.
         """
         if not learning_rate >= 0 or not 0 <= decay <= 1:
             raise ValueError(

@@ -11,7 +11,8 @@ class GRULanguageBackbone(RecurrentBackbone):
     Use this model as the backbone of a `keras_drill.LanguageModel`. Let E be the embedding matrix
     and L the number of layers.
 
-        x^0 = D_input(D_embedding(E[tokens])),    x^l = D_hidden(GRU_l(x^{l-1}))
+        x^0 = D_input(D_embedding(E[tokens]))
+        x^l = D_hidden(GRU_l(x^{l-1})),    l = 1, ..., L - 1
         hidden = D(GRU_L(x^{L-1}))
 
     Every D is a dropout whose mask is shared by all time steps. D_embedding drops whole words, at
@@ -21,7 +22,8 @@ class GRULanguageBackbone(RecurrentBackbone):
     Input shape: tokens `[B, T]` int, B sequences of T tokens. Output shape: `[B, T, output_dim]`,
     the hidden states.
 
-    Call arguments: as for `keras_drill.models.AWDLSTM`.
+    Call arguments: as for `keras_drill.models.AWDLSTM`, but a layer has only one state h, and
+    `training` adds no losses.
 
     Args:
         vocabulary_size: Number of words V.
@@ -37,9 +39,9 @@ class GRULanguageBackbone(RecurrentBackbone):
             `False`. `reset_state()` sets the state to zero.
         batch_size: Rows of every batch; required with `stateful=True` if the batch size is not
             known from the data's static shape. Default: `None`.
-        seed: Integer for all random choices, or `None` (default) for a random seed.
-        embedding: The embedding of the words: a `keras.layers.Embedding` or a
-            `keras_drill.SenseEmbedding`; `None` (default) creates an `Embedding`. With a
+        seed: Integer seed of all random choices, or `None` (default) for a random seed.
+        embedding: The embedding of the words, of width `embedding_dim`: a `keras.layers.Embedding`
+            or a `keras_drill.SenseEmbedding`; `None` (default) creates an `Embedding`. With a
             `SenseEmbedding` of weighting "posterior", a word's embedding depends on the output of
             the previous step. All layers then run in one time loop, which is slower.
         **kwargs: Keyword arguments of `keras.Model`.

@@ -19,19 +19,20 @@ class LanguageModel(PreprocessedModel, FusedLossModel):  # type: ignore[misc]  #
     sequences of T tokens. `fit`, `evaluate`, `train_on_batch` and `test_on_batch` never store this
     large tensor. They use the fused loss of the output layer, which computes loss and gradients for
     a group of tokens at a time; see `keras_drill.OutputLayer`. Metrics receive the log-probability
-    of each target, `[B, T]`, as `y_pred`; use those of `keras_drill.metrics`. `compile` takes no
-    `loss`.
+    of each target, `[B, T]`, as `y_pred`; use the metrics of `keras_drill.metrics`. `compile` takes
+    no `loss`. Loss and metrics ignore tokens that the backbone masks.
 
     If the input shape of the backbone is known, the constructor builds the model, so that weights
-    can be counted and loaded before `fit`. The shape is known for backbones of this package (a
-    stateful one needs `batch_size`) and for backbones that are already built. Otherwise the first
-    batch builds the model.
+    can be counted and loaded before `fit`. The shape is known for backbones that are already built,
+    and for backbones of this package, except a stateful backbone without `batch_size`. Otherwise
+    the first batch builds the model.
 
     Shapes:
         tokens: The backbone's input, usually integers `[B, T]`, or a dictionary if the backbone
             takes several inputs. For models of a source and a target use
             `keras_drill.SequenceToSequence`.
-        targets, sample_weight: `[B, T]`. The target of a token is usually the next token.
+        targets: Integers `[B, T]`. The target of a token is usually the next token.
+        sample_weight: `None`, or weights of the tokens `[B, T]` or of the sequences `[B]`.
         output: Log-probabilities `[B, T, V]`.
 
     Args:
@@ -42,10 +43,10 @@ class LanguageModel(PreprocessedModel, FusedLossModel):  # type: ignore[misc]  #
             [0, 1).
         reduction: Reduction of the tokens' losses, as in `keras.losses`: "sum_over_batch_size" (or
             "mean"), "mean_with_sample_weight", "sum", or "none" (or `None`).
-        preprocessor: Function that converts the data of `fit`, `evaluate` and `predict`, for
-            example strings, to tokens; `None` for data that are tokens already. A
-            `keras_hub.models.CausalLMPreprocessor`, or another function
-            `preprocessor(x, y=y, sample_weight=sample_weight)` that returns `tokens`,
+        preprocessor: Function that converts each batch of `fit`, `evaluate` and `predict`, for
+            example strings, to tokens; `None` for data that are tokens already. Either a
+            `keras_hub.models.CausalLMPreprocessor`, or a function that is called as
+            `preprocessor(x, y=y, sample_weight=sample_weight)` and returns `tokens`,
             `(tokens, targets)` or `(tokens, targets, sample_weight)`.
         **kwargs: Keyword arguments of `keras.Model`.
 
@@ -94,7 +95,7 @@ class LanguageModel(PreprocessedModel, FusedLossModel):  # type: ignore[misc]  #
 
         Args:
             causal_lm: A `keras_hub.models.CausalLM`, usually from `from_preset`.
-            z_loss: Coefficient of `logsumexp(logits)^2`, which is added to the loss of every token.
+            z_loss: Coefficient of the term `logsumexp(logits)^2` in the loss of every token.
             tile_bytes: Memory in bytes for the logits of one group of tokens (a tile); `None` for
                 the default of `keras_drill.OutputLayer`.
             **kwargs: Other arguments of `LanguageModel`, such as `label_smoothing`.
@@ -127,34 +128,34 @@ class LanguageModel(PreprocessedModel, FusedLossModel):  # type: ignore[misc]  #
         the labels (output embeddings of the words) and biases of this model's head. So the
         log-probability of every word stays the same up to rounding. The new head can be:
 
-        - `DrillOutput(..., gated=True)`: the term that the network adds to the embeddings starts
-          at 0.
+        - `DrillOutput(..., gated=True)`: the term that its residual network adds to the embeddings
+          starts at 0.
         - `MixtureOfSoftmaxes(..., gated=True)`: at first, all softmaxes of the mixture read the
           unchanged hidden state.
-        - `KernelizedBayesianSoftmax(...)`: the label vectors of a word (its senses) start as copies
-          of the word's label, plus noise. The noise lets training separate the senses. Its standard
-          deviation is 3e-4 times the root mean square of the labels, and its sum over a word's
-          senses is 0. If words have different numbers of senses, `use_bias=True` is required: the
-          biases of a word with n senses are lowered by log n.
+        - `KernelizedBayesianSoftmax(...)`, except `variant="reference"`: the label vectors of a
+          word (its senses) start as copies of the word's label, plus noise. The noise lets training
+          separate the senses. Its standard deviation is 3e-4 times the root mean square of the
+          labels, and its sum over a word's senses is 0. If this model's head has biases, or if
+          words have different numbers of senses, `use_bias=True` is required. In the second case,
+          the biases of a word with n senses are lowered by log n.
         - `OutputLayer(...)`, to add biases to a head without biases. New biases start at 0.
-        - `BilinearOutput(..., kernel_initializer="identity")`.
+        - `BilinearOutput(..., kernel_initializer="identity")`: its matrix starts as the identity.
 
         A head with `embedding=model.head.embedding` stays tied to the embedding. A head without
-        `embedding` has its own labels. A `KernelizedBayesianSoftmax` always has its own labels,
-        since there are more senses than words.
+        `embedding` begins with its own copies of the labels. A `KernelizedBayesianSoftmax` always
+        has its own labels, since there are more senses than words.
 
         Args:
             head: A `keras_drill.OutputLayer` that is not built yet, with the `vocabulary_size` and
                 `logit_soft_cap` of this model's head.
 
         Returns:
-            A new model, not compiled. It shares the backbone with this model, and also the
-            embedding if `head` is tied to it.
+            A new model, not compiled, which shares the backbone with this model.
 
         Raises:
-            ValueError: `head` does not reproduce this model's probabilities, for example because
-                `gated=True` is missing. Or this model's head is not a softmax over inner products
-                of labels and hidden states.
+            ValueError: `head` is already built, or does not reproduce this model's probabilities,
+                for example because `gated=True` is missing. Or this model's head is not a softmax
+                over inner products of labels and hidden states.
         """
         begin_from(head, self.head)
         return type(self)(
@@ -180,6 +181,7 @@ class LanguageModel(PreprocessedModel, FusedLossModel):  # type: ignore[misc]  #
             read_as: Id of a word, usually `<unk>`, whose row of the input embedding is copied for
                 the new words.
             bias: Biases of the new words, `[n]` or one number; `None` is the mean of all biases.
+                Must be `None` if the head has no biases.
             **kwargs: Other arguments of `LanguageModel`. `label_smoothing`, `reduction` and
                 `preprocessor` default to those of this model.
 
@@ -188,8 +190,9 @@ class LanguageModel(PreprocessedModel, FusedLossModel):  # type: ignore[misc]  #
 
         Raises:
             ValueError: The head has another label encoder, the config of the backbone contains no
-                vocabulary size, the backbone's embeddings are quantised or have LoRA,
-                `descriptions` has a wrong shape, or `read_as` is not the id of a word.
+                vocabulary size (`vocabulary_size`, or `input_dim` of an embedding), the backbone's
+                embeddings are quantised or have LoRA, `descriptions` has a wrong shape, `read_as`
+                is not the id of a word, or `bias` is given for a head without biases.
         """
         if not 0 <= read_as < self.head.vocabulary_size:
             raise ValueError(

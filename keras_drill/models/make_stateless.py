@@ -39,6 +39,9 @@ def make_stateless(model: keras.Model) -> keras.Model:
 def with_batch_size(model: keras.Model, batch_size: int) -> keras.Model:
     """Returns a copy of a trained stateful model for another batch size.
 
+    A stateful model continues each row of a batch in the next batch, so its batch size is fixed.
+    Use the copy for example for `keras_drill.models.DynamicEvaluator`.
+
     Args:
         model: A built stateful model: a `keras_drill.LanguageModel`, or any other model that
             `from_config(model.get_config())` can rebuild.

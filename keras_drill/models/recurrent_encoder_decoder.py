@@ -28,13 +28,14 @@ class RecurrentEncoderDecoder(QuantizableBackbone):
         hidden_t = D(tanh(W [context_t; h_t]))
 
     Use this model as the backbone of a `keras_drill.SequenceToSequence`. `memory` holds the
-    encoder's outputs for all source positions, and `s` the last states of the encoder's layers. E
-    is the embedding of the target's words, D a dropout, and W a trained matrix; `[a; b]`
-    concatenates vectors. Without attention, `hidden_t = D(tanh(W h_t))`. The bridge gives each
-    decoder layer the last state of the encoder layer of the same depth. After a bidirectional
-    encoder, the bridge has dense layers that reduce the state to the decoder's width. Without input
-    feeding, attention is computed for all positions at once. With input feeding, `hidden_{t-1}` is
-    part of the decoder's next input, and attention is computed inside the time loop.
+    encoder's outputs for all source positions, and `s` the last states of the encoder's layers.
+    context_t is the attention's weighted mean of `memory`. E is the embedding of the target's
+    words, D a dropout, and W a weight matrix; `[a; b]` concatenates vectors. Without attention,
+    `hidden_t = D(tanh(W h_t))`. The bridge gives each decoder layer the last state of the encoder
+    layer of the same depth. After a bidirectional encoder, the bridge has dense layers that reduce
+    the state to the decoder's width. Without input feeding, attention is computed for all positions
+    at once. With input feeding, `hidden_{t-1}` is part of the decoder's next input, and attention
+    is computed inside the time loop.
 
     Input: `{"source": [B, S], "target": [B, T]}`, integers: B pairs of S source words and T target
     words. In the target, padding must come after the words. Output shape: `[B, T, embedding_dim]`.
@@ -67,8 +68,9 @@ class RecurrentEncoderDecoder(QuantizableBackbone):
         dropout: Dropout rate on embedded words, between layers, and on the hidden states. All time
             steps of a sequence share the mask.
         pad_id: Padding token of source and target; `None` for no padding.
-        seed: Integer for all random choices outside of the attention, or `None` for a random seed.
-        embedding: The embedding of the target's words: a `keras.layers.Embedding` or a
+        seed: Integer seed of all random choices outside of the attention, or `None` for a random
+            seed.
+        embedding: The embedding of the target's words, of width d: a `keras.layers.Embedding` or a
             `keras_drill.SenseEmbedding`; `None` creates an `Embedding`. A `SenseEmbedding` weighs
             the senses of target words by its `weighting`: by their posterior given the hidden state
             that predicted the word, or by their usage. Senses of source words are always weighed by
@@ -79,8 +81,8 @@ class RecurrentEncoderDecoder(QuantizableBackbone):
             `source_vocabulary_size` is given, and otherwise shares the target's.
         num_encoder_layers: Number of the encoder's layers; `None` is `num_layers`. Decoder layers
             beyond this number start from the state of the encoder's last layer.
-        **kwargs: Keyword arguments of `keras.Model`; also `quantized_layers`, which the config of a
-            quantised model contains.
+        **kwargs: Keyword arguments of `keras.Model`; also `quantized_layers`, which only
+            `from_config` passes, for a quantised model.
 
     Example:
 
@@ -242,13 +244,16 @@ class RecurrentEncoderDecoder(QuantizableBackbone):
         self.quantize_layers()
 
     def token_mask(self, tokens: Tensor) -> Tensor | None:
-        """Returns bool `[B, T]`, false where `tokens` is padding; `None` without padding token."""
+        """Returns a bool mask of the shape of `tokens` (integers `[B, T]` or `[B, S]`), false for
+        padding; `None` if `pad_id` is `None`.
+        """
         return None if self.pad_id is None else ops.not_equal(tokens, self.pad_id)
 
     def encode(self, source: Tensor, training: bool = False) -> tuple[Tensor, list[list[Tensor]]]:
-        """Computes the encoder's outputs `[B, S, m]`, and a list of last states for each layer.
+        """Computes the encoder's outputs `[B, S, m]`, and for each layer a list of its last states.
 
         `source` is `[B, S]` integers, and m is `units`, or `2 * units` for a bidirectional encoder.
+        The states are h and c for LSTMs and h for GRUs, `[B, m]` each.
         """
         return self.encoder(source, mask=self.token_mask(source), training=training)
 
@@ -275,7 +280,8 @@ class RecurrentEncoderDecoder(QuantizableBackbone):
         Args:
             inputs: `{"source": [B, S]}`, integers.
             batch_size: The number of sources B, an integer or a scalar tensor.
-            length: Largest number of target words to read.
+            length: Largest number of target words to read. Unused: the size of a recurrent state
+                does not depend on it.
         """
         source = inputs["source"]
         memory, states = self.encode(source)
@@ -291,14 +297,22 @@ class RecurrentEncoderDecoder(QuantizableBackbone):
 
         Args:
             tokens: `[R]` integers, the words.
-            constants: From `begin_decoding`.
-            cache: From `begin_decoding` or the previous `read_column`, with R rows.
+            constants: The first result of `begin_decoding`.
+            cache: The second result of `begin_decoding` or of the previous `read_column`, with R
+                rows: a search repeats each of the first B rows R / B times.
         """
         hidden, cache, _ = self.decoder.step(tokens, constants, cache)
         return hidden, cache
 
     def source_mask(self, constants: Any) -> Any:
-        """Returns booleans `[B, S]`, true for positions of the source that are not padding."""
+        """Returns booleans `[B, S]`, true for positions of the source that are not padding.
+
+        Args:
+            constants: The first result of `begin_decoding`.
+
+        Raises:
+            ValueError: The decoder has no attention.
+        """
         if self.attention is None:
             raise ValueError(
                 "`coverage_penalty` and `return_attention` need a decoder with attention. "
@@ -309,7 +323,9 @@ class RecurrentEncoderDecoder(QuantizableBackbone):
     def read_column_with_attention(
         self, tokens: Tensor, constants: Any, cache: Any
     ) -> tuple[Any, Any, Any]:
-        """As `read_column`, but also returns the attention weights of each row, `[R, S]`."""
+        """Returns `(hidden, cache, weights)`: the results of `read_column`, which has the same
+        arguments, and the attention weights of each row on the S source positions, `[R, S]`.
+        """
         return self.decoder.step(tokens, constants, cache)
 
     def compute_mask(

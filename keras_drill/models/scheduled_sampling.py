@@ -21,15 +21,17 @@ class ScheduledSampling(keras.layers.Layer):
     scheduled sampling, a model is trained only on correct prefixes, and sees its own mistakes for
     the first time when it generates text.
 
-    Recurrent decoders choose words inside their time loop: each prediction depends on the words
-    chosen before (Bengio et al.). Other backbones run twice (Mihaylova & Martins): the first pass
-    reads the target without dropout, the second pass reads words chosen from the predictions of the
-    first. Padding is neither replaced nor chosen. Evaluation always reads the target.
+    A training step runs the decoder twice. The second run, through which gradients pass, reads the
+    words that the first run chose. In the first run, a `RecurrentEncoderDecoder` chooses the words
+    one after the other: each prediction depends on the words chosen before (Bengio et al.). Other
+    backbones run as a whole twice: the first run reads the target without dropout, and all words
+    are chosen from its predictions (Mihaylova & Martins). Padding is neither replaced nor chosen.
+    Evaluation always reads the target.
 
     Args:
-        rate: Probability in [0, 1], or a function from the number of the training step to a
+        rate: Probability in [0, 1], or a function from the number of training steps so far to a
             probability, such as `keras_drill.optimizers.InverseSigmoidSchedule` or any
-            `LearningRateSchedule` of Keras.
+            `LearningRateSchedule` of Keras with values in [0, 1].
         argmax: Whether the replacement is the most probable word instead of a sample.
         seed: Integer seed for the choice of positions and words, or `None` for a random seed.
         **kwargs: Keyword arguments of `keras.layers.Layer`.

@@ -25,9 +25,11 @@ class SequenceToSequence(FusedLossModel):
 
     Shapes:
         inputs: `{"source": [B, S], "target": [B, T]}`, integers. The target begins with a start
-            symbol. The source may also have features, `[B, S, ...]`, if the backbone accepts them.
-        labels, sample_weight: `[B, T]`, passed to `fit` as `y` and `sample_weight`. The labels are
-            the target without its start symbol, with its end symbol.
+            symbol. If the backbone accepts features instead of source words, the source is
+            `[B, S, ...]`.
+        labels: Integers `[B, T]`, the words to predict, passed to `fit` as `y`: the target without
+            its start symbol and with an end symbol.
+        sample_weight: `None`, or weights of the labels `[B, T]` or of the pairs `[B]`.
         output: Log-probabilities `[B, T, V]`.
 
     Args:
@@ -43,11 +45,12 @@ class SequenceToSequence(FusedLossModel):
         scheduled_sampling: `None`, or a `keras_drill.ScheduledSampling`, which replaces some words
             of the target by the model's own predictions during training.
         loss_positions: Share of the target's positions, in (0, 1], that contribute to the loss of
-            a training step. Each position is drawn independently, and the output layer computes
-            only the drawn positions. Their losses are divided by `loss_positions`, so that the loss
-            and its gradients are unbiased. "one" draws exactly one position of each example, among
-            the n positions with a nonzero weight, and multiplies the loss at this position by n.
-        seed: Integer seed for the choice of positions, or `None` for a random seed.
+            a training step. Each position is drawn independently with this probability, and the
+            output layer computes only the drawn positions. Their losses are divided by
+            `loss_positions`, so that the loss and its gradients are unbiased. "one" draws exactly
+            one position of each example, among the n positions with a nonzero weight, and
+            multiplies the loss at this position by n.
+        seed: Integer seed for drawing these positions, or `None` for a random seed.
         **kwargs: Keyword arguments of `keras.Model`.
 
     Raises:

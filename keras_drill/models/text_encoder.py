@@ -41,13 +41,13 @@ class TextEncoder:
     text before and after it. The encoder's input is `[CLS] before [MASK] after [SEP]`, or the word
     in place of the mask, with up to `window` tokens on either side. `states` returns two vectors
     for each context: the last layer's output at the word, and the mean of the last layer's outputs
-    over all tokens, as for sentence encoders.
+    over all tokens (with `[CLS]` and `[SEP]`), as for sentence encoders.
 
     Args:
         backbone: A keras-hub backbone that takes `token_ids` and `padding_mask` and returns
-            `sequence_output`, or one tensor.
-        tokenizer: The backbone's keras-hub tokenizer, with a mask token. `from_preset` loads both.
-        window: Largest number of tokens before the word, and also after it.
+            `sequence_output`, or one tensor. `from_preset` loads backbone and tokenizer.
+        tokenizer: The backbone's keras-hub tokenizer, with start, end, mask and padding tokens.
+        window: Largest number of tokens before the word, and largest number after the word.
 
     Attributes:
         width: Width of the encoder's hidden states.
@@ -55,7 +55,8 @@ class TextEncoder:
             name a cache.
 
     Raises:
-        ValueError: The tokenizer has no mask token, or the window is too long for the encoder.
+        ValueError: The tokenizer lacks one of these tokens, or the window is too long for the
+            encoder.
 
     Example:
 
@@ -93,10 +94,10 @@ class TextEncoder:
         """Loads the encoder of a keras-hub preset.
 
         Args:
-            preset: Name of a preset, its address on a hub, or a folder in the format of keras-hub
-                or of Hugging Face (which requires `safetensors`). The vocabulary is read from
-                `vocab.txt`, or else from `tokenizer.json`.
-            window: Largest number of tokens before the word, and also after it.
+            preset: Name of a preset, its address on a hub (such as `hf://...`), or a folder in the
+                format of keras-hub or of Hugging Face (which requires `safetensors`). Folders of
+                Hugging Face may have the vocabulary in `vocab.txt` or in `tokenizer.json`.
+            window: Largest number of tokens before the word, and largest number after the word.
 
         Raises:
             ImportError: keras-hub is not installed, or `safetensors` if it is required.
@@ -153,15 +154,15 @@ class TextEncoder:
         return True
 
     def states(self, contexts: Sequence[WordContext], masked: bool = True) -> np.ndarray:
-        """Computes hidden states of contexts.
+        """Computes two vectors of each context: the state at the word, and the mean state.
 
         Args:
             contexts: A list of N `WordContext`s.
             masked: Whether to mask the word, so that the states depend only on the text around it.
-                With `False`, a word of several tokens is represented by its first token.
+                With `False`, the encoder reads only the first token of a word of several tokens.
 
         Returns:
-            `[N, 2, width]` float32: the state at the word, and the mean state.
+            `[N, 2, width]` float32, the two vectors of each context.
         """
         before = [ids[-self.window :] for ids in self._ids([c.before for c in contexts])]
         after = [ids[: self.window] for ids in self._ids([c.after for c in contexts])]
@@ -181,8 +182,9 @@ class TextEncoder:
         """Computes vectors of texts, such as words or definitions.
 
         The vector of a text is the mean of the last layer's outputs over all tokens.
-        `keras_drill.DescriptionLabelEncoder` can compute labels from these vectors. All texts
-        without known tokens have the same vector.
+        `keras_drill.DescriptionLabelEncoder` can compute labels from these vectors. The encoder
+        cannot distinguish unknown words: texts that consist of equally many unknown words have the
+        same vector.
 
         Args:
             texts: N texts, truncated to `2 * window + 1` tokens.

@@ -34,21 +34,21 @@ class Transformer(TransformerBackbone):
         feed_forward_dim: Width of the feed-forward networks' inner layer. Default: 2048.
         dropout: Dropout rate on embedded tokens and on every sublayer's output. Default: 0.1.
         attention_dropout: Dropout rate on attention weights. With a rate above 0, Keras does not
-            use fused attention. Default: 0.
+            use fused attention, so training may be slower. Default: 0.
         activation_dropout: Dropout rate on the feed-forward networks' inner layer. Default: 0.
         activation: Activation of the feed-forward networks. Default: "relu".
         norm_first: Whether layer normalisation is before each sublayer ("pre-norm") instead of
             after it. Default: `False`.
         positions: Positional encodings, "sinusoidal" or "learned". Default: "sinusoidal".
-        max_length: Number of learned positions, the longest sequence; `None` with "sinusoidal".
-            Default: `None`.
+        max_length: Number of learned positions, and so the length of the longest possible sequence.
+            Required with "learned", and `None` (default) with "sinusoidal".
         scale_embedding: Whether embeddings are multiplied by √d. Default: `True`.
         pad_id: Padding token of source and target; `None` for no padding. Default: 0.
-        seed: Integer for all random choices, or `None` for a random seed.
-        embedding: The embedding of the target's words: a `keras.layers.Embedding` or a
-            `keras_drill.SenseEmbedding`; `None` creates an `Embedding`. A `SenseEmbedding` weighs
-            senses by their usage. Their posterior is not available, since all positions are
-            computed in parallel.
+        seed: Integer seed of all random choices, or `None` (default) for a random seed.
+        embedding: The embedding of the target's words, of width d: a `keras.layers.Embedding` or a
+            `keras_drill.SenseEmbedding`; `None` (default) creates an `Embedding`. A
+            `SenseEmbedding` weighs senses by their usage, whatever its `weighting`. Their posterior
+            is not available, since all positions are computed in parallel.
         source_vocabulary_size: Number of words of the source's vocabulary. With `None`, source and
             target share the vocabulary, and by default the embedding.
         source_embedding: The embedding of the source's words. `None` creates one if
@@ -111,7 +111,7 @@ class Transformer(TransformerBackbone):
         self.quantize_layers()
 
     def encode(self, source: Tensor, training: bool = False) -> Tensor:
-        """Computes the encoder's hidden states `[B, S, d]` of source words `[B, S]`."""
+        """Computes the encoder's hidden states `[B, S, d]` of source words, integers `[B, S]`."""
         return self.encoder(source, mask=self.token_mask(source), training=training)
 
     def call(self, inputs: Mapping[str, Tensor], training: bool = False) -> Tensor:
@@ -147,22 +147,28 @@ class Transformer(TransformerBackbone):
 
         Args:
             tokens: `[R]` integers, the words.
-            constants: From `begin_decoding`.
-            cache: From `begin_decoding` or the previous `read_column`, with R rows.
+            constants: The first result of `begin_decoding`.
+            cache: The second result of `begin_decoding` or of the previous `read_column`, with R
+                rows: a search repeats each of the first B rows R / B times.
         """
         caches, position = cache
         hidden, caches = self.decoder.step(tokens, caches, position, *constants)
         return hidden, (caches, position + 1)
 
     def source_mask(self, constants: Any) -> Any:
-        """Returns booleans `[B, S]`, true for positions of the source that are not padding."""
+        """Returns booleans `[B, S]`, true for positions of the source that are not padding.
+
+        Args:
+            constants: The first result of `begin_decoding`.
+        """
         sources, mask = constants
         return ops.ones(ops.shape(sources[-1][0])[:2], "bool") if mask is None else mask
 
     def read_column_with_attention(
         self, tokens: Tensor, constants: Any, cache: Any
     ) -> tuple[Any, Any, Any]:
-        """As `read_column`, but also returns the attention weights of each row, `[R, S]`.
+        """Returns `(hidden, cache, weights)`: the results of `read_column`, which has the same
+        arguments, and the attention weights of each row on the S source positions, `[R, S]`.
 
         The weights are those of the last layer, averaged over heads.
         """
@@ -204,7 +210,8 @@ class TransformerLanguageBackbone(TransformerBackbone):
         embedding_dim: Width d of embeddings and hidden states.
         num_layers: Number of layers.
         pad_id: Id of the padding token; `None` for no padding.
-        **options: Other arguments of `Transformer`, except those for source and encoder.
+        **options: Other arguments of `Transformer`, except `source_vocabulary_size`,
+            `source_embedding` and `num_encoder_layers`.
 
     Example:
 
@@ -239,10 +246,11 @@ class TransformerLanguageBackbone(TransformerBackbone):
         return self.decoder(tokens, mask=self.token_mask(tokens), training=training)
 
     def begin_decoding(self, inputs: Any, batch_size: int, length: int) -> tuple[tuple, tuple]:
-        """Returns `((), cache)` before the first word: a language model has no constants.
+        """Returns `((), cache)` before the first word.
 
         `keras_drill.decoding.CacheReader` calls this method, and then `read_column` for each word.
-        The cache has the keys and values of earlier words.
+        The cache has the keys and values of earlier words. The empty tuple stands for the encoded
+        source, which a language model does not have.
 
         Args:
             inputs: `None`, since the model has no inputs except tokens.
@@ -260,12 +268,14 @@ class TransformerLanguageBackbone(TransformerBackbone):
     def read_column(self, tokens: Tensor, constants: tuple, cache: tuple) -> tuple[Tensor, tuple]:
         """Reads the next word of each row. Returns hidden states `[R, d]` and the new cache.
 
-        In a beam search, each of the B sequences has R / B rows.
+        A row is an unfinished sequence. In a beam search, each of the B sequences of
+        `begin_decoding` has R / B rows.
 
         Args:
             tokens: `[R]` integers, the words.
-            constants: From `begin_decoding`.
-            cache: From `begin_decoding` or the previous `read_column`, with R rows.
+            constants: The empty tuple of `begin_decoding`.
+            cache: The second result of `begin_decoding` or of the previous `read_column`, with R
+                rows: a search repeats each of the first B rows R / B times.
         """
         caches, position = cache
         hidden, caches = self.decoder.step(tokens, caches, position)

@@ -25,8 +25,8 @@ class OutputLayer(WordProbabilities):
     """An output layer for language generation: label encoder × score × composition.
 
     - The *label encoder* turns word embeddings into *labels*, the output embeddings of the words
-      (identity, bilinear, dual nonlinear, deep residual). It may also map hidden states into the
-      labels' space.
+      (identity, bilinear, dual nonlinear, deep residual). Some label encoders also map hidden
+      states into the labels' space.
     - The *score* compares a hidden state with a label (inner product, or the kernel
       `keras_drill.scores.KerBSKernel`).
     - The *composition* turns scores into log-probabilities of words (softmax, several senses per
@@ -35,14 +35,15 @@ class OutputLayer(WordProbabilities):
     There are M labels: one for each of the V words or, if words have several senses, one for each
     sense.
 
-    For a layer `head`, `head(hidden)` returns the log-probabilities of all words. Keras losses must
-    take them with `from_logits=True`. The loss `"sparse_categorical_crossentropy"` expects
-    probabilities, clips the negative log-probabilities and has no gradient. On TensorFlow, the
-    first training step of a functional or sequential model with such a loss raises an error.
+    For a layer `head`, `head(hidden)` returns the log-probabilities of all words. Use Keras losses
+    with `from_logits=True`. By its name, `"sparse_categorical_crossentropy"` expects probabilities:
+    the loss would clip all log-probabilities, which are negative, and have no gradient. On
+    TensorFlow, the first training step of a functional or sequential model with such a loss raises
+    an error.
 
     `head.loss(hidden, targets)` returns the cross-entropy without building the matrix of all
-    log-probabilities. The fused loss splits the tokens into groups (tiles). It computes the scores,
-    the loss and the gradients of one tile together, then drops the scores.
+    log-probabilities. This *fused loss* splits the tokens into groups (tiles). It computes the
+    scores, the loss and the gradients of one tile together, then drops the scores.
 
     `head(hidden, targets=targets)` adds the fused loss to the layer's losses (`add_loss`) and
     returns the log-probabilities of the targets. Use this call to train a functional model with the
@@ -52,8 +53,8 @@ class OutputLayer(WordProbabilities):
         hidden: Hidden states `[..., d_h]`.
         targets: `None`, or `[...]` integers, the indices of the words to predict, in
             `[0, vocabulary_size)`.
-        sample_weight: With targets: `None`, or weights of the tokens, `[...]` or a prefix of that
-            shape. Tokens masked in `hidden` have weight 0.
+        sample_weight: With targets: `None`, or weights of the tokens, of the shape of `targets` or
+            of its first axes. Tokens masked in `hidden` have weight 0.
         label_smoothing: With targets: share of a target's probability that is distributed over all
             words, in [0, 1).
 
@@ -76,21 +77,22 @@ class OutputLayer(WordProbabilities):
             `SenseEmbedding`.
         composition: A `keras_drill.compositions.Composition`; `None` is the softmax, or with a
             `SenseEmbedding` a softmax over several senses per word (`MultiSense`).
-        embedding_dim: Width of the layer's own label embeddings; `None` is the width of the
-            hidden states.
+        embedding_dim: Width of the layer's own label embeddings, without `embedding`; `None` is the
+            width of the hidden states.
         use_bias: Whether every label has a bias.
-        logit_soft_cap: Bound c of the scores with their biases, which become `c * tanh(score / c)`;
-            `None` for no bound.
-        z_loss: Coefficient of `logsumexp(scores)^2`, which is added to the loss of every token.
+        logit_soft_cap: Bound c of the scores: each score s, with its bias, becomes
+            `c * tanh(s / c)`. `None` for no bound.
+        z_loss: Coefficient of the term `logsumexp(scores)^2` in the loss of every token.
         tile_size: Tokens per tile of the fused loss. `None` derives the number from `tile_bytes`.
         tile_bytes: Memory for one tile of scores, in bytes. `None` is 2 GiB on GPUs and TPUs. On
             CPUs the default is 144 MiB, or three eighths of the memory of the labels' gradient if
             this is more. If labels are frozen and there are no biases, the fused loss usually
-            stores no scores and needs less.
+            stores no scores and needs less memory.
         embeddings_initializer: Initializer of the layer's own label embeddings.
         embeddings_regularizer: Regularizer of the layer's own label embeddings.
         embeddings_constraint: Constraint of the layer's own label embeddings.
-        bias_initializer: Initializer of the biases, such as the words' log-frequencies.
+        bias_initializer: Initializer of the biases, for example a function that returns the words'
+            log-frequencies.
         pad_labels_to: Number of rows of the embedding and of the layer's variables, at least the
             number of words. If devices split the vocabulary (see
             `keras_drill.distribute.layout_map`), this must be a multiple of the number of devices.
@@ -118,7 +120,7 @@ class OutputLayer(WordProbabilities):
     >>> model = keras.Model(tokens, head(hidden))
     >>> model.compile("adam", keras.losses.SparseCategoricalCrossentropy(from_logits=True))
 
-    The same numbers without the matrix of log-probabilities:
+    Loss and log-probabilities of targets, without the matrix of all log-probabilities:
 
     >>> hidden, targets = keras.ops.ones((3, 7, 13)), keras.ops.ones((3, 7), "int32")
     >>> head.loss(hidden, targets).shape, head.log_prob(hidden, targets).shape
@@ -255,17 +257,17 @@ class OutputLayer(WordProbabilities):
 
     @property
     def learns_senses(self) -> bool:
-        """Whether training counts the use of senses and may move them to other words.
+        """Whether the layer and its shared embedding, if there is one, are not frozen.
 
-        Relevant only if words have several senses. False if the layer or its shared embedding is
-        frozen.
+        Only then, training counts the use of senses and may move senses to other words. The
+        property is irrelevant for layers with one sense per word.
         """
         return self.trainable and (self.embedding is None or self.embedding.trainable)
 
     @property
     def score_parameters(self) -> list[keras.Variable]:
-        """The score's variables, `[M]` each (none for the inner product), shared with a
-        `SenseEmbedding`.
+        """The score's variables, `[M]` each (none for the inner product). With a `SenseEmbedding`,
+        these are the variables of the embedding.
         """
         if isinstance(self.embedding, SenseEmbedding):
             return self.embedding.score_parameters
@@ -279,7 +281,7 @@ class OutputLayer(WordProbabilities):
         label_smoothing: float = 0.0,
         training: bool | None = None,
     ) -> Tensor:
-        """Computes log-probabilities of all words, or of `targets`; see the class for the
+        """Computes log-probabilities of all words or, if given, of `targets`; see the class for the
         arguments.
         """
         if targets is not None:

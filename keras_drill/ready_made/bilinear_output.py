@@ -13,7 +13,7 @@ class BilinearOutput(OutputLayer):
     """A bilinear output layer: logits `E W h + b`.
 
     E `[V, d]` are the embeddings of the V words, h `[d_h]` is a hidden state, W `[d, d_h]` is a
-    trained matrix, and b are the biases; see `keras_drill.BilinearLabelEncoder`. The layer returns
+    weight matrix, and b are the biases; see `keras_drill.BilinearLabelEncoder`. The layer returns
     the log-softmax of the logits. The layer has `d * d_h + V` weights in addition to the
     embeddings.
 
@@ -22,8 +22,8 @@ class BilinearOutput(OutputLayer):
         embedding: The `keras.layers.Embedding` from which the labels are computed, usually the
             input embedding of the backbone. With `None`, the layer has its own label embeddings.
         kernel_initializer: Initializer of W.
-        learning_rate_multiplier: Factor of every step of the optimizer on the label encoder's
-            weights; see `keras_drill.label_encoders.ResidualNetwork`.
+        learning_rate_multiplier: Factor of every step of the optimizer on W; see
+            `keras_drill.label_encoders.ResidualNetwork`.
         **kwargs: Other arguments of `keras_drill.OutputLayer`, except `label_encoder`.
 
     Example:

@@ -22,10 +22,11 @@ class DrillOutput(OutputLayer):
         embedding: The `keras.layers.Embedding` from which the labels are computed, usually the
             input embedding of the backbone. With `None`, the layer has its own label embeddings.
         depth: Number of layers k of the label network.
-        units: Width of every layer; `None` is the embedding's width, which `residual_to_input`
-            requires.
+        units: Width of every layer, and so of the labels; `None` is the embedding's width. Another
+            width needs `residual_to_input=False`.
         activation: Any Keras activation; the paper uses sigmoid, tanh and relu.
-        dropout: Dropout rate on the input of every layer of the label network.
+        dropout: Dropout rate on the input of every layer of the label network and, with `dual`, of
+            the network for hidden states.
         variational_dropout: Whether all labels share one dropout mask. By default, each label has
             its own mask.
         residual_to_input: Whether to add the word embedding to every layer's output.
@@ -37,10 +38,10 @@ class DrillOutput(OutputLayer):
             unit, which starts at 0. With the default residual connections, the labels are then the
             embeddings at first, so a trained model whose output layer is replaced by this one
             (`LanguageModel.with_head`) keeps its probabilities.
-        kernel_initializer: Initializer of the kernels.
-        seed: Seed of the dropout masks.
-        learning_rate_multiplier: Factor of every step of the optimizer on the label encoder's
-            weights; see `keras_drill.label_encoders.ResidualNetwork`.
+        kernel_initializer: Initializer of the kernels of all layers of the network.
+        seed: Integer seed of the dropout masks, or `None` for a random seed.
+        learning_rate_multiplier: Factor of every step of the optimizer on the weights of these
+            networks; see `keras_drill.label_encoders.ResidualNetwork`.
         **kwargs: Other arguments of `keras_drill.OutputLayer`, except `label_encoder`.
 
     Example:

@@ -24,8 +24,8 @@ class DualNonlinearOutput(OutputLayer):
         units: Width d_j of the joint space.
         activation: Activation of both layers.
         kernel_initializer: Initializer of the kernels of both layers.
-        learning_rate_multiplier: Factor of every step of the optimizer on the label encoder's
-            weights; see `keras_drill.label_encoders.ResidualNetwork`.
+        learning_rate_multiplier: Factor of every step of the optimizer on the weights of both
+            layers; see `keras_drill.label_encoders.ResidualNetwork`.
         **kwargs: Other arguments of `keras_drill.OutputLayer`, except `label_encoder`.
 
     Example:

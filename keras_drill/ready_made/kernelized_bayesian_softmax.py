@@ -23,7 +23,7 @@ class KernelizedBayesianSoftmax(OutputLayer):
     sets the width of the kernel K; see `keras_drill.scores.KerBSKernel`. The layer returns log p(y)
     for all words. The assignment of senses to words is part of the layer's state: the callback
     `keras_drill.SenseReallocation` moves rarely used senses to words that need more senses. The
-    fused loss does not store the matrix of word probabilities.
+    fused loss (see `keras_drill.OutputLayer`) does not store the matrix of word probabilities.
 
     The ablations of the paper are `variant="inner_product"` (no kernel),
     `num_senses=vocabulary_size` (one sense per word) and `dynamic_allocation=False` (no
@@ -54,8 +54,10 @@ class KernelizedBayesianSoftmax(OutputLayer):
             lowered by log n if words have different numbers of senses. Without biases, words with
             more senses then start with a higher probability. Default: "random".
         use_bias: Whether every sense has a bias. The paper uses no biases.
-        **kwargs: Other arguments of `keras_drill.OutputLayer`, except `score` and `composition`.
-            Any `label_encoder` is allowed. On CPUs the default of `tile_bytes` is at least 192 MiB.
+        **kwargs: Other arguments of `keras_drill.OutputLayer`, except `score`, `composition` and
+            `pad_labels_to`. Any `label_encoder` is allowed without a `SenseEmbedding`, and with a
+            `SenseEmbedding(..., weighting="usage")`. On CPUs the default of `tile_bytes` is at
+            least 192 MiB.
 
     Raises:
         ValueError: An argument is out of range, or contradicts the `SenseEmbedding`.
@@ -179,7 +181,7 @@ class KernelizedBayesianSoftmax(OutputLayer):
 
         Returns:
             `[..., S]` with S = `max_senses`: probabilities of the senses
-            `allocation.senses_of_word[words]`, padded with 0.
+            `allocation.senses_of_word[words]`, padded with 0 for words with fewer senses.
         """
         contexts, _ = self._contexts(hidden, training=False)
         columns, mask = self.allocation.columns(ops.reshape(words, (-1,)))  # [N, S]

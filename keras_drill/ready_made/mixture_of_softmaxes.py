@@ -14,21 +14,23 @@ class MixtureOfSoftmaxes(OutputLayer):
 
     E are the labels (the output embeddings of the words) and b the biases. The weight π_k of
     component k and its context, the vector c_k, are computed from the hidden state; see
-    `keras_drill.compositions.Mixture`. The layer returns log p for all words. The fused loss stores
-    the logits `E c_k + b` of all K components for one group of tokens (a tile) at a time.
+    `keras_drill.compositions.Mixture`. The layer returns log p for all words. The fused loss (see
+    `keras_drill.OutputLayer`) stores the logits `E c_k + b` of all K components for one group of
+    tokens (a tile) at a time.
 
     Args:
         vocabulary_size: Number of words V.
         embedding: The `keras.layers.Embedding` from which the labels are computed, usually the
             input embedding of the backbone. With `None`, the layer has its own label embeddings.
         num_mixtures: Number of components K.
-        context_dim: Width of the contexts; `None` is the embeddings' width.
+        context_dim: Width of the contexts; `None` is the embeddings' width. Another width needs a
+            `label_encoder` that maps the contexts, such as `keras_drill.BilinearLabelEncoder`.
         context_dropout: Dropout rate on the contexts. All time steps of a sequence share the mask.
-        gated: Whether the contexts are the hidden states plus a gated part. The gates are 0 at
-            first, so a trained model whose output layer is replaced by this one
+        gated: Whether the contexts are the hidden states plus a gated part of the same width. The
+            gates are 0 at first, so a trained model whose output layer is replaced by this one
             (`LanguageModel.with_head`) keeps its probabilities.
         kernel_initializer: Initializer of the kernels that compute c_k and π_k.
-        seed: Seed of the dropout masks.
+        seed: Integer seed of the dropout masks, or `None` for a random seed.
         **kwargs: Other arguments of `keras_drill.OutputLayer`, except `composition`.
 
     Example:

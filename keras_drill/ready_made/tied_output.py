@@ -9,8 +9,9 @@ from keras_drill.output_layer import OutputLayer
 class TiedOutput(OutputLayer):
     """Output layer with weight tying: the labels are the word embeddings E.
 
-    Labels are the output embeddings of the words. The logits of a hidden state h are `E h + b`; the
-    layer returns their log-softmax. Besides the shared E, the layer has V weights, the biases b.
+    Labels are the output embeddings of the words. The logits of a hidden state h `[d]` are
+    `E h + b` with E `[V, d]`; the layer returns their log-softmax. Besides the shared E, the layer
+    has V weights, the biases b.
 
     Args:
         vocabulary_size: Number of words V.

@@ -18,9 +18,10 @@ class SenseEmbedding(keras.layers.Embedding):
 
         e_t = sum_j P(sense j of word x_t | context) w_j
 
-    A sense is one of several embeddings of a word; sense j has the embedding w_j. The context is
-    the hidden state h that predicted word x_t. With a context, the weights are the exact posterior
-    over the word's senses,
+    Pass this layer as `embedding` to a backbone of `keras_drill.models`, and to a tied
+    `keras_drill.KernelizedBayesianSoftmax`. A sense is one of several embeddings of a word; sense j
+    has the embedding w_j. The context is the hidden state h from which the model predicted word
+    x_t. With a context, the weights are the exact posterior over the word's senses,
 
         P(j) = softmax_j K(h, w_j),
 
@@ -35,7 +36,7 @@ class SenseEmbedding(keras.layers.Embedding):
     steps. Before the first update, all senses have the same weight.
 
     Call arguments:
-        words: `[...]` integers.
+        words: `[...]` integers in `[0, V)`.
         context: `None`, or `[..., d]`, the hidden states that predicted the words.
 
     Output shape: `[..., d]`.
@@ -50,9 +51,10 @@ class SenseEmbedding(keras.layers.Embedding):
         score: `keras_drill.scores.Score` that compares contexts with senses; `None` is
             `keras_drill.scores.KerBSKernel()`. A tied output layer shares the score and its
             parameters.
-        weighting: Weights that the recurrent backbones of `keras_drill.models` use for the words
-            that the model predicts: "posterior" (with context) or "usage" (without context).
-            "posterior" needs an output layer without a label encoder.
+        weighting: Weights that the recurrent backbones of `keras_drill.models` use for words that
+            the model also predicts (the tokens of a language model, the target of an
+            encoder–decoder): "posterior" (with context) or "usage" (without context). "posterior"
+            needs an output layer without a label encoder. Transformers always weigh by usage.
         embeddings_initializer: Initializer of the sense embeddings; `None` is uniform within ±1/√d.
             With the ±0.05 of Keras' embeddings, encoder–decoder models need much longer to learn
             which sense to use.
@@ -188,7 +190,7 @@ class SenseEmbedding(keras.layers.Embedding):
     ) -> tuple[Tensor, Tensor, Tensors]:
         """Computes the gradients of the loss with respect to the inputs of `weigh`, with a context.
 
-        Backbones whose time loop has a gradient of its own call this method.
+        Backbones whose time loop has a custom gradient call this method.
 
         Args:
             upstream: `[..., d]`, the gradient of the loss with respect to the output of `weigh`.
@@ -196,7 +198,8 @@ class SenseEmbedding(keras.layers.Embedding):
             context: `[..., d]`, as in `weigh`.
 
         Returns:
-            The gradients with respect to the context, the senses, and the parameters.
+            The gradients with respect to the context, the senses, and the parameters, of their
+            shapes.
         """
         upstream = ops.cast(upstream, parameters[0].dtype if parameters else "float32")
         logits = self.score.pair_scores(context, senses, parameters)

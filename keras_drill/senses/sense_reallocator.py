@@ -118,9 +118,8 @@ class SenseReallocator:
     def step(self, iteration: int | None = None) -> dict[str, Any] | None:
         """Reallocates senses if this training step was the last one of an interval.
 
-        Call this method after each training step.
-        If `step` is not called after every iteration, it reallocates as soon as the iteration
-        reaches or passes a multiple of `interval`.
+        Call this method after each training step. If you skip calls, the next call reallocates if
+        the iteration has reached or passed a multiple of `interval` since the last call.
 
         Args:
             iteration: Number of training steps so far. `None` uses the `iterations` of the
@@ -139,11 +138,12 @@ class SenseReallocator:
     def reallocate(self, iteration: int | None = None) -> dict[str, Any] | None:
         """Ends the interval now: updates the running averages and moves senses.
 
-        `step` calls this method after the last step of an interval.
+        `step` calls this method after the last step of an interval. Without tokens since the last
+        reallocation, the method warns and moves no senses.
 
         Args:
-            iteration: As in `step`. The history stores this number. The noise depends on this
-                number and on `seed`.
+            iteration: As in `step`. The history stores this number. The noise of
+                `moved_embedding="near"` depends on this number and on `seed`.
 
         Returns:
             The new entry of `history`, or `None` if the head or its embedding is frozen.
