@@ -9,10 +9,10 @@ from keras_drill.metrics.text_scores import References, TextScores, score_texts
 class TranslationScores(keras.callbacks.Callback):
     """Generates texts for validation sources after every epoch, and logs their BLEU and chrF.
 
-    The callback adds the scores to the epoch's logs. Put it **before** the callbacks that read
-    the logs: `EarlyStopping`, `ModelCheckpoint`, `CSVLogger` and `TensorBoard`. Put it **after**
-    `NonMonotonicAveraging`, so that it evaluates the averaged weights. Higher scores are better,
-    which Keras cannot guess: use `EarlyStopping(monitor="val_bleu", mode="max")`.
+    The callback adds the scores to the epoch's logs. Put the callback **before** those that read
+    the logs, such as `EarlyStopping`, `ModelCheckpoint`, `CSVLogger` and `TensorBoard`. Put it
+    **after** `NonMonotonicAveraging`, so that `translate` uses the averaged weights. Higher scores
+    are better, which Keras cannot guess: use `EarlyStopping(monitor="val_bleu", mode="max")`.
 
     Generating texts takes longer than computing `val_loss`. A few hundred sentences and a greedy
     search are enough to follow training. `translate` must not use dropout, whose random numbers

@@ -25,8 +25,8 @@ class TextScores:
         bleu_1: BLEU with single words only (BLEU-1), from 0 to 100, as in papers on dialog.
         chrf: chrF of all texts together (character n-grams up to 6, β = 2), from 0 to 100. Higher
             is better.
-        exact_match: Percentage of the texts that are equal to a reference, ignoring differences of
-            white space.
+        exact_match: Percentage of the texts that are equal to a reference. Differences of white
+            space are ignored, and with `lowercase=True` also those of upper and lower case.
         length_ratio: Number of words in the texts divided by the number in the references. Of
             several references, the one closest in length is used. NaN if the references have no
             words.
@@ -72,8 +72,10 @@ def score_texts(
             not texts, differ in their number, or have no element.
 
     Warns:
-        UserWarning: At least 100 texts or references end in " .", so they seem to be tokenized. Or
-            at least 100 references contain capitals, but no text in `hypotheses` does.
+        UserWarning: At least 100 texts end in " .", so they seem to be tokenized, although
+            `tokenize` is not `"none"`. Or at least 100 references do, and fewer than half as many
+            texts. Or at least 100 references contain capitals, but no text does, although
+            `lowercase` is false.
 
     Example:
 
