@@ -48,7 +48,8 @@ class SenseContexts(tf.Module):
         """Returns the examples of senses.
 
         Args:
-            senses: Ids of senses, integers `[B]`. For other ids, the result has no examples.
+            senses: Ids of senses, integers `[B]`. For integers that are not ids of senses, the
+                result has no examples, only padding.
 
         Returns:
             Dictionary of `before` and `after`, string tensors `[B, K]` padded with `""`, and

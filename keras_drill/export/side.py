@@ -59,8 +59,9 @@ class Side(tf.Module):
                 turns. Truncation on the left then drops whole turns, the oldest first.
 
         Returns:
-            Ids `[B, T]` (int32) with the end token, padded to the longest text; and the lengths
-            `[B]` (int32) before truncation, including the end token.
+            Ids `[B, T]` (int32) with the end token, padded to the T tokens of the longest text with
+            the pad token, or with 0 if the vocabulary has no pad token. And the lengths `[B]`
+            (int32) before truncation, including the end token.
         """
         return self.read(texts, max_tokens, truncation_side, separator_id)[:2]
 
@@ -100,7 +101,7 @@ class Side(tf.Module):
         return ids, lengths, words
 
     def separator_id(self, separator: str) -> int | None:
-        """Returns the id of a separator, a word between the turns of a dialogue, for `encode`.
+        """Returns the `separator_id` for `encode`: the id of a word between turns of a dialogue.
 
         Returns `None` if the vocabulary does not contain `separator`, or if the tokenizer splits
         `separator` into several tokens.
