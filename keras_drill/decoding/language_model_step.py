@@ -96,10 +96,13 @@ class LanguageModelStep(DecodingStep):
         return [*self._reader.backbone.variables, *self.head.variables]
 
     def read_whole(self, tokens: Tensor) -> Any:
-        """Returns hidden states `[B, T, d]`, of width d, of B whole sequences of T tokens, `[B, T]`.
+        """Returns hidden states `[B, T, d]` of width d for B whole sequences of T tokens.
 
         The sequences are read from their beginning. The carried state of stateful layers is neither
         used nor changed.
+
+        Args:
+            tokens: Integer tensor `[B, T]`.
         """
         return self._reader.read_whole(tokens)
 

@@ -32,8 +32,8 @@ class Search(abc.ABC):
     each sequence. Each step of the loop reads one token of every row and writes the next token.
     While a prompt is read, the next token is the prompt's token. So prompts of different lengths
     can share a batch, and the model's state for a row depends only on the tokens of this row.
-    Finished rows get no new tokens. In a beam search, a new row may continue any previous row of the
-    same sequence. In a sampler, each row continues itself.
+    Finished rows get no new tokens. In a beam search, a new row may continue any previous row of
+    the same sequence. In a sampler, each row continues itself.
 
     The loop works eagerly, in `tf.function`, under XLA and in `jax.jit`.
 
