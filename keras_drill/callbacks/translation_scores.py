@@ -76,7 +76,7 @@ class TranslationScores(keras.callbacks.Callback):
         if len(sources) != len(references):
             raise ValueError(
                 "`sources` and `references` must have the same length. "
-                f"Received: {len(sources)} and {len(references)}"
+                f"Received: {len(sources)} sources and {len(references)} references"
             )
         # Raises errors about references, or a missing sacrebleu, before the first epoch.
         score_texts([""] * len(references), references, tokenize, lowercase)

@@ -214,8 +214,9 @@ class PrefixReader(BackboneReader):
         if not np.allclose(first[0], second[0], rtol=1e-3, atol=1e-5):
             raise ValueError(
                 "`model` must have a causal backbone to generate: its hidden state at a word must "
-                "not depend on the words after it. Received: a backbone whose first hidden state "
-                "changes with the second word"
+                "not depend on the words after it. Use causal attention masks, and no "
+                "bidirectional layers. Received: a backbone whose first hidden state changes with "
+                "the second word"
             )
 
 

@@ -111,7 +111,8 @@ def generate(
     draws = isinstance(search, Sampler)
     if not draws and (num_samples > 1 or seed is not None):
         raise ValueError(
-            "`seed` and `num_samples` must be omitted for a search without random choices. "
+            "`seed` and `num_samples` must be omitted if `sampler` is not a "
+            "keras_drill.decoding.Sampler: beam search has no random choices. "
             f"Received: sampler={search!r}, seed={seed!r}, num_samples={num_samples}"
         )
     if num_samples < 1:

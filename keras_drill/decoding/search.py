@@ -389,7 +389,7 @@ def _forbidden_mask(forbidden_tokens, vocabulary_size):
     for token in forbidden_tokens:
         if not 0 <= token < vocabulary_size:
             raise ValueError(
-                f"`forbidden_tokens` must be from 0 to {vocabulary_size - 1}. "
+                f"`forbidden_tokens` must be token ids from 0 to {vocabulary_size - 1}. "
                 f"Received: forbidden_tokens={forbidden_tokens}"
             )
         mask[token] = True

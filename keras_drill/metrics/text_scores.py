@@ -198,7 +198,8 @@ def bleu_metric(tokenize: str, lowercase: bool, **options: bool) -> "BLEU":
     metric = import_sacrebleu().BLEU
     if tokenize not in metric.TOKENIZERS:
         raise ValueError(
-            f"`tokenize` must be one of {', '.join(metric.TOKENIZERS)}. Received: {tokenize!r}"
+            f"`tokenize` must be one of {', '.join(metric.TOKENIZERS)}. "
+            f"Received: tokenize={tokenize!r}"
         )
     # `force` suppresses sacrebleu's warning about tokenized text at every score. `score_texts`
     # warns once instead.
@@ -235,11 +236,14 @@ def check_texts(
         name: Name of the argument `hypotheses` in error messages.
     """
     if isinstance(hypotheses, str) or isinstance(references, str):
-        raise ValueError(f"`{name}` and `references` must be sequences of texts. Received: a str")
+        raise ValueError(
+            f"`{name}` and `references` must be sequences of texts, not a string. Received: {name} "
+            f"of type {type(hypotheses).__name__}, references of type {type(references).__name__}"
+        )
     if len(hypotheses) != len(references) or len(hypotheses) == 0:
         raise ValueError(
             f"`{name}` and `references` must have the same length, at least 1. "
-            f"Received: {len(hypotheses)} and {len(references)}"
+            f"Received: {name} of length {len(hypotheses)}, references of length {len(references)}"
         )
     for place, (hypothesis, each) in enumerate(zip(hypotheses, references, strict=True)):
         is_text = isinstance(hypothesis, str)
