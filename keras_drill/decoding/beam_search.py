@@ -55,6 +55,9 @@ class _Memory(NamedTuple):
 class BeamSearch(Search):
     """Beam search: keeps the K best sequences at every step, and continues all of them.
 
+    Pass the search to `keras_drill.decoding.generate` as `sampler`, or call the search with the
+    arguments of `Search.__call__`.
+
     A beam is one of these K = `num_beams` sequences. Let y be the generated words of a beam, and
     p(y) their probability after the prompt. Beams are ranked by their score:
 

@@ -49,7 +49,7 @@ class Search(abc.ABC):
         """Continues every prompt until the end token or the maximum length.
 
         Args:
-            step: The model's `DecodingStep`.
+            step: The model's `DecodingStep`, such as `LanguageModelStep(model)`.
             tokens: Integer tensor `[B, L]`: prompts, padded to the maximum length.
             lengths: Lengths `[B]` of the prompts, integers from 1 to L.
             **arguments: The other arguments of `begin`, such as `end_token`.

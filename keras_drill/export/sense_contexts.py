@@ -7,9 +7,9 @@ import tensorflow as tf
 class SenseContexts(tf.Module):
     """Examples of words in a corpus for each of their senses, for `TextModel.sense_contexts`.
 
-    A sense is one of several label vectors of a word, as in
-    `keras_drill.KernelizedBayesianSoftmax`. Shape letters: B requested senses, K the largest number
-    of examples of a sense.
+    Pass this object to `TextModel` or `export_saved_model` as `contexts`. A sense is one of several
+    label vectors of a word, as in `keras_drill.KernelizedBayesianSoftmax`. Shape letters: B
+    requested senses, K the largest number of examples of a sense.
 
     Args:
         examples: One list of examples for each sense, in the order of the ids of senses. An example

@@ -13,9 +13,10 @@ from keras_drill.data.truncate import truncation_mask
 class Side(tf.Module):
     """Converts texts on one side of an encoder–decoder, sources or targets, to ids and back.
 
-    The methods run eagerly and, except for `separator_id`, in graphs. A text is one line, as in
-    training: line breaks become spaces, and an end token follows. If the text contains the pad
-    token, the token is read as an unknown word, since models ignore padding.
+    Pass two sides, of the sources and of the targets, to `keras_drill.export.Translator`, which
+    calls their methods. The methods run eagerly and, except for `separator_id`, in graphs. A text
+    is one line, as in training: line breaks become spaces, and an end token follows. If the text
+    contains the pad token, the token is read as an unknown word, since models ignore padding.
 
     Args:
         tokenizer: A `keras_drill.data.Tokenizer`. If its preprocessing runs in Python only, calls
