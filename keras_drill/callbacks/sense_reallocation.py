@@ -163,7 +163,7 @@ class SenseReallocation(keras.callbacks.Callback):
             raise ValueError(
                 "`head` must be given unless the model has exactly one output layer with several "
                 "senses per word, such as keras_drill.KernelizedBayesianSoftmax. "
-                f"Received: {heads}"
+                f"Received: head=None, and a model with these output layers: {heads}"
             )
         return heads[0]
 

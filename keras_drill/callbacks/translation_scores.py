@@ -9,10 +9,10 @@ from keras_drill.metrics.text_scores import References, TextScores, score_texts
 class TranslationScores(keras.callbacks.Callback):
     """Generates texts for validation sources after every epoch, and logs their BLEU and chrF.
 
-    The callback adds the scores to the epoch's logs. Put it **before** the callbacks that read
-    the logs: `EarlyStopping`, `ModelCheckpoint`, `CSVLogger` and `TensorBoard`. Put it **after**
-    `NonMonotonicAveraging`, so that it evaluates the averaged weights. Higher scores are better,
-    which Keras cannot guess: use `EarlyStopping(monitor="val_bleu", mode="max")`.
+    The callback adds the scores to the epoch's logs. Put the callback **before** those that read
+    the logs, such as `EarlyStopping`, `ModelCheckpoint`, `CSVLogger` and `TensorBoard`. Put it
+    **after** `NonMonotonicAveraging`, so that `translate` uses the averaged weights. Higher scores
+    are better, which Keras cannot guess: use `EarlyStopping(monitor="val_bleu", mode="max")`.
 
     Generating texts takes longer than computing `val_loss`. A few hundred sentences and a greedy
     search are enough to follow training. `translate` must not use dropout, whose random numbers
@@ -76,7 +76,7 @@ class TranslationScores(keras.callbacks.Callback):
         if len(sources) != len(references):
             raise ValueError(
                 "`sources` and `references` must have the same length. "
-                f"Received: {len(sources)} and {len(references)}"
+                f"Received: {len(sources)} sources and {len(references)} references"
             )
         # Raises errors about references, or a missing sacrebleu, before the first epoch.
         score_texts([""] * len(references), references, tokenize, lowercase)

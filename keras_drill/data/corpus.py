@@ -169,7 +169,8 @@ def _folder_splits(folder: Path, needs_train: bool) -> dict[str, Lines]:
             f"Found no {what} text in the folder: expected a file such as '{name}.txt', "
             f"'wiki.{name}.tokens' or 'ptb.{name}.txt' (or .gz), a sub-folder '{name}', or, "
             f"without any of these, files of any names that end in '.txt'{instead}."
-            f" It holds {sorted(path.name for path in folder.iterdir())[:10]}. "
+            " Entries of the folder (at most ten): "
+            f"{sorted(path.name for path in folder.iterdir())[:10]}. "
             f"Received: path={str(folder)!r}"
         )
     return {name: _text_of(found[name], name) for name in SPLITS if name in found}

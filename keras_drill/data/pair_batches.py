@@ -295,15 +295,16 @@ def _check_sides(source: EncodedText, target: EncodedText, pad_id: int) -> None:
     if len(source.line_lengths) != len(target.line_lengths):
         raise ValueError(
             "`source` and `target` must have the same number of lines. Received: "
-            f"{len(source.line_lengths)} and {len(target.line_lengths)} lines"
+            f"source of {len(source.line_lengths)} and target of {len(target.line_lengths)} lines"
         )
     if not len(source.line_lengths):
         raise ValueError("`source` and `target` must have at least one line. Received: no lines")
     for name, text in {"source": source, "target": target}.items():
         if (text.ids == pad_id).any():
             raise ValueError(
-                f"`{name}` must not contain the padding token. Received: pad_id={pad_id}, which is "
-                f"token number {int(np.argmax(text.ids == pad_id))} of the {name}"
+                f"`{name}` must not contain the padding token. Set `pad_id` to a token that does "
+                f"not occur in the texts. Received: pad_id={pad_id}, which is token number "
+                f"{int(np.argmax(text.ids == pad_id))} of the {name}"
             )
 
 

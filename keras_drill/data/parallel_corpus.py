@@ -112,8 +112,9 @@ class ParallelCorpus:
             expected = _names("train" if needs_train else "test", suffixes)
             instead = "" if needs_train else ", or the paths of the text's own files"
             raise FileNotFoundError(
-                f"Found no {what} pairs in the folder: expected {expected}{instead}. It "
-                f"holds {sorted(path.name for path in folder.iterdir())[:10]}. "
+                f"Found no {what} pairs in the folder: expected {expected}{instead}. "
+                "Entries of the folder (at most ten): "
+                f"{sorted(path.name for path in folder.iterdir())[:10]}. "
                 f"Received: path={str(folder)!r}"
             )
         for name, files in found.items():

@@ -13,15 +13,15 @@ class Tokenizer(tf.Module, abc.ABC):
     """Base class for tokenizers, which split text into words and join words to text.
 
     Words can also be punctuation marks and subword pieces. Subclasses define `tokenize`,
-    `detokenize` and `get_config`. They use TensorFlow operations, so that a tokenizer gives the
-    same words in training, in a `tf.function` and in a SavedModel.
+    `detokenize` and `get_config`. `tokenize` and `detokenize` must use TensorFlow operations, so
+    that a tokenizer gives the same words in training, in a `tf.function` and in a SavedModel.
 
     Args:
         name: Name of the `tf.Module`.
 
     Attributes:
-        runs_in_graphs: Whether the tokenizer can run in graphs. False for a `PreprocessedTokenizer`
-            with a step that runs in Python only.
+        runs_in_graphs: Whether the tokenizer can run in graphs, such as a `tf.function`. False only
+            for a `PreprocessedTokenizer` with a step that runs in Python only.
     """
 
     @property
@@ -33,7 +33,8 @@ class Tokenizer(tf.Module, abc.ABC):
         """Splits text into words.
 
         Args:
-            text: One text or N texts in UTF-8: a string or a string tensor, `[]` or `[N]`.
+            text: One text or N texts in UTF-8: a string, a list of strings, or a string tensor
+                `[]` or `[N]`.
 
         Returns:
             String tensor `[T]`, the T words of one text. For N texts, a ragged string tensor
@@ -54,7 +55,10 @@ class Tokenizer(tf.Module, abc.ABC):
 
     @abc.abstractmethod
     def get_config(self) -> dict:
-        """Returns the constructor arguments, from which `from_config` makes an equal tokenizer."""
+        """Returns a dictionary of the constructor arguments.
+
+        The class method `from_config` creates an equal tokenizer from this dictionary.
+        """
 
     @classmethod
     def from_config(cls, config: dict) -> "Tokenizer":
@@ -64,7 +68,8 @@ class Tokenizer(tf.Module, abc.ABC):
 class VocabularySizeError(ValueError):
     """Raised by the training of a subword tokenizer if `vocabulary_size` is too small.
 
-    The vocabulary must have room for all characters of the text that the tokenizer must know.
+    The vocabulary must contain all characters of the text that the tokenizer has to know, see
+    `character_coverage` of the training. Both arguments are attributes of the error.
 
     Args:
         size: The requested vocabulary size.
@@ -83,8 +88,8 @@ class VocabularySizeError(ValueError):
     def with_reserved(self, number: int) -> "VocabularySizeError":
         """Returns the same error with both sizes increased by `number`.
 
-        Use this method if the vocabulary also contains `number` reserved words, which the training
-        of the tokenizer does not count.
+        Use this method if the vocabulary also contains `number` reserved words, such as `<pad>`,
+        which the training of the tokenizer does not count in `vocabulary_size`.
         """
         return VocabularySizeError(self.size + number, self.least + number)
 

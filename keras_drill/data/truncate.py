@@ -80,7 +80,7 @@ def truncate_text(
 
     Args:
         text: The `EncodedText` to truncate.
-        max_length: Largest number of tokens of a line, including the end token.
+        max_length: Largest number of tokens of a line, including the end token, at least 1.
         side: `"right"` drops tokens at the end of a line, `"left"` at its beginning.
         separator_id: Id of the token between turns; `None` if lines have no turns. Only used with
             `"left"`.

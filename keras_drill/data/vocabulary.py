@@ -107,10 +107,11 @@ class Vocabulary(tf.Module):
             tokenizer: `Tokenizer` that splits the lines into words.
             max_size: Largest number of tokens, including special tokens; `None` for no limit.
             min_count: Words that occur less often are not kept.
-            special_tokens: Tokens that are always in the vocabulary.
+            special_tokens: Tokens that are always in the vocabulary. They should include the
+                unknown token and the end token, which a vocabulary must contain.
             numbers: A new `keras_drill.data.word_numbers.WordNumbers`, which counts the words. With
-                `WordNumbers(keep_in=folder)`, its method `encoded` can later return the ids of the
-                text, without tokenizing the text again. `None` only counts the words.
+                `WordNumbers(keep_in=folder)`, its method `encoded(vocabulary)` can later return the
+                ids of the text, without tokenizing the text again. `None` only counts the words.
             **token_names: `unknown_token`, `end_token`, `start_token` and `pad_token`, if they
                 differ from the defaults of `Vocabulary`.
 
@@ -189,15 +190,21 @@ class Vocabulary(tf.Module):
             replace_file(self.counts_path(path), "".join(f"{count}\n" for count in self.counts))
 
     def ids(self, words: tf.Tensor | tf.RaggedTensor) -> tf.Tensor | tf.RaggedTensor:
-        """Maps words to int32 ids of the same shape. Words may be a dense or ragged tensor, or a
-        list.
+        """Maps words to int32 ids of the same shape.
+
+        Words may be a dense or ragged string tensor, or a list. Words that are not in the
+        vocabulary get the id of the unknown token.
         """
         if isinstance(words, str | bytes):
             words = tf.constant(words)
         return self._table.lookup(words if tf.is_tensor(words) else as_words(words))
 
     def words(self, ids: tf.Tensor | tf.RaggedTensor) -> tf.Tensor | tf.RaggedTensor:
-        """Maps ids to words of the same shape. Ids may be a dense or ragged tensor, or a list."""
+        """Maps ids to words, strings of the same shape.
+
+        Ids may be a dense or ragged integer tensor, or a list. The ids must be at least 0, and less
+        than the number of words.
+        """
         try:
             return tf.gather(self._words, ids)
         except (TypeError, ValueError, tf.errors.InvalidArgumentError):

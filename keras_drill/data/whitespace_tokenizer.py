@@ -19,7 +19,7 @@ _SPACING = (
 
 @keras.saving.register_keras_serializable(package="keras_drill")
 class WhitespaceTokenizer(Tokenizer):
-    """Tokenizer that splits text at white space, without other changes.
+    """Tokenizer that splits text at white space, by default without other changes.
 
     Use this tokenizer for corpora that are distributed in tokenized form, such as Penn Treebank and
     WikiText-2. The numbers of tokens then equal the published numbers.
@@ -28,7 +28,8 @@ class WhitespaceTokenizer(Tokenizer):
         lowercase: Whether to lower-case the words, in every script.
         tidy: Whether `detokenize` removes the spaces around punctuation and replaces the marks of
             tokenized corpora, such as `@-@` for a hyphen. If `False`, `detokenize` only joins the
-            words by spaces. Use `False` with `MosesTokenization`, whose `undo` removes the spaces.
+            words by spaces. Use `False` inside a `PreprocessedTokenizer` with the step
+            `MosesTokenization`, which itself removes the spaces.
 
     Example:
 

@@ -59,16 +59,18 @@ class WordPieceTokenizer(Tokenizer):
     `PreprocessedTokenizer`.
 
     Args:
-        pieces: The pieces, in any order. A vocabulary of BERT may contain special tokens such as
-            `[UNK]` and `[CLS]`. `tokenize` never returns these tokens.
+        pieces: The pieces, in any order. `<unk>` is not required. The pieces of BERT may contain
+            special tokens such as `[UNK]` and `[CLS]`, which `tokenize` never returns unless they
+            are also in `symbols`.
         symbols: Words that are never split, for example `__eou__`. Symbols that are not in `pieces`
-            are added.
+            are added to the pieces.
 
     Attributes:
         fingerprint: Hexadecimal digest (SHA-256) of pieces and symbols, to recognise the tokenizer.
 
     Raises:
-        ValueError: A piece or a symbol is empty, contains white space, or occurs twice.
+        ValueError: A piece or a symbol is empty, contains white space, or occurs twice in its list.
+            Or there is no piece other than `<unk>`.
 
     Example:
 
@@ -122,13 +124,14 @@ class WordPieceTokenizer(Tokenizer):
         Training takes about half a minute for 20,000 different words.
 
         Args:
-            lines: The text, as strings without line breaks.
+            lines: The text: strings without line breaks, such as `TextLines(path)` or a list.
             vocabulary_size: Number of pieces, including symbols, without `<unk>`. A small text may
                 give fewer pieces.
-            symbols: Words that are never split.
-            character_coverage: Share of the text that consists of known characters, in (0, 1]. The
-                most frequent characters are known: they are pieces themselves, letters also with
-                the prefix `##`. A word with another character becomes `<unk>`.
+            symbols: Words that are never split, as in the constructor.
+            character_coverage: Least share of the text's characters that the tokenizer knows, in
+                (0, 1]. The most frequent characters are known. Each of them is a piece, and also a
+                piece with the prefix `##` unless text is always split around it. A word with an
+                unknown character becomes `<unk>`.
             max_words: Largest number of different words to learn from. The most frequent words are
                 used.
 
@@ -137,7 +140,8 @@ class WordPieceTokenizer(Tokenizer):
 
         Raises:
             VocabularySizeError: `vocabulary_size` is smaller than the number of symbols and pieces
-                of one character. The attribute `least` of the error is the smallest possible size.
+                of one known character, with and without `##`. The attribute `least` of the error is
+                the smallest possible size.
             ValueError: Another argument is out of range, or the text has no words.
         """
         check_texts("lines", lines)
@@ -183,7 +187,7 @@ class WordPieceTokenizer(Tokenizer):
     def save(self, path: str | os.PathLike) -> None:
         """Writes the pieces to a file, one per line, atomically.
 
-        The file does not tell which pieces are symbols, so pass `symbols` to `load` again.
+        The file does not mark the pieces that are symbols, so pass `symbols` to `load` again.
         """
         replace_file(path, "".join(f"{piece}\n" for piece in self._pieces))
 

@@ -15,7 +15,8 @@ def read_word_vectors(
 
     Each line has a word and its vector, separated by spaces. A first line with the numbers of words
     and columns is skipped. Vectors of words that are not in `words` are ignored. If a word occurs
-    several times, its first vector is used.
+    several times, its first vector is used. The vectors can be the `descriptions` of a
+    `keras_drill.DescriptionLabelEncoder`.
 
     Args:
         path: The file, which may be gzipped.

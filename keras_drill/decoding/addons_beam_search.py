@@ -23,8 +23,8 @@ class AddonsBeamSearch(BeamSearch):
     - Coverage penalty: the coverage is 0 up to the step that generates the end token. At later
       steps it is computed without the source positions that received no attention.
 
-    The score of a beam therefore changes once after its end token, so the search continues until
-    all beams have ended.
+    With a penalty, the score of a beam therefore changes at the step after its end token. So the
+    search continues until all beams have ended.
 
     Arguments, call and result are the same as for `BeamSearch`, which defines the score.
     """

@@ -18,12 +18,12 @@ from keras_drill.types import Tensor
 class BackboneReader(abc.ABC):
     """Base class of readers, which run a backbone token by token for a search.
 
-    `LanguageModelStep` chooses the subclass for its backbone: `StateReader`, `CacheReader` or
+    `LanguageModelStep` creates the reader for its backbone: a `StateReader`, a `CacheReader` or a
     `PrefixReader`. The methods `begin`, `read` and `prefill` have the arguments and results of the
     same methods of `DecodingStep`.
 
-    Shape letters: B sequences, R rows (sequences of a sampler, or beams), L and T columns
-    (positions of a row), d features of a hidden state.
+    Shape letters: B sequences, R rows (sequences of a sampler, or beams), L columns (positions) of
+    padded prompts, T positions of whole sequences, d features of a hidden state.
 
     Args:
         backbone: Model without an output layer, which maps tokens to hidden states.
@@ -42,18 +42,25 @@ class BackboneReader(abc.ABC):
 
     @abc.abstractmethod
     def begin(self, inputs: Any, batch_size: int, length: int) -> tuple[Any, Any]:
-        """Returns `(constants, state)` before the first column, see `DecodingStep.begin`."""
+        """Returns `(constants, state)` before the first column, as `DecodingStep.begin` does."""
 
     @abc.abstractmethod
     def read(self, tokens: Tensor, constants: Any, state: Any) -> tuple[Any, Any]:
-        """Reads the next token of every row, `[R]`. Returns `(hidden, state)`, hidden `[R, d]`."""
+        """Reads `tokens` `[R]`, the next token of every row.
+
+        Returns `(hidden, state)`: the hidden states `[R, d]` and the new state.
+        """
 
     def prefill(self, tokens: Tensor, count: Tensor, constants: Any, state: Any) -> Any:
         """Returns the state after the first `count` columns of the prompts `tokens` `[B, L]`."""
         return read_in_turn(self.read, tokens, count, constants, state)
 
     def read_whole(self, tokens: Any) -> Any:
-        """Returns hidden states `[B, T, d]` of whole sequences `[B, T]`, without carried state."""
+        """Returns hidden states `[B, T, d]` of B whole sequences of T tokens, `[B, T]`.
+
+        The sequences are read from their beginning. The carried state of stateful layers is neither
+        used nor changed.
+        """
         with without_carried_state(self.backbone):
             return self.backbone(tokens, training=False)
 
@@ -72,8 +79,9 @@ class StateReader(BackboneReader):
 
     Args:
         backbone: A backbone with the method `initial_state(batch_size)`, which returns the state, a
-            list of tensors. A call of the backbone with tokens `[B, T]`, `initial_state=state` and
-            `return_state=True` returns hidden states `[B, T, d]` and the new state.
+            list of tensors. A call of the backbone with tokens `[B, T]` (B sequences of T tokens),
+            `initial_state=state` and `return_state=True` returns hidden states `[B, T, d]` of width
+            d and the new state.
     """
 
     name = "state"
@@ -138,8 +146,8 @@ class PrefixReader(BackboneReader):
     this padding, which does not affect the earlier hidden states of a causal backbone.
 
     Args:
-        backbone: A backbone that maps tokens `[B, T]`, or a dictionary of `token_ids` and
-            `padding_mask` as in keras-hub, to hidden states `[B, T, d]`.
+        backbone: A backbone that maps tokens `[B, T]` (B sequences of T tokens), or a dictionary of
+            `token_ids` and `padding_mask` as in keras-hub, to hidden states `[B, T, d]` of width d.
 
     Raises:
         ValueError: The backbone is not causal: its outputs depend on later words.
@@ -206,8 +214,9 @@ class PrefixReader(BackboneReader):
         if not np.allclose(first[0], second[0], rtol=1e-3, atol=1e-5):
             raise ValueError(
                 "`model` must have a causal backbone to generate: its hidden state at a word must "
-                "not depend on the words after it. Received: a backbone whose first hidden state "
-                "changes with the second word"
+                "not depend on the words after it. Use causal attention masks, and no "
+                "bidirectional layers. Received: a backbone whose first hidden state changes with "
+                "the second word"
             )
 
 

@@ -20,7 +20,7 @@ class Beams(NamedTuple):
 
     Attributes:
         tokens: Integer tensor `[B, n, L]`: prompt, generated tokens (with the end token), padding.
-        lengths: Integer tensor `[B, n]`: number of tokens without padding.
+        lengths: Integer tensor `[B, n]`: number of tokens with the prompt, without padding.
         scores: Float32 tensor `[B, n]`: the scores that rank sequences, see `BeamSearch`; negative
             infinity for missing sequences, if the search found fewer than n.
         log_probs: Float32 tensor `[B, n]`: log-probability of all generated tokens of a sequence,
@@ -55,6 +55,9 @@ class _Memory(NamedTuple):
 class BeamSearch(Search):
     """Beam search: keeps the K best sequences at every step, and continues all of them.
 
+    Pass the search to `keras_drill.decoding.generate` as `sampler`, or call the search with the
+    arguments of `Search.__call__`.
+
     A beam is one of these K = `num_beams` sequences. Let y be the generated words of a beam, and
     p(y) their probability after the prompt. Beams are ranked by their score:
 
@@ -80,7 +83,8 @@ class BeamSearch(Search):
             sequences. Larger values prefer longer sequences.
         num_results: Number n of beams to return; `None` returns all K beams.
         num_groups: Number of groups of beams, a divisor of `num_beams`.
-        diversity: How much a score is lowered, see above; not negative. Only used with groups.
+        diversity: How much a score is lowered, see above; not negative. Only used if `num_groups`
+            is above 1.
         coverage_penalty: Factor of the coverage, not negative, for models that attend to a source.
             A sum of attention below 1e-30 is replaced by 1e-30, so that its logarithm is finite.
         return_attention: Whether the results contain the attention. With a coverage penalty they
@@ -223,17 +227,18 @@ class BeamSearch(Search):
     def shortlist(self, scores: Tensor, rows: Rows, spare: int = 0) -> tuple[Tensor, Tensor]:
         """Selects the C words with which each row (beam) may be continued.
 
-        These are the K + `spare` most probable words of the row. With groups, they are all words.
+        These are the K + `spare` most probable words of the row. If `num_groups` is above 1, they
+        are all words.
 
         Args:
             scores: Floats `[R, V]`, log-probabilities or logits of V words for R rows.
-            rows: The rows so far.
-            spare: Number of further words to select, because so many words are forbidden and may be
-                among the best.
+            rows: The `Rows` so far.
+            spare: Number of words to select in addition to K. The search passes the number of
+                forbidden words, which may be among the most probable words.
 
         Returns:
-            The scores and the words (integers), `[R, C]` each, the row's best word first. With
-            groups, the words are in the order of their ids.
+            The scores and the ids of the selected words, `[R, C]` each, the row's best word first.
+            If `num_groups` is above 1, the words are in the order of their ids.
         """
         num_words = scores.shape[-1]
         if self.num_groups > 1:
@@ -248,8 +253,8 @@ class BeamSearch(Search):
         A finished row has no next word, so its length stays.
 
         Args:
-            rows: The R rows so far.
-            words: Integers `[R, C]`, C possible next words of each row.
+            rows: The `Rows` so far, R rows.
+            words: Ids `[R, C]` of C possible next words of each row.
 
         Returns:
             Integers `[R, C]`, or `[R, 1]` if the length does not depend on the word.
@@ -258,7 +263,11 @@ class BeamSearch(Search):
         return (written + ops.cast(ops.logical_not(rows.finished), "int32"))[:, None]
 
     def penalty(self, count: Tensor) -> Tensor:
-        """Returns `((5 + count) / 6) ** length_penalty`, for sequences of `count` words."""
+        """Returns `((5 + count) / 6) ** length_penalty`, floats of the shape of `count`.
+
+        Args:
+            count: Lengths |y| of sequences, see `count_words`.
+        """
         return ((5.0 + ops.cast(count, "float32")) / 6.0) ** self.length_penalty
 
     def coverage(self, rows: Rows) -> Any:

@@ -21,9 +21,10 @@ from keras_drill.types import Tensor
 class Constraint(abc.ABC):
     """Base class for constraints: `constraint(log_probs, rows)` returns new log-probabilities.
 
-    A search calls its `constraints` at every step, before it chooses the next words. A row is a
-    sequence of a sampler, or a beam. The search ignores the result for finished rows, and for rows
-    whose prompt is still being read. Subclasses define `__call__` and `get_config`.
+    Pass constraints to `keras_drill.decoding.generate` as `constraints=[...]`. The search calls
+    them at every step, before it chooses the next words. A row is a sequence of a sampler, or a
+    beam. The search ignores the result for finished rows, and for rows whose prompt is still being
+    read. Subclasses define `__call__` and `get_config`.
     """
 
     @abc.abstractmethod
@@ -38,13 +39,16 @@ class Constraint(abc.ABC):
 
         Returns:
             Float32 tensor `[R, V]`, with negative infinity for words that this constraint or an
-            earlier one forbids. Values must not be above 0, since beam search could stop too early.
-            The probabilities need not sum to 1.
+            earlier one forbids. Values must not be above 0: with such values, a beam search could
+            stop too early. The probabilities need not sum to 1.
         """
 
     @abc.abstractmethod
     def get_config(self) -> dict:
-        """Returns the constructor arguments."""
+        """Returns a dictionary of the constructor arguments.
+
+        The class method `from_config` creates an equal constraint from this dictionary.
+        """
 
     @classmethod
     def from_config(cls, config: dict) -> "Constraint":
@@ -56,7 +60,7 @@ class MinLength(Constraint):
     """Constraint that forbids the end token until `length` words have been generated.
 
     The prompt and the end token are not counted. A sequence that reaches its maximum length ends
-    anyway.
+    anyway. Pass the constraint to `keras_drill.decoding.generate` as an element of `constraints`.
 
     Args:
         length: Minimum number of generated words, at least 1.
@@ -81,18 +85,19 @@ class MinLength(Constraint):
 class RepetitionPenalty(Constraint):
     """Constraint that changes the probability p of words that occurred before to p^penalty.
 
-    The words are those of the prompt and of the text generated so far.
+    The words are those of the prompt and of the text generated so far. Pass the constraint to
+    `keras_drill.decoding.generate` as an element of `constraints`. The constraint computes
 
         log p  →  penalty · log p    where log p < 0,    log p / penalty    elsewhere
 
     Hugging Face's `RepetitionPenaltyLogitsProcessor` applies the same formula to logits, which may
     be positive. This class applies the formula to log-probabilities, which are positive only by
-    rounding. The end token is never penalised. Otherwise a prompt of several lines, each with an
-    end token, would make endings less probable.
+    rounding errors. The end token is never penalised. Otherwise a prompt of several lines, each
+    with an end token, would make endings less probable.
 
     Args:
-        penalty: Exponent, above 0. With 1, nothing changes. The paper uses 1.2. A penalty below 1
-            favours repetition.
+        penalty: Exponent, above 0. Values above 1 make repetition less probable; the paper uses
+            1.2. With 1, nothing changes. Values below 1 make repetition more probable.
 
     References:
         - [Keskar et al., 2019](https://arxiv.org/abs/1909.05858), section 4.1
@@ -121,8 +126,9 @@ class RepetitionPenalty(Constraint):
 class NoRepeatNGrams(Constraint):
     """Constraint that forbids words that would complete an n-gram a second time.
 
-    The n-grams are those of the prompt and of the text generated so far. With n = 1, no word of
-    either is generated again. The end token is never forbidden.
+    The n-grams are those of the prompt and of the text generated so far. With n = 1, no word of the
+    prompt or of this text is generated again. The end token is never forbidden. Pass the constraint
+    to `keras_drill.decoding.generate` as an element of `constraints`.
 
     Args:
         n: Number of words of an n-gram, at least 1.
@@ -158,10 +164,12 @@ class BannedWords(Constraint):
     """Constraint that forbids words, and sequences of words.
 
     The last word of a sequence is forbidden directly after the other words of the sequence, even if
-    some or all of the other words are in the prompt.
+    some or all of the other words are in the prompt. Pass the constraint to
+    `keras_drill.decoding.generate` as an element of `constraints`.
 
     Args:
-        words: List of token ids, and of non-empty sequences of token ids.
+        words: List with at least one element. An element is a token id to forbid, or a non-empty
+            list of the token ids of a sequence to forbid.
 
     Example:
 

@@ -82,6 +82,9 @@ class DecodingStep(abc.ABC):
     def read(self, tokens: Tensor, constants: Any, state: Any) -> tuple[Any, Any]:
         """Reads one more token of every row.
 
+        While the default `prefill` reads prompts, each sequence has one row, R = B, also in a beam
+        search.
+
         Args:
             tokens: Integer tensor `[R]`, the next token of each row.
             constants: From `begin`.
@@ -136,6 +139,9 @@ class DecodingStep(abc.ABC):
         self, tokens: Tensor, constants: Any, state: Any
     ) -> tuple[Any, Any, Any]:
         """Reads one more token of every row as `read` does, and also returns the attention.
+
+        The arguments are those of `read`. The search calls this method instead of `read` if it
+        needs attention.
 
         Returns:
             `(hidden, state, attention)`: the output of `read`, and the attention weights of the S

@@ -52,14 +52,15 @@ def generate(
             whose last layer is a `keras_drill.OutputLayer`, or a `DecodingStep`. For repeated calls
             create `LanguageModelStep(model)` once and pass it, since its creation computes the
             labels (output embeddings) of all words.
-        prompts: A list of lists of token ids, a ragged tensor, or an integer array `[B, T]`. For
-            strings use `keras_drill.export.TextModel`. If a prompt ends with the end token, as the
-            lines of an `EncodedText` do, the continuation begins after this token, and the function
-            warns.
+        prompts: A list of lists of token ids, a ragged tensor, or an integer array `[B, T]` of B
+            prompts that are padded to T tokens. For strings use `keras_drill.export.TextModel`. If
+            a prompt ends with the end token, as the lines of an `EncodedText` do, the continuation
+            begins after this token, and the function warns.
         max_length: Maximum length of a sequence in tokens, with the prompt and the start token.
         sampler: A `Sampler`, or another `Search` such as `BeamSearch`. Defaults to
             `GreedySampler()`.
-        lengths: Lengths `[B]` of the prompts without padding, if `prompts` is a padded array.
+        lengths: Lengths `[B]` of the prompts without padding, if `prompts` is a padded array. With
+            `None`, every token of `prompts` is part of a prompt.
         start_token: Token that is added before every prompt; required if a prompt may be empty.
             For models trained on continuous text, use the end token, which precedes each line.
         end_token: The token that ends a sequence. With `None`, sequences end at the maximum length.
@@ -78,8 +79,8 @@ def generate(
             `stream`.
 
     Returns:
-        With a beam search, `Beams`. With a sampler, a `Generation`: tokens `[B, max_length]`,
-        lengths `[B]`, log-probabilities `[B, max_length]`. Here, B is the number of prompts times
+        With a beam search, `Beams`. With a sampler, a `Generation`: tokens `[N, max_length]`,
+        lengths `[N]`, log-probabilities `[N, max_length]`, where N is the number of prompts times
         `num_samples`. The samples of a prompt are adjacent.
 
     Example:
@@ -110,7 +111,8 @@ def generate(
     draws = isinstance(search, Sampler)
     if not draws and (num_samples > 1 or seed is not None):
         raise ValueError(
-            "`seed` and `num_samples` must be omitted for a search without random choices. "
+            "`seed` and `num_samples` must be omitted if `sampler` is not a "
+            "keras_drill.decoding.Sampler: beam search has no random choices. "
             f"Received: sampler={search!r}, seed={seed!r}, num_samples={num_samples}"
         )
     if num_samples < 1:

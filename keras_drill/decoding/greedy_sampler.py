@@ -11,7 +11,8 @@ from keras_drill.types import Tensor
 class GreedySampler(Sampler):
     """Chooses the most probable word at every step.
 
-    Among equally probable words, the sampler chooses the word with the lowest index.
+    Among equally probable words, the sampler chooses the word with the lowest id. Pass the sampler
+    to `keras_drill.decoding.generate`, which uses this sampler by default.
 
     Example:
 

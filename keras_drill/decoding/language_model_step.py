@@ -30,8 +30,8 @@ class LanguageModelStep(DecodingStep):
       carried state of stateful layers is neither used nor changed.
 
     The labels (output embeddings) of all words are computed once, when the step is created. So a
-    label encoder, such as DRILL's, has no cost during generation. After further training create a
-    new step, since an existing step may keep the labels from before.
+    label encoder, such as `keras_drill.ResidualLabelEncoder`, has no cost during generation. After
+    further training create a new step, since an existing step may keep the labels from before.
 
     Args:
         model: A built `keras_drill.LanguageModel`, another object with the attributes `backbone`
@@ -90,13 +90,20 @@ class LanguageModelStep(DecodingStep):
     def variables(self) -> list[Any]:
         """All variables that the step reads: those of the backbone and of its own output layer.
 
-        The latter may be a copy of the model's output layer, which contains the computed labels.
-        Variables that the backbone and the output layer share occur twice.
+        The step's output layer is the model's output layer, or a copy with the computed labels.
+        Variables that the backbone and this output layer share occur twice.
         """
         return [*self._reader.backbone.variables, *self.head.variables]
 
     def read_whole(self, tokens: Tensor) -> Any:
-        """Returns hidden states `[B, T, d]` of whole sequences `[B, T]`, without carried state."""
+        """Returns hidden states `[B, T, d]` of width d for B whole sequences of T tokens.
+
+        The sequences are read from their beginning. The carried state of stateful layers is neither
+        used nor changed.
+
+        Args:
+            tokens: Integer tensor `[B, T]`.
+        """
         return self._reader.read_whole(tokens)
 
     def begin(self, inputs: Any, batch_size: int, length: int) -> Any:

@@ -14,7 +14,7 @@ class MinPSampler(TemperatureSampler):
 
     The other words are dropped, and the remaining probabilities are normalised. If the model is
     certain, few words remain; if it is uncertain, many remain. The temperature is applied before
-    words are dropped.
+    words are dropped. Pass the sampler to `keras_drill.decoding.generate` as `sampler`.
 
     Args:
         p: Share of the largest probability, in (0, 1]. With 1, only the most probable word remains,

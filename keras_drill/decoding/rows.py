@@ -19,7 +19,7 @@ class Rows(NamedTuple):
         tokens: Integer tensor `[R, L]`: prompt, generated tokens, padding.
         log_probs: Float32 tensor `[R, L]`: log-probability of each generated word by the model,
             before the sampler and constraints change the probabilities; 0 for prompt and padding.
-        lengths: Integer tensor `[R]`: number of tokens without padding.
+        lengths: Integer tensor `[R]`: number of tokens with the prompt, without padding.
         finished: Boolean tensor `[R]`: true for rows that do not change any more.
         prompt_lengths: Integer tensor `[R]`: number of tokens of each row's prompt.
         max_lengths: Integer tensor `[R]`: the maximum length of each row, including its prompt.

@@ -18,7 +18,7 @@ class Generation(NamedTuple):
     Attributes:
         tokens: Integer tensor `[B, L]`: prompt, then generated tokens (including the end token),
             then padding.
-        lengths: Integer tensor `[B]`: number of tokens without padding.
+        lengths: Integer tensor `[B]`: number of tokens with the prompt, without padding.
         log_probs: Float32 tensor `[B, L]`: log-probability of each generated token by the model,
             before the sampler and constraints change the probabilities; 0 for prompt and padding.
     """
@@ -32,8 +32,8 @@ class Sampler(Search):
     """Base class for samplers, which choose the next word of each sequence independently.
 
     Subclasses choose the next word in `choose`. A subclass whose `choose` needs no random numbers
-    sets the class attribute `is_random` to False. See `Search.__call__` for the arguments of a
-    call.
+    sets the class attribute `is_random` to False. Pass a sampler to `keras_drill.decoding.generate`
+    as `sampler`, or call it with the arguments of `Search.__call__`.
 
     Example, a sampler that always chooses the second best word:
 
@@ -86,10 +86,11 @@ class Sampler(Search):
             step: The model's `DecodingStep`.
             tokens: Integer tensor `[B, L]`: prompts, padded to the maximum length.
             lengths: Lengths `[B]` of the prompts.
-            seed: An integer from 0 to 2**32 - 1 makes calls reproducible, and row b has the key
-                `(seed, b)`. An integer tensor `[B]` gives row b the key `(seed[b], 0)`, so that the
-                row does not depend on its place in the batch. An integer tensor `[B, 2]` contains
-                the keys. With `None`, each call draws a seed from Keras' global generator.
+            seed: An integer from 0 to 2**32 - 1 makes calls reproducible, and row b of the batch
+                has the key `(seed, b)`. An integer tensor `[B]` gives row b the key `(seed[b], 0)`,
+                so that the row does not depend on its place in the batch. An integer tensor
+                `[B, 2]` contains the keys. With `None`, each call draws a seed from Keras' global
+                generator.
             **arguments: The other arguments of `Search.begin`.
 
         Returns:

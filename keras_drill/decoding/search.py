@@ -25,14 +25,15 @@ class Search(abc.ABC):
     """Base class for samplers and beam search: generates sequences token by token, in a loop.
 
     This class runs the loop. Subclasses choose the next words in `extend`, and return the final
-    sequences in `result`.
+    sequences in `result`. A subclass with several rows for each sequence sets the attribute
+    `num_beams` to the number of rows. To write a sampler, derive from `Sampler`.
 
     A sampler has one row for each sequence of the batch. A beam search has one row for each beam of
     each sequence. Each step of the loop reads one token of every row and writes the next token.
     While a prompt is read, the next token is the prompt's token. So prompts of different lengths
     can share a batch, and the model's state for a row depends only on the tokens of this row.
-    Finished rows do not change. In a beam search, the new tokens of a row may continue any previous
-    row of the same sequence. In a sampler, they continue the same row.
+    Finished rows get no new tokens. In a beam search, a new row may continue any previous row of
+    the same sequence. In a sampler, each row continues itself.
 
     The loop works eagerly, in `tf.function`, under XLA and in `jax.jit`.
 
@@ -48,7 +49,7 @@ class Search(abc.ABC):
         """Continues every prompt until the end token or the maximum length.
 
         Args:
-            step: The model's `DecodingStep`.
+            step: The model's `DecodingStep`, such as `LanguageModelStep(model)`.
             tokens: Integer tensor `[B, L]`: prompts, padded to the maximum length.
             lengths: Lengths `[B]` of the prompts, integers from 1 to L.
             **arguments: The other arguments of `begin`, such as `end_token`.
@@ -65,32 +66,34 @@ class Search(abc.ABC):
         """Chooses the next word of every row.
 
         Args:
-            log_probs: Float32 tensor `[R, V]`, negative infinity for forbidden words.
-            rows: The rows so far. Words chosen for finished rows are ignored, but their parents
-                are not. Words and parents are ignored for rows whose prompt is still being read.
-            memory: The search's own state, for example the scores of beams: the output of `begin`,
-                then that of the previous call of `extend`.
+            log_probs: Float32 tensor `[R, V]`, log-probabilities of the next word of each row;
+                negative infinity for forbidden words.
+            rows: The `Rows` so far.
+            memory: The search's own state, for example the scores of beams. The first call gets the
+                `memory` from `begin`, later calls get the `memory` from the previous call.
 
         Returns:
-            `(parents, words, memory)`. `parents` `[R]` contains, for each new row, the index of the
-            row that it continues; `None` if each row continues itself. `words` `[R]` contains the
-            chosen words. `memory` is the search's state for the next step, with the same shapes and
-            dtypes as before.
+            `(parents, words, memory)`. `parents` `[R]` contains, for each new row, the index (from
+            0 to R - 1) of the row of the same sequence that the new row continues; `None` if each
+            row continues itself. `words` `[R]` contains the ids of the chosen words. If the parent
+            of a new row is finished, the new row equals its parent, and its word is ignored. Words
+            and parents are ignored for rows whose prompt is still being read. `memory` is the
+            search's state for the next step, with the same shapes and dtypes as before.
         """
 
     def shortlist(self, scores: Tensor, rows: Rows, spare: int = 0) -> tuple[Any, Any]:
         """Selects the C best words of each row, the candidates for `extend_listed`.
 
-        Only searches with `is_listing` define this method, and choose C.
+        Only searches whose `is_listing` is true define this method. The method chooses C.
 
         Args:
             scores: Floats `[R, V]`, log-probabilities or logits.
-            rows: The rows so far.
-            spare: Number of further words to select, because so many words are forbidden and may be
-                among the best.
+            rows: The `Rows` so far.
+            spare: Number of words to select in addition to those that the search needs. The loop
+                passes the number of forbidden words, which may be among the best words.
 
         Returns:
-            The scores and the words (integers), `[R, C]` each, the row's best word first.
+            The scores and the ids of the selected words, `[R, C]` each, the row's best word first.
         """
         raise NotImplementedError
 
@@ -102,12 +105,13 @@ class Search(abc.ABC):
         Args:
             log_probs: Float32 tensor `[R, C]`, log-probabilities of `words`; negative infinity for
                 forbidden words.
-            words: Integer tensor `[R, C]`, from `shortlist`.
+            words: Integer tensor `[R, C]`, word ids from `shortlist`.
             rows: As in `extend`.
             memory: As in `extend`.
 
         Returns:
-            The output of `extend`.
+            `(parents, words, memory)`, as `extend` does. The returned words are ids, not positions
+            in the list.
         """
         raise NotImplementedError
 
@@ -116,21 +120,26 @@ class Search(abc.ABC):
         """Returns the result of a search, such as `Beams`, after the last step.
 
         Args:
-            rows: The rows after the last step.
+            rows: The `Rows` after the last step.
             memory: The search's own state after the last step, see `extend`.
         """
 
     @property
     def needs_attention(self) -> bool:
-        """Whether the search needs `Rows.attention`, and so a model with attention to a source."""
+        """Whether the search needs `Rows.attention`; by default, false.
+
+        If true, the search requires a model with attention to a source, see
+        `DecodingStep.read_with_attention`.
+        """
         return False
 
     @property
     def is_listing(self) -> bool:
         """Whether the search needs only the log-probabilities of the best words of each row.
 
-        Such a search defines `shortlist` and `extend_listed`. The loop calls both instead of
-        `extend`, unless a call has constraints or more than 16 forbidden tokens.
+        By default, false. If true, the search defines `shortlist` and `extend_listed`. The loop
+        calls both instead of `extend`, unless the call of the search has constraints or more than
+        16 forbidden tokens.
         """
         return False
 
@@ -163,21 +172,24 @@ class Search(abc.ABC):
         pad_token: int = 0,
         ends: Callable[[Rows], Any] | None = None,
     ) -> tuple["Loop", tuple[Rows, Any, Any]]:
-        """Begins a search: reads the prompts up to the length of the shortest prompt.
+        """Begins a search: reads the columns before the last token of the shortest prompt.
 
         `__call__` and `stream` call this method with their arguments. The steps of the loop read
-        the rest of longer prompts.
+        the other columns. Subclasses with an own state override this method, to return the first
+        `memory`.
 
         Args:
             step: The model's `DecodingStep`.
             tokens: Integer tensor `[B, L]`: prompts, padded to the maximum length.
             lengths: Lengths `[B]` of the prompts, integers from 1 to L. With a NumPy array or a
-                list, a backbone with a recurrent state reads the prompts in one call, up to the
-                shortest length. With a tensor, whose values may be unknown while tracing, the
-                backbone reads the prompts token by token.
+                list, a backbone with a recurrent state reads these columns in one call. With a
+                tensor, whose values may be unknown while tracing, the backbone reads the columns
+                one by one.
             inputs: Other inputs of the model, see `DecodingStep.begin`.
-            max_lengths: Integer tensor `[B]`, the maximum length of each row. Defaults to L.
-            end_token: The token that ends a sequence, or None.
+            max_lengths: Integer tensor `[B]`, the maximum length of each sequence with its prompt,
+                at most L. Defaults to L.
+            end_token: Id of the token that ends a sequence. With `None`, sequences end at their
+                maximum length.
             forbidden_tokens: Ids of tokens never to generate.
             constraints: `Constraint`s, applied one after the other. A row ends if they allow no
                 word.
@@ -377,7 +389,7 @@ def _forbidden_mask(forbidden_tokens, vocabulary_size):
     for token in forbidden_tokens:
         if not 0 <= token < vocabulary_size:
             raise ValueError(
-                f"`forbidden_tokens` must be from 0 to {vocabulary_size - 1}. "
+                f"`forbidden_tokens` must be token ids from 0 to {vocabulary_size - 1}. "
                 f"Received: forbidden_tokens={forbidden_tokens}"
             )
         mask[token] = True

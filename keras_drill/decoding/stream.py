@@ -24,7 +24,7 @@ def stream(
 
     Args:
         search: A sampler or a beam search.
-        step: The model's `DecodingStep`.
+        step: The model's `DecodingStep`, such as `LanguageModelStep(model)`.
         tokens: Integer tensor `[B, L]`: prompts, padded to L, the maximum length of a prompt and
             its new words together.
         lengths: Lengths `[B]` of the prompts, integers from 1 to L.

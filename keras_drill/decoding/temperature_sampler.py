@@ -12,6 +12,8 @@ from keras_drill.types import Tensor
 class TemperatureSampler(Sampler):
     """Samples from p^(1/temperature), normalised, where p is the model's distribution over words.
 
+    Pass the sampler to `keras_drill.decoding.generate` as `sampler`.
+
     Args:
         temperature: From 1e-30 to 1e30. A temperature below 1 makes probable words more probable. A
             temperature above 1 makes the distribution more uniform.
@@ -50,7 +52,8 @@ class TemperatureSampler(Sampler):
         """Returns the distribution from which the sampler draws: p^(1/temperature), normalised.
 
         Args:
-            log_probs: Float32 tensor `[B, V]`, log p of V words for B sequences.
+            log_probs: Float32 tensor `[B, V]`, the model's log-probabilities log p of V words for B
+                sequences.
 
         Returns:
             Probabilities, a float32 tensor `[B, V]`.

@@ -13,9 +13,11 @@ from keras_drill.types import Tensor
 class TopKSampler(TemperatureSampler):
     """Samples from the `k` most probable words, with renormalised probabilities.
 
+    Pass the sampler to `keras_drill.decoding.generate` as `sampler`.
+
     Args:
-        k: Number of words to keep. Among equally probable words, those with the lowest indices are
-            kept.
+        k: Number of words to keep, at most the vocabulary size. Among equally probable words, those
+            with the lowest ids are kept.
         temperature: From 1e-30 to 1e30, see `TemperatureSampler`.
 
     Example:

@@ -13,7 +13,7 @@ class TopPSampler(TemperatureSampler):
     """Samples from the smallest set of most probable words whose probabilities sum to at least `p`.
 
     The set (nucleus) always contains the most probable word. The temperature is applied before the
-    set is chosen.
+    set is chosen. Pass the sampler to `keras_drill.decoding.generate` as `sampler`.
 
     Args:
         p: Least sum of the probabilities of the set, in (0, 1]. With 1, all words are kept.

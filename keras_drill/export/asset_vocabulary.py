@@ -16,7 +16,8 @@ class AssetVocabulary(tf.Module):
     from this asset.
 
     Args:
-        vocabulary: The `keras_drill.data.Vocabulary` in the file. Its special tokens are used.
+        vocabulary: The `keras_drill.data.Vocabulary` that was saved to `path`. Only its special
+            tokens and its size are used.
         path: File to which `vocabulary.save(path)` wrote the words, one per line.
     """
 

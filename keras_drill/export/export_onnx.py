@@ -127,6 +127,7 @@ def _check_model(model: Any) -> None:
         raise ValueError("`model` must be built. Received: a model without weights")
     if model.backbone.compute_dtype != "float32":
         raise ValueError(
-            "ONNX needs a model that computes in float32. "
+            "ONNX needs a model that computes in float32. Create the model again with the dtype "
+            "policy 'float32', and copy the weights with `set_weights`. "
             f"Received: compute_dtype={model.backbone.compute_dtype!r}"
         )

@@ -13,9 +13,10 @@ Facts = Mapping[str, Any]
 class ModelCard:
     """Model card: a description of a model for its users.
 
-    The export functions, such as `export_saved_model`, take a card as `card`, and write it beside
-    the model. `data`, `figures`, `weights` and `versions` are mappings from names of your choice to
-    values. The Markdown page has a table for each of them.
+    The export functions, such as `export_saved_model`, take a card as `card`, and write it to the
+    folder of the model (in a SavedModel, to the sub-folder `assets.extra`). `data`, `figures`,
+    `weights` and `versions` are mappings from names of your choice to values. The Markdown page has
+    a table for each of them.
 
     Args:
         name: Name of the model.

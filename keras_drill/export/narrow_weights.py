@@ -15,11 +15,12 @@ _MOST = 127  # int8 without -128: a symmetric range
 class NarrowWeights(tf.Module):
     """Stores weights in 16 or 8 bits, and converts them back to float32 when a function uses them.
 
-    Files and the memory for weights become smaller. Computations keep the precision of the model,
-    so each call makes a temporary float32 copy of the weights that it uses. Only matrices (floats
-    with at least two axes) are stored in fewer bits. Vectors, which are small, and integers stay
-    unchanged. `"int8"` uses a scale for each row or for each column of a matrix, whichever has the
-    smaller error.
+    `export_saved_model` and `export_translator` use this class for their argument `weights`. Files
+    and the memory for weights become smaller. Computations keep the precision of the model, so each
+    call makes a temporary float32 copy of the weights that it uses. Only matrices (floats with at
+    least two axes) are stored in fewer bits. Vectors, which are small, and integers stay unchanged.
+    `"int8"` uses a scale for each row or for each column of a matrix, whichever has the smaller
+    error.
 
     Args:
         variables: Keras variables of a model, whose values are copied.

@@ -7,9 +7,9 @@ import tensorflow as tf
 class SenseContexts(tf.Module):
     """Examples of words in a corpus for each of their senses, for `TextModel.sense_contexts`.
 
-    A sense is one of several label vectors of a word, as in
-    `keras_drill.KernelizedBayesianSoftmax`. Shape letters: B requested senses, K the largest number
-    of examples of a sense.
+    Pass this object to `TextModel` or `export_saved_model` as `contexts`. A sense is one of several
+    label vectors of a word, as in `keras_drill.KernelizedBayesianSoftmax`. Shape letters: B
+    requested senses, K the largest number of examples of a sense.
 
     Args:
         examples: One list of examples for each sense, in the order of the ids of senses. An example
@@ -48,7 +48,8 @@ class SenseContexts(tf.Module):
         """Returns the examples of senses.
 
         Args:
-            senses: Ids of senses, integers `[B]`. For other ids, the result has no examples.
+            senses: Ids of senses, integers `[B]`. For integers that are not ids of senses, the
+                result has no examples, only padding.
 
         Returns:
             Dictionary of `before` and `after`, string tensors `[B, K]` padded with `""`, and

@@ -13,9 +13,10 @@ from keras_drill.data.truncate import truncation_mask
 class Side(tf.Module):
     """Converts texts on one side of an encoder–decoder, sources or targets, to ids and back.
 
-    The methods run eagerly and, except for `separator_id`, in graphs. A text is one line, as in
-    training: line breaks become spaces, and an end token follows. If the text contains the pad
-    token, the token is read as an unknown word, since models ignore padding.
+    Pass two sides, of the sources and of the targets, to `keras_drill.export.Translator`, which
+    calls their methods. The methods run eagerly and, except for `separator_id`, in graphs. A text
+    is one line, as in training: line breaks become spaces, and an end token follows. If the text
+    contains the pad token, the token is read as an unknown word, since models ignore padding.
 
     Args:
         tokenizer: A `keras_drill.data.Tokenizer`. If its preprocessing runs in Python only, calls
@@ -59,8 +60,9 @@ class Side(tf.Module):
                 turns. Truncation on the left then drops whole turns, the oldest first.
 
         Returns:
-            Ids `[B, T]` (int32) with the end token, padded to the longest text; and the lengths
-            `[B]` (int32) before truncation, including the end token.
+            Ids `[B, T]` (int32) with the end token, padded to the T tokens of the longest text with
+            the pad token, or with 0 if the vocabulary has no pad token. And the lengths `[B]`
+            (int32) before truncation, including the end token.
         """
         return self.read(texts, max_tokens, truncation_side, separator_id)[:2]
 
@@ -100,7 +102,7 @@ class Side(tf.Module):
         return ids, lengths, words
 
     def separator_id(self, separator: str) -> int | None:
-        """Returns the id of a separator, a word between the turns of a dialogue, for `encode`.
+        """Returns the `separator_id` for `encode`: the id of a word between turns of a dialogue.
 
         Returns `None` if the vocabulary does not contain `separator`, or if the tokenizer splits
         `separator` into several tokens.

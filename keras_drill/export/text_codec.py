@@ -14,9 +14,9 @@ from keras_drill.types import Tensor
 class TextCodec(tf.Module):
     """Converts texts to the inputs of a language model, and back.
 
-    The methods run eagerly and in graphs. Texts are read as in training: each line break becomes an
-    end token. Shape letters: B texts, T tokens of a text. `[B, (T)]` is a ragged tensor, in which T
-    differs between texts.
+    `keras_drill.export.TextModel` creates and uses a codec. The methods run eagerly and in graphs.
+    Texts are read as in training: each line break becomes an end token. Shape letters: B texts, T
+    tokens of a text. `[B, (T)]` is a ragged tensor, in which T differs between texts.
 
     Args:
         tokenizer: A `keras_drill.data.Tokenizer`.

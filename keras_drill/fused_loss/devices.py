@@ -87,8 +87,10 @@ def _check_teacher(inputs: WalkInputs, placement: Placement) -> None:
     if rows != expected or teacher.word_labels is not None:
         raise ValueError(
             "If devices share the vocabulary, `teacher` must have one label per word and as many "
-            f"rows of labels as the student, {expected}: set `pad_labels_to` of both output "
-            f"layers. Received: a teacher with {rows} rows of labels"
+            f"rows of labels as the student, {expected}. Use a teacher without several senses per "
+            "word, and set `pad_labels_to` of both output layers to the same number. Received: a "
+            f"teacher with {'one label' if teacher.word_labels is None else 'several labels'} per "
+            f"word and {rows} rows of labels"
         )
 
 

@@ -27,7 +27,7 @@ class Perplexity(TokenMean):
 
     Args:
         name: Name of the metric.
-        dtype: Dtype in which the metric adds tokens; `None` is `keras.config.floatx()`.
+        dtype: Dtype of the sums over tokens; `None` is `keras.config.floatx()`.
 
     Example:
 

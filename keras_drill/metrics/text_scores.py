@@ -25,8 +25,8 @@ class TextScores:
         bleu_1: BLEU with single words only (BLEU-1), from 0 to 100, as in papers on dialog.
         chrf: chrF of all texts together (character n-grams up to 6, β = 2), from 0 to 100. Higher
             is better.
-        exact_match: Percentage of the texts that are equal to a reference, ignoring differences of
-            white space.
+        exact_match: Percentage of the texts that are equal to a reference. Differences of white
+            space are ignored, and with `lowercase=True` also those of upper and lower case.
         length_ratio: Number of words in the texts divided by the number in the references. Of
             several references, the one closest in length is used. NaN if the references have no
             words.
@@ -72,8 +72,10 @@ def score_texts(
             not texts, differ in their number, or have no element.
 
     Warns:
-        UserWarning: At least 100 texts or references end in " .", so they seem to be tokenized. Or
-            at least 100 references contain capitals, but no text in `hypotheses` does.
+        UserWarning: At least 100 texts end in " .", so they seem to be tokenized, although
+            `tokenize` is not `"none"`. Or at least 100 references do, and fewer than half as many
+            texts. Or at least 100 references contain capitals, but no text does, although
+            `lowercase` is false.
 
     Example:
 
@@ -196,7 +198,8 @@ def bleu_metric(tokenize: str, lowercase: bool, **options: bool) -> "BLEU":
     metric = import_sacrebleu().BLEU
     if tokenize not in metric.TOKENIZERS:
         raise ValueError(
-            f"`tokenize` must be one of {', '.join(metric.TOKENIZERS)}. Received: {tokenize!r}"
+            f"`tokenize` must be one of {', '.join(metric.TOKENIZERS)}. "
+            f"Received: tokenize={tokenize!r}"
         )
     # `force` suppresses sacrebleu's warning about tokenized text at every score. `score_texts`
     # warns once instead.
@@ -233,11 +236,14 @@ def check_texts(
         name: Name of the argument `hypotheses` in error messages.
     """
     if isinstance(hypotheses, str) or isinstance(references, str):
-        raise ValueError(f"`{name}` and `references` must be sequences of texts. Received: a str")
+        raise ValueError(
+            f"`{name}` and `references` must be sequences of texts, not a string. Received: {name} "
+            f"of type {type(hypotheses).__name__}, references of type {type(references).__name__}"
+        )
     if len(hypotheses) != len(references) or len(hypotheses) == 0:
         raise ValueError(
             f"`{name}` and `references` must have the same length, at least 1. "
-            f"Received: {len(hypotheses)} and {len(references)}"
+            f"Received: {name} of length {len(hypotheses)}, references of length {len(references)}"
         )
     for place, (hypothesis, each) in enumerate(zip(hypotheses, references, strict=True)):
         is_text = isinstance(hypothesis, str)

@@ -29,7 +29,7 @@ class TokenAccuracy(TokenMean):
         top_k: A token counts as correct if its target is among this number of most probable words.
         name: Name of the metric; `None` is "accuracy" for `top_k=1`, "top_5_accuracy" for
             `top_k=5`, and so on.
-        dtype: Dtype in which the metric adds tokens; `None` is `keras.config.floatx()`.
+        dtype: Dtype of the sums over tokens; `None` is `keras.config.floatx()`.
 
     Raises:
         ValueError: `top_k` is not a positive integer.

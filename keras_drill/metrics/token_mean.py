@@ -23,7 +23,7 @@ class TokenMean(keras.metrics.Metric):
 
     Args:
         name: Name of the metric.
-        dtype: Dtype in which the metric adds tokens; `None` is `keras.config.floatx()`.
+        dtype: Dtype of the sums over tokens; `None` is `keras.config.floatx()`.
 
     Example:
 
@@ -67,7 +67,7 @@ class TokenMean(keras.metrics.Metric):
         """Adds tokens to the mean, given their sums instead of their values.
 
         Args:
-            total: Sum of weight · value over the tokens, a scalar.
+            total: Sum of weight times value over the tokens, a scalar.
             count: Sum of the weights of the tokens, a scalar.
         """
         _add(self.total, self.total_rest, ops.cast(total, self.dtype))

@@ -118,7 +118,8 @@ class Distiller(PreprocessedModel, FusedLossModel):  # type: ignore[misc]  # Ker
             )
         if not (teacher.built and teacher.head.built):
             raise ValueError(
-                "`teacher` must be a trained model. Received: a teacher that is not built"
+                "`teacher` must be a trained model: train it, or build it and load its weights. "
+                "Received: a teacher that is not built"
             )
         trainable = [variable.path for variable in teacher.variables if variable.trainable]
         if trainable:

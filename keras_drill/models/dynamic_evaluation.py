@@ -93,7 +93,8 @@ class DynamicEvaluator:
             raise ValueError(
                 "`mean_squares` must have one array for each trainable variable of the model, of "
                 "its shape, as `gradient_mean_squares` returns them. "
-                f"Received: {len(mean_squares)} arrays for {len(shapes)} variables"
+                f"Received: {len(mean_squares)} arrays for {len(shapes)} variables, of shapes "
+                f"{[np.shape(one) for one in mean_squares]} for {shapes}"
             )
         self.model = model
         self.mean_squares = mean_squares

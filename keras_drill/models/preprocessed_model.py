@@ -130,7 +130,8 @@ class PreprocessedModel(keras.Model):
         if not (y is sample_weight is batch_size is None):
             raise ValueError(
                 "`y`, `sample_weight` and `batch_size` must be None if `x` is a tf.data.Dataset, "
-                f"which contains them. Received: x={x!r}"
+                f"which contains them. Received: y of type {type(y).__name__}, sample_weight of "
+                f"type {type(sample_weight).__name__}, batch_size={batch_size!r}, x={x!r}"
             )
         preprocessor = self.preprocessor
         return x.map(lambda *batch: preprocess(preprocessor, *batch))

@@ -255,8 +255,8 @@ def _check_folder(preset: str) -> None:
     folder = Path(preset)
     if not (folder / "config.json").is_file():
         raise FileNotFoundError(
-            "`preset` must be the name of a preset or a folder with config.json. "
-            f"Received: {preset!r}"
+            "`preset` must be the name of a preset of keras-hub, or a folder with config.json. "
+            f"Received: preset={preset!r}"
         )
     if not any((folder / name).exists() for name in _WEIGHTS):
         raise FileNotFoundError(

@@ -32,12 +32,12 @@ def begin_from(new: Any, old: Any) -> None:
     for name in ("vocabulary_size", "logit_soft_cap"):
         if getattr(new, name) != getattr(old, name):
             raise ValueError(
-                f"`{name}` of the head must equal that of the model's head, {getattr(old, name)}. "
-                f"Received: {name}={getattr(new, name)}"
+                f"`{name}` of the new head must equal that of the model's present head, "
+                f"{getattr(old, name)}. Received: {name}={getattr(new, name)}"
             )
     if new.embedding is not None and new.embedding is not old.embedding:
         raise ValueError(
-            "`embedding` of the head must be the embedding of the model's head, "
+            "`embedding` of the new head must be the embedding of the model's present head, "
             f"`model.head.embedding`, or None. Received: embedding={new.embedding!r}"
         )
     new.build(old.hidden_shape)
@@ -53,8 +53,8 @@ def begin_from(new: Any, old: Any) -> None:
 def _copy_labels(new, labels, words):
     if new.label_embeddings.shape[1] != labels.shape[1]:
         raise ValueError(
-            f"`embedding_dim` of the head must be None or {labels.shape[1]}, the width of the "
-            "model's labels. "
+            f"`embedding_dim` of the new head must be None or {labels.shape[1]}, the width of the "
+            "labels of the model's present head. "
             f"Received: embedding_dim={new.embedding_dim}"
         )
     new.label_embeddings.assign(copies_of_words(labels, words))

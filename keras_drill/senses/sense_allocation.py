@@ -88,8 +88,10 @@ class SenseAllocation(keras.layers.Layer):
             )
         if not min_senses * vocabulary_size <= num_senses <= max_senses * vocabulary_size:
             raise ValueError(
-                f"`num_senses` must give each of {vocabulary_size} words {min_senses} to "
-                f"{max_senses} senses. Received: num_senses={num_senses}"
+                "`num_senses` must be the number of senses of all words together, from "
+                f"{min_senses * vocabulary_size} to {max_senses * vocabulary_size}: each of the "
+                f"{vocabulary_size} words has {min_senses} to {max_senses} senses. "
+                f"Received: num_senses={num_senses}"
             )
         self.vocabulary_size = vocabulary_size
         self.num_senses = num_senses

@@ -316,7 +316,7 @@ def test_fit_goes_on_where_it_stopped():
 
 
 def test_wrong_texts():
-    with pytest.raises(ValueError, match=r"same number of lines.* 5 and 7 lines"):
+    with pytest.raises(ValueError, match=r"same number of lines.* 5 and target of 7 lines"):
         PairBatches(make_text(5, 0), make_text(7, 0), END, batch_size=3)
     with pytest.raises(ValueError, match="must have at least one line"):
         PairBatches(EncodedText([], []), EncodedText([], []), END, batch_size=3)

@@ -353,7 +353,9 @@ def test_generate_takes_a_beam_search():
     tokens, lengths = (ops.convert_to_numpy(x)[:, 0] for x in (found.tokens, found.lengths))
     assert best == [tokens[0, 2 : lengths[0]].tolist(), tokens[1, 1 : lengths[1]].tolist()]
     for wrong in ({"seed": 3}, {"num_samples": 2}):
-        with pytest.raises(ValueError, match="must be omitted for a search without random choices"):
+        with pytest.raises(
+            ValueError, match=r"must be omitted if `sampler` is not .* no random choices"
+        ):
             generate(step, prompts, L, **options, **wrong)
 
 

@@ -144,7 +144,7 @@ def test_soft_caps_and_label_smoothing_are_kept():
         assert new.label_smoothing == 0.1
     with pytest.raises(ValueError, match=r"senses and a soft cap.*Received"):
         model.with_head(HEADS["kerbs"](None, logit_soft_cap=2.0))
-    with pytest.raises(ValueError, match=r"`logit_soft_cap` of the head.*Received"):
+    with pytest.raises(ValueError, match=r"`logit_soft_cap` of the new head.*Received"):
         model.with_head(HEADS["drill"](model.head.embedding))
 
 
@@ -188,8 +188,8 @@ def test_only_what_is_new_learns_on_a_frozen_backbone():
             lambda e: KernelizedBayesianSoftmax(V, num_senses=V + 5),
             r"`use_bias` of the new head must be True",
         ),
-        (lambda e: OutputLayer(V + 1), r"`vocabulary_size` of the head"),
-        (lambda e: OutputLayer(V, keras.layers.Embedding(V, D)), r"`embedding` of the head"),
+        (lambda e: OutputLayer(V + 1), r"`vocabulary_size` of the new head"),
+        (lambda e: OutputLayer(V, keras.layers.Embedding(V, D)), r"`embedding` of the new head"),
         (lambda e: OutputLayer(V, embedding_dim=D + 1, label_encoder=None), "Received"),
     ],
     ids=[

@@ -305,8 +305,11 @@ def bad(message, make):
 def test_bad_arguments():
     kerbs = keras_drill.KernelizedBayesianSoftmax
     bad(r"`variant` must be .* Received: variant='gauss'", lambda: kerbs(V, variant="gauss"))
-    bad(r"`num_senses` must give .* Received: num_senses=30", lambda: kerbs(V, num_senses=V - 1))
-    bad(r"`num_senses` must give", lambda: kerbs(V, num_senses=4 * V + 1))
+    bad(
+        r"`num_senses` must be the number of .* Received: num_senses=30",
+        lambda: kerbs(V, num_senses=V - 1),
+    )
+    bad(r"`num_senses` must be the number of", lambda: kerbs(V, num_senses=4 * V + 1))
     bad(r"`min_senses` must be at least 1 .* max_senses=2", lambda: kerbs(V, None, 62, 3, 2))
     mixture = keras_drill.MixtureOfSoftmaxes
     bad(r"`num_mixtures` .* Received: num_mixtures=0", lambda: mixture(V, num_mixtures=0))

@@ -110,7 +110,10 @@ def find_argmaxable_words(
             f"shape {bias.shape}"
         )
     if not (np.isfinite(labels).all() and np.isfinite(bias).all()):
-        raise ValueError("`labels` and `bias` must be finite. Received: NaN or infinity")
+        raise ValueError(
+            "`labels` and `bias` must be finite. Received: NaN or infinity in "
+            f"`{'bias' if np.isfinite(labels).all() else 'labels'}`"
+        )
     if bound <= 0 or min_lead <= 0:
         raise ValueError(
             f"`bound` and `min_lead` must be positive. Received: bound={bound}, min_lead={min_lead}"

@@ -247,7 +247,7 @@ def _check_options(block_size: int, resamples: int, confidence: float) -> None:
             f"Received: block_size={block_size}, resamples={resamples}"
         )
     if not 0 < confidence < 1:
-        raise ValueError(f"`confidence` must be between 0 and 1. Received: {confidence}")
+        raise ValueError(f"`confidence` must be between 0 and 1. Received: confidence={confidence}")
 
 
 def _check_arrays(

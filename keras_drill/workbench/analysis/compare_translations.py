@@ -135,7 +135,7 @@ def compare_translations(
     if len(sources) != len(references):
         raise ValueError(
             "`sources` and `references` must have the same length. "
-            f"Received: {len(sources)} and {len(references)}"
+            f"Received: {len(sources)} sources and {len(references)} references"
         )
     first, *others = systems
     by_frequency = None

@@ -191,8 +191,8 @@ def _check_format(args: argparse.Namespace, config: RunConfig) -> None:
     if args.quantization is not None and args.format != "ctranslate2":
         use = "use --weights" if args.format == "saved_model" else "ONNX files are float32"
         raise ConfigError(
-            f"--quantization is for --format ctranslate2: {use}. "
-            f"Received: --quantization {args.quantization}"
+            f"--quantization can be used only with --format ctranslate2: {use}. "
+            f"Received: --quantization {args.quantization} with --format {args.format}"
         )
     if args.format == "saved_model":
         return

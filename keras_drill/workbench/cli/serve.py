@@ -156,7 +156,7 @@ def run(args: argparse.Namespace) -> int:
     except OSError as error:
         raise RunError(
             f"cannot listen on {args.host}: {error.strerror or error}; choose other ports with "
-            "--port and --grpc-port"
+            "--port and --grpc-port, or another --host"
         ) from error
     return 0
 

@@ -292,7 +292,10 @@ class Task(abc.ABC):
             is_alone = paths is not None and len(splits) == 1
             names = [name for name in splits if is_alone or name != "train"]
             if not names:
-                raise RunError(f"{path} has no validation or test text")
+                raise RunError(
+                    f"{path} has no validation or test text; add such a text to the "
+                    "folder, or give the text to evaluate with --data"
+                )
         for name in names:
             if name not in splits:
                 raise RunError(f"{path} has no {name} text; it has {', '.join(splits)}")

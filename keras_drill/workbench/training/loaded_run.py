@@ -80,6 +80,7 @@ class LoadedRun:
             raise RunError(
                 f"{folder.path / config.word_files[0]} must be the vocabulary of "
                 f"{folder.model_file.name}, which has {model.head.vocabulary_size} words. "
+                "Restore the original file. "
                 f"Received: a vocabulary of {len(run_vocabulary.tokens)} words"
             )
         return cls(folder, config, task, model, run_vocabulary)
@@ -96,14 +97,20 @@ class LoadedRun:
     def continuing_task(self) -> ContinuingTask:
         """The task of a model that continues texts. Other models raise `RunError`."""
         if not isinstance(self.task, ContinuingTask):
-            raise RunError(f"the model of {self.folder.path} does not continue texts")
+            raise RunError(
+                f"the model of {self.folder.path} does not continue texts: use a run of another "
+                f"task. Received: a run of the task {self.config.task!r}"
+            )
         return self.task
 
     @property
     def answering_task(self) -> AnsweringTask:
         """The task of a model that generates outputs for sources. Other models raise `RunError`."""
         if not isinstance(self.task, AnsweringTask):
-            raise RunError(f"the model of {self.folder.path} does not generate outputs for sources")
+            raise RunError(
+                f"the model of {self.folder.path} does not generate outputs for sources: use a run "
+                f"of another task. Received: a run of the task {self.config.task!r}"
+            )
         return self.task
 
     def evaluation_texts(self, data: str | Sequence[str] | None = None) -> list[EvaluationText]:

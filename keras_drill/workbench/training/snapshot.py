@@ -311,6 +311,7 @@ def _check(
             wrong.add(key)
     if wrong:
         raise RunError(
-            "the checkpoint is of another model; it differs in "
-            f"{', '.join(sorted(wrong)[:3])} ({len(wrong)} variables)"
+            "the checkpoint is of another model: use the options with which it was written. "
+            f"Received: {len(wrong)} variables that the model or the checkpoint lacks, or of other "
+            f"shapes, such as {', '.join(sorted(wrong)[:3])}"
         )
