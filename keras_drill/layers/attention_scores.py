@@ -263,8 +263,9 @@ class PredictiveWindow(AttentionWindow):
 
     σ is the sigmoid, v and W are weights, and n is the number of unmasked source positions. The
     window contains the positions s with `|s - p| <= radius`. Their attention weights are multiplied
-    by `exp(-(s - p)² / (2 (radius / 2)²))`. Positions are numbered from 0, so p lies between the
-    first and the last position of the source. Pass the window to `keras_drill.layers.Attention`.
+    by `exp(-(s - p)² / (2 (radius / 2)²))`, and not normalised again. Positions are
+    numbered from 0, so p lies between the first and the last position of the source. Pass the
+    window to `keras_drill.layers.Attention`.
 
     Args:
         radius: Largest distance from p, a positive integer.

@@ -22,7 +22,8 @@ class TransformerStack(keras.layers.Layer):
     E `[V, d]` is the embedding table, `positions` is the positional encoding, and D is dropout. If
     the layers have `norm_first=True`, a layer normalisation follows the last layer.
 
-    Shape letters: B sequences, T tokens, S positions of the source, d features, V words.
+    Shape letters: B sequences, T tokens, S positions of the source, d features, V words. There are
+    L layers.
 
     Call arguments:
         tokens: `[B, T]` int.
