@@ -62,7 +62,8 @@ class Composition(keras.layers.Layer, ABC):
     def words_of_labels(self) -> Tensor | None:
         """Returns the word of every label, integers `[M]`.
 
-        `None`, the default, means that word j has only label j.
+        `None`, the default, means that word j has only label j. Subclasses with several labels per
+        word override this method and `word_labels`.
         """
         return None
 
@@ -98,6 +99,7 @@ class Composition(keras.layers.Layer, ABC):
 
         This is a tuple of the labels of every word `[V, S]`, a mask `[V, S]`, False for padding,
         and the word of every label `[M]`. `None`, the default, means that word j has only label j.
+        Subclasses with several labels per word override this method and `words_of_labels`.
         """
         return None
 
