@@ -9,9 +9,9 @@ from keras_drill.types import Shape, Tensor
 class Composition(keras.layers.Layer, ABC):
     """Base class for compositions, which turn scores of labels into probabilities of words.
 
-    Labels are output embeddings. A composition defines which vectors (contexts) are compared with
-    the labels, and which labels (columns of the matrix of scores) contribute to the probability of
-    a word y:
+    Pass a composition to `keras_drill.OutputLayer`, which calls its methods. Labels are output
+    embeddings. A composition defines which vectors (contexts) are compared with the labels, and
+    which labels (columns of the matrix of scores) contribute to the probability of a word y:
 
         log p(y) = lse_k( log_prior_k + lse(scores_k[columns of y]) - lse(scores_k) )
 
@@ -19,8 +19,8 @@ class Composition(keras.layers.Layer, ABC):
     scores_k are the scores of context k with all labels, and log_prior_k is the logarithm of the
     probability of context k. Subclasses implement `contexts`, `columns` and `log_probs`.
 
-    Shape letters: N tokens, K contexts per token, M labels, S columns per target, V words, hidden
-    states of width d_h, contexts of width d.
+    Shape letters: N tokens (of all axes `...` of the hidden states together), K contexts per token,
+    M labels, S columns per target, V words, hidden states of width d_h, contexts of width d.
 
     Attributes:
         num_contexts: Number of contexts per token K. 1 by default.
@@ -35,14 +35,23 @@ class Composition(keras.layers.Layer, ABC):
         return 1
 
     def build(self, hidden_shape: Shape, embeddings_shape: tuple[int, int]) -> None:
-        """Creates the weights, if any, for hidden states `[..., d_h]` and embeddings `[M, d]`."""
+        """Creates the weights, if any.
+
+        Args:
+            hidden_shape: Shape of the hidden states, `[..., d_h]`.
+            embeddings_shape: Shape of the embeddings from which the labels are computed: M, and the
+                width of an embedding.
+        """
         self.built = True
 
     def context_shape(self, hidden_shape: Shape) -> Shape:
-        """Returns a shape whose last entry is the width of the contexts.
+        """Returns a shape whose last entry is the width of the contexts; the others are ignored.
 
         The output layer builds its label encoder with this shape. By default, contexts are as wide
         as hidden states.
+
+        Args:
+            hidden_shape: Shape of the hidden states, `[..., d_h]`.
         """
         return tuple(hidden_shape)
 
@@ -53,7 +62,8 @@ class Composition(keras.layers.Layer, ABC):
     def words_of_labels(self) -> Tensor | None:
         """Returns the word of every label, integers `[M]`.
 
-        `None`, the default, means that word j has only label j.
+        `None`, the default, means that word j has only label j. Subclasses with several labels per
+        word override this method and `word_labels`.
         """
         return None
 
@@ -64,12 +74,12 @@ class Composition(keras.layers.Layer, ABC):
         """Computes contexts from hidden states.
 
         Args:
-            hidden: `[..., d_h]`.
+            hidden: Hidden states `[..., d_h]`.
             training: Whether dropout is on.
 
         Returns:
-            Contexts `[N, K, d]`; and the logarithms of their prior probabilities, `[N, K]`, or
-            `None` if K is 1.
+            Contexts `[N, K, d]`; and the logarithms of their probabilities (`log_prior_k` of the
+            class), `[N, K]`, or `None` if K is 1.
         """
 
     @abstractmethod
@@ -89,6 +99,7 @@ class Composition(keras.layers.Layer, ABC):
 
         This is a tuple of the labels of every word `[V, S]`, a mask `[V, S]`, False for padding,
         and the word of every label `[M]`. `None`, the default, means that word j has only label j.
+        Subclasses with several labels per word override this method and `words_of_labels`.
         """
         return None
 
@@ -128,7 +139,10 @@ class Composition(keras.layers.Layer, ABC):
         return  # TensorFlow's AutoGraph cannot convert a function that has only a docstring
 
     def constant_copy(self) -> "Composition":
-        """Returns a new, unbuilt composition with the same config, for inference."""
+        """Returns a new, unbuilt composition with the same probabilities, for inference.
+
+        `OutputLayer.folded()` calls this method. By default, the copy has the same config.
+        """
         return type(self).from_config(self.get_config())
 
     def get_config(self) -> dict:

@@ -19,15 +19,17 @@ class MultiSense(Composition):
 
         log p(y) = lse(scores of y's senses) - lse(scores of all senses)
 
-    lse is the logarithm of the sum of exponentials.
+    lse is the logarithm of the sum of exponentials. Pass the composition to
+    `keras_drill.OutputLayer` as `composition`, or use `keras_drill.KernelizedBayesianSoftmax`.
 
     Args:
         vocabulary_size: Number of words V.
-        num_senses: Number of senses M; `None` is three per word.
-        min_senses: Fewest senses of a word.
-        max_senses: Most senses of a word.
+        num_senses: Number of senses M of all words together; `None` is three per word.
+        min_senses: Fewest senses that a word may have.
+        max_senses: Most senses that a word may have.
         dynamic: Whether `keras_drill.SenseReallocation` may move senses from word to word.
-        usage_by: As in `keras_drill.senses.SenseAllocation`.
+        usage_by: Measure of a sense's usage, by which senses are chosen to move: "posterior" or
+            "probability", see `keras_drill.senses.SenseAllocation`.
         **kwargs: Keyword arguments of `keras.layers.Layer`.
 
     Attributes:

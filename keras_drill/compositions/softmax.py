@@ -7,7 +7,10 @@ from keras_drill.types import Tensor
 
 @keras.saving.register_keras_serializable(package="keras_drill")
 class Softmax(Composition):
-    """Softmax of scores s, one per word: `p(y) = exp(s_y) / sum_j exp(s_j)`, with words y and j."""
+    """Softmax of scores s, one per word: `p(y) = exp(s_y) / sum_j exp(s_j)`, with words y and j.
+
+    This is the default of the argument `composition` of `keras_drill.OutputLayer`.
+    """
 
     has_logits = True
 

@@ -16,18 +16,19 @@ def distribute_batches(
     no row is read twice or skipped.
 
     Args:
-        batches: `ContiguousBatches`, `SentenceBatches`, `PairBatches`, or another object with the
-            method `dataset(epoch, first_batch, num_shards=, shard=)`. The method returns a
-            `tf.data.Dataset` of part number `shard` (from 0) of every batch.
+        batches: `ContiguousBatches`, `SentenceBatches` or `PairBatches` of `keras_drill.data`, or
+            another object with the method `dataset(epoch, first_batch, num_shards=, shard=)`. The
+            method returns a `tf.data.Dataset` of part number `shard` (from 0) of every batch. The
+            number of replicas must divide the `batch_size` of the first two.
         strategy: The strategy under which the model was created.
         epoch: Number of the epoch, from 0.
         first_batch: Index of the first batch in that epoch, from 0.
 
     Returns:
         A `tf.data.Dataset` for a single replica, else a `tf.distribute.DistributedDataset`. In
-        `fit`, set `steps_per_epoch=batches.num_batches - first_batch`, and likewise
-        `validation_steps`. Otherwise Keras, which does not know the length of a distributed
-        dataset, runs one more step without rows to find its end.
+        `fit`, set `steps_per_epoch=batches.num_batches - first_batch`, and for validation data
+        `validation_steps` in the same way. Otherwise Keras, which does not know the length of a
+        distributed dataset, runs one more step without rows to find its end.
 
     Example:
 

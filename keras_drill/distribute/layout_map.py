@@ -15,10 +15,10 @@ def layout_map(
 ) -> keras.distribution.LayoutMap:
     """Returns a layout map that splits the vocabulary of output layers and embeddings over devices.
 
-    The rows of labels (output embeddings, one row for each word), input embeddings, biases and
-    parameters of `keras_drill.scores.KerBSKernel`, and their optimizer slots, are split over the
-    axis `model_axis` of a device mesh. All other variables are on every device. The function
-    requires Keras' JAX backend, and jax 0.6.1 or later.
+    The rows of labels (output embeddings, one row for each word), input embeddings, biases of the
+    output layer and parameters of `keras_drill.scores.KerBSKernel`, and their optimizer slots, are
+    split over the axis `model_axis` of a device mesh. All other variables are on every device. The
+    function requires Keras' JAX backend, and jax 0.6.1 or later.
 
     In a training step, the devices along `model_axis` exchange three numbers per token: the largest
     logit, the sum of exponentials, and the target's logit. They also exchange the gradient with
@@ -27,15 +27,17 @@ def layout_map(
 
     The number of rows of each of these variables must be a multiple of the number of devices along
     `model_axis`. The argument `pad_labels_to` of `keras_drill.OutputLayer` adds unused rows to an
-    output layer. Create an input embedding with such an `input_dim`.
+    output layer. Create input embeddings with an `input_dim` that is such a multiple.
 
     Args:
         device_mesh: The `keras.distribution.DeviceMesh`.
         model_axis: Name of the mesh axis over which to split vocabularies. It must not be the axis
             over which batches are split.
         heads: Regular expression for the names of output layers. Names to which Keras appends a
-            number, such as `drill_output_1`, match too.
-        embeddings: Regular expression for the names of embeddings. Use `None` if another map
+            number, such as `drill_output_1`, match too. The default matches the default names of
+            this package's output layers, `head`, and names that end in `_output` or `_head`.
+        embeddings: Regular expression for the names of embeddings. The default matches names that
+            end in `embedding`, except those that contain `position`. Use `None` if another map
             contains the embeddings, for example the map of a keras-hub backbone, and combine both
             by `backbone_map.update(layout_map(mesh, embeddings=None))`.
 

@@ -27,9 +27,9 @@ def export_ctranslate2(
 
     The model is written to `directory/<version>/`. `ctranslate2.Translator` loads a
     `SequenceToSequence`, and `ctranslate2.Generator` loads a `LanguageModel`. CTranslate2 takes and
-    returns words and not texts, so the folder also contains the tokenizers. `tokenizer.json` is the
-    Keras config of a tokenizer, and `tokenizer.model` the model of a SentencePiece tokenizer. If
-    there is a source, the names begin with `source_` and `target_`.
+    returns tokens and not texts, so the folder also contains the tokenizers. `tokenizer.json` is
+    the Keras config of a tokenizer, and `tokenizer.model` the model of a SentencePiece tokenizer.
+    If there is a source, the names begin with `source_` and `target_`.
 
     Output layers such as DRILL compute their labels (output embeddings) with a network. This
     network runs once, during the export, so the exported model is as fast as with weight tying.
@@ -39,20 +39,21 @@ def export_ctranslate2(
 
     Args:
         model: A built `keras_drill.SequenceToSequence` or `keras_drill.LanguageModel` around a
-            `keras_drill.models.Transformer` or `TransformerLanguageBackbone`. The output layer is
-            a softmax over inner products of hidden states and labels: `SoftmaxOutput`,
-            `TiedOutput`, `BilinearOutput`, or `DrillOutput` with `dual=False`.
+            `keras_drill.models.Transformer` or `TransformerLanguageBackbone`. The output layer must
+            be a softmax over inner products of hidden states and labels, such as
+            `keras_drill.SoftmaxOutput`, `TiedOutput`, `BilinearOutput`, or `DrillOutput` with
+            `dual=False`.
         directory: The model's folder. Created if missing.
         target: Pair of the tokenizer and the vocabulary of the targets, or of the text of a
             language model.
         source: Pair of the tokenizer and the vocabulary of the sources. `None` for a language
-            model.
+            model. Both vocabularies must have the same unknown token and the same end token.
         version: A positive integer, different from existing versions. Defaults to one more than the
             highest version.
         quantization: CTranslate2's name of the type of the stored weights, such as `"int8"`,
             `"int8_float16"`, `"int16"` or `"float16"`. `None` is float32.
-        max_length: Number of positions that the exported model can read or write. For models with
-            learned positions, their number is used instead.
+        max_length: Number of positions that the exported model can read or write. Ignored for
+            models with learned positions, whose number is the limit.
         card: A `keras_drill.export.ModelCard`, written as `model_card.md` and `model_card.json`, or
             `None`.
 
@@ -61,6 +62,7 @@ def export_ctranslate2(
 
     Raises:
         ImportError: ctranslate2 is not installed.
+        FileExistsError: `version` exists.
         ValueError: CTranslate2 does not support a part of the model, or an argument does not match
             the model.
 

@@ -26,10 +26,15 @@ def export_onnx(
     """Exports the forward pass of a Transformer to ONNX, for any output layer.
 
     `directory/<version>/model.onnx` maps ids of tokens to log-probabilities of all words. The input
-    of a language model is `tokens`, int32 `[B, T]`. A model with a source has two inputs, `source`
-    `[B, S]` and `target` `[B, T]`. The output is `[B, T, V]`, for V words. Beam search is not part
-    of the file. The folder also contains the vocabularies, one word on each line in the order of
-    ids, and the tokenizers as `export_ctranslate2` writes them.
+    of a language model is `tokens`, int32 `[B, T]`. A model with a source has two int32 inputs,
+    `source` `[B, S]` and `target` `[B, T]`. `tokens` and `target` begin with the start token. The
+    output is float32 `[B, T, V]`, the log-probabilities of the word after each position. Beam
+    search is not part of the file.
+
+    Shape letters: B sequences, T tokens, S tokens of a source, V words.
+
+    The folder also contains the vocabularies, one word on each line in the order of ids, and the
+    tokenizers as `export_ctranslate2` writes them.
 
     Output layers such as DRILL compute their labels (output embeddings) with a network. This
     network runs once, during the export, so the exported model is as fast as with weight tying.
@@ -52,6 +57,7 @@ def export_onnx(
 
     Raises:
         ImportError: tf2onnx is not installed.
+        FileExistsError: `version` exists.
         ValueError: Keras' exporter cannot convert the model, or an argument does not match the
             model.
 

@@ -50,8 +50,9 @@ def export_saved_model(
     Loading the SavedModel requires TensorFlow, but neither Keras nor this package. If the tokenizer
     uses operations of tensorflow-text, loading also requires this library.
 
-    The export writes to a hidden folder `.<version>.*`, which is renamed to the version when it is
-    complete. A killed export leaves the hidden folder. Servers ignore it, and you can delete it.
+    The export writes to a hidden folder in `directory`, named `.<version>.*`, or `.next.*` without
+    the argument `version`. When the model is complete, it is moved to the folder of its version. A
+    killed export leaves the hidden folder. Servers ignore the hidden folder, and you can delete it.
 
     Args:
         model: A built `keras_drill.LanguageModel`.
@@ -61,7 +62,7 @@ def export_saved_model(
         version: A positive integer, different from existing versions. Defaults to one more than the
             highest version.
         sampler: `Sampler` that chooses the words of `continue`. Defaults to `GreedySampler()`.
-        seed: Seed of `sampler`.
+        seed: Seed of `sampler`, from 0 to 2**32 - 1.
         max_new_tokens: Largest number of words that `continue` and `sample` add to a prompt.
         k: Number of words that `top_k` returns.
         forbidden_tokens: Ids of words that are never generated. Defaults to the unknown, start and
@@ -75,8 +76,8 @@ def export_saved_model(
             `assets.extra` of the version, as `model_card.md` and `model_card.json`.
         contexts: A `SenseContexts` with examples of each sense in a corpus, which `sense_contexts`
             returns, or `None`.
-        unit: Unit of text before each end token, as in training, `"line"` or `"paragraph"`; see
-            `TextCodec`.
+        unit: Whether an end token follows each `"line"` or each `"paragraph"` of a text, as in
+            training; see `TextCodec`.
 
     Returns:
         The version's folder.

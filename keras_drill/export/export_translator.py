@@ -41,12 +41,12 @@ def export_translator(
         target: Pair of the tokenizer and the vocabulary of the targets.
         version: A positive integer, different from existing versions. Defaults to one more than the
             highest version.
-        warmup_texts: Sources that TensorFlow Serving sends through the model before it takes
-            requests. If empty, no warm-up file is written.
+        warmup_texts: Sources that TensorFlow Serving sends through every signature before the
+            model takes requests. If empty, no warm-up file is written.
         weights: Type of the stored weights, as in `export_saved_model`.
         card: Model card, as in `export_saved_model`.
-        **options: `search`, `max_source_tokens`, `max_tokens`, `max_ratio` and the other arguments
-            of `Translator`.
+        **options: `search`, `max_source_tokens`, `max_tokens`, `max_ratio` and the other optional
+            arguments of `Translator`, which has their defaults.
 
     Returns:
         The version's folder.

@@ -65,8 +65,8 @@ def new_version(directory: str | os.PathLike, version: int | None) -> Iterator[N
     """Context manager for writing a new version of a model, `directory/<version>/`, atomically.
 
     Write the SavedModel to the attribute `model` of the `NewVersion`. At the end, its folder is
-    renamed to the version. A killed process leaves a hidden folder `.<version>.*`, which servers
-    ignore.
+    renamed to the version. A killed process leaves a hidden folder, `.<version>.*` or `.next.*`,
+    which servers ignore.
 
     Args:
         directory: The model's folder. Created if missing.

@@ -42,16 +42,22 @@ class TextModel(tf.Module):
 
     `export_saved_model` writes such a model as a SavedModel. Use this class to call the model in
     the current process. All methods take and return tensors with the batch first; results are
-    dictionaries. Empty batches, empty texts and unknown words are allowed. Rows of different
-    lengths are padded (strings with `""`, numbers with 0), and their lengths are returned.
+    dictionaries. Texts and words are strings, lengths and ids are int32, and probabilities,
+    log-probabilities and perplexities are float32. Empty batches, empty texts and unknown words are
+    allowed. Rows of different lengths are padded (strings with `""`, numbers with 0), and their
+    lengths are returned.
 
     Texts are split into words and end tokens as in training, see `keras_drill.export.TextCodec`.
+    Words are entries of the vocabulary; with a subword tokenizer they are parts of words.
+
     Texts may have any length, unless the model has learned positions or a fixed input length. Such
     a model has a maximum length. It reads only the end of a long prompt, so that prompt and new
-    words together fit. Longer texts to score raise an error, or their results are NaN.
+    words together fit. If a text to score is longer, a model with a fixed input length raises an
+    error. With learned positions, the results of the whole batch can be NaN.
 
     Shape letters: B rows of a batch, T words of the longest text (with end tokens), N words of the
-    longest continuation, S senses of the word with the most senses, K examples of a sense.
+    longest continuation, S the most senses that a word may have (`max_senses` of the output layer),
+    K examples of the sense with the most examples.
 
     Args:
         model: A built `keras_drill.LanguageModel`.
@@ -67,12 +73,13 @@ class TextModel(tf.Module):
         forbidden_tokens: Ids of words that are never generated. Defaults to the unknown, start and
             pad tokens.
         stop_strings: Strings at which a continuation ends. Generation stops as soon as the text of
-            the continuation contains one of them. The text is cut before this string, but `words`
-            and `log_probs` include the word that completed the string.
+            the continuation contains one of them. The results `texts` and `continuations` end
+            before this string, but `words` and `log_probs` include the word that completed it.
         contexts: A `SenseContexts` with examples of each sense, for models whose words have several
-            senses. The method `sense_contexts` returns the examples. `None` for no examples.
-        unit: Unit of text before each end token, as in training, `"line"` or `"paragraph"`; see
-            `TextCodec`.
+            senses (output embeddings). The method `sense_contexts` returns the examples. `None` for
+            no examples.
+        unit: Whether an end token follows each `"line"` or each `"paragraph"` of a text, as in
+            training; see `TextCodec`.
 
     Example:
 
@@ -157,7 +164,8 @@ class TextModel(tf.Module):
             `texts` `[B]`: the detokenized prompt and continuation;
             `continuations` `[B]`: the detokenized continuation;
             `words` `[B, N]`: the new words, with the end token if it was generated;
-            `log_probs` `[B, N]`: the log-probability of each new word;
+            `log_probs` `[B, N]`: the log-probability of each new word by the model, before the
+            sampler changes the probabilities;
             `lengths` `[B]`: numbers of new words, with the end token.
         """
         return self._continue_alike(prompts, tf.fill(tf.shape(prompts), self.max_new_tokens))
@@ -170,7 +178,8 @@ class TextModel(tf.Module):
 
         The continuations are reproducible with the constructor's `seed`. A larger `num_samples`
         adds continuations and does not change the others. With `first_row=0`, the first
-        continuation of the first prompt equals the result of `continue_text`.
+        continuation of the first prompt equals the continuation of this prompt by `continue_text`.
+        A `GreedySampler` returns n equal continuations.
 
         Args:
             prompts: String tensor `[B]`.
@@ -201,8 +210,9 @@ class TextModel(tf.Module):
     ) -> dict[str, tf.Tensor]:
         """Continues prompts with different sampling settings for each prompt.
 
-        The continuation of a prompt depends only on its own settings and seed, not on the rest of
-        the batch. `top_k`, `top_p` and `min_p` are applied in this order.
+        The continuation of a prompt depends only on the prompt, its settings and its seed, not on
+        the rest of the batch. The constructor's `sampler` and `seed` are not used. `temperature`,
+        `top_k`, `top_p` and `min_p` are applied in this order.
 
         Args:
             prompts: String tensor `[B]`.
@@ -210,9 +220,12 @@ class TextModel(tf.Module):
                 reduced to this limit.
             temperature: float32 tensor `[B]`, which divides the logits: 1 for the model's
                 distribution, 0 for the most probable word.
-            top_k: int32 tensor `[B]`, as in `TopKSampler`; 0 to keep all words.
-            top_p: float32 tensor `[B]`, as in `TopPSampler`; 1 to keep all words.
-            min_p: float32 tensor `[B]`, as in `MinPSampler`; 0 to keep all words.
+            top_k: int32 tensor `[B]`, as in `keras_drill.decoding.TopKSampler`; 0 to keep all
+                words.
+            top_p: float32 tensor `[B]`, as in `keras_drill.decoding.TopPSampler`; 1 to keep all
+                words.
+            min_p: float32 tensor `[B]`, as in `keras_drill.decoding.MinPSampler`; 0 to keep all
+                words.
             seed: int64 tensor `[B]`; only the lower 32 bits are used.
 
         Returns:
@@ -251,14 +264,14 @@ class TextModel(tf.Module):
         both. Each feature is a single string.
 
         Args:
-            examples: String tensor `[B]` of serialized examples. Strings that cannot be parsed
-                raise an error.
+            examples: String tensor `[B]` of serialized examples. An example that cannot be parsed,
+                or whose `text` or `prompt` is not a string, raises an error for the whole batch.
 
         Returns:
             The dictionary of `score` for `text`, with length and perplexity 0 for examples without
             `text`, and additionally
-            `answers` `[B]`: the continuations of `prompt`, as `continuations` of `continue_text`;
-            `""` for examples without `prompt`;
+            `answers` `[B]`: the continuations of `prompt`, the result `continuations` of
+            `continue_text`; `""` for examples without `prompt`;
             `problems` `[B]`: an error message for each example that has neither feature, or a
             feature with several strings, else `""`. The other results of such an example are `""`
             or 0.
@@ -310,8 +323,8 @@ class TextModel(tf.Module):
         The examples are those of the constructor's `contexts`, which must not be `None`.
 
         Args:
-            senses: int32 tensor `[B]` of ids, as the method `senses` returns them. Other numbers
-                have no examples.
+            senses: int32 tensor `[B]` of ids, as the method `senses` returns them. For other
+                numbers, the results contain only padding.
 
         Returns:
             Dictionary of
@@ -329,7 +342,9 @@ class TextModel(tf.Module):
 
     @tf.function(input_signature=[_TEXTS], autograph=False)
     def top_k(self, texts: tf.Tensor) -> dict[str, tf.Tensor]:
-        """Returns the k most probable next words after each text.
+        """Returns the most probable next words after each text: k words, the constructor's `k`.
+
+        Texts are read as prompts, without an end token after the last line.
 
         Args:
             texts: String tensor `[B]`.
@@ -348,13 +363,14 @@ class TextModel(tf.Module):
 
     @property
     def weights(self) -> list:
-        """The variables that inference reads."""
+        """List of the variables that inference reads. Shared variables occur twice."""
         return self._step.variables
 
     def signatures(self) -> dict:
         """The functions (signatures) of the exported model, a dictionary by name.
 
-        `continue` is the method `continue_text`; the other names are those of methods.
+        `continue` is the method `continue_text`. The signatures `sample`, `score`, `top_k`,
+        `examples`, `senses` and `sense_contexts` are the methods of the same names.
         `serving_default`, for requests without the name of a signature, is `continue`. Its output
         depends only on the prompt and, with a sampler that draws random numbers, on `seed`. Only
         models with several senses per word have `senses`, and only models with `contexts` have
@@ -376,7 +392,10 @@ class TextModel(tf.Module):
 
     @property
     def has_senses(self) -> bool:
-        """Whether words of the model have several senses."""
+        """Whether words of the model have several senses (`keras_drill.KernelizedBayesianSoftmax`).
+
+        If not, the method `senses` is not available.
+        """
         return isinstance(self._step.head, KernelizedBayesianSoftmax)
 
     def _read(self, texts):

@@ -35,12 +35,13 @@ class Translator(tf.Module):
     `export_translator` writes such a model as a SavedModel. Use this class to call the model in the
     current process. The outputs for a text do not depend on the rest of the batch. Line breaks are
     read as spaces. Sources may contain unknown words, but outputs never contain the unknown token.
-    An empty text has one output, the empty text, with log-probability 0.
+    An empty text has one output, the empty text, with log-probability 0. Texts and words are
+    strings, lengths and ids are int32, and scores, log-probabilities and perplexities are float32.
 
     With a beam search, all outputs for a source are different texts. Beams with different tokens
     can be the same text. The next best beams then replace such duplicates. If too few texts remain,
-    a second search with twice as many beams and `num_groups=1` supplies more. With a sampler,
-    outputs are drawn independently, so they can be equal.
+    a second `BeamSearch` with twice as many beams and `num_groups=1` (no diverse groups) supplies
+    more. With a sampler, outputs are drawn independently, so they can be equal.
 
     Shape letters: B texts, n outputs for each text (see `num_answers`), L tokens of the longest
     output, S tokens of the longest source, T words of the longest target (with the end token).
@@ -49,8 +50,8 @@ class Translator(tf.Module):
         model: A built `keras_drill.SequenceToSequence`.
         source: `Side` with the tokenizer and the vocabulary of the sources.
         target: `Side` with the tokenizer and the vocabulary of the targets; may be the same object.
-        search: Search for the outputs, a `BeamSearch` or a `Sampler`. The default is
-            `BeamSearch(5, length_penalty=1.0, num_results=1)`.
+        search: Search for the outputs, a `keras_drill.decoding.BeamSearch` or `Sampler`. The
+            default is `BeamSearch(5, length_penalty=1.0, num_results=1)`.
         max_source_tokens: Longer sources are truncated to this number of tokens, with the end
             token. The limit may be higher than in training if the encoder is recurrent or has
             sinusoidal positions.
@@ -62,17 +63,19 @@ class Translator(tf.Module):
         truncation_side: Side at which long sources are truncated: `"right"` removes their end,
             `"left"` their beginning.
         turn_separator: The word between the turns of a dialogue, `None` for texts without turns.
-            In long sources, the oldest turns are dropped first. Only with `truncation_side="left"`.
+            In long sources, the oldest turns are dropped first. The argument is ignored with
+            `truncation_side="right"`, or if the word is not a token of the source's vocabulary.
         replace_unknown: Whether the model may generate the unknown token, which is then replaced by
             the source word with the most attention. Requires a model with attention to the source,
             and beam search.
-        seed: Seed of a sampler, from 0 to 2**32 - 1.
+        seed: Seed of a sampler, from 0 to 2**32 - 1. A beam search ignores `seed` and
+            `num_samples`.
         num_samples: Number of outputs that a sampler draws for each text.
 
     Raises:
-        ValueError: An argument is out of range, the model has fewer learned positions than
-            `max_source_tokens` or `max_tokens`, or `replace_unknown` is set for a model without
-            attention to the source.
+        ValueError: An argument is out of range, `target` does not have the model's number of words,
+            or the model has fewer learned positions than `max_source_tokens` or `max_tokens`. Or
+            `replace_unknown` is set without attention to the source, or without beam search.
 
     Example:
 
@@ -156,7 +159,11 @@ class Translator(tf.Module):
 
     @property
     def num_answers(self) -> int:
-        """The number n of outputs for a text: results of the beam search, or `num_samples`."""
+        """The number n of outputs for a text.
+
+        With a beam search, this is its `num_results` (`num_beams` if that is `None`), else
+        `num_samples`.
+        """
         if isinstance(self.search, BeamSearch):
             return self.search.num_results or self.search.num_beams
         return self.num_samples
@@ -176,9 +183,10 @@ class Translator(tf.Module):
             log-probabilities divided by length penalties; negative infinity for missing outputs;
             `log_probs` `[B, n]`: log-probabilities of the outputs; negative infinity for missing
             outputs;
-            `lengths` `[B, n]`: numbers of tokens, with the end token if it was generated;
-            `is_truncated` `[B, n]`: whether an output reached the limit of `max_tokens` or
-            `max_ratio` before its end;
+            `lengths` `[B, n]`: numbers of tokens of the outputs, with the end token if it was
+            generated; 0 for missing outputs;
+            `is_truncated` `[B, n]`: booleans, whether an output reached the limit of `max_tokens`
+            or `max_ratio` before its end;
             `source_lengths` `[B]`: numbers of tokens of the sources before truncation, with the end
             token.
         """
@@ -194,8 +202,9 @@ class Translator(tf.Module):
                 prefix.
 
         Returns:
-            The dictionary of `translate`. Outputs begin with the prefixes. `lengths` and
-            `max_tokens` include the prefixes, but `scores` and `log_probs` do not.
+            The dictionary of `translate`. Outputs begin with the prefixes. The result `lengths` and
+            the limits `max_tokens` and `max_ratio` include the prefixes, but `scores` and
+            `log_probs` do not. A prefix beyond these limits is not truncated.
         """
         return self._answers(texts, prefixes, None)
 
@@ -226,8 +235,8 @@ class Translator(tf.Module):
 
         Args:
             sources: Strings `[B]`.
-            targets: Strings `[B]`, the targets to score, of any length. Only if the model has
-                learned positions, words of longer targets have the log-probability NaN.
+            targets: Strings `[B]`, the targets to score, of any length. If the model has learned
+                positions and a target has more tokens, the results of the whole batch can be NaN.
 
         Returns:
             Dictionary of `words`, `log_probs`, `lengths`, `total_log_probs` and `perplexities` as
@@ -250,12 +259,12 @@ class Translator(tf.Module):
         which is scored given the source. Each feature is a single string.
 
         Args:
-            examples: String tensor `[B]` of serialized examples. Strings that cannot be parsed
-                raise an error.
+            examples: String tensor `[B]` of serialized examples. An example that cannot be parsed,
+                or whose `source` or `target` is not a string, raises an error for the whole batch.
 
         Returns:
             Dictionary of
-            `answers` `[B]`: the best output for each source;
+            `answers` `[B]`: the best output for each source (with a sampler, the first);
             `words` `[B, T]`: the words of the targets, with the unknown token for unknown words,
             and an end token;
             `log_probs` `[B, T]`: log-probability of each word given the source and the words before
@@ -284,8 +293,8 @@ class Translator(tf.Module):
             texts: String tensor `[B]`.
 
         Returns:
-            Ids `[B, S]` of the truncated texts, the texts' lengths `[B]` before truncation, and the
-            outputs as `keras_drill.decoding.Beams`.
+            Ids `[B, S]` of the truncated texts, the texts' numbers of tokens `[B]` before
+            truncation, both with the end token, and the outputs as `keras_drill.decoding.Beams`.
         """
         source = self._read(texts)
         beams = self._find(self.search, source, self._prefix(texts, None))
@@ -411,14 +420,14 @@ class Translator(tf.Module):
 
     @property
     def weights(self) -> list:
-        """The variables that inference reads."""
+        """List of the variables that inference reads. Shared variables occur twice."""
         return self._step.variables
 
     def signatures(self) -> dict:
         """The functions (signatures) of the exported model, a dictionary by name.
 
-        The names are those of methods. `serving_default`, for requests without the name of a
-        signature, is `translate`.
+        The signatures `translate`, `complete` and `examples` are the methods of the same names.
+        `serving_default`, for requests without the name of a signature, is `translate`.
         """
         return {
             "serving_default": self.translate,

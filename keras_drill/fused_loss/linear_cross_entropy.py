@@ -34,7 +34,7 @@ def linear_cross_entropy(
     in `tf.function`, under XLA, and under `jax.jit`, on every device. `keras_drill.OutputLayer` is
     the corresponding layer.
 
-    Shape letters: N tokens, hidden states of width d, V words.
+    Shape letters: N tokens (the number of `targets`), hidden states of width d, V words.
 
     - *Precision*: matrix products are in the dtype of `hidden`. The softmax, the loss, and the sums
       of the gradients over tiles are in float32, or in float64 if `hidden` is. A gradient has the
@@ -68,7 +68,7 @@ def linear_cross_entropy(
         label_gradient: Whether labels get a gradient (`True`) or are a constant (`False`). `None`
             is `True`, except for a variable that is not trainable.
         training: Whether gradients will be needed. With `False`, gradients are still correct, but
-            cost more.
+            cost more. `reduction="none"` ignores this argument.
         tile_size: Number of tokens of a tile. `None` derives it from `tile_bytes`.
         tile_bytes: Memory of a tile of logits, in bytes. `None` is 2 GiB on GPUs and TPUs. On CPUs
             the default is 144 MiB, or 3/8 of the size of the labels' gradient if this is more.
@@ -77,9 +77,9 @@ def linear_cross_entropy(
         A scalar, or `[...]` with `reduction="none"`; float32 (float64 if `hidden` is).
 
     Raises:
-        ValueError: An argument is invalid, or a target is out of range. Inside a compiled function,
-            TensorFlow raises `InvalidArgumentError`. XLA and JAX cannot raise errors, so the loss
-            is NaN.
+        ValueError: An argument is invalid, or a target is out of range. For a target out of range
+            in a compiled function, TensorFlow raises `InvalidArgumentError` instead. XLA and JAX
+            cannot raise errors in compiled functions, so the loss is NaN.
 
     Example:
 

@@ -57,7 +57,8 @@ def linear_kl_divergence(
     teacher is a constant. The function processes one group of tokens (a tile) at a time, as
     `keras_drill.ops.linear_cross_entropy` does, and runs in the same environments.
 
-    Shape letters: N tokens, hidden states of width d (student) and d_t (teacher), V words.
+    Shape letters: N tokens (of all axes `...` together), hidden states of width d (student) and d_t
+    (teacher), V words.
 
     - *Precision*: matrix products are in the dtype of `hidden`, and for the teacher in the dtype of
       `teacher_hidden`, which may differ. All other computations are in float32, or in float64 if
@@ -75,10 +76,11 @@ def linear_kl_divergence(
         labels: `[V, d]`, output embeddings of the student, a tensor or a variable.
         teacher_hidden: `[..., d_t]`, floats, hidden states of the teacher for the same tokens.
         teacher_labels: `[V, d_t]`, output embeddings of the teacher for the same words.
-        bias, teacher_bias: `[V]`, or `None`.
+        bias, teacher_bias: `[V]`, the biases of student and teacher, or `None`.
         divergence: "forward_kl", "reverse_kl" or "jensen_shannon", see above.
         beta: Weight of the teacher in the Jensen-Shannon divergence, in (0, 1).
-        temperature: Divides the logits of student and teacher in the divergence.
+        temperature: Positive number, which divides the logits of student and teacher in the
+            divergence.
         targets: `[...]`, integers in `[0, V)`, or `None` to learn from the teacher alone.
         cross_entropy_weight: Weight of the targets' cross-entropy, in [0, 1). Ignored without
             `targets`.
@@ -89,7 +91,8 @@ def linear_kl_divergence(
             without `targets`.
         reduction: "mean", the weighted mean `sum(weight * loss) / sum(weight)`, or 0 if all weights
             are 0; "sum"; or "none", `weight * loss` of every token.
-        logit_soft_cap, teacher_logit_soft_cap: Smooth bounds of the logits, or `None`.
+        logit_soft_cap, teacher_logit_soft_cap: Smooth bounds c of the logits of student and
+            teacher, or `None`.
         label_gradient, training, tile_size, tile_bytes: As in
             `keras_drill.ops.linear_cross_entropy`.
 

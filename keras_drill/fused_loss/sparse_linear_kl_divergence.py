@@ -70,7 +70,8 @@ def sparse_linear_kl_divergence(
             whose words are ignored. If a word occurs twice, its probabilities are summed.
         bias: `[V]`, or `None`.
         rest: "bucket" or "renormalize", as above.
-        temperature: Divides the logits of student and teacher. Must be 1 with "bucket".
+        temperature: Positive number, which divides the logits of student and teacher. Must be 1
+            with "bucket".
         targets, cross_entropy_weight, sample_weight, ignore_index, reduction, logit_soft_cap,
             label_gradient, training, tile_size, tile_bytes: As in
             `keras_drill.ops.linear_kl_divergence`.
@@ -80,7 +81,8 @@ def sparse_linear_kl_divergence(
 
     Raises:
         ValueError: An argument is invalid, a word is out of range, or the probabilities of a token
-            sum to more than 1; see `keras_drill.ops.linear_cross_entropy` for compiled functions.
+            sum to more than 1, or to 0 with "renormalize". For compiled functions, see
+            `keras_drill.ops.linear_cross_entropy`.
 
     Example:
 

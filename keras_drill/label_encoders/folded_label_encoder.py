@@ -9,8 +9,8 @@ from keras_drill.label_encoders.label_encoder import LabelEncoder
 class FoldedLabelEncoder(LabelEncoder):
     """Label encoder for inference, which maps only hidden states: the labels are already encoded.
 
-    `OutputLayer.folded()` computes the labels (output embeddings) once, as constants, and creates
-    this layer.
+    You do not create this layer yourself. `OutputLayer.folded()` computes the labels (output
+    embeddings) once, as constants, and creates this layer for the folded output layer.
 
     Args:
         hidden_network: The layer that maps hidden states to contexts, the vectors that are compared

@@ -23,15 +23,16 @@ class ResidualNetwork(keras.layers.Layer):
 
     U_i, u_i and g_i are the kernels, biases and gates of the layers, and act is the activation. The
     parts in brackets are optional: g_i is for `gated=True`, X_{i-1} for `residual_to_previous=True`
-    and i > 1, and X for `residual_to_input=True`. The gates are 0 at first, so a gated network
-    begins as the identity (with `residual_to_previous`, as a multiple of the input).
+    and i > 1, and X for `residual_to_input=True`. The gates are 0 at first. With
+    `residual_to_input=True`, a gated network therefore begins as the identity, or, with
+    `residual_to_previous=True` too, as `depth` times the input.
 
     Input shape: `[..., d]`. Output shape: `[..., units]`.
 
     Args:
         depth: Number of layers.
-        units: Width of every layer; `None` is the input's width. Residual connections need equal
-            widths.
+        units: Width of every layer; `None` is the input's width. With `residual_to_input=True`, it
+            must be the input's width.
         activation: Any Keras activation. The paper uses sigmoid, tanh and relu.
         dropout: Dropout rate on the input of every layer, as in the authors' code. (The paper
             applies dropout to the output.)
@@ -50,7 +51,7 @@ class ResidualNetwork(keras.layers.Layer):
         **kwargs: Keyword arguments of `keras.layers.Layer`.
 
     Raises:
-        ValueError: An argument is out of range, or a residual connection would add different
+        ValueError: An argument is out of range, or `residual_to_input=True` would add different
             widths.
 
     Example:

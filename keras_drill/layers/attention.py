@@ -62,7 +62,7 @@ class Attention(keras.layers.Layer):
         query: `[B, T, d_q]`.
         source: Output of `project`.
         positions: Integers `[B, T]`, the queries' positions in the target, which only a `window`
-            uses; `None` is 0, 1, ....
+            uses; `None` is 0, ..., T - 1.
 
     Returns:
         Contexts `[B, T, d_m]` in the compute dtype, and alignments `[B, T, S]` in float32.
@@ -70,7 +70,7 @@ class Attention(keras.layers.Layer):
     Args:
         score: An `AttentionScore`; `None` is `GeneralScore()`.
         window: An `AttentionWindow`, which limits attention to some positions of the source and may
-            multiply their alignments by factors; `None` attends to the whole source.
+            multiply their alignments by factors; `None` for attention to the whole source.
         **kwargs: Keyword arguments of `keras.layers.Layer`.
 
     Example:
@@ -208,7 +208,11 @@ class MultiHeadSourceAttention(keras.layers.Layer):
         self.built = True
 
     def project(self, memory: Tensor, mask: Tensor | None = None) -> dict[str, Tensor]:
-        """Prepares a source, with the arguments and the result of `Attention.project`."""
+        """Prepares a source: projects it to the keys and values of all heads.
+
+        The arguments are those of `Attention.project`. The result, a dictionary of tensors, is the
+        argument `source` of the call.
+        """
         memory = ops.cast(ops.add(memory, 0), self.compute_dtype)  # a tensor without a Keras mask
         if mask is None:
             mask = ops.ones(ops.shape(memory)[:2], "bool")

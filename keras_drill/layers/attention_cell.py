@@ -23,20 +23,20 @@ class AttentionCell(keras.layers.Layer):
     x_t is the input, y_t and s_t are the output and the states of the inner `cell`, W is a weight
     matrix, and [...; ...] is a concatenation. The output of this cell is a_t.
 
-    Use this cell in `AttentionRNN`. In a `keras.layers.RNN`, pass the output of the method `start`
-    as `initial_state`. With LSTM or GRU cells, `keras_drill.models.RecurrentEncoderDecoder` with
-    `input_feeding=True` is a faster alternative.
+    Use this cell in `AttentionRNN`, which takes the source and calls `start`. In a
+    `keras.layers.RNN`, pass the output of `start` as `initial_state`. With LSTM or GRU cells,
+    `keras_drill.models.RecurrentEncoderDecoder` with `input_feeding=True` is a faster alternative.
 
     Shape letters: B sequences, S positions of the source (memory) of width m, d_x input features, d
     output features.
 
     Call arguments:
         inputs: x_t `[B, d_x]`.
-        states: A list of tensors: the inner cell's states, a_{t-1} `[B, d]`, and the tensors of the
-            projected source.
+        states: A list of tensors: the inner cell's states, a_{t-1} `[B, d]`, and the tensors that
+            `attention.project` returned for the source.
 
     Returns:
-        a_t `[B, d]`, and the states after the step.
+        a_t `[B, d]`, and the list of states after the step, in the same order.
 
     Args:
         cell: Any Keras cell (`keras.layers.LSTMCell`, `GRUCell`, `StackedRNNCells`, ...) without
@@ -107,7 +107,10 @@ class AttentionCell(keras.layers.Layer):
             self.cell.build((inputs_shape[0], inputs_shape[-1] + self.size))
 
     def build_attention(self, memory_shape: Shape) -> None:
-        """Builds the attention for a source of shape `[B, S, m]`; `start` calls this method."""
+        """Builds the attention for a source of the shape `memory_shape`, `[B, S, m]`.
+
+        `start` calls this method, so you only need the method to create the weights earlier.
+        """
         if self._names:
             return
         size = getattr(self.cell, "output_size", None)
@@ -193,8 +196,8 @@ class AttentionRNN(keras.layers.RNN):
         training: Whether the layer is called for training.
 
     Output shape: `[B, d]`, or `[B, T, d]` with `return_sequences=True`. With `return_state=True`
-    this output is followed by the inner cell's states, the last output `[B, d]`, and the tensors of
-    the projected source.
+    this output is followed by the inner cell's states, the last output `[B, d]`, and the tensors
+    that the attention's `project` returned for the source.
 
     Args:
         cell: An `AttentionCell`.

@@ -124,7 +124,7 @@ class AdditiveScore(AttentionScore):
     output x of the previous layer to `tanh(x W + b)`, with its own W and b. v multiplies the output
     of the last layer. Pass the score to `keras_drill.layers.Attention`.
 
-    This score needs more time and memory than the others, because it computes tensors
+    This score needs more time and memory than the other scores, because it computes tensors
     `[B, T, S, units]` for B sequences, T queries and S positions of the source.
 
     Args:
@@ -198,8 +198,9 @@ class AdditiveScore(AttentionScore):
 class AttentionWindow(keras.layers.Layer, abc.ABC):
     """Base class for windows, which limit the source positions that a query attends to.
 
-    A window is an argument of `keras_drill.layers.Attention`. Attention with a window is known as
-    "local attention". Subclasses implement `call`.
+    Pass a window to `keras_drill.layers.Attention`, which calls it. Attention with a window is
+    known as "local attention". Subclasses implement `call`, and create weights, if any, in
+    `build(query_shape)`.
 
     Shape letters: B sequences, T queries (positions of the decoder) of width d_q, S positions of
     the source.
@@ -211,26 +212,27 @@ class AttentionWindow(keras.layers.Layer, abc.ABC):
 
         Args:
             query: `[B, T, d_q]`.
-            positions: Integers `[B, T]` or `[1, T]`, the queries' positions in the target, from 0.
+            positions: Integers, the queries' positions in the target, from 0: `[B, T]`, or `[1, T]`
+                if all sequences have the same positions.
             lengths: Integers `[B]`, the numbers of unmasked source positions.
             num_positions: Number of source positions S, with padding.
 
         Returns:
-            Booleans `[B, T, S]`, True for positions inside the window; and factors `[B, T, S]`, by
-            which `Attention` multiplies the alignments, or `None`.
+            Booleans `[B, T, S]`, True for positions inside the window; and float32 factors
+            `[B, T, S]`, by which `Attention` multiplies the alignments, or `None` for no factors.
         """
 
 
 @keras.saving.register_keras_serializable(package="keras_drill")
 class MonotonicWindow(AttentionWindow):
-    """Attention window whose centre in the source has the query's position in the target.
+    """Attention window whose centre is the source position with the number of the query's position.
 
     This window is known as "local-m". It contains the positions at most `radius` away from the
-    centre. If the source ends before the query's position, the centre is the source's last
-    position.
+    centre. If the source ends before the query's position, the centre is the source's last unmasked
+    position. Pass the window to `keras_drill.layers.Attention`.
 
     Args:
-        radius: Largest distance from the centre.
+        radius: Largest distance from the centre, a positive integer.
         **kwargs: Keyword arguments of `keras.layers.Layer`.
 
     References:
@@ -261,11 +263,12 @@ class PredictiveWindow(AttentionWindow):
 
     σ is the sigmoid, v and W are weights, and n is the number of unmasked source positions. The
     window contains the positions s with `|s - p| <= radius`. Their attention weights are multiplied
-    by `exp(-(s - p)² / (2 (radius / 2)²))`. Positions count from 0, so p lies between the first and
-    the last position of the source.
+    by `exp(-(s - p)² / (2 (radius / 2)²))`, and not normalised again. Positions are
+    numbered from 0, so p lies between the first and the last position of the source. Pass the
+    window to `keras_drill.layers.Attention`.
 
     Args:
-        radius: Largest distance from p.
+        radius: Largest distance from p, a positive integer.
         **kwargs: Keyword arguments of `keras.layers.Layer`.
 
     References:

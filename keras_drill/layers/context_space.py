@@ -123,7 +123,8 @@ class ContextSpace(keras.layers.Layer):
     def call(self, states: Tensor, words: Tensor | None = None) -> Tensor:
         """Computes contexts `[N, d]` of states `[N, D]`.
 
-        The words `[N]` of the states are required if the layer has `num_words`, and else ignored.
+        The words, integers `[N]` in [0, V), are the words of the states. They are required if the
+        layer has `num_words`, and else ignored.
         """
         # In float32: the differences of large states are small, and are then scaled up.
         mean = self.mean if self.num_words is None else ops.take(self.mean, words, axis=0)

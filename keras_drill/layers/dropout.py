@@ -9,7 +9,8 @@ from keras_drill.ops.seed_generator import SeedGenerator
 class Dropout(keras.layers.Dropout):
     """`keras.layers.Dropout` with different masks on each replica of `tf.distribute`.
 
-    On one device the masks are those of Keras for the same seed.
+    Keras' own layer draws the same mask on every replica. On one device, and on the first replica,
+    the masks are those of Keras for the same seed.
 
     Args:
         rate: float in `[0, 1]`, the probability of dropping an entry.

@@ -14,9 +14,10 @@ class EmbeddingDropout(keras.layers.Layer):
         y[b, t, :] = vectors[b, t, :] · mask[tokens[b, t]],
         mask[v] ~ Bernoulli(1 − rate) / (1 − rate)
 
-    b is a sequence of the batch, t a position and v a word. This is dropout on the rows of the
-    embedding matrix `[V, d]`, applied to the looked-up vectors. The layer makes no copy of the
-    matrix, and an output layer that shares the matrix (weight tying) reads it without dropout.
+    b is a sequence of the batch, t a position and v one of V words. This is dropout on the rows of
+    the embedding matrix `[V, d]`, with d features, applied to the looked-up vectors. The layer
+    makes no copy of the matrix, and an output layer that shares the matrix (weight tying) reads it
+    without dropout.
 
     Call arguments:
         vectors: `[..., d]`, the embeddings of `tokens`.

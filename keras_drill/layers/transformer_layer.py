@@ -182,7 +182,7 @@ class TransformerLayer(keras.layers.Layer):
     def project_source(self, source: Tensor) -> tuple[Tensor, Tensor]:
         """Returns the keys and the values of a source `[B, S, d]`, a pair of `[B, S, N, H]`.
 
-        They are the same for all calls of `step`.
+        Call this method once for a source, and pass the pair to every call of `step`.
         """
         attention = self.source_attention
         return attention.key_dense(source), attention.value_dense(source)

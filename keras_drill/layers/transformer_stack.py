@@ -22,7 +22,8 @@ class TransformerStack(keras.layers.Layer):
     E `[V, d]` is the embedding table, `positions` is the positional encoding, and D is dropout. If
     the layers have `norm_first=True`, a layer normalisation follows the last layer.
 
-    Shape letters: B sequences, T tokens, S positions of the source, d features, V words.
+    Shape letters: B sequences, T tokens, S positions of the source, d features, V words. There are
+    L layers.
 
     Call arguments:
         tokens: `[B, T]` int.
@@ -39,7 +40,8 @@ class TransformerStack(keras.layers.Layer):
         layer_arguments: Dictionary of the constructor arguments of every `TransformerLayer`, except
             `seed`, `dtype` and `name`.
         positions: Kind of the positional encoding, "sinusoidal" or "learned".
-        max_length: Number of learned positions; `None` with "sinusoidal".
+        max_length: Number of learned positions; `None` with "sinusoidal". For longer sequences, see
+            `PositionalEncoding`.
         scale_embedding: Whether embeddings are multiplied by √d.
         dropout: Rate of the dropout D on the sums of embeddings and positional encodings.
         seed: Integer for all dropout masks, or `None` for a random seed.
@@ -132,13 +134,15 @@ class TransformerStack(keras.layers.Layer):
     def project_source(self, source: Tensor) -> list[tuple[Tensor, Tensor]]:
         """Returns a list with each layer's keys and values of a source `[B, S, d]`.
 
-        They are the same for all calls of `step`.
+        Call this method once for a source, and pass the list to every call of `step` as `sources`.
         """
         source = ops.add(source, 0)  # a tensor without a Keras mask: Dense would warn of the mask
         return [layer.project_source(source) for layer in self.transformer_layers]
 
     def empty_caches(self, batch_size: int, length: int) -> list[tuple[Tensor, Tensor]]:
         """Returns a list with each layer's cache before the first token, for `step`.
+
+        The caches are the outputs of `TransformerLayer.empty_cache`.
 
         Args:
             batch_size: Number of rows (sequences) R.
@@ -164,13 +168,15 @@ class TransformerStack(keras.layers.Layer):
             tokens: Integers `[R]`, the next token of each row.
             caches: Each layer's cache: the output of `empty_caches`, or of the previous step.
             position: Integers `[R]`, the number of tokens that each row has read before.
-            sources: Output of `project_source`, if the layers attend to a source.
+            sources: Output of `project_source` for the B sources, if the layers attend to a source;
+                else `None`.
             source_mask: `None` or bool `[B, S]`, False for positions of the source to ignore.
             return_attention: Whether to return the last layer's attention to the source.
 
         Returns:
             Hidden states `[R, d]` and the new caches. With `return_attention=True` also the
-            attention weights `[R, S]` in float32, the mean over the heads.
+            attention weights of the source's positions, `[R, S]` in float32, the mean over the
+            heads of the last layer.
         """
         x = self._embed(tokens[:, None], position, training=False)  # [R, 1, d]
         sources = sources or [None] * self.num_layers

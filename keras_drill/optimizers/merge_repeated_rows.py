@@ -8,10 +8,10 @@ def merge_repeated_rows(optimizer: keras.optimizers.Optimizer) -> keras.optimize
 
     On TensorFlow, the gradient of an embedding that no output layer shares has one row for every
     lookup of a word (`tf.IndexedSlices`). Keras 3 clips and squares these rows one by one, before
-    it sums the rows of a word. Clipped gradients then have the wrong norm, and Adam's steps the
-    wrong size: the step of a word with three equal rows is √3 times too long. This function makes
-    the optimizer sum the rows of each word first. On JAX, gradients of embeddings are dense, and
-    the function does not change the optimizer.
+    it sums the rows of a word. Clipped gradients then have the wrong norm, and Adam's steps have
+    the wrong size: the step of a word with three equal rows is √3 times too long. This function
+    makes the optimizer sum the rows of each word first. On JAX, gradients of embeddings are dense,
+    and the function does not change the optimizer.
 
     Models of this package call this function in `compile`, so you need it only in your own training
     loop. The optimizer's class and its config stay the same. Gradients stay sparse: none becomes as

@@ -14,7 +14,7 @@ class WarmupSchedule(keras.optimizers.schedules.LearningRateSchedule):
 
     Let n be the number of the training step, from 1, w = `warmup_steps`, D = `decay_steps`,
     f = `final_share` and t = min((n − w) / D, 1). The rate is `learning_rate` · n / w while n < w.
-    Then it depends on `decay`:
+    Then the rate depends on `decay`:
 
         constant       learning_rate
         inverse-sqrt   learning_rate · √(max(w, 1) / n)
@@ -27,10 +27,10 @@ class WarmupSchedule(keras.optimizers.schedules.LearningRateSchedule):
     Args:
         learning_rate: the rate at the peak.
         warmup_steps: number of steps in which the rate rises linearly.
-        decay: "constant", "inverse-sqrt", "cosine" or "linear".
+        decay: "constant", "inverse-sqrt", "cosine" or "linear", see above.
         decay_steps: number of steps after the warm-up in which "cosine" and "linear" fall, at least
             1; ignored by the other decays.
-        final_share: final rate of "cosine" and "linear", as a share of `learning_rate`.
+        final_share: final rate of "cosine" and "linear", as a share of `learning_rate`, in [0, 1].
 
     Example:
 

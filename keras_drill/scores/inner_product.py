@@ -8,7 +8,10 @@ from keras_drill.types import Tensor, Tensors
 
 @keras.saving.register_keras_serializable(package="keras_drill")
 class InnerProduct(Score):
-    """Inner product of a hidden state and a label (output embedding), as in a `Dense` layer."""
+    """Inner product of a hidden state and a label (output embedding), as in a `Dense` layer.
+
+    This is the default of the argument `score` of `keras_drill.OutputLayer`.
+    """
 
     is_linear = True
 

@@ -12,7 +12,7 @@ VARIANTS = ("paper", "reference")
 
 @keras.saving.register_keras_serializable(package="keras_drill")
 class KerBSKernel(Score):
-    """The kernel of the kernelized Bayesian softmax, with one parameter θ per label.
+    """The kernel of the kernelized Bayesian softmax, with one trainable parameter θ per label.
 
         score(h, w) = |h| |w| f(cos(h, w))
         f(c) = -b/θ (exp(-θ c) - 1),    b = θ² / (2 (exp(-θ) + θ - 1))
@@ -20,6 +20,10 @@ class KerBSKernel(Score):
     h is a context (hidden state), w a label (output embedding), and c the cosine of both. With
     θ = 0 the kernel is the inner product. A label with a larger θ has a wider kernel: f(0.5) / f(1)
     is 0.27 for θ = -2, 0.5 for θ = 0 and 0.73 for θ = 2. In the paper's notation `a = -b/θ`.
+
+    Pass the kernel to `keras_drill.OutputLayer` as `score`, or use
+    `keras_drill.KernelizedBayesianSoftmax`. The output layer, or its tied embedding, stores θ,
+    which starts near 0.
 
     Near θ = 0 the closed forms lose precision by cancellation, so a power series replaces them for
     small θ. Values and gradients therefore have the precision of their dtype from θ = -20 to 20. A
@@ -33,7 +37,7 @@ class KerBSKernel(Score):
     A vector of zeros has the score 0 and no gradient.
 
     Args:
-        variant: "paper" or "reference".
+        variant: "paper" or "reference", see above.
 
     Raises:
         ValueError: `variant` is neither "paper" nor "reference".
@@ -63,17 +67,20 @@ class KerBSKernel(Score):
         Args:
             theta: Floats, θ of labels.
             cos: Floats, cosines of contexts and labels. `theta` and `cos` are broadcast.
+
+        Returns:
+            Floats of the common shape of `theta` and `cos`.
         """
         theta, cos = _as_floats(theta, cos)
         return self._shape.value(cos, self._shape.terms(theta))
 
     def derivative_by_cos(self, theta: Tensor, cos: Tensor) -> Tensor:
-        """Computes `∂f/∂cos`. The arguments are those of `value`."""
+        """Computes `∂f/∂cos`. Arguments and shape of the result are those of `value`."""
         theta, cos = _as_floats(theta, cos)
         return self._shape.slope(cos, self._shape.terms(theta))
 
     def derivative_by_theta(self, theta: Tensor, cos: Tensor) -> Tensor:
-        """Computes `∂f/∂θ`. The arguments are those of `value`."""
+        """Computes `∂f/∂θ`. Arguments and shape of the result are those of `value`."""
         theta, cos = _as_floats(theta, cos)
         terms = self._shape.terms(theta)
         return self._shape.by_theta(self._shape.value(cos, terms), self._shares(cos, terms), terms)

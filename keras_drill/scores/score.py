@@ -10,24 +10,26 @@ from keras_drill.types import Initializer, Tensor, Tensors
 class Score(ABC):
     """Base class for scores, which compare context vectors with labels (output embeddings).
 
-    Contexts are the vectors that the output layer computes from hidden states for this comparison.
-    A score is an element-wise function of the inner product of context h and label e, and of
-    *terms*: a few numbers for each context and for each label, for example their norms.
+    Pass a score to `keras_drill.OutputLayer`, which calls its methods. Contexts are the vectors
+    that the output layer computes from hidden states for this comparison. A score is an
+    element-wise function of the inner product of context h and label e, and of *terms*: a few
+    numbers for each context and for each label, for example their norms.
 
         score(h, e) = F(h . e; terms(h), terms(e, parameters))
 
     The loss of the output layer computes the matrix products itself, for one group of rows after
     another. The score computes only cheap, element-wise operations and their gradients. A score has
-    no state. Parameters that belong to labels, for example a kernel's width, are passed as
-    `parameters`: a tuple of tensors whose first axis is the number of labels M.
+    no state. The output layer, or its tied embedding, stores trainable parameters of labels, for
+    example a kernel's width, and passes them as `parameters`, a tuple of tensors `[M]`.
 
     Subclasses implement `of_products`, `product_gradients`, `pair_scores` and `pair_gradients`. For
     a score with terms, they also override `hidden_terms`, `label_terms`, `hidden_gradients`,
-    `label_gradients` and the attributes.
+    `label_gradients` and the attributes below.
 
-    Shape letters: R rows (context vectors) of width d, M labels, S labels of a single row. The
-    compute dtype is the dtype of the contexts and labels. The accumulator's dtype is float32, or
-    float64 if the compute dtype is float64.
+    Shape letters: R rows (context vectors) of width d, M labels. In `pair_scores` and
+    `pair_gradients`, S is the number of labels of each row, for example the senses of its target.
+    The compute dtype is the dtype of the contexts and labels. The accumulator's dtype is float32,
+    or float64 if the compute dtype is float64.
 
     Attributes:
         parameter_initializers: Dictionary from the name of every parameter to its initializer, in
@@ -143,7 +145,7 @@ class Score(ABC):
         """Computes the second and third result of `product_gradients`, given the first.
 
         The loss of the output layer calls this method on JAX with accelerators, so that no further
-        matrix `[R, M]` is stored. Overriding it is optional.
+        matrix `[R, M]` is stored. Subclasses need not override this method.
 
         Args:
             by_products: `[R, M]` in the accumulator's dtype, the gradient with respect to the
@@ -168,14 +170,14 @@ class Score(ABC):
             hidden_terms: Output of the method `hidden_terms`.
 
         Returns:
-            The gradient `[R, d]`.
+            The gradient `[R, d]`, in the dtype of `gradient`.
         """
         return gradient
 
     def label_gradients(
         self, gradient: Tensor, label_sums: Tensors, labels: Tensor, label_terms: Tensors
     ) -> tuple[Tensor | None, Tensors]:
-        """Computes the rest of the labels' gradient, and the gradients of the parameters.
+        """Computes the gradients that pass through the label terms, of labels and parameters.
 
         Args:
             gradient: `[M, d]`, the part of the labels' gradient that passes through the products.
@@ -184,8 +186,9 @@ class Score(ABC):
             label_terms: Output of the method `label_terms`.
 
         Returns:
-            The rest `[M, d]`, which the caller adds to `gradient`, or `None` (the default) if there
-            is none; and a tuple of the parameters' gradients, tensors `[M]`.
+            The part `[M, d]` of the labels' gradient that passes through the label terms, which the
+            caller adds to `gradient`, or `None` (the default) for no such part; and a tuple of the
+            parameters' gradients, tensors `[M]`.
         """
         return None, ()
 
@@ -193,7 +196,8 @@ class Score(ABC):
     def pair_scores(self, hidden: Tensor, labels: Tensor, parameters: Tensors) -> Tensor:
         """Computes the scores of every row with its own S labels.
 
-        Automatic differentiation of the result must give the gradients.
+        Automatic differentiation of the result must give the gradients with respect to all
+        arguments.
 
         Args:
             hidden: `[..., d]`, contexts.

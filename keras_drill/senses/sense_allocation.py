@@ -13,16 +13,18 @@ USAGE_BY = ("posterior", "probability")
 class SenseAllocation(keras.layers.Layer):
     """Stores the word of each sense, and how much each sense is used.
 
-    A sense is one of several output embeddings of a word. An output layer shares this state with a
-    tied input embedding. The number of senses and all shapes are fixed. The word of a sense may
-    change in training, without recompilation.
+    A sense is one of several output embeddings of a word. This layer is the attribute `allocation`
+    of `keras_drill.KernelizedBayesianSoftmax`, which shares it with a tied input embedding. The
+    number of senses and all shapes are fixed. The word of a sense may change in training, without
+    recompilation.
 
     An interval is the training steps between two reallocations of senses. `record` adds the tokens
     of a step to the sums of the present interval, over all replicas of `tf.distribute`. At the end
     of the interval, the callback `keras_drill.SenseReallocation` updates the running averages with
     the sums, moves senses according to averages and sums, and sets the sums to 0.
 
-    Shape letters: V words, M senses, S most senses of a word, N tokens.
+    Shape letters: V words, M senses, S most senses that a word may have, N tokens. All attributes
+    without a dtype are float32.
 
     Attributes:
         sense_to_word: `[M]` int32, the word of every sense.
@@ -31,18 +33,19 @@ class SenseAllocation(keras.layers.Layer):
         usage: `[M]`, each sense's usage, a running average of its probability; see `usage_by`.
         word_log_prob: `[V]`, running average of a word's log-probability at tokens whose target is
             the word; 0 for words that have not occurred.
-        word_count: `[V]`, how often each word was the target in this interval.
+        word_count: `[V]`, how often each word was the target in the present interval.
         log_prob_sum, prob_sum: `[V]`, sums of a word's log-probability and of its probability, over
             the tokens that `word_count` counts.
-        usage_sum: `[M]`, sum of the probabilities that `usage` averages, over all tokens of this
-            interval.
+        usage_sum: `[M]`, sum of the probabilities that `usage` averages, over all tokens of the
+            present interval.
 
     Args:
         vocabulary_size: Number of words V.
-        num_senses: Number of senses M; `None` is three per word.
-        min_senses: Fewest senses of a word.
-        max_senses: Most senses of a word, S.
-        dynamic: Whether senses may move between words. With `False` no statistics are collected.
+        num_senses: Number of senses M of all words together; `None` is three per word.
+        min_senses: Fewest senses that a word may have.
+        max_senses: Most senses S that a word may have.
+        dynamic: Whether senses may move between words. With `False`, no statistics are collected,
+            and the attributes `word_count`, `log_prob_sum`, `prob_sum` and `usage_sum` are missing.
         usage_by: Probability that `usage` averages over all tokens, with 0 at tokens whose target
             is another word: "posterior", the probability of the sense given the target, or
             "probability", the probability of the sense among the senses of all words, as in
@@ -50,7 +53,8 @@ class SenseAllocation(keras.layers.Layer):
         **kwargs: Keyword arguments of `keras.layers.Layer`.
 
     Raises:
-        ValueError: `num_senses` is too small or too large for the number of words.
+        ValueError: `num_senses` is not from `min_senses * vocabulary_size` to
+            `max_senses * vocabulary_size`, or another argument is out of range.
 
     Example:
 
@@ -157,14 +161,15 @@ class SenseAllocation(keras.layers.Layer):
     def record(
         self, targets: Tensor, log_probs: Tensor, posteriors: Tensor, weights: Tensor | None = None
     ) -> None:
-        """Adds tokens to this interval's statistics. The output layer calls this method.
+        """Adds tokens to the sums of the present interval. The output layer calls this method.
 
         Args:
             targets: `[N]` integers, the words.
             log_probs: `[N]`, log-probabilities of the targets.
             posteriors: `[N, S]`, probabilities of the target's senses given the target, in the
                 order of `columns(targets)`, padded with 0.
-            weights: `[N]`, or `None`. Tokens of weight 0 are ignored. All other tokens count once.
+            weights: `[N]`, the sample weights, or `None`. Tokens of weight 0 are ignored. Each
+                other token adds 1 to `word_count`, whatever its weight.
         """
         log_probs, posteriors = ops.cast(log_probs, "float32"), ops.cast(posteriors, "float32")
         counted = ops.ones_like(log_probs)
@@ -188,11 +193,14 @@ class SenseAllocation(keras.layers.Layer):
     def assign(self, sense_to_word: Tensor) -> None:
         """Assigns every sense to a word. Call this method outside compiled functions.
 
+        Embeddings, usage and statistics stay unchanged.
+
         Args:
-            sense_to_word: `[M]` integers, the word of every sense.
+            sense_to_word: `[M]` integers in [0, V), the word of every sense.
 
         Raises:
-            ValueError: A word would have fewer than `min_senses` or more than `max_senses` senses.
+            ValueError: A word would have fewer than `min_senses` or more than `max_senses` senses,
+                or `sense_to_word` has another shape or other numbers.
         """
         sense_to_word = np.asarray(sense_to_word)
         if sense_to_word.shape != (self.num_senses,):
@@ -227,7 +235,7 @@ class SenseAllocation(keras.layers.Layer):
 
     @property
     def arguments(self) -> dict:
-        """The constructor arguments of this allocation, without those of `keras.layers.Layer`."""
+        """Dictionary of the constructor arguments, without those of `keras.layers.Layer`."""
         return {
             "vocabulary_size": self.vocabulary_size,
             "num_senses": self.num_senses,

@@ -8,11 +8,13 @@ from keras_drill.senses.policies.sense_statistics import SenseStatistics
 class AllocationPolicy(ABC):
     """Base class for policies, which decide which senses move to which words.
 
-    A sense is one of several output embeddings of a word. Pass a policy to
-    `keras_drill.SenseReallocation`. Subclasses implement `moves`.
+    A sense is one of several output embeddings of a word. Pass a policy to the callback
+    `keras_drill.SenseReallocation`, or to `keras_drill.SenseReallocator`. Subclasses implement
+    `moves`.
 
-    A policy uses only NumPy, keeps no state and draws no random numbers: equal statistics lead to
-    equal moves. After the moves every word must have `min_senses` to `max_senses` senses.
+    A policy must keep no state and draw no random numbers, so that all devices make the same moves
+    from equal statistics. After the moves every word must have `min_senses` to `max_senses` senses
+    (arguments of the output layer).
     """
 
     @abstractmethod
@@ -23,8 +25,8 @@ class AllocationPolicy(ABC):
             statistics: `SenseStatistics` of senses and words, which the method must not change.
 
         Returns:
-            The senses that move and their new words, both integers `[K]` for K moves, in the order
-            of decision. Each sense occurs at most once.
+            The senses that move and their new words, both NumPy arrays of integers `[K]` for K
+            moves. The history of reallocations keeps their order. Each sense occurs at most once.
         """
 
     def get_config(self) -> dict:

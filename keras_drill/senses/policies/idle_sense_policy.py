@@ -16,10 +16,10 @@ class IdleSensePolicy(AllocationPolicy):
         sense m is idle  <=>  share_m < idle_share
         need_i = count_i · (-running mean of log p(i)) · senses_i
 
-    Here m is a sense (an output embedding of a word) and i a word. `usage_m` is a running average
-    of the sense's probability, and log p(i) is the word's log-probability where it occurs, see
-    `SenseStatistics`. `count_i` is the number of occurrences of word i since the last reallocation,
-    and `senses_i` is its number of senses.
+    Here m is a sense (one of several output embeddings of a word) and i a word. `usage_m` is a
+    running average of the sense's probability, and log p(i) is the log-probability of word i at
+    tokens whose target is i, see `SenseStatistics`. `count_i` is the number of these tokens since
+    the last reallocation, and `senses_i` is the word's number of senses.
 
     Words without an idle sense and with fewer than `max_senses` senses receive one idle sense each.
     The word with the greatest need receives the least used idle sense, and so on. A word keeps its

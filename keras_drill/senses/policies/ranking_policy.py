@@ -17,14 +17,14 @@ class RankingPolicy(AllocationPolicy):
         rank_w = (count_w + 1e-7) / (prob_sum_w + 1e-7) / (√count_w + 1e-7)
 
     `count_w` and `prob_sum_w` are the entries of `word_count` and `prob_sum` for word w, see
-    `SenseStatistics`. A sense is an output embedding of a word.
+    `SenseStatistics`. A sense is one of several output embeddings of a word.
 
     The policy handles words by increasing rank, and senses by increasing usage. It skips words that
     have `max_senses` senses, and words that are not frequent. A word is frequent if its count in
-    the interval is greater than the (V / 2)-th largest count of all V words. Every other word
-    receives the next sense whose word has more than `min_senses` senses at that moment. Senses
-    before that sense are not considered again. The number of moves is limited by `ratio`. Ties are
-    resolved in favour of the lower index.
+    the interval is greater than the (V // 2)-th largest count of all V words. Every word that is
+    not skipped receives the next sense whose word has more than `min_senses` senses at that moment.
+    Senses before that sense are not considered again. The number of moves is limited by `ratio`.
+    Ties are resolved in favour of the lower index.
 
     Words that receive senses may also lose senses. A word may even receive its own sense, which is
     then reset and counts as a move.

@@ -8,8 +8,9 @@ import numpy as np
 class SenseStatistics:
     """Statistics of senses and words for an `AllocationPolicy`, as NumPy arrays.
 
-    A sense is one of several output embeddings of a word. There are M senses and V words. The
-    present interval is the training steps since the last reallocation of senses.
+    `keras_drill.SenseReallocation` passes this object to the policy. A sense is one of several
+    output embeddings of a word. There are M senses and V words. The present interval is the
+    training steps since the last reallocation of senses.
 
     Args:
         sense_to_word: `[M]` integers, the word of every sense.
@@ -19,8 +20,8 @@ class SenseStatistics:
             the word; 0 for words that have not occurred.
         word_count: `[V]`, how often each word was the target in the present interval.
         prob_sum: `[V]`, sum of the word's probability over the tokens that `word_count` counts.
-        min_senses: Fewest senses of a word.
-        max_senses: Most senses of a word.
+        min_senses: Fewest senses that a word may have.
+        max_senses: Most senses that a word may have.
 
     Example:
 

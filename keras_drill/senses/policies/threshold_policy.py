@@ -18,10 +18,10 @@ class ThresholdPolicy(AllocationPolicy):
     word_log_prob_i is the running mean of the log-probability of word i at tokens whose target is
     i, see `SenseStatistics`. A sense is one of several output embeddings of a word.
 
-    Needy words receive one sense each, beginning with the lowest mean log-probability. The policy
-    takes the least used senses of words that are not needy and have more than `min_senses` senses.
-    A needy word that has `max_senses` senses receives no sense. Words that have not occurred are
-    not needy. Ties are resolved in favour of the lower index.
+    Needy words receive one sense each while there are senses to take, beginning with the lowest
+    mean log-probability. The policy takes the least used senses of words that are not needy and
+    have more than `min_senses` senses. A needy word that has `max_senses` senses receives no sense.
+    Words that have not occurred are not needy. Ties are resolved in favour of the lower index.
 
     Args:
         threshold: Log-probability below which a word is needy (ε in the paper); at most 0.
