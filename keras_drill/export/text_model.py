@@ -53,7 +53,7 @@ class TextModel(tf.Module):
     Texts may have any length, unless the model has learned positions or a fixed input length. Such
     a model has a maximum length. It reads only the end of a long prompt, so that prompt and new
     words together fit. If a text to score is longer, a model with a fixed input length raises an
-    error. With learned positions, the results of the whole batch can be NaN.
+    error. With learned positions, the words beyond the maximum length get NaN.
 
     Shape letters: B rows of a batch, T words of the longest text (with end tokens), N words of the
     longest continuation, S the most senses that a word may have (`max_senses` of the output layer),

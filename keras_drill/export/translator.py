@@ -236,7 +236,7 @@ class Translator(tf.Module):
         Args:
             sources: Strings `[B]`.
             targets: Strings `[B]`, the targets to score, of any length. If the model has learned
-                positions and a target has more tokens, the results of the whole batch can be NaN.
+                positions, words beyond their number get NaN.
 
         Returns:
             Dictionary of `words`, `log_probs`, `lengths`, `total_log_probs` and `perplexities` as

@@ -23,14 +23,16 @@ class PositionalEncoding(keras.layers.Layer):
         x: `[B, T, d]`: B sequences, T positions, width d.
         start: Position of the first vector of each sequence: an integer, or integers `[B]`.
             Defaults to 0.
+        mark_unknown: Whether the output is NaN at positions from `max_length` on. With `False`, the
+            last row of the table is added there. Defaults to `True`.
 
     Output shape: `[B, T, d]`.
 
     Args:
         kind: "sinusoidal" (no weights, any length) or "learned".
         max_length: Number of learned positions, `None` with "sinusoidal". A longer sequence raises
-            an error if its length is static. If its length is only known at run time, the output at
-            the positions from `max_length` on is NaN.
+            an error if its length is static. If its length is only known at run time, see
+            `mark_unknown`.
         **kwargs: Keyword arguments of `keras.layers.Layer`.
 
     Example:
@@ -62,7 +64,7 @@ class PositionalEncoding(keras.layers.Layer):
                 shape=(self.max_length, x_shape[-1]), initializer="uniform", name="table"
             )
 
-    def call(self, x: Tensor, start: int = 0) -> Tensor:
+    def call(self, x: Tensor, start: int = 0, mark_unknown: bool = True) -> Tensor:
         length, width = x.shape[1], x.shape[-1]
         if self.max_length is not None and length is not None and length > self.max_length:
             raise ValueError(
@@ -73,9 +75,10 @@ class PositionalEncoding(keras.layers.Layer):
         positions = positions + ops.reshape(ops.cast(start, positions.dtype), (-1, 1))  # [B, T]
         if self.max_length is not None:
             encoding = ops.take(self.table, ops.minimum(positions, self.max_length - 1), axis=0)
-            # An unknown length cannot raise an error while tracing: NaN shows the error instead.
-            is_row = (positions < self.max_length)[..., None]
-            encoding = ops.where(is_row, encoding, ops.full_like(encoding, math.nan))
+            if mark_unknown:
+                # An unknown length cannot raise an error while tracing: NaN shows it instead.
+                is_row = (positions < self.max_length)[..., None]
+                encoding = ops.where(is_row, encoding, ops.full_like(encoding, math.nan))
         else:
             count = (width + 1) // 2
             rates = ops.exp(

@@ -1,5 +1,6 @@
 """The encoder or decoder of a Transformer: token embeddings and a stack of layers."""
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -40,8 +41,10 @@ class TransformerStack(keras.layers.Layer):
         layer_arguments: Dictionary of the constructor arguments of every `TransformerLayer`, except
             `seed`, `dtype` and `name`.
         positions: Kind of the positional encoding, "sinusoidal" or "learned".
-        max_length: Number of learned positions; `None` with "sinusoidal". For longer sequences, see
-            `PositionalEncoding`.
+        max_length: Number of learned positions; `None` with "sinusoidal". Longer sequences raise an
+            error if their length is static. If their length is only known at run time, the outputs
+            of a causal stack are NaN at later positions, except at padding. Otherwise all outputs
+            of a longer sequence are NaN.
         scale_embedding: Whether embeddings are multiplied by √d.
         dropout: Rate of the dropout D on the sums of embeddings and positional encodings.
         seed: Integer for all dropout masks, or `None` for a random seed.
@@ -126,10 +129,24 @@ class TransformerStack(keras.layers.Layer):
         source_mask: Tensor | None = None,
         training: bool = False,
     ) -> Tensor:
-        x = self._embed(tokens, 0, training)
+        x = self._embed(tokens, 0, training, mark_unknown=False)
         for layer in self.transformer_layers:
             x = layer(x, source, mask=mask, source_mask=source_mask, training=training)
-        return x if self.final_norm is None else self.final_norm(x)
+        x = x if self.final_norm is None else self.final_norm(x)
+        return x if self.max_length is None else self._mark_unknown_positions(x, mask)
+
+    def _mark_unknown_positions(self, x, mask):
+        """Replaces outputs that depend on positions from `max_length` on by NaN.
+
+        If `PositionalEncoding` marked the inputs, attention with a weight of 0 would spread NaN to
+        short texts, which are padded because of a long text in the batch.
+        """
+        is_unknown = (ops.arange(ops.shape(x)[1]) >= self.max_length)[None, :]
+        if mask is not None:
+            is_unknown = ops.logical_and(is_unknown, mask)
+        if not self.transformer_layers[0].causal:
+            is_unknown = ops.any(is_unknown, axis=1, keepdims=True)  # of the text
+        return ops.where(is_unknown[..., None], math.nan, x)
 
     def project_source(self, source: Tensor) -> list[tuple[Tensor, Tensor]]:
         """Returns a list with each layer's keys and values of a source `[B, S, d]`.
@@ -189,11 +206,12 @@ class TransformerStack(keras.layers.Layer):
         x = x if self.final_norm is None else self.final_norm(x)
         return x[:, 0], new_caches, *weights
 
-    def _embed(self, tokens, start, training):
+    def _embed(self, tokens, start, training, mark_unknown=True):
         x = self.embedding(tokens)
         if self.scale_embedding:
             x = x * ops.cast(self.embedding.output_dim**0.5, x.dtype)
-        return self.embedding_dropout(self.positional_encoding(x, start=start), training=training)
+        x = self.positional_encoding(x, start=start, mark_unknown=mark_unknown)
+        return self.embedding_dropout(x, training=training)
 
     def compute_output_shape(self, tokens_shape: Shape, source_shape: Shape | None = None) -> Shape:
         return (*tokens_shape, self.embedding.output_dim)

@@ -327,6 +327,19 @@ def test_models_say_what_they_cannot_do(model, side):
 
 
 @pytest.mark.slow
+def test_scores_do_not_depend_on_a_longer_target(side):
+    backbone = Transformer(
+        V, 6, num_layers=1, num_heads=2, feed_forward_dim=5, positions="learned", max_length=5
+    )
+    translator = Translator(filled(backbone), side, side, max_source_tokens=4, max_tokens=4)
+    alone = translator.score(["a b"], ["c a"])
+    both = translator.score(["a b", "a"], ["c a", "a b c a b c"])
+    np.testing.assert_allclose(both["log_probs"][0, :3], alone["log_probs"][0], rtol=1e-5)
+    np.testing.assert_allclose(both["total_log_probs"][0], alone["total_log_probs"][0], rtol=1e-5)
+    assert np.isnan(both["log_probs"][1]).tolist() == [False] * 5 + [True] * 2
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["learned positions", "a fixed length"])
 def test_of_long_prompts_the_end_is_read(kind):
     if kind == "a fixed length":

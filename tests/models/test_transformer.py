@@ -213,3 +213,26 @@ def test_learned_positions_end():
     backbone = make(positions="learned", max_length=T)
     with pytest.raises(ValueError, match="at most `max_length`=5 positions"):
         backbone({"source": np.ones((1, T + 1)), "target": np.ones((1, T))})
+
+
+@pytest.mark.skipif(keras.backend.backend() != "tensorflow", reason="JAX knows all lengths")
+@pytest.mark.parametrize("norm_first", [False, True])
+def test_a_text_beyond_the_learned_positions_changes_no_other_text(norm_first):
+    import tensorflow as tf
+
+    most = 4
+    backbone = make(positions="learned", max_length=most, norm_first=norm_first, pad_id=0)
+    read = tf.function(backbone, input_signature=[
+        {name: tf.TensorSpec([None, None], tf.int32) for name in ("source", "target")}
+    ])  # fmt: skip
+    rng = np.random.default_rng(3)
+    inputs = {name: rng.integers(1, V, (3, 7)).astype("int32") for name in ("source", "target")}
+    inputs["source"][:2, most:] = inputs["target"][[0, 2], most:] = 0
+    found = ops.convert_to_numpy(read(inputs))
+    cut = {name: ids[:, :most] for name, ids in inputs.items()}
+    alone = ops.convert_to_numpy(backbone(cut))
+    np.testing.assert_allclose(found[:2, :most], alone[:2], rtol=1e-5, atol=1e-6)
+    is_nan = np.isnan(found).all(axis=-1)
+    assert not is_nan[0].any() and not np.isnan(found[0]).any()
+    assert is_nan[1].tolist() == [False] * most + [True] * 3  # its target is too long
+    assert is_nan[2].all()  # its source is
