@@ -198,6 +198,31 @@ def _tabulate_sense_usage_of_nouns() -> tuple[list[str], list[list[Any]]]:
     return ["policy", "usage by", "13 nouns", "made-up words", "made-up words, held back"], rows
 
 
+_STARTS_OF_SENSES = {
+    "small-tied": "tied softmax",
+    "kerbs": "KerBS, random senses",
+    "kerbs copies": "KerBS, copies",
+    "kerbs copies inner_product": "KerBS, copies, without kernel",
+    "kerbs copies false": "KerBS, copies that never move",
+}
+
+
+def _tabulate_senses_start() -> tuple[list[str], list[list[Any]]]:
+    """Comparisons of how senses start, whose runs are named by their options."""
+    texts = {"demo-adam": "demo, Adam", "demo-sgd": "demo, SGD", "ptb": "Penn Treebank, Adam"}
+    columns = ["text, optimizer", "output layer", "valid ppl", "test ppl", "test ppl beyond tying"]
+    rows = []
+    for name, text in texts.items():
+        found_columns, found = load_table(f"senses-start-{name}/means")
+        places = [found_columns.index(x) for x in ("valid ppl", "test ppl")]
+        places.append(found_columns.index("test ppl beyond small-tied"))
+        for row in found:
+            options = [x.partition("=")[2] for x in row[0].split("-") if "=" in x]
+            key = " ".join(x for x in options if x != "2") or row[0]
+            rows.append([text, _STARTS_OF_SENSES[key], *(row[place] for place in places)])
+    return columns, rows
+
+
 _TABLES = {
     "accelerator/loss": _tabulate_accelerator_loss,
     "accelerator/heads": _tabulate_accelerator_heads,
@@ -205,6 +230,7 @@ _TABLES = {
     "accelerator/decoding": _tabulate_accelerator_decoding,
     "sense-usage/synthetic": _tabulate_sense_usage,
     "sense-usage-nouns/v-measure": _tabulate_sense_usage_of_nouns,
+    "senses-start": _tabulate_senses_start,
     "summary/highlights": _tabulate_highlights,
     "summary/choices": _tabulate_choices,
 }

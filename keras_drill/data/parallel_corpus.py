@@ -15,8 +15,9 @@ class ParallelCorpus:
     `path` can be one of these:
 
     - A folder with two text files per split, whose names end in the languages `source` and
-      `target`: `train.de` and `train.en`, `val.de` and `val.en` (or `valid`, `dev`, `validation`),
-      `test_2016.de` and `test_2016.en`; any file may be gzipped (`.gz`).
+      `target`, for example `train.de` and `train.en`. The names contain the split as a word:
+      "train", "valid" (or "val", "dev", "validation") or "test", as `test_2016.de` does. Files may
+      be gzipped (`.gz`). Several files for a split and a language raise a `ValueError`.
     - A folder with one file of two columns per split, `train.tsv`, `valid.tsv`, `test.tsv`. The
       columns are source and target, separated by a tab. Further columns are ignored, but all lines
       must have the same number of columns. These files are also used if the folder has no files of
@@ -32,9 +33,9 @@ class ParallelCorpus:
       pairs of text files.
 
     By default, the corpus must have training pairs. To evaluate pairs as a whole, use
-    `split=False`. A file or a pair of files is then not split: `splits` has one text, with the
-    names of the files as its key. With `split=False`, a folder, a data set or a mapping need not
-    have training pairs.
+    `split=False`. A file or a pair of files is then not split: `splits` has one text, whose key
+    consists of the names of the files, such as "today.de + today.en". With `split=False`, a folder,
+    a data set or a mapping need not have training pairs.
 
     Empty lines are kept. `TextLines` documents which characters end a line.
 
@@ -50,12 +51,13 @@ class ParallelCorpus:
 
     Attributes:
         splits: Mapping from the names of the existing splits ("train", "valid", "test") to
-            `ParallelText`. For files with `split=False`, the only key is made of the files' names.
+            `ParallelText`. See above for files with `split=False`.
 
     Raises:
         FileNotFoundError: There is nothing at `path`, or no file for a language.
-        ValueError: The two sides have different numbers of lines, a line does not have two columns,
-            a file is not UTF-8 text, or a data set does not have the language.
+        ValueError: The two sides have different numbers of lines, a line has fewer than two columns
+            or not as many as the other lines, a file is not UTF-8 text, a folder has several files
+            for a split and a language, or a data set does not have the language.
         ImportError: tensorflow-datasets is required and not installed.
 
     Example:

@@ -22,8 +22,8 @@ class LSTM(Recurrent):
     layout, so they can be copied from either layer to the other. The computation differs:
 
     - `x W` is one product for all time steps.
-    - The gradients are written by hand. The gates i, f, g and o, which the gradients need, are
-      stored only in training.
+    - With `training=True`, the gates i, f, g and o are stored, and the gradients are written by
+      hand. Otherwise no gates are stored, and the backend differentiates the recurrence.
     - Under mixed precision, states and gates are computed in float32.
 
     With TensorFlow on a GPU, and without a mask, the layer uses cuDNN. Under XLA the layer never

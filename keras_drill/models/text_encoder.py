@@ -73,8 +73,9 @@ class TextEncoder:
         ]
         if None in special:
             raise ValueError(
-                "`tokenizer` must have mask, start and end tokens, as for encoders of masked text. "
-                f"Received: {type(tokenizer).__name__}"
+                "`tokenizer` must have start, end, mask and padding tokens, like tokenizers of "
+                "masked language models such as BERT. Received: a "
+                f"{type(tokenizer).__name__} with the ids {special}"
             )
         longest = getattr(backbone, "max_sequence_length", None)
         if window < 1 or (longest is not None and 2 * window + 3 > longest):

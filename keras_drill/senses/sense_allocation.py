@@ -168,8 +168,8 @@ class SenseAllocation(keras.layers.Layer):
             log_probs: `[N]`, log-probabilities of the targets.
             posteriors: `[N, S]`, probabilities of the target's senses given the target, in the
                 order of `columns(targets)`, padded with 0.
-            weights: `[N]`, the sample weights, or `None`. Tokens of weight 0 are ignored. Each
-                other token adds 1 to `word_count`, whatever its weight.
+            weights: `[N]`, the sample weights, or `None`. Tokens of weight 0 are ignored. All
+                other tokens count equally in all sums, whatever their weight.
         """
         log_probs, posteriors = ops.cast(log_probs, "float32"), ops.cast(posteriors, "float32")
         counted = ops.ones_like(log_probs)

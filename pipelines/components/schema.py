@@ -90,9 +90,12 @@ def _column(told: Any, column: str, path: Path) -> ColumnSchema:
         raise ConfigError(f"{where} must be an object. Received: {told!r}")
     for name in [*told, *fields]:
         if name not in fields:
-            raise ConfigError(f"{where}: unknown expectation {name!r}{suggest(name, fields)}")
+            raise ConfigError(f"{where}: unknown field {name!r}{suggest(name, fields)}")
         if name not in told:
-            raise ConfigError(f"{where}: the expectation {name!r} is missing")
+            raise ConfigError(
+                f"{where} must have the fields {sorted(fields)}. Received: {sorted(told)}, "
+                f"without {name!r}"
+            )
     for name, value in told.items():
         if name == "scripts":
             good = isinstance(value, list) and all(isinstance(each, str) for each in value)

@@ -221,7 +221,7 @@ def test_a_schema_that_is_given_wins(config, tmp_path):
         ("{", "mine.json, line 1: expected JSON"),
         ("[]", 'mine.json: expected an object with the key "columns"'),
         ('{"columns": {"text": {"max_lenth": 1}}}', "did you mean 'max_length'"),
-        ('{"columns": {"text": {}}}', "the expectation 'scripts' is missing"),
+        ('{"columns": {"text": {}}}', "column 'text' must have the fields ['"),
         ('{"columns": {"text": 3}}', "column 'text' must be an object"),
     ],
 )

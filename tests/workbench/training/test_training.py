@@ -320,5 +320,5 @@ def test_a_text_on_the_disk_is_trained_on_like_one_in_memory(corpus, tmp_path, m
     np.testing.assert_array_equal(torn.task.target_ids(text), whole.texts["train"])
     np.testing.assert_array_equal(torn.task.first_tokens(text, 37), whole.texts["train"][:37])
     (tmp_path / "examples" / "Split-train").mkdir(parents=True)
-    with pytest.raises(RunError, match=r"data\.on_disk must be empty for a folder of examples"):
+    with pytest.raises(RunError, match=r"data\.on_disk must not be set if data\.path is a folder"):
         torn.task.read_texts(torn.vocabulary, str(tmp_path / "examples"))

@@ -143,8 +143,9 @@ class LanguageModelTask(ContinuingTask):
         path = self.config.data.path if data is None else data
         if ExampleFolder.is_at(path):
             raise RunError(
-                "data.on_disk must be empty for a folder of examples, which is read into memory; "
-                f"give the original text to use data.on_disk. Received: data.path = {path}"
+                "data.on_disk must not be set if data.path is a folder of examples, which is read "
+                "into memory; remove data.on_disk, or set data.path to the original text. "
+                f"Received: data.path = {path}, data.on_disk = {cache}"
             )
         splits = {split: columns["text"] for split, columns in self.read_columns(path).items()}
         self.warn_of_text(path, {"text": splits["train"]})
