@@ -64,14 +64,15 @@ class ContiguousBatches:
     as little as possible so that their sum is the length of a row. All epochs have the same number
     of batches, so that the progress bar and learning rate schedules stay correct.
 
-    The length of a window is not part of the dataset's static shape, so TensorFlow traces once for
-    all lengths. XLA and JAX compile once per length.
+    Without `padding` or with `variable_length=True`, the length of a window is not part of the
+    dataset's static shape, so TensorFlow traces once for all lengths. XLA and JAX compile once per
+    length.
 
     The same `seed` and `epoch` give the same batches on every machine. The method `dataset` can
     start at any batch of an epoch without reading the earlier batches.
 
-    For a text that is larger than memory, use a `StreamedText`. A dataset then reads only its own
-    rows from disk, and keeps an eighth of a megabyte per row in memory.
+    For a text that is larger than memory, use a `StreamedText`. The method `dataset` then reads
+    only the rows of its `shard` from disk, and keeps an eighth of a megabyte per row in memory.
 
     Args:
         ids: Int array `[N]`, an `EncodedText`, or a `StreamedText`.

@@ -18,13 +18,13 @@ _PATHS = str | os.PathLike | Sequence[str | os.PathLike]
 class Corpus:
     """Finds the train, valid and test text of a corpus.
 
-    - A folder may have a file for each split, with the file names of common corpora:
-      `wiki.train.tokens`, `wiki.valid.tokens`, `wiki.test.tokens` (WikiText-2), `ptb.train.txt`,
-      ... (Penn Treebank; `ptb.char.*` is ignored), or `train.txt`, `valid.txt`, `test.txt`. `val`,
-      `dev` or `validation` mean `valid`. Parts may be numbered from 0 or 1
-      (`train-00000-of-00002.txt`), and files may be gzipped (`.gz`). Instead of files, a folder may
-      have sub-folders `train/`, `valid/`, `test/` of text files. A folder with `test_2016.txt` and
-      `test_2017.txt` is an error, since these are two test texts.
+    - A folder may have a file for each split, whose name contains the split as a word: "train",
+      "valid" (or "val", "dev", "validation") or "test". The name ends in `.txt`, `.text`,
+      `.tokens`, `.tok` or `.raw`, or has no ending: `wiki.train.tokens`, `ptb.train.txt`, `train`.
+      Names with the word "char" (`ptb.char.train.txt`) are ignored. Files may be gzipped
+      (`.gz`). Several files of a split must be numbered from 0 or 1 (`train-00000-of-00002.txt`);
+      `test_2016.txt` beside `test_2017.txt` is an error. Instead of files, a folder may have
+      sub-folders `train/`, `valid/`, `test/` of text files.
     - A folder without such names is one text: all files that end in `.txt` or `.txt.gz`, also in
       sub-folders, in the order of their names. This text is split like files.
     - One or several files are split by lines: the first 90 % for training, then 5 % for validation,
@@ -34,7 +34,7 @@ class Corpus:
       `keras_drill.data.Lines` of each split. "valid" and "test" are optional.
 
     By default, the corpus must have training text. To evaluate a text as a whole, use
-    `split=False`. One or several files are then not split: they form one text, whose key in
+    `split=False`. Files, also those of a folder without splits, then form one text, whose key in
     `splits` is the name of the file, or the names joined by " + ". With `split=False`, a folder or
     a mapping need not have training text.
 

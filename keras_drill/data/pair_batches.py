@@ -30,12 +30,12 @@ class PairBatches:
         source[1]         4  9  0        target[1]  8  5  6        labels[1]  5  6  9
         sample_weight[1]                                                      1  1  1
 
-    The real batch also has a fourth column of padding, since the least padded length is 4. A batch
-    has `batch_size` pairs, or as many as `batch_tokens` allows. Each epoch shuffles the pairs among
-    pairs of equal padded lengths, and then the order of the batches, by `seed`. The shapes of the
-    batches are the same in every epoch. The same `seed` and `epoch` give the same batches on every
-    machine. The method `dataset` can start at any batch of an epoch without reading the earlier
-    batches.
+    The real batch also has a fourth column of padding: padded lengths are 4, 6, 8, ... up to 128,
+    then multiples of 64, but at most `max_length`. A batch has `batch_size` pairs, or as many as
+    `batch_tokens` allows. Each epoch shuffles the pairs among pairs of equal padded lengths, and
+    then the order of the batches, by `seed`. The shapes of the batches are the same in every epoch.
+    The same `seed` and `epoch` give the same batches on every machine. The method `dataset` can
+    start at any batch of an epoch without reading the earlier batches.
 
     The two sides may have the same or different vocabularies, but they must have the same padding
     token. For an autoencoder, pass the same text twice.

@@ -53,8 +53,9 @@ class SentenceBatches:
             the text.
         bucket_batches: Number of batches in a pool that is sorted by length; 1 for no sorting.
             Without `shuffle`, nothing is sorted.
-        fill_last_batch: Whether to pad the last batch to `batch_size` rows with empty sentences
-            of weight 0. If `False`, the last batch may have fewer rows.
+        fill_last_batch: Whether the batch of the remaining sentences, fewer than `batch_size`, is
+            padded to `batch_size` rows with empty sentences of weight 0. If `False`, this batch has
+            fewer rows. With `shuffle`, this batch may be anywhere in the epoch.
         seed: Seed of the shuffling.
 
     Attributes:
@@ -142,7 +143,7 @@ class SentenceBatches:
             first_batch: Index of the first batch in that epoch, from 0.
             epochs: Number of epochs, including the (partial) first one.
             num_shards: Number of parts into which the rows of each batch are divided, a divisor of
-                `batch_size`.
+                `batch_size`. In a batch with fewer rows, the last parts may be smaller or empty.
             shard: Index of the part to return, from 0.
 
         Returns:

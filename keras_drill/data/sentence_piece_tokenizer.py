@@ -27,8 +27,8 @@ class SentencePieceTokenizer(Tokenizer):
     The first piece of each word begins with `▁`, which stands for the space before the word. The
     concatenation of the pieces is the normalized text. `detokenize` restores the text except for
     normalization: white space becomes single spaces, and the argument `normalization` of `train`
-    may change more. The tokenizer runs in graphs (`tf.function`, tf.data, SavedModels), with
-    tensorflow-text. `train` needs the `sentencepiece` library.
+    may change more. The tokenizer uses tensorflow-text, and runs in graphs (`tf.function`, tf.data,
+    SavedModels). `train` needs the `sentencepiece` library.
 
     Args:
         model: The content of a trained model file, as bytes or a base64 string. `train` and `load`

@@ -174,8 +174,8 @@ class StreamedText:
             yield self._record(number)
 
     def reader(self, num_records: int) -> Callable[[int, int], np.ndarray]:
-        """Returns a function with the arguments and the result of `read`, for many calls: it keeps
-        recently read records in memory.
+        """Returns a function with the arguments and the result of `read`, for many calls: the
+        function keeps recently read records in memory.
 
         Args:
             num_records: Number of records to keep in memory. A record has 16,384 ids.
