@@ -31,10 +31,10 @@ def add_neural_cache(
     hidden states and the log-probabilities of the targets.
 
     Args:
-        log_probs: `[N]`, the model's log-probability of each target, in the order of the text.
+        log_probs: `[N]`, the model's log-probabilities of the N targets, in the order of the text.
             `DynamicEvaluator.evaluate` with `learning_rate=0` and `keep_hidden=True` computes
             `log_probs`, `hidden` and `targets`.
-        hidden: `[N, d]`, the hidden states that predicted the targets.
+        hidden: `[N, d]`, the hidden states of width d that predicted the targets.
         targets: `[N]` integers.
         size: Number n of stored hidden states, from 1 to N - 1.
         theta: Factor of the similarity of hidden states, at least 0. With 0, all stored states have

@@ -64,7 +64,8 @@ class RecurrentEncoderDecoder(QuantizableBackbone):
         source_end_last: With `reverse_source`, whether the encoder reads the source's last token,
             its end symbol, last: x_{S-1} ... x_1 x_S. The decoder then begins in the state after
             the end symbol, as with a source that is read forwards. Otherwise the encoder reads the
-            end symbol first, where the symbol carries no information.
+            end symbol first, where the symbol carries no information. If `True`, padding must come
+            after the source's tokens.
         dropout: Dropout rate on embedded words, between layers, and on the hidden states. All time
             steps of a sequence share the mask.
         pad_id: Padding token of source and target; `None` for no padding.
@@ -324,7 +325,8 @@ class RecurrentEncoderDecoder(QuantizableBackbone):
         self, tokens: Tensor, constants: Any, cache: Any
     ) -> tuple[Any, Any, Any]:
         """Returns `(hidden, cache, weights)`: the results of `read_column`, which has the same
-        arguments, and the attention weights of each row on the S source positions, `[R, S]`.
+        arguments, and the attention weights of each row on the S source positions, `[R, S]`
+        (`None` without attention).
         """
         return self.decoder.step(tokens, constants, cache)
 
