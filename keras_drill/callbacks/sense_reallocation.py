@@ -46,9 +46,9 @@ class SenseReallocation(keras.callbacks.Callback):
         momentum: Weight of the new value in running averages of the statistics, in (0, 1]. Momentum
             in Keras is the weight of the old value.
         moved_embedding: "keep" keeps the embedding of a moved sense. "near" replaces the embedding
-            by the embedding of the new word's most used sense, plus noise. "near" also copies the
-            bias of that sense.
-        seed: Integer seed of the noise.
+            by the embedding of the new word's most used sense, plus a random vector
+            that is a tenth as long. "near" also copies the bias of that sense.
+        seed: Integer seed of these random vectors.
         head: The output layer whose senses move; `None` finds the only layer of the model with
             several senses per word.
         log_dir: Folder for TensorBoard. After every reallocation, the callback writes the number of

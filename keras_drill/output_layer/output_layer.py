@@ -36,10 +36,10 @@ class OutputLayer(WordProbabilities):
     sense.
 
     For a layer `head`, `head(hidden)` returns the log-probabilities of all words. Use Keras losses
-    with `from_logits=True`. By its name, `"sparse_categorical_crossentropy"` expects probabilities:
-    the loss would clip all log-probabilities, which are negative, and have no gradient. On
-    TensorFlow, the first training step of a functional or sequential model with such a loss raises
-    an error.
+    with `from_logits=True`. A loss given by its name, such as `"sparse_categorical_crossentropy"`,
+    expects probabilities: the loss would clip all log-probabilities, which are negative, and have
+    no gradient. On TensorFlow, the first training step of a functional or sequential model with
+    such a loss raises an error.
 
     `head.loss(hidden, targets)` returns the cross-entropy without building the matrix of all
     log-probabilities. This *fused loss* splits the tokens into groups (tiles). It computes the
