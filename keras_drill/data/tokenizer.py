@@ -66,10 +66,10 @@ class Tokenizer(tf.Module, abc.ABC):
 
 
 class VocabularySizeError(ValueError):
-    """Raised by the training of a subword tokenizer if `vocabulary_size` is too small.
+    """Raised by the method `train` of a subword tokenizer if `vocabulary_size` is too small.
 
-    The vocabulary must contain all characters of the text that the tokenizer has to know, see
-    `character_coverage` of the training. Both arguments are attributes of the error.
+    The vocabulary must contain all characters of the text that the tokenizer has to know, see the
+    argument `character_coverage` of `train`. Both arguments are attributes of the error.
 
     Args:
         size: The requested vocabulary size.

@@ -97,7 +97,7 @@ class Vocabulary(tf.Module):
         """Builds a vocabulary of the most frequent words of a text, with their counts.
 
         The special tokens come first, in the given order. Then come the words by decreasing count.
-        Words of equal count are in the order of their UTF-8 bytes, so that the order of files does
+        Words of equal count are in the order of their UTF-8 bytes, so that the order of lines does
         not matter. Words that are not kept add to the count of the unknown token. A special token
         that the text already contains, such as `<unk>`, is not added a second time. The count of
         the end token includes one for each line.
@@ -110,7 +110,7 @@ class Vocabulary(tf.Module):
             special_tokens: Tokens that are always in the vocabulary. They should include the
                 unknown token and the end token, which a vocabulary must contain.
             numbers: A new `keras_drill.data.word_numbers.WordNumbers`, which counts the words. With
-                `WordNumbers(keep_in=folder)`, its method `encoded(vocabulary)` can later return the
+                `WordNumbers(keep_in=folder)`, its method `encoded(vocabulary)` can later yield the
                 ids of the text, without tokenizing the text again. `None` only counts the words.
             **token_names: `unknown_token`, `end_token`, `start_token` and `pad_token`, if they
                 differ from the defaults of `Vocabulary`.

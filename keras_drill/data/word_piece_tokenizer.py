@@ -52,8 +52,8 @@ class WordPieceTokenizer(Tokenizer):
 
     `detokenize` joins the pieces to the same words, but must guess the spaces around punctuation
     and ideographs. `detokenize` writes no space before `. , ; : ! ? % ) ] }`, after `( [ { $`,
-    around `- / _`, around an apostrophe between letters, inside pairs of quotes, or inside
-    `1,000.5`. `SentencePieceTokenizer` restores spaces exactly.
+    around `- / _`, around an apostrophe between letters, after an opening quote, before a closing
+    quote, or inside `1,000.5`. `SentencePieceTokenizer` restores spaces exactly.
 
     Case and accents are kept. To change the text first, for example by `Lowercase()`, use a
     `PreprocessedTokenizer`.
@@ -133,7 +133,7 @@ class WordPieceTokenizer(Tokenizer):
                 piece with the prefix `##` unless text is always split around it. A word with an
                 unknown character becomes `<unk>`.
             max_words: Largest number of different words to learn from. The most frequent words are
-                used.
+                used. A character that occurs only in other words is not known.
 
         Returns:
             A `WordPieceTokenizer`.

@@ -41,10 +41,10 @@ class WordTokenizer(Tokenizer):
     - abbreviations (`e.g.`);
     - numbers, with points and commas inside them (`1,000.5`);
     - runs of full stops;
-    - all other characters, one by one.
+    - all other characters except white space, one by one.
 
-    `<unk>`, `<eos>`, `<sos>` and `<pad>` are not split. Bytes that are not UTF-8 become U+FFFD, the
-    replacement character.
+    `<unk>`, `<eos>`, `<sos>` and `<pad>` are not split. Soft hyphens and zero-width spaces are
+    dropped. Bytes that are not UTF-8 become U+FFFD, the replacement character.
 
     Args:
         lowercase: Whether to lower-case the words, in every script.

@@ -28,7 +28,8 @@ def read_word_vectors(
 
     Raises:
         FileNotFoundError: There is no such file.
-        ValueError: A vector has another width than the first one, or is not finite in float32.
+        ValueError: A line has fewer numbers than the first vector, the vector of a word in `words`
+            is not finite in float32, or the file has no vectors.
 
     Example:
 

@@ -32,15 +32,15 @@ class Constraint(abc.ABC):
         """Returns log-probabilities of the next word under the constraint.
 
         Args:
-            log_probs: Float32 tensor `[R, V]`, V words for each of R rows. Words that earlier
-                constraints forbid have negative infinity.
+            log_probs: Float32 tensor `[R, V]`, V words for each of R rows. Words that
+                `forbidden_tokens` or earlier constraints forbid have negative infinity.
             rows: The tokens so far, a `keras_drill.decoding.Rows`. The next word will be written to
                 column `rows.index`.
 
         Returns:
-            Float32 tensor `[R, V]`, with negative infinity for words that this constraint or an
-            earlier one forbids. Values must not be above 0: with such values, a beam search could
-            stop too early. The probabilities need not sum to 1.
+            Float32 tensor `[R, V]`, with negative infinity for words that this constraint forbids
+            or that were forbidden before. Values must not be above 0: with such values, a beam
+            search could stop too early. The probabilities need not sum to 1.
         """
 
     @abc.abstractmethod

@@ -29,10 +29,10 @@ class DecodingStep(abc.ABC):
       `[B, K, ...]`. In attention to a source, for example, the K rows of a sequence are like K
       positions of the query.
     - The *state* describes the tokens that each row has read so far, for example as a cache. The
-      state is any nested structure of tensors whose first dimension is R. Beam search copies the
-      state of a row to another row by this dimension. Shapes and dtypes of the state do not change
-      from step to step: a Transformer allocates caches for `length` columns at the beginning, and
-      keeps its position as an `[R]` tensor.
+      state is any nested structure of tensors whose first dimension is R (in `begin` and `prefill`,
+      B). Beam search copies the state of a row to another row by this dimension. Shapes and dtypes
+      of the state do not change from step to step: a Transformer allocates caches for `length`
+      columns at the beginning, and keeps its position as an `[R]` tensor.
 
     The calls of `read` read columns 0, 1, 2, ... in this order. If `prefill` has read the first
     columns, the calls of `read` begin after them.

@@ -175,16 +175,16 @@ class Search(abc.ABC):
         """Begins a search: reads the columns before the last token of the shortest prompt.
 
         `__call__` and `stream` call this method with their arguments. The steps of the loop read
-        the other columns. Subclasses with an own state override this method, to return the first
-        `memory`.
+        the other columns. Subclasses with a state of their own override this method, to return the
+        first `memory`.
 
         Args:
             step: The model's `DecodingStep`.
             tokens: Integer tensor `[B, L]`: prompts, padded to the maximum length.
             lengths: Lengths `[B]` of the prompts, integers from 1 to L. With a NumPy array or a
-                list, a backbone with a recurrent state reads these columns in one call. With a
-                tensor, whose values may be unknown while tracing, the backbone reads the columns
-                one by one.
+                list, a backbone with a recurrent state reads the columns before the loop in one
+                call. With a tensor, whose values may be unknown while tracing, the backbone reads
+                these columns one by one.
             inputs: Other inputs of the model, see `DecodingStep.begin`.
             max_lengths: Integer tensor `[B]`, the maximum length of each sequence with its prompt,
                 at most L. Defaults to L.
@@ -194,9 +194,8 @@ class Search(abc.ABC):
             constraints: `Constraint`s, applied one after the other. A row ends if they allow no
                 word.
             pad_token: Padding of the result after the end of a sequence.
-            ends: Additional condition for the end of a row, such as a stop string. A function from
-                `Rows` to booleans `[R]`, true for rows that end, which is called after each new
-                word.
+            ends: Additional condition for the end of a row, such as a stop string. A function,
+                called after each step, from `Rows` to booleans `[R]`, true for rows that end.
 
         Returns:
             The loop, an object that `__call__` runs, and its initial variables

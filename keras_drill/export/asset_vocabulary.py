@@ -40,14 +40,14 @@ class AssetVocabulary(tf.Module):
         )
 
     def ids(self, words: tf.Tensor | tf.RaggedTensor) -> tf.Tensor | tf.RaggedTensor:
-        """Maps words, dense or ragged, to int32 ids of the same shape.
+        """Maps words, a dense or ragged string tensor, to int32 ids of the same shape.
 
         Words that are not in the file get the id of the unknown token.
         """
         return tf.cast(self._ids.lookup(words), tf.int32)
 
     def words(self, ids: tf.Tensor | tf.RaggedTensor) -> tf.Tensor | tf.RaggedTensor:
-        """Maps ids, dense or ragged, to words of the same shape.
+        """Maps ids, a dense or ragged integer tensor, to words, strings of the same shape.
 
         Ids outside the vocabulary become the unknown token.
         """

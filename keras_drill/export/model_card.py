@@ -16,7 +16,7 @@ class ModelCard:
     The export functions, such as `export_saved_model`, take a card as `card`, and write it to the
     folder of the model (in a SavedModel, to the sub-folder `assets.extra`). `data`, `figures`,
     `weights` and `versions` are mappings from names of your choice to values. The Markdown page has
-    a table for each of them.
+    a table for each mapping that is not empty.
 
     Args:
         name: Name of the model.
@@ -54,7 +54,7 @@ class ModelCard:
     versions: Facts = dataclasses.field(default_factory=dict)
 
     def write(self, folder: Path) -> None:
-        """Writes `model_card.md` and `model_card.json` to an existing folder."""
+        """Writes `model_card.md` and `model_card.json` to `folder`, a `Path` that must exist."""
         (folder / "model_card.md").write_text(self.to_markdown(), encoding="utf-8")
         told = json.dumps(dataclasses.asdict(self), indent=2, ensure_ascii=False)
         (folder / "model_card.json").write_text(told + "\n", encoding="utf-8")

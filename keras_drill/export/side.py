@@ -51,7 +51,7 @@ class Side(tf.Module):
         """Converts texts to ids with an end token.
 
         Args:
-            texts: String tensor `[B]`.
+            texts: String tensor `[B]`, B texts.
             max_tokens: Longer texts are truncated to this number of tokens, including the end
                 token; `None` for no limit.
             truncation_side: `"right"` cuts the end of texts, `"left"` their beginning; see
@@ -116,7 +116,7 @@ class Side(tf.Module):
         """Converts ids to texts, up to the first end token, without start tokens and padding.
 
         Args:
-            ids: Integer tensor `[..., T]`.
+            ids: Integer tensor `[..., T]`, T tokens of each text.
             own_words: Strings `[..., T]` to write instead of the vocabulary's words for `ids`, for
                 example words copied from the source. `""` keeps the vocabulary's word.
 

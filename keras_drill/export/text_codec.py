@@ -21,8 +21,9 @@ class TextCodec(tf.Module):
     Args:
         tokenizer: A `keras_drill.data.Tokenizer`.
         vocabulary: A `keras_drill.data.Vocabulary`, or an `AssetVocabulary`.
-        unit: After which unit of text an end token follows: `"line"` or `"paragraph"`. The lines of
-            a paragraph are joined first, see `keras_drill.data.Paragraphs`.
+        unit: After which unit of text an end token follows: `"line"` or `"paragraph"`. With
+            `"paragraph"`, the lines of each paragraph of a text are first joined to one line, see
+            `keras_drill.data.Paragraphs`.
 
     Example:
 

@@ -156,7 +156,7 @@ def count_words(
     Args:
         texts: The texts, for example the targets of a training set.
         tokenize: sacrebleu's tokenizer, see `score_texts`.
-        lowercase: Whether to ignore the difference between upper and lower case.
+        lowercase: Whether to lower-case the texts first.
 
     Returns:
         A `collections.Counter` from words to counts.

@@ -24,6 +24,7 @@ class TokenAccuracy(TokenMean):
     model must predict the log-probabilities of all V words, `[..., V]`, where `[...]` is the shape
     of the targets. Among equally probable words, the word with the lowest id ranks first, as in an
     argmax. The share is weighted by sample weights. Masked tokens of a `LanguageModel` are ignored.
+    In a plain Keras model, give padding the weight 0, as described for `Perplexity`.
 
     Args:
         top_k: A token counts as correct if its target is among this number of most probable words.

@@ -13,7 +13,7 @@ class TokenMean(keras.metrics.Metric):
 
         mean = Σ weight · value / Σ weight
 
-    `keras.metrics.Mean` first averages over the T positions of a batch `[B, T]`, so the tokens in
+    `keras.metrics.Mean` first averages over the positions of each sequence, so the tokens in
     batches of short sequences have a larger effect. Here, the mean does not depend on how tokens
     are split into batches. `Perplexity` and `TokenAccuracy` are subclasses.
 
