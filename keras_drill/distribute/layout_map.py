@@ -17,8 +17,8 @@ def layout_map(
 
     The rows of labels (output embeddings, one row for each word), input embeddings, biases of the
     output layer and parameters of `keras_drill.scores.KerBSKernel`, and their optimizer slots, are
-    split over the axis `model_axis` of a device mesh. All other variables are on every device. The
-    function requires Keras' JAX backend, and jax 0.6.1 or later.
+    split over the axis `model_axis` of a device mesh. All other variables are on every device.
+    Training with the map requires Keras' JAX backend, and jax 0.6.1 or later.
 
     In a training step, the devices along `model_axis` exchange three numbers per token: the largest
     logit, the sum of exponentials, and the target's logit. They also exchange the gradient with

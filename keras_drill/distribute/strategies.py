@@ -25,7 +25,8 @@ def strategy(name: str) -> tf.distribute.Strategy:
         name: One of `keras_drill.distribute.STRATEGIES`.
 
     Raises:
-        ValueError: `name` is unknown, or `TF_CONFIG` is missing or invalid.
+        ValueError: `name` is unknown. With "multi-worker" also if `TF_CONFIG` is missing or
+            invalid.
 
     Example:
 

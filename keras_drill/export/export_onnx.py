@@ -27,14 +27,16 @@ def export_onnx(
 
     `directory/<version>/model.onnx` maps ids of tokens to log-probabilities of all words. The input
     of a language model is `tokens`, int32 `[B, T]`. A model with a source has two int32 inputs,
-    `source` `[B, S]` and `target` `[B, T]`. `tokens` and `target` begin with the start token. The
+    `source` `[B, S]` and `target` `[B, T]`. `source` ends with the end token. `tokens` and `target`
+    begin with the start token, or with the end token if the vocabulary has no start token. The
     output is float32 `[B, T, V]`, the log-probabilities of the word after each position. Beam
     search is not part of the file.
 
     Shape letters: B sequences, T tokens, S tokens of a source, V words.
 
-    The folder also contains the vocabularies, one word on each line in the order of ids, and the
-    tokenizers as `export_ctranslate2` writes them.
+    The folder also contains `vocabulary.txt`, one word on each line in the order of ids, and the
+    tokenizer as `export_ctranslate2` writes it. If there is a source, the folder contains these
+    files for both sides, and the names begin with `source_` and `target_`.
 
     Output layers such as DRILL compute their labels (output embeddings) with a network. This
     network runs once, during the export, so the exported model is as fast as with weight tying.

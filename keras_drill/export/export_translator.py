@@ -45,8 +45,8 @@ def export_translator(
             model takes requests. If empty, no warm-up file is written.
         weights: Type of the stored weights, as in `export_saved_model`.
         card: Model card, as in `export_saved_model`.
-        **options: `search`, `max_source_tokens`, `max_tokens`, `max_ratio` and the other optional
-            arguments of `Translator`, which has their defaults.
+        **options: Optional arguments of `Translator`, such as `search` and `max_tokens`, with the
+            defaults of that class.
 
     Returns:
         The version's folder.

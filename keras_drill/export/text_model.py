@@ -74,7 +74,8 @@ class TextModel(tf.Module):
             pad tokens.
         stop_strings: Strings at which a continuation ends. Generation stops as soon as the text of
             the continuation contains one of them. The results `texts` and `continuations` end
-            before this string, but `words` and `log_probs` include the word that completed it.
+            before this string, but `words`, `log_probs` and `lengths` include the word that
+            completed it.
         contexts: A `SenseContexts` with examples of each sense, for models whose words have several
             senses (output embeddings). The method `sense_contexts` returns the examples. `None` for
             no examples.

@@ -202,9 +202,10 @@ class Translator(tf.Module):
                 prefix.
 
         Returns:
-            The dictionary of `translate`. Outputs begin with the prefixes. The result `lengths` and
-            the limits `max_tokens` and `max_ratio` include the prefixes, but `scores` and
-            `log_probs` do not. A prefix beyond these limits is not truncated.
+            The dictionary of `translate`. Outputs begin with the prefixes, except those of empty
+            texts, which are empty. The result `lengths` and the limits `max_tokens` and `max_ratio`
+            include the prefixes, but `scores` and `log_probs` do not. A prefix beyond these limits
+            is not truncated.
         """
         return self._answers(texts, prefixes, None)
 

@@ -57,7 +57,7 @@ def sparse_linear_kl_divergence(
     student's logits divided by the temperature, and the loss is multiplied by `temperature^2`.
 
     Everything else, including precision, cost and memory, is as in
-    `keras_drill.ops.linear_kl_divergence`.
+    `keras_drill.ops.linear_kl_divergence`, except that the teacher needs no matrix product.
 
     Shape letters: S stored words for each token, hidden states of width d, V words.
 

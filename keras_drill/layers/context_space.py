@@ -36,8 +36,9 @@ class ContextSpace(keras.layers.Layer):
         **kwargs: Keyword arguments of `keras.layers.Layer`.
 
     Raises:
-        ValueError: An argument is out of range. `adapt` raises it if there are not more than `dim`
-            states.
+        ValueError: An argument is out of range. `adapt` raises this error if there are not more
+            than `dim` states, if `dim` is greater than D, or if only one of `num_words` and the
+            argument `words` is given.
 
     Example:
 

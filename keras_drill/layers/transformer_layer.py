@@ -216,7 +216,8 @@ class TransformerLayer(keras.layers.Layer):
             cache: Keys and values `[R, L, N, H]` of at most L positions, the `length` passed to
                 `empty_cache`: the output of `empty_cache`, or of the previous step.
             position: Integers `[R]`, the position of `x` in each row, from 0.
-            source: Output of `project_source` for the B sources; `None` without a source.
+            source: Output of `project_source` for the B sources, if the layer attends to a source;
+                else `None`.
             source_mask: `None` or bool `[B, S]`, False for positions of the source to ignore.
             return_attention: Whether to return the attention to the source.
 

@@ -25,8 +25,9 @@ class SequenceLengthSchedule(keras.optimizers.schedules.LearningRateSchedule):
     Args:
         learning_rate: float or `LearningRateSchedule`, the rate for sequences of
             `sequence_length`.
-        lengths: integers, the sequence length of each training step in order, for example from
-            `keras_drill.data.ContiguousBatches.lengths`. After the last length, the list repeats.
+        lengths: integers, the sequence length of each training step in order, for example the
+            concatenated results of `keras_drill.data.ContiguousBatches.lengths(epoch)` for all
+            epochs. After the last length, the list repeats.
         sequence_length: the length of sequences that are trained with the full learning rate.
 
     Example:

@@ -34,7 +34,7 @@ class KerBSKernel(Score):
 
         f(c) = (exp(t c) - 1) / (2 ((exp(t) - 1) / t - 1))  for c > 1e-7,    f(c) = c  otherwise.
 
-    A vector of zeros has the score 0 and no gradient.
+    For a vector of zeros, both variants set c = 0, and the score is 0.
 
     Args:
         variant: "paper" or "reference", see above.
@@ -236,7 +236,7 @@ class KerBSKernel(Score):
         is_double = keras.backend.standardize_dtype(vectors.dtype) == "float64"
         vectors = ops.cast(vectors, "float64" if is_double else "float32")
         norms = ops.sqrt(ops.sum(ops.square(vectors), axis=-1))
-        # Vectors of zeros have no direction: their score and gradient are 0.
+        # Vectors of zeros have no direction: their cosine and score are 0.
         directions = ops.divide_no_nan(ops.ones_like(norms), norms)
         if self.variant == "paper":
             return norms, directions, directions

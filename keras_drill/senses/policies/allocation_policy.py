@@ -26,7 +26,8 @@ class AllocationPolicy(ABC):
 
         Returns:
             The senses that move and their new words, both NumPy arrays of integers `[K]` for K
-            moves. The history of reallocations keeps their order. Each sense occurs at most once.
+            moves. Each sense occurs at most once. The attribute `history` of
+            `keras_drill.SenseReallocation` lists the moves in this order.
         """
 
     def get_config(self) -> dict:
