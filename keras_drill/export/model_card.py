@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -53,8 +54,9 @@ class ModelCard:
     options: Mapping[str, Facts] = dataclasses.field(default_factory=dict)
     versions: Facts = dataclasses.field(default_factory=dict)
 
-    def write(self, folder: Path) -> None:
-        """Writes `model_card.md` and `model_card.json` to `folder`, a `Path` that must exist."""
+    def write(self, folder: str | os.PathLike) -> None:
+        """Writes `model_card.md` and `model_card.json` to an existing folder."""
+        folder = Path(folder)
         (folder / "model_card.md").write_text(self.to_markdown(), encoding="utf-8")
         told = json.dumps(dataclasses.asdict(self), indent=2, ensure_ascii=False)
         (folder / "model_card.json").write_text(told + "\n", encoding="utf-8")

@@ -17,7 +17,7 @@ CARD = ModelCard(
 
 
 def test_a_card_is_read_by_people_and_by_programs(tmp_path):
-    CARD.write(tmp_path)
+    CARD.write(str(tmp_path))
     page = (tmp_path / "model_card.md").read_text(encoding="utf-8")
     for line in (
         "# cats",
