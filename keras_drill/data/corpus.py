@@ -196,14 +196,18 @@ def _text_of(paths: list[Path], split: str) -> TextLines:
     numbers = _part_numbers([path.name for path in paths])
     if numbers is None:
         raise ValueError(
-            f"Found several files that may be the {split!r} text and cannot choose: name one of "
-            "them, name the parts of one text by numbers from 0 or 1 without gaps, or put them in "
-            f"a sub-folder {split!r}. Received: {[str(path) for path in paths]}"
+            f"Found several files that may be the {split!r} text. If these are parts of one text, "
+            f"number them from 0 or 1 without gaps, or put them in a sub-folder {split!r}. "
+            "Otherwise give one file, or a mapping {'train': ..., 'valid': ..., 'test': ...} of "
+            f"files, instead of the folder. Received: {[str(path) for path in paths]}"
         )
     paths = [path for _, path in sorted(zip(numbers, paths, strict=True))]
     files = [file for path in paths for file in ([path] if path.is_file() else _files_in(path))]
     if not files:
-        raise ValueError(f"The folder holds no files. Received: {[str(path) for path in paths]}")
+        raise ValueError(
+            f"The folder of the {split!r} text must contain at least one file. "
+            f"Received: {[str(path) for path in paths]}"
+        )
     return TextLines(files)
 
 

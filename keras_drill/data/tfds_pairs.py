@@ -53,7 +53,7 @@ def tfds_pairs(
         sides = builder.info.supervised_keys[:2]
     if sides[0] == sides[1] or not set(sides) <= set(features):
         raise ValueError(
-            f"`source` and `target` must be two of the features of {name}, {features}. "
+            f"`source` and `target` must be two different features of {name}, from {features}. "
             f"Received: source={source!r}, target={target!r}"
         )
     builder.download_and_prepare()

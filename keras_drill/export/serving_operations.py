@@ -78,8 +78,8 @@ def check_operations(folder: str | os.PathLike) -> None:
     if unserved:
         told = "; ".join(f"{name}, {place}" for name, place in sorted(unserved.items()))
         raise ValueError(
-            "`model` must only use operations of TensorFlow and tensorflow-text that TensorFlow "
-            f"Serving runs on every machine. Received: {told}"
+            "`model` must only use operations of TensorFlow and tensorflow-text that the default "
+            f"build of TensorFlow Serving runs on a CPU. Received: {told}"
         )
 
 

@@ -122,7 +122,7 @@ def check_linear(
     """
     if len(labels.shape) != 2 or None in tuple(labels.shape):
         raise ValueError(
-            f"`{prefix}labels` must be a matrix [V, d] of known shape. "
+            f"`{prefix}labels` must be a matrix with one row for each label, and of static shape. "
             f"Received: {prefix}labels of shape {tuple(labels.shape)}"
         )
     for name, x in (("hidden", hidden), ("labels", labels)):

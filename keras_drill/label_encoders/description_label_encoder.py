@@ -113,7 +113,8 @@ class DescriptionLabelEncoder(LabelEncoder):
         is_float = "float" in self.descriptions.dtype
         if network is None and not (is_float and len(self.descriptions.shape) == 2):
             raise ValueError(
-                "`network` must be a layer unless `descriptions` are floats of shape [V, f]. "
+                "`network` must be a layer unless `descriptions` are a matrix of floats, with one "
+                "row for each word. "
                 f"Received: network=None, descriptions of shape {self.descriptions.shape} and "
                 f"dtype {self.descriptions.dtype}"
             )
@@ -126,7 +127,8 @@ class DescriptionLabelEncoder(LabelEncoder):
             value = np.asarray(ops.convert_to_numpy(given))
             if value.dtype.kind not in "iuf" or value.ndim < 2 or 0 in value.shape:
                 raise ValueError(
-                    "`descriptions` must be numbers [V, ...], of at least one word. "
+                    "`descriptions` must be numbers, in an array with one row for each word, at "
+                    "least two axes, and no axis of size 0. "
                     f"Received: shape {value.shape}, dtype {value.dtype}"
                 )
             shape = value.shape

@@ -92,7 +92,8 @@ class ContextSpace(keras.layers.Layer):
         states = np.asarray(states, "float64")
         if states.ndim != 2 or len(states) <= self.dim:
             raise ValueError(
-                f"`states` must have shape [N, D] with N > `dim`, which is {self.dim}. "
+                "`states` must have shape [N, D], N states of width D, with N > `dim`, which is "
+                f"{self.dim}. "
                 f"Received: states of shape {states.shape}"
             )
         if not self.built:

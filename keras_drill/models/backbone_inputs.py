@@ -49,8 +49,8 @@ def check_hidden(hidden: Any) -> Tensor:
     if keras.tree.is_nested(hidden):
         received = list(hidden) if isinstance(hidden, dict) else f"{len(hidden)} tensors"
         raise ValueError(
-            "`backbone` must give one tensor, hidden states [B, T, d_h]. To choose one of several "
-            "tensors, use `keras.Model(backbone.input, backbone.output[...])`. "
+            "`backbone` must give one tensor, the hidden states (batch, time, width). To choose "
+            "one of several tensors, use `keras.Model(backbone.input, backbone.output[...])`. "
             f"Received: {received}"
         )
     return hidden

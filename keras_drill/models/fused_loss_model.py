@@ -311,6 +311,7 @@ def _refuse(class_weight) -> None:
     if class_weight is not None:
         raise ValueError(
             "`class_weight` must be None: Keras gives whole sequences one weight. Weigh tokens by "
-            "their target with `sample_weight=weights[targets]`, where `weights` is [V]. "
+            "their target with `sample_weight=weights[targets]`, where `weights` has one entry for "
+            "each word of the vocabulary. "
             f"Received: class_weight={class_weight!r}"
         )

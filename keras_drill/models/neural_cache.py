@@ -59,8 +59,8 @@ def add_neural_cache(
     log_probs = np.asarray(log_probs, "float64")
     if log_probs.ndim != 1 or np.shape(targets) != log_probs.shape:
         raise ValueError(
-            "`log_probs` and `targets` must be of one shape [N]. "
-            f"Received: shapes {log_probs.shape}, {np.shape(targets)}"
+            "`log_probs` and `targets` must be vectors of the same length. Received: "
+            f"log_probs of shape {log_probs.shape}, targets of shape {np.shape(targets)}"
         )
     if not 0 <= weight < 1:
         raise ValueError(f"`weight` must be in [0, 1). Received: weight={weight}")
@@ -77,7 +77,7 @@ def cache_log_probs(hidden: np.ndarray, targets: np.ndarray, size: int, theta: f
     number = len(targets)
     if hidden.ndim != 2 or len(hidden) != number:
         raise ValueError(
-            f"`hidden` must be of shape [{number}, d], a row for each target. "
+            f"`hidden` must be of shape [{number}, d]: one row, of any width d, for each target. "
             f"Received: shape {hidden.shape}"
         )
     if not 1 <= size < number:

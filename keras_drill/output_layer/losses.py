@@ -124,7 +124,7 @@ def hidden_width(shape: Shape, built_shape: Shape | None = None) -> int:
     width = shape[-1] if shape else None
     if width is None:
         raise ValueError(
-            "`hidden` must be of shape [..., d_h], where d_h is known while tracing. "
+            "`hidden` must be of shape [..., d_h], where the width d_h is static, not None. "
             f"Received: hidden of shape {shape}"
         )
     if built_shape is not None and width != built_shape[-1]:

@@ -22,7 +22,8 @@ def with_words(head, descriptions, bias, embedding):
     rows, shape = descriptions.shape[:1], tuple(encoder.descriptions.shape[1:])
     if not rows or rows == (0,) or descriptions.shape[1:] != shape:
         raise ValueError(
-            f"`descriptions` must be of shape {('n', *shape)} with at least one new word. "
+            f"`descriptions` must be of shape {('n', *shape)} for n new words, with at least one "
+            "new word. "
             f"Received: descriptions of shape {descriptions.shape}"
         )
     if (embedding is None) != (head.embedding is None):

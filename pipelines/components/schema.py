@@ -78,7 +78,9 @@ class Schema:
         except json.JSONDecodeError as error:
             raise ConfigError(f"{path}, line {error.lineno}: expected JSON ({error.msg})") from None
         if not isinstance(told, dict) or not isinstance(told.get("columns"), dict):
-            raise ConfigError(f'{path}: expected an object with the key "columns"')
+            raise ConfigError(
+                f'{path}: expected an object with the key "columns", whose value is an object'
+            )
         columns = {name: _column(each, name, path) for name, each in told["columns"].items()}
         return cls(columns, told.get("span"))
 

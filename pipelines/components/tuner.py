@@ -145,7 +145,8 @@ def _check_names(searched: list[Searched], config: RunConfig) -> None:
         tasks = [make_task(config.replace({each.name: value})) for value in each.values]
         if any(task.word_settings() != words for task in tasks):
             raise ConfigError(
-                f"tuner.search cannot have {each.name}: the vocabulary is learned before the search"
+                f"tuner.search cannot have {each.name}: the vocabulary depends on this option and "
+                "is learned before the search"
             )
 
 

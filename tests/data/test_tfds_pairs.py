@@ -98,7 +98,7 @@ def test_lines_are_encoded_and_told_apart(builders, tmp_path):
 
 def test_errors(builders, monkeypatch):
     name = "tfds:wmt14_translate/de-en"
-    with pytest.raises(ValueError, match=r"two of the features .*\['de', 'en', 'id'\].*'fr'"):
+    with pytest.raises(ValueError, match=r"two different features .*\['de', 'en', 'id'\].*'fr'"):
         ParallelCorpus(name, source="fr", target="en")
     with pytest.raises(ValueError, match="Received: source='de', target=None"):
         ParallelCorpus(name, source="de")

@@ -46,7 +46,7 @@ def test_large_similarities_do_not_overflow():
         ({"theta": math.inf}, "`theta` must be .* Received: theta=inf"),
         ({"weight": 1.0}, r"`weight` must be in \[0, 1\). Received: weight=1.0"),
         ({"hidden": HIDDEN[:-1]}, rf"`hidden` must be of shape \[{N}, d\]"),
-        ({"targets": TARGETS[:-1]}, "`log_probs` and `targets` must be .* Received: shapes"),
+        ({"targets": TARGETS[:-1]}, "`log_probs` and `targets` must be .* Received: log_probs of"),
     ],
 )
 def test_wrong_arguments(changes, message):

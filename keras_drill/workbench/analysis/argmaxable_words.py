@@ -101,7 +101,9 @@ def find_argmaxable_words(
     """
     labels = np.asarray(labels, "float64")
     if labels.ndim != 2 or not len(labels):
-        raise ValueError(f"`labels` must be a matrix. Received: shape {labels.shape}")
+        raise ValueError(
+            f"`labels` must be a matrix with at least one row. Received: shape {labels.shape}"
+        )
     size = len(labels)
     bias = np.zeros(size) if bias is None else np.asarray(bias, "float64")
     if bias.shape != (size,):

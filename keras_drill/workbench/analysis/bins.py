@@ -23,7 +23,7 @@ def bin_ends(boundaries: Sequence[int]) -> list[tuple[int, int | None]]:
     edges = np.asarray(boundaries)
     if edges.ndim != 1 or edges.size == 0 or edges[0] < 1 or np.any(np.diff(edges) <= 0):
         raise ValueError(
-            "`boundaries` must be increasing integers of at least 1. "
+            "`boundaries` must be increasing integers of at least 1, in a non-empty sequence. "
             f"Received: boundaries={boundaries}"
         )
     starts = [int(edge) for edge in edges]

@@ -93,7 +93,9 @@ def measure_rank(
     """
     hidden = np.asarray(hidden, "float64")
     if hidden.ndim != 2 or not len(hidden):
-        raise ValueError(f"`hidden` must be a matrix. Received: shape {hidden.shape}")
+        raise ValueError(
+            f"`hidden` must be a matrix with at least one row. Received: shape {hidden.shape}"
+        )
     exact = float64_head(head)
 
     def blocks() -> Iterator[np.ndarray]:

@@ -147,8 +147,8 @@ def nearest_words(
     labels, sense_to_word = np.asarray(labels, "float64"), np.asarray(sense_to_word)
     if labels.ndim != 2 or sense_to_word.shape != labels.shape[:1]:
         raise ValueError(
-            "`sense_to_word` must have one word for each label. "
-            f"Received: labels {labels.shape}, sense_to_word {sense_to_word.shape}"
+            "`sense_to_word` must have one word for each row of the matrix `labels`. Received: "
+            f"labels of shape {labels.shape}, sense_to_word of shape {sense_to_word.shape}"
         )
     if not 0 <= sense < len(labels):
         raise ValueError(f"`sense` must be in [0, {len(labels)}). Received: sense={sense}")

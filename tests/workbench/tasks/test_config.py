@@ -186,7 +186,7 @@ def test_what_does_not_count_contradicts_nothing():
     "text, message",
     [
         ("[heads]\nkind = 'drill'", "unknown section [heads]; did you mean 'head'?"),
-        ("head = 3", "unknown section [head]"),
+        ("head = 3", "head must be a section [head]. Received: head = 3"),
         ("[head\n", "is not a TOML file"),
         ("[head]\ndepth = 'x'", "option head.depth must be a whole number"),
     ],

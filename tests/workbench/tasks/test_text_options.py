@@ -282,7 +282,7 @@ def test_pairs_of_tensorflow_datasets_are_read(builders, tmp_path, capsys):  # n
         ["train", "small-translation-tied", "--data", "tfds:flores/de-en"]
         + ["--data.source", "fr", "--run", str(tmp_path / "run")]
     )
-    assert status == 1 and "must be two of the features of flores/de-en" in capsys.readouterr().err
+    assert status == 1 and "two different features of flores/de-en" in capsys.readouterr().err
 
 
 @pytest.mark.slow

@@ -111,7 +111,11 @@ class RunConfig(abc.ABC):
             if name in _NOT_SECTIONS:
                 continue
             if name not in sections or not isinstance(content, Mapping):
-                raise ConfigError(f"unknown section [{name}]{suggest(name, sections)}")
+                raise ConfigError(
+                    f"unknown section [{name}]{suggest(name, sections)}"
+                    if name not in sections
+                    else f"{name} must be a section [{name}]. Received: {name} = {content!r}"
+                )
             values.update({f"{name}.{key}": value for key, value in content.items()})
         texts = {name: mapping.get(name, "") for name in ("description", *_OF_RECIPES)}
         for name, text in texts.items():
