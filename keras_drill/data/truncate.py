@@ -49,7 +49,7 @@ def truncation_mask(
     separator_id: int | None = None,
 ) -> tf.RaggedTensor:
     """Returns a mask of the tokens that `truncate` keeps: booleans, ragged `[B, (T)]`."""
-    check_truncation_side(side)
+    check_truncation_side(side, "side")
     lengths, rows = ids.row_lengths(), ids.value_rowids()
     columns = tf.ragged.range(lengths).flat_values
     if side == "right":
@@ -95,6 +95,7 @@ def truncate_text(
     >>> truncate_text(text, 3, "left", separator_id=0).ids.tolist()
     [4, 5, 9, 3, 9]
     """
+    check_truncation_side(side, "side")
     if text.line_lengths.max(initial=0) <= max_length:
         return text
     rows = tf.RaggedTensor.from_row_lengths(text.ids, text.line_lengths)
@@ -103,10 +104,7 @@ def truncate_text(
     return EncodedText(kept.flat_values.numpy(), kept.row_lengths().numpy())
 
 
-def check_truncation_side(side: str) -> None:
-    """Raises `ValueError` if a side is not one of `TRUNCATION_SIDES`."""
+def check_truncation_side(side: str, name: str) -> None:
+    """Raises `ValueError` if the argument `name` is not one of `TRUNCATION_SIDES`."""
     if side not in TRUNCATION_SIDES:
-        raise ValueError(
-            f"`truncation_side` must be one of {TRUNCATION_SIDES}. "
-            f"Received: truncation_side={side!r}"
-        )
+        raise ValueError(f"`{name}` must be one of {TRUNCATION_SIDES}. Received: {name}={side!r}")

@@ -129,7 +129,7 @@ class Translator(tf.Module):
             if not value > 0:
                 raise ValueError(f"`{name}` must be positive. Received: {name}={value!r}")
         check_positions(model.backbone, max_source_tokens, max_tokens)
-        check_truncation_side(truncation_side)
+        check_truncation_side(truncation_side, "truncation_side")
         self.source = source
         self.target = target
         self.search = BeamSearch(5, 1.0, num_results=1) if search is None else search

@@ -56,5 +56,8 @@ def test_lines_keep_their_end(side, separator):
 
 
 def test_other_sides_are_refused():
-    with pytest.raises(ValueError, match="`truncation_side` must be one of"):
+    with pytest.raises(ValueError, match=r"`side` must be one of .* Received: side='top'"):
         truncate(tf.ragged.constant([[1]]), 1, "top")
+    short = EncodedText(np.array([1], "int32"), np.array([1]))
+    with pytest.raises(ValueError, match="`side` must be one of"):
+        truncate_text(short, 3, "top")

@@ -110,11 +110,11 @@ class RunConfig(abc.ABC):
         for name, content in mapping.items():
             if name in _NOT_SECTIONS:
                 continue
-            if name not in sections or not isinstance(content, Mapping):
+            if name not in sections:
+                raise ConfigError(f"unknown section [{name}]{suggest(name, sections)}")
+            if not isinstance(content, Mapping):
                 raise ConfigError(
-                    f"unknown section [{name}]{suggest(name, sections)}"
-                    if name not in sections
-                    else f"{name} must be a section [{name}]. Received: {name} = {content!r}"
+                    f"{name} must be a section [{name}]. Received: {name} = {content!r}"
                 )
             values.update({f"{name}.{key}": value for key, value in content.items()})
         texts = {name: mapping.get(name, "") for name in ("description", *_OF_RECIPES)}
