@@ -150,7 +150,7 @@ class SentencePieceTokenizer(Tokenizer):
 
     @classmethod
     def load(cls, path: str | os.PathLike) -> "SentencePieceTokenizer":
-        """Returns the tokenizer of a SentencePiece model file, which `save` or the library wrote.
+        """Returns the tokenizer of a model file, which `save` or the library sentencepiece wrote.
 
         Raises:
             ValueError: The file is not such a model.

@@ -28,9 +28,9 @@ def export_onnx(
     `directory/<version>/model.onnx` maps ids of tokens to log-probabilities of all words. The input
     of a language model is `tokens`, int32 `[B, T]`. A model with a source has two int32 inputs,
     `source` `[B, S]` and `target` `[B, T]`. `source` ends with the end token. `tokens` and `target`
-    begin with the start token, or with the end token if the vocabulary has no start token. The
-    output is float32 `[B, T, V]`, the log-probabilities of the word after each position. Beam
-    search is not part of the file.
+    begin with the start token, or with the end token if the vocabulary has no start token. Shorter
+    sequences are padded at the end with the backbone's `pad_id`. The output is float32 `[B, T, V]`,
+    the log-probabilities of the word after each position. Beam search is not part of the file.
 
     Shape letters: B sequences, T tokens, S tokens of a source, V words.
 
@@ -75,8 +75,8 @@ def export_onnx(
     >>> directory = getfixture("tmp_path") / "de-en"
     >>> folder = keras_drill.export.export_onnx(model, directory, words, words)
     >>> session = onnxruntime.InferenceSession(str(folder / "model.onnx"))
-    >>> ids = np.array([[4, 5, 2]], "int32")
-    >>> [log_probs] = session.run(None, {"source": ids, "target": ids})
+    >>> source, target = np.array([[4, 5, 2]], "int32"), np.array([[3, 4, 5]], "int32")
+    >>> [log_probs] = session.run(None, {"source": source, "target": target})
     >>> log_probs.shape
     (1, 3, 6)
     """

@@ -16,8 +16,9 @@ class ModelCard:
 
     The export functions, such as `export_saved_model`, take a card as `card`, and write it to the
     folder of the model (in a SavedModel, to the sub-folder `assets.extra`). `data`, `figures`,
-    `weights` and `versions` are mappings from names of your choice to values. The Markdown page has
-    a table for each mapping that is not empty.
+    `weights` and `versions` are mappings from names of your choice to values. The export functions
+    write the card as it is, as `model_card.md` and `model_card.json`. The Markdown page has a table
+    for each mapping that is not empty.
 
     Args:
         name: Name of the model.
@@ -27,6 +28,7 @@ class ModelCard:
         data: Data for training and evaluation.
         figures: Metrics of the model.
         weights: Type of the stored weights, and the effects of this type on size and accuracy.
+            Empty by default, like the arguments below.
         limits: Limitations of the model, one sentence each.
         options: Options of the training run by section, for example
             `{"optimizer": {"kind": "adam"}}`.

@@ -79,15 +79,15 @@ class ScheduledSampling(keras.layers.Layer):
     def begin(self, model: keras.Model, target: Tensor) -> "OwnWords":
         """Counts a training step and draws the positions at which the target is replaced.
 
-        `SequenceToSequence` calls this method in every training step.
+        `SequenceToSequence` calls this method in every training step, and reads the result.
 
         Args:
             model: The `SequenceToSequence` that is trained.
             target: `[B, T]` integers, the target words of B pairs.
 
         Returns:
-            An object whose methods replace the words of `target` at these positions by predictions
-            of `model`.
+            An internal object, by which `SequenceToSequence` replaces the words of `target` at
+            these positions by predictions of `model`.
         """
         rate = self.rate(ops.add(self.step, 0)) if callable(self.rate) else self.rate
         self.step.assign_add(1)

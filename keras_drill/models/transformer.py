@@ -148,8 +148,9 @@ class Transformer(TransformerBackbone):
         Args:
             tokens: `[R]` integers, the words.
             constants: The first result of `begin_decoding`.
-            cache: The second result of `begin_decoding` or of the previous `read_column`, with R
-                rows: a search repeats each of the first B rows R / B times.
+            cache: The second result of the previous `read_column`, or of `begin_decoding`. The
+                cache of `begin_decoding` has B rows; if R is larger, a search first repeats each
+                row R / B times.
         """
         caches, position = cache
         hidden, caches = self.decoder.step(tokens, caches, position, *constants)
@@ -274,8 +275,9 @@ class TransformerLanguageBackbone(TransformerBackbone):
         Args:
             tokens: `[R]` integers, the words.
             constants: The empty tuple of `begin_decoding`.
-            cache: The second result of `begin_decoding` or of the previous `read_column`, with R
-                rows: a search repeats each of the first B rows R / B times.
+            cache: The second result of the previous `read_column`, or of `begin_decoding`. The
+                cache of `begin_decoding` has B rows; if R is larger, a search first repeats each
+                row R / B times.
         """
         caches, position = cache
         hidden, caches = self.decoder.step(tokens, caches, position)

@@ -31,8 +31,8 @@ class SenseReallocator:
     these occurrences, and the mean of q_m is over all tokens. q_m is the posterior probability of
     sense m given the target, which is 0 if m is a sense of another word. With
     `usage_by="probability"` of the head, q_m is the probability of m among all senses if m is a
-    sense of the target, else 0, as in equation 13 and the authors' code. In equation 12 of the
-    paper, the new value has no factor β. This class uses a weighted mean in both cases.
+    sense of the target, else 0, as in equation 13 and the authors' code. Equation 12 of the paper,
+    for log p(i), adds the new value without the factor β; here it has this factor.
 
     Then the policy chooses the senses to move. Every moved sense is reset: the kernel's parameter θ
     and the optimizer's variables for this sense (such as its momentum) get their initial values,

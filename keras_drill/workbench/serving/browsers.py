@@ -46,7 +46,10 @@ class SameSite:
             )
         origin = headers.get("Origin")
         if origin is not None and urlsplit(origin).netloc.lower() != host.lower():
-            raise ServingError("PERMISSION_DENIED", f"Pages of {origin} may not use this server")
+            raise ServingError(
+                "PERMISSION_DENIED",
+                f"Pages of other sites may not use this server. Received: Origin: {origin}",
+            )
         site = headers.get("Sec-Fetch-Site", "none")
         if site not in ("none", "same-origin") and not is_link_to_page:
             raise ServingError("PERMISSION_DENIED", "Pages of other sites may not use this server")

@@ -91,7 +91,9 @@ def read_signature_defs(folder: Path) -> dict[str, Any]:
 
     path = folder / "saved_model.pb"
     if not path.is_file():
-        raise ServingError("NOT_FOUND", f"There is no saved_model.pb in {folder}")
+        raise ServingError(
+            "NOT_FOUND", f"There is no saved_model.pb in {folder}: export the model again"
+        )
     saved_model = saved_model_pb2.SavedModel.FromString(path.read_bytes())
     for meta_graph in saved_model.meta_graphs:
         if "serve" in meta_graph.meta_info_def.tags:
