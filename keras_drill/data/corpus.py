@@ -20,11 +20,11 @@ class Corpus:
 
     - A folder may have a file for each split, whose name contains the split as a word: "train",
       "valid" (or "val", "dev", "validation") or "test". The name ends in `.txt`, `.text`,
-      `.tokens`, `.tok` or `.raw`, or has no ending: `wiki.train.tokens`, `ptb.train.txt`, `train`.
-      Names with the word "char" (`ptb.char.train.txt`) are ignored. Files may be gzipped
+      `.tokens`, `.tok`, `.raw` or the split, or has no ending: `ptb.train.txt`, `wiki.train`,
+      `train`. Names with the word "char" (`ptb.char.train.txt`) are ignored. Files may be gzipped
       (`.gz`). Several files of a split must be numbered from 0 or 1 (`train-00000-of-00002.txt`);
       `test_2016.txt` beside `test_2017.txt` is an error. Instead of files, a folder may have
-      sub-folders `train/`, `valid/`, `test/` of text files.
+      sub-folders `train/`, `valid/`, `test/`, whose text files may have any names.
     - A folder without such names is one text: all files that end in `.txt` or `.txt.gz`, also in
       sub-folders, in the order of their names. This text is split like files.
     - One or several files are split by lines: the first 90 % for training, then 5 % for validation,
@@ -44,8 +44,8 @@ class Corpus:
             training text.
 
     Attributes:
-        splits: Mapping from the names of the existing splits to their `Lines`. For files with
-            `split=False`, the only key is the name of the file or files.
+        splits: Mapping from the names of the existing splits to their `Lines`. See above for files
+            with `split=False`.
         train, valid, test: The `Lines` of one split. Each attribute raises a `ValueError` if the
             corpus does not have the split.
 

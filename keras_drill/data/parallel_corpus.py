@@ -18,10 +18,10 @@ class ParallelCorpus:
       `target`, for example `train.de` and `train.en`. The names contain the split as a word:
       "train", "valid" (or "val", "dev", "validation") or "test", as `test_2016.de` does. Files may
       be gzipped (`.gz`). Several files for a split and a language raise a `ValueError`.
-    - A folder with one file of two columns per split, `train.tsv`, `valid.tsv`, `test.tsv`. The
-      columns are source and target, separated by a tab. Further columns are ignored, but all lines
-      must have the same number of columns. These files are also used if the folder has no files of
-      the languages `source` and `target`.
+    - A folder with one file of two columns per split. The names contain the split as above, and end
+      in `.tsv`, such as `train.tsv`. The columns are source and target, separated by a tab. Further
+      columns are ignored, but all lines must have the same number of columns. These files are used
+      if `source` and `target` are `None`, or if the folder has no files of these languages.
     - One file of two columns, or a pair of text files `(source, target)`. About 90 % of the pairs
       are for training, 5 % for validation and 5 % for testing. A hash of the target determines the
       split, so that no target is in two splits.
@@ -54,7 +54,8 @@ class ParallelCorpus:
             `ParallelText`. See above for files with `split=False`.
 
     Raises:
-        FileNotFoundError: There is nothing at `path`, or no file for a language.
+        FileNotFoundError: There is nothing at `path`, or the folder has no (training) pairs or lacks
+            the file of one language.
         ValueError: The two sides have different numbers of lines, a line has fewer than two columns
             or not as many as the other lines, a file is not UTF-8 text, a folder has several files
             for a split and a language, or a data set does not have the language.

@@ -26,9 +26,9 @@ class SentencePieceTokenizer(Tokenizer):
 
     The first piece of each word begins with `▁`, which stands for the space before the word. The
     concatenation of the pieces is the normalized text. `detokenize` restores the text except for
-    normalization: white space becomes single spaces, and the argument `normalization` of `train`
-    may change more. The tokenizer uses tensorflow-text, and runs in graphs (`tf.function`, tf.data,
-    SavedModels). `train` needs the `sentencepiece` library.
+    normalization: white space becomes single spaces, and the arguments `normalization` and
+    `lowercase` of `train` may change more. The tokenizer uses tensorflow-text, and runs in graphs
+    (`tf.function`, tf.data, SavedModels). `train` needs the `sentencepiece` library.
 
     Args:
         model: The content of a trained model file, as bytes or a base64 string. `train` and `load`
