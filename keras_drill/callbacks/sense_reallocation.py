@@ -46,8 +46,8 @@ class SenseReallocation(keras.callbacks.Callback):
         momentum: Weight of the new value in running averages of the statistics, in (0, 1]. Momentum
             in Keras is the weight of the old value.
         moved_embedding: "keep" keeps the embedding of a moved sense. "near" replaces the embedding
-            by the embedding of the new word's most used sense, plus a random vector
-            that is a tenth as long. "near" also copies the bias of that sense.
+            by the embedding of the new word's most used sense, plus a random vector that is a tenth
+            as long. "near" also copies the bias of that sense.
         seed: Integer seed of these random vectors.
         head: The output layer whose senses move; `None` finds the only layer of the model with
             several senses per word.
@@ -64,7 +64,7 @@ class SenseReallocation(keras.callbacks.Callback):
     Raises:
         ValueError: An argument is out of range. `fit` raises the error if the model does not have
             exactly one output layer with several senses per word and `head` is `None`, or if the
-            senses cannot move.
+            senses of the layer may not move (`dynamic_allocation` or `dynamic` is `False`).
 
     Example:
 
@@ -152,7 +152,9 @@ class SenseReallocation(keras.callbacks.Callback):
         return {**self.history.to_arrays(), "num_logged": np.array(self._num_logged)}
 
     def set_state(self, state: Mapping[str, np.ndarray]) -> None:
-        """Restores the output of `get_state`, which may be a file opened by `np.load`."""
+        """Restores the history from the output of `get_state`, or from a file of this output that
+        `np.load` opened.
+        """
         self.history.assign(state)
         self._num_logged = int(state["num_logged"])
 

@@ -20,8 +20,9 @@ class SenseEmbedding(keras.layers.Embedding):
 
     Pass this layer as `embedding` to a backbone of `keras_drill.models`, and to a tied
     `keras_drill.KernelizedBayesianSoftmax`. A sense is one of several embeddings of a word; sense j
-    has the embedding w_j. The context is the hidden state h from which the model predicted word
-    x_t. With a context, the weights are the exact posterior over the word's senses,
+    has the embedding w_j. e_t is the layer's output for the word x_t at position t. The context is
+    the hidden state h from which the model predicted word x_t. With a context, the weights are the
+    exact posterior over the word's senses,
 
         P(j) = softmax_j K(h, w_j),
 
@@ -194,7 +195,8 @@ class SenseEmbedding(keras.layers.Embedding):
 
         Args:
             upstream: `[..., d]`, the gradient of the loss with respect to the output of `weigh`.
-            senses, mask, parameters: From the output of `look_up`.
+            senses, mask, parameters: From the output of `look_up`; `parameters` are its tensors
+                after `usage`.
             context: `[..., d]`, as in `weigh`.
 
         Returns:

@@ -31,8 +31,8 @@ class SenseReallocator:
     these occurrences, and the mean of q_m is over all tokens. q_m is the posterior probability of
     sense m given the target, which is 0 if m is a sense of another word. With
     `usage_by="probability"` of the head, q_m is the probability of m among all senses if m is a
-    sense of the target, else 0, as in equation 13 and the authors' code. Equation 12 of the paper,
-    for log p(i), adds the new value without the factor β; here it has this factor.
+    sense of the target, else 0, as in equation 13 of the paper and in the authors' code. Equation
+    12, for log p(i), adds the new value without the weight β; this class uses the weight.
 
     Then the policy chooses the senses to move. Every moved sense is reset: the kernel's parameter θ
     and the optimizer's variables for this sense (such as its momentum) get their initial values,
@@ -56,9 +56,9 @@ class SenseReallocator:
         momentum: β, the weight of new values in the running averages, in (0, 1]. Momentum in Keras
             is the weight of the old value.
         moved_embedding: "keep" keeps the embedding of a moved sense. "near" replaces the embedding
-            by the embedding of the new word's most used sense, plus a random vector of a tenth of
-            its length. "near" also copies the bias of that sense, without noise.
-        seed: Integer seed of the noise.
+            by the embedding of the new word's most used sense, plus a random vector that is a tenth
+            as long. "near" also copies the bias of that sense.
+        seed: Integer seed of these random vectors.
 
     Attributes:
         history: A list with one dictionary per reallocation, as in `keras_drill.SenseReallocation`.
@@ -142,11 +142,12 @@ class SenseReallocator:
         reallocation, the method warns and moves no senses.
 
         Args:
-            iteration: As in `step`. The history stores this number. The noise of
-                `moved_embedding="near"` depends on this number and on `seed`.
+            iteration: As in `step`. The history stores this number. The random vectors of
+                `moved_embedding="near"` depend on this number and on `seed`.
 
         Returns:
-            The new entry of `history`, or `None` if the head or its embedding is frozen.
+            The new entry of `history`, with 0 moves if no senses move; or `None` if the head or its
+            embedding is frozen.
         """
         iteration = self._iteration(iteration)
         if not self.head.learns_senses:
