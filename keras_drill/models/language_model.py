@@ -135,15 +135,16 @@ class LanguageModel(PreprocessedModel, FusedLossModel):  # type: ignore[misc]  #
         - `KernelizedBayesianSoftmax(...)`, except `variant="reference"`: the label vectors of a
           word (its senses) start as copies of the word's label, plus noise. The noise lets training
           separate the senses. Its standard deviation is 3e-4 times the root mean square of the
-          labels, and its sum over a word's senses is 0. If this model's head has biases, or if
-          words have different numbers of senses, `use_bias=True` is required. In the second case,
-          the biases of a word with n senses are lowered by log n.
+          labels, and its sum over a word's senses is 0. If this model's head has biases,
+          `use_bias=True` is required. If words have different numbers of senses, `use_bias=True`
+          is also required, and the biases of a word with n senses are lowered by log n.
         - `OutputLayer(...)`, to add biases to a head without biases. New biases start at 0.
         - `BilinearOutput(..., kernel_initializer="identity")`: its matrix starts as the identity.
 
-        A head with `embedding=model.head.embedding` stays tied to the embedding. A head without
-        `embedding` begins with its own copies of the labels. A `KernelizedBayesianSoftmax` always
-        has its own labels, since there are more senses than words.
+        With `embedding=model.head.embedding`, where `model` is this model, the new head is tied to
+        the same embedding. A head without `embedding` begins with its own copies of the labels. A
+        `KernelizedBayesianSoftmax` always has its own labels, since there are more senses than
+        words.
 
         Args:
             head: A `keras_drill.OutputLayer` that is not built yet, with the `vocabulary_size` and

@@ -281,8 +281,8 @@ class RecurrentEncoderDecoder(QuantizableBackbone):
         Args:
             inputs: `{"source": [B, S]}`, integers.
             batch_size: The number of sources B, an integer or a scalar tensor.
-            length: Largest number of target words to read. Unused: the size of a recurrent state
-                does not depend on it.
+            length: Largest number of target words to read. Unused, since the size of a recurrent
+                state does not depend on this number.
         """
         source = inputs["source"]
         memory, states = self.encode(source)
@@ -299,8 +299,9 @@ class RecurrentEncoderDecoder(QuantizableBackbone):
         Args:
             tokens: `[R]` integers, the words.
             constants: The first result of `begin_decoding`.
-            cache: The second result of `begin_decoding` or of the previous `read_column`, with R
-                rows: a search repeats each of the first B rows R / B times.
+            cache: The second result of the previous `read_column`, or of `begin_decoding`. The
+                cache of `begin_decoding` has B rows; if R is larger, a search first repeats each
+                row R / B times.
         """
         hidden, cache, _ = self.decoder.step(tokens, constants, cache)
         return hidden, cache

@@ -25,8 +25,8 @@ class ScheduledSampling(keras.layers.Layer):
     words that the first run chose. In the first run, a `RecurrentEncoderDecoder` chooses the words
     one after the other: each prediction depends on the words chosen before (Bengio et al.). Other
     backbones run as a whole twice: the first run reads the target without dropout, and all words
-    are chosen from its predictions (Mihaylova & Martins). Padding is neither replaced nor chosen.
-    Evaluation always reads the target.
+    are chosen from its predictions (Mihaylova & Martins). Padding, the `pad_id` of the backbone, is
+    neither replaced nor chosen. Evaluation always reads the target.
 
     Args:
         rate: Probability in [0, 1], or a function from the number of training steps so far to a

@@ -26,7 +26,7 @@ class SequenceToSequence(FusedLossModel):
     Shapes:
         inputs: `{"source": [B, S], "target": [B, T]}`, integers. The target begins with a start
             symbol. If the backbone accepts features instead of source words, the source is
-            `[B, S, ...]`.
+            `[B, S, ...]`, of any dtype.
         labels: Integers `[B, T]`, the words to predict, passed to `fit` as `y`: the target without
             its start symbol and with an end symbol.
         sample_weight: `None`, or weights of the labels `[B, T]` or of the pairs `[B]`.
@@ -36,7 +36,7 @@ class SequenceToSequence(FusedLossModel):
         backbone: A `keras.Model` or layer that maps these inputs to hidden states `[B, T, d_h]` of
             any width d_h: `keras_drill.models.Transformer`, `RecurrentEncoderDecoder`, or your own.
             If the backbone is not built yet, the model builds it for integers of any batch size and
-            length.
+            length. A backbone that accepts features must be built first.
         head: The output layer, a `keras_drill.OutputLayer`.
         label_smoothing: Share of a target's probability that is distributed over all words, in
             [0, 1).
@@ -55,7 +55,7 @@ class SequenceToSequence(FusedLossModel):
 
     Raises:
         ValueError: An argument is out of range. Calls raise the error if "source" or "target" is
-            missing, ragged, or not of integers.
+            missing or ragged, or if words are not integers.
 
     Example:
 
