@@ -41,8 +41,8 @@ class DescriptionLabelEncoder(LabelEncoder):
             one length). Or a dictionary `{"shape": ..., "dtype": ...}`, if the values will be
             loaded with the weights.
         network: A layer that maps descriptions to `[V, d_h]`; `None` is a `Dense` layer without
-            bias, for descriptions that are floats `[V, f]`. A `keras.Sequential` over ids must
-            begin with a `keras.Input` of the ids' dtype.
+            bias, for descriptions by f features, floats `[V, f]`. A `keras.Sequential` over ids
+            must begin with a `keras.Input` of the ids' dtype.
         residual_to_input: Whether to add the word's embedding if the word has one. With `False`,
             labels depend only on descriptions, and the output layer has no embeddings.
         embedding_dropout: Share of the words whose embedding is dropped in a training step, in [0,

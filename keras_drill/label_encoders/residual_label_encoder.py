@@ -20,8 +20,8 @@ class ResidualLabelEncoder(LabelEncoder):
     `keras_drill.label_encoders.ResidualNetwork` for the equation. The network shares information
     between words. The labels are computed once per training step, whatever the number of tokens. In
     an exported model the labels are constant, so this network has no cost at inference. For
-    embeddings of width d and `units=None`, the layer has `depth * (d^2 + d)` weights, or twice as
-    many with `dual`.
+    embeddings of width d, `units=None` and `gated=False`, the layer has `depth * (d^2 + d)`
+    weights, or twice as many with `dual`.
 
     Args:
         depth: Number of layers of the label network.

@@ -63,14 +63,14 @@ class OutputLayer(WordProbabilities):
 
     Args:
         vocabulary_size: Number of words V.
-        embedding: A `keras.layers.Embedding` of V rows, or a `keras_drill.SenseEmbedding`. The
-            layer computes its labels from the embedding's table (weight tying). The embedding stays
-            shared when the model is saved, cloned or rebuilt from its config: in models of this
-            package, and in functional models whose hidden states are computed from the embedding.
-            Your own model classes must call `head.tie_to(embedding)` after they are rebuilt. The
-            embedding may be quantised or have LoRA. From a `ReversibleEmbedding` with
-            `tie_weights=False`, the layer uses the output table. With `None`, the layer has its own
-            label embeddings.
+        embedding: A `keras.layers.Embedding` with one row per label (or with `pad_labels_to`
+            rows), or a `keras_drill.SenseEmbedding`. The layer computes its labels from the
+            embedding's table (weight tying). The embedding stays shared when the model is saved,
+            cloned or rebuilt from its config: in models of this package, and in functional models
+            whose hidden states are computed from the embedding. Your own model classes must call
+            `head.tie_to(embedding)` after they are rebuilt. The embedding may be quantised or have
+            LoRA. From a `ReversibleEmbedding` with `tie_weights=False`, the layer uses the output
+            table. With `None`, the layer has its own label embeddings.
         label_encoder: A `keras_drill.LabelEncoder`; `None` is the identity, for labels that are the
             embeddings.
         score: A `keras_drill.scores.Score`; `None` is the inner product, or the score of a

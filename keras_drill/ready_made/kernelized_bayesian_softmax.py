@@ -180,8 +180,8 @@ class KernelizedBayesianSoftmax(OutputLayer):
             words: `[...]` integers, one word for each hidden state.
 
         Returns:
-            `[..., S]` with S = `max_senses`: probabilities of the senses
-            `allocation.senses_of_word[words]`, padded with 0 for words with fewer senses.
+            `[..., S]` with S = `max_senses`: probabilities of the senses of each word, in the order
+            of `allocation.senses_of_word[words]`, padded with 0 for words with fewer senses.
         """
         contexts, _ = self._contexts(hidden, training=False)
         columns, mask = self.allocation.columns(ops.reshape(words, (-1,)))  # [N, S]

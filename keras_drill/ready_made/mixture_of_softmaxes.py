@@ -26,9 +26,10 @@ class MixtureOfSoftmaxes(OutputLayer):
         context_dim: Width of the contexts; `None` is the embeddings' width. Another width needs a
             `label_encoder` that maps the contexts, such as `keras_drill.BilinearLabelEncoder`.
         context_dropout: Dropout rate on the contexts. All time steps of a sequence share the mask.
-        gated: Whether the contexts are the hidden states plus a gated part of the same width. The
-            gates are 0 at first, so a trained model whose output layer is replaced by this one
-            (`LanguageModel.with_head`) keeps its probabilities.
+        gated: Whether the contexts are the hidden states plus a gated part. The contexts must then
+            be as wide as the hidden states. The gates are 0 at first, so a trained model whose
+            output layer is replaced by this one (`LanguageModel.with_head`) keeps its
+            probabilities.
         kernel_initializer: Initializer of the kernels that compute c_k and π_k.
         seed: Integer seed of the dropout masks, or `None` for a random seed.
         **kwargs: Other arguments of `keras_drill.OutputLayer`, except `composition`.
