@@ -54,8 +54,8 @@ class ParallelCorpus:
             `ParallelText`. See above for files with `split=False`.
 
     Raises:
-        FileNotFoundError: There is nothing at `path`, or the folder has no (training) pairs or lacks
-            the file of one language.
+        FileNotFoundError: There is nothing at `path`, or the folder has no (training) pairs or
+            lacks the file of one language.
         ValueError: The two sides have different numbers of lines, a line has fewer than two columns
             or not as many as the other lines, a file is not UTF-8 text, a folder has several files
             for a split and a language, or a data set does not have the language.
