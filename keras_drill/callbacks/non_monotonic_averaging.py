@@ -39,8 +39,9 @@ class NonMonotonicAveraging(keras.callbacks.Callback):
 
     Args:
         monitor: Name of the logged value that is checked as the loss v_k. Lower values must be
-            better. An epoch without this value in its logs is not checked, with a warning.
-        non_monotone_interval: Number n of the latest checks that are not compared with, see above.
+            better. An epoch without this value in its logs is skipped, with a warning.
+        non_monotone_interval: Number n of checks: the losses of the n checks just before check k
+            are ignored, see above.
         average_from_start: Whether to average from the first step on, whatever the losses are. Use
             this for the fine-tuning stage of AWD-LSTM, which starts from trained weights.
 

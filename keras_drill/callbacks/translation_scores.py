@@ -11,8 +11,9 @@ class TranslationScores(keras.callbacks.Callback):
 
     The callback adds the scores to the epoch's logs. Put the callback **before** those that read
     the logs, such as `EarlyStopping`, `ModelCheckpoint`, `CSVLogger` and `TensorBoard`. Put it
-    **after** `NonMonotonicAveraging`, so that `translate` uses the averaged weights. Higher scores
-    are better, which Keras cannot guess: use `EarlyStopping(monitor="val_bleu", mode="max")`.
+    **after** `NonMonotonicAveraging`, so that `translate` uses the averaged weights. Higher BLEU
+    and chrF are better, which Keras cannot guess: use
+    `EarlyStopping(monitor="val_bleu", mode="max")`.
 
     Generating texts takes longer than computing `val_loss`. A few hundred sentences and a greedy
     search are enough to follow training. `translate` must not use dropout, whose random numbers

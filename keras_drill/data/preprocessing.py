@@ -63,8 +63,9 @@ class UnicodeNormalization(Preprocessing):
     """Converts text to a Unicode normal form, as a step of a `PreprocessedTokenizer`.
 
     `"NFC"` joins a letter and its accents into one character, and `"NFD"` separates them. Both look
-    the same. `"NFKC"` and `"NFKD"` also replace `ﬁ` by `fi` and full-width letters by ordinary
-    ones. Bytes that are not UTF-8 become U+FFFD, the replacement character.
+    the same. `"NFKC"` also joins, `"NFKD"` also separates, and both replace `ﬁ` by `fi` and
+    full-width letters by ordinary ones. Bytes that are not UTF-8 become U+FFFD, the replacement
+    character.
 
     Args:
         form: `"NFC"`, `"NFD"`, `"NFKC"` or `"NFKD"`.

@@ -86,7 +86,7 @@ class VocabularySizeError(ValueError):
         self.least = least
 
     def with_reserved(self, number: int) -> "VocabularySizeError":
-        """Returns the same error with both sizes increased by `number`.
+        """Returns a new error, with `size` and `least` increased by `number`.
 
         Use this method if the vocabulary also contains `number` reserved words, such as `<pad>`,
         which the training of the tokenizer does not count in `vocabulary_size`.

@@ -106,7 +106,7 @@ class Vocabulary(tf.Module):
             lines: The training text, such as `TextLines(path)`, or a list of strings.
             tokenizer: `Tokenizer` that splits the lines into words.
             max_size: Largest number of tokens, including special tokens; `None` for no limit.
-            min_count: Words that occur less often are not kept.
+            min_count: Words that occur fewer times than this are not kept.
             special_tokens: Tokens that are always in the vocabulary. They should include the
                 unknown token and the end token, which a vocabulary must contain.
             numbers: A new `keras_drill.data.word_numbers.WordNumbers`, which counts the words. With
@@ -171,7 +171,7 @@ class Vocabulary(tf.Module):
     def counts_path(path: str | os.PathLike) -> Path:
         """Returns the path of the file of counts that belongs to a vocabulary file.
 
-        The path for `vocabulary.txt` is `vocabulary.counts`.
+        The extension becomes `.counts`: the path for `vocabulary.txt` is `vocabulary.counts`.
 
         Args:
             path: Path of the vocabulary file.

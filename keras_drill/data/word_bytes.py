@@ -16,8 +16,8 @@ def word_bytes(words: Sequence[str], length: int) -> np.ndarray:
         length: Number of bytes to keep of each word, from its beginning.
 
     Returns:
-        `[V, length]` int32 array: UTF-8 bytes plus 1, padded with zeros. All values are below 257,
-        the `input_dim` for a `keras.layers.Embedding` of bytes.
+        `[V, length]` int32 array: the UTF-8 bytes, each plus 1, padded with zeros. All values are
+        below 257, the `input_dim` for a `keras.layers.Embedding` of bytes.
 
     Example:
 

@@ -53,7 +53,7 @@ class WordPieceTokenizer(Tokenizer):
     `detokenize` joins the pieces to the same words, but must guess the spaces around punctuation
     and ideographs. `detokenize` writes no space before `. , ; : ! ? % ) ] }`, after `( [ { $`,
     around `- / _`, around an apostrophe between letters, after an opening quote, before a closing
-    quote, or inside `1,000.5`. `SentencePieceTokenizer` restores spaces exactly.
+    quote, or inside numbers such as `1,000.5`. `SentencePieceTokenizer` restores spaces exactly.
 
     Case and accents are kept. To change the text first, for example by `Lowercase()`, use a
     `PreprocessedTokenizer`.

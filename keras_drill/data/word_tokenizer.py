@@ -38,8 +38,8 @@ class WordTokenizer(Tokenizer):
 
     - words, with apostrophes inside them (`don't`) and with a full stop before them (`x.name`
       becomes `x` and `.name`);
-    - abbreviations (`e.g.`);
-    - numbers, with points and commas inside them (`1,000.5`);
+    - abbreviations of single letters, with their full stops (`e.g.`);
+    - numbers, with points and commas inside them (`1,000.5`) and letters after them (`3rd`);
     - runs of full stops;
     - all other characters except white space, one by one.
 

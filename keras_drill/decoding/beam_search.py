@@ -81,7 +81,7 @@ class BeamSearch(Search):
         num_beams: Number of beams K of each prompt.
         length_penalty: Exponent in the score. 0 ranks by log-probability, which prefers short
             sequences. Larger values prefer longer sequences.
-        num_results: Number n of beams to return; `None` returns all K beams.
+        num_results: Number n of beams to return for each prompt; `None` returns all K beams.
         num_groups: Number of groups of beams, a divisor of `num_beams`.
         diversity: How much a score is lowered, see above; not negative. Only used if `num_groups`
             is above 1.
@@ -161,7 +161,7 @@ class BeamSearch(Search):
     def begin(
         self, step: DecodingStep, tokens: Tensor, lengths: Tensor, **arguments: Any
     ) -> tuple[Loop, tuple[Rows, Any, Any]]:
-        """Begins a search as `Search.begin` does, and adds the initial scores of beams.
+        """Begins a search as `Search.begin` does. `memory` contains the initial scores of beams.
 
         The search has R = B · K rows: K beams for each of B prompts. See `Search.begin` for the
         arguments and the result.

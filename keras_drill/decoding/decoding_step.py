@@ -115,8 +115,9 @@ class DecodingStep(abc.ABC):
     def logit_scorer(self) -> Callable[[Any], Tensor] | None:
         """Returns a function from `hidden` to logits `[R, V]`; by default, `None` (no logits).
 
-        The log-softmax of the logits must be the log-probabilities. This method is optional. With
-        logits, a beam search is faster, because it normalises only the logits of the best words.
+        The log-softmax of the logits must be the log-probabilities. Subclasses need not override
+        this method. With logits, a beam search is faster, because it normalises only the logits of
+        the best words.
         """
         return None
 

@@ -54,8 +54,8 @@ def generate(
             labels (output embeddings) of all words.
         prompts: A list of lists of token ids, a ragged tensor, or an integer array `[B, T]` of B
             prompts that are padded to T tokens. For strings use `keras_drill.export.TextModel`. If
-            a prompt ends with the end token, as the lines of an `EncodedText` do, the continuation
-            begins after this token, and the function warns.
+            a prompt of several tokens ends with the end token, as the lines of an `EncodedText` do,
+            the continuation begins after this token, and the function warns.
         max_length: Maximum length of a sequence in tokens, with the prompt and the start token.
         sampler: A `Sampler`, or another `Search` such as `BeamSearch`. Defaults to
             `GreedySampler()`.
@@ -71,7 +71,7 @@ def generate(
             seed per row.
         inputs: Further inputs of the model, for example the source; see `DecodingStep.begin`.
         num_samples: Number of independent continuations of each prompt; samplers only. With the
-            same `seed`, a larger number keeps the previous continuations and adds others. For a
+            same `seed`, a larger number adds continuations to those of a smaller number. For a
             `BeamSearch` use `num_results`.
         on_tokens: Function that is called after each step. Its argument is a list with one list for
             each sequence: the new tokens of the sequence, often none. Tokens of the prompt are not

@@ -15,8 +15,8 @@ from keras_drill.types import Tensor
 class LanguageModelStep(DecodingStep):
     """`DecodingStep` of a language model: lets samplers and beam search generate with the model.
 
-    The step runs the backbone by the fastest method that the backbone allows. The attribute
-    `decodes_by` has the name of the method:
+    The step runs the backbone in the fastest way that the backbone allows. The attribute
+    `decodes_by` names this way:
 
     - `"state"`: the backbone has a method `initial_state(batch_size)`, and its call takes
       `initial_state` and `return_state`, as in `keras_drill.models.AWDLSTM`. For each generated

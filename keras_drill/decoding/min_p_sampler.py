@@ -17,8 +17,8 @@ class MinPSampler(TemperatureSampler):
     words are dropped. Pass the sampler to `keras_drill.decoding.generate` as `sampler`.
 
     Args:
-        p: Share of the largest probability, in (0, 1]. With 1, only the most probable word remains,
-            and words of equal probability.
+        p: Share of the largest probability, in (0, 1]. With 1, only the most probable word and
+            words of the same probability remain.
         temperature: From 1e-30 to 1e30, see `TemperatureSampler`.
 
     Example:

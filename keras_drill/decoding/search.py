@@ -84,7 +84,7 @@ class Search(abc.ABC):
     def shortlist(self, scores: Tensor, rows: Rows, spare: int = 0) -> tuple[Any, Any]:
         """Selects the C best words of each row, the candidates for `extend_listed`.
 
-        Only searches whose `is_listing` is true define this method. The method chooses C.
+        A search must define this method only if its `is_listing` is true. The method chooses C.
 
         Args:
             scores: Floats `[R, V]`, log-probabilities or logits.

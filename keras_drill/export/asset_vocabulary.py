@@ -10,10 +10,11 @@ from keras_drill.data import Vocabulary
 class AssetVocabulary(tf.Module):
     """Vocabulary for a SavedModel, whose words are in a text file of the SavedModel.
 
-    Use this class instead of a `Vocabulary`, whose words are in the graph, if the words shall stay
-    readable in the SavedModel. `export_saved_model` and `export_translator` use it. A SavedModel
-    stores the file as the asset `assets/<file name>`. Loading the SavedModel fills lookup tables
-    from this asset.
+    Pass the object to `TextModel` or `Side` instead of a `Vocabulary`, whose words are in the
+    graph, if the words shall stay readable in the SavedModel. `export_saved_model` and
+    `export_translator` create the object from the `Vocabulary` that you pass. A SavedModel stores
+    the file as the asset `assets/<file name>`. Loading the SavedModel fills lookup tables from this
+    asset.
 
     Args:
         vocabulary: The `keras_drill.data.Vocabulary` that was saved to `path`. Only its special

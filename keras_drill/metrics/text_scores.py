@@ -25,8 +25,8 @@ class TextScores:
         bleu_1: BLEU with single words only (BLEU-1), from 0 to 100, as in papers on dialog.
         chrf: chrF of all texts together (character n-grams up to 6, β = 2), from 0 to 100. Higher
             is better.
-        exact_match: Percentage of the texts that are equal to a reference. Differences of white
-            space are ignored, and with `lowercase=True` also those of upper and lower case.
+        exact_match: Percentage of the texts that are equal to a reference. Extra white space is
+            ignored, and with `lowercase=True` also the difference between upper and lower case.
         length_ratio: Number of words in the texts divided by the number in the references. Of
             several references, the one closest in length is used. NaN if the references have no
             words.
@@ -53,8 +53,9 @@ def score_texts(
 ) -> TextScores:
     """Scores texts against references, with sacrebleu.
 
-    Pass texts as a reader sees them, without subword pieces and without spaces before punctuation.
-    Scores are comparable with published scores if sacrebleu's signatures are equal.
+    Unless `tokenize` is `"none"`, pass texts as a reader sees them, without subword pieces and
+    without spaces before punctuation. Scores are comparable with published scores if sacrebleu's
+    signatures are equal.
 
     Args:
         hypotheses: The texts to score.
@@ -73,9 +74,9 @@ def score_texts(
 
     Warns:
         UserWarning: At least 100 texts end in " .", so they seem to be tokenized, although
-            `tokenize` is not `"none"`. Or at least 100 references do, and fewer than half as many
-            texts. Or at least 100 references contain capitals, but no text does, although
-            `lowercase` is false.
+            `tokenize` is not `"none"`. Or at least 100 references end in " .", but fewer than half
+            as many texts do. Or at least 100 references contain capitals, but no text does,
+            although `lowercase` is false.
 
     Example:
 
