@@ -97,9 +97,10 @@ class Composition(keras.layers.Layer, ABC):
     def word_labels(self) -> WordLabels | None:
         """Returns the labels of all words as `keras_drill.fused_loss.inputs.WordLabels`.
 
-        This is a tuple of the labels of every word `[V, S]`, a mask `[V, S]`, False for padding,
-        and the word of every label `[M]`. `None`, the default, means that word j has only label j.
-        Subclasses with several labels per word override this method and `words_of_labels`.
+        This named tuple has the fields `columns` `[V, S]`, the labels of every word; `mask`
+        `[V, S]`, False for padding; and `words` `[M]`, the word of every label. `None`, the
+        default, means that word j has only label j. Subclasses with several labels per word
+        override this method and `words_of_labels`.
         """
         return None
 
@@ -139,9 +140,10 @@ class Composition(keras.layers.Layer, ABC):
         return  # TensorFlow's AutoGraph cannot convert a function that has only a docstring
 
     def constant_copy(self) -> "Composition":
-        """Returns a new, unbuilt composition with the same probabilities, for inference.
+        """Returns a new, unbuilt composition for inference. By default, it has the same config.
 
-        `OutputLayer.folded()` calls this method. By default, the copy has the same config.
+        `OutputLayer.folded()` calls this method, builds the copy, and assigns to its variables the
+        values of this composition's variables of the same names.
         """
         return type(self).from_config(self.get_config())
 

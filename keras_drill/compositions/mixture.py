@@ -16,13 +16,13 @@ class Mixture(Composition):
         p(y) = sum_k π_k softmax(scores of c_k)_y,    k = 1..K
         c_k = tanh(h W_k + b_k),    π = softmax(h P)
 
-    Pass the mixture to `keras_drill.OutputLayer` as `composition`, or use
-    `keras_drill.MixtureOfSoftmaxes`.
-
     h is the hidden state, and c_k is one of K vectors (contexts) that are compared with the labels;
     W_k, b_k and P are weights. With `gated=True`, `c_k = h + g_k * tanh(h W_k + b_k)` with further
     weights g_k (gates). The gates are 0 at first, so a mixture that is added to a trained model
     begins with the model's probabilities.
+
+    Pass the mixture to `keras_drill.OutputLayer` as `composition`, or use
+    `keras_drill.MixtureOfSoftmaxes`.
 
     Args:
         num_mixtures: Number of softmaxes K.

@@ -19,7 +19,8 @@ def distribute_batches(
         batches: `ContiguousBatches`, `SentenceBatches` or `PairBatches` of `keras_drill.data`, or
             another object with the method `dataset(epoch, first_batch, num_shards=, shard=)`. The
             method returns a `tf.data.Dataset` of part number `shard` (from 0) of every batch. The
-            number of replicas must divide the `batch_size` of the first two.
+            number of replicas must divide the `batch_size` of `ContiguousBatches` and
+            `SentenceBatches`; for `PairBatches`, any number is allowed.
         strategy: The strategy under which the model was created.
         epoch: Number of the epoch, from 0.
         first_batch: Index of the first batch in that epoch, from 0.

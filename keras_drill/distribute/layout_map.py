@@ -25,7 +25,7 @@ def layout_map(
     respect to the hidden states. The devices along the other axis, over which the batch is split,
     exchange the gradients of the weights that they have in common.
 
-    The number of rows of each of these variables must be a multiple of the number of devices along
+    The number of rows of each split variable must be a multiple of the number of devices along
     `model_axis`. The argument `pad_labels_to` of `keras_drill.OutputLayer` adds unused rows to an
     output layer. Create input embeddings with an `input_dim` that is such a multiple.
 

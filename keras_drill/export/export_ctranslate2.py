@@ -29,7 +29,8 @@ def export_ctranslate2(
     `SequenceToSequence`, and `ctranslate2.Generator` loads a `LanguageModel`. CTranslate2 takes and
     returns tokens and not texts, so the folder also contains the tokenizers. `tokenizer.json` is
     the Keras config of a tokenizer, and `tokenizer.model` the model of a SentencePiece tokenizer.
-    If there is a source, the names begin with `source_` and `target_`.
+    If there is a source, both sides have these files, with names that begin with `source_` or
+    `target_`.
 
     Output layers such as DRILL compute their labels (output embeddings) with a network. This
     network runs once, during the export, so the exported model is as fast as with weight tying.
@@ -38,7 +39,7 @@ def export_ctranslate2(
     float32 rounding.
 
     Args:
-        model: A built `keras_drill.SequenceToSequence` or `keras_drill.LanguageModel` around a
+        model: A `keras_drill.SequenceToSequence` or a built `keras_drill.LanguageModel` around a
             `keras_drill.models.Transformer` or `TransformerLanguageBackbone`. The output layer must
             be a softmax over inner products of hidden states and labels, such as
             `keras_drill.SoftmaxOutput`, `TiedOutput`, `BilinearOutput`, or `DrillOutput` with

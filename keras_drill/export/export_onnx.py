@@ -42,7 +42,7 @@ def export_onnx(
     network runs once, during the export, so the exported model is as fast as with weight tying.
 
     Args:
-        model: A built `keras_drill.SequenceToSequence` or `keras_drill.LanguageModel` around a
+        model: A `keras_drill.SequenceToSequence` or a built `keras_drill.LanguageModel` around a
             `keras_drill.models.Transformer` or `TransformerLanguageBackbone`, in float32.
         directory: The model's folder. Created if missing.
         target: Pair of the tokenizer and the vocabulary of the targets, or of the text of a

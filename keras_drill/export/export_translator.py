@@ -35,7 +35,7 @@ def export_translator(
     `export_saved_model` the contents of the SavedModel.
 
     Args:
-        model: A built `keras_drill.SequenceToSequence`.
+        model: A `keras_drill.SequenceToSequence`.
         directory: The model's folder, such as `saved_models/<name>`. Created if missing.
         source: Pair of the tokenizer and the vocabulary of the sources.
         target: Pair of the tokenizer and the vocabulary of the targets.

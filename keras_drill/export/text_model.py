@@ -44,8 +44,8 @@ class TextModel(tf.Module):
     the current process. All methods take and return tensors with the batch first; results are
     dictionaries. Texts and words are strings, lengths and ids are int32, and probabilities,
     log-probabilities and perplexities are float32. Empty batches, empty texts and unknown words are
-    allowed. Rows of different lengths are padded (strings with `""`, numbers with 0), and their
-    lengths are returned.
+    allowed. Rows of different lengths are padded (strings with `""`, ids of senses with -1, other
+    numbers with 0), and their lengths are returned.
 
     Texts are split into words and end tokens as in training, see `keras_drill.export.TextCodec`.
     Words are entries of the vocabulary; with a subword tokenizer they are parts of words.
@@ -373,9 +373,9 @@ class TextModel(tf.Module):
         `continue` is the method `continue_text`. The signatures `sample`, `score`, `top_k`,
         `examples`, `senses` and `sense_contexts` are the methods of the same names.
         `serving_default`, for requests without the name of a signature, is `continue`. Its output
-        depends only on the prompt and, with a sampler that draws random numbers, on `seed`. Only
-        models with several senses per word have `senses`, and only models with `contexts` have
-        `sense_contexts`.
+        depends only on the prompt and, with a sampler that draws random numbers, on the
+        constructor's `seed`. Only models with several senses per word have `senses`, and only
+        models with `contexts` have `sense_contexts`.
         """
         signatures = {
             "serving_default": self.continue_text,

@@ -47,7 +47,7 @@ class Translator(tf.Module):
     output, S tokens of the longest source, T words of the longest target (with the end token).
 
     Args:
-        model: A built `keras_drill.SequenceToSequence`.
+        model: A `keras_drill.SequenceToSequence`.
         source: `Side` with the tokenizer and the vocabulary of the sources.
         target: `Side` with the tokenizer and the vocabulary of the targets; may be the same object.
         search: Search for the outputs, a `keras_drill.decoding.BeamSearch` or `Sampler`. The
@@ -161,8 +161,8 @@ class Translator(tf.Module):
     def num_answers(self) -> int:
         """The number n of outputs for a text.
 
-        With a beam search, this is its `num_results` (`num_beams` if that is `None`), else
-        `num_samples`.
+        With a beam search, n is its `num_results`, or its `num_beams` if `num_results` is `None`.
+        With a sampler, n is `num_samples`.
         """
         if isinstance(self.search, BeamSearch):
             return self.search.num_results or self.search.num_beams
@@ -179,8 +179,9 @@ class Translator(tf.Module):
             Dictionary of
             `texts` `[B, n]`: the outputs, the best first (samples in the order of drawing). If
             there are fewer than n, the rest are missing and have the text `""`;
-            `scores` `[B, n]`: the scores by which the search ranks outputs, such as
-            log-probabilities divided by length penalties; negative infinity for missing outputs;
+            `scores` `[B, n]`: the scores by which a beam search ranks outputs, such as
+            log-probabilities divided by length penalties (with a sampler, `log_probs`); negative
+            infinity for missing outputs;
             `log_probs` `[B, n]`: log-probabilities of the outputs; negative infinity for missing
             outputs;
             `lengths` `[B, n]`: numbers of tokens of the outputs, with the end token if it was
@@ -289,6 +290,8 @@ class Translator(tf.Module):
 
     def find(self, texts: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, Beams]:
         """Runs the search for texts, without converting the outputs to text.
+
+        Unlike in `translate`, several beams of a source may be the same text.
 
         Args:
             texts: String tensor `[B]`.

@@ -27,7 +27,7 @@ class ResidualNetwork(keras.layers.Layer):
     `residual_to_input=True`, a gated network therefore begins as the identity, or, with
     `residual_to_previous=True` too, as `depth` times the input.
 
-    Input shape: `[..., d]`. Output shape: `[..., units]`.
+    Input shape: `[..., d]`, embeddings of width d. Output shape: `[..., units]`.
 
     Args:
         depth: Number of layers.

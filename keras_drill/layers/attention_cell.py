@@ -109,7 +109,7 @@ class AttentionCell(keras.layers.Layer):
     def build_attention(self, memory_shape: Shape) -> None:
         """Builds the attention for a source of the shape `memory_shape`, `[B, S, m]`.
 
-        `start` calls this method, so you only need the method to create the weights earlier.
+        `start` calls this method. Call it yourself only to create the weights earlier.
         """
         if self._names:
             return

@@ -79,12 +79,11 @@ class DotScore(AttentionScore):
 class GeneralScore(AttentionScore):
     """Attention score, the dot product of a query h and a mapped source vector s: `g h · (s W)`.
 
-    W is a weight matrix, so queries and source may have different widths. Pass the score to
-    `keras_drill.layers.Attention`.
+    W is a weight matrix, so queries and source may have different widths. The factor g is 1, unless
+    `scaled` is set. Pass the score to `keras_drill.layers.Attention`.
 
     Args:
-        scaled: Whether the factor g is a trainable weight, which starts at 1. With `False`, g is
-            always 1.
+        scaled: Whether the factor g is a trainable weight, which starts at 1.
         **kwargs: Keyword arguments of `keras.layers.Layer`.
 
     References:
@@ -225,14 +224,14 @@ class AttentionWindow(keras.layers.Layer, abc.ABC):
 
 @keras.saving.register_keras_serializable(package="keras_drill")
 class MonotonicWindow(AttentionWindow):
-    """Attention window whose centre is the source position with the number of the query's position.
+    """Attention window around source position t for the query at position t ("local-m").
 
-    This window is known as "local-m". It contains the positions at most `radius` away from the
-    centre. If the source ends before the query's position, the centre is the source's last unmasked
-    position. Pass the window to `keras_drill.layers.Attention`.
+    The window contains the positions at most `radius` away from t. If the source has no position t,
+    the window is around the source's last unmasked position. Pass the window to
+    `keras_drill.layers.Attention`.
 
     Args:
-        radius: Largest distance from the centre, a positive integer.
+        radius: Largest distance from t, a positive integer.
         **kwargs: Keyword arguments of `keras.layers.Layer`.
 
     References:

@@ -24,7 +24,7 @@ class PositionalEncoding(keras.layers.Layer):
         start: Position of the first vector of each sequence: an integer, or integers `[B]`.
             Defaults to 0.
         mark_unknown: Whether the output is NaN at positions from `max_length` on. With `False`, the
-            last row of the table is added there. Defaults to `True`.
+            last row of the table is added there. Ignored with "sinusoidal". Defaults to `True`.
 
     Output shape: `[B, T, d]`.
 

@@ -206,7 +206,7 @@ class TransformerLayer(keras.layers.Layer):
         source_mask: Tensor | None = None,
         return_attention: bool = False,
     ) -> tuple:
-        """Reads one more position of R rows (sequences), for inference.
+        """Reads one more position of R rows (sequences), for inference with `causal=True`.
 
         The rows of each of the B sources are adjacent, for example the beams of a beam search. All
         sources have the same number of rows, R / B.

@@ -43,8 +43,8 @@ class TransformerStack(keras.layers.Layer):
         positions: Kind of the positional encoding, "sinusoidal" or "learned".
         max_length: Number of learned positions; `None` with "sinusoidal". Longer sequences raise an
             error if their length is static. If their length is only known at run time, the outputs
-            of a causal stack are NaN at later positions, except at padding. Otherwise all outputs
-            of a longer sequence are NaN.
+            of causal layers are NaN at later positions, except at padding. With other layers, all
+            outputs of a longer sequence are NaN.
         scale_embedding: Whether embeddings are multiplied by √d.
         dropout: Rate of the dropout D on the sums of embeddings and positional encodings.
         seed: Integer for all dropout masks, or `None` for a random seed.
@@ -176,7 +176,7 @@ class TransformerStack(keras.layers.Layer):
         source_mask: Tensor | None = None,
         return_attention: bool = False,
     ) -> tuple:
-        """Reads one more token of R rows (sequences), for inference.
+        """Reads one more token of R rows (sequences), for inference with causal layers.
 
         The rows of each of the B sources are adjacent, for example the beams of a beam search. All
         sources have the same number of rows, R / B.

@@ -12,9 +12,9 @@ DECAYS = ("constant", "inverse-sqrt", "cosine", "linear")
 class WarmupSchedule(keras.optimizers.schedules.LearningRateSchedule):
     """Learning rate that rises to a peak, and then stays constant or falls.
 
-    Let n be the number of the training step, from 1, w = `warmup_steps`, D = `decay_steps`,
-    f = `final_share` and t = min((n − w) / D, 1). The rate is `learning_rate` · n / w while n < w.
-    Then the rate depends on `decay`:
+    Let n = step + 1 be the number of the training step, from 1, w = `warmup_steps`,
+    D = `decay_steps`, f = `final_share` and t = min((n − w) / D, 1). The rate is
+    `learning_rate` · n / w while n < w. Then the rate depends on `decay`:
 
         constant       learning_rate
         inverse-sqrt   learning_rate · √(max(w, 1) / n)

@@ -35,10 +35,10 @@ class IdleSensePolicy(AllocationPolicy):
     need a fourth. Unlike the threshold of `ThresholdPolicy`, `idle_share` need not be adapted to
     the vocabulary or the loss.
 
-    A moved sense starts with the mean usage, and needs several intervals before its usage is
-    informative. Choose `momentum` (the weight of a step's new value in the running mean) and
-    `interval` (in steps) of `keras_drill.SenseReallocator` such that `momentum * interval` is about
-    0.5, for example 0.005 and 100.
+    A moved sense starts with the mean usage of all senses, and needs several intervals before its
+    usage is informative. Choose `momentum` (the weight of a step's new value in the running mean)
+    and `interval` (in steps) of `keras_drill.SenseReallocator` such that `momentum * interval` is
+    about 0.5, for example 0.005 and 100.
 
     Args:
         idle_share: Share of a word's usage below which a sense is idle. Choose less than

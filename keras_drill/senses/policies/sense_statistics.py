@@ -10,7 +10,8 @@ class SenseStatistics:
 
     `keras_drill.SenseReallocation` passes this object to the policy. A sense is one of several
     output embeddings of a word. There are M senses and V words. The present interval is the
-    training steps since the last reallocation of senses.
+    training steps since the last reallocation of senses. The attribute `senses_per_word` `[V]` is
+    the number of senses of each word.
 
     Args:
         sense_to_word: `[M]` integers, the word of every sense.
