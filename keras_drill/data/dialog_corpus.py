@@ -148,7 +148,8 @@ class _Side(Lines):
         if not block:
             raise ValueError(
                 f"Expected one dialogue per line, with {self.dialogues.turn_end!r} after each "
-                f"turn; no line has two turns. Received: {self.dialogues.lines.origin}"
+                "turn, but no line has two or more turns. "
+                f"Received: {self.dialogues.lines.origin}"
             )
         while block:
             yield block

@@ -169,7 +169,8 @@ def _parsed(files: list[Path], spec: dict, column: str, size: int = _BLOCK) -> I
     except (tf.errors.InvalidArgumentError, UnicodeDecodeError):
         kind = type(spec[column]).__name__
         raise ValueError(
-            f"The examples have no feature {column!r} that can be read as a {kind}. "
+            f"The examples have no feature {column!r} that can be read as a tf.io.{kind} of dtype "
+            f"{spec[column].dtype.name}. Give another folder, or write the examples again. "
             f"Received: {str(files[0].parent)!r}"
         ) from None
     except tf.errors.DataLossError:

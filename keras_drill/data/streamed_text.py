@@ -122,7 +122,8 @@ class StreamedText:
         folder = Path(folder)
         if (folder / _DESCRIPTION).exists():
             raise FileExistsError(
-                f"`folder` must not contain a text yet. Received: folder={str(folder)!r}"
+                "`folder` must not contain a text yet: open that text by `StreamedText(folder)`, "
+                f"or pass a new folder. Received: folder={str(folder)!r}"
             )
         for path in folder.glob("*"):
             if not any(path.match(pattern) for pattern in _OF_INCOMPLETE_TEXTS):

@@ -185,8 +185,8 @@ class BannedWords(Constraint):
         ]
         if not sequences or not all(sequences) or min(map(min, sequences)) < 0:
             raise ValueError(
-                "`words` must be a non-empty list of token ids (from 0) and non-empty sequences of "
-                f"token ids. Received: words={words!r}"
+                "`words` must be a non-empty list. Each entry must be a token id (from 0) or a "
+                f"non-empty sequence of token ids. Received: words={words!r}"
             )
         self.words = sequences
 

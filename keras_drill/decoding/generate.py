@@ -169,8 +169,9 @@ def _buffer(prompts, max_length, vocabulary_size, pad_token):
             )
         if longest > max_length:
             raise ValueError(
-                f"`max_length` must be at least the longest prompt ({longest} tokens, with the "
-                f"start token). Received: max_length={max_length}"
+                f"`max_length` must be at least {longest}, the number of tokens of the longest "
+                "prompt (with the start token, if `start_token` is given). "
+                f"Received: max_length={max_length}"
             )
         if prompt.min() < 0 or prompt.max() >= vocabulary_size:
             raise ValueError(

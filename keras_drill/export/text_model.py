@@ -336,7 +336,7 @@ class TextModel(tf.Module):
         """
         if self.contexts is None:
             raise ValueError(
-                "`sense_contexts` needs a model that was made with `contexts`. "
+                "`sense_contexts` needs a `TextModel` that was made with the argument `contexts`. "
                 "Received: contexts=None"
             )
         return self.contexts(senses)

@@ -158,6 +158,6 @@ def check_positions(backbone: Any, max_source_tokens: int, max_tokens: int) -> N
     for name, value in {"max_source_tokens": max_source_tokens, "max_tokens": max_tokens}.items():
         if value > backbone.max_length:
             raise ValueError(
-                f"`{name}` must be at most {backbone.max_length}, the model's learned "
+                f"`{name}` must be at most {backbone.max_length}, the model's number of learned "
                 f"positions (sinusoidal positions have no limit). Received: {name}={value}"
             )

@@ -104,8 +104,8 @@ class LabelEncoder(keras.layers.Layer):
             raise ValueError(
                 f"{type(self).__name__} compares labels with hidden states, whose widths must be "
                 "equal. Make the backbone's last layer as wide as the embedding, or use a label "
-                "encoder that maps between them (bilinear, dual nonlinear). Received: labels of "
-                f"width {label_width} and hidden states of width {hidden_width}"
+                "encoder that maps between the widths, such as keras_drill.BilinearLabelEncoder. "
+                f"Received: labels of width {label_width} and hidden states of width {hidden_width}"
             )
         self.built = True
 

@@ -197,7 +197,8 @@ def _check_model(model) -> None:
         raise ValueError(
             "`model` must be built and carry its state from batch to batch: a language model with "
             "a recurrent backbone of `stateful=True`. A model that reads each window from its "
-            f"beginning, such as a Transformer, is not evaluated dynamically. Received: {model!r}"
+            "beginning, such as a Transformer, cannot be evaluated dynamically. "
+            f"Received: {model!r}, built={getattr(model, 'built', False)}"
         )
     if not model.trainable_variables:
         raise ValueError(f"`model` must have trainable weights. Received: {model!r}, all frozen")

@@ -29,7 +29,8 @@ def with_words(head, descriptions, bias, embedding):
     if (embedding is None) != (head.embedding is None):
         raise ValueError(
             "`embedding` must be the larger embedding, with rows for the new words, if this layer "
-            f"shares an embedding, and None otherwise. Received: embedding={embedding!r}"
+            f"shares an embedding, and None otherwise. Received: embedding={embedding!r} for a "
+            f"layer with embedding={head.embedding!r}"
         )
     if isinstance(head.embedding, SenseEmbedding):
         raise ValueError(

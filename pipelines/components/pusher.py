@@ -109,7 +109,7 @@ class Pusher(Component):
             )
             against = verdict.baseline or "none"
             raise RunError(
-                f"the verdict compares the model with version {against} of {self.serve_as}, but "
+                f"in the verdict, the version of {self.serve_as} to compare with is {against}, but "
                 f"{now}: start the pipeline again to compare the model with the current version"
             )
 

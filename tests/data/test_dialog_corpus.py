@@ -130,5 +130,5 @@ def test_wrong_options(folder, options, message):
 
 def test_a_text_without_dialogues(folder):
     corpus = DialogCorpus(folder, turn_end="</turn>")
-    with pytest.raises(ValueError, match=r"'</turn>' after each turn; no line.*dialogues_train"):
+    with pytest.raises(ValueError, match=r"'</turn>' after each turn, but no.*dialogues_train"):
         list(corpus.splits["train"].source)

@@ -190,6 +190,6 @@ def test_examples_of_senses_are_in_the_export(models, vocabulary, tmp_path):
 
 def test_models_without_examples_of_senses_have_no_such_signature(text_models):
     assert "sense_contexts" not in text_models["kerbs"].signatures()
-    with pytest.raises(ValueError, match=r"needs a model that was made with `contexts`.*Received"):
+    with pytest.raises(ValueError, match=r"made with the argument `contexts`.*Received"):
         text_models["kerbs"].sense_contexts([0])
     assert SenseContexts([])([0])["before"].numpy().tolist() == [[b""]]

@@ -187,9 +187,9 @@ def test_a_verdict_over_another_version_than_the_newest_is_out_of_date(given, tm
     with given["served"].lock():
         for name in "ab":
             given["served"].push(given["model"] / "serving" / "1", {"model": name})
-    with pytest.raises(RunError, match="with version 1 of cats, but version 2 is served now"):
+    with pytest.raises(RunError, match="of cats to compare with is 1, but version 2 is served now"):
         push(given, tmp_path, Verdict(True, ["better"], 1))
-    with pytest.raises(RunError, match="with version none of cats"):
+    with pytest.raises(RunError, match="of cats to compare with is none, but"):
         push(given, tmp_path, Verdict(True, ["the first"]))
     assert push(given, tmp_path, Verdict(True, ["better"], 2))["version"] == 3
 

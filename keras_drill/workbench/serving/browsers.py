@@ -23,7 +23,8 @@ class SameSite:
     >>> SameSite().check({"Host": "localhost:8501", "Origin": "http://localhost:8501"})
     >>> SameSite().check({"Host": "localhost:8501", "Origin": "http://a.org"})
     Traceback (most recent call last):
-    keras_drill.workbench.serving.errors.ServingError: Pages of http://a.org may not use this server
+    keras_drill.workbench.serving.errors.ServingError: Browsers may use this server only from the
+    server's own pages. Received: Origin: http://a.org, Host: localhost:8501
     """
 
     def __init__(self, names: Iterable[str] = ()):
@@ -48,11 +49,16 @@ class SameSite:
         if origin is not None and urlsplit(origin).netloc.lower() != host.lower():
             raise ServingError(
                 "PERMISSION_DENIED",
-                f"Pages of other sites may not use this server. Received: Origin: {origin}",
+                "Browsers may use this server only from the server's own pages. "
+                f"Received: Origin: {origin}, Host: {host}",
             )
         site = headers.get("Sec-Fetch-Site", "none")
         if site not in ("none", "same-origin") and not is_link_to_page:
-            raise ServingError("PERMISSION_DENIED", "Pages of other sites may not use this server")
+            raise ServingError(
+                "PERMISSION_DENIED",
+                "Browsers may use this server only from the server's own pages. "
+                f"Received: Sec-Fetch-Site: {site}",
+            )
 
     def _is_known(self, host: str) -> bool:
         try:

@@ -98,7 +98,9 @@ def read_signature_defs(folder: Path) -> dict[str, Any]:
     for meta_graph in saved_model.meta_graphs:
         if "serve" in meta_graph.meta_info_def.tags:
             return dict(sorted(meta_graph.signature_def.items()))
-    raise ServingError("NOT_FOUND", f"No graph of {path} has the tag 'serve'")
+    raise ServingError(
+        "NOT_FOUND", f"No graph of {path} has the tag 'serve': export the model again"
+    )
 
 
 def check_inputs(signature_def: Any, inputs: Mapping[str, np.ndarray]) -> None:

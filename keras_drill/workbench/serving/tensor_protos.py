@@ -36,7 +36,7 @@ def read_tensor(name: str, tensor: Any, limits: Limits) -> np.ndarray:
         limits: Limits of the shape.
     """
     if tensor.tensor_shape.unknown_rank:
-        raise invalid(f"Input {name} has no shape")
+        raise invalid(f"Input {name} has no shape: set `tensor_shape` of its TensorProto")
     limits.check_shape(name, tuple(dim.size for dim in tensor.tensor_shape.dim))
     try:
         array = tf.make_ndarray(tensor)

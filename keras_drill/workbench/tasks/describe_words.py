@@ -30,9 +30,9 @@ def describe_words(source: str, words: Sequence[str]) -> np.ndarray:
     """
     if source in ("", _ENCODER):
         raise ConfigError(
-            "option head.descriptions must be a file of word vectors, or 'encoder:' and a preset "
-            "or a folder of keras-hub, with head.kind = 'described'. "
-            f"Received: {source!r}"
+            "option head.descriptions must be a file of word vectors, or 'encoder:' followed by a "
+            "preset or a folder of keras-hub, such as 'encoder:bert_small_en_uncased', with "
+            f"head.kind = 'described'. Received: {source!r}"
         )
     try:
         if source.startswith(_ENCODER):

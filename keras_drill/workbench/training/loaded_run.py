@@ -98,8 +98,8 @@ class LoadedRun:
         """The task of a model that continues texts. Other models raise `RunError`."""
         if not isinstance(self.task, ContinuingTask):
             raise RunError(
-                f"the model of {self.folder.path} does not continue texts: use a run of another "
-                f"task. Received: a run of the task {self.config.task!r}"
+                f"the model of {self.folder.path} does not continue texts: use a run of the task "
+                f"'language-model'. Received: a run of the task {self.config.task!r}"
             )
         return self.task
 
@@ -109,7 +109,8 @@ class LoadedRun:
         if not isinstance(self.task, AnsweringTask):
             raise RunError(
                 f"the model of {self.folder.path} does not generate outputs for sources: use a run "
-                f"of another task. Received: a run of the task {self.config.task!r}"
+                "of the task 'translation', 'dialog' or 'autoencoder'. "
+                f"Received: a run of the task {self.config.task!r}"
             )
         return self.task
 

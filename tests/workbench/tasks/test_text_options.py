@@ -117,7 +117,7 @@ def _check_side(side, language, options, lines):
         (
             "translation",
             {"tokenizer_model": "spm.model", "tokenizer": "whitespace"},
-            "data.tokenizer_model must be empty with data.tokenizer = 'whitespace'",
+            "data.tokenizer_model must not name a file with data.tokenizer = 'whitespace'",
         ),
         (
             "translation",

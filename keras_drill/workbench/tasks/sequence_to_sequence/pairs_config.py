@@ -160,14 +160,16 @@ class PairsConfig:
     def _check_pieces(self) -> None:
         if self.tokenizer_model and self.tokenizer not in _PIECES:
             raise ConfigError(
-                f"option data.tokenizer_model must be empty with data.tokenizer = "
+                f"option data.tokenizer_model must not name a file with data.tokenizer = "
                 f"{self.tokenizer!r}, which has no subwords. Received: {self.tokenizer_model!r}"
             )
         if self.source_tokenizer_model and (self.shared_vocabulary or not self.tokenizer_model):
             raise ConfigError(
                 "option data.source_tokenizer_model requires data.shared_vocabulary = false, and "
                 "data.tokenizer_model for the targets. "
-                f"Received: {self.source_tokenizer_model!r}"
+                f"Received: {self.source_tokenizer_model!r} with data.shared_vocabulary = "
+                f"{str(self.shared_vocabulary).lower()}, data.tokenizer_model = "
+                f"{self.tokenizer_model!r}"
             )
         if self.learns_sentence_pieces and self.character_coverage < _LEAST_COVERAGE:
             raise ConfigError(
@@ -188,5 +190,6 @@ class PairsConfig:
                 "option data.user_defined_symbols must be empty with data.tokenizer = 'words' "
                 "(which splits at all punctuation), and with a SentencePiece model in "
                 "data.tokenizer_model (which has its own symbols). "
-                f"Received: {list(symbols)}"
+                f"Received: {list(symbols)} with data.tokenizer = {self.tokenizer!r}, "
+                f"data.tokenizer_model = {self.tokenizer_model!r}"
             )
