@@ -180,8 +180,9 @@ class ContiguousBatches:
         """Returns a dataset with the batches of one or several epochs.
 
         To resume, pass as `epoch` and `first_batch` the epoch and the number of its batches that
-        are done. To train several epochs in one `fit`, pass `epochs` to this method and
-        `steps_per_epoch=num_batches` to `fit`. Otherwise `fit` would read the first epoch again in
+        are done, and train the rest of this epoch by a `fit` of its own. To train several whole
+        epochs in one `fit`, pass `epochs` to this method and `steps_per_epoch=num_batches` to
+        `fit`. Otherwise `fit` would read the first epoch again in
         each epoch. For several workers, use `keras_drill.distribute.distribute_batches`, or
         `strategy.distribute_datasets_from_function(lambda context: batches.dataset(
         num_shards=context.num_input_pipelines, shard=context.input_pipeline_id))`, so that each

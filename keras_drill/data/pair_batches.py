@@ -213,8 +213,9 @@ class PairBatches:
         """Returns a dataset with the batches of one or several epochs.
 
         To resume, pass as `epoch` and `first_batch` the epoch and the number of its batches that
-        are done. To train several epochs in one `fit`, pass `epochs` to this method and
-        `steps_per_epoch=num_batches` to `fit`. To resume after n of m epochs, use
+        are done, and train the rest of this epoch by a `fit` of its own. To train several whole
+        epochs in one `fit`, pass `epochs` to this method and `steps_per_epoch=num_batches` to
+        `fit`. To resume after n of m epochs, use
         `dataset(epoch=n, epochs=m - n)` with
         `fit(initial_epoch=n, epochs=m, steps_per_epoch=num_batches)`.
 

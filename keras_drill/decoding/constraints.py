@@ -24,7 +24,8 @@ class Constraint(abc.ABC):
     Pass constraints to `keras_drill.decoding.generate` as `constraints=[...]`. The search calls
     them at every step, before it chooses the next words. A row is a sequence of a sampler, or a
     beam. The search ignores the result for finished rows, and for rows whose prompt is still being
-    read. Subclasses define `__call__` and `get_config`.
+    read. Subclasses define `get_config` and `__call__`, which sets the log-probabilities of
+    forbidden words to negative infinity.
     """
 
     @abc.abstractmethod

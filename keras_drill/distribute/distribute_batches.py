@@ -10,6 +10,9 @@ def distribute_batches(
 ) -> Any:
     """Makes a dataset for `fit` under a strategy: each replica gets its rows of the global batches.
 
+    The dataset has the batches of one epoch, from `first_batch`. Make a dataset and call `fit` for
+    each epoch.
+
     The rows of a global batch are split into one part for each replica, in order. So batch k of an
     epoch does not depend on the number of workers, unlike with `Dataset.shard` or the sharding of
     `tf.distribute`. A training run can resume at `first_batch` with another number of workers, and

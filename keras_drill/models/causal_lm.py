@@ -46,8 +46,9 @@ def parts_of(causal_lm: Any) -> CausalLMParts:
         )
     if None not in (soft_cap, layer.logit_soft_cap):
         raise ValueError(
-            "`causal_lm` must have at most one soft cap of its logits: in its embedding, or behind "
-            f"it. Received: {layer.logit_soft_cap} in {layer.name!r} and {soft_cap} behind it"
+            "`causal_lm` must have at most one soft cap of its logits: `logit_soft_cap` of its "
+            "embedding, or a soft cap that the model applies afterwards. Received: "
+            f"{layer.logit_soft_cap} in the layer {layer.name!r}, then {soft_cap}"
         )
     check_frozen_if_quantized(causal_lm.backbone)
     (hidden,) = producer(logits)[2]

@@ -74,7 +74,7 @@ class TextEncoder:
         if None in special:
             raise ValueError(
                 "`tokenizer` must have start, end, mask and padding tokens, like tokenizers of "
-                "masked language models such as BERT. Received: a "
+                "masked language models such as BERT. Received: "
                 f"{type(tokenizer).__name__} with the ids {special}"
             )
         longest = getattr(backbone, "max_sequence_length", None)

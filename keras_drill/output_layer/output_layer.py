@@ -267,7 +267,7 @@ class OutputLayer(WordProbabilities):
     @property
     def score_parameters(self) -> list[keras.Variable]:
         """The score's variables, `[M]` each (none for the inner product). With a `SenseEmbedding`,
-        these are the variables of the embedding.
+        these are its `score_parameters`.
         """
         if isinstance(self.embedding, SenseEmbedding):
             return self.embedding.score_parameters

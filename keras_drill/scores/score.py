@@ -165,7 +165,8 @@ class Score(ABC):
         Args:
             gradient: `[R, d]`, the part of the gradient that passes through the products. Without
                 terms this is the whole gradient, which the method returns by default.
-            hidden_sums: The second result of `product_gradients`, times the row weights.
+            hidden_sums: The second result of `product_gradients`, which the caller has multiplied
+                by `row_weights`.
             hidden: `[R, d]`, the contexts.
             hidden_terms: Output of the method `hidden_terms`.
 

@@ -48,7 +48,7 @@ class CorpusExampleGenExecutor(BaseExampleGenExecutor):
     """Reads each split with the task's function, on a separate worker."""
 
     def GetInputSourceToExamplePTransform(self) -> beam.PTransform:
-        raise NotImplementedError("this executor reads splits by GenerateExamplesByBeam instead")
+        raise NotImplementedError("call GenerateExamplesByBeam, which reads all splits")
 
     def GenerateExamplesByBeam(
         self, pipeline: beam.Pipeline, exec_properties: dict[str, Any]

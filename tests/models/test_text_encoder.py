@@ -165,5 +165,8 @@ def test_encoders_that_do_not_fit():
     backbone, tokenizer = parts()
     with pytest.raises(ValueError, match=r"`window` .* Received: window=33, .* length 67"):
         TextEncoder(backbone, tokenizer, window=33)
-    with pytest.raises(ValueError, match=r"must have mask"):
+    with pytest.raises(
+        ValueError,
+        match=r"must have start, end, mask and padding tokens.*\[None, None, None, None\]",
+    ):
         TextEncoder(backbone, object())
