@@ -1,5 +1,6 @@
 """Tables of the pages that are made from more than one table of a file."""
 
+import functools
 from typing import Any
 
 from benchmarks.accelerator.table import describe
@@ -204,24 +205,24 @@ _STARTS_OF_SENSES = {
     "kerbs copies": "KerBS, copies",
     "kerbs copies inner_product": "KerBS, copies, without kernel",
     "kerbs copies false": "KerBS, copies that never move",
+    "kerbs copies false inner_product": "KerBS, copies that never move, without kernel",
+    "kerbs copies false inner_product 40": "the same, twice the learning rate",
 }
 
 
-def _tabulate_senses_start() -> tuple[list[str], list[list[Any]]]:
-    """Comparisons of how senses start, whose runs are named by their options."""
-    texts = {"demo-adam": "demo, Adam", "demo-sgd": "demo, SGD", "ptb": "Penn Treebank, Adam"}
-    columns = ["text, optimizer", "output layer", "valid ppl", "test ppl", "test ppl beyond tying"]
+def _tabulate_senses_start(name: str) -> tuple[list[str], list[list[Any]]]:
+    """A comparison of how senses start, whose runs are named by their options."""
+    columns, found = load_table(name)
+    shown = ["valid ppl", "test ppl", "test ppl beyond small-tied"]
     rows = []
-    for name, text in texts.items():
-        found_columns, found = load_table(f"senses-start-{name}/means")
-        places = [found_columns.index(x) for x in ("valid ppl", "test ppl")]
-        places.append(found_columns.index("test ppl beyond small-tied"))
-        for row in found:
-            options = [x.partition("=")[2] for x in row[0].split("-") if "=" in x]
-            key = " ".join(x for x in options if x != "2") or row[0]
-            rows.append([text, _STARTS_OF_SENSES[key], *(row[place] for place in places)])
-    return columns, rows
+    for row in found:
+        options = [x.partition("=")[2] for x in row[0].split("-") if "=" in x]
+        key = " ".join(x for x in options if x != "2") or row[0]
+        rows.append([_STARTS_OF_SENSES[key], *(row[columns.index(x)] for x in shown)])
+    return ["output layer", "valid ppl", "test ppl", "test ppl beyond tying"], rows
 
+
+_SENSES_START = [f"senses-start-{x}/means" for x in ("demo-adam", "demo-sgd", "ptb", "ptb-kernel")]
 
 _TABLES = {
     "accelerator/loss": _tabulate_accelerator_loss,
@@ -230,7 +231,7 @@ _TABLES = {
     "accelerator/decoding": _tabulate_accelerator_decoding,
     "sense-usage/synthetic": _tabulate_sense_usage,
     "sense-usage-nouns/v-measure": _tabulate_sense_usage_of_nouns,
-    "senses-start": _tabulate_senses_start,
+    **{name: functools.partial(_tabulate_senses_start, name) for name in _SENSES_START},
     "summary/highlights": _tabulate_highlights,
     "summary/choices": _tabulate_choices,
 }

@@ -313,5 +313,7 @@ def test_the_head_is_found_in_any_model():
     two.compile("sgd", "sparse_categorical_crossentropy")
     for model in (two, keras.Sequential([hidden, keras_drill.OutputLayer(V)])):
         model.compile("sgd", "sparse_categorical_crossentropy")
-        with pytest.raises(ValueError, match=r"one output layer with several .* Received: \["):
+        with pytest.raises(
+            ValueError, match=r"one output layer with several .* Received: head=None, .*\["
+        ):
             model.fit(x, y, B, verbose=0, callbacks=[make_callback()])
