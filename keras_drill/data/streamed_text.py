@@ -128,7 +128,8 @@ class StreamedText:
         for path in folder.glob("*"):
             if not any(path.match(pattern) for pattern in _OF_INCOMPLETE_TEXTS):
                 raise FileExistsError(
-                    "`folder` must be new, or contain only an incomplete text. "
+                    "`folder` must be new or empty, or contain only the files of an interrupted "
+                    "call. Pass another folder. "
                     f"Received: folder={str(folder)!r}, which contains {path.name!r}"
                 )
         shutil.rmtree(folder, ignore_errors=True)

@@ -50,7 +50,8 @@ class Search(abc.ABC):
 
         Args:
             step: The model's `DecodingStep`, such as `LanguageModelStep(model)`.
-            tokens: Integer tensor `[B, L]`: prompts, padded to the maximum length.
+            tokens: Integer tensor `[B, L]`: prompts, padded to L, the maximum length of a prompt
+                and its new words together.
             lengths: Lengths `[B]` of the prompts, integers from 1 to L.
             **arguments: The other arguments of `begin`, such as `end_token`.
 
@@ -180,7 +181,8 @@ class Search(abc.ABC):
 
         Args:
             step: The model's `DecodingStep`.
-            tokens: Integer tensor `[B, L]`: prompts, padded to the maximum length.
+            tokens: Integer tensor `[B, L]`: prompts, padded to L, the maximum length of a prompt
+                and its new words together.
             lengths: Lengths `[B]` of the prompts, integers from 1 to L. With a NumPy array or a
                 list, a backbone with a recurrent state reads the columns before the loop in one
                 call. With a tensor, whose values may be unknown while tracing, the backbone reads
