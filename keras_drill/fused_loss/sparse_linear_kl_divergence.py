@@ -150,8 +150,8 @@ def _check_shapes(hidden, teacher_words, teacher_log_probs) -> tuple:
     size = words.shape[-1] if words.shape else None
     if not size:
         raise ValueError(
-            "`teacher_words` must be [..., S]: the first axes of `hidden`, then a static number S of "
-            "at least 1, the words of each token. "
+            "`teacher_words` must be [..., S]: the first axes of `hidden`, then a static number S "
+            "of at least 1, the words of each token. "
             f"Received: teacher_words of shape {tuple(words.shape)}"
         )
     for name, x, is_right in (
