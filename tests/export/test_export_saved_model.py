@@ -48,7 +48,7 @@ def requests():
 
 
 @pytest.mark.slow
-def test_another_process_gives_the_same_answers_without_keras(folder, text_model, tmp_path):
+def test_another_process_answers_byte_for_byte_without_keras(folder, text_model, tmp_path):
     (signatures,) = check_same_answers([(text_model, folder, list(requests()))], tmp_path)
     assert signatures == sorted(SIGNATURES)
 

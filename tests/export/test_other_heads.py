@@ -139,7 +139,7 @@ def test_only_operations_that_a_stock_server_has(name, folders):
 
 
 @pytest.mark.slow
-def test_another_process_gives_the_same_answers_without_keras(folders, text_models, tmp_path):
+def test_another_process_answers_byte_for_byte_without_keras(folders, text_models, tmp_path):
     texts = np.array([text.encode() for text in TEXTS], dtype="S")
     cases = []
     for name in MODELS:
