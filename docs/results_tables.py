@@ -201,6 +201,7 @@ def _tabulate_sense_usage_of_nouns() -> tuple[list[str], list[list[Any]]]:
 
 _STARTS_OF_SENSES = {
     "small-tied": "tied softmax",
+    "softmax": "softmax, labels of its own",
     "kerbs": "KerBS, random senses",
     "kerbs copies": "KerBS, copies",
     "kerbs copies inner_product": "KerBS, copies, without kernel",
@@ -216,8 +217,9 @@ def _tabulate_senses_start(name: str) -> tuple[list[str], list[list[Any]]]:
     shown = ["valid ppl", "test ppl", "test ppl beyond small-tied"]
     rows = []
     for row in found:
-        options = [x.partition("=")[2] for x in row[0].split("-") if "=" in x]
-        key = " ".join(x for x in options if x != "2") or row[0]
+        options = dict(x.split("=") for x in row[0].split("-") if "=" in x)
+        options.pop("senses.per_word", None)  # the same in all rows
+        key = " ".join(options.values()) or row[0]
         rows.append([_STARTS_OF_SENSES[key], *(row[columns.index(x)] for x in shown)])
     return ["output layer", "valid ppl", "test ppl", "test ppl beyond tying"], rows
 

@@ -41,7 +41,8 @@ class Transformer(TransformerBackbone):
             after it. Default: `False`.
         positions: Positional encodings, "sinusoidal" or "learned". Default: "sinusoidal".
         max_length: Number of learned positions, and so the length of the longest possible sequence.
-            Required with "learned", and `None` (default) with "sinusoidal".
+            Required with "learned", and `None` (default) with "sinusoidal". See
+            `keras_drill.layers.TransformerStack` for longer sequences.
         scale_embedding: Whether embeddings are multiplied by √d. Default: `True`.
         pad_id: Padding token of source and target; `None` for no padding. Default: 0.
         seed: Integer seed of all random choices, or `None` (default) for a random seed.

@@ -211,6 +211,10 @@ def test_wrong_arguments(arguments, message):
 
 def test_learned_positions_end():
     backbone = make(positions="learned", max_length=T)
+    half = make(positions="learned", max_length=T, dtype="mixed_bfloat16")(
+        {"source": np.ones((1, T)), "target": np.ones((1, T))}
+    )
+    assert keras.backend.standardize_dtype(half.dtype) == "bfloat16"
     with pytest.raises(ValueError, match="at most `max_length`=5 positions"):
         backbone({"source": np.ones((1, T + 1)), "target": np.ones((1, T))})
 

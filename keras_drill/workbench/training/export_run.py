@@ -126,21 +126,26 @@ def export_transformer(
         directory: The model's folder.
         file_format: "ctranslate2" or "onnx".
         version: See `keras_drill.export.export_ctranslate2`.
-        quantization: Data type of the stored weights for CTranslate2; `None` is float32.
+        quantization: Data type of the stored weights; `None` is float32. Only for CTranslate2.
         licence: Licence of the model, for the card.
         limits: Limits of the model for the card, in addition to those of all models.
 
     Returns:
         The version's folder.
     """
+    export: Any = {"ctranslate2": export_ctranslate2, "onnx": export_onnx}[file_format]
+    options = {} if quantization is None else {"quantization": quantization}
     coders = run.task.coders(run.vocabulary)
     kept = {"kept in": quantization or "float32"}
     card = make_card(run, directory.name, licence, [_LIMIT_OF_ALL, *limits], kept)
-    sides = coders["target"], coders["source"]
-    if file_format == "onnx":
-        return export_onnx(run.model, directory, *sides, version=version, card=card)
-    return export_ctranslate2(
-        run.model, directory, *sides, version=version, quantization=quantization, card=card
+    return export(
+        run.model,
+        directory,
+        coders["target"],
+        coders["source"],
+        version=version,
+        card=card,
+        **options,
     )
 
 
