@@ -1,21 +1,26 @@
 """Compares heads that replace the softmax of a trained tied model, after equally many epochs.
 
-    python -m benchmarks.new_heads --folder build/new-heads
+    python -m benchmarks.new_heads --folder build/new-heads --json results/trained-models.json
 
 A small AWD-LSTM with a tied softmax is trained on the demo's text until validation stops improving,
 for each seed. From its weights, every head, including the tied softmax itself, is fine-tuned for
-the same number of epochs with Adam. The same command resumes an interrupted comparison.
+the same number of epochs with Adam. The senses of a word begin as copies of its label, or split
+along the first principal direction of the word's contexts. The same command resumes an interrupted
+comparison.
 """
 
 import argparse
 import json
 import math
-import statistics
+from collections.abc import Callable
 from pathlib import Path
 
 import keras
+import numpy as np
 
 import keras_drill
+from benchmarks.compare_recipes import interval
+from benchmarks.side_by_side import write_table
 from keras_drill.data import (
     ContiguousBatches,
     Corpus,
@@ -28,22 +33,43 @@ from keras_drill.data import (
 from keras_drill.models import AWDLSTM
 
 WIDTH = 128
+SPLITS = ("valid", "test")
 
 
-def _kerbs(vocabulary_size: int, embedding, **options):
-    return keras_drill.KernelizedBayesianSoftmax(
-        vocabulary_size, num_senses=2 * vocabulary_size, use_bias=True, **options
+def kerbs(variant: str, split: float = 0.0) -> Callable:
+    """Two senses per word, copies of its label that `split_senses` parts by `split` deviations."""
+
+    def make(model: keras_drill.LanguageModel, ids: np.ndarray) -> keras_drill.LanguageModel:
+        size = model.head.vocabulary_size
+        new = model.with_head(
+            keras_drill.KernelizedBayesianSoftmax(
+                size, num_senses=2 * size, use_bias=True, variant=variant
+            )
+        )
+        if split:
+            split_senses(new, ids, split)
+        return new
+
+    return make
+
+
+def replaced(make: Callable) -> Callable:
+    """A head by vocabulary size and embedding."""
+    return lambda model, ids: model.with_head(
+        make(model.head.vocabulary_size, model.head.embedding)
     )
 
 
 HEADS = {
-    "tied": None,
-    "labels of its own": lambda v, e: keras_drill.OutputLayer(v),
-    "DRILL, depth 1": lambda v, e: keras_drill.DrillOutput(v, e, 1, gated=True),
-    "DRILL, depth 2": lambda v, e: keras_drill.DrillOutput(v, e, 2, gated=True),
-    "mixture of 5": lambda v, e: keras_drill.MixtureOfSoftmaxes(v, e, 5, gated=True),
-    "2 senses a word": lambda v, e: _kerbs(v, e, variant="inner_product"),
-    "2 senses a word, kernel": _kerbs,
+    "tied": lambda model, ids: model,
+    "labels of its own": replaced(lambda v, e: keras_drill.OutputLayer(v)),
+    "DRILL, depth 1": replaced(lambda v, e: keras_drill.DrillOutput(v, e, 1, gated=True)),
+    "DRILL, depth 2": replaced(lambda v, e: keras_drill.DrillOutput(v, e, 2, gated=True)),
+    "mixture of 5": replaced(lambda v, e: keras_drill.MixtureOfSoftmaxes(v, e, 5, gated=True)),
+    "2 senses a word": kerbs("inner_product"),
+    "2 senses a word, kernel": kerbs("paper"),
+    "2 senses a word, split": kerbs("inner_product", split=1.0),
+    "2 senses a word, split less": kerbs("inner_product", split=0.25),
 }
 
 
@@ -85,6 +111,33 @@ def batches_of(ids, epoch: int = 0, seed: int = 0, is_training: bool = True):
     return batches.dataset(epoch)
 
 
+def split_senses(model: keras_drill.LanguageModel, ids: np.ndarray, deviations: float) -> None:
+    """Parts the two senses of each word along the first principal direction of its contexts.
+
+    Over all contexts, the difference of the senses' logits has a standard deviation of twice
+    `deviations`. Over the word's contexts its mean is 0. Words with fewer than three keep copies.
+    """
+    states, targets = [], []
+    for tokens, words, weights in batches_of(ids, is_training=False):
+        is_target = weights.numpy() > 0
+        states.append(model.backbone(tokens).numpy()[is_target])
+        targets.append(words.numpy()[is_target])
+    states, targets = np.concatenate(states), np.concatenate(targets)
+    senses = np.argsort(model.head.allocation.sense_to_word, kind="stable").reshape(-1, 2)
+    labels, biases = np.array(model.head.label_embeddings), np.array(model.head.bias)
+    by_word = np.argsort(targets, kind="stable")
+    firsts = np.searchsorted(targets[by_word], np.arange(1, len(senses)))
+    for pair, rows in zip(senses, np.split(by_word, firsts), strict=True):
+        if len(rows) > 2:
+            mean = states[rows].mean(0)
+            direction = np.linalg.svd(states[rows] - mean, full_matrices=False)[2][0]
+            offset = direction * deviations / (states @ direction).std()
+            labels[pair] += [offset, -offset]
+            biases[pair] -= [mean @ offset, -mean @ offset]
+    model.head.label_embeddings.assign(labels)
+    model.head.bias.assign(biases)
+
+
 def train(model, ids: dict, file: Path, rate: float, epochs: int, patience: int, seed: int) -> dict:
     """Trains, keeps the epoch with the best validation in `file`, and says what it reached."""
     model.compile(
@@ -120,8 +173,7 @@ def measure(folder: Path, size: int, ids: dict, seed: int, epochs: int, at_most:
                 result = train(model, ids, first, 0.005, at_most, 2, seed)
             else:
                 model.load_weights(first)
-                if make is not None:
-                    model = model.with_head(make(size, model.head.embedding))
+                model = make(model, ids["train"])
                 file = results.with_suffix(".weights.h5")
                 result = train(model, ids, file, 0.001, epochs, math.inf, seed + 1)
             results.write_text(json.dumps(result))
@@ -134,9 +186,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.new_heads")
     parser.add_argument("--folder", type=Path, default=Path("build/new-heads"))
     parser.add_argument("--data", help="a text; without, the demo's")
-    parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1])
+    parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2])
     parser.add_argument("--epochs", type=int, default=5, help="of fine-tuning")
     parser.add_argument("--at-most", type=int, default=25, help="epochs before it")
+    parser.add_argument("--json", type=Path, help="file for the results")
     options = parser.parse_args()
     options.folder.mkdir(parents=True, exist_ok=True)
     size, ids = load(options.folder, options.data, WordTokenizer())
@@ -145,13 +198,14 @@ def main() -> None:
         measure(options.folder, size, ids, seed, options.epochs, options.at_most)
         for seed in options.seeds
     ]
-    print("| head | valid ppl | test ppl | test ppl by seed |\n|---|--:|--:|--:|")
+    rows = []
     for name in found[0]:
-        valid, test = ([results[name][split] for results in found] for split in ("valid", "test"))
-        by_seed = " ".join(f"{x:.1f}" for x in test)
-        print(
-            f"| {name} | {statistics.mean(valid):.1f} | {statistics.mean(test):.1f} | {by_seed} |"
-        )
+        reached = [interval([of_seed[name][split] for of_seed in found]) for split in SPLITS]
+        beyond = interval([of_seed[name]["test"] - of_seed["tied"]["test"] for of_seed in found])
+        rows.append([name, *reached, "" if name == "tied" else beyond])
+    columns = ["head", "validation perplexity", "test perplexity", "test perplexity beyond tied"]
+    table = {"columns": columns, "rows": rows}
+    write_table("benchmarks.new_heads", "perplexity", table, options.json)
 
 
 if __name__ == "__main__":
