@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from benchmarks.new_heads import contexts_of, kerbs, tied_model
 from tests.workbench.training.tiny import write_corpus
 
 pytestmark = pytest.mark.slow
@@ -68,6 +69,37 @@ def test_distillation_study(tmp_path):
     assert alone[2][0] == pytest.approx((found["alone-0"] + found["alone-3"]) / 2, abs=0.1)
     beyond = [found[f"reverse-KL-{seed}"] - found[f"alone-{seed}"] for seed in (0, 3)]
     assert taught[3][0] == pytest.approx(np.mean(beyond), abs=0.1)
+
+
+def test_new_heads(tmp_path):
+    write_corpus(tmp_path / "text")
+    file = tmp_path / "found.json"
+    run("new_heads", "--folder", tmp_path / "study", "--data", tmp_path / "text", "--seeds", 0, 3,
+        "--heads", "tied", "2 senses a word, split", "--epochs", 1, "--at-most", 1,
+        "--json", file)  # fmt: skip
+    trained, tied, split = json.loads(file.read_text())["tables"]["perplexity"]["rows"]
+    found = {
+        path.stem: json.loads(path.read_text())["test"]
+        for path in (tmp_path / "study").glob("*.json")
+    }
+    assert trained[2][0] == pytest.approx((found["trained-0"] + found["trained-3"]) / 2, abs=0.1)
+    assert trained[3] == tied[3] == ""
+    beyond = [found[f"2-senses-a-word-split-{seed}"] - found[f"tied-{seed}"] for seed in (0, 3)]
+    assert split[3][0] == pytest.approx(np.mean(beyond), abs=0.1)
+
+
+def test_split_senses():
+    """Both senses of a word are as probable, over its contexts, and their logits differ."""
+    ids = np.random.default_rng(0).integers(0, 11, 307)
+    model = tied_model(11, seed=0)
+    new = kerbs("inner_product", split=0.5)(model, ids)
+    states, targets = contexts_of(new, ids)
+    logits = states @ np.array(new.head.label_embeddings).T + np.array(new.head.bias)
+    for word in range(11):
+        first, second = logits[:, np.array(new.head.allocation.sense_to_word) == word].T
+        difference = first - second
+        assert difference[targets == word].mean() == pytest.approx(0, abs=1e-3)
+        assert difference.std() == pytest.approx(1.0, rel=1e-3)
 
 
 def test_preference_tuning(tmp_path):
