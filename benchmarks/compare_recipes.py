@@ -137,6 +137,8 @@ def differences(rows: Sequence[tuple[Path, dict]]) -> dict[str, list]:
     ['run', 'test ppl', 'test ppl beyond tied']
     >>> differences(runs)["rows"]
     [['tied', [1.5, 19.06], ''], ['drill', [7.5, 19.06], [6.0, 0.0]]]
+    >>> differences(runs[:2])
+    {'columns': ['run', 'test ppl'], 'rows': [['tied', [1.5, 19.06]]]}
     """
     figures = by_run(rows)
     first, baseline = next(iter(figures.items()))
@@ -150,8 +152,10 @@ def differences(rows: Sequence[tuple[Path, dict]]) -> dict[str, list]:
         )
         means_of = [interval(of_run[name], 2) for name in names]
         found.append([run, *means_of, *("" if run == first else interval(x, 2) for x in beyond)])
-    columns = ["run", *names, *(f"{name} beyond {first}" for name in names)]
-    return {"columns": columns, "rows": found}
+    columns = ["run", *names]
+    if len(found) > 1:
+        columns += [f"{name} beyond {first}" for name in names]
+    return {"columns": columns, "rows": [row[: len(columns)] for row in found]}
 
 
 def by_run(rows: Sequence[tuple[Path, dict]]) -> dict[str, dict[str, list]]:
