@@ -201,7 +201,7 @@ def _tabulate_sense_usage_of_nouns() -> tuple[list[str], list[list[Any]]]:
 
 _STARTS_OF_SENSES = {
     "small-tied": "tied softmax",
-    "softmax": "softmax, labels of its own",
+    "small-softmax": "softmax, labels of its own",
     "kerbs": "KerBS, random senses",
     "kerbs copies": "KerBS, copies",
     "kerbs copies inner_product": "KerBS, copies, without kernel",
@@ -214,17 +214,20 @@ _STARTS_OF_SENSES = {
 def _tabulate_senses_start(name: str) -> tuple[list[str], list[list[Any]]]:
     """A comparison of how senses start, whose runs are named by their options."""
     columns, found = load_table(name)
-    shown = ["valid ppl", "test ppl", "test ppl beyond small-tied"]
+    shown = ["valid ppl", "test ppl", f"test ppl beyond {found[0][0]}"]
     rows = []
     for row in found:
         options = dict(x.split("=") for x in row[0].split("-") if "=" in x)
         options.pop("senses.per_word", None)  # the same in all rows
         key = " ".join(options.values()) or row[0]
         rows.append([_STARTS_OF_SENSES[key], *(row[columns.index(x)] for x in shown)])
-    return ["output layer", "valid ppl", "test ppl", "test ppl beyond tying"], rows
+    return ["output layer", "valid ppl", "test ppl", "test ppl beyond the first"], rows
 
 
-_SENSES_START = [f"senses-start-{x}/means" for x in ("demo-adam", "demo-sgd", "ptb", "ptb-kernel")]
+_SENSES_START = [
+    f"senses-start-{text}/means"
+    for text in ("demo-adam", "demo-sgd", "ptb", "ptb-kernel", "ptb-random")
+]
 
 _TABLES = {
     "accelerator/loss": _tabulate_accelerator_loss,
