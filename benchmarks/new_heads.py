@@ -37,7 +37,7 @@ SPLITS = ("valid", "test")
 
 
 def kerbs(variant: str, split: float = 0.0) -> Callable:
-    """Two senses per word, copies of its label that `split_senses` parts by `split` deviations."""
+    """Returns a function that gives a model two senses per word, which `split_senses` parts."""
 
     def make(model: keras_drill.LanguageModel, ids: np.ndarray) -> keras_drill.LanguageModel:
         size = model.head.vocabulary_size
@@ -54,7 +54,7 @@ def kerbs(variant: str, split: float = 0.0) -> Callable:
 
 
 def replaced(make: Callable) -> Callable:
-    """A head by vocabulary size and embedding."""
+    """Returns a function that gives a model the head that `make` returns."""
     return lambda model, ids: model.with_head(
         make(model.head.vocabulary_size, model.head.embedding)
     )
