@@ -10,6 +10,9 @@ from benchmarks.accelerator.training_jax import SMALL, make_model, sample_batch
 
 __all__ = ["device", "rows"]
 
+# XLA starts each kernel of a loop by itself, and the host reads the loop's condition. With these
+# options a GPU goes through the whole loop as one CUDA graph.
+ONE_GRAPH = {"xla_gpu_enable_command_buffer": "FUSION,CUBLAS,CUBLASLT,CUSTOM_CALL,CUDNN,WHILE"}
 BANDWIDTHS = {"H100": 3.35e12, "H200": 4.8e12}  # bytes a second
 BEAMS = 5
 
@@ -18,7 +21,8 @@ def rows(sizes: dict, batches: list, length: int, rounds: int) -> Iterator:
     """The Transformer with all weights in bfloat16 writes `length` tokens after one.
 
     For a step it must read its weights, and the keys and values of the tokens before: of these the
-    mean number is counted. Tokens of a beam search are those of its best sequence.
+    mean number is counted. Tokens of a beam search are those of its best sequence. Every search is
+    measured as JAX compiles it by default and as one CUDA graph.
 
     Args:
         sizes: vocabulary, width, layers.
@@ -30,22 +34,26 @@ def rows(sizes: dict, batches: list, length: int, rounds: int) -> Iterator:
 
     from keras_drill.decoding import BeamSearch, GreedySampler
 
-    keras.config.set_dtype_policy("float32")
-    checked = attempt(check)
-    yield "errors", checked
-    if "skipped" in checked:
-        return
-    keras.config.set_dtype_policy("bfloat16")
-    model, _ = make_model("transformer", "tied", sizes)
     searches = {"greedy": GreedySampler(), f"beam {BEAMS}": BeamSearch(BEAMS)}
-    for name, search in searches.items():
-        for batch in batches:
-            found = attempt(_measure, model, search, sizes, batch, length, rounds)
-            yield f"{name}, batch {batch}", found
+    for suffix, options in (("", None), (", one graph", ONE_GRAPH)):
+        keras.config.set_dtype_policy("float32")
+        checked = attempt(check, options)
+        yield f"errors{suffix}", checked
+        if "skipped" in checked:
+            continue
+        keras.config.set_dtype_policy("bfloat16")
+        model, _ = make_model("transformer", "tied", sizes)
+        for name, search in searches.items():
+            for batch in batches:
+                found = attempt(_measure, model, search, options, sizes, batch, length, rounds)
+                yield f"{name}, batch {batch}{suffix}", found
 
 
-def decode(model, search):
-    """A jitted function of the model's values and a buffer `[B, L]` with one token in each row."""
+def decode(model, search, options: dict | None):
+    """A jitted function of the model's values and a buffer `[B, L]` with one token in each row.
+
+    `options` are those of the compiler.
+    """
     import jax
 
     from keras_drill.decoding import LanguageModelStep
@@ -56,14 +64,14 @@ def decode(model, search):
         return search(step, tokens, lengths=[1] * len(tokens))
 
     called = stateless(run, model.variables)
-    return jax.jit(lambda values, tokens: called(values, tokens)[0])
+    return jax.jit(lambda values, tokens: called(values, tokens)[0], compiler_options=options)
 
 
-def _measure(model, search, sizes, batch, length, rounds) -> dict:
+def _measure(model, search, options, sizes, batch, length, rounds) -> dict:
     values = [x.value for x in model.variables]
     tokens = np.zeros((batch, length + 1), "int32")
     tokens[:, 0] = np.arange(1, batch + 1)
-    found = measure(decode(model, search), (values, tokens), rounds)
+    found = measure(decode(model, search, options), (values, tokens), rounds)
     seconds = 1e-3 * found["ms"]
     found["tokens_s"] = batch * length / seconds
     weights = sum(x.nbytes for x in values)
@@ -75,7 +83,7 @@ def _measure(model, search, sizes, batch, length, rounds) -> dict:
     return found
 
 
-def check() -> dict:
+def check(options: dict | None) -> dict:
     """A small model's words and log-probabilities are those of the whole sequences."""
     import jax
 
@@ -86,9 +94,9 @@ def check() -> dict:
     tokens = sample_batch(SMALL)[0] * 0 + np.arange(1, SMALL["batch"] + 1)[:, None]
     whole = jax.jit(stateless(model, model.variables))
     with jax.default_matmul_precision("highest"):
-        words = np.asarray(decode(model, GreedySampler())(values, tokens).tokens)
+        words = np.asarray(decode(model, GreedySampler(), options)(values, tokens).tokens)
         log_probs = np.asarray(whole(values, words)[0], "float64")[:, :-1]
-        beams = decode(model, BeamSearch(BEAMS))(values, tokens)
+        beams = decode(model, BeamSearch(BEAMS), options)(values, tokens)
         best = np.asarray(beams.tokens)[:, 0]
         of_best = np.asarray(whole(values, best)[0], "float64")[:, :-1]
     of_best = np.take_along_axis(of_best, best[:, 1:, None], axis=-1)[..., 0].sum(axis=-1)

@@ -91,9 +91,14 @@ def test_every_part_runs(part, tmp_path):
         "heads": set(accelerator.HEADS),
         "transformer": {"keras_drill, tied", "keras_drill, drill"},
         "awd-lstm": {"keras_drill, tied", "keras_drill, drill", "keras_drill, tied, float32"},
-        "decoding": {f"{x}, batch {n}" for x in ("greedy", "beam 5") for n in (1, 2)},
+        "decoding": {
+            f"{search}, batch {batch}{graph}"
+            for search in ("greedy", "beam 5")
+            for batch in (1, 2)
+            for graph in ("", ", one graph")
+        },
     }[part] <= timed
-    assert others <= {"errors", "errors, float32", "tokamax"}
+    assert others <= {"errors", "errors, float32", "errors, one graph", "tokamax"}
     assert all("errors" in row for row in rows if row["name"].startswith("errors"))
 
 
