@@ -198,10 +198,11 @@ def interval(values: Sequence[float], digits: int = 1) -> list[float] | float:
 
     >>> interval([81.0, 82.0, 83.0]), interval([81.04])
     ([82.0, 2.5], 81.0)
+    >>> interval([-0.01])
+    0.0
     """
-    if len(values) == 1:
-        return round(values[0], digits)
-    return [round(statistics.mean(values), digits), round(half_width(values), digits)]
+    mean = round(statistics.mean(values), digits) + 0.0  # -0.0 + 0.0 is 0.0
+    return mean if len(values) == 1 else [mean, round(half_width(values), digits)]
 
 
 def markdown(rows: Sequence[Sequence[str]]) -> str:

@@ -214,19 +214,19 @@ _STARTS_OF_SENSES = {
 def _tabulate_senses_start(name: str) -> tuple[list[str], list[list[Any]]]:
     """A comparison of how senses start, whose runs are named by their options."""
     columns, found = load_table(name)
-    shown = ["valid ppl", "test ppl", f"test ppl beyond {found[0][0]}"]
+    shown = [x for x in columns[1:] if "beyond" not in x] + [f"test ppl beyond {found[0][0]}"]
     rows = []
     for row in found:
         options = dict(x.split("=") for x in row[0].split("-") if "=" in x)
         options.pop("senses.per_word", None)  # the same in all rows
         key = " ".join(options.values()) or row[0]
         rows.append([_STARTS_OF_SENSES[key], *(row[columns.index(x)] for x in shown)])
-    return ["output layer", "valid ppl", "test ppl", "test ppl beyond the first"], rows
+    return ["output layer", *shown[:-1], "test ppl beyond the first"], rows
 
 
 _SENSES_START = [
     f"senses-start-{text}/means"
-    for text in ("demo-adam", "demo-sgd", "ptb", "ptb-kernel", "ptb-random")
+    for text in ("demo-adam", "demo-sgd", "dialog", "ptb", "ptb-kernel", "ptb-random")
 ]
 
 _TABLES = {
