@@ -201,6 +201,7 @@ def _tabulate_sense_usage_of_nouns() -> tuple[list[str], list[list[Any]]]:
 
 _STARTS_OF_SENSES = {
     "small-tied": "tied softmax",
+    "small-dialog-tied": "tied softmax",
     "small-softmax": "softmax, labels of its own",
     "kerbs": "KerBS, random senses",
     "kerbs copies": "KerBS, copies",
