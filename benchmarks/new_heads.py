@@ -208,7 +208,7 @@ def main() -> None:
         beyond = interval([of_seed[name]["test"] - of_seed[first]["test"] for of_seed in found])
         rows.append([name, *reached, "" if name in ("trained", first) else beyond])
     columns = [
-        "head",
+        "output layer",
         "validation perplexity",
         "test perplexity",
         f"test perplexity beyond {first}",

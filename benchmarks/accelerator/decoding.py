@@ -10,8 +10,8 @@ from benchmarks.accelerator.training_jax import SMALL, make_model, sample_batch
 
 __all__ = ["device", "rows"]
 
-# XLA starts each kernel of a loop by itself, and the host reads the loop's condition. With these
-# options a GPU goes through the whole loop as one CUDA graph.
+# By default XLA launches each kernel of a loop separately, and the host reads the loop's condition.
+# With these options a GPU runs the whole loop as one CUDA graph.
 ONE_GRAPH = {"xla_gpu_enable_command_buffer": "FUSION,CUBLAS,CUBLASLT,CUSTOM_CALL,CUDNN,WHILE"}
 BANDWIDTHS = {"H100": 3.35e12, "H200": 4.8e12}  # bytes a second
 BEAMS = 5
@@ -52,7 +52,7 @@ def rows(sizes: dict, batches: list, length: int, rounds: int) -> Iterator:
 def decode(model, search, options: dict | None):
     """A jitted function of the model's values and a buffer `[B, L]` with one token in each row.
 
-    `options` are those of the compiler.
+    `options` are compiler options of JAX, or `None`.
     """
     import jax
 
